@@ -22,8 +22,7 @@ std::string Shortened(absl::string_view text) {
 absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
                    std::initializer_list<ErrorDetail> details) {
   v1::ErrorInfo info;
-  info.set_reason(
-      std::string(absl::StripPrefix(v1::ErrorReason_Name(reason), kReasonPrefix)));
+  info.set_reason(std::string(absl::StripPrefix(v1::ErrorReason_Name(reason), kReasonPrefix)));
   info.set_domain("spillway.v1");
   for (const auto& [key, value] : details) {
     (*info.mutable_metadata())[std::string(key)] = Shortened(value);

@@ -1,0 +1,24 @@
+// The text form of attribute values, as text.h explains it.
+#ifndef SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_
+#define SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace spillway::core {
+
+// The text of a serialized AttrValue. Parsing it gives the same bytes back.
+std::string PrintAttr(absl::string_view value);
+
+// Reads a value from the front of `text`, moves `text` behind it and appends the serialized
+// AttrValue to `out`. False if there is none; `text` then begins where the fault is.
+bool ParseAttr(absl::string_view* text, std::string* out);
+
+// Bytes as `0x...`, and back (false if the text does not begin with one).
+std::string PrintHex(absl::string_view bytes);
+bool ParseHex(absl::string_view* text, std::string* out);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_

@@ -1,0 +1,148 @@
+#include "rewrite_core/graph/attr_value.h"
+
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_reader.h"
+#include "rewrite_core/graph/wire_writer.h"
+
+namespace spillway::core {
+namespace {
+
+// The last field of that number, as protobuf takes it for a singular field.
+absl::optional<absl::string_view> LastBytes(absl::string_view message, uint32_t field) {
+  absl::optional<absl::string_view> found;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.IsBytes(field)) found = reader.bytes();
+  }
+  return reader.ok() ? found : absl::nullopt;
+}
+
+absl::optional<uint64_t> LastVarint(absl::string_view message, uint32_t field) {
+  absl::optional<uint64_t> found;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.IsVarint(field)) found = reader.number();
+  }
+  return reader.ok() ? found : absl::nullopt;
+}
+
+}  // namespace
+
+DataType AttrType(absl::string_view value) {
+  return static_cast<DataType>(LastVarint(value, attr_value::kType).value_or(kDtInvalid));
+}
+
+absl::optional<int64_t> AttrInt(absl::string_view value) {
+  const auto number = LastVarint(value, attr_value::kInt);
+  if (!number) return absl::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
+absl::optional<absl::string_view> AttrString(absl::string_view value) {
+  return LastBytes(value, attr_value::kString);
+}
+
+absl::optional<Shape> AttrShape(absl::string_view value) {
+  const auto shape = LastBytes(value, attr_value::kShape);
+  return shape ? ParseShape(*shape) : absl::nullopt;
+}
+
+bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)>& visit) {
+  const auto list = LastBytes(value, attr_value::kList);
+  if (!list) return false;
+  WireReader reader(*list);
+  while (reader.Next()) {
+    // Packed, as proto3 writes them, or one by one.
+    if (reader.IsVarint(attr_value::kListType)) {
+      if (!visit(static_cast<DataType>(reader.number()))) return true;
+    } else if (reader.IsBytes(attr_value::kListType)) {
+      google::protobuf::io::CodedInputStream packed(
+          reinterpret_cast<const uint8_t*>(reader.bytes().data()), reader.bytes().size());
+      uint64_t item = 0;
+      while (packed.ReadVarint64(&item)) {
+        if (!visit(static_cast<DataType>(item))) return true;
+      }
+    }
+  }
+  return reader.ok();
+}
+
+int CountAttrTypes(absl::string_view value) {
+  int count = 0;
+  return ForEachAttrType(value, [&](DataType) { return ++count > 0; }) ? count : -1;
+}
+
+int CountAttrShapes(absl::string_view value) {
+  const auto list = LastBytes(value, attr_value::kList);
+  if (!list) return -1;
+  int count = 0;
+  WireReader reader(*list);
+  while (reader.Next()) count += reader.IsBytes(attr_value::kListShape);
+  return reader.ok() ? count : -1;
+}
+
+std::vector<Shape> AttrShapes(absl::string_view value, int limit) {
+  std::vector<Shape> shapes;
+  const auto list = LastBytes(value, attr_value::kList);
+  if (!list) return shapes;
+  WireReader reader(*list);
+  while (static_cast<int>(shapes.size()) < limit && reader.Next()) {
+    if (!reader.IsBytes(attr_value::kListShape)) continue;
+    auto shape = ParseShape(reader.bytes());
+    if (!shape) break;
+    shapes.push_back(*std::move(shape));
+  }
+  return shapes;
+}
+
+std::vector<absl::string_view> AttrStrings(absl::string_view value) {
+  std::vector<absl::string_view> items;
+  const auto list = LastBytes(value, attr_value::kList);
+  if (!list) return items;
+  WireReader reader(*list);
+  while (reader.Next()) {
+    if (reader.IsBytes(attr_value::kListString)) items.push_back(reader.bytes());
+  }
+  return items;
+}
+
+absl::optional<Shape> ParseShape(absl::string_view shape_proto) {
+  Shape shape;
+  WireReader reader(shape_proto);
+  while (reader.Next()) {
+    if (reader.IsVarint(shape_proto::kUnknownRank)) shape.unknown_rank = reader.number() != 0;
+    if (!reader.IsBytes(shape_proto::kDim)) continue;
+    const auto size = LastVarint(reader.bytes(), shape_proto::kDimSize);
+    const auto dim = static_cast<int64_t>(size.value_or(0));
+    shape.dims.push_back(dim < 0 ? kUnknownDim : dim);
+  }
+  if (!reader.ok()) return absl::nullopt;
+  return shape;
+}
+
+std::string TypeAttr(DataType dtype) {
+  std::string out;
+  AppendVarintField(attr_value::kType, dtype, &out);
+  return out;
+}
+
+std::string BoolAttr(bool value) {
+  std::string out;
+  AppendVarintField(attr_value::kBool, value, &out);
+  return out;
+}
+
+std::string StringAttr(absl::string_view value) {
+  std::string out;
+  AppendBytesField(attr_value::kString, value, &out);
+  return out;
+}
+
+std::string StringListAttr(absl::Span<const std::string> values) {
+  std::string list, out;
+  for (const std::string& value : values) AppendBytesField(attr_value::kListString, value, &list);
+  AppendBytesField(attr_value::kList, list, &out);
+  return out;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,52 @@
+// Reading and writing serialized AttrValues, the values of a node's attributes.
+//
+// Readers take untrusted bytes: what is not of the asked kind, or malformed, is "nothing".
+#ifndef SPILLWAY_REWRITE_CORE_GRAPH_ATTR_VALUE_H_
+#define SPILLWAY_REWRITE_CORE_GRAPH_ATTR_VALUE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "rewrite_core/graph/dtype.h"
+
+namespace spillway::core {
+
+// A tensor shape as a graph states it. An unknown dimension is kUnknownDim.
+inline constexpr int64_t kUnknownDim = -1;
+struct Shape {
+  bool unknown_rank = false;
+  std::vector<int64_t> dims;
+};
+
+// Single values.
+DataType AttrType(absl::string_view value);  // kDtInvalid: not a type.
+absl::optional<int64_t> AttrInt(absl::string_view value);
+absl::optional<absl::string_view> AttrString(absl::string_view value);
+absl::optional<Shape> AttrShape(absl::string_view value);
+
+// Lists of types: calls visit(item) until it returns false. False if `value` is no such list.
+bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)>& visit);
+// The length of a list; -1 if `value` is no such list.
+int CountAttrTypes(absl::string_view value);
+int CountAttrShapes(absl::string_view value);
+// The items of a list; empty if `value` is no such list. At most `limit` shapes.
+std::vector<Shape> AttrShapes(absl::string_view value, int limit);
+std::vector<absl::string_view> AttrStrings(absl::string_view value);
+
+// A serialized TensorShapeProto; nothing if malformed.
+absl::optional<Shape> ParseShape(absl::string_view shape_proto);
+
+// Serialized AttrValues.
+std::string TypeAttr(DataType dtype);
+std::string BoolAttr(bool value);
+std::string StringAttr(absl::string_view value);
+std::string StringListAttr(absl::Span<const std::string> values);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_GRAPH_ATTR_VALUE_H_

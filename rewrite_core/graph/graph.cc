@@ -1,0 +1,384 @@
+#include "rewrite_core/graph/graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/op_outputs.h"
+#include "rewrite_core/graph/wire_reader.h"
+
+namespace spillway::core {
+namespace {
+
+// What a node may be called: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), and a leading
+// underscore, which its own internal nodes have. ASCII only, so names are safe to print.
+bool IsNameChar(unsigned char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
+}
+
+bool IsNodeName(absl::string_view name) {
+  if (name.empty() || name[0] == '/' || name[0] == '-' || name[0] == '>' || name[0] == '\\') {
+    return false;
+  }
+  return std::all_of(name.begin(), name.end(), IsNameChar);
+}
+
+absl::Status Malformed(absl::string_view where) {
+  return InvalidError(v1::ERROR_REASON_MALFORMED_GRAPH,
+                      absl::StrCat("the bytes are not a GraphDef, or are cut off: ", where,
+                                   "; send a serialized (binary) tensorflow.GraphDef"));
+}
+
+absl::Status TooMany(absl::string_view what, int64_t limit, absl::string_view limit_name) {
+  return Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+               absl::StrCat("the graph has more than ", limit, " ", what, " (limit ", limit_name,
+                            "); raise the limit or split the graph"),
+               {{"limit", limit_name}, {"value", absl::StrCat(limit)}});
+}
+
+}  // namespace
+
+// Builds a Graph in two passes: the first finds nodes and where their inputs are spelled, the
+// second resolves the spellings, since a node may read one that comes later in the file.
+class GraphParser {
+ public:
+  GraphParser(absl::string_view bytes, const v1::Limits& limits, const StopToken& stop)
+      : limits_(limits), stop_(stop) {
+    graph_.bytes_ = bytes;
+  }
+
+  absl::StatusOr<Graph> Run() {
+    if (graph_.bytes_.size() >
+        static_cast<uint64_t>(
+            std::min<int64_t>(limits_.max_graph_bytes(), std::numeric_limits<int32_t>::max()))) {
+      return TooMany("bytes", limits_.max_graph_bytes(), "max_graph_bytes");
+    }
+    for (auto step : {&GraphParser::CountNodes, &GraphParser::ReadNodes, &GraphParser::IndexNames,
+                      &GraphParser::ResolveInputs, &GraphParser::CheckPorts}) {
+      if (absl::Status status = (this->*step)(); !status.ok()) return status;
+    }
+    LinkReaders();
+    return std::move(graph_);
+  }
+
+ private:
+  using Node = Graph::Node;
+
+  absl::Status CountNodes() {
+    int64_t count = 0;
+    StopPoller poll(stop_);
+    WireReader reader(graph_.bytes_);
+    while (reader.Next()) {
+      if (poll.Tick()) return stop_.status("parse");
+      if (reader.IsBytes(graph_def::kNode)) ++count;
+      if (reader.IsBytes(graph_def::kLibrary) && !reader.bytes().empty()) {
+        graph_.has_functions_ = true;
+      }
+    }
+    if (!reader.ok()) return Malformed(absl::StrCat("after node ", count));
+    if (count == 0) {
+      return InvalidError(v1::ERROR_REASON_EMPTY_GRAPH,
+                          "the graph has no nodes; send a serialized tensorflow.GraphDef of a "
+                          "training graph");
+    }
+    if (count > limits_.max_node_count()) {
+      return TooMany("nodes", limits_.max_node_count(), "max_node_count");
+    }
+    graph_.nodes_.reserve(count);
+    // Training graphs have about two inputs a node; more costs a reallocation.
+    graph_.inputs_.reserve(2 * count);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadNodes() {
+    StopPoller poll(stop_);
+    WireReader reader(graph_.bytes_);
+    while (reader.Next()) {
+      if (!reader.IsBytes(graph_def::kNode)) continue;
+      if (poll.Tick()) return stop_.status("parse");
+      if (absl::Status status = ReadNode(reader.bytes(), reader.whole()); !status.ok()) {
+        return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadNode(absl::string_view bytes, absl::string_view field) {
+    Node node = {};
+    node.field_begin = Offset(field);
+    node.begin = Offset(bytes);
+    node.size = bytes.size();
+    node.first_input = graph_.inputs_.size();
+    absl::string_view name, op, device;
+    WireReader reader(bytes);
+    while (reader.Next()) {
+      if (reader.IsBytes(node_def::kInput)) {
+        // Where the spelling is, until ResolveInputs.
+        graph_.inputs_.push_back({static_cast<int32_t>(Offset(reader.bytes())),
+                                  static_cast<int32_t>(reader.bytes().size())});
+      } else if (reader.IsBytes(node_def::kAttr)) {
+        node.has_undo |= IsUndoEntry(reader.bytes());
+      } else if (reader.IsBytes(node_def::kName)) {
+        name = reader.bytes();
+      } else if (reader.IsBytes(node_def::kOp)) {
+        op = reader.bytes();
+      } else if (reader.IsBytes(node_def::kDevice)) {
+        device = reader.bytes();
+      }
+    }
+    if (!reader.ok()) {
+      return Malformed(absl::StrCat("in node ", graph_.nodes_.size(), " ", Quoted(name)));
+    }
+    if (!IsNodeName(name)) {
+      const std::string position = absl::StrCat(graph_.nodes_.size());
+      return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
+                          absl::StrCat("node ", position, " has the name ", Quoted(name),
+                                       ", which TensorFlow does not allow; rename it"),
+                          {{"node", name}, {"index", position}, {"field", "name"}});
+    }
+    if (!IsNodeName(op)) {
+      return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
+                          absl::StrCat("node ", Quoted(name), " has the op type ", Quoted(op),
+                                       ", which is none; set the field op"),
+                          {{"node", name}, {"field", "op"}, {"value", op}});
+    }
+    if (graph_.inputs_.size() > static_cast<uint64_t>(limits_.max_input_count())) {
+      return TooMany("inputs", limits_.max_input_count(), "max_input_count");
+    }
+    node.name = Offset(name);
+    node.name_size = name.size();
+    node.num_inputs = graph_.inputs_.size() - node.first_input;
+    node.op = InternOp(op);
+    node.device = InternDevice(device);
+    graph_.nodes_.push_back(node);
+    graph_.nodes_end_ = node.begin + node.size;
+    return absl::OkStatus();
+  }
+
+  absl::Status IndexNames() {
+    StopPoller poll(stop_);
+    graph_.names_.Reset(graph_.nodes_.size());
+    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll.Tick()) return stop_.status("parse");
+      const NodeId other = graph_.names_.Insert(graph_.name(id), id, name_of);
+      if (other != NameIndex::kNotFound) {
+        return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
+                            absl::StrCat("nodes ", other, " and ", id, " are both named ",
+                                         Quoted(graph_.name(id)), "; names must be unique"),
+                            {{"node", graph_.name(id)},
+                             {"first_index", absl::StrCat(other)},
+                             {"second_index", absl::StrCat(id)}});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ResolveInputs() {
+    StopPoller poll(stop_);
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      const Node& node = graph_.nodes_[id];
+      bool seen_control = false;
+      for (uint32_t i = 0; i < node.num_inputs; ++i) {
+        if (poll.Tick()) return stop_.status("parse");
+        Tensor& slot = graph_.inputs_[node.first_input + i];
+        const absl::string_view spelling = graph_.View(slot.node, slot.port);
+        absl::string_view source = spelling;
+        int32_t port = 0;
+        bool legal = !source.empty();
+        if (legal && source[0] == '^') {
+          source.remove_prefix(1);
+          port = kControl;
+          seen_control = true;
+        } else if (legal) {
+          legal = !seen_control;
+          const size_t colon = source.rfind(':');
+          if (colon != absl::string_view::npos) {
+            legal = legal && ParsePort(source.substr(colon + 1), &port);
+            source = source.substr(0, colon);
+          }
+        }
+        if (!legal) return BadInput(id, i, spelling, seen_control);
+        const NodeId producer = graph_.Find(source);
+        if (producer == kNoNode) return Dangling(id, i, source);
+        slot = {producer, port};
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Refuses a port that its producer does not have. Output counts that hang on attributes are
+  // worked out once per node, so that many readers of one wide node cost no more than few.
+  absl::Status CheckPorts() {
+    absl::flat_hash_map<NodeId, int> counts;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      const absl::Span<const Tensor> inputs = graph_.inputs(id);
+      for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+        const NodeId producer = inputs[i].node;
+        int count = graph_.op_info(producer).fixed_output_count;
+        if (count < 0) {
+          auto [it, is_new] = counts.try_emplace(producer, 0);
+          if (is_new) it->second = CountOutputs(graph_, producer);
+          count = it->second;
+        }
+        if (count >= 0 && inputs[i].port >= count) return BadPort(id, i, inputs[i], count);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void LinkReaders() {
+    const size_t n = graph_.nodes_.size();
+    std::vector<uint32_t>& first = graph_.first_out_edge_;
+    first.assign(n + 1, 0);
+    for (Tensor input : graph_.inputs_) ++first[input.node + 1];
+    for (size_t i = 0; i < n; ++i) first[i + 1] += first[i];
+    graph_.out_edges_.resize(graph_.inputs_.size());
+    std::vector<uint32_t> next(first.begin(), first.end() - 1);
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      const Node& node = graph_.nodes_[id];
+      for (uint32_t slot = node.first_input; slot < node.first_input + node.num_inputs; ++slot) {
+        graph_.out_edges_[next[graph_.inputs_[slot].node]++] = {id, slot};
+      }
+    }
+    // Edges of a node are in order of consumer and position now; order them by port first.
+    const auto port = [this](const Graph::OutEdge& e) { return graph_.inputs_[e.slot].port; };
+    const auto by_port = [&](const Graph::OutEdge& a, const Graph::OutEdge& b) {
+      return port(a) < port(b);
+    };
+    for (size_t i = 0; i < n; ++i) {
+      const auto begin = graph_.out_edges_.begin() + first[i];
+      const auto end = graph_.out_edges_.begin() + first[i + 1];
+      if (!std::is_sorted(begin, end, by_port)) std::stable_sort(begin, end, by_port);
+    }
+    for (const Graph::OpType& op : graph_.ops_) {
+      graph_.has_control_flow_ |= op.info.control_flow != ControlFlow::kNone;
+    }
+  }
+
+  uint32_t Offset(absl::string_view part) const { return part.data() - graph_.bytes_.data(); }
+
+  static bool IsUndoEntry(absl::string_view entry) {
+    // The key comes first in what every serializer writes; anything else is looked at in full.
+    constexpr absl::string_view kKey = kUndoAttr;
+    if (entry.size() > 2 && entry[0] == 0x0a) {
+      const size_t size = static_cast<unsigned char>(entry[1]);
+      if (size < 0x80) return entry.substr(2, size) == kKey;
+    }
+    WireReader reader(entry);
+    bool found = false;
+    while (reader.Next()) {
+      if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == kKey;
+    }
+    return found;
+  }
+
+  int32_t InternOp(absl::string_view op) {
+    if (last_op_ >= 0 && graph_.ops_[last_op_].spelling == op) return last_op_;
+    const auto [it, is_new] = op_ids_.try_emplace(op, graph_.ops_.size());
+    if (is_new) graph_.ops_.push_back({op, FindOp(op)});
+    return last_op_ = it->second;
+  }
+
+  int32_t InternDevice(absl::string_view device) {
+    if (last_device_ >= 0 && graph_.devices_[last_device_] == device) return last_device_;
+    const auto [it, is_new] = device_ids_.try_emplace(device, graph_.devices_.size());
+    if (is_new) graph_.devices_.push_back(device);
+    return last_device_ = it->second;
+  }
+
+  static bool ParsePort(absl::string_view digits, int32_t* port) {
+    return !digits.empty() &&
+           std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+           absl::SimpleAtoi(digits, port);
+  }
+
+  absl::Status BadInput(NodeId id, uint32_t i, absl::string_view spelling,
+                        bool seen_control) const {
+    const bool late = seen_control && !spelling.empty();
+    return InvalidError(
+        v1::ERROR_REASON_BAD_INPUT,
+        absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " is ", Quoted(spelling),
+                     late ? ", a data input behind a control input; put control inputs last"
+                          : ", which is not of the form node, node:port or ^node; mend it"),
+        {{"node", graph_.name(id)},
+         {"field", "input"},
+         {"input_index", absl::StrCat(i)},
+         {"value", spelling}});
+  }
+
+  absl::Status Dangling(NodeId id, uint32_t i, absl::string_view source) const {
+    return InvalidError(
+        v1::ERROR_REASON_DANGLING_INPUT,
+        absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " refers to missing node ",
+                     Quoted(source), "; add the node or remove the input"),
+        {{"node", graph_.name(id)},
+         {"field", "input"},
+         {"input_index", absl::StrCat(i)},
+         {"value", source}});
+  }
+
+  absl::Status BadPort(NodeId id, size_t i, Tensor input, int count) const {
+    return InvalidError(
+        v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+        absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " reads output ", input.port,
+                     " of ", Quoted(graph_.name(input.node)), ", a ", graph_.op(input.node),
+                     " with ", count, count == 1 ? " output" : " outputs", "; mend the port"),
+        {{"node", graph_.name(id)},
+         {"field", "input"},
+         {"input_index", absl::StrCat(i)},
+         {"value", TensorName(graph_, input)},
+         {"output_count", absl::StrCat(count)}});
+  }
+
+  const v1::Limits& limits_;
+  const StopToken& stop_;
+  Graph graph_;
+  absl::flat_hash_map<absl::string_view, int32_t> op_ids_;
+  absl::flat_hash_map<absl::string_view, int32_t> device_ids_;
+  int32_t last_op_ = -1;
+  int32_t last_device_ = -1;
+};
+
+absl::StatusOr<Graph> Graph::Parse(absl::string_view bytes, const v1::Limits& limits,
+                                   const StopToken& stop) {
+  return GraphParser(bytes, limits, stop).Run();
+}
+
+NodeId Graph::Find(absl::string_view name) const {
+  return names_.Find(name, [this](NodeId id) { return this->name(id); });
+}
+
+absl::string_view Graph::node_field(NodeId id) const {
+  const Node& node = nodes_[id];
+  return View(node.field_begin, node.begin + node.size - node.field_begin);
+}
+
+absl::optional<absl::string_view> Graph::attr(NodeId id, absl::string_view key) const {
+  absl::optional<absl::string_view> found;
+  WireReader reader(node_bytes(id));
+  while (reader.Next()) {
+    if (!reader.IsBytes(node_def::kAttr)) continue;
+    absl::string_view entry_key, value;
+    WireReader entry(reader.bytes());
+    while (entry.Next()) {
+      if (entry.IsBytes(map_entry::kKey)) entry_key = entry.bytes();
+      if (entry.IsBytes(map_entry::kValue)) value = entry.bytes();
+    }
+    if (entry_key == key) found = value;  // The last one counts, as in protobuf.
+  }
+  return found;
+}
+
+std::string TensorName(const Graph& graph, Tensor tensor) {
+  return absl::StrCat(graph.name(tensor.node), ":", tensor.port);
+}
+
+}  // namespace spillway::core

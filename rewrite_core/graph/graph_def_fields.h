@@ -1,0 +1,62 @@
+// Field numbers of TensorFlow's GraphDef (tensorflow/core/framework/{graph,node_def,attr_value,
+// tensor_shape}.proto) and the names of the attributes that mean something to Spillway.
+#ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
+#define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
+
+#include <cstdint>
+
+namespace spillway::core {
+
+namespace graph_def {
+inline constexpr uint32_t kNode = 1;
+inline constexpr uint32_t kLibrary = 2;
+}  // namespace graph_def
+
+namespace node_def {
+inline constexpr uint32_t kName = 1;
+inline constexpr uint32_t kOp = 2;
+inline constexpr uint32_t kInput = 3;
+inline constexpr uint32_t kDevice = 4;
+inline constexpr uint32_t kAttr = 5;  // A map: entries with key = 1, value = 2.
+}  // namespace node_def
+
+namespace map_entry {
+inline constexpr uint32_t kKey = 1;
+inline constexpr uint32_t kValue = 2;
+}  // namespace map_entry
+
+namespace attr_value {
+inline constexpr uint32_t kList = 1;
+inline constexpr uint32_t kString = 2;
+inline constexpr uint32_t kInt = 3;
+inline constexpr uint32_t kFloat = 4;
+inline constexpr uint32_t kBool = 5;
+inline constexpr uint32_t kType = 6;
+inline constexpr uint32_t kShape = 7;
+// Fields of AttrValue.ListValue.
+inline constexpr uint32_t kListString = 2;
+inline constexpr uint32_t kListInt = 3;
+inline constexpr uint32_t kListFloat = 4;
+inline constexpr uint32_t kListBool = 5;
+inline constexpr uint32_t kListType = 6;
+inline constexpr uint32_t kListShape = 7;
+}  // namespace attr_value
+
+namespace shape_proto {
+inline constexpr uint32_t kDim = 2;
+inline constexpr uint32_t kUnknownRank = 3;
+inline constexpr uint32_t kDimSize = 1;
+}  // namespace shape_proto
+
+// On every node that Spillway adds or edits: what strip has to do (graph/undo.h).
+inline constexpr char kUndoAttr[] = "_spillway_undo";
+// Keeps Grappler's dependency optimizer from removing an Identity.
+inline constexpr char kGrapplerKeepAttr[] = "_grappler_do_not_remove";
+// Written by as_graph_def(add_shapes=True): a list of shapes, one per output.
+inline constexpr char kOutputShapesAttr[] = "_output_shapes";
+// In the name of every swap node, ours and IBM's.
+inline constexpr char kSwapNodeMark[] = "lms/swap";
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_

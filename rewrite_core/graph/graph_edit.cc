@@ -1,0 +1,245 @@
+#include "rewrite_core/graph/graph_edit.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/undo.h"
+#include "rewrite_core/graph/wire_reader.h"
+#include "rewrite_core/graph/wire_writer.h"
+
+namespace spillway::core {
+namespace {
+
+absl::Status BadEdit(absl::string_view what, absl::string_view node) {
+  return absl::InternalError(absl::StrCat("edit of node ", Quoted(node), ": ", what));
+}
+
+// The name in `node`, `node:port` or `^node`.
+absl::string_view SourceName(absl::string_view spelling) {
+  if (!spelling.empty() && spelling[0] == '^') return spelling.substr(1);
+  return spelling.substr(0, spelling.rfind(':'));
+}
+
+// The edits of one node: runs of the sorted lists.
+struct NodeEdits {
+  NodeId node;
+  absl::Span<const GraphEdit::Rewire> rewires;
+  absl::Span<const GraphEdit::Control> controls;
+};
+
+// Adds what `edits` change to the record that the node has already, whose originals are older.
+UndoRecord MergedRecord(const NodeEdits& edits, const std::vector<absl::string_view>& inputs,
+                        UndoRecord record) {
+  if (record.added || record.raw) return record;
+  for (const auto& rewire : edits.rewires) {
+    const auto same = [&](const auto& entry) { return entry.first == rewire.index; };
+    if (std::none_of(record.inputs.begin(), record.inputs.end(), same)) {
+      record.inputs.emplace_back(rewire.index, std::string(inputs[rewire.index]));
+    }
+  }
+  std::sort(record.inputs.begin(), record.inputs.end());
+  for (const auto& control : edits.controls) record.controls.push_back(control.source);
+  return record;
+}
+
+// The NodeDef after `edits`, with the given record in it.
+std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_t num_inputs,
+                       const UndoRecord& record) {
+  std::string out;
+  out.reserve(node_def.size() + 64 * (1 + edits.rewires.size() + edits.controls.size()));
+  const auto append_controls = [&] {
+    for (const auto& control : edits.controls) {
+      AppendBytesField(node_def::kInput, absl::StrCat("^", control.source), &out);
+    }
+  };
+  size_t position = 0;
+  auto rewire = edits.rewires.begin();
+  WireReader reader(node_def);
+  while (reader.Next()) {
+    if (reader.IsBytes(node_def::kAttr)) {
+      absl::string_view key;
+      WireReader entry(reader.bytes());
+      while (entry.Next()) {
+        if (entry.IsBytes(map_entry::kKey)) key = entry.bytes();
+      }
+      if (key == kUndoAttr) continue;
+    }
+    if (reader.IsBytes(node_def::kInput) && rewire != edits.rewires.end() &&
+        rewire->index == static_cast<int>(position)) {
+      AppendBytesField(node_def::kInput, rewire->spelling, &out);
+      ++rewire;
+    } else {
+      out.append(reader.whole().data(), reader.whole().size());
+    }
+    if (reader.IsBytes(node_def::kInput) && ++position == num_inputs) append_controls();
+  }
+  // A node without inputs gets them at its end, where order among other fields is free.
+  if (num_inputs == 0) append_controls();
+  AppendAttrField(kUndoAttr, UndoAttr(record), &out);
+  return out;
+}
+
+// Appends the edited node's field.
+absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, std::string* out) {
+  const absl::string_view name = graph.name(edits.node);
+  const absl::string_view node_def = graph.node_bytes(edits.node);
+  std::vector<absl::string_view> inputs;
+  WireReader reader(node_def);
+  while (reader.Next()) {
+    if (reader.IsBytes(node_def::kInput)) inputs.push_back(reader.bytes());
+  }
+  // What strip is to restore: the node as it is, or as it was before an earlier rewrite.
+  std::string original(graph.node_field(edits.node));
+  UndoRecord record;
+  if (graph.has_undo(edits.node)) {
+    auto earlier = ParseUndoAttr(name, graph.attr(edits.node, kUndoAttr).value_or(""));
+    if (!earlier.ok()) return earlier.status();
+    record = *std::move(earlier);
+    original.clear();
+    if (absl::Status s = AppendUndone(name, node_def, record, &original); !s.ok()) return s;
+  }
+  record = MergedRecord(edits, inputs, std::move(record));
+  std::string edited = EditedNode(node_def, edits, inputs.size(), record);
+  std::string undone;
+  absl::Status status = AppendUndone(name, edited, record, &undone);
+  if (!status.ok() || undone != original) {
+    // An encoding that a re-encoding would not give back: keep the bytes themselves.
+    UndoRecord raw;
+    raw.raw = original;
+    edited = EditedNode(node_def, edits, inputs.size(), raw);
+  }
+  AppendBytesField(graph_def::kNode, edited, out);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string GraphEdit::UniqueName(absl::string_view wanted) {
+  const auto taken = [this](const std::string& name) {
+    return graph_.Find(name) != kNoNode || new_names_.contains(name);
+  };
+  std::string name(wanted);
+  // Names of one stem are asked for in order, so remember where its numbers end.
+  int& number = next_number_[name];
+  while (taken(name)) name = absl::StrCat(wanted, "_", ++number);
+  new_names_.insert(name);
+  return name;
+}
+
+void GraphEdit::AddControlInput(NodeId node, absl::string_view source) {
+  for (Tensor input : graph_.inputs(node)) {
+    if (input.is_control() && graph_.name(input.node) == source) return;
+  }
+  controls_.push_back({node, std::string(source)});
+}
+
+bool GraphEdit::Resolves(absl::string_view name) const {
+  return graph_.Find(name) != kNoNode || new_names_.contains(name);
+}
+
+absl::Status GraphEdit::Validate() const {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const NodeSpec& node : nodes_) {
+    if (graph_.Find(node.name) != kNoNode || !names.insert(node.name).second ||
+        !new_names_.contains(node.name)) {
+      return BadEdit("the name of a new node is taken or was not reserved", node.name);
+    }
+    for (const std::string& input : node.inputs) {
+      if (!Resolves(SourceName(input))) return BadEdit("an input does not resolve", node.name);
+    }
+  }
+  for (const Rewire& rewire : rewires_) {
+    if (rewire.node < 0 || rewire.node >= graph_.num_nodes()) return BadEdit("no such node", "?");
+    const auto inputs = graph_.inputs(rewire.node);
+    if (rewire.index < 0 || rewire.index >= static_cast<int>(inputs.size()) ||
+        inputs[rewire.index].is_control()) {
+      return BadEdit("no such data input", graph_.name(rewire.node));
+    }
+    if (!Resolves(SourceName(rewire.spelling))) {
+      return BadEdit("a rewired input does not resolve", graph_.name(rewire.node));
+    }
+  }
+  for (const Control& control : controls_) {
+    if (control.node < 0 || control.node >= graph_.num_nodes()) return BadEdit("no such node", "?");
+    if (!Resolves(control.source)) {
+      return BadEdit("a control input does not resolve", graph_.name(control.node));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
+  if (absl::Status status = Validate(); !status.ok()) return status;
+  std::sort(rewires_.begin(), rewires_.end(), [](const Rewire& a, const Rewire& b) {
+    return std::tie(a.node, a.index) < std::tie(b.node, b.index);
+  });
+  std::stable_sort(controls_.begin(), controls_.end(),
+                   [](const Control& a, const Control& b) { return a.node < b.node; });
+
+  // The edited nodes and the new ones first, so that the output is allocated once.
+  struct Piece {
+    NodeId node;
+    size_t end;  // In `edited`.
+  };
+  std::string edited;
+  std::vector<Piece> pieces;
+  StopPoller poll(stop);
+  auto rewire = rewires_.begin();
+  auto control = controls_.begin();
+  while (rewire != rewires_.end() || control != controls_.end()) {
+    if (poll.Tick()) return stop.status("apply");
+    NodeEdits edits;
+    edits.node = std::min(rewire != rewires_.end() ? rewire->node : graph_.num_nodes(),
+                          control != controls_.end() ? control->node : graph_.num_nodes());
+    const auto rewires_begin = rewire;
+    while (rewire != rewires_.end() && rewire->node == edits.node) {
+      if (rewire != rewires_begin && rewire->index == (rewire - 1)->index) {
+        return BadEdit("an input is rewired twice", graph_.name(edits.node));
+      }
+      ++rewire;
+    }
+    const auto controls_begin = control;
+    while (control != controls_.end() && control->node == edits.node) ++control;
+    edits.rewires = absl::MakeConstSpan(rewires_.data() + (rewires_begin - rewires_.begin()),
+                                        rewire - rewires_begin);
+    edits.controls = absl::MakeConstSpan(controls_.data() + (controls_begin - controls_.begin()),
+                                         control - controls_begin);
+    if (absl::Status status = AppendEdited(graph_, edits, &edited); !status.ok()) return status;
+    pieces.push_back({edits.node, edited.size()});
+  }
+  std::string added;
+  UndoRecord added_record;
+  added_record.added = true;
+  const std::string added_attr = UndoAttr(added_record);
+  for (const NodeSpec& node : nodes_) {
+    if (poll.Tick()) return stop.status("apply");
+    NodeSpec spec = node;
+    spec.attrs.emplace_back(kUndoAttr, added_attr);
+    AppendNodeField(spec, &added);
+  }
+
+  const absl::string_view bytes = graph_.bytes();
+  std::string out;
+  out.reserve(bytes.size() + edited.size() + added.size());
+  const auto append = [&out](absl::string_view part) { out.append(part.data(), part.size()); };
+  size_t done = 0, edited_done = 0;
+  for (const Piece& piece : pieces) {
+    const absl::string_view field = graph_.node_field(piece.node);
+    const size_t begin = field.data() - bytes.data();
+    append(bytes.substr(done, begin - done));
+    append(absl::string_view(edited).substr(edited_done, piece.end - edited_done));
+    done = begin + field.size();
+    edited_done = piece.end;
+  }
+  append(bytes.substr(done, graph_.nodes_end() - done));
+  append(added);
+  append(bytes.substr(graph_.nodes_end()));
+  return out;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,76 @@
+// GraphEdit: collects edits to a Graph, validates them all, then applies all of them or none.
+//
+// Node bytes that no edit touches are copied unread. Every node edited or added carries its undo
+// record (undo.h); a node that an earlier rewrite edited keeps the older originals in it.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_EDIT_H_
+#define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_EDIT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/node_writer.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+class GraphEdit {
+ public:
+  // Input `index` of `node` (a data input) is to read `spelling` (`name` or `name:port`).
+  struct Rewire {
+    NodeId node;
+    int index;
+    std::string spelling;
+  };
+  // `node` is to wait for the node named `source`.
+  struct Control {
+    NodeId node;
+    std::string source;
+  };
+
+  // `graph` must outlive the edit.
+  explicit GraphEdit(const Graph& graph) : graph_(graph) {}
+
+  // A name that neither the graph nor an added node has: `wanted`, or `wanted_1`, `wanted_2`, ...
+  // It is reserved from then on.
+  std::string UniqueName(absl::string_view wanted);
+
+  // Adds a node; `_spillway_undo` is set by Apply.
+  void AddNode(NodeSpec node) { nodes_.push_back(std::move(node)); }
+  void RewireInput(NodeId node, int index, std::string spelling) {
+    rewires_.push_back({node, index, std::move(spelling)});
+  }
+  // Does nothing if the node has that control input already.
+  void AddControlInput(NodeId node, absl::string_view source);
+
+  const std::vector<NodeSpec>& nodes() const { return nodes_; }
+  const std::vector<Rewire>& rewires() const { return rewires_; }
+  const std::vector<Control>& controls() const { return controls_; }
+
+  // OK if Apply would give a graph in which all names are unique and all inputs resolve. Otherwise
+  // INTERNAL, naming the edit: edits are ours, not the user's.
+  absl::Status Validate() const;
+
+  // Validates, then returns the bytes of the edited graph. Sorts the collected edits.
+  absl::StatusOr<std::string> Apply(const StopToken& stop);
+
+ private:
+  bool Resolves(absl::string_view name) const;
+
+  const Graph& graph_;
+  std::vector<NodeSpec> nodes_;
+  std::vector<Rewire> rewires_;
+  std::vector<Control> controls_;
+  absl::flat_hash_set<std::string> new_names_;
+  absl::flat_hash_map<std::string, int> next_number_;  // By stem, for UniqueName.
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_EDIT_H_

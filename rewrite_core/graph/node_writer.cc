@@ -1,0 +1,29 @@
+#include "rewrite_core/graph/node_writer.h"
+
+#include <algorithm>
+
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_writer.h"
+
+namespace spillway::core {
+
+void AppendAttrField(absl::string_view key, absl::string_view value, std::string* node_def) {
+  std::string entry;
+  AppendBytesField(map_entry::kKey, key, &entry);
+  AppendBytesField(map_entry::kValue, value, &entry);
+  AppendBytesField(node_def::kAttr, entry, node_def);
+}
+
+void AppendNodeField(const NodeSpec& spec, std::string* out) {
+  std::string node;
+  AppendBytesField(node_def::kName, spec.name, &node);
+  AppendBytesField(node_def::kOp, spec.op, &node);
+  for (const std::string& input : spec.inputs) AppendBytesField(node_def::kInput, input, &node);
+  if (!spec.device.empty()) AppendBytesField(node_def::kDevice, spec.device, &node);
+  auto attrs = spec.attrs;
+  std::sort(attrs.begin(), attrs.end());
+  for (const auto& [key, value] : attrs) AppendAttrField(key, value, &node);
+  AppendBytesField(graph_def::kNode, node, out);
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,31 @@
+// Writing NodeDefs: the new nodes of a rewrite, and those of the text form.
+#ifndef SPILLWAY_REWRITE_CORE_GRAPH_NODE_WRITER_H_
+#define SPILLWAY_REWRITE_CORE_GRAPH_NODE_WRITER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace spillway::core {
+
+// A node as its fields. Attribute values are serialized AttrValues (attr_value.h).
+struct NodeSpec {
+  std::string name;
+  std::string op;
+  std::vector<std::string> inputs;  // `node`, `node:port`, `^node`; control inputs last.
+  std::string device;               // Empty: none.
+  std::vector<std::pair<std::string, std::string>> attrs;
+};
+
+// Appends `spec` to `out` as a field `node` of a GraphDef. Attributes are written in the order of
+// their names, so that the bytes are those of protobuf's deterministic serialization.
+void AppendNodeField(const NodeSpec& spec, std::string* out);
+
+// Appends one attribute entry to the bytes of a NodeDef.
+void AppendAttrField(absl::string_view key, absl::string_view value, std::string* node_def);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_GRAPH_NODE_WRITER_H_

@@ -1,0 +1,119 @@
+#include "rewrite_core/graph/op_outputs.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr int kUnknownCount = -1;
+
+// `NAME` or `NAME=DEFAULT`.
+struct AttrWord {
+  absl::string_view name;
+  absl::string_view default_value;
+};
+
+AttrWord ParseAttrWord(absl::string_view word) {
+  const size_t eq = word.find('=');
+  if (eq == absl::string_view::npos) return {word, {}};
+  return {word.substr(0, eq), word.substr(eq + 1)};
+}
+
+DataType ResolveType(const Graph& graph, NodeId node, absl::string_view word) {
+  if (DataType fixed = DataTypeFromName(word); fixed != kDtInvalid) return fixed;
+  const AttrWord attr = ParseAttrWord(word);
+  if (auto value = graph.attr(node, attr.name)) return AttrType(*value);
+  return DataTypeFromName(attr.default_value);
+}
+
+int64_t ResolveNumber(const Graph& graph, NodeId node, absl::string_view word) {
+  const AttrWord attr = ParseAttrWord(word);
+  int64_t number = kUnknownCount;
+  if (auto value = graph.attr(node, attr.name)) {
+    number = AttrInt(*value).value_or(kUnknownCount);
+  } else if (!absl::SimpleAtoi(attr.default_value, &number)) {
+    return kUnknownCount;
+  }
+  return number >= 0 && number <= std::numeric_limits<int32_t>::max() ? number : kUnknownCount;
+}
+
+// Calls `visit(first_port, count, type_word, list_attr)` for every word of the signature until it
+// returns false; count is kUnknownCount where it cannot be told (and then nothing follows).
+template <typename Visit>
+void ForEachWord(const Graph& graph, NodeId node, const Visit& visit) {
+  int64_t port = 0;
+  for (absl::string_view word :
+       absl::StrSplit(graph.op_info(node).outputs, ' ', absl::SkipEmpty())) {
+    int64_t count = 1;
+    absl::string_view list_attr;
+    const size_t star = word.find('*');
+    if (absl::ConsumePrefix(&word, "[]")) {
+      list_attr = word;
+      const auto value = graph.attr(node, list_attr);
+      count = value ? CountAttrTypes(*value) : kUnknownCount;
+    } else if (star != absl::string_view::npos) {
+      count = ResolveNumber(graph, node, word.substr(0, star));
+      word = word.substr(star + 1);
+    }
+    if (!visit(port, count, word, list_attr) || count == kUnknownCount) return;
+    port += count;
+  }
+}
+
+}  // namespace
+
+int CountOutputs(const Graph& graph, NodeId node) {
+  const OpInfo& info = graph.op_info(node);
+  if (!info.known) {
+    const auto shapes = graph.attr(node, kOutputShapesAttr);
+    return shapes ? CountAttrShapes(*shapes) : kUnknownCount;
+  }
+  if (info.fixed_output_count >= 0) return info.fixed_output_count;
+  int64_t total = 0;
+  ForEachWord(graph, node, [&](int64_t, int64_t count, absl::string_view, absl::string_view) {
+    total = count == kUnknownCount ? kUnknownCount : total + count;
+    return true;
+  });
+  return total > std::numeric_limits<int32_t>::max() ? kUnknownCount : static_cast<int>(total);
+}
+
+std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node, int count) {
+  std::vector<OutputType> types(count);
+  ForEachWord(graph, node,
+              [&](int64_t first, int64_t n, absl::string_view word, absl::string_view list) {
+                if (n == kUnknownCount || first >= count) return false;
+                const auto begin = types.begin() + first;
+                const auto end = types.begin() + std::min<int64_t>(first + n, count);
+                if (list.empty()) {
+                  const bool is_ref = absl::ConsumePrefix(&word, "&");
+                  std::fill(begin, end, OutputType{ResolveType(graph, node, word), is_ref});
+                } else if (const auto value = graph.attr(node, list)) {
+                  auto next = begin;
+                  ForEachAttrType(*value, [&](DataType dtype) {
+                    if (next == end) return false;
+                    next++->dtype = dtype;
+                    return true;
+                  });
+                }
+                return true;
+              });
+  for (OutputType& type : types) {
+    if (type.dtype <= kRefOffset) continue;
+    type.dtype = static_cast<DataType>(type.dtype - kRefOffset);
+    type.is_ref = true;
+  }
+  return types;
+}
+
+OutputType GetOutputType(const Graph& graph, Tensor tensor) {
+  return GetOutputTypes(graph, tensor.node, tensor.port + 1)[tensor.port];
+}
+
+}  // namespace spillway::core

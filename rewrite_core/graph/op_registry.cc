@@ -1,0 +1,162 @@
+#include "rewrite_core/graph/op_registry.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_split.h"
+
+namespace spillway::core {
+namespace {
+
+struct TableRow {
+  absl::string_view name;
+  absl::string_view outputs;
+};
+
+// Sorted by name, so that a look-up is a binary search and start-up costs nothing.
+constexpr TableRow kTable[] = {
+#define SPILLWAY_OP(name, outputs) {name, outputs},
+#include "rewrite_core/graph/op_table.inc"
+#undef SPILLWAY_OP
+};
+
+struct ControlFlowRow {
+  absl::string_view name;
+  ControlFlow kind;
+};
+
+constexpr ControlFlowRow kControlFlow[] = {
+    {"Enter", ControlFlow::kEnter},
+    {"Exit", ControlFlow::kExit},
+    {"LoopCond", ControlFlow::kLoopCond},
+    {"Merge", ControlFlow::kMerge},
+    {"NextIteration", ControlFlow::kNextIteration},
+    {"RefEnter", ControlFlow::kEnter},
+    {"RefExit", ControlFlow::kExit},
+    {"RefMerge", ControlFlow::kMerge},
+    {"RefNextIteration", ControlFlow::kNextIteration},
+    {"RefSwitch", ControlFlow::kSwitch},
+    {"Switch", ControlFlow::kSwitch},
+    {"_SwitchN", ControlFlow::kSwitch},
+};
+
+// Ops whose kernel may hand an input's buffer on as an output (set_output(i, input(j)), or a
+// Tensor::Slice of it), as read in TensorFlow's kernels. Used to be careful, so too many is safe:
+// in-place reuse of a buffer that nobody else holds (Relu and its like) is not meant.
+constexpr absl::string_view kForwarding[] = {
+    "AddN",
+    "All",
+    "Any",
+    "Bitcast",
+    "BroadcastTo",
+    "Cast",
+    "CheckNumerics",
+    "CheckNumericsV2",
+    "Concat",
+    "ConcatV2",
+    "ConjugateTranspose",
+    "DebugIdentity",
+    "DebugIdentityV2",
+    "DebugIdentityV3",
+    "DeepCopy",
+    "EnsureShape",
+    "Enter",
+    "Exit",
+    "ExpandDims",
+    "GuaranteeConst",
+    "Identity",
+    "IdentityN",
+    "LoopCond",
+    "Max",
+    "Mean",
+    "Merge",
+    "Min",
+    "NextIteration",
+    "Pack",
+    "Pad",
+    "PadV2",
+    "PlaceholderWithDefault",
+    "PreventGradient",
+    "Print",
+    "PrintV2",
+    "Prod",
+    "ReadVariableOp",
+    "RefEnter",
+    "RefExit",
+    "RefIdentity",
+    "RefMerge",
+    "RefNextIteration",
+    "RefSelect",
+    "RefSwitch",
+    "Reshape",
+    "Slice",
+    "Snapshot",
+    "Split",
+    "SplitV",
+    "Squeeze",
+    "StopGradient",
+    "StridedSlice",
+    "Sum",
+    "Switch",
+    "Tile",
+    "Transpose",
+    "Unpack",
+    "_ReadVariablesOp",
+    "_SwitchN",
+};
+
+// Ops whose GPU kernels put their outputs in host memory whatever the type (int32 outputs are in
+// host memory by rule, see analysis/host_memory).
+constexpr absl::string_view kHostOutputs[] = {
+    "BroadcastArgs",
+    "BroadcastGradientArgs",
+    "ConcatOffset",
+    "InTopK",
+    "Rank",
+    "Shape",
+    "ShapeN",
+    "Size",
+    "TensorArraySizeV3",
+    "TensorListLength",
+    "VariableShape",
+};
+
+template <typename Row, size_t N>
+const Row* FindRow(const Row (&rows)[N], absl::string_view name) {
+  const Row* it =
+      std::lower_bound(std::begin(rows), std::end(rows), name,
+                       [](const Row& row, absl::string_view n) { return row.name < n; });
+  return it != std::end(rows) && it->name == name ? it : nullptr;
+}
+
+template <size_t N>
+bool Contains(const absl::string_view (&names)[N], absl::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+int FixedOutputCount(absl::string_view outputs) {
+  int count = 0;
+  for (absl::string_view word : absl::StrSplit(outputs, ' ', absl::SkipEmpty())) {
+    if (word.front() == '[' || word.find('*') != absl::string_view::npos) return -1;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+OpInfo FindOp(absl::string_view name) {
+  OpInfo info;
+  const TableRow* row = FindRow(kTable, name);
+  if (row == nullptr) return info;
+  info.name = row->name;
+  info.outputs = row->outputs;
+  info.known = true;
+  info.fixed_output_count = FixedOutputCount(row->outputs);
+  if (const ControlFlowRow* cf = FindRow(kControlFlow, name)) info.control_flow = cf->kind;
+  info.forwards = Contains(kForwarding, name);
+  info.host_outputs = Contains(kHostOutputs, name);
+  return info;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,70 @@
+#include "rewrite_core/graph/strip.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/undo.h"
+
+namespace spillway::core {
+
+absl::Status StripTo(const Graph& graph, const StopToken& stop,
+                     const std::function<bool(absl::string_view)>& sink) {
+  const absl::string_view bytes = graph.bytes();
+  size_t done = 0;
+  StopPoller poll(stop);
+  std::string restored;
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("strip");
+    if (!graph.has_undo(id)) continue;
+    auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
+    if (!record.ok()) return record.status();
+    const absl::string_view field = graph.node_field(id);
+    const size_t begin = field.data() - bytes.data();
+    if (begin > done && !sink(bytes.substr(done, begin - done))) return absl::OkStatus();
+    done = begin + field.size();
+    restored.clear();
+    absl::Status status = AppendUndone(graph.name(id), graph.node_bytes(id), *record, &restored);
+    if (!status.ok()) return status;
+    if (!restored.empty() && !sink(restored)) return absl::OkStatus();
+  }
+  if (done < bytes.size()) sink(bytes.substr(done));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Strip(const Graph& graph, const StopToken& stop) {
+  const EarlierRewrite earlier = FindEarlierRewrite(graph);
+  if (!earlier.ours && earlier.foreign_node != kNoNode) {
+    const absl::string_view name = graph.name(earlier.foreign_node);
+    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_FOREIGN_REWRITE,
+                 absl::StrCat("node ", Quoted(name),
+                              " comes from another program (TFLMS), which keeps no record to undo "
+                              "it by; start from the original graph"),
+                 {{"node", name}});
+  }
+  std::string out;
+  out.reserve(graph.bytes().size());
+  absl::Status status = StripTo(graph, stop, [&out](absl::string_view piece) {
+    out.append(piece.data(), piece.size());
+    return true;
+  });
+  if (!status.ok()) return status;
+  return out;
+}
+
+EarlierRewrite FindEarlierRewrite(const Graph& graph) {
+  EarlierRewrite earlier;
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (graph.has_undo(id)) {
+      earlier.ours = true;
+      earlier.foreign_node = kNoNode;
+      return earlier;
+    }
+    if (earlier.foreign_node == kNoNode && absl::StrContains(graph.name(id), kSwapNodeMark)) {
+      earlier.foreign_node = id;
+    }
+  }
+  return earlier;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,32 @@
+// Strip: gives back the graph as it was before Spillway, byte for byte, from the file alone.
+#ifndef SPILLWAY_REWRITE_CORE_GRAPH_STRIP_H_
+#define SPILLWAY_REWRITE_CORE_GRAPH_STRIP_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+// Hands the stripped bytes to `sink` piece by piece, in order, and stops early with OK when `sink`
+// returns false. FAILED_PRECONDITION if an undo record is damaged.
+absl::Status StripTo(const Graph& graph, const StopToken& stop,
+                     const std::function<bool(absl::string_view)>& sink);
+
+// The stripped graph. A graph without records comes back as it is.
+absl::StatusOr<std::string> Strip(const Graph& graph, const StopToken& stop);
+
+// Who rewrote this graph before.
+struct EarlierRewrite {
+  bool ours = false;              // Some node carries an undo record.
+  NodeId foreign_node = kNoNode;  // A swap node without one, while no node has one.
+};
+EarlierRewrite FindEarlierRewrite(const Graph& graph);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_GRAPH_STRIP_H_

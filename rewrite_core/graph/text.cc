@@ -1,0 +1,141 @@
+#include "rewrite_core/graph/text.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/graph/attr_text.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/node_writer.h"
+#include "rewrite_core/graph/wire_reader.h"
+
+namespace spillway::core {
+namespace {
+
+// Reads one line of the form.
+class LineParser {
+ public:
+  explicit LineParser(absl::string_view line) : line_(line), rest_(line) {}
+
+  // Appends the GraphDef fields of the line; empty if all is well, else what was expected.
+  std::string Run(std::string* out) {
+    if (Take("!")) {
+      return ParseHex(&rest_, out) ? AtEnd() : "0x and an even number of hexadecimal digits";
+    }
+    NodeSpec node;
+    node.name = Word("=");
+    if (!Take("=")) return "'=' after the name";
+    node.op = Word("(");
+    if (!Take("(")) return "'(' after the op type";
+    while (!Take(")")) {
+      if (!node.inputs.empty() && !Take(",")) return "',' or ')' after an input";
+      node.inputs.push_back(Word(",)"));
+      if (rest_.empty()) return "')' after the inputs";
+    }
+    if (Take("@")) node.device = Word("{");
+    if (Take("{")) {
+      while (!Take("}")) {
+        if (!node.attrs.empty() && !Take(",")) return "',' or '}' after an attribute";
+        std::string key = Word("=");
+        if (!Take("=")) return "'=' after an attribute's name";
+        Skip();
+        std::string value;
+        if (!ParseAttr(&rest_, &value)) return "an attribute value";
+        node.attrs.emplace_back(std::move(key), std::move(value));
+      }
+    }
+    AppendNodeField(node, out);
+    return AtEnd();
+  }
+
+  size_t column() const { return line_.size() - rest_.size() + 1; }
+
+ private:
+  void Skip() { rest_ = absl::StripLeadingAsciiWhitespace(rest_); }
+  bool Take(absl::string_view mark) {
+    Skip();
+    return absl::ConsumePrefix(&rest_, mark);
+  }
+  // Up to one of `ends` or the line's end, without surrounding space.
+  std::string Word(absl::string_view ends) {
+    const size_t end = std::min(rest_.find_first_of(ends), rest_.size());
+    const absl::string_view word = absl::StripAsciiWhitespace(rest_.substr(0, end));
+    rest_.remove_prefix(end);
+    return std::string(word);
+  }
+  std::string AtEnd() {
+    Skip();
+    return rest_.empty() ? "" : "the end of the line";
+  }
+
+  absl::string_view line_;
+  absl::string_view rest_;
+};
+
+}  // namespace
+
+std::string PrintNode(const Graph& graph, NodeId id) {
+  std::vector<absl::string_view> inputs;
+  std::vector<std::pair<absl::string_view, std::string>> attrs;
+  WireReader reader(graph.node_bytes(id));
+  while (reader.Next()) {
+    if (reader.IsBytes(node_def::kInput)) inputs.push_back(reader.bytes());
+    if (!reader.IsBytes(node_def::kAttr)) continue;
+    absl::string_view key, value;
+    WireReader entry(reader.bytes());
+    while (entry.Next()) {
+      if (entry.IsBytes(map_entry::kKey)) key = entry.bytes();
+      if (entry.IsBytes(map_entry::kValue)) value = entry.bytes();
+    }
+    attrs.emplace_back(key, PrintAttr(value));
+  }
+  std::sort(attrs.begin(), attrs.end());
+  std::string line =
+      absl::StrCat(graph.name(id), " = ", graph.op(id), "(", absl::StrJoin(inputs, ", "), ")");
+  if (!graph.device(id).empty()) absl::StrAppend(&line, " @", graph.device(id));
+  if (!attrs.empty()) {
+    absl::StrAppend(&line, " {", absl::StrJoin(attrs, ", ", absl::PairFormatter("=")), "}");
+  }
+  return line;
+}
+
+std::string PrintGraph(const Graph& graph) {
+  std::string text;
+  NodeId next = 0;
+  WireReader reader(graph.bytes());
+  while (reader.Next()) {
+    if (reader.IsBytes(graph_def::kNode)) {
+      absl::StrAppend(&text, PrintNode(graph, next++), "\n");
+    } else {
+      absl::StrAppend(&text, "! ", PrintHex(reader.whole()), "\n");
+    }
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> ParseGraphText(absl::string_view text) {
+  std::string out;
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line.front() == '#') continue;
+    LineParser parser(line);
+    const std::string expected = parser.Run(&out);
+    if (!expected.empty()) {
+      return InvalidError(v1::ERROR_REASON_MALFORMED_GRAPH,
+                          absl::StrCat("line ", number, ", column ", parser.column(), ": expected ",
+                                       expected, "; see the text form"),
+                          {{"line", absl::StrCat(number)}, {"value", line}});
+    }
+  }
+  return out;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,123 @@
+#include "rewrite_core/graph/undo.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_reader.h"
+#include "rewrite_core/graph/wire_writer.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kAdded[] = "added";
+constexpr char kRawPrefix[] = "raw=";
+
+absl::Status BadRecord(absl::string_view name, absl::string_view item) {
+  return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD,
+               absl::StrCat("the undo record of node ", Quoted(name), " is damaged at ",
+                            Quoted(item), "; start from the original graph"),
+               {{"node", name}, {"field", kUndoAttr}, {"value", item}});
+}
+
+bool IsUndoEntry(absl::string_view entry) {
+  bool found = false;
+  WireReader reader(entry);
+  while (reader.Next()) {
+    if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == kUndoAttr;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string UndoAttr(const UndoRecord& record) {
+  std::vector<std::string> items;
+  if (record.added) items.push_back(kAdded);
+  if (record.raw) items.push_back(absl::StrCat(kRawPrefix, *record.raw));
+  for (const auto& [position, spelling] : record.inputs) {
+    items.push_back(absl::StrCat(position, "=", spelling));
+  }
+  for (const std::string& control : record.controls) items.push_back(absl::StrCat("^", control));
+  return StringListAttr(items);
+}
+
+absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_view value) {
+  UndoRecord record;
+  const std::vector<absl::string_view> items = AttrStrings(value);
+  if (items.empty()) return BadRecord(name, "its start");
+  for (absl::string_view item : items) {
+    const absl::string_view whole = item;
+    if (item == kAdded) {
+      record.added = true;
+    } else if (absl::ConsumePrefix(&item, kRawPrefix)) {
+      record.raw = std::string(item);
+    } else if (absl::ConsumePrefix(&item, "^")) {
+      record.controls.emplace_back(item);
+    } else {
+      const size_t eq = item.find('=');
+      int position = -1;
+      if (eq == absl::string_view::npos || !absl::SimpleAtoi(item.substr(0, eq), &position) ||
+          position < 0 || (!record.inputs.empty() && position <= record.inputs.back().first)) {
+        return BadRecord(name, whole);
+      }
+      record.inputs.emplace_back(position, std::string(item.substr(eq + 1)));
+    }
+  }
+  return record;
+}
+
+absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
+                          const UndoRecord& record, std::string* out) {
+  if (record.added) return absl::OkStatus();
+  if (record.raw) {
+    out->append(*record.raw);
+    return absl::OkStatus();
+  }
+  // Added control inputs are the last of their spelling, so find the inputs first.
+  std::vector<absl::string_view> inputs;
+  WireReader scan(node_def);
+  while (scan.Next()) {
+    if (scan.IsBytes(node_def::kInput)) inputs.push_back(scan.bytes());
+  }
+  absl::flat_hash_map<absl::string_view, int> to_drop;
+  for (const std::string& control : record.controls) ++to_drop[control];
+  std::vector<bool> dropped(inputs.size(), false);
+  for (size_t i = inputs.size(); i-- > 0 && absl::ConsumePrefix(&inputs[i], "^");) {
+    const auto it = to_drop.find(inputs[i]);
+    if (it == to_drop.end()) continue;
+    dropped[i] = true;
+    if (--it->second == 0) to_drop.erase(it);
+  }
+  if (!to_drop.empty()) return BadRecord(name, absl::StrCat("^", to_drop.begin()->first));
+  if (!record.inputs.empty() && record.inputs.back().first >= static_cast<int>(inputs.size())) {
+    return BadRecord(name, absl::StrCat(record.inputs.back().first));
+  }
+  std::string node;
+  node.reserve(node_def.size());
+  size_t position = 0;
+  auto original = record.inputs.begin();
+  WireReader reader(node_def);
+  while (reader.Next()) {
+    if (reader.IsBytes(node_def::kInput)) {
+      const size_t i = position++;
+      if (dropped[i]) continue;
+      if (original != record.inputs.end() && original->first == static_cast<int>(i)) {
+        AppendBytesField(node_def::kInput, original->second, &node);
+        ++original;
+        continue;
+      }
+    }
+    if (reader.IsBytes(node_def::kAttr) && IsUndoEntry(reader.bytes())) continue;
+    node.append(reader.whole().data(), reader.whole().size());
+  }
+  AppendBytesField(graph_def::kNode, node, out);
+  return absl::OkStatus();
+}
+
+}  // namespace spillway::core

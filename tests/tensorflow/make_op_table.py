@@ -1,0 +1,86 @@
+"""Writes rewrite_core/graph/op_table.inc from TensorFlow's own op registry.
+
+    python tests/tensorflow/make_op_table.py OUT [--check]
+
+One row per op: its name and its outputs. The rows are facts about TensorFlow's ops (names and
+signatures); with --check, OUT is compared with what would be written and the exit code says
+whether they agree.
+"""
+import argparse
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+HEADER = """\
+// Made by tests/tensorflow/make_op_table.py from the op registry of TensorFlow %s; do not edit.
+// SPILLWAY_OP(name, outputs): one word per output argument, separated by spaces. A word is
+//   float, int32, ...   a fixed type
+//   T                   the type in attribute T
+//   T=float             the same, float where the attribute was stripped as the default
+//   N*T                 N tensors of that type, N an int attribute (N=2*T: its default is 2)
+//   []Tout              one tensor per type in the list attribute Tout
+//   &...                a reference to a variable
+"""
+
+
+def type_name(dtype):
+    from tensorflow.python.framework import dtypes
+
+    return dtypes.as_dtype(dtype).name
+
+
+def word(arg, attrs):
+    """The word for one output argument of an OpDef."""
+    if arg.type_list_attr:
+        return "[]" + arg.type_list_attr
+    if arg.type_attr:
+        text = arg.type_attr
+        if attrs[text].HasField("default_value"):
+            text += "=" + type_name(attrs[text].default_value.type)
+    else:
+        text = type_name(arg.type)
+    if arg.is_ref:
+        text = "&" + text
+    if arg.number_attr:
+        number = arg.number_attr
+        if attrs[number].HasField("default_value"):
+            number += "=%d" % attrs[number].default_value.i
+        text = number + "*" + text
+    return text
+
+
+def table():
+    import tensorflow as tf
+    from tensorflow.core.framework import op_def_pb2
+    from tensorflow.python.client import pywrap_tf_session
+
+    ops = op_def_pb2.OpList()
+    ops.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
+    rows = []
+    for op in sorted(ops.op, key=lambda op: op.name):
+        attrs = {attr.name: attr for attr in op.attr}
+        rows.append('SPILLWAY_OP("%s", "%s")\n'
+                    % (op.name, " ".join(word(arg, attrs) for arg in op.output_arg)))
+    return HEADER % tf.__version__ + "".join(rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", help="rewrite_core/graph/op_table.inc")
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    args = parser.parse_args()
+    text = table()
+    if args.check:
+        with open(args.out, encoding="ascii") as f:
+            same = f.read() == text
+        print("op table: %s" % ("as TensorFlow has it" if same else "DIFFERS: run without --check"))
+        sys.exit(0 if same else 1)
+    with open(args.out, "w", encoding="ascii") as f:
+        f.write(text)
+    print("wrote %d ops to %s" % (text.count("\nSPILLWAY_OP"), args.out))
+
+
+if __name__ == "__main__":
+    main()
