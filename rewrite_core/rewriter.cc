@@ -1,33 +1,315 @@
 #include "rewrite_core/rewriter.h"
 
+#include <algorithm>
 #include <limits>
+#include <memory>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "google/protobuf/message.h"
+#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/apply/plan_writer.h"
+#include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/graph_edit.h"
+#include "rewrite_core/graph/strip.h"
+#include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/report.h"
+#include "rewrite_core/strategy/scope_strategy.h"
 
 namespace spillway::core {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+// Protobuf, and so TensorFlow, reads no message of 2 GiB or more.
+constexpr int64_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
+
+// Refuses options of a newer API: a rewrite by another policy than the one asked for is worse than
+// an error. Names the message and the field number; the depth is that of our own messages.
+absl::Status CheckKnown(const google::protobuf::Message& message) {
+  const auto* reflection = message.GetReflection();
+  const auto& unknown = reflection->GetUnknownFields(message);
+  if (!unknown.empty()) {
+    const std::string field = absl::StrCat(unknown.field(0).number());
+    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                        absl::StrCat(message.GetDescriptor()->name(), " has field ", field,
+                                     ", which this server does not know; ask GetCapabilities what "
+                                     "it does, or update the server"),
+                        {{"option", message.GetDescriptor()->name()}, {"value", field}});
+  }
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  for (const auto* field : fields) {
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      absl::Status status =
+          CheckKnown(field->is_repeated() ? reflection->GetRepeatedMessage(message, field, i)
+                                          : reflection->GetMessage(message, field));
+      if (!status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnknownValue(absl::string_view option, int value) {
+  return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                      absl::StrCat(option, " is ", value,
+                                   ", which this server does not know; ask "
+                                   "GetCapabilities what it does, or update the server"),
+                      {{"option", option}, {"value", absl::StrCat(value)}});
+}
+
+absl::Status CheckOptions(const v1::RewriteOptions& options) {
+  if (absl::Status status = CheckKnown(options); !status.ok()) return status;
+  if (!v1::AlreadyRewritten_IsValid(options.already_rewritten())) {
+    return UnknownValue("already_rewritten", options.already_rewritten());
+  }
+  if (!v1::DecisionDetail_IsValid(options.decision_detail())) {
+    return UnknownValue("decision_detail", options.decision_detail());
+  }
+  if (!v1::SwapEncoding_IsValid(options.swap_encoding())) {
+    return UnknownValue("swap_encoding", options.swap_encoding());
+  }
+  for (int output : options.outputs()) {
+    if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
+      return UnknownValue("outputs", output);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTargets(const Graph& graph, const v1::RewriteOptions& options) {
+  for (const std::string& target : options.targets()) {
+    const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
+    if (graph.Find(name) != kNoNode) continue;
+    return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+                        absl::StrCat("targets has ", Quoted(target),
+                                     ", which names no node of the graph; name what a step runs"),
+                        {{"option", "targets"}, {"value", target}});
+  }
+  return absl::OkStatus();
+}
+
+// One rewrite, stage by stage. Stages are timed here and nowhere else.
+class Rewriter {
+ public:
+  Rewriter(absl::string_view input, const v1::RewriteOptions& options, const v1::Limits& limits,
+           const StopToken& stop)
+      : input_(input), options_(options), limits_(limits), stop_(stop) {}
+
+  absl::StatusOr<v1::RewriteResponse> Run() {
+    if (absl::Status status = CheckOptions(options_); !status.ok()) return status;
+    if (absl::Status status = RunStages(); !status.ok()) return status;
+    if (!Wants(v1::OUTPUT_REPORT)) response_.clear_report();
+    return std::move(response_);
+  }
+
+ private:
+  bool Wants(v1::Output output) const {
+    if (options_.outputs().empty()) return output != v1::OUTPUT_PATCH;
+    return std::count(options_.outputs().begin(), options_.outputs().end(), output) > 0;
+  }
+
+  v1::RewriteReport& report() { return *response_.mutable_report(); }
+
+  // Runs one stage and notes how long it took.
+  template <typename Work>
+  auto Stage(const char* name, const Work& work) {
+    const absl::Time begin = absl::Now();
+    auto result = work();
+    v1::StageTiming* timing = report().add_stages();
+    timing->set_stage(name);
+    timing->set_duration_ns(absl::ToInt64Nanoseconds(absl::Now() - begin));
+    return result;
+  }
+
+  absl::Status RunStages() {
+    report().set_strategy(options_.has_strip() ? "strip" : Strategies().front());
+    report().set_graph_bytes_before(static_cast<int64_t>(input_.size()));
+    if (absl::Status s = Stage("parse", [&] { return Parse(input_); }); !s.ok()) return s;
+    report().set_node_count_before(graph_->num_nodes());
+    if (absl::Status s = CheckTargets(*graph_, options_); !s.ok()) return s;
+    if (options_.has_strip()) return RunStrip();
+
+    const EarlierRewrite earlier = FindEarlierRewrite(*graph_);
+    if (earlier.foreign_node != kNoNode) {
+      return Unchanged(
+          v1::OUTCOME_FOREIGN,
+          absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
+                       graph_->name(earlier.foreign_node), "): it is returned as it came"));
+    }
+    if (earlier.ours && options_.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN) {
+      auto stripped = Strip(*graph_, stop_);
+      if (!stripped.ok()) return stripped.status();
+      stripped_ = *std::move(stripped);
+      AddWarning(v1::WARNING_CODE_ALREADY_REWRITTEN,
+                 "Spillway had rewritten this graph: its earlier edits were taken out first",
+                 &report());
+      if (absl::Status s = Stage("parse", [&] { return Parse(stripped_); }); !s.ok()) return s;
+    }
+    if (absl::Status s = Stage("analysis", [&] { return Analyse(); }); !s.ok()) return s;
+    auto eligibility = Eligibility::Create(*facts_, options_);
+    if (!eligibility.ok()) return eligibility.status();
+    if (IsRewrittenOn(*eligibility)) {
+      return Unchanged(v1::OUTCOME_KEPT,
+                       "Spillway has rewritten this graph before: it is returned as it came "
+                       "(already_rewritten = REPLAN strips it first)");
+    }
+    auto result = Stage("strategy",
+                        [&] { return PlanScope(*facts_, *eligibility, options_, limits_, stop_); });
+    if (!result.ok()) return result.status();
+    Explain(*result);
+    if (result->plan.empty()) {
+      return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
+                       options_.scope().has_n_tensors() && options_.scope().n_tensors() == 0
+                           ? "n_tensors is 0: no tensor was to be swapped"
+                           : "no tensor qualifies: the decisions say why");
+    }
+    return RunPlan(result->plan);
+  }
+
+  absl::Status Parse(absl::string_view bytes) {
+    auto graph = Graph::Parse(bytes, limits_, stop_);
+    if (!graph.ok()) return graph.status();
+    graph_ = std::make_unique<Graph>(*std::move(graph));
+    return absl::OkStatus();
+  }
+
+  absl::Status Analyse() {
+    auto facts = GraphFacts::Compute(*graph_, options_, stop_);
+    if (!facts.ok()) return facts.status();
+    facts_ = std::make_unique<GraphFacts>(*std::move(facts));
+    return absl::OkStatus();
+  }
+
+  absl::Status RunStrip() {
+    auto stripped = Stage("strip", [&] { return Strip(*graph_, stop_); });
+    if (!stripped.ok()) return stripped.status();
+    if (!FindEarlierRewrite(*graph_).ours) {
+      return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
+                       "Spillway has not rewritten this graph: there is nothing to take out");
+    }
+    // A record that was tampered with may hold anything: hand out graphs only.
+    if (absl::Status s = Stage("verify", [&] { return Parse(*stripped); }); !s.ok()) return s;
+    report().set_outcome(v1::OUTCOME_STRIPPED);
+    report().set_summary("the edits of Spillway were taken out");
+    Finish(*std::move(stripped));
+    return absl::OkStatus();
+  }
+
+  // Whether a swap of an earlier rewrite starts on a device that is to be rewritten now. Edits
+  // without any swap count for every device.
+  bool IsRewrittenOn(const Eligibility& eligibility) const {
+    bool edits = false, swaps = false;
+    for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
+      if (!graph_->has_undo(id)) continue;
+      edits = true;
+      const absl::Span<const Tensor> inputs = graph_->inputs(id);
+      if (inputs.empty() || !IsAddedNode(*graph_, id) || IsAddedNode(*graph_, inputs[0].node)) {
+        continue;
+      }
+      swaps = true;  // A swap-out.
+      if (eligibility.IsDeviceWanted(graph_->device_id(inputs[0].node))) return true;
+    }
+    return edits && !swaps;
+  }
+
+  absl::Status RunPlan(const SwapPlan& plan) {
+    GraphEdit edit(*graph_);
+    std::vector<SwapNodeNames> names;
+    auto bytes = Stage("apply", [&] {
+      names = WritePlan(*graph_, plan, options_.swap_encoding(), &edit);
+      return edit.Apply(stop_);
+    });
+    if (!bytes.ok()) return bytes.status();
+    if (static_cast<int64_t>(bytes->size()) > kMaxMessageBytes) {
+      return Error(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
+                   absl::StrCat("the rewritten graph has ", bytes->size(), " bytes, more than the ",
+                                kMaxMessageBytes,
+                                " that TensorFlow can read; swap fewer tensors (n_tensors), or "
+                                "keep constants out of the graph"),
+                   {{"value", absl::StrCat(bytes->size())}});
+    }
+    absl::Status verified = Stage("verify", [&] {
+      return VerifyRewrite(*graph_, facts_->control_flow, *bytes, options_, stop_);
+    });
+    if (!verified.ok()) return verified;
+    const int64_t added = static_cast<int64_t>(edit.nodes().size());
+    Stage("report", [&] {
+      ReportPlan(*graph_, plan, names, &report());
+      if (Wants(v1::OUTPUT_PATCH)) *response_.mutable_patch() = MakePatch(*graph_, edit);
+      return 0;
+    });
+    report().set_outcome(v1::OUTCOME_REWRITTEN);
+    report().set_summary(absl::StrCat(plan.swaps.size(),
+                                      " tensors will be swapped out to and in from the host; ",
+                                      added, " nodes were added"));
+    Finish(*std::move(bytes));
+    report().set_node_count_after(graph_->num_nodes() + added);
+    return absl::OkStatus();
+  }
+
+  void Explain(const ScopeResult& result) {
+    *report().mutable_scope() = result.report;
+    ReportDecisions(*graph_, result.decisions, &report());
+    if (!result.unmatched_scopes.empty()) {
+      AddWarning(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING,
+                 absl::StrCat("optimizer_scopes that match no op: ",
+                              absl::StrJoin(result.unmatched_scopes, ", ")),
+                 &report());
+    }
+    if (graph_->has_functions()) {
+      AddWarning(v1::WARNING_CODE_FUNCTION_BODIES,
+                 "tensors inside function bodies (If, While, PartitionedCall) are never swapped",
+                 &report());
+    }
+  }
+
+  absl::Status Unchanged(v1::Outcome outcome, absl::string_view summary) {
+    report().set_outcome(outcome);
+    report().set_summary(std::string(summary));
+    Finish(std::string(graph_->bytes()));
+    return absl::OkStatus();
+  }
+
+  void Finish(std::string bytes) {
+    report().set_node_count_after(graph_->num_nodes());
+    report().set_graph_bytes_after(static_cast<int64_t>(bytes.size()));
+    if (Wants(v1::OUTPUT_GRAPH)) response_.set_graph_def(std::move(bytes));
+  }
+
+  const absl::string_view input_;
+  const v1::RewriteOptions& options_;
+  const v1::Limits& limits_;
+  const StopToken& stop_;
+  std::string stripped_;  // Outlives graph_.
+  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<GraphFacts> facts_;
+  v1::RewriteResponse response_;
+};
+
+}  // namespace
 
 absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                             const v1::RewriteOptions& options,
-                                            const v1::Limits&, const StopToken&) {
-  if (graph_def.empty()) {
-    return InvalidError(v1::ERROR_REASON_EMPTY_GRAPH, "the graph has no nodes");
-  }
-  v1::RewriteResponse response;
-  response.set_graph_def(std::string(graph_def));
-  response.mutable_report()->set_outcome(v1::OUTCOME_NOTHING_TO_DO);
-  response.mutable_report()->set_strategy(options.has_strip() ? "strip" : "scope");
-  return response;
+                                            const v1::Limits& limits, const StopToken& stop) {
+  return Rewriter(graph_def, options, limits, stop).Run();
 }
 
 v1::Limits DefaultLimits() {
-  constexpr int64_t kMiB = 1 << 20;
   v1::Limits limits;
-  limits.set_max_graph_bytes(std::numeric_limits<int32_t>::max());
+  limits.set_max_graph_bytes(kMaxMessageBytes);
   limits.set_max_unary_bytes(64 * kMiB);
   limits.set_max_chunk_bytes(4 * kMiB);
   limits.set_max_node_count(20'000'000);
   limits.set_max_input_count(200'000'000);
-  limits.set_max_search_steps(4'000'000'000);
+  // About ten seconds of one core.
+  limits.set_max_search_steps(1'000'000'000);
   limits.set_max_concurrent_requests(0);  // 0: one per core.
   limits.set_max_inflight_bytes(4096 * kMiB);
   return limits;

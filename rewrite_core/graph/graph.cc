@@ -361,6 +361,14 @@ absl::string_view Graph::node_field(NodeId id) const {
   return View(node.field_begin, node.begin + node.size - node.field_begin);
 }
 
+absl::string_view Graph::input_spelling(NodeId id, int index) const {
+  WireReader reader(node_bytes(id));
+  while (reader.Next()) {
+    if (reader.IsBytes(node_def::kInput) && index-- == 0) return reader.bytes();
+  }
+  return {};
+}
+
 absl::optional<absl::string_view> Graph::attr(NodeId id, absl::string_view key) const {
   absl::optional<absl::string_view> found;
   WireReader reader(node_bytes(id));

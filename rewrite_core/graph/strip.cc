@@ -67,4 +67,10 @@ EarlierRewrite FindEarlierRewrite(const Graph& graph) {
   return earlier;
 }
 
+bool IsAddedNode(const Graph& graph, NodeId id) {
+  if (!graph.has_undo(id)) return false;
+  const auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
+  return record.ok() && record->added;
+}
+
 }  // namespace spillway::core

@@ -27,6 +27,9 @@ struct EarlierRewrite {
 };
 EarlierRewrite FindEarlierRewrite(const Graph& graph);
 
+// Whether Spillway added this node (rather than edited it, or left it alone).
+bool IsAddedNode(const Graph& graph, NodeId id);
+
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_GRAPH_STRIP_H_

@@ -1,0 +1,22 @@
+// Which nodes' outputs may share the buffer of a variable. Such a tensor is never swapped: the copy
+// would wait in host memory while the variable is updated in place, and where TensorFlow reads the
+// buffer late it sees the update.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_VARIABLE_ALIASES_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_VARIABLE_ALIASES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+// One flag per node: some output is a reference to a variable, the value read from a resource, or
+// reached from such through ops that hand buffers on (Identity, Reshape, Switch, Enter, slices,
+// ...). Careful: may flag nodes that copy in fact.
+absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_VARIABLE_ALIASES_H_

@@ -1,0 +1,70 @@
+#include "rewrite_core/apply/plan_writer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+
+namespace spillway::core {
+namespace {
+
+// As TensorFlow spells it: the port is left out where it is 0.
+std::string Spelling(absl::string_view name, int port) {
+  return port == 0 ? std::string(name) : absl::StrCat(name, ":", port);
+}
+
+NodeSpec SwapNode(std::string name, absl::string_view op, std::string device, DataType dtype) {
+  NodeSpec node;
+  node.name = std::move(name);
+  node.op = std::string(op);
+  node.device = std::move(device);
+  node.attrs = {{"T", TypeAttr(dtype)}, {kGrapplerKeepAttr, BoolAttr(true)}};
+  return node;
+}
+
+}  // namespace
+
+std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
+                                     v1::SwapEncoding encoding, GraphEdit* edit) {
+  const bool copy = encoding == v1::SWAP_ENCODING_COPY;
+  std::vector<SwapNodeNames> names;
+  names.reserve(plan.swaps.size());
+  for (const PlannedSwap& swap : plan.swaps) {
+    const absl::string_view producer_device = graph.device(swap.tensor.node);
+    // The copying ops run on the GPU; an Identity copies by standing on the host.
+    const std::string device = copy                       ? std::string(producer_device)
+                               : !plan.cpu_device.empty() ? plan.cpu_device
+                                                          : HostDeviceOf(producer_device);
+    const std::string stem =
+        absl::StrReplaceAll(TensorName(graph, swap.tensor), {{"/", "_"}, {":", "_"}});
+    SwapNodeNames of_swap;
+    of_swap.swap_out = edit->UniqueName(absl::StrCat("lms/swapout_", stem));
+    NodeSpec out =
+        SwapNode(of_swap.swap_out, copy ? "_CopyFromGpuToHost" : "Identity", device, swap.dtype);
+    out.inputs = {Spelling(graph.name(swap.tensor.node), swap.tensor.port)};
+    edit->AddNode(std::move(out));
+    for (const PlannedSwapIn& planned : swap.swap_ins) {
+      std::string name = edit->UniqueName(absl::StrCat("lms/swapin_", stem));
+      NodeSpec in = SwapNode(name, copy ? "_CopyFromHostToGpu" : "Identity", device, swap.dtype);
+      in.inputs = {of_swap.swap_out};
+      if (planned.trigger != kNoNode) {
+        in.inputs.push_back(absl::StrCat("^", graph.name(planned.trigger)));
+      }
+      edit->AddNode(std::move(in));
+      for (const InputPosition& consumer : planned.consumers) {
+        edit->RewireInput(consumer.node, consumer.index, name);
+      }
+      of_swap.swap_ins.push_back(std::move(name));
+    }
+    names.push_back(std::move(of_swap));
+  }
+  for (const PlannedControl& control : plan.controls) {
+    edit->AddControlInput(control.to, graph.name(control.from));
+  }
+  return names;
+}
+
+}  // namespace spillway::core

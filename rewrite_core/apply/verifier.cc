@@ -1,0 +1,248 @@
+#include "rewrite_core/apply/verifier.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/op_outputs.h"
+#include "rewrite_core/graph/strip.h"
+
+namespace spillway::core {
+namespace {
+
+absl::Status Fail(absl::string_view check, absl::string_view node, absl::string_view what) {
+  return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_VERIFY_FAILED,
+               absl::StrCat("the verifier refused the rewritten graph (check ", check, ") at node ",
+                            Quoted(node), ": ", what,
+                            "; this is a bug of Spillway, please report "
+                            "it with the graph"),
+               {{"check", check}, {"node", node}});
+}
+
+// Keeps the errors of a stage that say "stop", and blames us for all others.
+absl::Status Blame(absl::string_view check, const absl::Status& status) {
+  if (GetErrorReason(status) == v1::ERROR_REASON_STOPPED) return status;
+  return Fail(check, "?", status.message());
+}
+
+// Limits that refuse nothing: the input passed the real ones, and the result is a little larger.
+v1::Limits NoLimits() {
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  v1::Limits limits;
+  limits.set_max_graph_bytes(kMax);
+  limits.set_max_node_count(kMax);
+  limits.set_max_input_count(kMax);
+  return limits;
+}
+
+// Between a tensor and its late reader: a swap-out and a swap-in.
+constexpr int kMaxSwapNodes = 2;
+
+class Verifier {
+ public:
+  Verifier(const Graph& before, const Graph& after, const ControlFlowAnalysis& control_flow,
+           const StopToken& stop)
+      : before_(before), after_(after), control_flow_(control_flow), stop_(stop) {}
+
+  absl::Status Undo() const {
+    std::string stripped;
+    absl::string_view expected = before_.bytes();
+    if (FindEarlierRewrite(before_).ours) {
+      auto bytes = Strip(before_, stop_);
+      if (!bytes.ok()) return Blame("undo", bytes.status());
+      stripped = *std::move(bytes);
+      expected = stripped;
+    }
+    bool same = true;
+    absl::Status status = StripTo(after_, stop_, [&](absl::string_view piece) {
+      same = expected.substr(0, piece.size()) == piece;
+      if (same) expected.remove_prefix(piece.size());
+      return same;
+    });
+    if (!status.ok()) return Blame("undo", status);
+    if (!same || !expected.empty()) {
+      return Fail("undo", "?", "undoing the edits does not give the original bytes");
+    }
+    return absl::OkStatus();
+  }
+
+  // Original nodes keep their order; the others are new.
+  absl::Status MatchNodes() {
+    original_.assign(after_.num_nodes(), kNoNode);
+    NodeId next = 0;
+    for (NodeId id = 0; id < after_.num_nodes(); ++id) {
+      if (next < before_.num_nodes() && after_.name(id) == before_.name(next)) {
+        original_[id] = next++;
+      }
+    }
+    if (next < before_.num_nodes()) {
+      return Fail("undo", before_.name(next), "an original node is gone or has moved");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Edges() const {
+    // New nodes first: the checks of the others follow their inputs.
+    StopPoller poll(stop_);
+    for (const bool is_new : {true, false}) {
+      for (NodeId id = 0; id < after_.num_nodes(); ++id) {
+        if (poll.Tick()) return stop_.status("verify");
+        if ((original_[id] == kNoNode) != is_new) continue;
+        absl::Status status = is_new ? NewNode(id) : OriginalNode(id);
+        if (!status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Names(const v1::RewriteOptions& options) const {
+    for (const std::string& target : options.targets()) {
+      const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
+      if (after_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
+    }
+    for (const v1::FeedShape& feed : options.feeds()) {
+      const absl::string_view name =
+          absl::string_view(feed.name()).substr(0, feed.name().rfind(':'));
+      const NodeId id = after_.Find(name);
+      if (id == kNoNode || after_.node_bytes(id) != before_.node_bytes(original_[id])) {
+        return Fail("names", name, "a fed node is gone or edited");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // An original node reads what it read, and waits at most for what is sound.
+  absl::Status OriginalNode(NodeId id) const {
+    const NodeId was = original_[id];
+    if (after_.node_bytes(id) == before_.node_bytes(was)) return absl::OkStatus();
+    const absl::Span<const Tensor> now = after_.inputs(id);
+    const absl::Span<const Tensor> then = before_.inputs(was);
+    const absl::string_view name = after_.name(id);
+    if (now.size() < then.size()) return Fail("data", name, "an input is gone");
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (i < then.size()) {
+        if (now[i].is_control() != then[i].is_control()) {
+          return Fail("data", name, "an input has changed its kind");
+        }
+        if (SameTensor(now[i], then[i])) continue;
+        if (now[i].is_control()) return Fail("data", name, "a control input has changed");
+        if (absl::Status s = ThroughSwap(id, was, now[i], then[i]); !s.ok()) return s;
+        continue;
+      }
+      if (!now[i].is_control()) return Fail("data", name, "a data input was added");
+      // An added control edge, from an original node or from a swap node and what that waits for.
+      if (absl::Status s = Waits(now[i].node, was, name); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  bool SameTensor(Tensor now, Tensor then) const {
+    return original_[now.node] == then.node && now.port == then.port;
+  }
+
+  // `now` must be a swap-in of a swap-out of `then`.
+  absl::Status ThroughSwap(NodeId reader, NodeId reader_was, Tensor now, Tensor then) const {
+    const absl::string_view name = after_.name(reader);
+    for (int hop = 0; hop < kMaxSwapNodes; ++hop) {
+      if (original_[now.node] != kNoNode || now.port != 0) {
+        return Fail("data", name, "an input reads another tensor than before");
+      }
+      // What a swap node waits for, its readers wait for too.
+      absl::Status status = WaitsForControlsOf(now.node, reader_was, name);
+      if (!status.ok()) return status;
+      now = after_.inputs(now.node)[0];
+    }
+    if (!SameTensor(now, then)) {
+      return Fail("data", name, "an input reads another tensor than before");
+    }
+    if (control_flow_.output_frame(then.node) == kUnknownFrame ||
+        control_flow_.output_frame(then.node) != control_flow_.input_frame(reader_was)) {
+      return Fail("frames", name, "a swap crosses loop frames");
+    }
+    return absl::OkStatus();
+  }
+
+  // `reader_was` now waits for the end of the original node `node`.
+  absl::Status WaitsForOriginal(NodeId node, NodeId reader_was, absl::string_view name) const {
+    if (control_flow_.MayControl(original_[node], reader_was)) return absl::OkStatus();
+    return Fail("deadness", name,
+                absl::StrCat("it waits for ", Quoted(after_.name(node)),
+                             ", which may be dead while it is not, or is in another loop frame"));
+  }
+
+  // `reader_was` now waits for what the new node `node` waits for besides its tensor.
+  absl::Status WaitsForControlsOf(NodeId node, NodeId reader_was, absl::string_view name) const {
+    for (Tensor input : after_.inputs(node)) {
+      if (!input.is_control()) continue;
+      if (original_[input.node] == kNoNode) {
+        return Fail("deadness", name, "a swap node waits for another swap node");
+      }
+      if (absl::Status s = WaitsForOriginal(input.node, reader_was, name); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  // `reader_was` now waits for `node`, an original node or a swap node and all that leads to it.
+  absl::Status Waits(NodeId node, NodeId reader_was, absl::string_view name) const {
+    for (int hop = 0; hop < kMaxSwapNodes && original_[node] == kNoNode; ++hop) {
+      if (absl::Status s = WaitsForControlsOf(node, reader_was, name); !s.ok()) return s;
+      node = after_.inputs(node)[0].node;
+    }
+    if (original_[node] == kNoNode) return Fail("data", name, "swap nodes form a chain");
+    if (after_.op_info(node).control_flow == ControlFlow::kSwitch) {
+      return Fail("deadness", name, "it waits for one side of a Switch");
+    }
+    return WaitsForOriginal(node, reader_was, name);
+  }
+
+  // A new node hands one tensor on, unchanged.
+  absl::Status NewNode(NodeId id) const {
+    const absl::string_view op = after_.op(id);
+    const absl::string_view name = after_.name(id);
+    if (!after_.has_undo(id)) return Fail("undo", name, "a new node carries no undo record");
+    if (op != "Identity" && op != "_CopyFromGpuToHost" && op != "_CopyFromHostToGpu") {
+      return Fail("data", name, absl::StrCat("a new node is a ", op));
+    }
+    const absl::Span<const Tensor> inputs = after_.inputs(id);
+    if (inputs.empty() || inputs[0].is_control() ||
+        (inputs.size() > 1 && !inputs[1].is_control())) {
+      return Fail("data", name, "a new node does not have one data input");
+    }
+    const OutputType source = GetOutputType(after_, inputs[0]);
+    const OutputType own = GetOutputType(after_, {id, 0});
+    if (source.is_ref || source.dtype == kDtInvalid || source.dtype != own.dtype) {
+      return Fail("data", name, "a new node's type is not that of the tensor it hands on");
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& before_;
+  const Graph& after_;
+  const ControlFlowAnalysis& control_flow_;
+  const StopToken& stop_;
+  std::vector<NodeId> original_;  // Of a node of after_: its id in before_, or kNoNode.
+};
+
+}  // namespace
+
+absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
+                           absl::string_view after, const v1::RewriteOptions& options,
+                           const StopToken& stop) {
+  auto graph = Graph::Parse(after, NoLimits(), stop);
+  if (!graph.ok()) return Blame("parse", graph.status());
+  Verifier verifier(before, *graph, control_flow, stop);
+  if (absl::Status s = verifier.Undo(); !s.ok()) return s;
+  if (absl::Status s = verifier.MatchNodes(); !s.ok()) return s;
+  if (absl::Status s = verifier.Edges(); !s.ok()) return s;
+  auto topology = Topology::Build(*graph, stop);
+  if (!topology.ok()) return Blame("acyclic", topology.status());
+  return verifier.Names(options);
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,32 @@
+// The verifier: proves a rewritten graph sound from its bytes and the original's, without looking
+// at the plan. It runs on every answer.
+#ifndef SPILLWAY_REWRITE_CORE_APPLY_VERIFIER_H_
+#define SPILLWAY_REWRITE_CORE_APPLY_VERIFIER_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+#include "spillway/v1/options.pb.h"
+
+namespace spillway::core {
+
+// OK if `after` is `before` with swaps in it, that is:
+//   undo         stripping `after` gives the bytes of `before` (stripped too, if it was rewritten)
+//   data         every data input of an original node reads the tensor that it read before,
+//   directly
+//                or through one swap-out and one swap-in
+//   acyclic      but for loops' own back edges
+//   frames       no swap and no added control edge leads from one loop frame to another
+//   deadness     a node that waits for more than before is dead whenever what it waits for is
+//   names        targets and fed nodes are there; fed nodes are unedited
+// Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug of ours, never a wrong
+// graph. `control_flow` is the analysis of `before`.
+absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
+                           absl::string_view after, const v1::RewriteOptions& options,
+                           const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_APPLY_VERIFIER_H_

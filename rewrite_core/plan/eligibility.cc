@@ -1,0 +1,102 @@
+#include "rewrite_core/plan/eligibility.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+
+namespace spillway::core {
+namespace {
+
+struct Subject {
+  const GraphFacts& facts;
+  Tensor tensor;
+  const TensorInfo& info;
+};
+
+// The rules that need no options, in the order in which they are tried. Each says what it forbids.
+struct Rule {
+  v1::Reason reason;
+  bool (*forbids)(const Subject&);
+};
+
+constexpr Rule kRules[] = {
+    {v1::REASON_SWAP_NODE,
+     [](const Subject& s) {
+       return s.facts.graph->op(s.tensor.node) == "Identity" &&
+              absl::StrContains(s.facts.graph->name(s.tensor.node), kSwapNodeMark);
+     }},
+    {v1::REASON_FED, [](const Subject& s) { return s.facts.tensor_infos.IsFed(s.tensor.node); }},
+    {v1::REASON_REFERENCE, [](const Subject& s) { return s.info.type.is_ref; }},
+    {v1::REASON_UNKNOWN_DTYPE, [](const Subject& s) { return s.info.type.dtype == kDtInvalid; }},
+    {v1::REASON_RESOURCE,
+     [](const Subject& s) {
+       return s.info.type.dtype == kDtResource || s.info.type.dtype == kDtVariant;
+     }},
+    // TensorFlow's GPU kernels keep int32 and strings in host memory, and so all that shapes are
+    // computed with.
+    {v1::REASON_HOST_MEMORY,
+     [](const Subject& s) {
+       return s.info.type.dtype == kDtInt32 || s.info.type.dtype == kDtString ||
+              s.facts.graph->op_info(s.tensor.node).host_outputs;
+     }},
+    {v1::REASON_VARIABLE_ALIAS,
+     [](const Subject& s) { return bool{s.facts.variable_aliases[s.tensor.node]}; }},
+    {v1::REASON_IN_LOOP,
+     [](const Subject& s) {
+       return s.facts.control_flow.output_frame(s.tensor.node) != kRootFrame;
+     }},
+};
+
+}  // namespace
+
+absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
+                                                const v1::RewriteOptions& options) {
+  Eligibility result(facts);
+  if (options.min_tensor_bytes() < 0) {
+    return InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("min_tensor_bytes is ", options.min_tensor_bytes(),
+                     "; give a size in bytes, 0 or more"),
+        {{"option", "min_tensor_bytes"}, {"value", absl::StrCat(options.min_tensor_bytes())}});
+  }
+  result.min_tensor_bytes_ = options.min_tensor_bytes();
+  const Graph& graph = *facts.graph;
+  std::vector<bool> used(options.devices_size(), false);
+  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+    bool wanted = options.devices().empty();
+    for (int i = 0; i < options.devices_size(); ++i) {
+      if (!NamesDevice(options.devices(i), graph.device_name(device))) continue;
+      wanted = used[i] = true;
+    }
+    const bool is_cpu = IsCpuDevice(graph.device_name(device));
+    result.device_rule_.push_back(is_cpu    ? v1::REASON_CPU_PRODUCER
+                                  : !wanted ? v1::REASON_OTHER_DEVICE
+                                            : kWanted);
+  }
+  for (int i = 0; i < options.devices_size(); ++i) {
+    if (used[i]) continue;
+    return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+                        absl::StrCat("devices has ", Quoted(options.devices(i)),
+                                     ", but no node is on it; spell it as the graph does, or leave "
+                                     "devices out for all"),
+                        {{"option", "devices"}, {"value", options.devices(i)}});
+  }
+  return result;
+}
+
+v1::Reason Eligibility::Judge(Tensor tensor, const TensorInfo& info) const {
+  const Subject subject{*facts_, tensor, info};
+  for (const Rule& rule : kRules) {
+    if (rule.forbids(subject)) return rule.reason;
+  }
+  const v1::Reason device = device_rule_[facts_->graph->device_id(tensor.node)];
+  if (device != kWanted) return device;
+  if (info.size_bytes != kUnknownSize && info.size_bytes < min_tensor_bytes_) {
+    return v1::REASON_TOO_SMALL;
+  }
+  return v1::REASON_SWAPPED;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,43 @@
+// Which tensors may be swapped at all, whatever the strategy: one table of rules, each with its
+// reason, so that every refusal can be explained.
+//
+// Thread safety: immutable after Create.
+#ifndef SPILLWAY_REWRITE_CORE_PLAN_ELIGIBILITY_H_
+#define SPILLWAY_REWRITE_CORE_PLAN_ELIGIBILITY_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/graph_facts.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::core {
+
+class Eligibility {
+ public:
+  // INVALID_ARGUMENT if options.devices names a device on which no node is, or min_tensor_bytes is
+  // negative. `facts` must outlive the result.
+  static absl::StatusOr<Eligibility> Create(const GraphFacts& facts,
+                                            const v1::RewriteOptions& options);
+
+  // REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
+  v1::Reason Judge(Tensor tensor, const TensorInfo& info) const;
+
+  // Whether nodes on this device (Graph::device_id) may have their outputs swapped.
+  bool IsDeviceWanted(int32_t device_id) const { return device_rule_[device_id] == kWanted; }
+
+ private:
+  // What is true of all nodes on one device: kWanted, or why not.
+  static constexpr v1::Reason kWanted = v1::REASON_SWAPPED;
+
+  explicit Eligibility(const GraphFacts& facts) : facts_(&facts) {}
+
+  const GraphFacts* facts_;
+  int64_t min_tensor_bytes_ = 0;
+  std::vector<v1::Reason> device_rule_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_PLAN_ELIGIBILITY_H_

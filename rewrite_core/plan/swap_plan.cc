@@ -1,0 +1,31 @@
+#include "rewrite_core/plan/swap_plan.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace spillway::core {
+
+std::string PrintPlan(const Graph& graph, const SwapPlan& plan) {
+  std::string text;
+  for (const PlannedSwap& swap : plan.swaps) {
+    for (const PlannedSwapIn& swap_in : swap.swap_ins) {
+      absl::StrAppend(
+          &text, TensorName(graph, swap.tensor), " (",
+          swap.size_bytes == kUnknownSize ? "?" : absl::StrCat(swap.size_bytes), " bytes) -> ",
+          absl::StrJoin(swap_in.consumers, ", ",
+                        [&graph](std::string* out, const InputPosition& consumer) {
+                          absl::StrAppend(out, graph.name(consumer.node), "[", consumer.index, "]");
+                        }));
+      if (swap_in.trigger != kNoNode) {
+        absl::StrAppend(&text, " after ", graph.name(swap_in.trigger));
+      }
+      absl::StrAppend(&text, "\n");
+    }
+  }
+  for (const PlannedControl& control : plan.controls) {
+    absl::StrAppend(&text, graph.name(control.from), " => ", graph.name(control.to), "\n");
+  }
+  return text;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,65 @@
+// SwapPlan: which tensors travel to the host and back, and what holds the copies in order. A plain
+// value: strategies make it, the simulator judges it, apply/ writes it into the graph.
+#ifndef SPILLWAY_REWRITE_CORE_PLAN_SWAP_PLAN_H_
+#define SPILLWAY_REWRITE_CORE_PLAN_SWAP_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rewrite_core/analysis/tensor_info.h"
+#include "rewrite_core/graph/graph.h"
+
+namespace spillway::core {
+
+// One input of a node.
+struct InputPosition {
+  NodeId node;
+  int32_t index;  // Among its inputs.
+};
+
+// One way back: the consumers it serves and the node whose end lets it start.
+struct PlannedSwapIn {
+  std::vector<InputPosition> consumers;
+  NodeId trigger = kNoNode;
+};
+
+// One tensor's trip. Consumers that no swap-in serves keep reading the producer.
+struct PlannedSwap {
+  Tensor tensor;
+  DataType dtype = kDtInvalid;
+  int64_t size_bytes = kUnknownSize;
+  std::vector<PlannedSwapIn> swap_ins;
+};
+
+// An added control edge between two original nodes: `to` waits for `from`.
+struct PlannedControl {
+  NodeId from;
+  NodeId to;
+};
+
+// The verdict on one tensor considered.
+struct TensorDecision {
+  Tensor tensor;
+  v1::Reason reason = v1::REASON_UNSPECIFIED;
+  int64_t size_bytes = kUnknownSize;
+  v1::SizeUnknown why_unknown = v1::SIZE_UNKNOWN_UNSPECIFIED;
+};
+
+struct SwapPlan {
+  std::vector<PlannedSwap> swaps;
+  std::vector<PlannedControl> controls;
+  // The device of all swap nodes; empty: the CPU beside each producer.
+  std::string cpu_device;
+
+  bool empty() const { return swaps.empty() && controls.empty(); }
+};
+
+// One line per swap-in and per added control edge, for tests and logs:
+//   a:0 (1024 bytes) -> c[0], d[1] after t
+//   t => c
+std::string PrintPlan(const Graph& graph, const SwapPlan& plan);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_PLAN_SWAP_PLAN_H_

@@ -1,0 +1,83 @@
+#include "rewrite_core/strategy/name_pattern.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::core {
+namespace {
+
+// A pattern above this is a mistake or an attack; names are far shorter.
+constexpr size_t kMaxPatternBytes = 4096;
+
+bool IsPlain(absl::string_view text) {
+  return text.find_first_of("\\^$.|?*+()[]{}") == absl::string_view::npos;
+}
+
+}  // namespace
+
+absl::StatusOr<NamePattern> NamePattern::Create(Kind kind, absl::string_view text,
+                                                absl::string_view option) {
+  if (kind == Kind::kScope) text = absl::StripSuffix(text, "/");
+  NamePattern pattern;
+  pattern.kind_ = kind;
+  pattern.text_ = std::string(text);
+  if (text.empty()) {
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat(option,
+                                     " has an empty entry, which would match every op; "
+                                     "name a scope, or leave the option out"),
+                        {{"option", option}, {"value", text}});
+  }
+  if (IsPlain(text)) return pattern;
+  RE2::Options options;
+  options.set_log_errors(false);
+  const absl::string_view tail = kind == Kind::kPrefix  ? ""
+                                 : kind == Kind::kExact ? "$"
+                                                        : "(/.*)?$";
+  std::string error = "it is too long";
+  if (text.size() <= kMaxPatternBytes) {
+    pattern.regex_ = std::make_shared<const RE2>(absl::StrCat("^", text, tail), options);
+    if (pattern.regex_->ok()) return pattern;
+    error = pattern.regex_->error();
+  }
+  return InvalidError(
+      v1::ERROR_REASON_BAD_REGEX,
+      absl::StrCat(option, " has ", Quoted(text), ", which is no RE2 regular expression: ", error,
+                   "; RE2 has no lookaround and no back references, and \\ escapes a character"),
+      {{"option", option}, {"value", text}});
+}
+
+bool NamePattern::Matches(absl::string_view name) const {
+  if (regex_ != nullptr) {
+    return RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), *regex_);
+  }
+  if (!absl::StartsWith(name, text_)) return false;
+  switch (kind_) {
+    case Kind::kPrefix:
+      return true;
+    case Kind::kExact:
+      return name.size() == text_.size();
+    case Kind::kScope:
+      return name.size() == text_.size() || name[text_.size()] == '/';
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<NamePattern>> CreatePatterns(NamePattern::Kind kind,
+                                                        const std::vector<std::string>& texts,
+                                                        absl::string_view option) {
+  std::vector<NamePattern> patterns;
+  for (const std::string& text : texts) {
+    auto pattern = NamePattern::Create(kind, text, option);
+    if (!pattern.ok()) return pattern.status();
+    patterns.push_back(*std::move(pattern));
+  }
+  return patterns;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,49 @@
+// The name patterns of TFLMS v1: a scope or name of the user's pasted into a regular expression, so
+// that a dot matches anything. RE2 runs them, since they are untrusted: linear time, no lookaround.
+//
+// Thread safety: Matches may run in parallel.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_NAME_PATTERN_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_NAME_PATTERN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "re2/re2.h"
+
+namespace spillway::core {
+
+class NamePattern {
+ public:
+  enum class Kind {
+    kPrefix,  // ^TEXT
+    kExact,   // ^TEXT$
+    kScope,   // ^TEXT(/.*)?$; a trailing slash of TEXT is dropped.
+  };
+
+  // `option` is the option that TEXT came from, for the error (INVALID_ARGUMENT, BAD_REGEX).
+  static absl::StatusOr<NamePattern> Create(Kind kind, absl::string_view text,
+                                            absl::string_view option);
+
+  bool Matches(absl::string_view name) const;
+
+  const std::string& text() const { return text_; }
+
+ private:
+  Kind kind_ = Kind::kPrefix;
+  std::string text_;
+  // Null where the text has no character that is special in a regular expression: comparing bytes
+  // is ten times faster, and scopes are plain nearly always.
+  std::shared_ptr<const RE2> regex_;
+};
+
+// One pattern per text.
+absl::StatusOr<std::vector<NamePattern>> CreatePatterns(NamePattern::Kind kind,
+                                                        const std::vector<std::string>& texts,
+                                                        absl::string_view option);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_NAME_PATTERN_H_

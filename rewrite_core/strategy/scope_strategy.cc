@@ -1,0 +1,279 @@
+#include "rewrite_core/strategy/scope_strategy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "rewrite_core/analysis/scope_order.h"
+#include "rewrite_core/strategy/scope_defaults.h"
+#include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/strategy/trigger_search.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kWhat[] = "tensors to swap";
+constexpr char kRemedy[] = "narrow it with starting_op_names or incl_scopes";
+
+class ScopePlanner {
+ public:
+  ScopePlanner(const GraphFacts& facts, const Eligibility& eligibility,
+               const v1::RewriteOptions& options, const ScopeSets& sets, const ScopeOrder& order,
+               SearchBudget* budget, ScopeResult* result)
+      : graph_(*facts.graph),
+        facts_(facts),
+        eligibility_(eligibility),
+        scope_(options.scope()),
+        explain_(options.decision_detail() != v1::DECISION_DETAIL_NONE),
+        parameters_(scope_),
+        sets_(sets),
+        order_(order),
+        budget_(budget),
+        triggers_(facts, order, sets.backward, parameters_, budget),
+        result_(result),
+        handled_(graph_.num_nodes(), false),
+        searched_(graph_.num_nodes(), false) {}
+
+  // Breadth-first from the seeds through consumers outside the backward part.
+  absl::Status Run() {
+    NodeFlags seen(graph_.num_nodes(), false);
+    std::vector<NodeId> queue = sets_.seeds;
+    for (NodeId seed : queue) seen[seed] = true;
+    for (size_t done = 0; done < queue.size(); ++done) {
+      const NodeId id = queue[done];
+      if (absl::Status status = Handle(id); !status.ok()) return status;
+      const Graph::Readers readers = graph_.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        const NodeId reader = readers[i].node;
+        if (readers[i].port == kControl || sets_.backward[reader] || seen[reader]) continue;
+        seen[reader] = true;
+        queue.push_back(reader);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  int32_t order(NodeId id) const { return order_.order[id]; }
+
+  // Decides on all outputs of one op, and then on ops behind consumers that have no order.
+  absl::Status Handle(NodeId first) {
+    std::vector<NodeId> pending = {first};
+    for (size_t done = 0; done < pending.size(); ++done) {
+      const NodeId id = pending[done];
+      if (handled_[id]) continue;
+      handled_[id] = true;
+      std::vector<NodeId> unordered;
+      if (absl::Status status = HandleOp(id, &unordered); !status.ok()) return status;
+      for (NodeId consumer : unordered) {
+        if (absl::Status status = SearchBehind(consumer, &pending); !status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status HandleOp(NodeId id, std::vector<NodeId>* unordered) {
+    const Graph::Readers readers = graph_.readers(id);
+    uint32_t begin = 0;
+    while (begin < readers.size() && readers[begin].port == kControl) ++begin;
+    if (begin == readers.size()) return absl::OkStatus();
+    const bool barred = sets_.excluded[id] || sets_.not_included[id];
+    if (barred && !explain_) return absl::OkStatus();
+    const int ports = readers[readers.size() - 1].port + 1;
+    auto infos = facts_.tensor_infos.Outputs(id, ports);
+    if (!infos.ok()) return infos.status();
+    while (begin < readers.size()) {
+      uint32_t end = begin;
+      const int32_t port = readers[begin].port;
+      while (end < readers.size() && readers[end].port == port) {
+        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        ++end;
+      }
+      const Tensor tensor{id, port};
+      v1::Reason reason = sets_.excluded[id] ? v1::REASON_EXCLUDED : v1::REASON_NOT_INCLUDED;
+      if (!barred) {
+        auto decided = HandleTensor(tensor, (*infos)[port], readers, begin, end, unordered);
+        if (!decided.ok()) return decided.status();
+        reason = *decided;
+      }
+      if (explain_) {
+        result_->decisions.push_back(
+            {tensor, reason, (*infos)[port].size_bytes, (*infos)[port].why_unknown});
+      }
+      begin = end;
+    }
+    return absl::OkStatus();
+  }
+
+  // Decides on one tensor, whose readers are those from `begin` to `end`.
+  absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const TensorInfo& info,
+                                          const Graph::Readers& readers, uint32_t begin,
+                                          uint32_t end, std::vector<NodeId>* unordered) {
+    const std::vector<InputPosition> late = LateConsumers(readers, begin, end);
+    if (late.empty()) return v1::REASON_NO_LATE_CONSUMER;
+    if (parameters_.n_tensors >= 0 &&
+        result_->plan.swaps.size() >= static_cast<size_t>(parameters_.n_tensors)) {
+      return v1::REASON_LIMIT_REACHED;
+    }
+    const bool in_backward = sets_.backward[tensor.node];
+    std::vector<InputPosition> ordered;
+    for (const InputPosition& consumer : late) {
+      if (order(consumer.node) >= 0) {
+        ordered.push_back(consumer);
+      } else if (!in_backward) {
+        unordered->push_back(consumer.node);
+      }
+    }
+    if (ordered.empty()) return v1::REASON_NO_ORDER;
+    const v1::Reason verdict = eligibility_.Judge(tensor, info);
+    if (verdict != v1::REASON_SWAPPED) return verdict;
+
+    PlannedSwap swap;
+    swap.tensor = tensor;
+    swap.dtype = info.type.dtype;
+    swap.size_bytes = info.size_bytes;
+    for (const std::vector<InputPosition>& group : Groups(ordered)) {
+      auto swap_in = PlanSwapIn(tensor.node, group);
+      if (!swap_in.ok()) return swap_in.status();
+      swap.swap_ins.push_back(*std::move(swap_in));
+    }
+    result_->plan.swaps.push_back(std::move(swap));
+    return verdict;
+  }
+
+  // The positions that are to read a swap-in: of consumers in the backward part and, with
+  // swap_branches, of forward consumers far behind the first one; only of such as have a consumer
+  // of their own.
+  std::vector<InputPosition> LateConsumers(const Graph::Readers& readers, uint32_t begin,
+                                           uint32_t end) const {
+    int32_t first_forward = std::numeric_limits<int32_t>::max();
+    if (scope_.swap_branches()) {
+      for (uint32_t i = begin; i < end; ++i) {
+        if (sets_.backward[readers[i].node]) continue;
+        first_forward = std::min(first_forward, order(readers[i].node));
+      }
+    }
+    std::vector<InputPosition> late;
+    for (uint32_t i = begin; i < end; ++i) {
+      const Graph::Reader reader = readers[i];
+      const bool is_late =
+          sets_.backward[reader.node] ||
+          (scope_.swap_branches() &&
+           int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
+      if (is_late && HasDataReader(reader.node)) late.push_back({reader.node, reader.index});
+    }
+    return late;
+  }
+
+  bool HasDataReader(NodeId id) const {
+    const Graph::Readers readers = graph_.readers(id);
+    return !readers.empty() && readers[readers.size() - 1].port != kControl;
+  }
+
+  // Which positions share a swap-in: those of one consumer; with fuse_swapins, those of all
+  // consumers behind level 0, if there are two.
+  std::vector<std::vector<InputPosition>> Groups(const std::vector<InputPosition>& ordered) const {
+    std::vector<std::vector<InputPosition>> groups;
+    std::vector<InputPosition> fused;
+    bool several = false;
+    for (const InputPosition& p : ordered) {
+      if (!scope_.fuse_swapins() || order(p.node) == 0) continue;
+      fused.push_back(p);
+      several = several || p.node != fused.front().node;
+    }
+    if (several) groups.push_back(fused);
+    // Positions of one consumer are neighbours: readers are in order of consumer.
+    for (const InputPosition& p : ordered) {
+      if (several && order(p.node) > 0) continue;
+      if (groups.empty() || groups.back().back().node != p.node) groups.emplace_back();
+      groups.back().push_back(p);
+    }
+    return groups;
+  }
+
+  absl::StatusOr<PlannedSwapIn> PlanSwapIn(NodeId producer,
+                                           const std::vector<InputPosition>& group) {
+    std::vector<NodeId> consumers;
+    NodeId first = group.front().node;
+    for (const InputPosition& p : group) {
+      if (consumers.empty() || consumers.back() != p.node) consumers.push_back(p.node);
+      if (order(p.node) < order(first)) first = p.node;
+    }
+    auto trigger = triggers_.Find(producer, first, consumers);
+    if (!trigger.ok()) return trigger.status();
+    return PlannedSwapIn{group, *trigger};
+  }
+
+  // Walks forward from a consumer that has no order and adds to `pending` the ops with a consumer
+  // behind the start of the backward part; the walk does not go past such consumers.
+  absl::Status SearchBehind(NodeId consumer, std::vector<NodeId>* pending) {
+    if (searched_[consumer]) return absl::OkStatus();
+    searched_[consumer] = true;
+    std::vector<NodeId> queue = {consumer};
+    for (size_t done = 0; done < queue.size(); ++done) {
+      bool found = false;
+      const Graph::Readers readers = graph_.readers(queue[done]);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        const NodeId reader = readers[i].node;
+        if (readers[i].port == kControl) continue;
+        if (order(reader) > order_.backward_start) {
+          found = true;
+        } else if (!searched_[reader]) {
+          searched_[reader] = true;
+          queue.push_back(reader);
+        }
+      }
+      if (found) pending->push_back(queue[done]);
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const GraphFacts& facts_;
+  const Eligibility& eligibility_;
+  const v1::ScopeStrategy& scope_;
+  const bool explain_;
+  const ScopeDefaults parameters_;
+  const ScopeSets& sets_;
+  const ScopeOrder& order_;
+  SearchBudget* budget_;
+  TriggerSearch triggers_;
+  ScopeResult* result_;
+  NodeFlags handled_;
+  NodeFlags searched_;
+};
+
+}  // namespace
+
+absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility& eligibility,
+                                      const v1::RewriteOptions& options, const v1::Limits& limits,
+                                      const StopToken& stop) {
+  const v1::ScopeStrategy& scope = options.scope();
+  if (absl::Status status = CheckScopeOptions(scope); !status.ok()) return status;
+  ScopeResult result;
+  result.plan.cpu_device = scope.cpu_device();
+  if (scope.has_n_tensors() && scope.n_tensors() == 0) return result;
+
+  SearchBudget budget(limits.max_search_steps(), stop);
+  auto sets = BuildScopeSets(facts, scope, &budget, stop);
+  if (!sets.ok()) return sets.status();
+  auto order = BuildScopeOrder(*facts.graph, facts.topology, sets->backward, sets->seeds, stop);
+  if (!order.ok()) return order.status();
+
+  result.unmatched_scopes = sets->unmatched_scopes;
+  result.report.set_backward_op_count(sets->backward_count);
+  for (NodeId seed : sets->seeds) {
+    result.report.add_starting_ops(std::string(facts.graph->name(seed)));
+  }
+  result.report.set_starting_ops_found(sets->seeds_found);
+  result.report.set_level_count(order->level_count);
+  if (order->backward_start != kNoOrder) {
+    result.report.set_backward_start_level(order->backward_start);
+  }
+  absl::Status status =
+      ScopePlanner(facts, eligibility, options, *sets, *order, &budget, &result).Run();
+  if (!status.ok()) return status;
+  return result;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,36 @@
+// The work limit of a strategy's searches: it ends a hopeless one with an error that says what to
+// do, where a deadline would only say that time is up.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+// Counts the steps of all searches of one rewrite. One thread at a time.
+class SearchBudget {
+ public:
+  // `max_steps`: the limit max_search_steps. `stop` must outlive the budget.
+  SearchBudget(int64_t max_steps, const StopToken& stop)
+      : max_steps_(max_steps), stop_(stop), poll_(stop) {}
+
+  // Takes one step. True when the search must end; status() then says why.
+  bool Spend() { return ++steps_ > max_steps_ || poll_.Tick(); }
+
+  // RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) once all steps are spent; else the stop token's error.
+  // `remedy` says what the user can do.
+  absl::Status status(absl::string_view search, absl::string_view remedy) const;
+
+ private:
+  int64_t max_steps_;
+  int64_t steps_ = 0;
+  const StopToken& stop_;
+  StopPoller poll_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_

@@ -1,0 +1,132 @@
+#include "rewrite_core/strategy/trigger_search.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kWhat[] = "triggers";
+constexpr char kRemedy[] = "use smaller lb and ub";
+
+// v1 tells branches by this part of a name; kept, since a trigger there is not a candidate of v1.
+constexpr char kCondScope[] = "/cond/";
+
+// Updates of variables have side effects or give references: none is made to run for a swap-in.
+bool IsUpdate(const OpInfo& info) {
+  return info.fixed_output_count == 0 || absl::StrContains(info.outputs, '&');
+}
+
+}  // namespace
+
+TriggerSearch::TriggerSearch(const GraphFacts& facts, const ScopeOrder& order,
+                             const NodeFlags& backward, const ScopeDefaults& parameters,
+                             SearchBudget* budget)
+    : facts_(facts),
+      order_(order),
+      backward_(backward),
+      parameters_(parameters),
+      budget_(budget),
+      visited_(facts.graph->num_nodes()) {}
+
+absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
+                                           const std::vector<NodeId>& consumers) {
+  const int32_t from = order_.order[producer];
+  const int32_t to = order_.order[first];
+  const int lb = to - parameters_.lb <= from ? 1 : parameters_.lb;
+  if (parameters_.direct_order || backward_[producer] || to - lb < order_.backward_start) {
+    return DirectOrder(producer, first, lb, parameters_.ub, consumers);
+  }
+  return ChainRule(producer, first, lb, parameters_.ub, consumers);
+}
+
+bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
+  if (absl::StrContains(facts_.graph->name(trigger), kCondScope)) return false;
+  return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
+    return facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
+           facts_.control_flow.MayControl(trigger, consumer);
+  });
+}
+
+// Walks backwards from `first`, highest level first: levels grow along data edges, so the ancestors
+// of one level come out together, and nothing below the range is ever looked at.
+absl::StatusOr<NodeId> TriggerSearch::DirectOrder(NodeId producer, NodeId first, int lb, int ub,
+                                                  const std::vector<NodeId>& consumers) {
+  const Graph& graph = *facts_.graph;
+  const int32_t highest = order_.order[first] - lb - 1;
+  const int32_t lowest = std::max(order_.order[first] - ub, order_.order[producer]) + 1;
+  visited_.Clear();
+  heap_.clear();
+  const auto push_inputs = [&](NodeId id) {
+    for (Tensor input : graph.inputs(id)) {
+      if (input.is_control() || IsBackEdge(graph, input.node, id)) continue;
+      const int32_t level = order_.level[input.node];
+      if (level == kNoOrder || !visited_.Insert(input.node)) continue;
+      // Of one level, the lowest id first.
+      heap_.emplace_back(level, -input.node);
+      std::push_heap(heap_.begin(), heap_.end());
+    }
+  };
+  push_inputs(first);
+  while (!heap_.empty() && highest >= lowest) {
+    if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+    std::pop_heap(heap_.begin(), heap_.end());
+    const NodeId id = -heap_.back().second;
+    heap_.pop_back();
+    const int32_t order = order_.order[id];
+    if (order != kNoOrder && order < lowest) break;
+    if (order >= lowest && order <= highest && MayTrigger(id, consumers)) return id;
+    push_inputs(id);
+  }
+  return kNoNode;
+}
+
+absl::StatusOr<NodeId> TriggerSearch::ChainRule(NodeId producer, NodeId first, int lb, int ub,
+                                                const std::vector<NodeId>& consumers) {
+  const Graph& graph = *facts_.graph;
+  const int32_t after = order_.order[producer];
+  const int32_t before = order_.order[first];
+  visited_.Clear();
+  visited_.Insert(producer);
+  step_.assign(1, producer);
+  while (!step_.empty()) {
+    next_step_.clear();
+    for (NodeId id : step_) {
+      const Graph::Readers readers = graph.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        const NodeId reader = readers[i].node;
+        if (readers[i].port == kControl || backward_[reader] || !visited_.Insert(reader)) continue;
+        next_step_.push_back(reader);
+      }
+    }
+    step_.swap(next_step_);
+    --lb;
+    --ub;
+    if (ub == 0 || lb > ub) break;
+    if (lb > 0) continue;
+    NodeId best = kNoNode;
+    for (NodeId id : step_) {
+      const Graph::Readers readers = graph.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        const NodeId reader = readers[i].node;
+        const int32_t order = order_.order[reader];
+        if (readers[i].port == kControl || !backward_[reader] || order <= after ||
+            order >= before || IsUpdate(graph.op_info(reader))) {
+          continue;
+        }
+        if (best != kNoNode &&
+            std::make_pair(order_.order[best], best) <= std::make_pair(order, reader)) {
+          continue;
+        }
+        if (MayTrigger(reader, consumers)) best = reader;
+      }
+    }
+    if (best != kNoNode) return best;
+  }
+  return kNoNode;
+}
+
+}  // namespace spillway::core
