@@ -67,6 +67,10 @@ def main():
     if options.graphs and not options.full:
         print("run.py: --graphs takes effect only with --full", file=sys.stderr)
         return 2
+    missing = [folder for folder in options.graphs if not pathlib.Path(folder).is_dir()]
+    if missing:
+        print("run.py: no such folder: %s" % ", ".join(missing), file=sys.stderr)
+        return 2
     jobs = []
     if options.self_test != "only":
         if not options.list and not (options.spillway and os.access(options.spillway, os.X_OK)):

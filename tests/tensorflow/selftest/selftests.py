@@ -458,6 +458,22 @@ def feeds_are_those_documented(result):
         result.problem("selftest", "constant: %s" % constant)
 
 
+@test
+def a_step_of_several_calls(result):
+    """run_sequence: each pair in a session call of its own, each loss under its name."""
+    graph = graphs.Graph(GRAPHS / "mnist_deep")
+    one = train.train(graph, graph.bytes, variables=[])
+    graph.meta = dict(graph.meta, run_sequence=[["adam_optimizer/Adam", "loss/Mean:0"],
+                                                ["conv1/Relu", "accuracy/Mean:0"]])
+    two = train.train(graph, graph.bytes, variables=[])
+    if sorted(two.losses) != ["accuracy/Mean:0", "loss/Mean:0"] or len(two.partitions) != 2:
+        result.problem("selftest", "%s, %d calls" % (sorted(two.losses), len(two.partitions)))
+    if [len(values) for values in two.losses.values()] != [4, 4]:
+        result.problem("selftest", "%s" % two.losses)
+    if two.losses["loss/Mean:0"][0] != one.losses["loss/Mean:0"][0]:
+        result.problem("selftest", "another first loss")
+
+
 # --- crossings and processes ------------------------------------------------------------------------
 
 @test

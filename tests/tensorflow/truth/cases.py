@@ -106,7 +106,7 @@ class Case:
         if self.set.excluding:
             options["excl_scopes"] = list(EXCLUDED_SCOPES[graph.name])
         if self.check_sizes:
-            options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec if s["shape"]}
+            options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec}
         return options
 
     def expected_for(self, graph):

@@ -187,13 +187,13 @@ def _report_problems(before, after, report):
     planned = set()
     for swap in swaps_of(report):
         planned.add(swap["swap_out"])
-        yield from _swap_node_problems(new, swap["swap_out"], swap["tensor"], None)
+        yield from _swap_node_problems(new, swap["swap_out"], swap["tensor"], "")
         if not swap.get("swap_ins"):
             yield "%s never comes back" % swap["tensor"]
         for swap_in in swap.get("swap_ins", []):
             planned.add(swap_in["name"])
             yield from _swap_node_problems(new, swap_in["name"], swap["swap_out"] + ":0",
-                                           swap_in.get("trigger"))
+                                           swap_in.get("trigger", ""))
             if not swap_in.get("consumers"):
                 yield "%s serves nobody" % swap_in["name"]
             for consumer in swap_in.get("consumers", []):
@@ -226,10 +226,9 @@ def _swap_node_problems(new, name, source, trigger):
         yield "swap node %s is on %r" % (name, node.device)
     if names.data_inputs(node) != [names.tensor(source)]:
         yield "swap node %s reads %s, not %s" % (name, names.data_inputs(node), source)
-    if trigger and trigger not in names.control_inputs(node):
-        yield "swap node %s does not wait for its trigger %s" % (name, trigger)
-    if trigger == "" and names.control_inputs(node):
-        yield "swap node %s waits for %s, not reported" % (name, names.control_inputs(node))
+    if names.control_inputs(node) != ([trigger] if trigger else []):
+        yield "swap node %s waits for %s, not for %s" % (name, names.control_inputs(node) or "nothing",
+                                                         trigger or "nothing")
 
 
 def _original_node_problems(old, new, rewired):
@@ -298,7 +297,9 @@ def ancestors(graph_def, graph):
 class _Flow:
     """What the executors were given in one step, searched by the checks below."""
 
-    def __init__(self, trained, grappler):
+    def __init__(self, after, trained, grappler):
+        self.own_names = {n.name for n in after.node}  # those of the file
+        self.moved = set()  # nodes on the host for the sake of a swap-in
         self.found = set().union(*[crossings.find(p) for p in trained.partitions])
         self.placed = {}
         for partitions in trained.partitions:
@@ -317,41 +318,47 @@ class _Flow:
         """The way back to one consumer."""
         direct = {c for c in self.found if c.tensor == swap_in + ":0" and c.source == HOST
                   and c.target != HOST and self._is(c.consumer, consumer)}
-        return direct or self._behind_switch(consumer)
+        return direct or self._behind_switch(swap_in, consumer)
 
     def _is(self, reader, consumer):
-        """Whether a reader is the consumer, or came out of it: TensorFlow replaces an If by
-        Switches named under it, and Grappler an op by another one."""
+        """Whether a reader is the consumer, or came out of it: TensorFlow replaces an If by nodes
+        named under it, and Grappler an op by another one."""
         if consumer in self.placed:
             return reader == consumer
         return self.grappler or reader.startswith(consumer + "/")
 
-    def _behind_switch(self, consumer):
-        """TensorFlow puts a Switch where its data comes from, whatever device it was given. So one
-        that reads a swap-in runs on the host, what it lets through comes back behind it, and its
-        predicate goes to the host."""
-        moved, through = [consumer], set()
-        while moved:
-            switch = moved.pop()
-            if self.where(switch) != HOST or self.placed[switch].op != "Switch":
-                continue
-            outputs = {switch + ":0", switch + ":1"}
-            through |= {c for c in self.found if c.source == HOST and c.tensor in outputs}
-            moved += [name for name, node in self.placed.items()
-                      if node.op == "Switch" and node.inputs and node.inputs[0] in outputs]
-        return through
+    def _behind_switch(self, swap_in, consumer):
+        """TensorFlow puts a Switch where its data comes from, whatever device it was given, and the
+        Identities that it makes of an If's inputs too. So where those read a swap-in, they run on
+        the host, and what they let through comes back behind them."""
+        moved = set()
+        if consumer in self.placed:
+            if self.placed[consumer].op != "Switch" or self.placed[consumer].device != HOST:
+                return set()
+            moved.add(consumer)
+        outputs = {"%s:%d" % (name, port) for name in moved for port in (0, 1)}
+        outputs = outputs or {swap_in + ":0"}
+        more = True
+        while more:
+            more = {name for name, node in self.placed.items()
+                    if node.device == HOST and name not in moved
+                    and node.inputs and node.inputs[0] in outputs
+                    and (node.op == "Switch"
+                         or node.op == "Identity" and name not in self.own_names)}
+            moved |= more
+            outputs |= {"%s:%d" % (name, port) for name in more for port in (0, 1)}
+        self.moved |= moved
+        return {c for c in self.found if c.source == HOST and names.node(c.tensor) in moved}
 
-    def predicates(self, through):
-        """The predicates of the Switches that crossings came through."""
-        switches = {names.node(c.tensor) for c in through
-                    if self.placed[names.node(c.tensor)].op == "Switch"}
-        return {c for c in self.found if c.target == HOST and c.consumer in switches}
+    def to_moved(self):
+        """What a Switch needs besides: its predicate goes to the host with it."""
+        return {c for c in self.found if c.target == HOST and c.consumer in self.moved}
 
 
 def check_crossings(graph, after, report, trained, expected_others, result):
     """`expected_others`: crossings of the unrewritten graph; None: Grappler was on, so consumers
     may be gone or have other names, and what else crosses is Grappler's affair."""
-    flow = _Flow(trained, grappler=expected_others is None)
+    flow = _Flow(after, trained, grappler=expected_others is None)
     running = ancestors(after, graph)
     explained, switched, gone = set(), 0, 0
     idle = [0, 0]  # swap-outs and swap-ins that the step does not run
@@ -389,7 +396,7 @@ def check_crossings(graph, after, report, trained, expected_others, result):
                         consumer, flow.where(consumer)))
             switched += through
     if expected_others is not None:
-        explained |= flow.predicates(explained)
+        explained |= flow.to_moved()
         problems += ["not planned, and not in the unrewritten graph: %s" % str(c)
                      for c in sorted(flow.found - explained - expected_others)]
     result.problems_from("crossings", problems)

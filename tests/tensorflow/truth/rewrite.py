@@ -16,8 +16,9 @@ class RewriteFailed(Exception):
 
 
 def flags(options):
-    """Command line flags for {option name as in options.proto: value}. A list repeats its flag, a
-    dict is repeated as NAME=VALUE, True is a bare flag, and False and None are left out."""
+    """Command line flags for {option name as in options.proto: value}. A list repeats its flag, its
+    items' commas escaped; a dict is repeated as NAME=DIM,DIM; True is a bare flag, and False and
+    None are left out."""
     arguments = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -26,12 +27,11 @@ def flags(options):
         elif value is False or value is None:
             continue
         elif isinstance(value, dict):
-            for key, item in value.items():
-                dims = ",".join(map(str, item)) if isinstance(item, (list, tuple)) else item
-                arguments += [flag, "%s=%s" % (key, dims)]
+            for key, dims in value.items():
+                arguments += [flag, "%s=%s" % (key, ",".join(map(str, dims)))]
         elif isinstance(value, (list, tuple)):
             for item in value:
-                arguments += [flag, str(item)]
+                arguments += [flag, str(item).replace(",", "\\,")]
         else:
             arguments += [flag, str(value)]
     return arguments
