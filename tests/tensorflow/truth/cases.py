@@ -49,7 +49,7 @@ class ParameterSet:
     options: Dict[str, Any] = dataclasses.field(default_factory=dict)
     strategy: str = "scope"
     grappler: bool = False  # train with Grappler on, as a plain session does
-    check_sizes: bool = False  # give the shapes of the step that runs, and compare the sizes
+    check_sizes: bool = False  # give the shapes and the batch size that run, and compare sizes
     excluding: bool = False  # adds excl_scopes
     like: str = ""  # the set whose expected numbers hold here too; default: itself
     full_only: bool = False  # left out of the short mode
@@ -107,6 +107,7 @@ class Case:
             options["excl_scopes"] = list(EXCLUDED_SCOPES[graph.name])
         if self.check_sizes:
             options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec}
+            options["batch_size"] = graph.meta["run_batch"]
         return options
 
     def expected_for(self, graph):

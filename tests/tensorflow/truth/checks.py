@@ -478,8 +478,11 @@ def check_survival(graph, after, report, trained, result):
 
 
 def check_sizes(graph, original, report, result):
-    """The bytes in the report, against tensors that were really computed."""
+    """The bytes in the report, against tensors that were really computed. Of a graph that carries
+    shapes some must be known."""
     claimed = {s["tensor"]: int(s["size_bytes"]) for s in swaps_of(report) if "size_bytes" in s}
+    if swaps_of(report) and not claimed and original == graph.bytes_with_shapes:
+        result.problem("sizes", "no size is known, though shapes and batch size are")
     real = train.sizes(graph, original, sorted(claimed))
     result.problems_from("sizes", ("%s has %d bytes, not %d" % (t, real[t], claimed[t])
                                    for t in sorted(real) if real[t] != claimed[t]))
