@@ -1,0 +1,89 @@
+#include "client_lib/cli/app.h"
+
+#include <errno.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/capabilities_command.h"
+#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/file_error.h"
+#include "client_lib/cli/health_command.h"
+#include "client_lib/cli/help_format.h"
+#include "client_lib/cli/rewrite_command.h"
+#include "client_lib/cli/session.h"
+#include "client_lib/cli/strip_command.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/rewriter.h"
+
+namespace spillway::cli {
+namespace {
+
+void PrintError(const absl::Status& status) {
+  std::string reason = core::GetErrorInfo(status).reason();
+  if (reason.empty()) reason = absl::StatusCodeToString(status.code());
+  std::cerr << "spillway: " << status.message() << " [" << reason << "]\n";
+}
+
+// What was printed may sit in a buffer: whether it came out is known only now.
+absl::Status FlushOutput() {
+  errno = 0;
+  std::cout.flush();
+  if (std::cout.good()) return absl::OkStatus();
+  return FileError(errno != 0 ? errno : EIO, "write", "-", "the output is incomplete");
+}
+
+int Finish(absl::StatusOr<ExitCode> result) {
+  if (absl::Status status = FlushOutput(); result.ok() && !status.ok()) result = status;
+  if (result.ok()) return static_cast<int>(*result);
+  PrintError(result.status());
+  return static_cast<int>(ExitCodeOf(result.status()));
+}
+
+// CLI11 throws for --help and --version, too.
+int FinishParse(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) {
+    app.exit(error, std::cout, std::cerr);
+    return Finish(ExitCode::kDone);
+  }
+  const auto commands = app.get_subcommands();
+  std::cerr << "spillway: " << error.what() << "; see spillway "
+            << (commands.empty() ? "" : commands[0]->get_name() + " ") << "--help [USAGE]\n";
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation) {
+  Session session;
+  session.cancellation = cancellation;
+  CLI::App app(
+      "Large Model Support for TensorFlow: rewrites a training graph so that tensors wait in host "
+      "memory, and training fits into less GPU memory. In this process, or on a server.",
+      "spillway");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_version_flag("--version", absl::StrCat("spillway ", core::Version()),
+                       "Print the version.");
+  app.require_subcommand(1);
+  AddRewriteCommand(&app, &session);
+  AddStripCommand(&app, &session);
+  AddCapabilitiesCommand(&app, &session);
+  AddHealthCommand(&app, &session);
+  app.footer(
+      absl::StrCat("Example:\n"
+                   "  spillway rewrite graph.pb -o out.pb --optimizer-scopes gradients\n\n",
+                   kExitCodeHelp, "\n\nspillway COMMAND --help tells more of each command."));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return FinishParse(app, error);
+  }
+  return Finish(session.run());
+}
+
+}  // namespace spillway::cli

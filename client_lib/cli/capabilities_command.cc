@@ -1,0 +1,71 @@
+#include "client_lib/cli/capabilities_command.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client_lib/cli/connection_flags.h"
+#include "client_lib/cli/json.h"
+#include "client_lib/cli/text_table.h"
+#include "google/protobuf/descriptor.h"
+
+namespace spillway::cli {
+namespace {
+
+struct Flags {
+  explicit Flags(CLI::App* command) : connection(command, false) {}
+
+  bool json = false;
+  ConnectionFlags connection;
+};
+
+// One row per limit that is set, by reflection: a new limit shows without a line here.
+void AddLimits(const v1::Limits& limits, std::vector<std::vector<std::string>>* rows) {
+  const google::protobuf::Reflection* reflection = limits.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(limits, &fields);
+  for (const auto* field : fields) {
+    const int64_t value = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_INT32
+                              ? reflection->GetInt32(limits, field)
+                              : reflection->GetInt64(limits, field);
+    std::string text = absl::StrCat(value);
+    if (absl::EndsWith(field->name(), "_bytes"))
+      absl::StrAppend(&text, " (", FormatBytes(value), ")");
+    rows->push_back({field->name(), text});
+  }
+}
+
+std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response) {
+  std::vector<std::vector<std::string>> rows = {
+      {"version", response.version()},
+      {"strategies", absl::StrJoin(response.strategies(), ", ")},
+  };
+  AddLimits(response.limits(), &rows);
+  return FormatTable(rows, /*all_left=*/true);
+}
+
+}  // namespace
+
+void AddCapabilitiesCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "capabilities", "Prints version, strategies and limits of a server, or of this program.");
+  auto flags = std::make_shared<Flags>(command);
+  command->add_flag("--json", flags->json, "JSON, for other programs.")->group("What to write");
+  command->footer("Example:\n  spillway capabilities --server host:8500 --json | jq .limits");
+  command->final_callback([flags, session] {
+    session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
+      absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);
+      if (!call.ok()) return call.status();
+      const auto response = flags->connection.Connect().GetCapabilities(*call);
+      if (!response.ok()) return response.status();
+      std::cout << (flags->json ? ToJson(*response) : FormatCapabilities(*response));
+      return ExitCode::kDone;
+    };
+  });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,37 @@
+// The flags --server and --timeout, and what follows from them.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
+#define SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
+
+#include <string>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client_lib/cli/session.h"
+#include "spillway/client.h"
+
+namespace spillway::cli {
+
+// Must live as long as the App. Not thread-safe.
+class ConnectionFlags {
+ public:
+  // Adds the flags to `command`. Without `needs_server`, no --server means: in this process.
+  ConnectionFlags(CLI::App* command, bool needs_server);
+
+  // A client for what was given. Nothing is connected before the first call.
+  Client Connect() const;
+
+  // The options of one call, with the session's cancellation. BAD_OPTION for a wrong --timeout.
+  absl::StatusOr<CallOptions> MakeCall(const Session& session) const;
+
+ private:
+  std::string server_;
+  std::string timeout_;
+};
+
+// `30s`, `500ms`, `1m30s`; positive, or BAD_OPTION.
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_

@@ -1,0 +1,85 @@
+#include "client_lib/cli/exit_code.h"
+
+#include "client_lib/cli/file_error.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::cli {
+namespace {
+
+ExitCode ExitCodeOfStatusCode(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return ExitCode::kDone;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+      return ExitCode::kBadGraph;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+      return ExitCode::kServer;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+      return ExitCode::kStopped;
+    default:
+      return ExitCode::kInternal;
+  }
+}
+
+}  // namespace
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  if (IsFileError(status)) return ExitCode::kFile;
+  // No default: a new reason must be given its exit code here (-Wswitch says so).
+  switch (core::GetErrorReason(status)) {
+    case v1::ERROR_REASON_MALFORMED_GRAPH:
+    case v1::ERROR_REASON_EMPTY_GRAPH:
+    case v1::ERROR_REASON_BAD_NODE_NAME:
+    case v1::ERROR_REASON_DUPLICATE_NODE:
+    case v1::ERROR_REASON_DANGLING_INPUT:
+    case v1::ERROR_REASON_BAD_INPUT:
+    case v1::ERROR_REASON_PORT_OUT_OF_RANGE:
+    case v1::ERROR_REASON_CYCLE:
+    case v1::ERROR_REASON_BAD_ATTRIBUTE:
+    case v1::ERROR_REASON_LIMIT_EXCEEDED:
+    case v1::ERROR_REASON_SEARCH_TOO_LONG:
+    case v1::ERROR_REASON_FOREIGN_REWRITE:
+    case v1::ERROR_REASON_BAD_UNDO_RECORD:
+    case v1::ERROR_REASON_RESULT_TOO_LARGE:
+      return ExitCode::kBadGraph;
+    case v1::ERROR_REASON_UNKNOWN_OPTION:
+    case v1::ERROR_REASON_BAD_OPTION:
+    case v1::ERROR_REASON_CONFLICTING_OPTIONS:
+    case v1::ERROR_REASON_BAD_REGEX:
+    case v1::ERROR_REASON_SCOPE_MATCHES_NOTHING:
+    case v1::ERROR_REASON_NO_STARTING_OP:
+      return ExitCode::kUsage;
+    case v1::ERROR_REASON_OVERLOADED:
+      return ExitCode::kServer;
+    case v1::ERROR_REASON_VERIFY_FAILED:
+    case v1::ERROR_REASON_BAD_STREAM:
+    case v1::ERROR_REASON_INTERNAL:
+      return ExitCode::kInternal;
+    case v1::ERROR_REASON_STOPPED:      // The caller's doing or the server's: the code tells.
+    case v1::ERROR_REASON_UNSPECIFIED:  // None, or one of a newer server.
+    case v1::ErrorReason_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::ErrorReason_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  return ExitCodeOfStatusCode(status.code());
+}
+
+const char kExitCodeHelp[] =
+    "Exit codes:\n"
+    "  0  done, also when there was nothing to do\n"
+    "  1  health: the server answered, and does not serve\n"
+    "  2  the command line, or an option's value, is wrong\n"
+    "  3  the graph is wrong, or above a limit\n"
+    "  4  a file cannot be read or written\n"
+    "  5  the server cannot be reached, or is overloaded: try again\n"
+    "  6  the timeout passed, or the program was interrupted\n"
+    "  7  internal: a bug of ours, please report it";
+
+}  // namespace spillway::cli

@@ -1,0 +1,33 @@
+#include "client_lib/cli/file_error.h"
+
+#include <cstring>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::cli {
+namespace {
+
+// Marks a status; its value is empty. Stays inside this program.
+constexpr char kFileErrorTypeUrl[] = "spillway.cli/file_error";
+
+}  // namespace
+
+absl::Status FileError(int error_number, absl::string_view action, absl::string_view path,
+                       absl::string_view advice) {
+  const std::string name = path != "-"        ? core::Quoted(path)
+                           : action == "read" ? "standard input"
+                                              : "standard output";
+  absl::Status status(
+      absl::ErrnoToStatusCode(error_number),
+      absl::StrCat("cannot ", action, " ", name, ": ", std::strerror(error_number), "; ", advice));
+  status.SetPayload(kFileErrorTypeUrl, absl::Cord());
+  return status;
+}
+
+bool IsFileError(const absl::Status& status) {
+  return status.GetPayload(kFileErrorTypeUrl).has_value();
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,120 @@
+#include "client_lib/cli/graph_run.h"
+
+#include <iostream>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/input_file.h"
+#include "client_lib/cli/json.h"
+#include "client_lib/cli/output_file.h"
+#include "client_lib/cli/summary.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::cli {
+namespace {
+
+struct NamedPath {
+  absl::string_view flag;
+  const std::string& path;
+};
+
+// What was asked for, in the order of writing.
+std::vector<NamedPath> OutputsOf(const GraphFiles& files) {
+  std::vector<NamedPath> outputs;
+  for (const NamedPath& output :
+       {NamedPath{"-o", files.output}, NamedPath{"--report", files.report},
+        NamedPath{"--patch", files.patch}}) {
+    if (!output.path.empty()) outputs.push_back(output);
+  }
+  return outputs;
+}
+
+absl::Status Conflict(absl::string_view message, absl::string_view flag) {
+  return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
+}
+
+// An error about the graph, with the name of the file in front.
+absl::Status WithInputName(const absl::Status& status, const std::string& path) {
+  if (ExitCodeOf(status) != ExitCode::kBadGraph) return status;
+  absl::Status named(status.code(),
+                     absl::StrCat(path == "-" ? "standard input" : path, ": ", status.message()));
+  status.ForEachPayload([&named](absl::string_view type_url, const absl::Cord& payload) {
+    named.SetPayload(type_url, payload);
+  });
+  return named;
+}
+
+void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
+  if (!files.output.empty()) options->add_outputs(v1::OUTPUT_GRAPH);
+  if (!files.patch.empty()) options->add_outputs(v1::OUTPUT_PATCH);
+  if (!files.report.empty() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
+}
+
+}  // namespace
+
+absl::Status CheckFiles(const GraphFiles& files) {
+  const std::vector<NamedPath> outputs = OutputsOf(files);
+  if (outputs.empty()) {
+    return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (SameFile(outputs[i].path, files.input)) {
+      return Conflict(absl::StrCat(outputs[i].flag, " ", core::Quoted(outputs[i].path),
+                                   " would overwrite the input; give another name"),
+                      outputs[i].flag);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      const bool both_stdout = outputs[i].path == "-" && outputs[j].path == "-";
+      if (!both_stdout && !SameFile(outputs[i].path, outputs[j].path)) continue;
+      return Conflict(absl::StrCat(outputs[j].flag, " and ", outputs[i].flag, " both write to ",
+                                   both_stdout ? "standard output" : core::Quoted(outputs[i].path),
+                                   "; give them different names"),
+                      outputs[i].flag);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
+                                    const ConnectionFlags& connection, const Session& session) {
+  // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
+  if (absl::Status status = CheckFiles(files); !status.ok()) return status;
+  const absl::StatusOr<CallOptions> call = connection.MakeCall(session);
+  if (!call.ok()) return call.status();
+  absl::StatusOr<std::string> graph = ReadInput(files.input, session.cancellation);
+  if (!graph.ok()) return graph.status();
+  std::vector<std::unique_ptr<OutputFile>> outputs;
+  for (const NamedPath& output : OutputsOf(files)) {
+    absl::StatusOr<std::unique_ptr<OutputFile>> file =
+        OutputFile::Create(output.path, session.cancellation);
+    if (!file.ok()) return file.status();
+    outputs.push_back(*std::move(file));
+  }
+
+  SetOutputs(files, &options);
+  absl::StatusOr<v1::RewriteResponse> response =
+      connection.Connect().Rewrite(*graph, options, *call);
+  if (!response.ok()) return WithInputName(response.status(), files.input);
+
+  std::vector<std::string> contents;
+  if (!files.output.empty()) contents.push_back(std::move(*response->mutable_graph_def()));
+  if (!files.report.empty()) contents.push_back(ToJson(response->report()));
+  if (!files.patch.empty()) contents.push_back(ToJson(response->patch()));
+  // What cannot be taken back comes last, and no file gets its name before all are written.
+  for (const bool direct : {false, true}) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i]->direct() != direct) continue;
+      if (absl::Status status = outputs[i]->Write(contents[i]); !status.ok()) return status;
+    }
+  }
+  for (const auto& output : outputs) {
+    if (absl::Status status = output->Commit(); !status.ok()) return status;
+  }
+  if (!files.quiet) std::cerr << FormatSummary(response->report());
+  return ExitCode::kDone;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,45 @@
+#include "client_lib/cli/health_command.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "client_lib/cli/connection_flags.h"
+
+namespace spillway::cli {
+namespace {
+
+struct Flags {
+  explicit Flags(CLI::App* command) : connection(command, true) {}
+
+  std::string service;
+  ConnectionFlags connection;
+};
+
+}  // namespace
+
+void AddHealthCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "health",
+      "Asks a server whether it serves. Prints SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN; "
+      "the exit code is 0 for the first, 1 for the others, 5 if there is no answer.");
+  auto flags = std::make_shared<Flags>(command);
+  command
+      ->add_option("--service", flags->service,
+                   "The service to ask for, e.g. spillway.v1.RewriteService. [default: the server "
+                   "as a whole]")
+      ->type_name("NAME");
+  command->footer("Example:\n  spillway health --server host:8500 --timeout 2s");
+  command->final_callback([flags, session] {
+    session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
+      absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);
+      if (!call.ok()) return call.status();
+      const auto status = flags->connection.Connect().CheckHealth(flags->service, *call);
+      if (!status.ok()) return status.status();
+      std::cout << ServingStatusName(*status) << "\n";
+      return *status == ServingStatus::kServing ? ExitCode::kDone : ExitCode::kNotServing;
+    };
+  });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,71 @@
+#include "client_lib/cli/input_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/fd_wait.h"
+#include "client_lib/cli/file_error.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kAdvice[] = "give the path of a serialized GraphDef, or - for standard input";
+// Of one read: few system calls, and soon done when a cancellation comes.
+constexpr size_t kReadBytes = 4 << 20;
+
+std::string NameOf(const std::string& path) {
+  return path == "-" ? "standard input" : core::Quoted(path);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadInput(const std::string& path, const CancellationToken& token) {
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer, deaf to a cancellation.
+  const int fd = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return FileError(errno, "read", path, kAdvice);
+  absl::Cleanup close_fd = [fd] {
+    if (fd != STDIN_FILENO) close(fd);
+  };
+  struct stat info;
+  if (fstat(fd, &info) != 0) return FileError(errno, "read", path, kAdvice);
+  if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "read", path, kAdvice);
+
+  std::string bytes;
+  // One more than the size, so that the end is seen without growing.
+  if (S_ISREG(info.st_mode)) bytes.reserve(static_cast<size_t>(info.st_size) + 1);
+  FdWaiter waiter(token);
+  while (true) {
+    if (!waiter.Wait(fd, POLLIN)) {
+      return core::Error(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED,
+                         absl::StrCat("interrupted while reading ", NameOf(path)));
+    }
+    const size_t size = bytes.size();
+    const size_t room = bytes.capacity() - size;
+    bytes.resize(size + (room > 0 ? std::min(room, kReadBytes) : kReadBytes));
+    const ssize_t count = read(fd, &bytes[size], bytes.size() - size);
+    const int error = errno;
+    bytes.resize(size + std::max<ssize_t>(count, 0));
+    if (count == 0) break;
+    if (count < 0 && error != EINTR && error != EAGAIN) {
+      return FileError(error, "read", path, kAdvice);
+    }
+  }
+  if (bytes.empty()) {
+    return core::InvalidError(
+        v1::ERROR_REASON_EMPTY_GRAPH,
+        absl::StrCat(NameOf(path),
+                     " is empty; write the GraphDef to it in binary form, e.g. with "
+                     "SerializeToString"));
+  }
+  return bytes;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,19 @@
+// Reading the program's input.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_INPUT_FILE_H_
+#define SPILLWAY_CLIENT_LIB_CLI_INPUT_FILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "spillway/cancellation.h"
+
+namespace spillway::cli {
+
+// The bytes of the file `path`, or of standard input for "-". Read once into memory and not mapped:
+// a mapped file that someone truncates meanwhile ends the program with SIGBUS. An unreadable file
+// or a directory is a FileError, an empty one EMPTY_GRAPH; CANCELLED if `token` is.
+absl::StatusOr<std::string> ReadInput(const std::string& path, const CancellationToken& token);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_INPUT_FILE_H_

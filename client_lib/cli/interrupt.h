@@ -1,0 +1,33 @@
+// SIGINT and SIGTERM as a cancellation.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_INTERRUPT_H_
+#define SPILLWAY_CLIENT_LIB_CLI_INTERRUPT_H_
+
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "spillway/cancellation.h"
+
+namespace spillway::cli {
+
+// While it lives, either signal cancels `token`, and everything ends the ordinary way: temporary
+// files go, and the exit code is 6. Also ignores SIGPIPE, for good: a write to a closed pipe is an
+// error like another.
+//
+// REQUIRES: made before the process has other threads: they must inherit its signal mask.
+class InterruptWatcher {
+ public:
+  explicit InterruptWatcher(CancellationToken token);
+  ~InterruptWatcher();
+
+ private:
+  CancellationToken token_;
+  sigset_t signals_;
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_INTERRUPT_H_

@@ -1,0 +1,143 @@
+#include "client_lib/cli/option_flags.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client_lib/cli/option_value.h"
+#include "google/protobuf/descriptor.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::cli {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+const FieldDescriptor* FieldOf(const Descriptor* message, absl::string_view name) {
+  return message->FindFieldByName(std::string(name));
+}
+
+const FieldDescriptor* StrategyField(const StrategyTable& strategy) {
+  return FieldOf(v1::RewriteOptions::descriptor(), strategy.name);
+}
+
+std::string StrategyNames(absl::string_view separator) {
+  return absl::StrJoin(
+      Strategies(), separator,
+      [](std::string* out, const StrategyTable& strategy) { absl::StrAppend(out, strategy.name); });
+}
+
+bool HasFlag(const StrategyTable& strategy, const std::string& flag) {
+  for (const OptionRow& row : strategy.rows) {
+    if (FlagOf(row) == flag) return true;
+  }
+  return false;
+}
+
+// The strategies that have `flag`, joined by `separator`.
+std::string OwnersOf(const std::string& flag, absl::string_view separator) {
+  std::vector<absl::string_view> names;
+  for (const StrategyTable& strategy : Strategies()) {
+    if (HasFlag(strategy, flag)) names.push_back(strategy.name);
+  }
+  return absl::StrJoin(names, separator);
+}
+
+std::string HelpOf(const OptionRow& row) {
+  if (row.default_text.empty()) return std::string(row.help);
+  return absl::StrCat(row.help, " [default: ", row.default_text, "]");
+}
+
+}  // namespace
+
+OptionFlags::OptionFlags(CLI::App* command) : command_(command) {
+  strategy_ = command_->add_option(
+      "--strategy", CLI::callback_t(),
+      absl::StrCat("The policy that chooses the swaps. [default: ", Strategies()[0].name, "]"));
+  strategy_->type_name(StrategyNames("|"))->group("What to swap");
+  for (const OptionRow& row : CommonOptions()) {
+    Add(row, FieldOf(v1::RewriteOptions::descriptor(), row.field), "What to swap");
+  }
+  for (const StrategyTable& strategy : Strategies()) {
+    for (const OptionRow& row : strategy.rows) {
+      const std::string flag = FlagOf(row);
+      if (flags_.count(flag) > 0) continue;  // Another strategy has it, too.
+      Add(row, FieldOf(StrategyField(strategy)->message_type(), row.field),
+          absl::StrCat("Strategy ", OwnersOf(flag, ", ")));
+    }
+  }
+}
+
+void OptionFlags::Add(const OptionRow& row, const FieldDescriptor* field,
+                      const std::string& group) {
+  const std::string flag = FlagOf(row);
+  CLI::Option* option = nullptr;
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    option = command_->add_flag(flag)->description(HelpOf(row));
+  } else {
+    option = command_->add_option(flag, CLI::callback_t(), HelpOf(row));
+    // One text per flag, or `--targets a IN` would take IN; repetition is judged in SetField.
+    option->expected(1)->allow_extra_args(false)->type_name(ValueSyntax(field));
+  }
+  option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(group);
+  flags_[flag] = option;
+}
+
+absl::StatusOr<v1::RewriteOptions> OptionFlags::Build() const {
+  absl::StatusOr<const StrategyTable*> strategy = ChosenStrategy();
+  if (!strategy.ok()) return strategy.status();
+  if (absl::Status status = CheckNoOtherFlags(**strategy); !status.ok()) return status;
+
+  v1::RewriteOptions options;
+  for (const OptionRow& row : CommonOptions()) {
+    if (absl::Status status = Set(row, &options); !status.ok()) return status;
+  }
+  Message* parameters = nullptr;  // Made when needed: an unset strategy means the default.
+  const auto mutable_parameters = [&] {
+    return options.GetReflection()->MutableMessage(&options, StrategyField(**strategy));
+  };
+  if (strategy_->count() > 0) parameters = mutable_parameters();
+  for (const OptionRow& row : (*strategy)->rows) {
+    if (flags_.at(FlagOf(row))->count() == 0) continue;
+    if (parameters == nullptr) parameters = mutable_parameters();
+    if (absl::Status status = Set(row, parameters); !status.ok()) return status;
+  }
+  return options;
+}
+
+absl::Status OptionFlags::Set(const OptionRow& row, Message* message) const {
+  const std::string flag = FlagOf(row);
+  const CLI::Option* option = flags_.at(flag);
+  if (option->count() == 0) return absl::OkStatus();
+  return SetField(flag, option->results(), FieldOf(message->GetDescriptor(), row.field), message);
+}
+
+absl::StatusOr<const StrategyTable*> OptionFlags::ChosenStrategy() const {
+  if (strategy_->count() == 0) return &Strategies()[0];
+  const std::string name = strategy_->results().back();
+  for (const StrategyTable& strategy : Strategies()) {
+    if (strategy.name == name) return &strategy;
+  }
+  return core::InvalidError(
+      v1::ERROR_REASON_UNKNOWN_OPTION,
+      absl::StrCat("there is no strategy ", core::Quoted(name),
+                   "; give one of: ", StrategyNames(", "), " (to undo a rewrite: spillway strip)"),
+      {{"flag", "--strategy"}, {"value", name}});
+}
+
+absl::Status OptionFlags::CheckNoOtherFlags(const StrategyTable& chosen) const {
+  for (const StrategyTable& strategy : Strategies()) {
+    for (const OptionRow& row : strategy.rows) {
+      const std::string flag = FlagOf(row);
+      if (flags_.at(flag)->count() == 0 || HasFlag(chosen, flag)) continue;
+      return core::InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          absl::StrCat(flag, " does not belong to the strategy ", chosen.name,
+                       "; leave it out, or give --strategy ", OwnersOf(flag, " or ")),
+          {{"flag", flag}, {"strategy", chosen.name}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spillway::cli

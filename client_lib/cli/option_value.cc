@@ -1,0 +1,208 @@
+#include "client_lib/cli/option_value.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::cli {
+namespace {
+
+using google::protobuf::EnumDescriptor;
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+absl::Status BadValue(absl::string_view flag, absl::string_view text, absl::string_view expected) {
+  return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                            absl::StrCat(flag, ": ", core::Quoted(text), " is not ", expected),
+                            {{"flag", flag}, {"value", text}});
+}
+
+template <typename Int>
+absl::Status ParseInt(absl::string_view flag, absl::string_view text, Int* value) {
+  if (absl::SimpleAtoi(text, value)) return absl::OkStatus();
+  return BadValue(flag, text,
+                  absl::StrCat("a whole number from ", std::numeric_limits<Int>::min(), " to ",
+                               std::numeric_limits<Int>::max()));
+}
+
+// `ALREADY_REWRITTEN_` for the enum AlreadyRewritten: what all its values begin with, by the style
+// guide of protobuf.
+std::string EnumPrefix(const EnumDescriptor* type) {
+  return std::string(absl::StripSuffix(type->value(0)->name(), "UNSPECIFIED"));
+}
+
+std::string Spelling(const EnumValueDescriptor* value) {
+  return absl::AsciiStrToLower(absl::StripPrefix(value->name(), EnumPrefix(value->type())));
+}
+
+const EnumValueDescriptor* FindEnumValue(const EnumDescriptor* type, absl::string_view text) {
+  for (int i = 1; i < type->value_count(); ++i) {
+    if (absl::EqualsIgnoreCase(Spelling(type->value(i)), text)) return type->value(i);
+  }
+  return nullptr;
+}
+
+absl::Status SetScalar(absl::string_view flag, const std::string& text,
+                       const FieldDescriptor* field, Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      reflection->SetString(message, field, text);
+      return absl::OkStatus();
+    case FieldDescriptor::CPPTYPE_INT32: {
+      int32_t value = 0;
+      if (absl::Status status = ParseInt(flag, text, &value); !status.ok()) return status;
+      reflection->SetInt32(message, field, value);
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_INT64: {
+      int64_t value = 0;
+      if (absl::Status status = ParseInt(flag, text, &value); !status.ok()) return status;
+      reflection->SetInt64(message, field, value);
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      double value = 0;
+      if (!absl::SimpleAtod(text, &value)) return BadValue(flag, text, "a number");
+      reflection->SetDouble(message, field, value);
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_BOOL: {
+      bool value = false;
+      if (!absl::SimpleAtob(text, &value)) return BadValue(flag, text, "true or false");
+      reflection->SetBool(message, field, value);
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const EnumValueDescriptor* value = FindEnumValue(field->enum_type(), text);
+      if (value == nullptr) {
+        return BadValue(flag, text, absl::StrJoin(EnumSpellings(field->enum_type()), " or "));
+      }
+      reflection->SetEnum(message, field, value);
+      return absl::OkStatus();
+    }
+    default:
+      return core::Error(
+          absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+          absl::StrCat(flag, ": fields of type ", field->type_name(), " have no flag syntax"));
+  }
+}
+
+absl::Status AddItem(absl::string_view flag, const std::string& text, const FieldDescriptor* field,
+                     Message* message) {
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    message->GetReflection()->AddString(message, field, text);
+    return absl::OkStatus();
+  }
+  return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+                     absl::StrCat(flag, ": lists of ", field->type_name(), " have no flag syntax"));
+}
+
+bool IsFeed(const FieldDescriptor* field) {
+  return field->message_type() == v1::FeedShape::descriptor();
+}
+
+absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& texts,
+                      const FieldDescriptor* field, Message* message) {
+  for (const std::string& text : texts) {
+    absl::StatusOr<v1::FeedShape> feed = ParseFeed(text);
+    if (!feed.ok()) return BadValue(flag, text, feed.status().message());
+    message->GetReflection()->AddMessage(message, field)->CopyFrom(*feed);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SetField(absl::string_view flag, const std::vector<std::string>& texts,
+                      const FieldDescriptor* field, Message* message) {
+  if (IsFeed(field)) return AddFeeds(flag, texts, field, message);
+  if (!field->is_repeated()) {
+    if (texts.size() != 1) {
+      return core::InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          absl::StrCat(flag, " is given ", texts.size(), " times; give it once"), {{"flag", flag}});
+    }
+    return SetScalar(flag, texts[0], field, message);
+  }
+  for (const std::string& text : texts) {
+    for (const std::string& item : SplitList(text)) {
+      if (item.empty()) return BadValue(flag, text, "a list without empty items");
+      if (absl::Status status = AddItem(flag, item, field, message); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> SplitList(absl::string_view text) {
+  std::vector<std::string> items(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ',') {
+      items.back() += ',';
+      ++i;
+    } else if (text[i] == ',') {
+      items.emplace_back();
+    } else {
+      items.back() += text[i];
+    }
+  }
+  return items;
+}
+
+absl::StatusOr<v1::FeedShape> ParseFeed(absl::string_view text) {
+  // The last one: a name of TensorFlow holds none, but if one did, a shape still would not.
+  const size_t equals = text.rfind('=');
+  if (equals == absl::string_view::npos || equals == 0) {
+    return absl::InvalidArgumentError("NAME=DIM,DIM,..., e.g. images=128,224,224,3");
+  }
+  v1::FeedShape feed;
+  feed.set_name(std::string(text.substr(0, equals)));
+  const absl::string_view dims = text.substr(equals + 1);
+  if (dims.empty()) return feed;
+  for (absl::string_view dim : absl::StrSplit(dims, ',')) {
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(dim, &value) || value < 0) {
+      return absl::InvalidArgumentError(
+          "NAME=DIM,DIM,... with whole numbers from 0 to 2^31 - 1; a size that varies is given as "
+          "it will be in the step that must fit");
+    }
+    feed.add_dims(value);
+  }
+  return feed;
+}
+
+std::vector<std::string> EnumSpellings(const EnumDescriptor* type) {
+  std::vector<std::string> spellings;
+  for (int i = 1; i < type->value_count(); ++i) spellings.push_back(Spelling(type->value(i)));
+  return spellings;
+}
+
+std::string ValueSyntax(const FieldDescriptor* field) {
+  if (IsFeed(field)) return "NAME=DIM,...";
+  if (field->is_repeated()) return "A,B,...";
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      return "N";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "X";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return absl::StrJoin(EnumSpellings(field->enum_type()), "|");
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "";
+    default:
+      return "TEXT";
+  }
+}
+
+}  // namespace spillway::cli

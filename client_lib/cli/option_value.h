@@ -1,0 +1,41 @@
+// Turns the texts after a flag into the value of a proto field, by the field's type.
+//
+// Syntax: a list is split at commas, and its flag may be repeated; `\,` is a comma inside an item
+// (the regular expression `a{1,2}` is written `a{1\,2}`). Everything else is one text, given once.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
+#define SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "spillway/v1/options.pb.h"
+
+namespace spillway::cli {
+
+// Sets `field` of `message` from `texts`, one per time that `flag` was given. The error is
+// BAD_OPTION and names flag and value. Ranges are not judged here: the core does that.
+absl::Status SetField(absl::string_view flag, const std::vector<std::string>& texts,
+                      const google::protobuf::FieldDescriptor* field,
+                      google::protobuf::Message* message);
+
+// Splits at commas, `\,` excepted. Items may be empty.
+std::vector<std::string> SplitList(absl::string_view text);
+
+// `NAME=128,224,224,3`; `NAME=` is a scalar.
+absl::StatusOr<v1::FeedShape> ParseFeed(absl::string_view text);
+
+// The spellings of an enum's values: what is behind the common prefix, in lower case, without
+// UNSPECIFIED. `keep` and `replan` for AlreadyRewritten.
+std::vector<std::string> EnumSpellings(const google::protobuf::EnumDescriptor* type);
+
+// What --help shows for the value of `field`: `N`, `A,B,...`, `keep|replan`, ...
+std::string ValueSyntax(const google::protobuf::FieldDescriptor* field);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_

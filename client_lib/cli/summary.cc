@@ -1,0 +1,104 @@
+#include "client_lib/cli/summary.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client_lib/cli/text_table.h"
+
+namespace spillway::cli {
+namespace {
+
+std::string OutcomeText(v1::Outcome outcome) {
+  switch (outcome) {
+    case v1::OUTCOME_REWRITTEN:
+      return "rewritten";
+    case v1::OUTCOME_NOTHING_TO_DO:
+      return "nothing to do, the graph is as it came";
+    case v1::OUTCOME_KEPT:
+      return "kept, Spillway had rewritten the graph already";
+    case v1::OUTCOME_FOREIGN:
+      return "kept, another program had rewritten the graph already";
+    case v1::OUTCOME_STRIPPED:
+      return "stripped, the graph is as it was before Spillway";
+    default:
+      return "done";
+  }
+}
+
+// Figures without the tensors whose size is not known are lower bounds.
+std::string BytesText(int64_t bytes, int64_t unknown_size_count) {
+  return absl::StrCat(unknown_size_count > 0 ? ">= " : "", FormatBytes(bytes));
+}
+
+std::string DeviceTable(const v1::RewriteReport& report) {
+  std::vector<std::vector<std::string>> rows = {
+      {"device", "tensors", "swap-outs", "swap-ins", "out per step", "in per step"}};
+  for (const v1::DeviceReport& device : report.devices()) {
+    const int64_t unknown = device.unknown_size_count();
+    rows.push_back({device.device().empty() ? "(none given)" : device.device(),
+                    absl::StrCat(device.swapped_tensor_count()),
+                    absl::StrCat(device.swap_out_count()), absl::StrCat(device.swap_in_count()),
+                    BytesText(device.swap_out_bytes(), unknown),
+                    BytesText(device.swap_in_bytes(), unknown)});
+  }
+  return FormatTable(rows);
+}
+
+std::string StageText(const v1::RewriteReport& report) {
+  int64_t total_ns = 0;
+  for (const v1::StageTiming& stage : report.stages()) total_ns += stage.duration_ns();
+  return absl::StrCat(FormatMilliseconds(total_ns), " (",
+                      absl::StrJoin(report.stages(), ", ",
+                                    [](std::string* out, const v1::StageTiming& stage) {
+                                      absl::StrAppend(out, stage.stage(), " ",
+                                                      FormatMilliseconds(stage.duration_ns()));
+                                    }),
+                      ")");
+}
+
+// The rows below the devices: a word, and what there is to say.
+std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
+  std::vector<std::vector<std::string>> facts;
+  if (report.node_count_before() > 0) {
+    const int64_t added = report.node_count_after() - report.node_count_before();
+    facts.push_back(
+        {"nodes", absl::StrCat(report.node_count_before(), " -> ", report.node_count_after(), " (",
+                               added < 0 ? "" : "+", added, ")")});
+  }
+  if (report.graph_bytes_before() > 0) {
+    facts.push_back({"size", absl::StrCat(FormatBytes(report.graph_bytes_before()), " -> ",
+                                          FormatBytes(report.graph_bytes_after()))});
+  }
+  if (report.stages_size() > 0) facts.push_back({"time", StageText(report)});
+  for (const v1::Warning& warning : report.warnings()) {
+    facts.push_back({"warning", warning.message()});
+  }
+  const v1::Advice& advice = report.advice();
+  if (!advice.host_memory_variable().empty()) {
+    facts.push_back(
+        {"advice", absl::StrCat("set ", advice.host_memory_variable(), " in the training job")});
+  }
+  if (!advice.host_memory_variable_before_1_14().empty()) {
+    facts.push_back(
+        {"", absl::StrCat("before TensorFlow 1.14: ", advice.host_memory_variable_before_1_14())});
+  }
+  if (!advice.explanation().empty()) facts.push_back({"", advice.explanation()});
+  return facts;
+}
+
+}  // namespace
+
+std::string FormatSummary(const v1::RewriteReport& report) {
+  std::string text = absl::StrCat("spillway: ", OutcomeText(report.outcome()));
+  if (!report.strategy().empty() && report.outcome() != v1::OUTCOME_STRIPPED) {
+    absl::StrAppend(&text, " (strategy ", report.strategy(), ")");
+  }
+  absl::StrAppend(&text, "\n");
+  if (!report.summary().empty()) absl::StrAppend(&text, "  ", report.summary(), "\n");
+  if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report));
+  absl::StrAppend(&text, FormatTable(Facts(report), /*all_left=*/true));
+  return text;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,76 @@
+// The C++ client of Spillway: rewrites TensorFlow graphs so that tensors wait in host memory.
+//
+//   #include "spillway/client.h"
+//   #include "spillway/local_connection.h"
+//
+//   spillway::Client client(spillway::MakeLocalConnection());
+//   spillway::v1::RewriteOptions options;
+//   options.mutable_scope()->add_optimizer_scopes("gradients");
+//   absl::StatusOr<spillway::v1::RewriteResponse> response = client.Rewrite(graph_bytes, options);
+//   if (!response.ok()) {
+//     // E.g. INVALID_ARGUMENT: a graph that is none, with reason MALFORMED_GRAPH.
+//     std::cerr << response.status().message() <<
+//     spillway::ErrorInfoOf(response.status()).reason();
+//   }
+//
+// With spillway::MakeRemoteConnection({"host:port"}) the same calls go to a server, and end in the
+// same results and the same errors.
+#ifndef SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_CLIENT_H_
+#define SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_CLIENT_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "spillway/connection.h"
+#include "spillway/v1/error.pb.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
+
+namespace spillway {
+
+// Thread-safe; cheap to copy, copies share the connection.
+class Client {
+ public:
+  // REQUIRES: `connection` is not null.
+  explicit Client(std::shared_ptr<Connection> connection);
+
+  // Rewrites `graph_def`, a serialized tensorflow.GraphDef of at most 2 GiB, as `options` say.
+  // Blocks until done. `graph_def` is read only and may go when the call returns. Nothing of it is
+  // judged here: the core, here or in the server, is the only one that does.
+  //
+  // Errors, with the code and the reason of the core (v1::ErrorReason, see ErrorInfoOf):
+  //   INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE   the graph or an option is wrong.
+  //   RESOURCE_EXHAUSTED   above a limit, or (OVERLOADED) the server is full: try later.
+  //   CANCELLED, DEADLINE_EXCEEDED (STOPPED)   as `call` asked. There is no partial result.
+  //   UNAVAILABLE          remote: the server cannot be reached or is stopping. Try again.
+  //   INTERNAL             a bug of ours, or (BAD_STREAM) an answer that was damaged on the way.
+  absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
+                                              const v1::RewriteOptions& options,
+                                              const CallOptions& call = CallOptions()) const;
+
+  // Takes the edits of Spillway out of `graph_def` again and gives the original back, byte for
+  // byte. FAILED_PRECONDITION if another program rewrote it. Otherwise as Rewrite.
+  absl::StatusOr<v1::RewriteResponse> Strip(absl::string_view graph_def,
+                                            const CallOptions& call = CallOptions()) const;
+
+  // Tells version, strategies and limits of what is at the other end.
+  absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(
+      const CallOptions& call = CallOptions()) const;
+
+  // Asks whether `service` is served; the empty name stands for the server as a whole. A service
+  // that the server does not know is no error but kServiceUnknown.
+  absl::StatusOr<ServingStatus> CheckHealth(absl::string_view service = "",
+                                            const CallOptions& call = CallOptions()) const;
+
+ private:
+  std::shared_ptr<Connection> connection_;
+};
+
+// The reason that an error of these calls carries, and the names and numbers in its message; an
+// empty info if it carries none (an unreachable server, for one).
+v1::ErrorInfo ErrorInfoOf(const absl::Status& status);
+
+}  // namespace spillway
+
+#endif  // SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_CLIENT_H_

@@ -1,0 +1,15 @@
+// Internal. Names on the wire that no generated code gives us.
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_SERVICE_NAMES_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_SERVICE_NAMES_H_
+
+namespace spillway::internal {
+
+// The name under which a server reports the health of RewriteService.
+inline constexpr char kRewriteService[] = "spillway.v1.RewriteService";
+
+// The method of grpc.health.v1.
+inline constexpr char kHealthCheckMethod[] = "/grpc.health.v1.Health/Check";
+
+}  // namespace spillway::internal
+
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_SERVICE_NAMES_H_

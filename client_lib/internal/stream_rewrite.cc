@@ -1,0 +1,147 @@
+#include "client_lib/internal/stream_rewrite.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/internal/sha256.h"
+#include "client_lib/internal/status_conversion.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::internal {
+namespace {
+
+// What protobuf, and so TensorFlow, can read. An answer that announces more is not believed: the
+// room for it is set aside at once.
+constexpr int64_t kMaxGraphBytes = std::numeric_limits<int32_t>::max();
+// Between two looks at the deadline while hashing: about a millisecond.
+constexpr size_t kDigestPieceBytes = 1 << 20;
+
+using Stream =
+    grpc::ClientReaderWriterInterface<v1::StreamRewriteRequest, v1::StreamRewriteResponse>;
+
+absl::Status BadAnswer(absl::string_view what) {
+  return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_BAD_STREAM,
+                     absl::StrCat("the answer of the server was damaged on its way: ", what,
+                                  "; try again, and report it if it stays so"));
+}
+
+// The digest of a graph may take a second: the caller's limits hold here, too.
+absl::StatusOr<std::string> DigestOf(absl::string_view bytes, const CallLimits& limits) {
+  const core::StopToken stop(limits.deadline, limits.cancellation.flag());
+  Sha256 digest;
+  while (!bytes.empty()) {
+    if (stop.ShouldStop(1)) return stop.status("digest");
+    const absl::string_view piece = bytes.substr(0, kDigestPieceBytes);
+    digest.Update(piece);
+    bytes.remove_prefix(piece.size());
+  }
+  return digest.Finish();
+}
+
+// Sends header and chunks. Stops when a write fails: then the call is over, and Finish says why.
+void WriteRequest(const v1::StreamRewriteRequest& header, absl::string_view graph_def,
+                  int64_t chunk_bytes, Stream* stream) {
+  if (!stream->Write(header)) return;
+  v1::StreamRewriteRequest request;
+  while (!graph_def.empty()) {
+    const absl::string_view chunk = graph_def.substr(0, chunk_bytes);
+    request.mutable_chunk()->assign(chunk.data(), chunk.size());
+    if (!stream->Write(request)) return;
+    graph_def.remove_prefix(chunk.size());
+  }
+  stream->WritesDone();
+}
+
+// Takes the messages of an answer in order. Every method gives the fault it finds.
+class Answer {
+ public:
+  absl::Status Add(v1::StreamRewriteResponse* message) {
+    return message->has_header() ? AddHeader(message->mutable_header())
+                                 : AddChunk(message->chunk());
+  }
+
+  // The whole answer, once the call has ended well.
+  absl::StatusOr<v1::RewriteResponse> Finish() {
+    if (!has_header_) return BadAnswer("it has no header");
+    const int64_t size = response_.graph_def().size();
+    if (size != total_bytes_) {
+      return BadAnswer(absl::StrCat("it has ", size, " bytes instead of ", total_bytes_));
+    }
+    if (total_bytes_ > 0 && digest_.Finish() != sha256_) {
+      return BadAnswer(absl::StrCat("its SHA-256 is not ", absl::BytesToHexString(sha256_)));
+    }
+    return std::move(response_);
+  }
+
+ private:
+  absl::Status AddHeader(v1::StreamRewriteResult* header) {
+    if (has_header_) return BadAnswer("it has two headers");
+    has_header_ = true;
+    total_bytes_ = header->total_size_bytes();
+    if (total_bytes_ < 0 || total_bytes_ > kMaxGraphBytes) {
+      return BadAnswer(absl::StrCat("it announces ", total_bytes_, " bytes"));
+    }
+    sha256_ = header->sha256();
+    if (header->has_report()) response_.mutable_report()->Swap(header->mutable_report());
+    if (header->has_patch()) response_.mutable_patch()->Swap(header->mutable_patch());
+    // At once: a string that grows as it is filled holds the answer twice.
+    response_.mutable_graph_def()->reserve(total_bytes_);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddChunk(absl::string_view chunk) {
+    if (!has_header_) return BadAnswer("it has no header");
+    std::string& graph_def = *response_.mutable_graph_def();
+    if (static_cast<int64_t>(chunk.size()) >
+        total_bytes_ - static_cast<int64_t>(graph_def.size())) {
+      return BadAnswer(absl::StrCat("it has more than the ", total_bytes_, " bytes announced"));
+    }
+    graph_def.append(chunk.data(), chunk.size());
+    digest_.Update(chunk);
+    return absl::OkStatus();
+  }
+
+  v1::RewriteResponse response_;
+  Sha256 digest_;
+  std::string sha256_;
+  int64_t total_bytes_ = 0;
+  bool has_header_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterface* stub,
+                                                  absl::string_view graph_def,
+                                                  const v1::RewriteOptions& options,
+                                                  const RemoteOptions& remote,
+                                                  const CallLimits& limits) {
+  absl::StatusOr<std::string> sha256 = DigestOf(graph_def, limits);
+  if (!sha256.ok()) return sha256.status();
+  v1::StreamRewriteRequest header;
+  *header.mutable_header()->mutable_options() = options;
+  header.mutable_header()->set_total_size_bytes(graph_def.size());
+  header.mutable_header()->set_sha256(*std::move(sha256));
+
+  RemoteCall call(limits);
+  std::unique_ptr<Stream> stream = stub->StreamRewrite(call.context());
+  std::thread writer([&] { WriteRequest(header, graph_def, remote.chunk_bytes, stream.get()); });
+  Answer answer;
+  absl::Status fault;
+  v1::StreamRewriteResponse message;
+  while (fault.ok() && stream->Read(&message)) fault = answer.Add(&message);
+  // No more of an answer that is wrong already; this also ends a write that waits.
+  if (!fault.ok()) call.context()->TryCancel();
+  writer.join();
+  const grpc::Status status = stream->Finish();
+  if (!fault.ok()) return fault;
+  if (!status.ok()) return FromGrpc(status, remote.target);
+  return answer.Finish();
+}
+
+}  // namespace spillway::internal

@@ -1,0 +1,112 @@
+#include "server/call.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "rewrite_core/graph/error.h"
+#include "server/status_to_grpc.h"
+
+namespace spillway::server {
+namespace {
+
+// What gRPC clients with a retry policy wait for before they try an overloaded server again
+// (gRFC A6). A graph of some MiB takes about as long.
+constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
+constexpr char kRetryPushbackMs[] = "500";
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+  const std::chrono::system_clock::time_point deadline = context.deadline();
+  // gRPC's way to say that there is none.
+  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
+  return absl::FromChrono(deadline);
+}
+
+}  // namespace
+
+Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method method)
+    : context_(context),
+      state_(state),
+      method_(method),
+      peer_(context.peer()),
+      start_(absl::Now()),
+      deadline_(DeadlineOf(context)),
+      stop_(deadline_, &cancelled_) {
+  state_.tracker.Begin();
+}
+
+Call::~Call() {
+  const absl::StatusCode code = FinalCode();
+  const absl::Duration duration = absl::Now() - start_;
+  state_.metrics.CountRequest(method_, strategy_, code, duration);
+  spdlog::info("request method={} strategy={} code={} bytes_in={} bytes_out={} ms={:.1f} peer={}{}",
+               MethodName(method_), StrategyName(strategy_), CodeName(code), input_bytes_,
+               output_bytes_, absl::ToDoubleMilliseconds(duration), peer_,
+               status_.ok() ? std::string() : absl::StrCat(" error=\"", status_.message(), "\""));
+  ticket_.Release();
+  state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
+}
+
+absl::Status Call::Admit(const v1::RewriteOptions& options, int64_t graph_bytes) {
+  strategy_ = StrategyOf(options);
+  if (state_.tracker.closed()) {
+    return Rejected(RejectReason::kDraining,
+                    core::Error(absl::StatusCode::kUnavailable, v1::ERROR_REASON_STOPPED,
+                                "the server is stopping; try another one"));
+  }
+  absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(graph_bytes);
+  if (!ticket.ok()) return Rejected(RejectReason::kInflightBytes, ticket.status());
+  ticket_ = *std::move(ticket);
+  return absl::OkStatus();
+}
+
+absl::Status Call::RunOnWorker(std::function<void()> work) {
+  const absl::Time queued_at = absl::Now();
+  Metrics& metrics = state_.metrics;  // `this` may be gone when the task has run.
+  const bool accepted = state_.pool.TrySubmit([queued_at, &metrics, work = std::move(work)] {
+    metrics.ObserveQueueWait(absl::Now() - queued_at);
+    work();
+  });
+  if (accepted) return absl::OkStatus();
+  return Rejected(
+      RejectReason::kQueueFull,
+      core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
+                  absl::StrCat("the server is full: ", state_.options.max_queued_requests,
+                               " requests wait for a worker already; try again later"),
+                  {{"limit", absl::StrCat(state_.options.max_queued_requests)}}));
+}
+
+void Call::AddInputBytes(int64_t bytes) {
+  input_bytes_ += bytes;
+  state_.metrics.AddInputBytes(method_, bytes);
+}
+
+void Call::AddOutputBytes(int64_t bytes) {
+  output_bytes_ += bytes;
+  state_.metrics.AddOutputBytes(method_, bytes);
+}
+
+grpc::Status Call::Conclude(const absl::Status& status) {
+  status_ = status;
+  return ToGrpcStatus(status);
+}
+
+absl::Status Call::Rejected(RejectReason reason, absl::Status status) {
+  state_.metrics.CountRejected(reason);
+  if (core::GetErrorReason(status) == v1::ERROR_REASON_OVERLOADED) {
+    context_.AddTrailingMetadata(kRetryPushbackKey, kRetryPushbackMs);
+  }
+  return status;
+}
+
+absl::StatusCode Call::FinalCode() const {
+  if (!cancelled_.load(std::memory_order_relaxed)) return status_.code();
+  return absl::Now() >= deadline_ ? absl::StatusCode::kDeadlineExceeded
+                                  : absl::StatusCode::kCancelled;
+}
+
+}  // namespace spillway::server

@@ -1,0 +1,82 @@
+// spillwayd: flags -> Options -> Server, and signals -> Drain. Nothing else.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/rewriter.h"
+#include "server/flags.h"
+#include "server/logging.h"
+#include "server/server.h"
+
+namespace {
+
+using spillway::server::Options;
+using spillway::server::Server;
+
+void PrintLine(FILE* stream, const std::string& line) {
+  std::fprintf(stream, "%s\n", line.c_str());
+  std::fflush(stream);  // Programs wait for these lines.
+}
+
+void PrintAddresses(const Options& options, const Server& server) {
+  using spillway::server::WithPort;
+  PrintLine(stdout, absl::StrCat("spillwayd ", spillway::core::Version(), " listening on ",
+                                 WithPort(options.listen, server.port())));
+  if (server.metrics_port() == 0) return;
+  PrintLine(stdout,
+            absl::StrCat("metrics on http://",
+                         WithPort(options.metrics_listen, server.metrics_port()), "/metrics"));
+}
+
+// The signals that end the server, blocked in this thread and in all that it starts, so that they
+// are taken by sigwait and nothing runs in a signal handler.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // Who reads our lines may go away.
+  return signals;
+}
+
+int AwaitSignal(const sigset_t& signals) {
+  int number = 0;
+  sigwait(&signals, &number);
+  return number;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const spillway::server::ParsedFlags flags = spillway::server::ParseFlags(argc, argv);
+  if (!flags.options.has_value()) {
+    PrintLine(flags.exit_code == spillway::server::kExitOk ? stdout : stderr, flags.text);
+    return flags.exit_code;
+  }
+  const sigset_t signals = BlockStopSignals();
+  spillway::server::InitLogging(flags.options->log_level);
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
+  if (!server.ok()) {
+    PrintLine(stderr, absl::StrCat("spillwayd: ", server.status().message()));
+    return spillway::server::kExitFailed;
+  }
+  PrintAddresses(*flags.options, **server);
+
+  AwaitSignal(signals);
+  std::thread([&signals] {
+    AwaitSignal(signals);
+    PrintLine(stderr, "spillwayd: a second signal came; ending without draining");
+    _exit(spillway::server::kExitForced);
+  }).detach();
+  (*server)->Drain();
+  server->reset();
+  std::fflush(nullptr);
+  _exit(spillway::server::kExitOk);  // The thread above still waits; nothing is left to end.
+}

@@ -1,0 +1,218 @@
+#include "server/metrics.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/rewriter.h"
+#include "server/status_to_grpc.h"
+
+namespace spillway::server {
+namespace {
+
+// Codes that RewriteService documents, in the order of the label's index; the last one stands for
+// every other, which would be a bug.
+constexpr absl::StatusCode kCodes[] = {
+    absl::StatusCode::kOk,
+    absl::StatusCode::kInvalidArgument,
+    absl::StatusCode::kFailedPrecondition,
+    absl::StatusCode::kOutOfRange,
+    absl::StatusCode::kResourceExhausted,
+    absl::StatusCode::kCancelled,
+    absl::StatusCode::kDeadlineExceeded,
+    absl::StatusCode::kUnavailable,
+    absl::StatusCode::kInternal,
+    absl::StatusCode::kUnknown,
+};
+
+int CodeIndex(absl::StatusCode code) {
+  const auto* found = std::find(std::begin(kCodes), std::end(kCodes) - 1, code);
+  return static_cast<int>(found - std::begin(kCodes));
+}
+
+constexpr const char* kStages[] = {"parse", "analysis", "strategy", "apply", "verify", "report"};
+constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full", "draining"};
+
+// Seconds, three steps per decade at most: from a small graph's rewrite to the longest deadline
+// that makes sense.
+const prometheus::Histogram::BucketBoundaries kRequestBuckets = {
+    0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300};
+// Stages of a small graph take tens of microseconds.
+const prometheus::Histogram::BucketBoundaries kStageBuckets = {
+    0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
+
+prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
+                                                       const std::string& name,
+                                                       const std::string& help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+prometheus::Family<prometheus::Histogram>& HistogramFamily(prometheus::Registry& registry,
+                                                           const std::string& name,
+                                                           const std::string& help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+std::string OutcomeName(v1::Outcome outcome) {
+  const std::string& name = v1::Outcome_Name(outcome);
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"));
+}
+
+}  // namespace
+
+const char* MethodName(Method method) {
+  return method == Method::kRewrite ? "Rewrite" : "StreamRewrite";
+}
+
+const char* StrategyName(StrategyLabel strategy) {
+  switch (strategy) {
+    case StrategyLabel::kScope:
+      return "scope";
+    case StrategyLabel::kStrip:
+      return "strip";
+    case StrategyLabel::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+StrategyLabel StrategyOf(const v1::RewriteOptions& options) {
+  switch (options.strategy_case()) {
+    case v1::RewriteOptions::kScope:
+      return StrategyLabel::kScope;
+    case v1::RewriteOptions::kStrip:
+      return StrategyLabel::kStrip;
+    case v1::RewriteOptions::STRATEGY_NOT_SET:
+      break;
+  }
+  // Fields that this build does not know may well be a newer client's strategy.
+  const bool unknown = !options.GetReflection()->GetUnknownFields(options).empty();
+  if (!unknown && core::Strategies().front() == "scope") return StrategyLabel::kScope;
+  return StrategyLabel::kUnknown;
+}
+
+Metrics::Metrics(prometheus::Registry& registry, const std::string& version) {
+  prometheus::BuildGauge()
+      .Name("spillway_build_info")
+      .Help("Always 1; the label says which build runs.")
+      .Register(registry)
+      .Add({{"version", version}})
+      .Set(1);
+  BuildRequestMetrics(registry);
+  BuildRewriteMetrics(registry);
+}
+
+void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
+  auto& requests = CounterFamily(registry, "spillway_requests_total",
+                                 "Requests that ended, by method, strategy and gRPC code.");
+  auto& durations =
+      HistogramFamily(registry, "spillway_request_duration_seconds",
+                      "Time from a request's first message to the end of its answer.");
+  auto& input = CounterFamily(registry, "spillway_input_bytes_total", "Graph bytes received.");
+  auto& output = CounterFamily(registry, "spillway_output_bytes_total", "Graph bytes sent.");
+  for (int m = 0; m < kMethodCount; ++m) {
+    const std::string method(MethodName(static_cast<Method>(m)));
+    for (int s = 0; s < kStrategyLabelCount; ++s) {
+      const std::string strategy(StrategyName(static_cast<StrategyLabel>(s)));
+      for (int c = 0; c < kCodeCount; ++c) {
+        requests_[m][s][c] = &requests.Add(
+            {{"method", method}, {"strategy", strategy}, {"code", CodeName(kCodes[c])}});
+      }
+    }
+    durations_[m] = &durations.Add({{"method", method}}, kRequestBuckets);
+    input_bytes_[m] = &input.Add({{"method", method}});
+    output_bytes_[m] = &output.Add({{"method", method}});
+  }
+  auto& rejected = CounterFamily(registry, "spillway_rejected_requests_total",
+                                 "Requests turned away before any work, by reason.");
+  for (int r = 0; r < kRejectReasonCount; ++r) {
+    rejected_[r] = &rejected.Add({{"reason", kRejectReasons[r]}});
+  }
+  queue_wait_ = &HistogramFamily(registry, "spillway_queue_wait_seconds",
+                                 "Time that requests waited for a worker.")
+                     .Add({}, kStageBuckets);
+}
+
+void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
+  auto& stages = HistogramFamily(registry, "spillway_stage_duration_seconds",
+                                 "Time spent in each stage of a rewrite.");
+  for (const char* stage : kStages) {
+    stages_[stage] = &stages.Add({{"stage", stage}}, kStageBuckets);
+  }
+  auto& outcomes = CounterFamily(registry, "spillway_rewrite_outcomes_total",
+                                 "Graphs answered, by what became of them.");
+  for (const v1::Outcome outcome : {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO,
+                                    v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN, v1::OUTCOME_STRIPPED}) {
+    outcomes_[outcome] = &outcomes.Add({{"outcome", OutcomeName(outcome)}});
+  }
+  swapped_tensors_ = CountersPerStrategy(registry, "spillway_swapped_tensors_total",
+                                         "Tensors that rewritten graphs swap.");
+  unknown_size_tensors_ =
+      CountersPerStrategy(registry, "spillway_unknown_size_tensors_total",
+                          "Swapped tensors of unknown size, which the byte counters miss.");
+  swap_out_nodes_ = CountersPerStrategy(registry, "spillway_swap_out_nodes_total",
+                                        "Swap-out nodes inserted into graphs.");
+  swap_in_nodes_ = CountersPerStrategy(registry, "spillway_swap_in_nodes_total",
+                                       "Swap-in nodes inserted into graphs.");
+  swap_out_bytes_ = CountersPerStrategy(
+      registry, "spillway_swap_out_bytes_per_step_total",
+      "Bytes that one training step of each rewritten graph copies to the host, summed.");
+  swap_in_bytes_ = CountersPerStrategy(
+      registry, "spillway_swap_in_bytes_per_step_total",
+      "Bytes that one training step of each rewritten graph copies back to the device, summed.");
+  nodes_added_ = CountersPerStrategy(registry, "spillway_nodes_added_total",
+                                     "Nodes that rewritten graphs have more than before.");
+}
+
+Metrics::CounterPerStrategy Metrics::CountersPerStrategy(prometheus::Registry& registry,
+                                                         const std::string& name,
+                                                         const std::string& help) {
+  auto& family = CounterFamily(registry, name, help);
+  CounterPerStrategy counters;
+  for (int s = 0; s < kStrategyLabelCount; ++s) {
+    const std::string strategy(StrategyName(static_cast<StrategyLabel>(s)));
+    counters[s] = &family.Add({{"strategy", strategy}});
+  }
+  return counters;
+}
+
+void Metrics::CountRequest(Method method, StrategyLabel strategy, absl::StatusCode code,
+                           absl::Duration duration) {
+  const int m = static_cast<int>(method);
+  requests_[m][static_cast<int>(strategy)][CodeIndex(code)]->Increment();
+  durations_[m]->Observe(absl::ToDoubleSeconds(duration));
+}
+
+void Metrics::AddInputBytes(Method method, int64_t bytes) {
+  input_bytes_[static_cast<int>(method)]->Increment(static_cast<double>(bytes));
+}
+
+void Metrics::AddOutputBytes(Method method, int64_t bytes) {
+  output_bytes_[static_cast<int>(method)]->Increment(static_cast<double>(bytes));
+}
+
+void Metrics::CountReport(StrategyLabel strategy, const v1::RewriteReport& report) {
+  if (const auto outcome = outcomes_.find(report.outcome()); outcome != outcomes_.end()) {
+    outcome->second->Increment();
+  }
+  for (const v1::StageTiming& timing : report.stages()) {
+    if (const auto stage = stages_.find(timing.stage()); stage != stages_.end()) {
+      stage->second->Observe(absl::ToDoubleSeconds(absl::Nanoseconds(timing.duration_ns())));
+    }
+  }
+  // A graph that is kept as it came may report the swaps it has; those were counted when made.
+  if (report.outcome() != v1::OUTCOME_REWRITTEN) return;
+  const int s = static_cast<int>(strategy);
+  for (const v1::DeviceReport& device : report.devices()) {
+    swapped_tensors_[s]->Increment(static_cast<double>(device.swapped_tensor_count()));
+    unknown_size_tensors_[s]->Increment(static_cast<double>(device.unknown_size_count()));
+    swap_out_nodes_[s]->Increment(static_cast<double>(device.swap_out_count()));
+    swap_in_nodes_[s]->Increment(static_cast<double>(device.swap_in_count()));
+    swap_out_bytes_[s]->Increment(static_cast<double>(device.swap_out_bytes()));
+    swap_in_bytes_[s]->Increment(static_cast<double>(device.swap_in_bytes()));
+  }
+  const int64_t added = report.node_count_after() - report.node_count_before();
+  nodes_added_[s]->Increment(static_cast<double>(std::max<int64_t>(added, 0)));
+}
+
+}  // namespace spillway::server

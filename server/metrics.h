@@ -1,0 +1,91 @@
+// What the server counts. Every family and every child is made by the constructor, so that each
+// series exists, at zero, from the first scrape, and counting is an atomic add without a lookup.
+// No label ever comes from a user: the label values are the enums below. README.md has the table.
+//
+// Thread-safe. The registry must outlive it.
+#ifndef SPILLWAY_SERVER_METRICS_H_
+#define SPILLWAY_SERVER_METRICS_H_
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::server {
+
+enum class Method { kRewrite, kStreamRewrite };
+inline constexpr int kMethodCount = 2;
+const char* MethodName(Method method);
+
+enum class StrategyLabel { kScope, kStrip, kUnknown };
+inline constexpr int kStrategyLabelCount = 3;
+const char* StrategyName(StrategyLabel strategy);
+// The strategy that `options` ask for, the default one if they name none.
+StrategyLabel StrategyOf(const v1::RewriteOptions& options);
+
+// Why a request was turned away before any work.
+enum class RejectReason { kInflightBytes, kQueueFull, kDraining };
+inline constexpr int kRejectReasonCount = 3;
+
+class Metrics {
+ public:
+  // `version` becomes a label of build_info.
+  Metrics(prometheus::Registry& registry, const std::string& version);
+
+  // A request ended, well or not. `duration` from its first message to its last.
+  void CountRequest(Method method, StrategyLabel strategy, absl::StatusCode code,
+                    absl::Duration duration);
+
+  // A request was turned away; it is counted by CountRequest as well.
+  void CountRejected(RejectReason reason) { rejected_[static_cast<int>(reason)]->Increment(); }
+
+  // Graph bytes that arrived, and that were sent.
+  void AddInputBytes(Method method, int64_t bytes);
+  void AddOutputBytes(Method method, int64_t bytes);
+
+  // How long a request waited for a worker.
+  void ObserveQueueWait(absl::Duration wait) { queue_wait_->Observe(absl::ToDoubleSeconds(wait)); }
+
+  // What a rewrite did: the swaps, nodes, outcome and stage times of its report.
+  void CountReport(StrategyLabel strategy, const v1::RewriteReport& report);
+
+ private:
+  using CounterPerStrategy = std::array<prometheus::Counter*, kStrategyLabelCount>;
+
+  CounterPerStrategy CountersPerStrategy(prometheus::Registry& registry, const std::string& name,
+                                         const std::string& help);
+  void BuildRequestMetrics(prometheus::Registry& registry);
+  void BuildRewriteMetrics(prometheus::Registry& registry);
+
+  // By method, strategy and code; see CodeIndex in metrics.cc.
+  static constexpr int kCodeCount = 10;
+  prometheus::Counter* requests_[kMethodCount][kStrategyLabelCount][kCodeCount] = {};
+  std::array<prometheus::Histogram*, kMethodCount> durations_ = {};
+  std::array<prometheus::Counter*, kMethodCount> input_bytes_ = {};
+  std::array<prometheus::Counter*, kMethodCount> output_bytes_ = {};
+  std::array<prometheus::Counter*, kRejectReasonCount> rejected_ = {};
+  prometheus::Histogram* queue_wait_ = nullptr;
+
+  std::map<std::string, prometheus::Histogram*> stages_;
+  std::map<v1::Outcome, prometheus::Counter*> outcomes_;
+  CounterPerStrategy swapped_tensors_ = {};
+  CounterPerStrategy unknown_size_tensors_ = {};
+  CounterPerStrategy swap_out_nodes_ = {};
+  CounterPerStrategy swap_in_nodes_ = {};
+  CounterPerStrategy swap_out_bytes_ = {};
+  CounterPerStrategy swap_in_bytes_ = {};
+  CounterPerStrategy nodes_added_ = {};
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_METRICS_H_

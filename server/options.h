@@ -1,0 +1,56 @@
+// Everything that can be set on a server: one struct, into which the flags bind (flags.h) and from
+// which the server is built (server.h). Plain data; the defaults here are those of the flags.
+#ifndef SPILLWAY_SERVER_OPTIONS_H_
+#define SPILLWAY_SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "absl/time/time.h"
+#include "rewrite_core/rewriter.h"
+#include "spillway/v1/rewrite_service.pb.h"
+
+namespace spillway::server {
+
+struct Options {
+  // Where gRPC listens, HOST:PORT; port 0 takes a free one. Loopback by default: there is no
+  // authentication, so opening it to a network is a decision.
+  std::string listen = "127.0.0.1:7070";
+
+  // Where Prometheus scrapes, HOST:PORT; port 0 takes a free one; `none`:
+  // nowhere.
+  std::string metrics_listen = "127.0.0.1:9464";
+
+  // What is refused. Served by GetCapabilities. max_concurrent_requests is the number of worker
+  // threads; 0 means one per core.
+  v1::Limits limits = core::DefaultLimits();
+
+  // Requests that may wait for a worker; beyond it they are refused as OVERLOADED. Their bytes
+  // are bounded by limits.max_inflight_bytes; this bounds the count of small ones.
+  int max_queued_requests = 1024;
+
+  // A stream that neither brings nor takes a message for this long, while the server waits for it,
+  // is cancelled: what it announced is held in the budget until then. Infinite: never.
+  absl::Duration idle_timeout = absl::Seconds(60);
+
+  // A connection older than this is asked to go away, so that clients spread over new replicas.
+  // Its running requests end first. Infinite: never.
+  absl::Duration max_connection_age = absl::InfiniteDuration();
+
+  // After SIGTERM: how long requests are still taken while health says NOT_SERVING (Kubernetes
+  // needs some seconds to take an address out of its endpoints), and then how long running
+  // requests may go on before they are cancelled.
+  absl::Duration drain_delay = absl::ZeroDuration();
+  absl::Duration drain_timeout = absl::Seconds(30);
+
+  // trace, debug, info, warn, error or off. At debug, gRPC's own messages are logged too.
+  std::string log_level = "info";
+
+  // The largest answer, in bytes: what one protobuf message can hold. Not a flag; tests lower it.
+  int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_OPTIONS_H_

@@ -1,0 +1,227 @@
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <prometheus/exposer.h>
+#include <prometheus/registry.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "rewrite_core/rewriter.h"
+#include "server/gauges.h"
+#include "server/metrics.h"
+#include "server/process_metrics.h"
+#include "server/rewrite_service.h"
+#include "server/service_state.h"
+
+namespace spillway::server {
+namespace {
+
+constexpr char kServiceName[] = "spillway.v1.RewriteService";
+
+// Room above max_unary_bytes in which a too large request still gets our own error, which says
+// what to do, instead of gRPC's.
+constexpr int64_t kReceiveSlackBytes = 1 << 20;
+// The transport's own memory must always hold some messages, or it refuses every call.
+constexpr int64_t kMinTransportBytes = int64_t{256} << 20;
+
+// Calls at once per connection; more wait at the client. Envoy's advice for servers at an edge.
+constexpr int kMaxConcurrentStreams = 100;
+// gRPC's default, said out loud because status_to_grpc.cc counts on it.
+constexpr int kMaxMetadataBytes = 8 << 10;
+// A peer that connects and says nothing is dropped after this.
+constexpr int kHandshakeTimeoutMs = 10'000;
+// A peer that vanished without a word is noticed after the sum of these, and what it holds of the
+// budget is free again.
+constexpr int kKeepaliveTimeMs = 60'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
+// Clients may ping as often as this, also without a call; faster is answered with GOAWAY.
+constexpr int kMinPingIntervalMs = 10'000;
+constexpr int kMaxConnectionIdleMs = 300'000;
+
+// What is left open when no request is: health watchers. They get this long to see the end.
+constexpr absl::Duration kCloseGrace = absl::Milliseconds(200);
+
+int64_t ReceiveLimit(const v1::Limits& limits) {
+  const int64_t largest = std::max(limits.max_unary_bytes(), limits.max_chunk_bytes());
+  return std::min<int64_t>(largest + kReceiveSlackBytes, std::numeric_limits<int>::max());
+}
+
+void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(ReceiveLimit(options.limits)));
+  builder.SetMaxSendMessageSize(-1);  // Answers are checked in rewrite_task.cc.
+  // Two servers on one port must be an error, not a lottery.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxConcurrentStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kMinPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxConnectionIdleMs);
+  if (options.max_connection_age != absl::InfiniteDuration()) {
+    builder.AddChannelArgument(
+        GRPC_ARG_MAX_CONNECTION_AGE_MS,
+        static_cast<int>(absl::ToInt64Milliseconds(options.max_connection_age)));
+  }
+  // Unary requests are read before we can refuse them; this bounds what the transport itself holds.
+  grpc::ResourceQuota quota("spillwayd");
+  quota.Resize(std::max(options.limits.max_inflight_bytes(), kMinTransportBytes) +
+               ReceiveLimit(options.limits));
+  builder.SetResourceQuota(quota);
+}
+
+}  // namespace
+
+std::string WithPort(absl::string_view host_and_port, int port) {
+  return absl::StrCat(host_and_port.substr(0, host_and_port.rfind(':')), ":", port);
+}
+
+struct Server::Parts {
+  explicit Parts(const Options& options)
+      : metrics(*registry, core::Version()), state(options, metrics), service(state) {}
+
+  // Listens for scrapes. Error: UNAVAILABLE.
+  absl::Status StartMetrics();
+  // Listens for calls. Error: UNAVAILABLE.
+  absl::Status StartGrpc();
+
+  void SetHealth(bool serving) {
+    grpc::HealthCheckServiceInterface* health = grpc_server->GetHealthCheckService();
+    health->SetServingStatus("", serving);
+    health->SetServingStatus(kServiceName, serving);
+  }
+
+  // In this order, so that what uses is destroyed before what is used.
+  const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  Metrics metrics;
+  ServiceState state;
+  RewriteService service;
+  std::shared_ptr<prometheus::Collectable> process_metrics;
+  std::shared_ptr<prometheus::Collectable> gauges;
+  std::unique_ptr<prometheus::Exposer> exposer;
+  int metrics_port = 0;
+  std::unique_ptr<grpc::Server> grpc_server;
+  int port = 0;
+
+  absl::Mutex drain_mu;
+  bool drained ABSL_GUARDED_BY(drain_mu) = false;
+  bool drained_cleanly ABSL_GUARDED_BY(drain_mu) = true;
+};
+
+absl::Status Server::Parts::StartMetrics() {
+  process_metrics = std::make_shared<ProcessMetrics>();
+  gauges = std::make_shared<Gauges>(std::vector<Gauges::Gauge>{
+      {"spillway_inflight_requests", "Requests in flight, waiting ones included.",
+       [this] { return static_cast<double>(state.tracker.inflight()); }},
+      {"spillway_queued_requests", "Requests that wait for a worker.",
+       [this] { return static_cast<double>(state.pool.queued()); }},
+      {"spillway_workers", "Worker threads, that is, rewrites that can run at once.",
+       [this] { return static_cast<double>(state.options.limits.max_concurrent_requests()); }},
+      {"spillway_inflight_bytes", "Graph bytes that requests in flight hold of the budget.",
+       [this] { return static_cast<double>(state.admission.inflight_bytes()); }},
+      {"spillway_inflight_bytes_limit", "The budget of graph bytes in flight.",
+       [this] { return static_cast<double>(state.admission.budget_bytes()); }},
+  });
+  const std::string& address = state.options.metrics_listen;
+  if (address == "none") return absl::OkStatus();
+  try {
+    exposer = std::make_unique<prometheus::Exposer>(address);
+  } catch (const std::exception&) {  // CivetException, which says nothing more.
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics on ", address,
+                     ": the port is taken or the host is not an address of this machine; "
+                     "choose another with --metrics-listen, or none"));
+  }
+  metrics_port = exposer->GetListeningPorts().at(0);
+  exposer->RegisterCollectable(registry);
+  exposer->RegisterCollectable(gauges);
+  exposer->RegisterCollectable(process_metrics);
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::StartGrpc() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetTransportOptions(state.options, builder);
+  builder.AddListeningPort(state.options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  grpc_server = builder.BuildAndStart();
+  if (grpc_server == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", state.options.listen,
+                     ": the port is taken or the host is not an address of this machine; choose "
+                     "another with --listen"));
+  }
+  SetHealth(true);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
+  if (options.limits.max_concurrent_requests() == 0) {
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    options.limits.set_max_concurrent_requests(std::max(cores, 1));
+  }
+  auto parts = std::make_unique<Parts>(options);
+  // gRPC last: who can call us can also see us counting.
+  if (absl::Status status = parts->StartMetrics(); !status.ok()) return status;
+  if (absl::Status status = parts->StartGrpc(); !status.ok()) return status;
+  return std::unique_ptr<Server>(new Server(std::move(parts)));
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() { DrainWithin(absl::ZeroDuration(), absl::ZeroDuration()); }
+
+int Server::port() const { return parts_->port; }
+int Server::metrics_port() const { return parts_->metrics_port; }
+int64_t Server::inflight_bytes() const { return parts_->state.admission.inflight_bytes(); }
+int Server::inflight_requests() const { return parts_->state.tracker.inflight(); }
+
+bool Server::Drain() {
+  const Options& options = parts_->state.options;
+  return DrainWithin(options.drain_delay, options.drain_timeout);
+}
+
+bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
+  absl::MutexLock lock(&parts_->drain_mu);
+  if (parts_->drained) return parts_->drained_cleanly;
+  RequestTracker& tracker = parts_->state.tracker;
+  spdlog::info("draining: {} requests in flight", tracker.inflight());
+  parts_->SetHealth(false);
+  absl::SleepFor(delay);
+  tracker.CloseDoor();
+  parts_->drained_cleanly = tracker.AwaitNone(timeout);
+  if (!parts_->drained_cleanly) {
+    spdlog::warn("drain timeout: cancelling {} requests", tracker.inflight());
+  }
+  // Cancels what is left at the deadline, which fires the stop tokens.
+  const absl::Duration grace = parts_->drained_cleanly ? kCloseGrace : absl::ZeroDuration();
+  parts_->grpc_server->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  tracker.AwaitNone(absl::InfiniteDuration());
+  parts_->grpc_server->Wait();
+  parts_->drained = true;
+  spdlog::info("drained");
+  return parts_->drained_cleanly;
+}
+
+}  // namespace spillway::server

@@ -1,0 +1,65 @@
+// The composition root: builds everything from an Options, listens, and drains. The only file that
+// knows all the parts.
+//
+//   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(options);
+//   ...
+//   (*server)->Drain();   // Health says NOT_SERVING, running requests end, then the server does.
+//
+// Several servers may live in one process; nothing here is global but gRPC's own switches for
+// health and reflection.
+#ifndef SPILLWAY_SERVER_SERVER_H_
+#define SPILLWAY_SERVER_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/options.h"
+
+namespace spillway::server {
+
+// "HOST:PORT" of a flag with its port replaced, e.g. by the one that port 0 got.
+std::string WithPort(absl::string_view host_and_port, int port);
+
+class Server {
+ public:
+  // Starts to listen and to serve. Errors: UNAVAILABLE if an address cannot be listened on; the
+  // message is one sentence that names the address and the flag. REQUIRES: options as
+  // ParseFlags checks them.
+  static absl::StatusOr<std::unique_ptr<Server>> BuildAndStart(Options options);
+
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Drains without delay and cancels what still runs.
+  ~Server();
+
+  // The ports in use; metrics_port() is 0 if metrics are off.
+  int port() const;
+  int metrics_port() const;
+
+  // Bytes and requests in flight now.
+  int64_t inflight_bytes() const;
+  int inflight_requests() const;
+
+  // Stops, in this order: health says NOT_SERVING, options.drain_delay passes with requests still
+  // taken, new requests are refused, running ones go on for up to options.drain_timeout, what is
+  // left is cancelled, the listeners close. Blocks until then; true if nothing had to be
+  // cancelled. Thread-safe; a second call waits for the first.
+  bool Drain();
+
+ private:
+  struct Parts;
+
+  explicit Server(std::unique_ptr<Parts> parts);
+  bool DrainWithin(absl::Duration delay, absl::Duration timeout);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_SERVER_H_

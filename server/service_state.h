@@ -1,0 +1,30 @@
+// What the handlers share. Owned by the Server; outlives every request.
+#ifndef SPILLWAY_SERVER_SERVICE_STATE_H_
+#define SPILLWAY_SERVER_SERVICE_STATE_H_
+
+#include "server/admission.h"
+#include "server/metrics.h"
+#include "server/options.h"
+#include "server/request_tracker.h"
+#include "server/worker_pool.h"
+
+namespace spillway::server {
+
+struct ServiceState {
+  // `all_options` with limits.max_concurrent_requests resolved (at least 1).
+  ServiceState(const Options& all_options, Metrics& shared_metrics)
+      : options(all_options),
+        metrics(shared_metrics),
+        admission(all_options.limits.max_inflight_bytes()),
+        pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests) {}
+
+  const Options options;
+  Metrics& metrics;
+  Admission admission;
+  RequestTracker tracker;
+  WorkerPool pool;  // Last, so that its threads end before what they use.
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_SERVICE_STATE_H_

@@ -1,0 +1,26 @@
+// The one place where an absl::Status becomes a grpc::Status.
+#ifndef SPILLWAY_SERVER_STATUS_TO_GRPC_H_
+#define SPILLWAY_SERVER_STATUS_TO_GRPC_H_
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace spillway::server {
+
+// The same code and message, and in the binary details a google.rpc.Status (v1::StatusDetails) with
+// one google.rpc.ErrorInfo (v1::ErrorInfo). A status without a reason of its own gets STOPPED or
+// INTERNAL, so that every failed call carries one.
+//
+// The trailing metadata stays below the 8 KiB that gRPC peers take by default: a long message is
+// cut, and metadata of the ErrorInfo that does not fit is left out; reason and domain never are.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// The name of a code as protocols and metrics spell it: `OK`, `INVALID_ARGUMENT`, ...
+std::string CodeName(absl::StatusCode code);
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_STATUS_TO_GRPC_H_

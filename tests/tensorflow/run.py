@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Trains rewritten graphs in TensorFlow and checks that nothing but the swaps is different.
+
+Exit code 0: nothing failed; 1: something failed; 2: bad usage.
+"""
+import argparse
+import fnmatch
+import os
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from selftest import selftests  # noqa: E402
+from truth import cases, driver, graphs, worker  # noqa: E402
+
+OWN_GRAPHS = pathlib.Path(__file__).resolve().parent.parent / "graphs"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--spillway", metavar="PROGRAM", help="the command line program to test")
+    parser.add_argument("--graphs", metavar="DIR", action="append", default=[],
+                        help="more graphs, besides those of this repository; repeatable")
+    parser.add_argument("--full", action="store_true",
+                        help="every parameter set, and every graph of --graphs (the short mode "
+                             "takes only the repository's own)")
+    parser.add_argument("-k", metavar="PATTERN", default="",
+                        help="only cases whose name holds PATTERN or matches it as a glob")
+    parser.add_argument("--self-test", choices=("also", "only", "no"), default="also",
+                        help="whether the harness shows that it can fail (default: also)")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1),
+                        help="processes at a time (default: %(default)s)")
+    parser.add_argument("--timeout", type=int, default=None, metavar="SECONDS",
+                        help="longest time for one case (default: 180; 900 with --full)")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases and stop")
+    return parser.parse_args()
+
+
+def wanted(name, pattern):
+    return pattern in name or fnmatch.fnmatch(name, pattern)
+
+
+def selftest_jobs(options):
+    names = [n for n in selftests.all_tests() if wanted("selftest/" + n, options.k)]
+    return [driver.Job("selftest", {"selftest": True}, names)] if names else []
+
+
+def graph_jobs(options):
+    """The graphs that take longest first, so that two processes end about together."""
+    jobs = []
+    roots = [OWN_GRAPHS] + (options.graphs if options.full else [])
+    program = str(pathlib.Path(options.spillway).resolve()) if options.spillway else None
+    found = graphs.find(roots).values()
+    for graph in sorted(found, key=lambda g: (-cases.cost(g), g.name)):
+        sets = [c.set.name for c in cases.of_graph(graph, options.full) if wanted(c.name, options.k)]
+        first = "%s/%s" % (graph.name, "training" if graph.not_trained else worker.UNREWRITTEN)
+        if sets or wanted(first, options.k):
+            jobs.append(driver.Job(graph.name, {"folder": str(graph.folder.resolve()),
+                                                "spillway": program}, sets, first))
+    return jobs
+
+
+def main():
+    options = arguments()
+    if options.graphs and not options.full:
+        print("run.py: --graphs takes effect only with --full", file=sys.stderr)
+        return 2
+    missing = [folder for folder in options.graphs if not pathlib.Path(folder).is_dir()]
+    if missing:
+        print("run.py: no such folder: %s" % ", ".join(missing), file=sys.stderr)
+        return 2
+    jobs = []
+    if options.self_test != "only":
+        if not options.list and not (options.spillway and os.access(options.spillway, os.X_OK)):
+            print("run.py: --spillway must name the program to test (%s is none), or give "
+                  "--self-test only" % options.spillway, file=sys.stderr)
+            return 2
+        jobs += graph_jobs(options)
+    if options.self_test != "no":
+        jobs += selftest_jobs(options)
+    if options.list:
+        for job in jobs:
+            for name in ([job.first] if job.first else []) + ["%s/%s" % (job.prefix, s)
+                                                              for s in job.sets]:
+                print(name)
+        return 0
+    if not jobs:
+        print("run.py: no case is called like %r" % options.k, file=sys.stderr)
+        return 2
+    progress = driver.Progress(sum(len(job) for job in jobs))
+    driver.run_all(jobs, options.jobs, options.timeout or (900 if options.full else 180), progress)
+    return 0 if progress.close() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

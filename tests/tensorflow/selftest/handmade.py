@@ -1,0 +1,106 @@
+"""A rewriter made by hand, with which wrong rewrites can be made.
+
+It swaps what a planner says and then lets somebody spoil the result. What it knows of undoing is a
+memory of its own answers.
+"""
+import copy
+
+from truth import names, rewrite, train
+
+_ACTIVATIONS = ("Relu", "MaxPool", "Conv2D")
+
+
+def simple_plan(limit):
+    """A right plan, for graphs like those of this repository: activations that nodes of the
+    optimizer scopes read, up to `limit` tensors. Each reader has its own swap-in, triggered by
+    another of its inputs: so they are in one branch, and nothing waits for itself."""
+    def planner(graph_def, options):
+        scopes = tuple(options["optimizer_scopes"])
+        read = {}  # tensor: [(consumer, position)]
+        for node in graph_def.node:
+            for position, tensor in enumerate(names.data_inputs(node)):
+                read.setdefault(tensor, []).append((node, position))
+        swaps = []
+        for node in graph_def.node:
+            if node.op not in _ACTIVATIONS or node.name.startswith(scopes):
+                continue
+            tensor = node.name + ":0"
+            late = [(c, p) for c, p in read.get(tensor, []) if c.name.startswith(scopes)
+                    and not c.op.startswith("Shape")]
+            if late and len(swaps) < limit:
+                swaps.append(_swap(tensor, late, scopes))
+        return swaps
+    return planner
+
+
+def _swap(tensor, late, scopes):
+    label = tensor.replace("/", "_").replace(":", "_")
+    swap_ins = []
+    for number, (consumer, position) in enumerate(late):
+        gradients = [names.node(t) for t in names.data_inputs(consumer)
+                     if t != tensor and t.startswith(scopes)]
+        swap_ins.append({"name": "lms/swapin_%s_%d" % (label, number),
+                         "consumers": [{"node": consumer.name, "input_index": position}],
+                         "trigger": gradients[-1] if gradients else ""})
+    return {"tensor": tensor, "swap_out": "lms/swapout_" + label, "swap_ins": swap_ins}
+
+
+def fixed_plan(swaps):
+    """A plan from elsewhere."""
+    return lambda graph_def, options: copy.deepcopy(swaps)
+
+
+def apply(graph_def, swaps):
+    """Inserts the swaps, in place."""
+    by_name = {n.name: n for n in graph_def.node}
+    dtypes = train.dtypes(graph_def, [swap["tensor"] for swap in swaps])
+
+    def identity(name, source, trigger, dtype):
+        node = graph_def.node.add()
+        node.name, node.op, node.device = name, "Identity", "/cpu:0"
+        node.input.append(source)
+        if trigger:
+            node.input.append("^" + trigger)
+        node.attr["_grappler_do_not_remove"].b = True
+        node.attr["T"].type = dtype
+
+    for swap in swaps:
+        dtype = dtypes[swap["tensor"]]
+        identity(swap["swap_out"], swap["tensor"], None, dtype)
+        for swap_in in swap["swap_ins"]:
+            identity(swap_in["name"], swap["swap_out"], swap_in["trigger"], dtype)
+            for consumer in swap_in["consumers"]:
+                by_name[consumer["node"]].input[consumer["input_index"]] = swap_in["name"]
+
+
+def _serialized(graph_def):
+    return graph_def.SerializeToString(deterministic=True)
+
+
+class HandRewriter:
+    """See the module. spoil(graph_def, report): makes it wrong, or returns other bytes."""
+
+    def __init__(self, planner, spoil=None):
+        self.planner = planner
+        self.spoil = spoil or (lambda graph_def, report: None)
+        self.originals = {}  # rewritten bytes: original bytes
+
+    def rewrite(self, graph_bytes, strategy, options):
+        if graph_bytes in self.originals:
+            return graph_bytes, {"outcome": "OUTCOME_KEPT"}
+        if strategy != "scope":
+            raise rewrite.RewriteFailed("no strategy %r" % strategy)
+        graph_def = train.parse(graph_bytes)
+        swaps = self.planner(graph_def, options)
+        apply(graph_def, swaps)
+        report = {"outcome": "OUTCOME_REWRITTEN" if swaps else "OUTCOME_NOTHING_TO_DO",
+                  "swaps": swaps}
+        other = self.spoil(graph_def, report)
+        rewritten = other if isinstance(other, bytes) else _serialized(graph_def)
+        self.originals[rewritten] = graph_bytes
+        return rewritten, report
+
+    def strip(self, graph_bytes):
+        if graph_bytes not in self.originals:
+            raise rewrite.RewriteFailed("not rewritten here")
+        return self.originals[graph_bytes]

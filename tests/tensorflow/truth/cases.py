@@ -1,0 +1,135 @@
+"""The table of cases: which graph, with which parameters, and what is expected.
+
+A case is `GRAPH/SET`. To add a strategy or parameters, add a ParameterSet; to add a graph, add a
+folder (see graphs.py) and, if something is known about it, a line in the tables here.
+"""
+import dataclasses
+from typing import Any, Dict, Optional, Tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What the plan must have; None: anything."""
+    tensors: Optional[int] = None
+    swap_ins: Optional[int] = None
+    at_least: Optional[int] = None
+    at_most: Optional[int] = None
+    scopes_left_alone: Tuple[str, ...] = ()
+    reason: str = ""
+
+
+# What IBM's TFLMS v1, an independent program, swaps in these graphs with the same parameters:
+# tensors and swap-ins. Of cond_v1 it swaps 19, but then the graph does not train any more; what is
+# refused there is ours to choose, so only that something is swapped is expected.
+_TFLMS = "so does TFLMS v1"
+_AT_LEAST_ONE = Expected(at_least=1, reason="TFLMS v1 finds 10 and more in every run")
+KNOWN = {
+    "mnist_deep": {
+        "lb1": (12, 16), "direct_lb3": (12, 16), "fuse_lb3": (12, 12), "lb5_n10": (10, 13),
+        "branch5": (12, 16), "lb3_excl": (8, 11),
+    },
+    "resnet50_tf1_b4": {
+        "lb1": (264, 317), "direct_lb3": (264, 317), "fuse_lb3": (264, 264), "lb5_n10": (10, 13),
+        "branch5": (264, 329),
+    },
+}
+
+# Scopes for the sets that exclude some, where they are known to have something to swap.
+EXCLUDED_SCOPES = {
+    "mnist_deep": ("loss", "accuracy", "dropout"),
+    "cond_v1": ("branch",),
+    "resnet50_tf1_b4": ("conv0",),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterSet:
+    """One way to rewrite."""
+    name: str
+    options: Dict[str, Any] = dataclasses.field(default_factory=dict)
+    strategy: str = "scope"
+    grappler: bool = False  # train with Grappler on, as a plain session does
+    check_sizes: bool = False  # give the shapes and the batch size that run, and compare sizes
+    excluding: bool = False  # adds excl_scopes
+    like: str = ""  # the set whose expected numbers hold here too; default: itself
+    full_only: bool = False  # left out of the short mode
+
+
+SETS = [
+    ParameterSet("lb1"),
+    ParameterSet("direct_lb3", {"ctrld_strategy": "direct_order", "lb": 3}),
+    ParameterSet("fuse_lb3", {"fuse_swapins": True, "lb": 3}),
+    ParameterSet("lb5_n10", {"lb": 5, "n_tensors": 10}),
+    ParameterSet("branch5", {"swap_branches": True, "branch_threshold": 5}),
+    ParameterSet("lb3_excl", {"lb": 3}, excluding=True),
+    ParameterSet("sized", check_sizes=True, like="lb1"),
+    ParameterSet("lb1+grappler", grappler=True, like="lb1"),
+    ParameterSet("direct_lb3+grappler", {"ctrld_strategy": "direct_order", "lb": 3},
+                 grappler=True, like="direct_lb3", full_only=True),
+    ParameterSet("ub20", {"ub": 20, "lb": 5}, like="lb1", full_only=True),
+    ParameterSet("branch0_fuse_direct", {"swap_branches": True, "fuse_swapins": True, "lb": 10,
+                                         "ctrld_strategy": "direct_order"}, full_only=True),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A graph and a set."""
+    graph_name: str
+    set: ParameterSet
+
+    @property
+    def name(self):
+        return "%s/%s" % (self.graph_name, self.set.name)
+
+    @property
+    def strategy(self):
+        return self.set.strategy
+
+    @property
+    def grappler(self):
+        return self.set.grappler
+
+    @property
+    def check_sizes(self):
+        return self.set.check_sizes
+
+    def input_bytes(self, graph):
+        if self.set.check_sizes and graph.bytes_with_shapes is not None:
+            return graph.bytes_with_shapes
+        return graph.bytes
+
+    def options_for(self, graph):
+        options = dict(self.set.options)
+        if self.strategy == "scope":
+            options["optimizer_scopes"] = list(graph.optimizer_scopes)
+        if self.set.excluding:
+            options["excl_scopes"] = list(EXCLUDED_SCOPES[graph.name])
+        if self.check_sizes:
+            options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec}
+            options["batch_size"] = graph.meta["run_batch"]
+        return options
+
+    def expected_for(self, graph):
+        numbers = KNOWN.get(graph.name, {}).get(self.set.like or self.set.name)
+        expected = Expected()
+        if numbers:
+            expected = Expected(tensors=numbers[0], swap_ins=numbers[1], reason=_TFLMS)
+        elif graph.name in EXCLUDED_SCOPES:
+            expected = _AT_LEAST_ONE
+        n_tensors = self.set.options.get("n_tensors", -1)
+        return dataclasses.replace(
+            expected, at_most=n_tensors if n_tensors >= 0 else None,
+            scopes_left_alone=EXCLUDED_SCOPES[graph.name] if self.set.excluding else ())
+
+
+def of_graph(graph, full):
+    """The cases of one graph."""
+    return [Case(graph.name, s) for s in SETS
+            if (full or not s.full_only)
+            and not (s.excluding and graph.name not in EXCLUDED_SCOPES)]
+
+
+def cost(graph):
+    """A guess at how long a graph's cases take, for the order in which they start."""
+    return 0 if graph.not_trained else graph.meta["nodes"]

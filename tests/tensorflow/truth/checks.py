@@ -1,0 +1,490 @@
+"""The checks of one case: one graph rewritten with one set of parameters.
+
+Every problem found carries the name of its check:
+  rewrite        the rewriter answers
+  plan           the plan has the swaps it must have
+  report         the report tells the truth about the file, and nothing else was edited
+  deterministic  the same request gives the same bytes
+  strip          strip gives the input back, byte for byte
+  idempotent     rewriting the rewritten file with the same options gives the same bytes
+  import         TensorFlow imports the rewritten graph
+  losses         training gives the same losses, bit for bit
+  weights        ... and the same variables after the last step
+  crossings      every planned swap really leaves the device and comes back, and nothing else does
+  sizes          the sizes of the report are those of the tensors when they are computed
+  grappler       the swap nodes survive Grappler, and the losses are still the same
+  recorded       (of the unrewritten graph) the losses are those recorded in losses.json
+"""
+from typing import NamedTuple
+
+from truth import crossings, names, rewrite, train
+
+UNDO = "_spillway_undo"
+HOST = "CPU:0"
+
+
+class Problem(NamedTuple):
+    check: str
+    message: str
+
+    def __str__(self):
+        return "%s: %s" % tuple(self)
+
+
+class Result:
+    """What was found, and what is worth saying although it is right."""
+
+    def __init__(self):
+        self.problems = []
+        self.notes = []
+
+    def problem(self, check, message):
+        self.problems.append(Problem(check, message))
+
+    def problems_from(self, check, messages, shown=4):
+        messages = list(messages)
+        for message in messages[:shown]:
+            self.problem(check, message)
+        if len(messages) > shown:
+            self.problem(check, "... and %d more" % (len(messages) - shown))
+
+    def failed_checks(self):
+        return {p.check for p in self.problems}
+
+
+# --- the unrewritten graph -----------------------------------------------------------------------
+
+class Baseline:
+    """The unrewritten graph, trained here."""
+
+    def __init__(self, trained):
+        self.trained = trained
+        self.crossings = set().union(*[crossings.find(p) for p in trained.partitions])
+        self.with_grappler = None  # trained with Grappler on, when somebody needed it
+
+
+# How far the losses may be from the recorded ones on another processor, relatively: the first, and
+# the later ones, in which training multiplies the difference.
+FIRST_LOSS_TOLERANCE = 1e-4
+LATER_LOSS_TOLERANCE = 0.1
+
+
+def baseline(graph, result):
+    """Trains the unrewritten graph, twice: with pinned nodes and without. That must make no
+    difference, or comparing bits would prove nothing."""
+    try:
+        pinned = train.train(graph, graph.bytes)
+        plain = train.train(graph, graph.bytes, pin=False, variables=pinned.variables)
+    except train.TrainingFailed as error:
+        result.problem(error.stage if error.stage == "import" else "losses", str(error))
+        return None
+    result.problems_from("losses", different_losses(pinned.losses, plain.losses,
+                                                    "pinned to devices", "not pinned"))
+    result.problems_from("weights", different_variables(pinned.variables, plain.variables))
+    compare_with_recorded(graph, pinned.losses, result)
+    result.notes.append("%d variables" % len(pinned.variables))
+    return Baseline(pinned) if not result.problems else None
+
+
+def compare_with_recorded(graph, losses, result):
+    """The recorded losses are exact on the processor they were recorded on. TensorFlow's matrix
+    kernels choose instructions and block sizes by the processor, so elsewhere the last bits may
+    differ: then a rewritten graph is compared with what the unrewritten one gives here."""
+    recorded = {name: [float(v).hex() for v in values] for name, values in graph.recorded.items()}
+    if losses == recorded:
+        result.notes.append("losses as recorded, bit for bit")
+        return
+    for name, values in recorded.items():
+        ours = [float.fromhex(v) for v in losses.get(name, [])]
+        theirs = [float.fromhex(v) for v in values]
+        if len(ours) != len(theirs):
+            result.problem("recorded", "%s: %d losses recorded, %d computed" %
+                           (name, len(theirs), len(ours)))
+            continue
+        for step, (our, their) in enumerate(zip(ours, theirs)):
+            allowed = FIRST_LOSS_TOLERANCE if step == 0 else LATER_LOSS_TOLERANCE
+            if not abs(our - their) <= allowed * abs(their):
+                result.problem("recorded", "%s, step %d: %r recorded, %r computed" %
+                               (name, step, their, our))
+    if "recorded" not in result.failed_checks():
+        result.notes.append("losses near the recorded ones, not equal: another processor; cases "
+                            "are compared bit for bit with this run")
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+def different_losses(ours, expected, our_name="rewritten", expected_name="unrewritten"):
+    for name in sorted(set(ours) | set(expected)):
+        if ours.get(name) != expected.get(name):
+            yield "%s: %s %s, %s %s" % (name, our_name, _floats(ours.get(name)),
+                                        expected_name, _floats(expected.get(name)))
+
+
+def _floats(bits):
+    return [float.fromhex(b) for b in bits] if bits is not None else "none"
+
+
+def different_variables(ours, expected):
+    for name in sorted(expected):
+        if name not in ours:
+            yield "variable %s cannot be read any more" % name
+        elif ours[name] != expected[name]:
+            yield "variable %s has another value after the last step" % name
+
+
+def swaps_of(report):
+    return report.get("swaps", [])
+
+
+def swap_ins_of(report):
+    return [(swap, swap_in) for swap in swaps_of(report) for swap_in in swap.get("swap_ins", [])]
+
+
+def swap_node_names(report):
+    return [s["swap_out"] for s in swaps_of(report)] + [i["name"] for _, i in swap_ins_of(report)]
+
+
+# --- plan and report --------------------------------------------------------------------------------
+
+def check_plan(report, expected, result):
+    """`expected` is a cases.Expected."""
+    tensors, swap_ins = len(swaps_of(report)), len(swap_ins_of(report))
+    result.notes.append("%d tensors, %d swap-ins" % (tensors, swap_ins))
+    if expected.tensors is not None and tensors != expected.tensors:
+        result.problem("plan", "%d tensors are swapped, %d expected (%s)" %
+                       (tensors, expected.tensors, expected.reason))
+    if expected.swap_ins is not None and swap_ins != expected.swap_ins:
+        result.problem("plan", "%d swap-ins, %d expected (%s)" %
+                       (swap_ins, expected.swap_ins, expected.reason))
+    if expected.at_least is not None and tensors < expected.at_least:
+        result.problem("plan", "%d tensors are swapped, at least %d expected (%s)" %
+                       (tensors, expected.at_least, expected.reason))
+    if expected.at_most is not None and tensors > expected.at_most:
+        result.problem("plan", "%d tensors are swapped, at most %d asked for" %
+                       (tensors, expected.at_most))
+    for scope in expected.scopes_left_alone:
+        result.problems_from("plan", (
+            "%s is swapped, though %s is excluded" % (swap["tensor"], scope)
+            for swap in swaps_of(report)
+            if (names.node(swap["tensor"]) + "/").startswith(scope.rstrip("/") + "/")))
+    outcome = report.get("outcome")
+    right = "OUTCOME_REWRITTEN" if tensors else "OUTCOME_NOTHING_TO_DO"
+    if outcome != right:
+        result.problem("plan", "the outcome is %s with %d swaps" % (outcome, tensors))
+
+
+def check_report(before, after, report, result):
+    """Reads the two GraphDefs: the file is what the report says, and besides it nothing changed."""
+    result.problems_from("report", _report_problems(before, after, report))
+
+
+def _report_problems(before, after, report):
+    old = {n.name: n for n in before.node}
+    new = {n.name: n for n in after.node}
+    if len(new) != len(after.node):
+        yield "two nodes have one name"
+    rewired = {}  # (consumer, position): swap-in
+    planned = set()
+    for swap in swaps_of(report):
+        planned.add(swap["swap_out"])
+        yield from _swap_node_problems(new, swap["swap_out"], swap["tensor"], "")
+        if not swap.get("swap_ins"):
+            yield "%s never comes back" % swap["tensor"]
+        for swap_in in swap.get("swap_ins", []):
+            planned.add(swap_in["name"])
+            yield from _swap_node_problems(new, swap_in["name"], swap["swap_out"] + ":0",
+                                           swap_in.get("trigger", ""))
+            if not swap_in.get("consumers"):
+                yield "%s serves nobody" % swap_in["name"]
+            for consumer in swap_in.get("consumers", []):
+                position = (consumer["node"], int(consumer.get("input_index", 0)))
+                rewired[position] = (swap_in["name"], swap["tensor"])
+    for name in sorted(set(new) - set(old) - planned):
+        yield "node %s is new and not in the report" % name
+    for name in sorted(planned & set(old)):
+        yield "node %s was there before" % name
+    for name, node in old.items():
+        if name not in new:
+            yield "node %s is gone" % name
+        else:
+            yield from _original_node_problems(node, new[name], rewired)
+    for node, position in sorted(set(rewired) - {(n.name, i) for n in before.node
+                                                 for i in range(len(n.input))}):
+        yield "input %d of %s does not exist" % (position, node)
+    if before.library != after.library or before.versions != after.versions:
+        yield "the functions or the versions changed"
+
+
+def _swap_node_problems(new, name, source, trigger):
+    if name not in new:
+        yield "swap node %s is not in the graph" % name
+        return
+    node = new[name]
+    if node.op != "Identity":
+        yield "swap node %s is a %s" % (name, node.op)
+    if not names.is_cpu(node.device):
+        yield "swap node %s is on %r" % (name, node.device)
+    if names.data_inputs(node) != [names.tensor(source)]:
+        yield "swap node %s reads %s, not %s" % (name, names.data_inputs(node), source)
+    if names.control_inputs(node) != ([trigger] if trigger else []):
+        yield "swap node %s waits for %s, not for %s" % (name, names.control_inputs(node) or "nothing",
+                                                         trigger or "nothing")
+
+
+def _original_node_problems(old, new, rewired):
+    if (old.op, old.device) != (new.op, new.device):
+        yield "node %s was %s on %r, is %s on %r" % (old.name, old.op, old.device, new.op,
+                                                     new.device)
+    if {k: v for k, v in new.attr.items() if k != UNDO} != dict(old.attr):
+        yield "the attributes of %s changed" % old.name
+    before, after = names.data_inputs(old), names.data_inputs(new)
+    expected = list(before)
+    for position, tensor in enumerate(before):
+        if (old.name, position) in rewired:
+            swap_in, swapped = rewired[(old.name, position)]
+            if names.tensor(swapped) != tensor:
+                yield "input %d of %s read %s, not %s" % (position, old.name, tensor, swapped)
+            expected[position] = swap_in + ":0"
+    if after != expected:
+        yield "%s reads %s, not %s" % (old.name, after, expected)
+    if not set(names.control_inputs(old)) <= set(names.control_inputs(new)):
+        yield "%s waits for less than before" % old.name
+
+
+def check_bytes(graph_bytes, rewritten, report, rewriter, strategy, options, result):
+    """The promises about bytes: deterministic, idempotent, reversible."""
+    try:
+        if rewriter.rewrite(graph_bytes, strategy, options)[0] != rewritten:
+            result.problem("deterministic", "a second run gave other bytes")
+    except rewrite.RewriteFailed as error:
+        result.problem("deterministic", str(error))
+    try:
+        again, second = rewriter.rewrite(rewritten, strategy, options)
+        if again != rewritten:
+            result.problem("idempotent", "rewriting the rewritten file changed it (%d bytes, then "
+                           "%d)" % (len(rewritten), len(again)))
+        if swaps_of(report) and second.get("outcome") == "OUTCOME_REWRITTEN":
+            result.problem("idempotent", "the second report claims a rewrite")
+    except rewrite.RewriteFailed as error:
+        result.problem("idempotent", str(error))
+    try:
+        stripped = rewriter.strip(rewritten)
+        if stripped != graph_bytes:
+            result.problem("strip", "%d bytes, which are not the %d of the input" %
+                           (len(stripped), len(graph_bytes)))
+    except rewrite.RewriteFailed as error:
+        result.problem("strip", str(error))
+
+
+# --- crossings --------------------------------------------------------------------------------------
+
+def ancestors(graph_def, graph):
+    """The nodes that a step runs: what its fetches need, up to what is fed."""
+    by_name = {n.name: n for n in graph_def.node}
+    fed = {names.tensor(spec["name"]) for spec in graph.feed_spec}
+    waiting = [names.node(f) for call in graph.step_calls for f in call]
+    seen = set(waiting)
+    while waiting:
+        node = by_name[waiting.pop()]
+        needed = [names.node(t) for t in names.data_inputs(node) if t not in fed]
+        for name in needed + names.control_inputs(node):
+            if name in by_name and name not in seen:
+                seen.add(name)
+                waiting.append(name)
+    return seen
+
+
+class _Flow:
+    """What the executors were given in one step, searched by the checks below."""
+
+    def __init__(self, after, trained, grappler):
+        self.own_names = {n.name for n in after.node}  # those of the file
+        self.moved = set()  # nodes on the host for the sake of a swap-in
+        self.found = set().union(*[crossings.find(p) for p in trained.partitions])
+        self.placed = {}
+        for partitions in trained.partitions:
+            self.placed.update(crossings.nodes(partitions))
+        self.grappler = grappler
+
+    def where(self, node):
+        return self.placed[node].device if node in self.placed else "no device"
+
+    def leaving(self, tensor, swap_out):
+        """The way to the host: read there by the swap-out and nobody else."""
+        return {c for c in self.found if c.tensor == names.tensor(tensor) and c.source != HOST
+                and c.target == HOST and c.consumer == swap_out}
+
+    def coming(self, swap_in, consumer):
+        """The way back to one consumer."""
+        direct = {c for c in self.found if c.tensor == swap_in + ":0" and c.source == HOST
+                  and c.target != HOST and self._is(c.consumer, consumer)}
+        return direct or self._behind_switch(swap_in, consumer)
+
+    def _is(self, reader, consumer):
+        """Whether a reader is the consumer, or came out of it: TensorFlow replaces an If by nodes
+        named under it, and Grappler an op by another one."""
+        if consumer in self.placed:
+            return reader == consumer
+        return self.grappler or reader.startswith(consumer + "/")
+
+    def _behind_switch(self, swap_in, consumer):
+        """TensorFlow puts a Switch where its data comes from, whatever device it was given, and the
+        Identities that it makes of an If's inputs too. So where those read a swap-in, they run on
+        the host, and what they let through comes back behind them."""
+        moved = set()
+        if consumer in self.placed:
+            if self.placed[consumer].op != "Switch" or self.placed[consumer].device != HOST:
+                return set()
+            moved.add(consumer)
+        outputs = {"%s:%d" % (name, port) for name in moved for port in (0, 1)}
+        outputs = outputs or {swap_in + ":0"}
+        more = True
+        while more:
+            more = {name for name, node in self.placed.items()
+                    if node.device == HOST and name not in moved
+                    and node.inputs and node.inputs[0] in outputs
+                    and (node.op == "Switch"
+                         or node.op == "Identity" and name not in self.own_names)}
+            moved |= more
+            outputs |= {"%s:%d" % (name, port) for name in more for port in (0, 1)}
+        self.moved |= moved
+        return {c for c in self.found if c.source == HOST and names.node(c.tensor) in moved}
+
+    def to_moved(self):
+        """What a Switch needs besides: its predicate goes to the host with it."""
+        return {c for c in self.found if c.target == HOST and c.consumer in self.moved}
+
+
+def check_crossings(graph, after, report, trained, expected_others, result):
+    """`expected_others`: crossings of the unrewritten graph; None: Grappler was on, so consumers
+    may be gone or have other names, and what else crosses is Grappler's affair."""
+    flow = _Flow(after, trained, grappler=expected_others is None)
+    running = ancestors(after, graph)
+    explained, switched, gone = set(), 0, 0
+    idle = [0, 0]  # swap-outs and swap-ins that the step does not run
+    problems = []
+    for swap in swaps_of(report):
+        out = swap["swap_out"]
+        if out not in running:
+            idle[0] += 1
+            idle[1] += len(swap.get("swap_ins", []))
+            # What serves a consumer that runs must run itself.
+            problems += ["%s serves %s, which runs, but does not run itself" % (i["name"], c["node"])
+                         for i in swap.get("swap_ins", []) for c in i.get("consumers", [])
+                         if c["node"] in running]
+            continue
+        leaving = flow.leaving(swap["tensor"], out)
+        if not leaving:
+            problems.append("%s does not leave the device: %s is on %s" %
+                            (swap["tensor"], out, flow.where(out)))
+        explained |= leaving
+        for swap_in in swap.get("swap_ins", []):
+            consumers = {c["node"] for c in swap_in.get("consumers", [])} & running
+            if not consumers:
+                idle[1] += 1
+            through = False
+            for consumer in sorted(consumers):
+                coming = flow.coming(swap_in["name"], consumer)
+                if coming:
+                    explained |= coming
+                    through |= any(c.tensor != swap_in["name"] + ":0" for c in coming)
+                elif flow.grappler and consumer not in flow.placed:
+                    gone += 1
+                else:
+                    problems.append("%s does not bring %s back to %s: it is on %s, %s on %s" % (
+                        swap_in["name"], swap["tensor"], consumer, flow.where(swap_in["name"]),
+                        consumer, flow.where(consumer)))
+            switched += through
+    if expected_others is not None:
+        explained |= flow.to_moved()
+        problems += ["not planned, and not in the unrewritten graph: %s" % str(c)
+                     for c in sorted(flow.found - explained - expected_others)]
+    result.problems_from("crossings", problems)
+    if any(idle):
+        result.notes.append("%d swap-outs and %d swap-ins are no part of a step" % tuple(idle))
+    if gone:
+        result.notes.append("Grappler removed %d consumers" % gone)
+    if switched:
+        result.notes.append("%d swap-ins come back behind a Switch, which TensorFlow puts on the "
+                            "host" % switched)
+    result.notes.append("%d tensors cross out, %d back" % (
+        len({c.tensor for c in explained if c.target == HOST}),
+        len({c.tensor for c in explained if c.source == HOST})))
+
+
+# --- one case ---------------------------------------------------------------------------------------
+
+def check_case(graph, case, rewriter, base, result):
+    """All checks of one case. `base` is None where the graph is not trained."""
+    original = case.input_bytes(graph)
+    options = case.options_for(graph)
+    try:
+        rewritten, report = rewriter.rewrite(original, case.strategy, options)
+    except rewrite.RewriteFailed as error:
+        result.problem("rewrite", str(error))
+        return
+    before = train.parse(original)
+    try:
+        after = train.parse(rewritten)
+    except Exception as error:  # protobuf's own DecodeError
+        result.problem("import", "the rewritten bytes are no GraphDef: %s" % error)
+        return
+    check_plan(report, case.expected_for(graph), result)
+    check_report(before, after, report, result)
+    check_bytes(original, rewritten, report, rewriter, case.strategy, options, result)
+    if base is None:
+        return
+    train_and_check(graph, case, rewritten, after, report, base, result)
+    if case.check_sizes:
+        check_sizes(graph, original, report, result)
+
+
+def train_and_check(graph, case, rewritten, after, report, base, result):
+    wanted = "grappler" if case.grappler else "losses"
+    try:
+        trained = train.train(graph, rewritten, grappler=case.grappler,
+                              variables=base.trained.variables)
+    except train.TrainingFailed as error:
+        result.problem("import" if error.stage == "import" else wanted, str(error))
+        return
+    expected = base.trained
+    if case.grappler and trained.losses != expected.losses:
+        # Is it Grappler that changes the bits? The unrewritten graph tells.
+        if base.with_grappler is None:
+            base.with_grappler = train.train(graph, graph.bytes, grappler=True,
+                                             variables=base.trained.variables)
+        if base.with_grappler.losses != base.trained.losses:
+            result.notes.append("Grappler changes the losses of the unrewritten graph too")
+            expected = base.with_grappler
+    result.problems_from(wanted, different_losses(trained.losses, expected.losses))
+    result.problems_from("grappler" if case.grappler else "weights",
+                         different_variables(trained.variables, expected.variables))
+    if case.grappler:
+        check_survival(graph, after, report, trained, result)
+    check_crossings(graph, after, report, trained,
+                    None if case.grappler else base.crossings, result)
+
+
+def check_survival(graph, after, report, trained, result):
+    """Every swap node of a step is still there when Grappler is done."""
+    present = set()
+    for partitions in trained.partitions:
+        present |= set(crossings.nodes(partitions))
+    wanted = set(swap_node_names(report)) & ancestors(after, graph)
+    result.problems_from("grappler", ("swap node %s did not survive" % name
+                                      for name in sorted(wanted - present)))
+    result.notes.append("%d of %d swap nodes survive Grappler" % (len(wanted & present),
+                                                                  len(wanted)))
+
+
+def check_sizes(graph, original, report, result):
+    """The bytes in the report, against tensors that were really computed. Of a graph that carries
+    shapes some must be known."""
+    claimed = {s["tensor"]: int(s["size_bytes"]) for s in swaps_of(report) if "size_bytes" in s}
+    if swaps_of(report) and not claimed and original == graph.bytes_with_shapes:
+        result.problem("sizes", "no size is known, though shapes and batch size are")
+    real = train.sizes(graph, original, sorted(claimed))
+    result.problems_from("sizes", ("%s has %d bytes, not %d" % (t, real[t], claimed[t])
+                                   for t in sorted(real) if real[t] != claimed[t]))
+    result.notes.append("%d of %d sizes known, %d measured" % (
+        len(claimed), len(swaps_of(report)), len(real)))
