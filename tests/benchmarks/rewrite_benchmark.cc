@@ -1,0 +1,94 @@
+// The whole rewrite, bytes to bytes, verified, in units of the *floor*: the time that protobuf alone
+// takes to parse (on an arena) and serialize the same GraphDef on one thread. Both are timed in
+// turns within one iteration, so that the ratio holds when the machine's speed drifts.
+//
+//   build/tests/benchmarks/rewrite_benchmark
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "google/protobuf/arena.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/files.h"
+#include "tests/testing/graph_schema.pb.h"
+
+namespace spillway::core {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+void Floor(const std::string& bytes) {
+  google::protobuf::Arena arena;
+  auto* graph = google::protobuf::Arena::CreateMessage<testing::GraphDef>(&arena);
+  if (!graph->ParseFromString(bytes)) std::abort();
+  std::string out;
+  graph->SerializeToString(&out);
+  benchmark::DoNotOptimize(out);
+}
+
+v1::RewriteOptions Options(bool direct_order) {
+  v1::RewriteOptions options;
+  for (const char* scope : {"gradients", "Momentum", "Adam"}) {
+    options.mutable_scope()->add_optimizer_scopes(scope);
+  }
+  if (direct_order) {
+    options.mutable_scope()->set_ctrld_strategy(v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
+  }
+  return options;
+}
+
+// Argument: 1 for direct_order, 0 for chain_rule.
+void BM_Rewrite(benchmark::State& state, const std::string& graph) {
+  const std::string bytes = testing::ReadTestGraph(graph);
+  const v1::RewriteOptions options = Options(state.range(0) != 0);
+  const v1::Limits limits = DefaultLimits();
+  double floor = 0, rewrite = 0;
+  std::map<std::string, double> stages;
+  for (auto _ : state) {
+    auto begin = Clock::now();
+    Floor(bytes);
+    floor += Seconds(begin);
+    begin = Clock::now();
+    auto response = Rewrite(bytes, options, limits, StopToken());
+    const double seconds = Seconds(begin);
+    rewrite += seconds;
+    state.SetIterationTime(seconds);
+    if (!response.ok()) {
+      std::cerr << response.status() << "\n";
+      std::abort();
+    }
+    if (response->report().outcome() != v1::OUTCOME_REWRITTEN) std::abort();
+    for (const auto& stage : response->report().stages()) {
+      stages[stage.stage()] += stage.duration_ns() * 1e-9;
+    }
+  }
+  state.counters["floors"] = rewrite / floor;
+  state.counters["floor_ms"] = 1e3 * floor / state.iterations();
+  for (const auto& [stage, seconds] : stages) state.counters[stage] = seconds / floor;
+}
+
+BENCHMARK_CAPTURE(BM_Rewrite, resnet50_tf1, "resnet50_tf1/graph_shapes.pb")
+    ->ArgName("direct_order")
+    ->Arg(0)
+    ->Arg(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_Rewrite, bert_base, "bert_base/graph_shapes.pb")
+    ->ArgName("direct_order")
+    ->Arg(0)
+    ->Arg(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace spillway::core
+
+BENCHMARK_MAIN();
