@@ -20,6 +20,10 @@ constexpr TableRow kTable[] = {
 #undef SPILLWAY_OP
 };
 
+// TensorFlow registers these only in programs that link its GPU swapping (gpu_swapping_ops.cc), so
+// the table lacks them.
+constexpr TableRow kSwappingOps[] = {{"_CopyFromGpuToHost", "T"}, {"_CopyFromHostToGpu", "T"}};
+
 struct ControlFlowRow {
   absl::string_view name;
   ControlFlow kind;
@@ -148,6 +152,7 @@ int FixedOutputCount(absl::string_view outputs) {
 OpInfo FindOp(absl::string_view name) {
   OpInfo info;
   const TableRow* row = FindRow(kTable, name);
+  if (row == nullptr) row = FindRow(kSwappingOps, name);
   if (row == nullptr) return info;
   info.name = row->name;
   info.outputs = row->outputs;
