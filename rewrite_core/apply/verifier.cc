@@ -171,9 +171,12 @@ class Verifier {
   // `reader_was` now waits for the end of the original node `node`.
   absl::Status WaitsForOriginal(NodeId node, NodeId reader_was, absl::string_view name) const {
     if (control_flow_.MayControl(original_[node], reader_was)) return absl::OkStatus();
-    return Fail("deadness", name,
+    const FrameId frame = control_flow_.output_frame(original_[node]);
+    const bool same = frame != kUnknownFrame && frame == control_flow_.input_frame(reader_was);
+    return Fail(same ? "deadness" : "frames", name,
                 absl::StrCat("it waits for ", Quoted(after_.name(node)),
-                             ", which may be dead while it is not, or is in another loop frame"));
+                             same ? ", which may be dead while it is not"
+                                  : ", which is in another loop frame"));
   }
 
   // `reader_was` now waits for what the new node `node` waits for besides its tensor.
