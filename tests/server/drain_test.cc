@@ -70,7 +70,7 @@ TEST_F(DrainTest, HealthWatchersSeeItAndRunningStreamsFinish) {
 TEST_F(DrainTest, DuringTheDelayRequestsAreStillTaken) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;
-  options.drain_delay = absl::Milliseconds(500);
+  options.drain_delay = absl::Seconds(2);
   Start(options);
   RawStream watch(client_->channel(), "/grpc.health.v1.Health/Watch", HealthRequest(""));
   EXPECT_EQ(watch.Next(), kServing);
