@@ -62,7 +62,8 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
       if (!call.ok()) return call.status();
       const auto response = flags->connection.Connect().GetCapabilities(*call);
       if (!response.ok()) return response.status();
-      std::cout << (flags->json ? ToJson(*response) : FormatCapabilities(*response));
+      std::cout << (flags->json ? ToJson(*response, /*with_zeros=*/false)
+                                : FormatCapabilities(*response));
       return ExitCode::kDone;
     };
   });
