@@ -1,0 +1,31 @@
+// The graph that the client's tests send, and options that the core accepts for it.
+#ifndef SPILLWAY_TESTS_CLIENT_LIB_TEST_GRAPHS_H_
+#define SPILLWAY_TESTS_CLIENT_LIB_TEST_GRAPHS_H_
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "spillway/v1/options.pb.h"
+
+namespace spillway::testing {
+
+// A training graph of TensorFlow, some 70 KiB.
+inline const char kMnistPath[] = SPILLWAY_TEST_GRAPHS "/mnist_deep/graph_shapes.pb";
+
+inline std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+inline v1::RewriteOptions MnistOptions() {
+  v1::RewriteOptions options;
+  options.mutable_scope()->add_optimizer_scopes("adam_optimizer");
+  return options;
+}
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_CLIENT_LIB_TEST_GRAPHS_H_
