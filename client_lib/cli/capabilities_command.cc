@@ -55,7 +55,7 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
       "capabilities", "Prints version, strategies and limits of a server, or of this program.");
   auto flags = std::make_shared<Flags>(command);
   command->add_flag("--json", flags->json, "JSON, for other programs.")->group("What to write");
-  command->footer("Example:\n  spillway capabilities --server host:8500 --json | jq .limits");
+  command->footer("Example:\n  spillway capabilities --server host:7070 --json | jq .limits");
   command->final_callback([flags, session] {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);

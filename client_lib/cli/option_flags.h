@@ -17,7 +17,9 @@ namespace spillway::cli {
 class OptionFlags {
  public:
   // Adds --strategy, the common flags and those of every strategy, grouped, to `command`.
-  explicit OptionFlags(CLI::App* command);
+  // `strategies` is given by tests alone.
+  explicit OptionFlags(CLI::App* command,
+                       absl::Span<const StrategyTable> strategies = Strategies());
 
   // The options given. Errors: UNKNOWN_OPTION for a strategy that does not exist,
   // CONFLICTING_OPTIONS for a flag of another strategy, BAD_OPTION for a value that cannot be read.
@@ -33,6 +35,7 @@ class OptionFlags {
   absl::Status Set(const OptionRow& row, google::protobuf::Message* message) const;
 
   CLI::App* const command_;
+  const absl::Span<const StrategyTable> strategies_;
   CLI::Option* strategy_ = nullptr;
   std::map<std::string, CLI::Option*> flags_;
 };

@@ -19,7 +19,7 @@ constexpr char kFooter[] =
     "  spillway rewrite graph.pb -o out.pb --strategy scope --optimizer-scopes gradients \\\n"
     "      --lb 3 --ctrld-strategy direct_order --feed images=128,224,224,3\n"
     "  spillway rewrite graph.pb --optimizer-scopes gradients --report - | jq .devices\n"
-    "  spillway rewrite - -o - --server host:8500 --optimizer-scopes gradients <in.pb >out.pb";
+    "  spillway rewrite - -o - --server host:7070 --optimizer-scopes gradients <in.pb >out.pb";
 
 // The order is that of --help.
 struct Flags {

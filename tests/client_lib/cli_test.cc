@@ -228,13 +228,11 @@ TEST(CliTest, AnOverloadedServerAndADamagedAnswerHaveTheirExitCodes) {
       Spillway(Rewrite(kMnistPath, {"-o", dir / "out.pb", "--server", overloaded.target()})), 5,
       "no room now", "OVERLOADED");
   options.fault = Fault::kWrongDigest;
-  options.max_message_bytes = 10 << 10;  // So that the graph is refused, and streamed.
   TestServer damaging(options);
-  const std::string small = dir.Write("small.pb", ReadFile(kMnistPath));
-  // A chunk is larger than this server takes: the refusal itself must reach the user.
-  EXPECT_EQ(
-      Spillway(Rewrite(small, {"-o", dir / "out.pb", "--server", damaging.target()})).exit_code, 5);
-  EXPECT_THAT(dir.Names(), ElementsAre("small.pb"));
+  const std::string large = dir.Write("large.pb", GraphWithPadding(3 << 20));  // Is streamed.
+  ExpectError(Spillway(Rewrite(large, {"-o", dir / "out.pb", "--server", damaging.target()})), 7,
+              "SHA-256", "BAD_STREAM");
+  EXPECT_THAT(dir.Names(), ElementsAre("large.pb"));
 }
 
 // Starts a rewrite on a server that never answers, and sends it `signal_number` once it waits.

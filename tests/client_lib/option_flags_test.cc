@@ -142,9 +142,10 @@ TEST(OptionTableTest, HelpNamesEveryFlagWithItsDefault) {
 }
 
 // The options of a command line.
-absl::StatusOr<v1::RewriteOptions> Parse(std::vector<std::string> arguments) {
+absl::StatusOr<v1::RewriteOptions> Parse(
+    std::vector<std::string> arguments, absl::Span<const StrategyTable> strategies = Strategies()) {
   CLI::App app;
-  const OptionFlags flags(&app);
+  const OptionFlags flags(&app, strategies);
   std::reverse(arguments.begin(), arguments.end());  // What this overload of parse wants.
   app.parse(arguments);
   return flags.Build();
@@ -297,6 +298,21 @@ TEST(OptionFlagsTest, AnUnknownStrategyListsThoseThatExist) {
   EXPECT_THAT(Parse({"--strategy", "magic"}), FailsWith(v1::ERROR_REASON_UNKNOWN_OPTION, "scope"));
   EXPECT_THAT(Parse({"--strategy", "strip"}),
               FailsWith(v1::ERROR_REASON_UNKNOWN_OPTION, "spillway strip"));
+}
+
+// Two strategies, of which one has no flags.
+constexpr OptionRow kFirstRows[] = {{"lb", "help", "1", ""}, {"ub", "help", "", ""}};
+constexpr StrategyTable kFirstThenStrip[] = {{"scope", kFirstRows}, {"strip", {}}};
+constexpr StrategyTable kStripThenFirst[] = {{"strip", {}}, {"scope", kFirstRows}};
+
+TEST(OptionFlagsTest, AFlagOfAnotherStrategyIsAConflict) {
+  const auto conflict = v1::ERROR_REASON_CONFLICTING_OPTIONS;
+  EXPECT_THAT(Parse({"--strategy", "strip", "--lb", "2"}, kFirstThenStrip),
+              FailsWith(conflict, "--lb does not belong to the strategy strip"));
+  // Also where the strategy is the default: nobody's flag is dropped in silence.
+  EXPECT_THAT(Parse({"--ub", "2"}, kStripThenFirst), FailsWith(conflict, "--strategy scope"));
+  EXPECT_TRUE(Parse({"--ub", "2"}, kFirstThenStrip).ok());
+  EXPECT_TRUE(Parse({"--strategy", "scope", "--ub", "2"}, kStripThenFirst).ok());
 }
 
 TEST(OptionValueTest, SplitList) {

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using testing::Fault;
+using testing::GraphWithPadding;
 using ::testing::HasSubstr;
 using testing::kMnistPath;
 using testing::MnistOptions;
@@ -38,17 +39,6 @@ ServerOptions WithFault(Fault fault) {
   ServerOptions options;
   options.fault = fault;
   return options;
-}
-
-// A real graph with `bytes` more in an unknown field of its own, which every rewrite keeps.
-std::string GraphWithPadding(size_t bytes) {
-  std::string graph = ReadFile(kMnistPath);
-  // Field 1000, length-delimited, in protobuf's wire format.
-  graph += "\xc2\x3e";
-  size_t length = bytes;
-  for (; length >= 0x80; length >>= 7) graph += static_cast<char>(length | 0x80);
-  graph += static_cast<char>(length);
-  return graph + std::string(bytes, 'x');
 }
 
 TEST(RemoteConnectionTest, ASmallGraphGoesInOneMessageAndALargeOneInAStream) {

@@ -26,6 +26,17 @@ inline v1::RewriteOptions MnistOptions() {
   return options;
 }
 
+// A real graph with `bytes` more in an unknown field of its own, which every rewrite keeps.
+inline std::string GraphWithPadding(size_t bytes) {
+  std::string graph = ReadFile(kMnistPath);
+  // Field 1000, length-delimited, in protobuf's wire format.
+  graph += "\xc2\x3e";
+  size_t length = bytes;
+  for (; length >= 0x80; length >>= 7) graph += static_cast<char>(length | 0x80);
+  graph += static_cast<char>(length);
+  return graph + std::string(bytes, 'x');
+}
+
 }  // namespace spillway::testing
 
 #endif  // SPILLWAY_TESTS_CLIENT_LIB_TEST_GRAPHS_H_
