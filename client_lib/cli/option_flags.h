@@ -27,8 +27,8 @@ class OptionFlags {
   absl::StatusOr<v1::RewriteOptions> Build() const;
 
  private:
-  void Add(const OptionRow& row, const google::protobuf::FieldDescriptor* field,
-           const std::string& group);
+  void Add(const std::string& flag, const std::string& help,
+           const google::protobuf::FieldDescriptor* field, const std::string& group);
   absl::StatusOr<const StrategyTable*> ChosenStrategy() const;
   absl::Status CheckNoOtherFlags(const StrategyTable& chosen) const;
   // Sets the field of `row` in `message` if its flag was given.

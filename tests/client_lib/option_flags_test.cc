@@ -141,6 +141,17 @@ TEST(OptionTableTest, HelpNamesEveryFlagWithItsDefault) {
   }
 }
 
+TEST(OptionTableTest, HelpOfAFlagThatStrategiesShareTellsTheirDefaultsApart) {
+  constexpr OptionRow kOne[] = {{"lb", "help", "1", ""}, {"ub", "help", "7", ""}};
+  constexpr OptionRow kTwo[] = {{"lb", "help", "2", ""}, {"ub", "help", "7", ""}};
+  // Two tables over one message: the proto has but one strategy with fields.
+  const StrategyTable strategies[] = {{"scope", kOne}, {"scope", kTwo}};
+  CLI::App app;
+  const OptionFlags flags(&app, strategies);
+  EXPECT_THAT(app.help(), HasSubstr("[default: scope: 1; scope: 2]"));
+  EXPECT_THAT(app.help(), HasSubstr("[default: 7]"));
+}
+
 // The options of a command line.
 absl::StatusOr<v1::RewriteOptions> Parse(
     std::vector<std::string> arguments, absl::Span<const StrategyTable> strategies = Strategies()) {
