@@ -43,13 +43,13 @@ def print_swaps(path, most=5):
     with open(path) as file:
         swaps = json.load(file)["swaps"]
     # JSON has 64-bit numbers as strings; a size that is not known is absent.
-    swaps.sort(key=lambda swap: -int(swap.get("sizeBytes", swap.get("size_bytes", 0))))
+    swaps.sort(key=lambda swap: -int(swap.get("size_bytes", 0)))
     rows = [("tensor", "MiB", "swap-ins", "the first one waits for")]
     for swap in swaps[:most]:
-        ways_back = swap.get("swapIns", swap.get("swap_ins", []))
-        size = swap.get("sizeBytes", swap.get("size_bytes"))
-        rows.append((swap["tensor"], "%.1f" % (int(size) / 2**20) if size else "unknown",
-                     str(len(ways_back)), ways_back[0].get("trigger") or "the swap-out alone"))
+        size = "%.1f" % (int(swap["size_bytes"]) / 2**20) if "size_bytes" in swap else "unknown"
+        first = swap["swap_ins"][0]
+        rows.append((swap["tensor"], size, str(len(swap["swap_ins"])),
+                     first["trigger"] or "the swap-out alone"))
     print_table(rows, right=(1, 2))
 
 
