@@ -71,13 +71,28 @@ scrape() {
 sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())' "$metrics" >"$1"
 }
 
-# Prints a command as one types it, and runs it.
+# Prints a command as one types it, in lines of at most 100 columns, and runs it. What it says on
+# standard error goes to standard output, so that the order is kept in a file, too.
 show() {
-  echo "\$ $*"
-  "$@"
+  local line="\$" part i
+  for ((i = 1; i <= $#; ++i)); do
+    part=${!i}
+    if [[ $part == -* && $i -lt $# ]]; then  # A flag and its value stay together.
+      local next=$((i + 1))
+      [[ ${!next} == -* ]] || { part+=" ${!next}"; i=$next; }
+    fi
+    if ((${#line} + ${#part} > 97)); then
+      echo "$line \\"
+      line="     "
+    fi
+    line+=" $part"
+  done
+  echo "$line"
+  "$@" 2>&1
 }
 
 mkdir -p "$out"
+echo "Spillway's demo. Paths are relative to $PWD."
 
 heading "1. Install"
 deploy/install_deps.sh build
@@ -88,7 +103,7 @@ build_preset release "$out/build.log" spillway spillwayd
 end_section "Build"
 
 heading "3. Start the server"
-echo "\$ $spillwayd --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0"
+echo "\$ $spillwayd --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 2>$out/server.log"
 "$spillwayd" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 >"$out/server.out" 2>"$out/server.log" &
 server_pid=$!
 await_server
@@ -97,7 +112,7 @@ scrape "$out/metrics_before.txt"
 end_section "Start the server"
 
 heading "4. Rewrite ResNet-50"
-echo "One training step at batch 200, 224x224 images: forward pass, gradients, Momentum."
+echo "The graph: one training step at batch 200, 224x224 images, with gradients and Momentum."
 show "$spillway" rewrite "$graph" --server "$address" --strategy scope \
   --optimizer-scopes gradients --optimizer-scopes Momentum \
   -o "$out/resnet50_swapped.pb" --report "$out/report.json"
@@ -126,8 +141,8 @@ end_section "Stop the server"
 print_times
 cat <<NEXT
 
-The rewritten graph is $out/resnet50_swapped.pb. To train with it, import it where the model was
-built, and fetch and feed by the same names as before:
+The rewritten graph is $out/resnet50_swapped.pb. To train with it, import it where the model
+was built; fetch and feed by the same names as before:
 
     import tensorflow.compat.v1 as tf
     graph_def = tf.GraphDef.FromString(open("$out/resnet50_swapped.pb", "rb").read())
@@ -136,5 +151,8 @@ built, and fetch and feed by the same names as before:
         session.run("init")
         session.run("train_op", {"images:0": images, "labels:0": labels})
 
-To rewrite a graph of your own: $spillway rewrite --help. No server is needed to try it.
+In the training job, set the variable that \`advice\` names above, and merge the config_proto_text of
+$out/report.json into the session's configuration.
+
+To rewrite a graph of your own: $spillway rewrite --help. It needs no server.
 NEXT

@@ -1,27 +1,37 @@
 # Sourced by deploy/demo.sh and tests/run.sh: sections with headings and times, and the build.
 
-# Heading of a section. Sets section_start.
+# The time in milliseconds.
+now_ms() {
+  local now=${EPOCHREALTIME/[.,]/}
+  echo "${now:0:-3}"
+}
+
+# Begins a section.
 heading() {
-  section_start=$SECONDS
+  section_start=$(now_ms)
   printf '\n== %s\n' "$1"
 }
 
-# One row per section for print_times.
+# Ends it: one row for print_times, called NAME.
 section_names=()
 section_times=()
 end_section() {
   section_names+=("$1")
-  section_times+=("$((SECONDS - section_start))")
+  section_times+=("$(($(now_ms) - section_start))")
 }
 
 print_times() {
   printf '\n== Time\n'
   local i total=0
   for i in "${!section_names[@]}"; do
-    printf '%6d s  %s\n' "${section_times[i]}" "${section_names[i]}"
+    print_time "${section_times[i]}" "${section_names[i]}"
     total=$((total + section_times[i]))
   done
-  printf '%6d s  all\n' "$total"
+  print_time "$total" "all"
+}
+
+print_time() {
+  printf '%6d.%d s  %s\n' "$(($1 / 1000))" "$(($1 % 1000 / 100))" "$2"
 }
 
 # Of ninja's lines, about ten: enough to see that it goes on.
