@@ -310,9 +310,10 @@ class _Flow:
         return self.placed[node].device if node in self.placed else "no device"
 
     def leaving(self, tensor, swap_out):
-        """The way to the host: read there by the swap-out and nobody else."""
-        return {c for c in self.found if c.tensor == names.tensor(tensor) and c.source != HOST
-                and c.target == HOST and c.consumer == swap_out}
+        """The way to the host, where the swap-out reads it. Grappler merges equal nodes, so with it
+        the tensor may have another's name."""
+        return {c for c in self.found if c.consumer == swap_out and c.source != HOST
+                and c.target == HOST and (self.grappler or c.tensor == names.tensor(tensor))}
 
     def coming(self, swap_in, consumer):
         """The way back to one consumer."""
