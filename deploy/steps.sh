@@ -36,12 +36,15 @@ print_time() {
 
 # Of ninja's lines, about ten: enough to see that it goes on.
 ninja_progress() {
-  awk '
-    match($0, /^\[[0-9]+\/[0-9]+\]/) {
-      split(substr($0, 2, RLENGTH - 2), count, "/")
-      tenth = int(10 * count[1] / count[2])
-      if (tenth > shown) { printf "  %d of %d steps\n", count[1], count[2]; fflush(); shown = tenth }
-    }'
+  local line shown=0 tenth
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+    if ((tenth > shown)); then
+      echo "  ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} steps"
+      shown=$tenth
+    fi
+  done
 }
 
 # build_preset PRESET LOG [TARGET...]: configures and builds, in the folder of CMakePresets.json. The
