@@ -110,8 +110,13 @@ class ScopePlanner {
   absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const TensorInfo& info,
                                           const Graph::Readers& readers, uint32_t begin,
                                           uint32_t end, std::vector<NodeId>* unordered) {
-    const std::vector<InputPosition> late = LateConsumers(readers, begin, end);
+    std::vector<InputPosition> late = LateConsumers(readers, begin, end);
     if (late.empty()) return v1::REASON_NO_LATE_CONSUMER;
+    const auto in_loop = [this](const InputPosition& p) {
+      return !eligibility_.MayReadSwapIn(p.node);
+    };
+    late.erase(std::remove_if(late.begin(), late.end(), in_loop), late.end());
+    if (late.empty()) return v1::REASON_READ_BY_LOOP;
     if (parameters_.n_tensors >= 0 &&
         result_->plan.swaps.size() >= static_cast<size_t>(parameters_.n_tensors)) {
       return v1::REASON_LIMIT_REACHED;
