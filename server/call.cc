@@ -46,7 +46,10 @@ Call::~Call() {
   spdlog::info("request method={} strategy={} code={} bytes_in={} bytes_out={} ms={:.1f} peer={}{}",
                MethodName(method_), StrategyName(strategy_), CodeName(code), input_bytes_,
                output_bytes_, absl::ToDoubleMilliseconds(duration), peer_,
-               status_.ok() ? std::string() : absl::StrCat(" error=\"", status_.message(), "\""));
+               // What we made of a caller that went away would mislead.
+               status_.ok() || status_.code() != code
+                   ? std::string()
+                   : absl::StrCat(" error=\"", status_.message(), "\""));
   ticket_.Release();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }

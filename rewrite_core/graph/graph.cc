@@ -18,16 +18,23 @@ namespace {
 
 // What a node may be called: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), and a leading
 // underscore, which its own internal nodes have. ASCII only, so names are safe to print.
-bool IsNameChar(unsigned char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
-}
+struct NameChars {
+  bool allowed[256] = {};
+  constexpr NameChars() {
+    for (int c = 0; c < 256; ++c) {
+      allowed[c] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                   c == '_' || c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
+    }
+  }
+};
+constexpr NameChars kNameChars;
 
 bool IsNodeName(absl::string_view name) {
   if (name.empty() || name[0] == '/' || name[0] == '-' || name[0] == '>' || name[0] == '\\') {
     return false;
   }
-  return std::all_of(name.begin(), name.end(), IsNameChar);
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return kNameChars.allowed[c]; });
 }
 
 absl::Status Malformed(absl::string_view where) {
