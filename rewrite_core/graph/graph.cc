@@ -274,15 +274,15 @@ class GraphParser {
 
   static bool IsUndoEntry(absl::string_view entry) {
     // The key comes first in what every serializer writes; anything else is looked at in full.
-    constexpr absl::string_view kKey = kUndoAttr;
+    const absl::string_view key = kUndoAttr;
     if (entry.size() > 2 && entry[0] == 0x0a) {
       const size_t size = static_cast<unsigned char>(entry[1]);
-      if (size < 0x80) return entry.substr(2, size) == kKey;
+      if (size < 0x80) return entry.substr(2, size) == key;
     }
     WireReader reader(entry);
     bool found = false;
     while (reader.Next()) {
-      if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == kKey;
+      if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == key;
     }
     return found;
   }
