@@ -13,7 +13,7 @@ constexpr int kBool = 10;
 
 // What a node is.
 enum NodeKind { kForward, kBackward, kSwitchP, kSwitchQ, kMerge };
-// How a node reads one before it. Output 1 is that of a Switch or Merge alone.
+// How a node reads one before it. Output 1 is that of a Switch alone.
 enum EdgeKind { kNone, kData, kControlEdge, kDataOfOutput1 };
 
 }  // namespace
@@ -25,7 +25,7 @@ uint64_t SmallDags::count() const {
   return product;
 }
 
-absl::optional<GraphDef> SmallDags::Make(uint64_t number) const {
+GraphDef SmallDags::Make(uint64_t number) const {
   const auto take = [&number](int radix) {
     const int digit = static_cast<int>(number % radix);
     number /= radix;
@@ -40,6 +40,7 @@ absl::optional<GraphDef> SmallDags::Make(uint64_t number) const {
       (*node->mutable_attr())["dtype"].set_type(kBool);
     }
   }
+  const int first = graph.node_size();
   std::vector<NodeKind> kinds;
   std::vector<std::string> names;
   for (int j = 0; j < nodes; ++j) {
@@ -61,38 +62,27 @@ absl::optional<GraphDef> SmallDags::Make(uint64_t number) const {
         controls.push_back(absl::StrCat("^", names[i]));
       } else if (edge == kData) {
         node->add_input(names[i]);
-      } else if (kinds[i] == kSwitchP || kinds[i] == kSwitchQ) {
-        node->add_input(absl::StrCat(names[i], ":1"));
       } else {
-        return absl::nullopt;
+        const bool has_two = graph.node(first + i).op() == "Switch";
+        node->add_input(has_two ? absl::StrCat(names[i], ":1") : names[i]);
       }
     }
     const int num_data = node->input_size();
     auto& attr = *node->mutable_attr();
     attr["T"].set_type(kFloat);
-    switch (kinds[j]) {
-      case kSwitchP:
-      case kSwitchQ:
-        if (num_data != 1) return absl::nullopt;
-        node->set_op("Switch");
-        node->add_input(kinds[j] == kSwitchP ? "p" : "q");
-        break;
-      case kMerge:
-        if (num_data == 0) return absl::nullopt;
-        node->set_op("Merge");
-        attr["N"].set_i(num_data);
-        break;
-      default:
-        if (num_data == 0) {
-          node->set_op("Placeholder");
-          attr.clear();
-          attr["dtype"].set_type(kFloat);
-        } else if (num_data == 1) {
-          node->set_op("Relu");
-        } else {
-          node->set_op("AddN");
-          attr["N"].set_i(num_data);
-        }
+    if (num_data == 0) {
+      node->set_op("Placeholder");
+      attr.clear();
+      attr["dtype"].set_type(kFloat);
+    } else if (kinds[j] == kSwitchP || kinds[j] == kSwitchQ) {
+      node->set_op("Switch");
+      while (node->input_size() > 1) node->mutable_input()->RemoveLast();
+      node->add_input(kinds[j] == kSwitchP ? "p" : "q");
+    } else if (kinds[j] == kMerge || num_data > 1) {
+      node->set_op(kinds[j] == kMerge ? "Merge" : "AddN");
+      attr["N"].set_i(num_data);
+    } else {
+      node->set_op("Relu");
     }
     for (const std::string& control : controls) node->add_input(control);
   }

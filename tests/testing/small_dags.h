@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "absl/types/optional.h"
 #include "tests/testing/graph_schema.pb.h"
 
 namespace spillway::testing {
@@ -20,9 +19,9 @@ struct SmallDags {
 
   // How many numbers there are, from 0.
   uint64_t count() const;
-  // The graph of that number; nothing where two numbers would spell the same graph, or where a
-  // Switch or Merge would have no input.
-  absl::optional<GraphDef> Make(uint64_t number) const;
+  // The graph of that number. With control_flow, several numbers may spell the same graph: a Switch
+  // reads the first of its tensors alone, and a node that reads nothing is a Placeholder.
+  GraphDef Make(uint64_t number) const;
 
  private:
   int edge_kinds() const { return 2 + control_edges + control_flow; }
