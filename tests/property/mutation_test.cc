@@ -68,14 +68,14 @@ v1::RewriteOptions StripOptions() {
   return options;
 }
 
-absl::StatusOr<v1::RewriteResponse> Run(const std::string& input,
+absl::StatusOr<v1::RewriteResponse> RunRewrite(const std::string& input,
                                         const v1::RewriteOptions& options) {
   return core::Rewrite(input, options, core::DefaultLimits(), core::StopToken());
 }
 
 // What is wrong with the answer to `input`, if anything.
 std::string CheckAnswer(const std::string& input, const v1::RewriteOptions& options) {
-  const auto response = Run(input, options);
+  const auto response = RunRewrite(input, options);
   if (!response.ok()) {
     // Anything else would blame Spillway, or the caller's patience, for bytes that are wrong.
     const bool blames_input = response.status().code() == absl::StatusCode::kInvalidArgument ||
@@ -91,9 +91,9 @@ std::string CheckAnswer(const std::string& input, const v1::RewriteOptions& opti
                             options.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN;
     return may_differ || response->graph_def() == input ? "" : "not rewritten, but other bytes";
   }
-  const auto stripped = Run(response->graph_def(), StripOptions());
+  const auto stripped = RunRewrite(response->graph_def(), StripOptions());
   if (!stripped.ok()) return absl::StrCat("strip: ", stripped.status().ToString());
-  const auto original = Run(input, StripOptions());
+  const auto original = RunRewrite(input, StripOptions());
   const std::string& expected = original.ok() ? original->graph_def() : input;
   return stripped->graph_def() == expected ? "" : "strip gives other bytes than the input";
 }
@@ -108,7 +108,7 @@ class Mutations : public ::testing::Test {
       const std::string input = Mutate(bytes, donor, &random);
       const std::string failure = CheckAnswer(input, options);
       answers_ += 1;
-      rewritten_ += Run(input, options).ok();
+      rewritten_ += RunRewrite(input, options).ok();
       if (failure.empty() || ++failures_ > kMaxFailuresShown) continue;
       ADD_FAILURE() << DescribeCase(absl::StrCat(what, " seed ", seed, " mutation ", i), failure,
                                     input, options)
@@ -155,7 +155,7 @@ TEST_F(Mutations, OfRewrittenGraphs) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Random random(seed);
     const v1::RewriteOptions keep = ScopeOptions(v1::ALREADY_REWRITTEN_KEEP, &random);
-    const auto rewritten = Run(GraphOfSeed(seed), keep);
+    const auto rewritten = RunRewrite(GraphOfSeed(seed), keep);
     if (!rewritten.ok() || rewritten->report().outcome() != v1::OUTCOME_REWRITTEN) continue;
     ++graphs;
     const std::string donor = GraphOfSeed(seed + 1);
