@@ -113,7 +113,7 @@ class ControlFlowBuilder {
 
   // The conditions under which an output (or, for kControl, the end) of a node arrives alive.
   int32_t ArrivesAlive(Tensor tensor) {
-    const int32_t alive = result_.alive_[tensor.node];
+    int32_t alive = result_.alive_[tensor.node];
     if (tensor.is_control() || graph_.op_info(tensor.node).control_flow != ControlFlow::kSwitch) {
       return alive;
     }
@@ -124,6 +124,8 @@ class ControlFlowBuilder {
     const int32_t side =
         tensor.port + (graph_.op(tensor.node) == "_SwitchN" ? kFirstSideOfMany : 0);
     const int32_t taken = InternSet({Intern({predicate.node, predicate.port, side})});
+    // Leave room for the side taken: without it both outputs would seem to be alive at once.
+    if (result_.sets_[alive].size() >= kMaxConditions) alive = OnlyIfAlive(tensor.node);
     return Union(alive, taken, tensor.node);
   }
 
