@@ -114,8 +114,13 @@ check_format() {
     skip "no clang-format 14 here (Debian: package clang-format); others format differently"
     return
   fi
-  find rewrite_core server client_lib tests \( -name '*.h' -o -name '*.cc' \) -print0 |
-    xargs -0 "$tool" --dry-run --Werror
+  local log=$results/format.log
+  if ! find rewrite_core server client_lib tests \( -name '*.h' -o -name '*.cc' \) -print0 |
+      xargs -0 "$tool" --dry-run --Werror >"$log" 2>&1; then
+    echo "Not as $tool -i leaves them (what differs: $log):"
+    sed -nE 's/^([^ :]+):[0-9]+:[0-9]+: error: .*/  \1/p' "$log" | sort -u
+    return 1
+  fi
   echo "All sources are as $tool leaves them."
   count 1 0 0
 }
