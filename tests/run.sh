@@ -15,7 +15,7 @@ clone; a few minutes when there is a build already.
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the op table
                with TensorFlow's op registry, and trains rewritten graphs: tests/tensorflow/README.md
 
---full adds, and takes an hour or more:
+--full adds, and may take an hour or more:
   dev          the preset `dev` (debug, warnings as errors) with ctest
   asan         the preset `asan` (address and undefined-behaviour sanitizers) with ctest
   tsan         the preset `tsan` (thread sanitizer); ctest without the labels `integration` and
