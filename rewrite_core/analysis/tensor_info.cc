@@ -61,7 +61,8 @@ absl::StatusOr<TensorInfos> TensorInfos::Create(const Graph& graph,
     }
     const int count = CountOutputs(graph, node);
     if (count >= 0 && port >= count) {
-      return BadFeed(feed.name(), absl::StrCat("names output ", port, ", but the node has ", count));
+      return BadFeed(feed.name(),
+                     absl::StrCat("names output ", port, ", but the node has ", count));
     }
     for (int64_t dim : feed.dims()) {
       if (dim < 0 || dim > kMaxDim) {

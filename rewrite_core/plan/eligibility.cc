@@ -24,7 +24,8 @@ struct Rule {
 constexpr Rule kRules[] = {
     {v1::REASON_SWAP_NODE,
      [](const Subject& s) {
-       return s.facts.graph->op(s.tensor.node) == "Identity" &&
+       const absl::string_view op = s.facts.graph->op(s.tensor.node);
+       return (op == "Identity" || absl::StartsWith(op, "_CopyFrom")) &&
               absl::StrContains(s.facts.graph->name(s.tensor.node), kSwapNodeMark);
      }},
     {v1::REASON_FED, [](const Subject& s) { return s.facts.tensor_infos.IsFed(s.tensor.node); }},

@@ -133,6 +133,14 @@ class ScopePlanner {
     if (ordered.empty()) return v1::REASON_NO_ORDER;
     const v1::Reason verdict = eligibility_.Judge(tensor, info);
     if (verdict != v1::REASON_SWAPPED) return verdict;
+    // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.
+    ordered.erase(std::remove_if(ordered.begin(), ordered.end(),
+                                 [&](const InputPosition& consumer) {
+                                   return facts_.control_flow.input_frame(consumer.node) !=
+                                          facts_.control_flow.output_frame(tensor.node);
+                                 }),
+                  ordered.end());
+    if (ordered.empty()) return v1::REASON_IN_LOOP;
 
     PlannedSwap swap;
     swap.tensor = tensor;

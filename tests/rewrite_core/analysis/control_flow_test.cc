@@ -23,8 +23,7 @@ class Flow {
       : graph_(text),
         flow_(testing::ValueOrDie(
             ControlFlowAnalysis::Build(
-                *graph_,
-                testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology"),
+                *graph_, testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology"),
                 StopToken()),
             "control flow")) {}
 
@@ -289,7 +288,8 @@ TEST(ControlFlowTest, AnExitIsAliveWhenItsLoopIs) {
   EXPECT_TRUE(flow.May("after", "x"));
   EXPECT_TRUE(flow.May("x", "after"));
   EXPECT_TRUE(flow.May("i_exit", "body"));
-  EXPECT_TRUE(flow.May("body", "i_exit"));
+  EXPECT_TRUE(flow.May("body", "tail"));     // What reads i_exit.
+  EXPECT_FALSE(flow.May("body", "i_exit"));  // It reads in its own loop.
   // The last time round, the body is dead while the condition is computed.
   EXPECT_FALSE(flow.May("body", "less"));
   EXPECT_TRUE(flow.May("less", "body"));
@@ -321,14 +321,19 @@ TEST(ControlFlowTest, ALoopInABranchIsDeadWithIt) {
       exit = Exit(switch) {T=float32}
       # Leaves the loop on the side on which it goes on.
       wrong = Exit(switch:1) {T=float32}
+      after = Relu(exit) {T=float32}
+      after_wrong = Relu(wrong) {T=float32}
   )");
   EXPECT_FALSE(flow.May("exit", "x"));
   EXPECT_FALSE(flow.May("exit", "f"));
   EXPECT_TRUE(flow.May("exit", "t"));
-  EXPECT_TRUE(flow.May("t", "exit"));
+  EXPECT_TRUE(flow.May("t", "after"));
+  EXPECT_TRUE(flow.May("after", "t"));
+  EXPECT_FALSE(flow.May("f", "after"));
   EXPECT_FALSE(flow.May("wrong", "t"));
-  EXPECT_FALSE(flow.May("wrong", "exit"));
-  EXPECT_TRUE(flow.May("t", "wrong"));
+  EXPECT_FALSE(flow.May("wrong", "after"));
+  EXPECT_FALSE(flow.May("after_wrong", "t"));
+  EXPECT_TRUE(flow.Dead("after_wrong", "t"));
 }
 
 // A chain of nested conditionals: t_i is alive if predicates 0 to i are all true, f_i if those
