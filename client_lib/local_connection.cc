@@ -4,22 +4,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
+#include "client_lib/internal/call_limits.h"
 #include "client_lib/internal/service_names.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway {
 namespace {
-
-// The token of one call, after a first look at it: a call that is over before it starts must not
-// depend on how soon the core's loops look.
-absl::Status CheckStop(const core::StopToken& stop) {
-  return stop.ShouldStop(1) ? stop.status("start") : absl::OkStatus();
-}
-
-core::StopToken MakeStop(const CallOptions& call) {
-  return core::StopToken(absl::Now() + call.timeout, call.cancellation.flag());
-}
 
 class LocalConnection : public Connection {
  public:
@@ -28,13 +18,13 @@ class LocalConnection : public Connection {
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
-    const core::StopToken stop = MakeStop(call);
-    if (absl::Status status = CheckStop(stop); !status.ok()) return status;
-    return core::Rewrite(graph_def, options, limits_, stop);
+    const internal::CallLimits limits(call);
+    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    return core::Rewrite(graph_def, options, limits_, limits.MakeStopToken());
   }
 
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) override {
-    if (absl::Status status = CheckStop(MakeStop(call)); !status.ok()) return status;
+    if (absl::Status status = internal::CallLimits(call).CheckStart(); !status.ok()) return status;
     v1::GetCapabilitiesResponse response;
     response.set_version(core::Version());
     for (std::string& strategy : core::Strategies()) {
@@ -52,7 +42,7 @@ class LocalConnection : public Connection {
 
   absl::StatusOr<ServingStatus> CheckHealth(absl::string_view service,
                                             const CallOptions& call) override {
-    if (absl::Status status = CheckStop(MakeStop(call)); !status.ok()) return status;
+    if (absl::Status status = internal::CallLimits(call).CheckStart(); !status.ok()) return status;
     return service.empty() || service == internal::kRewriteService ? ServingStatus::kServing
                                                                    : ServingStatus::kServiceUnknown;
   }

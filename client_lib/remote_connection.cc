@@ -42,6 +42,7 @@ class RemoteConnection : public Connection {
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
     const internal::CallLimits limits(call);
+    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
     if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
       auto response = UnaryRewrite(graph_def, options, limits);
       if (!IsTooLargeForUnary(response.status())) return response;
@@ -50,7 +51,9 @@ class RemoteConnection : public Connection {
   }
 
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) override {
-    internal::RemoteCall remote_call{internal::CallLimits(call)};
+    const internal::CallLimits limits(call);
+    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    internal::RemoteCall remote_call(limits);
     v1::GetCapabilitiesResponse response;
     const grpc::Status status =
         stub_->GetCapabilities(remote_call.context(), v1::GetCapabilitiesRequest(), &response);
@@ -60,7 +63,9 @@ class RemoteConnection : public Connection {
 
   absl::StatusOr<ServingStatus> CheckHealth(absl::string_view service,
                                             const CallOptions& call) override {
-    return internal::CheckHealth(channel_, service, options_.target, internal::CallLimits(call));
+    const internal::CallLimits limits(call);
+    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    return internal::CheckHealth(channel_, service, options_.target, limits);
   }
 
  private:

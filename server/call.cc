@@ -19,6 +19,11 @@ namespace {
 constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 constexpr char kRetryPushbackMs[] = "500";
 
+// How much later than at the client a deadline may be here: a timeout counts from its arrival, and
+// gRPC rounds it up by at most 1% on the wire.
+constexpr absl::Duration kTransitSlack = absl::Milliseconds(50);
+constexpr double kTimeoutRounding = 0.01;
+
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
   // gRPC's way to say that there is none.
@@ -46,7 +51,10 @@ Call::~Call() {
   spdlog::info("request method={} strategy={} code={} bytes_in={} bytes_out={} ms={:.1f} peer={}{}",
                MethodName(method_), StrategyName(strategy_), CodeName(code), input_bytes_,
                output_bytes_, absl::ToDoubleMilliseconds(duration), peer_,
-               status_.ok() ? std::string() : absl::StrCat(" error=\"", status_.message(), "\""));
+               // What we made of a caller that went away would mislead.
+               status_.ok() || status_.code() != code
+                   ? std::string()
+                   : absl::StrCat(" error=\"", status_.message(), "\""));
   ticket_.Release();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }
@@ -105,8 +113,11 @@ absl::Status Call::Rejected(RejectReason reason, absl::Status status) {
 
 absl::StatusCode Call::FinalCode() const {
   if (!cancelled_.load(std::memory_order_relaxed)) return status_.code();
-  return absl::Now() >= deadline_ ? absl::StatusCode::kDeadlineExceeded
-                                  : absl::StatusCode::kCancelled;
+  if (deadline_ == absl::InfiniteFuture()) return absl::StatusCode::kCancelled;
+  // A client whose deadline passes cancels, and its clock started before ours.
+  const absl::Duration slack = kTransitSlack + (deadline_ - start_) * kTimeoutRounding;
+  return absl::Now() + slack >= deadline_ ? absl::StatusCode::kDeadlineExceeded
+                                          : absl::StatusCode::kCancelled;
 }
 
 }  // namespace spillway::server

@@ -22,26 +22,35 @@ struct IdleTimer::State : std::enable_shared_from_this<State> {
   State(absl::Duration timeout_in, std::function<void()> on_idle_in)
       : timeout(timeout_in), on_idle(std::move(on_idle_in)) {}
 
-  void Arm(absl::Time when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    // A new alarm each time: one cannot be set again from its own callback.
-    alarm = std::make_unique<grpc::Alarm>();
+  // Fires at `when`, unless stopped before.
+  void Arm(absl::Time when) {
+    // A new alarm each time: one cannot be set again from its own callback. Alarms are made and
+    // destroyed without `mu`: both take gRPC's global lock, under which a callback may run and
+    // want `mu`.
+    auto fresh = std::make_unique<grpc::Alarm>();
+    std::unique_ptr<grpc::Alarm> old;
+    absl::MutexLock lock(&mu);
+    if (stopped) return;
+    old = std::exchange(alarm, std::move(fresh));
     alarm->Set(absl::ToChronoTime(when),
                [self = shared_from_this()](bool expired) { self->OnAlarm(expired); });
   }
 
   void OnAlarm(bool expired) {
-    absl::MutexLock lock(&mu);
-    if (!expired || stopped) return;
-    const int64_t since = waiting_since_ns.load(std::memory_order_relaxed);
-    const absl::Time now = absl::Now();
-    const absl::Time idle_at =
-        since == kPaused ? now + timeout : absl::FromUnixNanos(since) + timeout;
-    if (idle_at > now) {
-      Arm(idle_at);
-    } else {
-      stopped = true;
-      on_idle();
+    absl::Time idle_at;
+    {
+      absl::MutexLock lock(&mu);
+      if (!expired || stopped) return;
+      const int64_t since = waiting_since_ns.load(std::memory_order_relaxed);
+      const absl::Time now = absl::Now();
+      idle_at = (since == kPaused ? now : absl::FromUnixNanos(since)) + timeout;
+      if (idle_at <= now) {
+        stopped = true;
+        on_idle();  // Under the lock, so that Stop waits for it.
+        return;
+      }
     }
+    Arm(idle_at);
   }
 
   const absl::Duration timeout;
@@ -55,7 +64,6 @@ struct IdleTimer::State : std::enable_shared_from_this<State> {
 IdleTimer::IdleTimer(absl::Duration timeout, std::function<void()> on_idle)
     : state_(std::make_shared<State>(timeout, std::move(on_idle))) {
   if (timeout == absl::InfiniteDuration()) return;
-  absl::MutexLock lock(&state_->mu);
   state_->Arm(absl::Now() + timeout);
 }
 

@@ -4,14 +4,23 @@
 #define SPILLWAY_SERVER_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rewrite_core/graph/stop_token.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::server {
+
+// core::Rewrite, or a stand-in.
+using RewriteFunction = std::function<absl::StatusOr<v1::RewriteResponse>(
+    absl::string_view graph_def, const v1::RewriteOptions& options, const v1::Limits& limits,
+    const core::StopToken& stop)>;
 
 struct Options {
   // Where gRPC listens, HOST:PORT; port 0 takes a free one. Loopback by default: there is no
@@ -47,8 +56,10 @@ struct Options {
   // trace, debug, info, warn, error or off. At debug, gRPC's own messages are logged too.
   std::string log_level = "info";
 
-  // The largest answer, in bytes: what one protobuf message can hold. Not a flag; tests lower it.
+  // Not flags; tests set them. The largest answer, in bytes: what one protobuf message can hold.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
+  // What does the work.
+  RewriteFunction rewrite = &core::Rewrite;
 };
 
 }  // namespace spillway::server

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/graph/error.h"
-#include "rewrite_core/rewriter.h"
 
 namespace spillway::server {
 namespace {
@@ -30,11 +29,11 @@ v1::RewriteOptions WithReport(v1::RewriteOptions options) {
 }
 
 absl::StatusOr<v1::RewriteResponse> RewriteOrCatch(absl::string_view graph_def,
-                                                   const v1::RewriteOptions& options,
-                                                   const v1::Limits& limits,
+                                                   const v1::RewriteOptions& rewrite_options,
+                                                   const Options& options,
                                                    const core::StopToken& stop) {
   try {
-    return core::Rewrite(graph_def, options, limits, stop);
+    return options.rewrite(graph_def, rewrite_options, options.limits, stop);
   } catch (const std::bad_alloc&) {
     return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
                        "the server has not enough memory for this graph now; try again later");
@@ -70,9 +69,8 @@ absl::StatusOr<v1::RewriteResponse> RunRewrite(absl::string_view graph_def,
   // The caller may have gone while the request waited for a worker.
   if (stop.ShouldStop(1)) return stop.status("queue");
   const bool asks_for_report = AsksForReport(rewrite_options);
-  absl::StatusOr<v1::RewriteResponse> response =
-      RewriteOrCatch(graph_def, asks_for_report ? rewrite_options : WithReport(rewrite_options),
-                     options.limits, stop);
+  absl::StatusOr<v1::RewriteResponse> response = RewriteOrCatch(
+      graph_def, asks_for_report ? rewrite_options : WithReport(rewrite_options), options, stop);
   if (!response.ok()) return response;
   v1::RewriteReport report;
   if (!asks_for_report) {

@@ -20,8 +20,8 @@ enum class Framing {
   kStream,      // The graph goes in chunks; report and patch share one message.
 };
 
-// core::Rewrite with the limits of `options`. What was done is counted in `metrics` also when the
-// caller did not ask for the report. Does not throw.
+// options.rewrite, which is core::Rewrite, with options.limits. What was done is counted in
+// `metrics` also when the caller did not ask for the report. Does not throw.
 //
 // Errors: those of core::Rewrite; OUT_OF_RANGE, RESULT_TOO_LARGE if the answer would be above
 // options.max_response_bytes; RESOURCE_EXHAUSTED, OVERLOADED if memory runs out. Nothing is counted

@@ -6,11 +6,13 @@
 #include <grpcpp/resource_quota.h>
 #include <prometheus/exposer.h>
 #include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <thread>
@@ -194,6 +196,15 @@ Server::~Server() { DrainWithin(absl::ZeroDuration(), absl::ZeroDuration()); }
 
 int Server::port() const { return parts_->port; }
 int Server::metrics_port() const { return parts_->metrics_port; }
+std::string Server::Scrape() const {
+  std::vector<prometheus::MetricFamily> all = parts_->registry->Collect();
+  for (const auto& collectable : {parts_->gauges, parts_->process_metrics}) {
+    std::vector<prometheus::MetricFamily> families = collectable->Collect();
+    std::move(families.begin(), families.end(), std::back_inserter(all));
+  }
+  return prometheus::TextSerializer().Serialize(all);
+}
+
 int64_t Server::inflight_bytes() const { return parts_->state.admission.inflight_bytes(); }
 int Server::inflight_requests() const { return parts_->state.tracker.inflight(); }
 

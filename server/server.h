@@ -41,6 +41,9 @@ class Server {
   int port() const;
   int metrics_port() const;
 
+  // What a scrape of /metrics says, in Prometheus' text format; also where metrics_listen is none.
+  std::string Scrape() const;
+
   // Bytes and requests in flight now.
   int64_t inflight_bytes() const;
   int inflight_requests() const;

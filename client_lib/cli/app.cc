@@ -25,7 +25,7 @@ namespace spillway::cli {
 namespace {
 
 void PrintError(const absl::Status& status) {
-  std::string reason = core::GetErrorInfo(status).reason();
+  std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
   if (reason.empty()) reason = absl::StatusCodeToString(status.code());
   std::cerr << "spillway: " << status.message() << " [" << reason << "]\n";
 }
@@ -52,8 +52,13 @@ int FinishParse(const CLI::App& app, const CLI::ParseError& error) {
     return Finish(ExitCode::kDone);
   }
   const auto commands = app.get_subcommands();
-  std::cerr << "spillway: " << error.what() << "; see spillway "
-            << (commands.empty() ? "" : commands[0]->get_name() + " ") << "--help [USAGE]\n";
+  if (commands.empty() && !app.remaining().empty()) {
+    std::cerr << "spillway: there is no command " << core::Quoted(app.remaining()[0])
+              << "; see spillway --help [USAGE]\n";
+  } else {
+    std::cerr << "spillway: " << error.what() << "; see spillway "
+              << (commands.empty() ? "" : commands[0]->get_name() + " ") << "--help [USAGE]\n";
+  }
   return static_cast<int>(ExitCode::kUsage);
 }
 
@@ -67,6 +72,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
       "memory, and training fits into less GPU memory. In this process, or on a server.",
       "spillway");
   app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "Print this help.");
   app.set_version_flag("--version", absl::StrCat("spillway ", core::Version()),
                        "Print the version.");
   app.require_subcommand(1);

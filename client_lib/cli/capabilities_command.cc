@@ -55,14 +55,15 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
       "capabilities", "Prints version, strategies and limits of a server, or of this program.");
   auto flags = std::make_shared<Flags>(command);
   command->add_flag("--json", flags->json, "JSON, for other programs.")->group("What to write");
-  command->footer("Example:\n  spillway capabilities --server host:8500 --json | jq .limits");
+  command->footer("Example:\n  spillway capabilities --server host:7070 --json | jq .limits");
   command->final_callback([flags, session] {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);
       if (!call.ok()) return call.status();
       const auto response = flags->connection.Connect().GetCapabilities(*call);
       if (!response.ok()) return response.status();
-      std::cout << (flags->json ? ToJson(*response) : FormatCapabilities(*response));
+      std::cout << (flags->json ? ToJson(*response, /*with_zeros=*/false)
+                                : FormatCapabilities(*response));
       return ExitCode::kDone;
     };
   });

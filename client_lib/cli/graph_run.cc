@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,26 +16,6 @@
 
 namespace spillway::cli {
 namespace {
-
-struct NamedPath {
-  absl::string_view flag;
-  const std::string& path;
-};
-
-// What was asked for, in the order of writing.
-std::vector<NamedPath> OutputsOf(const GraphFiles& files) {
-  std::vector<NamedPath> outputs;
-  for (const NamedPath& output :
-       {NamedPath{"-o", files.output}, NamedPath{"--report", files.report},
-        NamedPath{"--patch", files.patch}}) {
-    if (!output.path.empty()) outputs.push_back(output);
-  }
-  return outputs;
-}
-
-absl::Status Conflict(absl::string_view message, absl::string_view flag) {
-  return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
-}
 
 // An error about the graph, with the name of the file in front.
 absl::Status WithInputName(const absl::Status& status, const std::string& path) {
@@ -55,29 +36,6 @@ void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
 
 }  // namespace
 
-absl::Status CheckFiles(const GraphFiles& files) {
-  const std::vector<NamedPath> outputs = OutputsOf(files);
-  if (outputs.empty()) {
-    return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (SameFile(outputs[i].path, files.input)) {
-      return Conflict(absl::StrCat(outputs[i].flag, " ", core::Quoted(outputs[i].path),
-                                   " would overwrite the input; give another name"),
-                      outputs[i].flag);
-    }
-    for (size_t j = 0; j < i; ++j) {
-      const bool both_stdout = outputs[i].path == "-" && outputs[j].path == "-";
-      if (!both_stdout && !SameFile(outputs[i].path, outputs[j].path)) continue;
-      return Conflict(absl::StrCat(outputs[j].flag, " and ", outputs[i].flag, " both write to ",
-                                   both_stdout ? "standard output" : core::Quoted(outputs[i].path),
-                                   "; give them different names"),
-                      outputs[i].flag);
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session) {
   // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
@@ -87,9 +45,9 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   absl::StatusOr<std::string> graph = ReadInput(files.input, session.cancellation);
   if (!graph.ok()) return graph.status();
   std::vector<std::unique_ptr<OutputFile>> outputs;
-  for (const NamedPath& output : OutputsOf(files)) {
-    absl::StatusOr<std::unique_ptr<OutputFile>> file =
-        OutputFile::Create(output.path, session.cancellation);
+  for (const std::string& path : {files.output, files.report, files.patch}) {
+    if (path.empty()) continue;
+    auto file = OutputFile::Create(path, session.cancellation);
     if (!file.ok()) return file.status();
     outputs.push_back(*std::move(file));
   }
@@ -99,10 +57,10 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
       connection.Connect().Rewrite(*graph, options, *call);
   if (!response.ok()) return WithInputName(response.status(), files.input);
 
-  std::vector<std::string> contents;
+  std::vector<std::string> contents;  // In the order of `outputs`.
   if (!files.output.empty()) contents.push_back(std::move(*response->mutable_graph_def()));
-  if (!files.report.empty()) contents.push_back(ToJson(response->report()));
-  if (!files.patch.empty()) contents.push_back(ToJson(response->patch()));
+  if (!files.report.empty()) contents.push_back(ToJson(response->report(), /*with_zeros=*/true));
+  if (!files.patch.empty()) contents.push_back(ToJson(response->patch(), /*with_zeros=*/true));
   // What cannot be taken back comes last, and no file gets its name before all are written.
   for (const bool direct : {false, true}) {
     for (size_t i = 0; i < outputs.size(); ++i) {

@@ -2,27 +2,13 @@
 #ifndef SPILLWAY_CLIENT_LIB_CLI_GRAPH_RUN_H_
 #define SPILLWAY_CLIENT_LIB_CLI_GRAPH_RUN_H_
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "client_lib/cli/connection_flags.h"
+#include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/session.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::cli {
-
-// Paths; "-" is standard input or output, empty means not asked for.
-struct GraphFiles {
-  std::string input;
-  std::string output;  // The graph.
-  std::string report;  // JSON.
-  std::string patch;   // JSON.
-  bool quiet = false;  // No summary on standard error.
-};
-
-// OK unless two of `files` cannot go together: an output over the input, two outputs in one place,
-// or no output at all (CONFLICTING_OPTIONS).
-absl::Status CheckFiles(const GraphFiles& files);
 
 // Reads files.input, rewrites it as `options` say, and writes all of `files` or, where anything
 // fails, none of them. `options.outputs` is set from `files`.

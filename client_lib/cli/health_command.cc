@@ -29,7 +29,7 @@ void AddHealthCommand(CLI::App* app, Session* session) {
                    "The service to ask for, e.g. spillway.v1.RewriteService. [default: the server "
                    "as a whole]")
       ->type_name("NAME");
-  command->footer("Example:\n  spillway health --server host:8500 --timeout 2s");
+  command->footer("Example:\n  spillway health --server host:7070 --timeout 2s");
   command->final_callback([flags, session] {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);

@@ -4,10 +4,10 @@
 
 namespace spillway::cli {
 
-std::string ToJson(const google::protobuf::Message& message) {
+std::string ToJson(const google::protobuf::Message& message, bool with_zeros) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
+  options.always_print_primitive_fields = with_zeros;
   options.preserve_proto_field_names = true;
   std::string json;
   // Fails only for an Any of unknown type; no message of ours that is printed here has one.

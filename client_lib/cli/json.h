@@ -8,10 +8,10 @@
 
 namespace spillway::cli {
 
-// The JSON form of proto3 with the field names of the .proto file, indented, with a line end. A
-// plain field is always there, also where it is 0 or empty; an `optional` one only if it is set.
-// 64-bit numbers are strings, as that form has them.
-std::string ToJson(const google::protobuf::Message& message);
+// The JSON form of proto3 with the field names of the .proto file, indented, with a line end.
+// 64-bit numbers are strings, as that form has them. An `optional` field is there only if it is
+// set; so is a plain one without `with_zeros`, otherwise it is there also where it is 0 or empty.
+std::string ToJson(const google::protobuf::Message& message, bool with_zeros);
 
 }  // namespace spillway::cli
 

@@ -1,5 +1,7 @@
 #include "client_lib/cli/option_flags.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/option_value.h"
@@ -21,61 +23,79 @@ const FieldDescriptor* StrategyField(const StrategyTable& strategy) {
   return FieldOf(v1::RewriteOptions::descriptor(), strategy.name);
 }
 
-std::string StrategyNames(absl::string_view separator) {
-  return absl::StrJoin(
-      Strategies(), separator,
-      [](std::string* out, const StrategyTable& strategy) { absl::StrAppend(out, strategy.name); });
+std::string NamesOf(absl::Span<const StrategyTable> strategies, absl::string_view separator) {
+  return absl::StrJoin(strategies, separator, [](std::string* out, const StrategyTable& strategy) {
+    absl::StrAppend(out, strategy.name);
+  });
 }
 
-bool HasFlag(const StrategyTable& strategy, const std::string& flag) {
+// The row of `flag`; null if `strategy` does not have it.
+const OptionRow* FindRow(const StrategyTable& strategy, const std::string& flag) {
   for (const OptionRow& row : strategy.rows) {
-    if (FlagOf(row) == flag) return true;
+    if (FlagOf(row) == flag) return &row;
   }
-  return false;
+  return nullptr;
 }
 
-// The strategies that have `flag`, joined by `separator`.
-std::string OwnersOf(const std::string& flag, absl::string_view separator) {
-  std::vector<absl::string_view> names;
-  for (const StrategyTable& strategy : Strategies()) {
-    if (HasFlag(strategy, flag)) names.push_back(strategy.name);
+// Those of `strategies` that have `flag`.
+std::vector<StrategyTable> OwnersOf(const std::string& flag,
+                                    absl::Span<const StrategyTable> strategies) {
+  std::vector<StrategyTable> owners;
+  for (const StrategyTable& strategy : strategies) {
+    if (FindRow(strategy, flag) != nullptr) owners.push_back(strategy);
   }
-  return absl::StrJoin(names, separator);
+  return owners;
 }
 
-std::string HelpOf(const OptionRow& row) {
-  if (row.default_text.empty()) return std::string(row.help);
-  return absl::StrCat(row.help, " [default: ", row.default_text, "]");
+std::string HelpOf(absl::string_view help, absl::string_view default_text) {
+  if (default_text.empty()) return std::string(help);
+  return absl::StrCat(help, " [default: ", default_text, "]");
+}
+
+// The default of `flag`, with the strategies' names where they differ in it.
+std::string DefaultOf(const std::string& flag, const std::vector<StrategyTable>& owners) {
+  const absl::string_view first = FindRow(owners[0], flag)->default_text;
+  std::vector<std::string> texts;
+  bool same = true;
+  for (const StrategyTable& owner : owners) {
+    const absl::string_view text = FindRow(owner, flag)->default_text;
+    same = same && text == first;
+    texts.push_back(absl::StrCat(owner.name, ": ", text.empty() ? "none" : text));
+  }
+  return same ? std::string(first) : absl::StrJoin(texts, "; ");
 }
 
 }  // namespace
 
-OptionFlags::OptionFlags(CLI::App* command) : command_(command) {
+OptionFlags::OptionFlags(CLI::App* command, absl::Span<const StrategyTable> strategies)
+    : command_(command), strategies_(strategies) {
   strategy_ = command_->add_option(
       "--strategy", CLI::callback_t(),
-      absl::StrCat("The policy that chooses the swaps. [default: ", Strategies()[0].name, "]"));
-  strategy_->type_name(StrategyNames("|"))->group("What to swap");
+      absl::StrCat("The policy that chooses the swaps. [default: ", strategies_[0].name, "]"));
+  strategy_->type_name(NamesOf(strategies_, "|"))->group("What to swap");
   for (const OptionRow& row : CommonOptions()) {
-    Add(row, FieldOf(v1::RewriteOptions::descriptor(), row.field), "What to swap");
+    Add(FlagOf(row), HelpOf(row.help, row.default_text),
+        FieldOf(v1::RewriteOptions::descriptor(), row.field), "What to swap");
   }
-  for (const StrategyTable& strategy : Strategies()) {
+  for (const StrategyTable& strategy : strategies_) {
     for (const OptionRow& row : strategy.rows) {
       const std::string flag = FlagOf(row);
       if (flags_.count(flag) > 0) continue;  // Another strategy has it, too.
-      Add(row, FieldOf(StrategyField(strategy)->message_type(), row.field),
-          absl::StrCat("Strategy ", OwnersOf(flag, ", ")));
+      const std::vector<StrategyTable> owners = OwnersOf(flag, strategies_);
+      Add(flag, HelpOf(row.help, DefaultOf(flag, owners)),
+          FieldOf(StrategyField(strategy)->message_type(), row.field),
+          absl::StrCat("Strategy ", NamesOf(owners, ", ")));
     }
   }
 }
 
-void OptionFlags::Add(const OptionRow& row, const FieldDescriptor* field,
-                      const std::string& group) {
-  const std::string flag = FlagOf(row);
+void OptionFlags::Add(const std::string& flag, const std::string& help,
+                      const FieldDescriptor* field, const std::string& group) {
   CLI::Option* option = nullptr;
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
-    option = command_->add_flag(flag)->description(HelpOf(row));
+    option = command_->add_flag(flag)->description(help);
   } else {
-    option = command_->add_option(flag, CLI::callback_t(), HelpOf(row));
+    option = command_->add_option(flag, CLI::callback_t(), help);
     // One text per flag, or `--targets a IN` would take IN; repetition is judged in SetField.
     option->expected(1)->allow_extra_args(false)->type_name(ValueSyntax(field));
   }
@@ -113,28 +133,28 @@ absl::Status OptionFlags::Set(const OptionRow& row, Message* message) const {
 }
 
 absl::StatusOr<const StrategyTable*> OptionFlags::ChosenStrategy() const {
-  if (strategy_->count() == 0) return &Strategies()[0];
+  if (strategy_->count() == 0) return &strategies_[0];
   const std::string name = strategy_->results().back();
-  for (const StrategyTable& strategy : Strategies()) {
+  for (const StrategyTable& strategy : strategies_) {
     if (strategy.name == name) return &strategy;
   }
-  return core::InvalidError(
-      v1::ERROR_REASON_UNKNOWN_OPTION,
-      absl::StrCat("there is no strategy ", core::Quoted(name),
-                   "; give one of: ", StrategyNames(", "), " (to undo a rewrite: spillway strip)"),
-      {{"flag", "--strategy"}, {"value", name}});
+  return core::InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                            absl::StrCat("there is no strategy ", core::Quoted(name),
+                                         "; give one of: ", NamesOf(strategies_, ", "),
+                                         " (to undo a rewrite: spillway strip)"),
+                            {{"flag", "--strategy"}, {"value", name}});
 }
 
 absl::Status OptionFlags::CheckNoOtherFlags(const StrategyTable& chosen) const {
-  for (const StrategyTable& strategy : Strategies()) {
+  for (const StrategyTable& strategy : strategies_) {
     for (const OptionRow& row : strategy.rows) {
       const std::string flag = FlagOf(row);
-      if (flags_.at(flag)->count() == 0 || HasFlag(chosen, flag)) continue;
-      return core::InvalidError(
-          v1::ERROR_REASON_CONFLICTING_OPTIONS,
-          absl::StrCat(flag, " does not belong to the strategy ", chosen.name,
-                       "; leave it out, or give --strategy ", OwnersOf(flag, " or ")),
-          {{"flag", flag}, {"strategy", chosen.name}});
+      if (flags_.at(flag)->count() == 0 || FindRow(chosen, flag) != nullptr) continue;
+      return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                                absl::StrCat(flag, " does not belong to the strategy ", chosen.name,
+                                             "; leave it out, or give --strategy ",
+                                             NamesOf(OwnersOf(flag, strategies_), " or ")),
+                                {{"flag", flag}, {"strategy", chosen.name}});
     }
   }
   return absl::OkStatus();

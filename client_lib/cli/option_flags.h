@@ -17,7 +17,9 @@ namespace spillway::cli {
 class OptionFlags {
  public:
   // Adds --strategy, the common flags and those of every strategy, grouped, to `command`.
-  explicit OptionFlags(CLI::App* command);
+  // `strategies` is given by tests alone.
+  explicit OptionFlags(CLI::App* command,
+                       absl::Span<const StrategyTable> strategies = Strategies());
 
   // The options given. Errors: UNKNOWN_OPTION for a strategy that does not exist,
   // CONFLICTING_OPTIONS for a flag of another strategy, BAD_OPTION for a value that cannot be read.
@@ -25,14 +27,15 @@ class OptionFlags {
   absl::StatusOr<v1::RewriteOptions> Build() const;
 
  private:
-  void Add(const OptionRow& row, const google::protobuf::FieldDescriptor* field,
-           const std::string& group);
+  void Add(const std::string& flag, const std::string& help,
+           const google::protobuf::FieldDescriptor* field, const std::string& group);
   absl::StatusOr<const StrategyTable*> ChosenStrategy() const;
   absl::Status CheckNoOtherFlags(const StrategyTable& chosen) const;
   // Sets the field of `row` in `message` if its flag was given.
   absl::Status Set(const OptionRow& row, google::protobuf::Message* message) const;
 
   CLI::App* const command_;
+  const absl::Span<const StrategyTable> strategies_;
   CLI::Option* strategy_ = nullptr;
   std::map<std::string, CLI::Option*> flags_;
 };

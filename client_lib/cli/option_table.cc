@@ -37,10 +37,11 @@ constexpr OptionRow kScope[] = {
      "Name prefixes (RE2) of the backward part: an op belongs to it when its name matches ^SCOPE. "
      "Required for now.",
      "", ""},
-    {"starting_scope", "Ops whose name matches ^SCOPE (RE2) start the walk.", "", ""},
+    {"starting_scope", "Ops whose name matches ^SCOPE (RE2) start the walk.",
+     "found, see starting_op_names", ""},
     {"starting_op_names",
-     "Ops whose name matches ^NAME$ (RE2) start the walk. With neither this nor --starting-scope, "
-     "they are found.",
+     "Ops whose name matches ^NAME$ (RE2) start the walk; each must match an op. Default, with no "
+     "--starting-scope either: found.",
      "", ""},
     {"excl_scopes", "Ops named SCOPE or under SCOPE/ do not have their outputs swapped.", "none",
      ""},

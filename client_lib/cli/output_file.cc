@@ -31,7 +31,8 @@ constexpr mode_t kNewFileMode = 0666;  // Less the umask, as for every file that
 // `path` without symbolic links, also if its last part does not exist yet.
 std::string Resolved(const std::string& path) {
   std::error_code error;
-  const fs::path resolved = fs::weakly_canonical(path, error);
+  // Absolute first: weakly_canonical leaves a relative path as it is where nothing of it exists.
+  const fs::path resolved = fs::weakly_canonical(fs::absolute(path, error), error);
   return error ? path : resolved.string();
 }
 

@@ -2,30 +2,20 @@
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client_lib/internal/call_limits.h"
 #include "grpcpp/client_context.h"
-#include "spillway/connection.h"
+#include "spillway/cancellation.h"
 
 namespace spillway::internal {
-
-// When a call that starts now must end: fixed once, so that a call of several attempts has one
-// deadline.
-struct CallLimits {
-  explicit CallLimits(const CallOptions& call)
-      : deadline(absl::Now() + call.timeout), cancellation(call.cancellation) {}
-
-  const absl::Time deadline;
-  const CancellationToken cancellation;
-};
 
 // One attempt: gRPC allows a context for one call only.
 class RemoteCall {
  public:
   explicit RemoteCall(const CallLimits& limits)
-      : on_cancel_(limits.cancellation, [this] { context_.TryCancel(); }) {
-    if (limits.deadline != absl::InfiniteFuture()) {
-      context_.set_deadline(absl::ToChronoTime(limits.deadline));
+      : on_cancel_(limits.cancellation(), [this] { context_.TryCancel(); }) {
+    if (limits.deadline() != absl::InfiniteFuture()) {
+      context_.set_deadline(absl::ToChronoTime(limits.deadline()));
     }
   }
 

@@ -11,7 +11,6 @@
 #include "client_lib/internal/sha256.h"
 #include "client_lib/internal/status_conversion.h"
 #include "rewrite_core/graph/error.h"
-#include "rewrite_core/graph/stop_token.h"
 
 namespace spillway::internal {
 namespace {
@@ -33,7 +32,7 @@ absl::Status BadAnswer(absl::string_view what) {
 
 // The digest of a graph may take a second: the caller's limits hold here, too.
 absl::StatusOr<std::string> DigestOf(absl::string_view bytes, const CallLimits& limits) {
-  const core::StopToken stop(limits.deadline, limits.cancellation.flag());
+  const core::StopToken stop = limits.MakeStopToken();
   Sha256 digest;
   while (!bytes.empty()) {
     if (stop.ShouldStop(1)) return stop.status("digest");

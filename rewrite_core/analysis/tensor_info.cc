@@ -61,7 +61,8 @@ absl::StatusOr<TensorInfos> TensorInfos::Create(const Graph& graph,
     }
     const int count = CountOutputs(graph, node);
     if (count >= 0 && port >= count) {
-      return BadFeed(feed.name(), absl::StrCat("names output ", port, ", but the node has ", count));
+      return BadFeed(feed.name(),
+                     absl::StrCat("names output ", port, ", but the node has ", count));
     }
     for (int64_t dim : feed.dims()) {
       if (dim < 0 || dim > kMaxDim) {
@@ -77,11 +78,12 @@ absl::StatusOr<TensorInfos> TensorInfos::Create(const Graph& graph,
   return infos;
 }
 
-absl::StatusOr<std::vector<TensorInfo>> TensorInfos::Outputs(NodeId node, int count) const {
-  const std::vector<OutputType> types = GetOutputTypes(*graph_, node, count);
+absl::StatusOr<std::vector<TensorInfo>> TensorInfos::Outputs(
+    NodeId node, absl::Span<const int32_t> ports) const {
+  const std::vector<OutputType> types = GetOutputTypes(*graph_, node, ports);
   std::vector<Shape> shapes;
   if (const auto attr = graph_->attr(node, kOutputShapesAttr)) {
-    shapes = AttrShapes(*attr, count);
+    shapes = AttrShapes(*attr, ports.back() + 1);
   } else if (graph_->op(node) == "Placeholder") {
     const auto value = graph_->attr(node, "shape");
     auto shape = value ? AttrShape(*value) : absl::nullopt;
@@ -89,10 +91,11 @@ absl::StatusOr<std::vector<TensorInfo>> TensorInfos::Outputs(NodeId node, int co
     if (shape && !shape->dims.empty()) shapes.push_back(*std::move(shape));
   }
   const auto fed = fed_nodes_.find(node);
-  std::vector<TensorInfo> infos(count);
-  for (int port = 0; port < count; ++port) {
-    TensorInfo& info = infos[port];
-    info.type = types[port];
+  std::vector<TensorInfo> infos(ports.size());
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const int32_t port = ports[i];
+    TensorInfo& info = infos[i];
+    info.type = types[i];
     Shape shape;
     if (fed != fed_nodes_.end() && fed->second.contains(port)) {
       shape.dims = fed->second.at(port);

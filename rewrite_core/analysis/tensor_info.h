@@ -34,9 +34,10 @@ class TensorInfos {
   // if batch_size is. `graph` must outlive the result.
   static absl::StatusOr<TensorInfos> Create(const Graph& graph, const v1::RewriteOptions& options);
 
-  // Outputs 0 to `count` - 1 of a node. INVALID_ARGUMENT (BAD_ATTRIBUTE) if a size does not fit 63
-  // bits.
-  absl::StatusOr<std::vector<TensorInfo>> Outputs(NodeId node, int count) const;
+  // The outputs `ports` (ascending, not empty) of a node. INVALID_ARGUMENT (BAD_ATTRIBUTE) if a
+  // size does not fit 63 bits.
+  absl::StatusOr<std::vector<TensorInfo>> Outputs(NodeId node,
+                                                  absl::Span<const int32_t> ports) const;
 
   // Whether the caller feeds this node.
   bool IsFed(NodeId node) const { return fed_nodes_.contains(node); }

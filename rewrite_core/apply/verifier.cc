@@ -1,5 +1,6 @@
 #include "rewrite_core/apply/verifier.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -54,7 +55,7 @@ class Verifier {
     absl::string_view expected = before_.bytes();
     if (FindEarlierRewrite(before_).ours) {
       auto bytes = Strip(before_, stop_);
-      if (!bytes.ok()) return Blame("undo", bytes.status());
+      if (!bytes.ok()) return bytes.status();  // The records came with the input: not our fault.
       stripped = *std::move(bytes);
       expected = stripped;
     }
@@ -86,7 +87,7 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  absl::Status Edges() const {
+  absl::Status Edges() {
     // New nodes first: the checks of the others follow their inputs.
     StopPoller poll(stop_);
     for (const bool is_new : {true, false}) {
@@ -204,8 +205,27 @@ class Verifier {
     return WaitsForOriginal(node, reader_was, name);
   }
 
+  // The type of a tensor that is read. Remembers those of the last node: swaps of one node are
+  // neighbours, and it may have very many outputs.
+  OutputType TypeOf(Tensor tensor) {
+    if (typed_node_ != tensor.node) {
+      typed_node_ = tensor.node;
+      typed_ports_.clear();
+      const Graph::Readers readers = after_.readers(tensor.node);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        const int32_t port = readers[i].port;
+        if (port != kControl && (typed_ports_.empty() || typed_ports_.back() != port)) {
+          typed_ports_.push_back(port);
+        }
+      }
+      types_ = GetOutputTypes(after_, tensor.node, typed_ports_);
+    }
+    const auto it = std::lower_bound(typed_ports_.begin(), typed_ports_.end(), tensor.port);
+    return types_[it - typed_ports_.begin()];
+  }
+
   // A new node hands one tensor on, unchanged.
-  absl::Status NewNode(NodeId id) const {
+  absl::Status NewNode(NodeId id) {
     const absl::string_view op = after_.op(id);
     const absl::string_view name = after_.name(id);
     if (!after_.has_undo(id)) return Fail("undo", name, "a new node carries no undo record");
@@ -217,7 +237,7 @@ class Verifier {
         (inputs.size() > 1 && !inputs[1].is_control())) {
       return Fail("data", name, "a new node does not have one data input");
     }
-    const OutputType source = GetOutputType(after_, inputs[0]);
+    const OutputType source = TypeOf(inputs[0]);
     const OutputType own = GetOutputType(after_, {id, 0});
     if (source.is_ref || source.dtype == kDtInvalid || source.dtype != own.dtype) {
       return Fail("data", name, "a new node's type is not that of the tensor it hands on");
@@ -229,6 +249,9 @@ class Verifier {
   const Graph& after_;
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
+  NodeId typed_node_ = kNoNode;  // TypeOf: the last node, its ports that are read, their types.
+  std::vector<int32_t> typed_ports_;
+  std::vector<OutputType> types_;
   std::vector<NodeId> original_;  // Of a node of after_: its id in before_, or kNoNode.
 };
 

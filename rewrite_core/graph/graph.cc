@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -18,16 +19,23 @@ namespace {
 
 // What a node may be called: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), and a leading
 // underscore, which its own internal nodes have. ASCII only, so names are safe to print.
-bool IsNameChar(unsigned char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
-}
+struct NameChars {
+  bool allowed[256] = {};
+  constexpr NameChars() {
+    for (int c = 0; c < 256; ++c) {
+      allowed[c] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                   c == '_' || c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
+    }
+  }
+};
+constexpr NameChars kNameChars;
 
 bool IsNodeName(absl::string_view name) {
   if (name.empty() || name[0] == '/' || name[0] == '-' || name[0] == '>' || name[0] == '\\') {
     return false;
   }
-  return std::all_of(name.begin(), name.end(), IsNameChar);
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return kNameChars.allowed[c]; });
 }
 
 absl::Status Malformed(absl::string_view where) {
@@ -157,6 +165,9 @@ class GraphParser {
     node.num_inputs = graph_.inputs_.size() - node.first_input;
     node.op = InternOp(op);
     node.device = InternDevice(device);
+    if (bad_device_) {
+      return Malformed(absl::StrCat("the device of node ", Quoted(name), " is ", Quoted(device)));
+    }
     graph_.nodes_.push_back(node);
     graph_.nodes_end_ = node.begin + node.size;
     return absl::OkStatus();
@@ -267,15 +278,15 @@ class GraphParser {
 
   static bool IsUndoEntry(absl::string_view entry) {
     // The key comes first in what every serializer writes; anything else is looked at in full.
-    constexpr absl::string_view kKey = kUndoAttr;
+    const absl::string_view key = kUndoAttr;
     if (entry.size() > 2 && entry[0] == 0x0a) {
       const size_t size = static_cast<unsigned char>(entry[1]);
-      if (size < 0x80) return entry.substr(2, size) == kKey;
+      if (size < 0x80) return entry.substr(2, size) == key;
     }
     WireReader reader(entry);
     bool found = false;
     while (reader.Next()) {
-      if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == kKey;
+      if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == key;
     }
     return found;
   }
@@ -291,6 +302,8 @@ class GraphParser {
     if (last_device_ >= 0 && graph_.devices_[last_device_] == device) return last_device_;
     const auto [it, is_new] = device_ids_.try_emplace(device, graph_.devices_.size());
     if (is_new) graph_.devices_.push_back(device);
+    // As names: ASCII only. Reports carry device strings, and a string of protobuf must be UTF-8.
+    if (is_new) bad_device_ = !std::all_of(device.begin(), device.end(), absl::ascii_isascii);
     return last_device_ = it->second;
   }
 
@@ -345,6 +358,7 @@ class GraphParser {
   absl::flat_hash_map<absl::string_view, int32_t> device_ids_;
   int32_t last_op_ = -1;
   int32_t last_device_ = -1;
+  bool bad_device_ = false;
 };
 
 absl::StatusOr<Graph> Graph::Parse(absl::string_view bytes, const v1::Limits& limits,

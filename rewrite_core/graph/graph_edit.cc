@@ -36,11 +36,13 @@ struct NodeEdits {
 UndoRecord MergedRecord(const NodeEdits& edits, const std::vector<absl::string_view>& inputs,
                         UndoRecord record) {
   if (record.added || record.raw) return record;
+  const auto older = record.inputs;  // By position.
   for (const auto& rewire : edits.rewires) {
-    const auto same = [&](const auto& entry) { return entry.first == rewire.index; };
-    if (std::none_of(record.inputs.begin(), record.inputs.end(), same)) {
-      record.inputs.emplace_back(rewire.index, std::string(inputs[rewire.index]));
-    }
+    const auto it =
+        std::lower_bound(older.begin(), older.end(), rewire.index,
+                         [](const auto& entry, int index) { return entry.first < index; });
+    if (it != older.end() && it->first == rewire.index) continue;
+    record.inputs.emplace_back(rewire.index, std::string(inputs[rewire.index]));
   }
   std::sort(record.inputs.begin(), record.inputs.end());
   for (const auto& control : edits.controls) record.controls.push_back(control.source);

@@ -84,22 +84,25 @@ int CountOutputs(const Graph& graph, NodeId node) {
   return total > std::numeric_limits<int32_t>::max() ? kUnknownCount : static_cast<int>(total);
 }
 
-std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node, int count) {
-  std::vector<OutputType> types(count);
+std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
+                                       absl::Span<const int32_t> ports) {
+  std::vector<OutputType> types(ports.size());
+  size_t next = 0;  // In ports: the first one not yet resolved.
   ForEachWord(graph, node,
-              [&](int64_t first, int64_t n, absl::string_view word, absl::string_view list) {
-                if (n == kUnknownCount || first >= count) return false;
-                const auto begin = types.begin() + first;
-                const auto end = types.begin() + std::min<int64_t>(first + n, count);
+              [&](int64_t first, int64_t count, absl::string_view word, absl::string_view list) {
+                if (count == kUnknownCount || next == ports.size()) return false;
                 if (list.empty()) {
                   const bool is_ref = absl::ConsumePrefix(&word, "&");
-                  std::fill(begin, end, OutputType{ResolveType(graph, node, word), is_ref});
+                  const DataType dtype =
+                      ports[next] < first + count ? ResolveType(graph, node, word) : kDtInvalid;
+                  for (; next < ports.size() && ports[next] < first + count; ++next) {
+                    types[next] = {dtype, is_ref};
+                  }
                 } else if (const auto value = graph.attr(node, list)) {
-                  auto next = begin;
+                  int64_t port = first;
                   ForEachAttrType(*value, [&](DataType dtype) {
-                    if (next == end) return false;
-                    next++->dtype = dtype;
-                    return true;
+                    if (next < ports.size() && ports[next] == port) types[next++].dtype = dtype;
+                    return next < ports.size() && ++port > 0;
                   });
                 }
                 return true;
@@ -113,7 +116,7 @@ std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node, int coun
 }
 
 OutputType GetOutputType(const Graph& graph, Tensor tensor) {
-  return GetOutputTypes(graph, tensor.node, tensor.port + 1)[tensor.port];
+  return GetOutputTypes(graph, tensor.node, {tensor.port})[0];
 }
 
 }  // namespace spillway::core

@@ -2,8 +2,10 @@
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
 
+#include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph.h"
 
@@ -19,9 +21,11 @@ struct OutputType {
 // attribute that is missing or unreadable.
 int CountOutputs(const Graph& graph, NodeId node);
 
-// The types of outputs 0 to `count` - 1, in one pass. Unknown if the op is, or if an attribute is
-// missing or unreadable, or if there are fewer outputs.
-std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node, int count);
+// The types of the outputs `ports` (ascending), in one pass over the node. Unknown if the op is, if
+// an attribute is missing or unreadable, or if there is no such output. Costs no more than the
+// node's bytes and the ports asked for, however many outputs an attribute claims.
+std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
+                                       absl::Span<const int32_t> ports);
 
 // The type of one tensor.
 OutputType GetOutputType(const Graph& graph, Tensor tensor);

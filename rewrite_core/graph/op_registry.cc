@@ -20,9 +20,8 @@ constexpr TableRow kTable[] = {
 #undef SPILLWAY_OP
 };
 
-// TensorFlow registers these only in programs that link its GPU swapping (gpu_swapping_ops.cc), so
-// the table lacks them.
-constexpr TableRow kSwappingOps[] = {{"_CopyFromGpuToHost", "T"}, {"_CopyFromHostToGpu", "T"}};
+// Registered by TensorFlow's GPU builds alone, so not in the table, which a CPU build gave.
+constexpr TableRow kGpuOnly[] = {{"_CopyFromGpuToHost", "T"}, {"_CopyFromHostToGpu", "T"}};
 
 struct ControlFlowRow {
   absl::string_view name;
@@ -152,7 +151,7 @@ int FixedOutputCount(absl::string_view outputs) {
 OpInfo FindOp(absl::string_view name) {
   OpInfo info;
   const TableRow* row = FindRow(kTable, name);
-  if (row == nullptr) row = FindRow(kSwappingOps, name);
+  if (row == nullptr) row = FindRow(kGpuOnly, name);
   if (row == nullptr) return info;
   info.name = row->name;
   info.outputs = row->outputs;

@@ -64,6 +64,10 @@ absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
   }
   result.min_tensor_bytes_ = options.min_tensor_bytes();
   const Graph& graph = *facts.graph;
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    const absl::string_view name = graph.op_name(op);
+    result.op_is_loop_.push_back(name == "While" || name == "StatelessWhile");
+  }
   std::vector<bool> used(options.devices_size(), false);
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
     bool wanted = options.devices().empty();

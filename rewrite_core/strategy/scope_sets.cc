@@ -48,14 +48,13 @@ absl::Status Overlap(absl::string_view excl, const Strings& excluded, absl::stri
 // Flags the nodes of `among` (null: all) that a pattern matches; `*used` tells which patterns do.
 absl::StatusOr<NodeFlags> Match(const Graph& graph, const std::vector<NamePattern>& patterns,
                                 const NodeFlags* among, std::vector<bool>* used,
-                                const StopToken& stop) {
+                                SearchBudget* budget) {
   NodeFlags matched(graph.num_nodes(), false);
   used->assign(patterns.size(), false);
-  StopPoller poll(stop);
   for (NodeId id = 0; id < graph.num_nodes() && !patterns.empty(); ++id) {
     if (among != nullptr && !(*among)[id]) continue;
     for (size_t i = 0; i < patterns.size(); ++i) {
-      if (poll.Tick()) return stop.status("strategy");
+      if (budget->Spend()) return budget->status("ops in scopes", "give fewer scopes");
       if (matched[id] && (*used)[i]) continue;
       if (patterns[i].Matches(graph.name(id))) matched[id] = (*used)[i] = true;
     }
@@ -67,11 +66,11 @@ absl::StatusOr<NodeFlags> Match(const Graph& graph, const std::vector<NamePatter
 absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
                                  const Strings& scopes, absl::string_view scopes_option,
                                  const Strings& types, absl::string_view types_option,
-                                 const StopToken& stop) {
+                                 SearchBudget* budget) {
   auto patterns = CreatePatterns(NamePattern::Kind::kScope, ToVector(scopes), scopes_option);
   if (!patterns.ok()) return patterns.status();
   std::vector<bool> used;
-  auto flags = Match(graph, *patterns, &reachable, &used, stop);
+  auto flags = Match(graph, *patterns, &reachable, &used, budget);
   if (!flags.ok()) return flags.status();
   constexpr char kWhere[] = " that the starting ops reach";
   for (size_t i = 0; i < used.size(); ++i) {
@@ -95,13 +94,13 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   return flags;
 }
 
-absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options,
-                         const StopToken& stop, ScopeSets* sets) {
+absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options, SearchBudget* budget,
+                         ScopeSets* sets) {
   const auto patterns = CreatePatterns(NamePattern::Kind::kPrefix,
                                        ToVector(options.optimizer_scopes()), "optimizer_scopes");
   if (!patterns.ok()) return patterns.status();
   std::vector<bool> used;
-  auto backward = Match(graph, *patterns, nullptr, &used, stop);
+  auto backward = Match(graph, *patterns, nullptr, &used, budget);
   if (!backward.ok()) return backward.status();
   sets->backward = *std::move(backward);
   sets->backward_count = std::count(sets->backward.begin(), sets->backward.end(), true);
@@ -115,7 +114,7 @@ absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options,
 }
 
 absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
-                      SearchBudget* budget, const StopToken& stop, ScopeSets* sets) {
+                      SearchBudget* budget, ScopeSets* sets) {
   const Graph& graph = *facts.graph;
   std::vector<NamePattern> patterns;
   std::vector<absl::string_view> of_option;
@@ -143,7 +142,7 @@ absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
     return absl::OkStatus();
   }
   std::vector<bool> used;
-  const auto matched = Match(graph, patterns, nullptr, &used, stop);
+  const auto matched = Match(graph, patterns, nullptr, &used, budget);
   if (!matched.ok()) return matched.status();
   for (size_t i = 0; i < used.size(); ++i) {
     if (!used[i]) return MatchesNothing(of_option[i], patterns[i].text(), " of the graph");
@@ -197,15 +196,15 @@ absl::StatusOr<ScopeSets> BuildScopeSets(const GraphFacts& facts, const v1::Scop
                                          SearchBudget* budget, const StopToken& stop) {
   const Graph& graph = *facts.graph;
   ScopeSets sets;
-  if (absl::Status s = SetBackward(graph, options, stop, &sets); !s.ok()) return s;
-  if (absl::Status s = SetSeeds(facts, options, budget, stop, &sets); !s.ok()) return s;
+  if (absl::Status s = SetBackward(graph, options, budget, &sets); !s.ok()) return s;
+  if (absl::Status s = SetSeeds(facts, options, budget, &sets); !s.ok()) return s;
 
   auto reachable = ReachedFrom(graph, sets.seeds, nullptr, stop);
   if (!reachable.ok()) return reachable.status();
   sets.reachable = *std::move(reachable);
 
   auto excluded = Filter(graph, sets.reachable, options.excl_scopes(), "excl_scopes",
-                         options.excl_types(), "excl_types", stop);
+                         options.excl_types(), "excl_types", budget);
   if (!excluded.ok()) return excluded.status();
   sets.excluded = *std::move(excluded);
   std::vector<bool> op_excluded(graph.num_ops());
@@ -218,7 +217,7 @@ absl::StatusOr<ScopeSets> BuildScopeSets(const GraphFacts& facts, const v1::Scop
   }
 
   auto included = Filter(graph, sets.reachable, options.incl_scopes(), "incl_scopes",
-                         options.incl_types(), "incl_types", stop);
+                         options.incl_types(), "incl_types", budget);
   if (!included.ok()) return included.status();
   sets.not_included.assign(graph.num_nodes(), false);
   if (!options.incl_scopes().empty() || !options.incl_types().empty()) {

@@ -78,28 +78,30 @@ class ScopePlanner {
     if (begin == readers.size()) return absl::OkStatus();
     const bool barred = sets_.excluded[id] || sets_.not_included[id];
     if (barred && !explain_) return absl::OkStatus();
-    const int ports = readers[readers.size() - 1].port + 1;
+    std::vector<int32_t> ports;
+    std::vector<uint32_t> first_reader;  // Of each port.
+    for (uint32_t i = begin; i < readers.size(); ++i) {
+      if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+      if (!ports.empty() && ports.back() == readers[i].port) continue;
+      ports.push_back(readers[i].port);
+      first_reader.push_back(i);
+    }
+    first_reader.push_back(readers.size());
     auto infos = facts_.tensor_infos.Outputs(id, ports);
     if (!infos.ok()) return infos.status();
-    while (begin < readers.size()) {
-      uint32_t end = begin;
-      const int32_t port = readers[begin].port;
-      while (end < readers.size() && readers[end].port == port) {
-        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
-        ++end;
-      }
-      const Tensor tensor{id, port};
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const Tensor tensor{id, ports[i]};
+      const TensorInfo& info = (*infos)[i];
       v1::Reason reason = sets_.excluded[id] ? v1::REASON_EXCLUDED : v1::REASON_NOT_INCLUDED;
       if (!barred) {
-        auto decided = HandleTensor(tensor, (*infos)[port], readers, begin, end, unordered);
+        auto decided =
+            HandleTensor(tensor, info, readers, first_reader[i], first_reader[i + 1], unordered);
         if (!decided.ok()) return decided.status();
         reason = *decided;
       }
       if (explain_) {
-        result_->decisions.push_back(
-            {tensor, reason, (*infos)[port].size_bytes, (*infos)[port].why_unknown});
+        result_->decisions.push_back({tensor, reason, info.size_bytes, info.why_unknown});
       }
-      begin = end;
     }
     return absl::OkStatus();
   }
@@ -108,8 +110,13 @@ class ScopePlanner {
   absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const TensorInfo& info,
                                           const Graph::Readers& readers, uint32_t begin,
                                           uint32_t end, std::vector<NodeId>* unordered) {
-    const std::vector<InputPosition> late = LateConsumers(readers, begin, end);
+    std::vector<InputPosition> late = LateConsumers(readers, begin, end);
     if (late.empty()) return v1::REASON_NO_LATE_CONSUMER;
+    const auto in_loop = [this](const InputPosition& p) {
+      return !eligibility_.MayReadSwapIn(p.node);
+    };
+    late.erase(std::remove_if(late.begin(), late.end(), in_loop), late.end());
+    if (late.empty()) return v1::REASON_READ_BY_LOOP;
     if (parameters_.n_tensors >= 0 &&
         result_->plan.swaps.size() >= static_cast<size_t>(parameters_.n_tensors)) {
       return v1::REASON_LIMIT_REACHED;
@@ -126,6 +133,14 @@ class ScopePlanner {
     if (ordered.empty()) return v1::REASON_NO_ORDER;
     const v1::Reason verdict = eligibility_.Judge(tensor, info);
     if (verdict != v1::REASON_SWAPPED) return verdict;
+    // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.
+    ordered.erase(std::remove_if(ordered.begin(), ordered.end(),
+                                 [&](const InputPosition& consumer) {
+                                   return facts_.control_flow.input_frame(consumer.node) !=
+                                          facts_.control_flow.output_frame(tensor.node);
+                                 }),
+                  ordered.end());
+    if (ordered.empty()) return v1::REASON_IN_LOOP;
 
     PlannedSwap swap;
     swap.tensor = tensor;

@@ -1,7 +1,6 @@
 #include "rewrite_core/strategy/seed_search.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "rewrite_core/graph/error.h"
 
@@ -31,86 +30,142 @@ bool HasBackEdges(const Graph& graph) {
   return false;
 }
 
-}  // namespace
-
-// Counting plainly is quadratic. Two facts prune it in a graph without loops: what a candidate
-// reaches lies at or above the lowest level among its readers, which bounds its count; and if a
+// Counting plainly is quadratic. Two facts prune it in a graph without loops. A node reaches at
+// most as many candidates as there are at or above the lowest level among its readers, and at most
+// as many as its readers reach together: that bounds every count from above in one pass. And if a
 // reaches b, then b counts fewer than a.
-absl::StatusOr<std::vector<NodeId>> FindSeeds(const Graph& graph, const Topology& topology,
-                                              const NodeFlags& backward, SearchBudget* budget) {
-  constexpr char kWhat[] = "starting ops";
-  constexpr char kRemedy[] = "name them with starting_op_names or starting_scope";
-  std::vector<NodeId> nodes;
-  NodeFlags is_candidate(graph.num_nodes(), false);
-  int32_t top_level = 0;
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (budget->Spend()) return budget->status(kWhat, kRemedy);
-    top_level = std::max(top_level, topology.level(id));
-    if (backward[id] || !FeedsBackward(graph, id, backward)) continue;
-    is_candidate[id] = true;
-    nodes.push_back(id);
-  }
-  // at_or_above[l]: candidates at level l or higher.
-  std::vector<int32_t> at_or_above(top_level + 2, 0);
-  for (NodeId id : nodes) ++at_or_above[topology.level(id)];
-  for (int32_t level = top_level; level >= 0; --level) {
-    at_or_above[level] += at_or_above[level + 1];
-  }
-  const bool loops = HasBackEdges(graph);
-  std::vector<Candidate> candidates;
-  for (NodeId id : nodes) {
-    int32_t lowest = top_level + 1;
-    const Graph::Readers readers = graph.readers(id);
-    for (uint32_t i = 0; i < readers.size(); ++i) {
-      if (budget->Spend()) return budget->status(kWhat, kRemedy);
-      if (readers[i].port == kControl || backward[readers[i].node]) continue;
-      lowest = std::min(lowest, topology.level(readers[i].node));
-    }
-    const int32_t bound =
-        loops && lowest <= top_level ? static_cast<int32_t>(nodes.size()) : at_or_above[lowest];
-    if (bound > 0) candidates.push_back({id, bound});
-  }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.bound > b.bound; });
+class SeedSearch {
+ public:
+  SeedSearch(const Graph& graph, const Topology& topology, const NodeFlags& backward,
+             SearchBudget* budget)
+      : graph_(graph),
+        topology_(topology),
+        backward_(backward),
+        budget_(budget),
+        loops_(HasBackEdges(graph)),
+        is_candidate_(graph.num_nodes(), false),
+        visited_(graph.num_nodes()) {}
 
-  std::vector<NodeId> seeds;
-  int32_t best = 1;
-  NodeFlags beaten(graph.num_nodes(), false);
-  VisitMarks visited(graph.num_nodes());
-  std::vector<NodeId> queue;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.bound < best) break;
-    if (beaten[candidate.node]) continue;
-    visited.Clear();
-    visited.Insert(candidate.node);
-    queue.assign(1, candidate.node);
-    int32_t count = 0;
-    for (size_t done = 0; done < queue.size(); ++done) {
-      const Graph::Readers readers = graph.readers(queue[done]);
-      for (uint32_t i = 0; i < readers.size(); ++i) {
-        if (budget->Spend()) return budget->status(kWhat, kRemedy);
-        const NodeId reader = readers[i].node;
-        if (readers[i].port == kControl || backward[reader] || !visited.Insert(reader)) continue;
-        queue.push_back(reader);
-        if (!is_candidate[reader]) continue;
-        ++count;
-        if (!loops) beaten[reader] = true;
-      }
-    }
-    if (count > best) seeds.clear();
-    if (count >= best) {
+  absl::StatusOr<std::vector<NodeId>> Run() {
+    if (!CollectCandidates()) return OutOfSteps();
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.bound > b.bound; });
+    std::vector<NodeId> seeds;
+    int32_t best = 1;
+    NodeFlags beaten(graph_.num_nodes(), false);
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.bound < best) break;
+      if (beaten[candidate.node]) continue;
+      if (!Walk(candidate.node)) return OutOfSteps();
+      const auto count = static_cast<int32_t>(reached_.size());
+      for (NodeId id : reached_) beaten[id] = !loops_;
+      if (count < best) continue;
+      if (count > best) seeds.clear();
       best = count;
       seeds.push_back(candidate.node);
     }
+    std::sort(seeds.begin(), seeds.end());
+    return seeds;
   }
-  if (seeds.empty()) {
+
+ private:
+  // Each step returns false when the budget is spent.
+  absl::Status OutOfSteps() const {
+    return budget_->status("starting ops", "name them with starting_op_names or starting_scope");
+  }
+
+  bool CollectCandidates() {
+    int32_t top_level = 0;
+    std::vector<NodeId> nodes;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (budget_->Spend()) return false;
+      top_level = std::max(top_level, topology_.level(id));
+      if (backward_[id] || !FeedsBackward(graph_, id, backward_)) continue;
+      is_candidate_[id] = true;
+      nodes.push_back(id);
+    }
+    const auto all = static_cast<int32_t>(nodes.size());
+    if (loops_) {
+      for (NodeId id : nodes) candidates_.push_back({id, all});
+      return true;
+    }
+    std::vector<int32_t> at_or_above(top_level + 2, 0);
+    for (NodeId id : nodes) ++at_or_above[topology_.level(id)];
+    for (int32_t level = top_level; level >= 0; --level) {
+      at_or_above[level] += at_or_above[level + 1];
+    }
+    // bound[n]: the most candidates that n can reach. Readers come after their producers.
+    std::vector<int32_t> bound(graph_.num_nodes(), 0);
+    for (auto it = topology_.order().rbegin(); it != topology_.order().rend(); ++it) {
+      if (backward_[*it]) continue;
+      int32_t lowest = top_level + 1;
+      int64_t together = 0;
+      const auto add = [&](NodeId reader) {
+        lowest = std::min(lowest, topology_.level(reader));
+        together += bound[reader] + is_candidate_[reader];
+      };
+      if (!ForEachForwardReader(*it, add)) return false;
+      bound[*it] = static_cast<int32_t>(std::min<int64_t>(together, at_or_above[lowest]));
+    }
+    for (NodeId id : nodes) {
+      if (bound[id] > 0) candidates_.push_back({id, bound[id]});
+    }
+    return true;
+  }
+
+  // Fills reached_ with the other candidates that a walk from `start` reaches.
+  bool Walk(NodeId start) {
+    visited_.Clear();
+    visited_.Insert(start);
+    reached_.clear();
+    std::vector<NodeId> queue = {start};
+    for (size_t done = 0; done < queue.size(); ++done) {
+      const auto enter = [&](NodeId reader) {
+        if (!visited_.Insert(reader)) return;
+        queue.push_back(reader);
+        if (is_candidate_[reader]) reached_.push_back(reader);
+      };
+      if (!ForEachForwardReader(queue[done], enter)) return false;
+    }
+    return true;
+  }
+
+  // Calls visit(reader) for the readers outside the backward part. False if the budget is spent.
+  template <typename Visit>
+  bool ForEachForwardReader(NodeId id, const Visit& visit) {
+    const Graph::Readers readers = graph_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (budget_->Spend()) return false;
+      const Graph::Reader reader = readers[i];
+      if (reader.port == kControl || backward_[reader.node]) continue;
+      visit(reader.node);
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const Topology& topology_;
+  const NodeFlags& backward_;
+  SearchBudget* budget_;
+  const bool loops_;
+  NodeFlags is_candidate_;
+  std::vector<Candidate> candidates_;
+  VisitMarks visited_;
+  std::vector<NodeId> reached_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<NodeId>> FindSeeds(const Graph& graph, const Topology& topology,
+                                              const NodeFlags& backward, SearchBudget* budget) {
+  auto seeds = SeedSearch(graph, topology, backward, budget).Run();
+  if (seeds.ok() && seeds->empty()) {
     return InvalidError(v1::ERROR_REASON_NO_STARTING_OP,
                         "no op outside optimizer_scopes leads to others that feed the backward "
                         "part, so there is no op to start from; check optimizer_scopes (do they "
                         "cover the whole graph?), or name the start with starting_op_names",
                         {{"option", "optimizer_scopes"}});
   }
-  std::sort(seeds.begin(), seeds.end());
   return seeds;
 }
 

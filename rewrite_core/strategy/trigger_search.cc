@@ -44,7 +44,8 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
 bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
   if (absl::StrContains(facts_.graph->name(trigger), kCondScope)) return false;
   return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
-    return facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
+    // Spent steps are noticed at the search's own next step.
+    return !budget_->Spend() && facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
            facts_.control_flow.MayControl(trigger, consumer);
   });
 }
@@ -60,6 +61,7 @@ absl::StatusOr<NodeId> TriggerSearch::DirectOrder(NodeId producer, NodeId first,
   heap_.clear();
   const auto push_inputs = [&](NodeId id) {
     for (Tensor input : graph.inputs(id)) {
+      if (budget_->Spend()) return;  // Noticed below.
       if (input.is_control() || IsBackEdge(graph, input.node, id)) continue;
       const int32_t level = order_.level[input.node];
       if (level == kNoOrder || !visited_.Insert(input.node)) continue;

@@ -1,6 +1,6 @@
-// The whole rewrite, bytes to bytes, verified, in units of the *floor*: the time that protobuf alone
-// takes to parse (on an arena) and serialize the same GraphDef on one thread. Both are timed in
-// turns within one iteration, so that the ratio holds when the machine's speed drifts.
+// The whole rewrite, bytes to bytes, verified, in units of the *floor*: the time that protobuf
+// alone takes to parse (on an arena) and serialize the same GraphDef on one thread. Both are timed
+// in turns within one iteration, so that the ratio holds when the machine's speed drifts.
 //
 //   build/tests/benchmarks/rewrite_benchmark
 #include <benchmark/benchmark.h>

@@ -17,16 +17,16 @@
 namespace spillway::core {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::ErrorDetailOf;
 using testing::GraphBytes;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::IsError;
 using testing::IsInvalid;
 using testing::IsOk;
-using testing::TestGraph;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
+using testing::TestGraph;
 
 v1::RewriteOptions Options(const std::string& text) {
   v1::RewriteOptions options;
@@ -128,8 +128,8 @@ TEST(RewriterTest, ReportsSwapsAndBytes) {
   EXPECT_EQ(device.swap_out_bytes(), 128 + 32);
   EXPECT_EQ(device.swap_in_bytes(), 128 + 32);
   EXPECT_EQ(device.unknown_size_count(), 1);
-  EXPECT_THAT(Warnings(r), ElementsAre(v1::WARNING_CODE_UNKNOWN_SIZES,
-                                       v1::WARNING_CODE_NO_TRIGGER));
+  EXPECT_THAT(Warnings(r),
+              ElementsAre(v1::WARNING_CODE_UNKNOWN_SIZES, v1::WARNING_CODE_NO_TRIGGER));
   EXPECT_EQ(r.report().advice().host_memory_variable(), "TF_GPU_HOST_MEM_LIMIT_IN_MB=65536");
   EXPECT_EQ(r.report().scope().backward_op_count(), 4);
   EXPECT_EQ(r.report().decisions_size(), 3);
@@ -143,9 +143,9 @@ TEST(RewriterTest, WarnsOfNothingWhereAllIsKnown) {
 }
 
 TEST(RewriterTest, AnOptimizerScopeThatMatchesNothingIsAWarning) {
-  const v1::RewriteResponse r =
-      Answer(Net(), "scope { optimizer_scopes: 'G/' optimizer_scopes: 'Adam' "
-                    "excl_scopes: 'loss' }");
+  const v1::RewriteResponse r = Answer(Net(),
+                                       "scope { optimizer_scopes: 'G/' optimizer_scopes: 'Adam' "
+                                       "excl_scopes: 'loss' }");
   ASSERT_THAT(Warnings(r), ElementsAre(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING));
   EXPECT_THAT(r.report().warnings(0).message(), HasSubstr("Adam"));
 }
@@ -174,8 +174,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         UnchangedCase{"NoTensors", kNet, "scope { optimizer_scopes: 'G/' n_tensors: 0 }",
                       v1::OUTCOME_NOTHING_TO_DO, "n_tensors is 0"},
-        UnchangedCase{"NoneQualifies", kNet,
-                      "scope { optimizer_scopes: 'G/' excl_scopes: '.*' }",
+        UnchangedCase{"NoneQualifies", kNet, "scope { optimizer_scopes: 'G/' excl_scopes: '.*' }",
                       v1::OUTCOME_NOTHING_TO_DO, "no tensor qualifies"},
         UnchangedCase{"Foreign", "x = Const()\nlms/swapout = Identity(x)", kScope,
                       v1::OUTCOME_FOREIGN, "lms/swapout"},
@@ -235,9 +234,10 @@ TEST(RewriterTest, OtherOptionsAreKeptOrReplanned) {
 
 TEST(RewriterTest, AReplanCountsFromTheGraphAsItCame) {
   const std::string once = Answer(Net(), kScope).graph_def();
-  const v1::RewriteResponse r = Answer(
-      once, "already_rewritten: ALREADY_REWRITTEN_REPLAN scope { optimizer_scopes: 'G/' "
-            "n_tensors: 1 }");
+  const v1::RewriteResponse r =
+      Answer(once,
+             "already_rewritten: ALREADY_REWRITTEN_REPLAN scope { optimizer_scopes: 'G/' "
+             "n_tensors: 1 }");
   EXPECT_EQ(r.report().node_count_before(), 14);
   EXPECT_EQ(r.report().node_count_after(), 10);
   EXPECT_EQ(TestGraph::FromBytes(r.graph_def())->num_nodes(), 10);
@@ -290,8 +290,8 @@ TEST(RewriterTest, OneDeviceMayFollowAnother) {
     EXPECT_EQ(PrintNode(*a, a.Node(node)), PrintNode(*b, b.Node(node)));
   }
   // Each is judged by itself, and then both are done.
-  for (const char* devices : {"devices: '/gpu:0'", "devices: '/gpu:1'",
-                              "devices: '/gpu:0' devices: '/gpu:1'", ""}) {
+  for (const char* devices :
+       {"devices: '/gpu:0'", "devices: '/gpu:1'", "devices: '/gpu:0' devices: '/gpu:1'", ""}) {
     const v1::RewriteResponse third = Answer(second.graph_def(), On(devices));
     EXPECT_EQ(third.report().outcome(), v1::OUTCOME_KEPT) << devices;
     EXPECT_EQ(third.graph_def(), second.graph_def()) << devices;
@@ -335,19 +335,19 @@ TEST(RewriterTest, OutputsSelectTheParts) {
     const char* outputs;
     bool graph, report, patch;
   };
-  for (const Case& c : {Case{"", true, true, false}, Case{"outputs: OUTPUT_GRAPH", true, false, false},
-                        Case{"outputs: OUTPUT_REPORT", false, true, false},
-                        Case{"outputs: OUTPUT_PATCH", false, false, true},
-                        Case{"outputs: [OUTPUT_GRAPH, OUTPUT_PATCH, OUTPUT_REPORT]", true, true,
-                             true}}) {
+  for (const Case& c :
+       {Case{"", true, true, false}, Case{"outputs: OUTPUT_GRAPH", true, false, false},
+        Case{"outputs: OUTPUT_REPORT", false, true, false},
+        Case{"outputs: OUTPUT_PATCH", false, false, true},
+        Case{"outputs: [OUTPUT_GRAPH, OUTPUT_PATCH, OUTPUT_REPORT]", true, true, true}}) {
     SCOPED_TRACE(c.outputs);
     const v1::RewriteResponse r = Answer(Net(), On(c.outputs));
     EXPECT_EQ(!r.graph_def().empty(), c.graph);
     EXPECT_EQ(r.has_report(), c.report);
     EXPECT_EQ(r.has_patch(), c.patch);
     // The same for a graph that is returned as it came.
-    const v1::RewriteResponse unchanged = Answer(
-        Net(), absl::StrCat(c.outputs, " scope { optimizer_scopes: 'G/' n_tensors: 0 }"));
+    const v1::RewriteResponse unchanged =
+        Answer(Net(), absl::StrCat(c.outputs, " scope { optimizer_scopes: 'G/' n_tensors: 0 }"));
     EXPECT_EQ(!unchanged.graph_def().empty(), c.graph);
     EXPECT_EQ(unchanged.has_report(), c.report);
   }
@@ -483,53 +483,53 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     OutOfRange, BadOptionTest,
-    ::testing::Values(
-        OptionCase{"BatchSize", [](Opt o) { o->set_batch_size(0); }, v1::ERROR_REASON_BAD_OPTION,
-                   "batch_size", "0"},
-        OptionCase{"MinTensorBytes", [](Opt o) { o->set_min_tensor_bytes(-1); },
-                   v1::ERROR_REASON_BAD_OPTION, "min_tensor_bytes", "-1"},
-        OptionCase{"Lb", [](Opt o) { o->mutable_scope()->set_lb(0); }, v1::ERROR_REASON_BAD_OPTION,
-                   "lb", "0"},
-        OptionCase{"Ub", [](Opt o) { o->mutable_scope()->set_ub(-1); }, v1::ERROR_REASON_BAD_OPTION,
-                   "ub", "-1"},
-        OptionCase{"LbAboveUb",
-                   [](Opt o) {
-                     o->mutable_scope()->set_lb(3);
-                     o->mutable_scope()->set_ub(2);
-                   },
-                   v1::ERROR_REASON_CONFLICTING_OPTIONS, "lb", "3"},
-        OptionCase{"BranchThreshold", [](Opt o) { o->mutable_scope()->set_branch_threshold(-2); },
-                   v1::ERROR_REASON_BAD_OPTION, "branch_threshold", "-2"},
-        // Refused even where no tensor is to be swapped.
-        OptionCase{"LbThoughNothingIsAsked",
-                   [](Opt o) {
-                     o->mutable_scope()->set_lb(0);
-                     o->mutable_scope()->set_n_tensors(0);
-                   },
-                   v1::ERROR_REASON_BAD_OPTION, "lb", "0"},
-        OptionCase{"ScopesThatContradict",
-                   [](Opt o) {
-                     o->mutable_scope()->add_excl_scopes("f1");
-                     o->mutable_scope()->add_incl_scopes("f1");
-                   },
-                   v1::ERROR_REASON_CONFLICTING_OPTIONS, "excl_scopes", "f1"},
-        OptionCase{"Regex", [](Opt o) { o->mutable_scope()->add_excl_scopes("("); },
-                   v1::ERROR_REASON_BAD_REGEX, "excl_scopes", "("},
-        OptionCase{"Feed", [](Opt o) { o->add_feeds()->set_name("nope"); },
-                   v1::ERROR_REASON_BAD_OPTION, "feeds", "nope"},
-        OptionCase{"Device", [](Opt o) { o->add_devices("/gpu:0"); },
-                   v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "devices", "/gpu:0"},
-        OptionCase{"Target", [](Opt o) { o->add_targets("nope"); },
-                   v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "nope"},
-        OptionCase{"TargetWithPort", [](Opt o) { o->add_targets("nope:0"); },
-                   v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "nope:0"},
-        // loss has one output.
-        OptionCase{"TargetOfNoOutput", [](Opt o) { o->add_targets("loss:1"); },
-                   v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:1"},
-        OptionCase{"TargetOfNoPort", [](Opt o) { o->add_targets("loss:x"); },
-                   v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:x"},
-        OptionCase{"NoOptimizerScopes", [](Opt o) { o->clear_scope(); },
-                   v1::ERROR_REASON_BAD_OPTION, "optimizer_scopes", "(absent)"}),
+    ::testing::Values(OptionCase{"BatchSize", [](Opt o) { o->set_batch_size(0); },
+                                 v1::ERROR_REASON_BAD_OPTION, "batch_size", "0"},
+                      OptionCase{"MinTensorBytes", [](Opt o) { o->set_min_tensor_bytes(-1); },
+                                 v1::ERROR_REASON_BAD_OPTION, "min_tensor_bytes", "-1"},
+                      OptionCase{"Lb", [](Opt o) { o->mutable_scope()->set_lb(0); },
+                                 v1::ERROR_REASON_BAD_OPTION, "lb", "0"},
+                      OptionCase{"Ub", [](Opt o) { o->mutable_scope()->set_ub(-1); },
+                                 v1::ERROR_REASON_BAD_OPTION, "ub", "-1"},
+                      OptionCase{"LbAboveUb",
+                                 [](Opt o) {
+                                   o->mutable_scope()->set_lb(3);
+                                   o->mutable_scope()->set_ub(2);
+                                 },
+                                 v1::ERROR_REASON_CONFLICTING_OPTIONS, "lb", "3"},
+                      OptionCase{"BranchThreshold",
+                                 [](Opt o) { o->mutable_scope()->set_branch_threshold(-2); },
+                                 v1::ERROR_REASON_BAD_OPTION, "branch_threshold", "-2"},
+                      // Refused even where no tensor is to be swapped.
+                      OptionCase{"LbThoughNothingIsAsked",
+                                 [](Opt o) {
+                                   o->mutable_scope()->set_lb(0);
+                                   o->mutable_scope()->set_n_tensors(0);
+                                 },
+                                 v1::ERROR_REASON_BAD_OPTION, "lb", "0"},
+                      OptionCase{"ScopesThatContradict",
+                                 [](Opt o) {
+                                   o->mutable_scope()->add_excl_scopes("f1");
+                                   o->mutable_scope()->add_incl_scopes("f1");
+                                 },
+                                 v1::ERROR_REASON_CONFLICTING_OPTIONS, "excl_scopes", "f1"},
+                      OptionCase{"Regex", [](Opt o) { o->mutable_scope()->add_excl_scopes("("); },
+                                 v1::ERROR_REASON_BAD_REGEX, "excl_scopes", "("},
+                      OptionCase{"Feed", [](Opt o) { o->add_feeds()->set_name("nope"); },
+                                 v1::ERROR_REASON_BAD_OPTION, "feeds", "nope"},
+                      OptionCase{"Device", [](Opt o) { o->add_devices("/gpu:0"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "devices", "/gpu:0"},
+                      OptionCase{"Target", [](Opt o) { o->add_targets("nope"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "nope"},
+                      OptionCase{"TargetWithPort", [](Opt o) { o->add_targets("nope:0"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "nope:0"},
+                      // loss has one output.
+                      OptionCase{"TargetOfNoOutput", [](Opt o) { o->add_targets("loss:1"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:1"},
+                      OptionCase{"TargetOfNoPort", [](Opt o) { o->add_targets("loss:x"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:x"},
+                      OptionCase{"NoOptimizerScopes", [](Opt o) { o->clear_scope(); },
+                                 v1::ERROR_REASON_BAD_OPTION, "optimizer_scopes", "(absent)"}),
     testing::CaseName());
 
 TEST(RewriterTest, TheTwinsOfRefusedOptionsPass) {
@@ -597,9 +597,9 @@ TEST(RewriterTest, StopsWhenTold) {
   const v1::RewriteOptions options =
       Options("scope { optimizer_scopes: 'gradients' optimizer_scopes: 'Momentum' }");
   std::atomic<bool> cancelled{true};
-  EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(),
-                      StopToken(absl::InfiniteFuture(), &cancelled)),
-              IsError(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, ""));
+  EXPECT_THAT(
+      Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfiniteFuture(), &cancelled)),
+      IsError(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, ""));
   EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfinitePast())),
               IsError(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, ""));
   // Wherever it fires, no loop goes on for long, and no half result comes out.
@@ -620,7 +620,8 @@ TEST(RewriterTest, FunctionBodiesAreReportedAndKept) {
   // GraphDef.library (field 2) with one FunctionDef (1) of a signature (1) named f (1: "f").
   const std::string with =
       GraphBytes(absl::StrCat(kNet, "! 0x12070a050a030a0166\n", "! 0x22030887", "0c\n"));
-  const v1::RewriteResponse r = Answer(with, "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
+  const v1::RewriteResponse r =
+      Answer(with, "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
   EXPECT_THAT(Warnings(r), ElementsAre(v1::WARNING_CODE_FUNCTION_BODIES));
   EXPECT_EQ(Answer(r.graph_def(), "strip {}").graph_def(), with);
   // An empty library is none.

@@ -23,8 +23,7 @@ class Flow {
       : graph_(text),
         flow_(testing::ValueOrDie(
             ControlFlowAnalysis::Build(
-                *graph_,
-                testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology"),
+                *graph_, testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology"),
                 StopToken()),
             "control flow")) {}
 
@@ -289,7 +288,7 @@ TEST(ControlFlowTest, AnExitIsAliveWhenItsLoopIs) {
   EXPECT_TRUE(flow.May("after", "x"));
   EXPECT_TRUE(flow.May("x", "after"));
   EXPECT_TRUE(flow.May("i_exit", "body"));
-  EXPECT_TRUE(flow.May("body", "tail"));  // What reads i_exit.
+  EXPECT_TRUE(flow.May("body", "tail"));     // What reads i_exit.
   EXPECT_FALSE(flow.May("body", "i_exit"));  // It reads in its own loop.
   // The last time round, the body is dead while the condition is computed.
   EXPECT_FALSE(flow.May("body", "less"));

@@ -11,9 +11,9 @@
 namespace spillway::core {
 namespace {
 
-using testing::TestGraph;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::TestGraph;
 
 class ReachabilityTest : public ::testing::Test {
  protected:
@@ -37,8 +37,7 @@ class ReachabilityTest : public ::testing::Test {
   std::vector<std::string> From(const std::vector<std::string>& from,
                                 const std::vector<std::string>& barred = {}) const {
     const NodeFlags flags = Flags(barred);
-    return Names(
-        ReachedFrom(*graph_, Ids(from), barred.empty() ? nullptr : &flags, StopToken()));
+    return Names(ReachedFrom(*graph_, Ids(from), barred.empty() ? nullptr : &flags, StopToken()));
   }
   std::vector<std::string> To(const std::vector<std::string>& to) const {
     return Names(LeadingTo(*graph_, Flags(to), StopToken()));

@@ -90,8 +90,7 @@ TEST(ScopeOrderTest, WhatTheSeedsReachCounts) {
       G/g = Relu(loss)
   )",
                            {"w", "y0"});
-  EXPECT_EQ(r.orders,
-            (Orders{{"w", 0}, {"y0", 0}, {"y1", 1}, {"y2", 2}, {"loss", 3}, {"G/g", 4}}));
+  EXPECT_EQ(r.orders, (Orders{{"w", 0}, {"y0", 0}, {"y1", 1}, {"y2", 2}, {"loss", 3}, {"G/g", 4}}));
 }
 
 TEST(ScopeOrderTest, WhatDoesNotLeadToTheBackwardPartDoesNotCount) {
@@ -149,8 +148,7 @@ TEST(ScopeOrderTest, AnOpWithoutDataInputsKeepsAllControlInputs) {
       G/g = Relu(a)
   )",
                            {"w"});
-  EXPECT_EQ(r.orders,
-            (Orders{{"x", kNoOrder}, {"outside", 0}, {"w", 1}, {"a", 2}, {"G/g", 3}}));
+  EXPECT_EQ(r.orders, (Orders{{"x", kNoOrder}, {"outside", 0}, {"w", 1}, {"a", 2}, {"G/g", 3}}));
   const Result without = OrderOf(R"(
       x = Placeholder()
       outside = Relu(x)

@@ -13,11 +13,11 @@ namespace spillway::core {
 namespace {
 
 using testing::ErrorDetailOf;
+using ::testing::HasSubstr;
 using testing::IsInvalid;
 using testing::IsOk;
-using testing::TestGraph;
-using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::TestGraph;
 
 absl::StatusOr<Topology> BuildFrom(const TestGraph& graph) {
   return Topology::Build(*graph, StopToken());
@@ -121,7 +121,7 @@ TEST(TopologyTest, OnlyNextIterationIntoMergeIsABackEdge) {
 struct CycleCase {
   std::string name;
   std::string text;
-  std::string message;      // In the error.
+  std::string message;  // In the error.
   std::string not_in_message;
   std::string length;
 };
@@ -148,10 +148,10 @@ INSTANTIATE_TEST_SUITE_P(
                   "behind", "2"},
         CycleCase{"BeforeIsNotNamed", "before = Const()\na = AddV2(before, b)\nb = Relu(a)", "'b'",
                   "before", "2"},
-        CycleCase{"ThroughControl", "x = Const()\na = NoOp(^c)\nb = Relu(x, ^a)\nc = NoOp(^b)", "'b' -> 'c'",
-                  "x", "3"},
-        CycleCase{"MergeWithoutNextIteration",
-                  "x = Const()\nm = Merge(x, r) {N=2}\nr = Relu(m)", "'m'", "x", "2"},
+        CycleCase{"ThroughControl", "x = Const()\na = NoOp(^c)\nb = Relu(x, ^a)\nc = NoOp(^b)",
+                  "'b' -> 'c'", "x", "3"},
+        CycleCase{"MergeWithoutNextIteration", "x = Const()\nm = Merge(x, r) {N=2}\nr = Relu(m)",
+                  "'m'", "x", "2"},
         CycleCase{"NextIterationWithoutMerge", "x = Const()\na = AddV2(x, n)\nn = NextIteration(a)",
                   "'n'", "x", "2"}),
     testing::CaseName());

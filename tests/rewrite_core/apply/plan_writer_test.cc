@@ -15,11 +15,10 @@
 namespace spillway::core {
 namespace {
 
-using testing::TestGraph;
 using ::testing::ElementsAre;
+using testing::TestGraph;
 
-PlannedSwap Swap(Tensor tensor, std::vector<PlannedSwapIn> swap_ins,
-                 DataType dtype = kDtFloat32) {
+PlannedSwap Swap(Tensor tensor, std::vector<PlannedSwapIn> swap_ins, DataType dtype = kDtFloat32) {
   PlannedSwap swap;
   swap.tensor = tensor;
   swap.dtype = dtype;
@@ -91,8 +90,8 @@ TEST(PlanWriterTest, NamesAreThoseOfTheTensor) {
 TEST(PlanWriterTest, EachGroupHasItsSwapIn) {
   const TestGraph g(kGraph);
   SwapPlan plan;
-  plan.swaps = {Swap({g.Node("b"), 0}, {{{{g.Node("c"), 0}}, g.Node("x")},
-                                        {{{g.Node("d"), 1}}, g.Node("c")}},
+  plan.swaps = {Swap({g.Node("b"), 0},
+                     {{{{g.Node("c"), 0}}, g.Node("x")}, {{{g.Node("d"), 1}}, g.Node("c")}},
                      static_cast<DataType>(19))};
   const Written w = Write(g, plan);
   EXPECT_THAT(w.names[0].swap_ins, ElementsAre("lms/swapin_b_0", "lms/swapin_b_0_1"));

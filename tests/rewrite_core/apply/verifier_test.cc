@@ -98,11 +98,12 @@ INSTANTIATE_TEST_SUITE_P(
                {{"g = AddV2(e, b) {T=float32}",
                  "g = AddV2(e, in) {T=float32, _spillway_undo=[\"1=b\"]}"}},
                ""},
-        Change{"TwoSwapIns",
-               {{"g = AddV2(e, b) {T=float32}",
-                 "g = AddV2(e, in2) {T=float32, _spillway_undo=[\"1=b\"]}"},
-                {"in = ", "in2 = Identity(out, ^e) {T=float32, _spillway_undo=[\"added\"]}\nin = "}},
-               ""},
+        Change{
+            "TwoSwapIns",
+            {{"g = AddV2(e, b) {T=float32}",
+              "g = AddV2(e, in2) {T=float32, _spillway_undo=[\"1=b\"]}"},
+             {"in = ", "in2 = Identity(out, ^e) {T=float32, _spillway_undo=[\"added\"]}\nin = "}},
+            ""},
         // A control edge between two original nodes, which no swap touches.
         Change{"ControlBetweenOriginals",
                {{"g = AddV2(e, b) {T=float32}",
@@ -118,10 +119,10 @@ INSTANTIATE_TEST_SUITE_P(
                  "c = Relu(b, ^out) {T=float32, _spillway_undo=[\"^out\"]}"}},
                ""},
         // A pace edge: a node starts when the swap-in is done.
-        Change{"Pace",
-               {{"e = Relu(d) {T=float32}",
-                 "e = Relu(d, ^in) {T=float32, _spillway_undo=[\"^in\"]}"}},
-               ""},
+        Change{
+            "Pace",
+            {{"e = Relu(d) {T=float32}", "e = Relu(d, ^in) {T=float32, _spillway_undo=[\"^in\"]}"}},
+            ""},
         Change{"TheOtherEncoding",
                {{"out = Identity(b)", "out = _CopyFromGpuToHost(b)"},
                 {"in = Identity(out, ^c)", "in = _CopyFromHostToGpu(out, ^c)"}},
@@ -181,14 +182,14 @@ INSTANTIATE_TEST_SUITE_P(
         // A wait for what waits for it.
         Change{"TriggerBehindTheConsumer", {{"Identity(out, ^c)", "Identity(out, ^e)"}}, "acyclic"},
         Change{"TriggerIsTheConsumer", {{"Identity(out, ^c)", "Identity(out, ^d)"}}, "acyclic"},
-        Change{"ControlThatClosesACycle",
-               {{"b = Relu(a) {T=float32}",
-                 "b = Relu(a, ^e) {T=float32, _spillway_undo=[\"^e\"]}"}},
-               "acyclic"},
-        Change{"PaceThatClosesACycle",
-               {{"c = Relu(b) {T=float32}",
-                 "c = Relu(b, ^in) {T=float32, _spillway_undo=[\"^in\"]}"}},
-               "acyclic"}),
+        Change{
+            "ControlThatClosesACycle",
+            {{"b = Relu(a) {T=float32}", "b = Relu(a, ^e) {T=float32, _spillway_undo=[\"^e\"]}"}},
+            "acyclic"},
+        Change{
+            "PaceThatClosesACycle",
+            {{"c = Relu(b) {T=float32}", "c = Relu(b, ^in) {T=float32, _spillway_undo=[\"^in\"]}"}},
+            "acyclic"}),
     testing::CaseName());
 
 TEST(VerifierTest, WhatIsNoGraphIsRefused) {
@@ -245,11 +246,10 @@ TEST(VerifierTest, TheRightNodeOfTheWrongPortIsAnotherTensor) {
       d = AddV2(s, s:1) {T=float32}
   )";
   const auto with = [&](absl::string_view tensor) {
-    return absl::StrCat(
-        Replaced(kTwo, {{"AddV2(s, s:1) {T=float32}",
-                         "AddV2(s, in) {T=float32, _spillway_undo=[\"1=s:1\"]}"}}),
-        "out = Identity(", tensor, ") {T=float32, _spillway_undo=[\"added\"]}\n",
-        "in = Identity(out) {T=float32, _spillway_undo=[\"added\"]}\n");
+    return absl::StrCat(Replaced(kTwo, {{"AddV2(s, s:1) {T=float32}",
+                                         "AddV2(s, in) {T=float32, _spillway_undo=[\"1=s:1\"]}"}}),
+                        "out = Identity(", tensor, ") {T=float32, _spillway_undo=[\"added\"]}\n",
+                        "in = Identity(out) {T=float32, _spillway_undo=[\"added\"]}\n");
   };
   EXPECT_THAT(VerifyText(kTwo, with("s:1")), IsOk());
   EXPECT_THAT(VerifyText(kTwo, with("s")), IsRefusedBy("data"));
@@ -291,10 +291,10 @@ std::string CondAfter(absl::string_view in_y, absl::string_view in_t) {
                         "z = AddV2(m, in_y) {T=float32, _spillway_undo=[\"1=y\"]}"},
                        {"gt = AddV2(gs:1, t) {T=float32}",
                         "gt = AddV2(gs:1, in_t) {T=float32, _spillway_undo=[\"1=t\"]}"}}),
-      "out_y = Identity(y) {T=float32, _spillway_undo=[\"added\"]}\n",
-      "in_y = Identity(out_y", in_y, ") {T=float32, _spillway_undo=[\"added\"]}\n",
-      "out_t = Identity(t) {T=float32, _spillway_undo=[\"added\"]}\n",
-      "in_t = Identity(out_t", in_t, ") {T=float32, _spillway_undo=[\"added\"]}\n");
+      "out_y = Identity(y) {T=float32, _spillway_undo=[\"added\"]}\n", "in_y = Identity(out_y",
+      in_y, ") {T=float32, _spillway_undo=[\"added\"]}\n",
+      "out_t = Identity(t) {T=float32, _spillway_undo=[\"added\"]}\n", "in_t = Identity(out_t",
+      in_t, ") {T=float32, _spillway_undo=[\"added\"]}\n");
 }
 
 TEST(VerifierTest, ASwapInMayWaitForWhatIsAliveWithItsConsumers) {
@@ -311,18 +311,19 @@ TEST(VerifierTest, ASwapInMayNotWaitForABranchThatMayNotBeTaken) {
   EXPECT_THAT(VerifyText(kCond, CondAfter("", ", ^f")), IsRefusedBy("deadness"));
   EXPECT_THAT(VerifyText(kCond, CondAfter("", ", ^gf")), IsRefusedBy("deadness"));
   // On the swap-out it is no better.
-  EXPECT_THAT(VerifyText(kCond, Replaced(CondAfter("", ""), {{"out_y = Identity(y)",
-                                                             "out_y = Identity(y, ^t)"}})),
+  EXPECT_THAT(VerifyText(kCond, Replaced(CondAfter("", ""),
+                                         {{"out_y = Identity(y)", "out_y = Identity(y, ^t)"}})),
               IsRefusedBy("deadness"));
 }
 
 TEST(VerifierTest, OneConsumerMoreMayMakeATriggerUnsound) {
   // in_t serves gt alone: ^t2 is sound. Let y's reader f read y's swap-in gated by ^t2: it is not.
-  const std::string after = Replaced(
-      CondAfter("", ", ^t2"), {{"s = Switch(y, p) {T=float32}",
-                                "s = Switch(in_s, p) {T=float32, _spillway_undo=[\"0=y\"]}"},
-                               {"out_t = ", "in_s = Identity(out_y, ^x) {T=float32, "
-                                            "_spillway_undo=[\"added\"]}\nout_t = "}});
+  const std::string after = Replaced(CondAfter("", ", ^t2"),
+                                     {{"s = Switch(y, p) {T=float32}",
+                                       "s = Switch(in_s, p) {T=float32, _spillway_undo=[\"0=y\"]}"},
+                                      {"out_t = ",
+                                       "in_s = Identity(out_y, ^x) {T=float32, "
+                                       "_spillway_undo=[\"added\"]}\nout_t = "}});
   EXPECT_THAT(VerifyText(kCond, after), IsOk());
   EXPECT_THAT(VerifyText(kCond, Replaced(after, {{"Identity(out_y, ^x)", "Identity(out_y, ^t)"}})),
               IsRefusedBy("deadness"));
@@ -335,20 +336,25 @@ struct ControlCase {
 
 TEST(VerifierTest, ControlEdgesBetweenOriginals) {
   const std::vector<ControlCase> cases = {
-      {"y", "f = Relu(s", true},      {"y", "gt = AddV2(gs:1, t", true},
-      {"t", "gt = AddV2(gs:1, t", true}, {"m", "gf = Relu(gs", true},
-      {"f", "gf = Relu(gs", true},    {"t", "gf = Relu(gs", false},
-      {"f", "gt = AddV2(gs:1, t", false}, {"f", "t = Relu(s:1", false},
-      {"t", "z = AddV2(m, y", false}, {"f", "z = AddV2(m, y", false},
+      {"y", "f = Relu(s", true},
+      {"y", "gt = AddV2(gs:1, t", true},
+      {"t", "gt = AddV2(gs:1, t", true},
+      {"m", "gf = Relu(gs", true},
+      {"f", "gf = Relu(gs", true},
+      {"t", "gf = Relu(gs", false},
+      {"f", "gt = AddV2(gs:1, t", false},
+      {"f", "t = Relu(s:1", false},
+      {"t", "z = AddV2(m, y", false},
+      {"f", "z = AddV2(m, y", false},
       {"m", "z = AddV2(m, y", true},
       // The end of a Switch is not one of its sides, but may come as one: refused.
       {"gs", "gt = AddV2(gs:1, t", false},
   };
   for (const ControlCase& c : cases) {
-    const std::string after =
-        Replaced(kCond, {{c.to + ") {T=float32}",
-                          absl::StrCat(c.to, ", ^", c.from, ") {T=float32, _spillway_undo=[\"^",
-                                       c.from, "\"]}")}});
+    const std::string after = Replaced(
+        kCond,
+        {{c.to + ") {T=float32}",
+          absl::StrCat(c.to, ", ^", c.from, ") {T=float32, _spillway_undo=[\"^", c.from, "\"]}")}});
     const absl::Status status = VerifyText(kCond, after);
     if (c.sound) {
       EXPECT_THAT(status, IsOk()) << c.from << " -> " << c.to;
@@ -379,11 +385,10 @@ TEST(VerifierTest, ADeadlineOfOneSideOfASwitchIsRefused) {
       "in = Identity(out) {T=float32, _spillway_undo=[\"added\"]}\n");
   EXPECT_THAT(VerifyText(kCond, after), IsRefusedBy("deadness"));
   // Without the deadline the swap itself is sound.
-  EXPECT_THAT(
-      VerifyText(kCond, Replaced(after, {{"t2 = AddV2(t, t, ^out) {T=float32, "
-                                          "_spillway_undo=[\"^out\"]}",
-                                          "t2 = AddV2(t, t) {T=float32}"}})),
-      IsOk());
+  EXPECT_THAT(VerifyText(kCond, Replaced(after, {{"t2 = AddV2(t, t, ^out) {T=float32, "
+                                                  "_spillway_undo=[\"^out\"]}",
+                                                  "t2 = AddV2(t, t) {T=float32}"}})),
+              IsOk());
 }
 
 TEST(VerifierTest, ASwapNodeThatWaitsForAnotherIsRefused) {
@@ -410,9 +415,10 @@ constexpr char kLoop[] = R"(
 )";
 
 std::string LoopAfter(absl::string_view line, absl::string_view control) {
-  return Replaced(kLoop, {{absl::StrCat(line, ") {T=float32}"),
-                           absl::StrCat(line, ", ^", control, ") {T=float32, _spillway_undo=[\"^",
-                                        control, "\"]}")}});
+  return Replaced(
+      kLoop,
+      {{absl::StrCat(line, ") {T=float32}"),
+        absl::StrCat(line, ", ^", control, ") {T=float32, _spillway_undo=[\"^", control, "\"]}")}});
 }
 
 TEST(VerifierTest, ControlEdgesStayInTheirFrame) {
@@ -482,20 +488,20 @@ TEST(VerifierTest, FedNodesMustBeUnedited) {
 
 TEST(VerifierTest, AnEarlierRewriteIsTheOriginalOfTheNext) {
   // g's read of b is swapped in a second rewrite.
-  const std::string second = absl::StrCat(
-      Replaced(kAfter, {{"g = AddV2(e, b) {T=float32}",
-                         "g = AddV2(e, in2) {T=float32, _spillway_undo=[\"1=b\"]}"}}),
-      "out2 = Identity(b) {T=float32, _spillway_undo=[\"added\"]}\n",
-      "in2 = Identity(out2, ^e) {T=float32, _spillway_undo=[\"added\"]}\n");
+  const std::string second =
+      absl::StrCat(Replaced(kAfter, {{"g = AddV2(e, b) {T=float32}",
+                                      "g = AddV2(e, in2) {T=float32, _spillway_undo=[\"1=b\"]}"}}),
+                   "out2 = Identity(b) {T=float32, _spillway_undo=[\"added\"]}\n",
+                   "in2 = Identity(out2, ^e) {T=float32, _spillway_undo=[\"added\"]}\n");
   EXPECT_THAT(VerifyText(kAfter, second), IsOk());
   EXPECT_THAT(VerifyText(kAfter, Replaced(second, {{"g = AddV2(e, in2) {T=float32, "
                                                     "_spillway_undo=[\"1=b\"]}",
                                                     "g = AddV2(e, in2) {T=float32}"}})),
               IsRefusedBy("undo"));
   // The earlier swap-in must not be touched.
-  EXPECT_THAT(VerifyText(kAfter, Replaced(second, {{"in = Identity(out, ^c)",
-                                                    "in = Identity(out, ^b)"}})),
-              IsRefusedBy("data"));
+  EXPECT_THAT(
+      VerifyText(kAfter, Replaced(second, {{"in = Identity(out, ^c)", "in = Identity(out, ^b)"}})),
+      IsRefusedBy("data"));
 }
 
 TEST(VerifierTest, StopsWhenTold) {

@@ -64,8 +64,7 @@ class NaiveTriggers {
     const Graph& graph = *facts_.graph;
     NodeFlags is_b(graph.num_nodes(), false);
     is_b[b] = true;
-    const NodeFlags leads =
-        testing::ValueOrDie(LeadingTo(graph, is_b, StopToken()), "ancestors");
+    const NodeFlags leads = testing::ValueOrDie(LeadingTo(graph, is_b, StopToken()), "ancestors");
     std::vector<std::vector<NodeId>> rounds;
     for (int64_t level = int64_t{order_[b]} - lb - 1;
          level >= std::max<int64_t>(int64_t{order_[b]} - parameters_.ub, order_[f]) + 1; --level) {

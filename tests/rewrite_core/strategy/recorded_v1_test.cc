@@ -54,7 +54,7 @@ v1::RewriteOptions OptionsFrom(const json& parameters) {
 struct RecordedCase {
   std::string name;
   std::string graph, set;
-  int refused;  // Of v1's tensors, by us.
+  int refused;         // Of v1's tensors, by us.
   int limit_used = 0;  // With n_tensors: how many we swap.
 };
 

@@ -18,12 +18,12 @@
 namespace spillway::core {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using testing::IsInvalid;
 using testing::IsOk;
 using testing::TestFacts;
 using testing::TestGraph;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 // RewriteOptions in protobuf's text form; the backward part is G/ unless they say otherwise.
 v1::RewriteOptions Options(const std::string& text) {
@@ -56,7 +56,8 @@ std::string Printed(const std::string& graph, const std::string& options) {
 std::map<std::string, std::string> Verdicts(const std::string& graph, const std::string& options) {
   const TestFacts f(graph, Options(options));
   std::map<std::string, std::string> verdicts;
-  for (const TensorDecision& d : testing::ValueOrDie(PlanFacts(f, Options(options)), "plan").decisions) {
+  for (const TensorDecision& d :
+       testing::ValueOrDie(PlanFacts(f, Options(options)), "plan").decisions) {
     verdicts[TensorName(*f.graph, d.tensor)] = v1::Reason_Name(d.reason).substr(7);
   }
   return verdicts;
@@ -107,8 +108,9 @@ std::string LinesOf(const std::vector<std::string>& tensors) {
 
 TEST(ScopeStrategyTest, Defaults) {
   EXPECT_EQ(Printed(kNet, ""), kNetPlan);
-  EXPECT_EQ(Printed(kNet, "scope { lb: 1 ub: 10000 n_tensors: -1 ctrld_strategy: "
-                          "CTRLD_STRATEGY_CHAIN_RULE }"),
+  EXPECT_EQ(Printed(kNet,
+                    "scope { lb: 1 ub: 10000 n_tensors: -1 ctrld_strategy: "
+                    "CTRLD_STRATEGY_CHAIN_RULE }"),
             kNetPlan);
 }
 
@@ -160,12 +162,10 @@ INSTANTIATE_TEST_SUITE_P(
         PlanCase{"NTensorsOfAll", "scope { n_tensors: 5 }", kNetPlan},
         PlanCase{"NTensorsNegative", "scope { n_tensors: -7 }", kNetPlan},
         PlanCase{"NTensorsNone", "scope { n_tensors: 0 }", ""},
-        PlanCase{"ExclScope", "scope { excl_scopes: 'f2' }",
-                 LinesOf({"f1", "f3", "f4", "loss"})},
+        PlanCase{"ExclScope", "scope { excl_scopes: 'f2' }", LinesOf({"f1", "f3", "f4", "loss"})},
         PlanCase{"ExclScopes", "scope { excl_scopes: 'f2' excl_scopes: 'l.ss' }",
                  LinesOf({"f1", "f3", "f4"})},
-        PlanCase{"ExclType", "scope { excl_types: 'Tanh' }",
-                 LinesOf({"f1", "f2", "f4", "loss"})},
+        PlanCase{"ExclType", "scope { excl_types: 'Tanh' }", LinesOf({"f1", "f2", "f4", "loss"})},
         PlanCase{"InclScope", "scope { incl_scopes: 'f2' }", LinesOf({"f2"})},
         PlanCase{"InclType", "scope { incl_types: 'Tanh' }", LinesOf({"f3"})},
         PlanCase{"InclBoth", "scope { incl_types: 'Tanh' incl_scopes: 'f1' }",
@@ -173,8 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
         PlanCase{"ExclGoesBeforeIncl", "scope { incl_types: 'Relu' excl_scopes: 'f1' }",
                  LinesOf({"f2", "f4", "loss"})},
         // Starting at f3, what comes before is not visited; levels are two less, so all stays.
-        PlanCase{"StartingOp", "scope { starting_op_names: 'f3' }",
-                 LinesOf({"f3", "f4", "loss"})},
+        PlanCase{"StartingOp", "scope { starting_op_names: 'f3' }", LinesOf({"f3", "f4", "loss"})},
         PlanCase{"StartingScope", "scope { starting_scope: 'f[34]' }",
                  LinesOf({"f3", "f4", "loss"})},
         // An exact name: f is no op.
@@ -192,10 +191,10 @@ TEST(ScopeStrategyTest, EveryTensorConsideredHasAVerdict) {
                  {"f4:0", "SWAPPED"},
                  {"loss:0", "LIMIT_REACHED"}}));
   EXPECT_EQ(Verdicts(kNet, "scope { incl_scopes: 'f4' }"), (Map{{"f1:0", "NOT_INCLUDED"},
-                                                               {"f2:0", "NOT_INCLUDED"},
-                                                               {"f3:0", "NOT_INCLUDED"},
-                                                               {"f4:0", "SWAPPED"},
-                                                               {"loss:0", "NOT_INCLUDED"}}));
+                                                                {"f2:0", "NOT_INCLUDED"},
+                                                                {"f3:0", "NOT_INCLUDED"},
+                                                                {"f4:0", "SWAPPED"},
+                                                                {"loss:0", "NOT_INCLUDED"}}));
   EXPECT_EQ(Verdicts(kNet, "decision_detail: DECISION_DETAIL_NONE"), Map{});
   EXPECT_EQ(Verdicts(kNet, "scope { n_tensors: 0 }"), Map{});
 }
@@ -233,20 +232,21 @@ INSTANTIATE_TEST_SUITE_P(ScopeStrategy, BuiltInTypeTest,
 
 TEST(ScopeStrategyTest, AConsumerWithoutConsumersIsDropped) {
   // G/last reads f2 but nothing reads it; a control edge is no reader.
-  const std::string graph = absl::StrCat(kNet, "G/last = AddV2(G/g2, f2) {T=float32}\n",
-                                         "G/done = NoOp(^G/last)\n");
+  const std::string graph =
+      absl::StrCat(kNet, "G/last = AddV2(G/g2, f2) {T=float32}\n", "G/done = NoOp(^G/last)\n");
   EXPECT_EQ(Printed(graph, ""), kNetPlan);
-  EXPECT_EQ(Printed(graph + "G/reader = Relu(G/last) {T=float32}", ""),
-            absl::StrReplaceAll(
-                // G/last has order 9: f3 is one step from f2, and g3 (7) lies between 1 and 9.
-                kNetPlan, {{"after G/g3\n", "after G/g3\nf2:0 (32 bytes) -> G/last[1] after G/g3\n"}}));
+  EXPECT_EQ(
+      Printed(graph + "G/reader = Relu(G/last) {T=float32}", ""),
+      absl::StrReplaceAll(
+          // G/last has order 9: f3 is one step from f2, and g3 (7) lies between 1 and 9.
+          kNetPlan, {{"after G/g3\n", "after G/g3\nf2:0 (32 bytes) -> G/last[1] after G/g3\n"}}));
 }
 
 TEST(ScopeStrategyTest, WithoutALateConsumerNothingIsSwapped) {
   const std::string graph = Changed("AddV2(G/g3, f2)", "Relu(G/g3)");
   EXPECT_EQ(Printed(graph, ""),
             "f1:0 (? bytes) -> G/g1[1] after G/g3\n"  // f2 has no backward consumer now, f3 has.
-            + LinesOf({"f3", "f4", "loss"}));
+                + LinesOf({"f3", "f4", "loss"}));
   EXPECT_EQ(Verdicts(graph, "").at("f2:0"), "NO_LATE_CONSUMER");
 }
 
@@ -303,12 +303,12 @@ TEST(ScopeStrategyTest, BranchesAreSwappedBeyondTheThreshold) {
   EXPECT_EQ(Printed(graph, absl::StrCat("scope { ", only_f1, "}")), own);
   EXPECT_EQ(Printed(graph, absl::StrCat("scope { swap_branches: true ", only_f1, "}")),
             branch + own);
-  EXPECT_EQ(Printed(graph, absl::StrCat("scope { swap_branches: true branch_threshold: 1 ", only_f1,
-                                        "}")),
+  EXPECT_EQ(Printed(graph,
+                    absl::StrCat("scope { swap_branches: true branch_threshold: 1 ", only_f1, "}")),
             branch + own);
   // 3 is not above 1 + 2.
-  EXPECT_EQ(Printed(graph, absl::StrCat("scope { swap_branches: true branch_threshold: 2 ", only_f1,
-                                        "}")),
+  EXPECT_EQ(Printed(graph,
+                    absl::StrCat("scope { swap_branches: true branch_threshold: 2 ", only_f1, "}")),
             own);
   // Without swap_branches the threshold means nothing.
   EXPECT_EQ(Printed(graph, absl::StrCat("scope { branch_threshold: 0 ", only_f1, "}")), own);
@@ -331,9 +331,9 @@ TEST(ScopeStrategyTest, BehindAConsumerWithoutOrderTheSearchGoesOn) {
 
 TEST(ScopeStrategyTest, TheSearchPassesConsumersUpToTheStart) {
   // g5 (5) is not behind the start (5), so the search goes on to it: its reader g4 (6) is.
-  const std::string graph = absl::StrReplaceAll(
-      kNet, {{"G/g5 = Relu(loss)", "G/g5 = AddV2(loss, G/aux)"},
-             {"G/end", "G/aux = Relu(f1) {T=float32}\nG/end"}});
+  const std::string graph =
+      absl::StrReplaceAll(kNet, {{"G/g5 = Relu(loss)", "G/g5 = AddV2(loss, G/aux)"},
+                                 {"G/end", "G/aux = Relu(f1) {T=float32}\nG/end"}});
   EXPECT_EQ(Printed(graph, ""),
             absl::StrReplaceAll(kNetPlan, {{"f2:0", "G/g5:0 (? bytes) -> G/g4[0]\nf2:0"}}));
 }
@@ -349,10 +349,10 @@ TEST(ScopeStrategyTest, ATensorWhoseConsumersHaveNoOrderIsNotSwapped) {
 // ---- Refusals ----
 
 TEST(ScopeStrategyTest, WhatIsNotEligibleIsRefusedWithItsReason) {
-  const std::string graph = absl::StrReplaceAll(
-      kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
-             {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
-             {"f4 = Relu(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
+  const std::string graph =
+      absl::StrReplaceAll(kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
+                                 {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
+                                 {"f4 = Relu(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
   EXPECT_EQ(Verdicts(graph, ""), (std::map<std::string, std::string>{{"f1:0", "CPU_PRODUCER"},
                                                                      {"f2:0", "SWAPPED"},
                                                                      {"f3:0", "HOST_MEMORY"},
@@ -428,8 +428,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{"ExclScopeNotReached", "scope { excl_scopes: 'x' }", kNothing, "'x'",
                   "excl_scopes"},
         ErrorCase{"InclScope", "scope { incl_scopes: 'nope' }", kNothing, "'nope'", "incl_scopes"},
-        ErrorCase{"ExclType", "scope { excl_types: 'Conv2D' }", kNothing, "'Conv2D'",
-                  "excl_types"},
+        ErrorCase{"ExclType", "scope { excl_types: 'Conv2D' }", kNothing, "'Conv2D'", "excl_types"},
         // Types are names, not patterns.
         ErrorCase{"ExclTypePattern", "scope { excl_types: 'Rel.' }", kNothing, "'Rel.'",
                   "excl_types"},
@@ -467,9 +466,8 @@ TEST(ScopeStrategyTest, TheSearchLimitIsHeard) {
   const auto eligibility = Eligibility::Create(f.facts, options);
   v1::Limits limits = DefaultLimits();
   limits.set_max_search_steps(10);
-  EXPECT_EQ(
-      GetErrorReason(PlanScope(f.facts, *eligibility, options, limits, StopToken()).status()),
-      v1::ERROR_REASON_SEARCH_TOO_LONG);
+  EXPECT_EQ(GetErrorReason(PlanScope(f.facts, *eligibility, options, limits, StopToken()).status()),
+            v1::ERROR_REASON_SEARCH_TOO_LONG);
 }
 
 // ---- Loops ----

@@ -16,9 +16,9 @@
 namespace spillway::core {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::IsInvalid;
 using testing::TestGraph;
-using ::testing::ElementsAre;
 
 // The backward part: ops with one of these prefixes.
 NodeFlags Backward(const Graph& graph, const std::vector<std::string>& scopes) {
@@ -216,8 +216,7 @@ class RealSeedsTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(RealSeedsTest, AgreeWithTheSpecificationAndWithTheRecord) {
   const std::string folder = GetParam();
   const auto meta = nlohmann::json::parse(testing::ReadTestGraph(folder + "/meta.json"));
-  const TestGraph graph =
-      TestGraph::FromBytes(testing::ReadTestGraph(folder + "/graph_shapes.pb"));
+  const TestGraph graph = TestGraph::FromBytes(testing::ReadTestGraph(folder + "/graph_shapes.pb"));
   const NodeFlags backward =
       Backward(*graph, meta.at("optimizer_scopes").get<std::vector<std::string>>());
   const auto seeds = Find(*graph, backward);

@@ -44,8 +44,7 @@ class Triggers {
   // The name of the trigger for a swap-in for one consumer; "-" if there is none.
   std::string Find(const std::string& producer, const std::string& consumer, int lb, int ub,
                    bool direct) const {
-    const auto id =
-        FindId(f_.graph.Node(producer), {f_.graph.Node(consumer)}, lb, ub, direct);
+    const auto id = FindId(f_.graph.Node(producer), {f_.graph.Node(consumer)}, lb, ub, direct);
     if (!id.ok()) return id.status().ToString();
     return *id == kNoNode ? "-" : std::string(f_.graph->name(*id));
   }

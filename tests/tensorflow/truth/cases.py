@@ -19,20 +19,31 @@ class Expected:
 
 
 # What IBM's TFLMS v1, an independent program, swaps in these graphs with the same parameters:
-# tensors and swap-ins. Of cond_v1 it swaps 19, but then the graph does not train any more; what is
-# refused there is ours to choose, so only that something is swapped is expected.
-_TFLMS = "so does TFLMS v1"
-_AT_LEAST_ONE = Expected(at_least=1, reason="TFLMS v1 finds 10 and more in every run")
+# tensors, swap-ins, and how many of those tensors are int32 (gradient shapes, one swap-in each).
+# TFLMS swaps these too; Spillway must not, since on a GPU they are in host memory already. Where
+# n_tensors cuts the list, which tensors are left, and so how many swap-ins, is a matter of order
+# (of mnist_deep it cuts none: only 9 are left of the 12 found without a limit).
+# Of cond_v1 TFLMS swaps 19, and then it does not train any more. What is refused there is ours to
+# choose; that something is swapped is expected.
 KNOWN = {
     "mnist_deep": {
-        "lb1": (12, 16), "direct_lb3": (12, 16), "fuse_lb3": (12, 12), "lb5_n10": (10, 13),
-        "branch5": (12, 16), "lb3_excl": (8, 11),
+        "lb1": (12, 16, 3), "direct_lb3": (12, 16, 3), "fuse_lb3": (12, 12, 3),
+        "lb5_n10": (12, 16, 3), "branch5": (12, 16, 3), "lb3_excl": (8, 11, 2),
     },
     "resnet50_tf1_b4": {
-        "lb1": (264, 317), "direct_lb3": (264, 317), "fuse_lb3": (264, 264), "lb5_n10": (10, 13),
-        "branch5": (264, 329),
+        "lb1": (264, 317, 0), "direct_lb3": (264, 317, 0), "fuse_lb3": (264, 264, 0),
+        "lb5_n10": (10, None, 0), "branch5": (264, 329, 0),
     },
 }
+_AT_LEAST_ONE = Expected(at_least=1, reason="TFLMS v1 finds some in every run")
+
+
+def _known(tensors, swap_ins, int32):
+    return Expected(
+        tensors=tensors - int32, swap_ins=None if swap_ins is None else swap_ins - int32,
+        reason="TFLMS v1 swaps %d%s" % (tensors, ", of which %d int32 are in host memory" % int32
+                                        if int32 else ""))
+
 
 # Scopes for the sets that exclude some, where they are known to have something to swap.
 EXCLUDED_SCOPES = {
@@ -114,7 +125,7 @@ class Case:
         numbers = KNOWN.get(graph.name, {}).get(self.set.like or self.set.name)
         expected = Expected()
         if numbers:
-            expected = Expected(tensors=numbers[0], swap_ins=numbers[1], reason=_TFLMS)
+            expected = _known(*numbers)
         elif graph.name in EXCLUDED_SCOPES:
             expected = _AT_LEAST_ONE
         n_tensors = self.set.options.get("n_tensors", -1)

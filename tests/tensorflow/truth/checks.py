@@ -310,15 +310,21 @@ class _Flow:
         return self.placed[node].device if node in self.placed else "no device"
 
     def leaving(self, tensor, swap_out):
-        """The way to the host: read there by the swap-out and nobody else."""
-        return {c for c in self.found if c.tensor == names.tensor(tensor) and c.source != HOST
-                and c.target == HOST and c.consumer == swap_out}
+        """The way to the host, where the swap-out reads it. An If's result has a name under the
+        If's when that is replaced; Grappler merges equal nodes, so with it the name may be any."""
+        producer = names.node(tensor)
+        return {c for c in self.found if c.consumer == swap_out and c.source != HOST
+                and c.target == HOST and (
+                    c.tensor == names.tensor(tensor) or self.grappler
+                    or producer not in self.placed and c.tensor.startswith(producer + "/"))}
 
     def coming(self, swap_in, consumer):
         """The way back to one consumer."""
         direct = {c for c in self.found if c.tensor == swap_in + ":0" and c.source == HOST
                   and c.target != HOST and self._is(c.consumer, consumer)}
-        return direct or self._behind_switch(swap_in, consumer)
+        if direct and consumer in self.placed:
+            return direct
+        return direct | self._behind_switch(swap_in, consumer)
 
     def _is(self, reader, consumer):
         """Whether a reader is the consumer, or came out of it: TensorFlow replaces an If by nodes
@@ -448,13 +454,14 @@ def train_and_check(graph, case, rewritten, after, report, base, result):
         result.problem("import" if error.stage == "import" else wanted, str(error))
         return
     expected = base.trained
-    if case.grappler and trained.losses != expected.losses:
+    if case.grappler and _differ(trained, expected):
         # Is it Grappler that changes the bits? The unrewritten graph tells.
         if base.with_grappler is None:
             base.with_grappler = train.train(graph, graph.bytes, grappler=True,
                                              variables=base.trained.variables)
-        if base.with_grappler.losses != base.trained.losses:
-            result.notes.append("Grappler changes the losses of the unrewritten graph too")
+        if _differ(base.with_grappler, base.trained):
+            result.notes.append("Grappler changes the bits of the unrewritten graph too: compared "
+                                "with that")
             expected = base.with_grappler
     result.problems_from(wanted, different_losses(trained.losses, expected.losses))
     result.problems_from("grappler" if case.grappler else "weights",
@@ -463,6 +470,10 @@ def train_and_check(graph, case, rewritten, after, report, base, result):
         check_survival(graph, after, report, trained, result)
     check_crossings(graph, after, report, trained,
                     None if case.grappler else base.crossings, result)
+
+
+def _differ(one, other):
+    return (one.losses, one.variables) != (other.losses, other.variables)
 
 
 def check_survival(graph, after, report, trained, result):

@@ -1,0 +1,38 @@
+// Internal. How long one call may take, the same for every connection.
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CALL_LIMITS_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_CALL_LIMITS_H_
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "rewrite_core/graph/stop_token.h"
+#include "spillway/connection.h"
+
+namespace spillway::internal {
+
+// Made when the call starts: its deadline is fixed once, also for a call of several attempts. Must
+// outlive the tokens it makes. Thread-safe.
+class CallLimits {
+ public:
+  explicit CallLimits(const CallOptions& call)
+      : deadline_(absl::Now() + call.timeout), cancellation_(call.cancellation) {}
+
+  absl::Time deadline() const { return deadline_; }
+  const CancellationToken& cancellation() const { return cancellation_; }
+  core::StopToken MakeStopToken() const { return core::StopToken(deadline_, cancellation_.flag()); }
+
+  // OK unless the call is over before it starts. Asked first by every call: neither gRPC nor the
+  // loops of the core look at once, so that a short call might still succeed.
+  absl::Status CheckStart() const {
+    const core::StopToken stop = MakeStopToken();
+    return stop.ShouldStop(1) ? stop.status("start") : absl::OkStatus();
+  }
+
+ private:
+  const absl::Time deadline_;
+  const CancellationToken cancellation_;
+};
+
+}  // namespace spillway::internal
+
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_CALL_LIMITS_H_

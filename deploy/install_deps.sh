@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Installs what is needed to build Spillway, and with `tests` also what its tests need, on Debian 12.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+Usage: deploy/install_deps.sh [build|tests]
+
+Installs with apt what is missing on Debian 12. What is there already is left alone: a second run
+changes nothing and takes no time.
+
+  build   (default) compiler, libraries, and Python for the demo's tables
+  tests   the same and what the tests use: venv, and promtool, which is unpacked into build/tools
+          from Debian's package `prometheus`, so that no service is installed
+
+Uses sudo if it does not run as root.
+USAGE
+}
+
+readonly root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# GoogleTest and Benchmark are here, not below: CMake looks for them whatever target is built.
+readonly build_packages=(
+  build-essential cmake ninja-build pkg-config ccache
+  libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libre2-dev
+  prometheus-cpp-dev libcli11-dev libspdlog-dev libssl-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3)
+readonly test_packages=(ca-certificates python3-venv)
+
+installed() {
+  [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
+# Package lists are fetched once, and only if something is missing.
+updated=no
+update_lists() {
+  [[ $updated == no ]] || return 0
+  echo "Fetching package lists."
+  as_root apt-get update -qq
+  updated=yes
+}
+
+install_missing() {
+  local missing=()
+  for package in "$@"; do
+    installed "$package" || missing+=("$package")
+  done
+  if [[ ${#missing[@]} == 0 ]]; then
+    echo "All $# packages are installed."
+    return
+  fi
+  if [[ $(id -u) != 0 ]] && ! command -v sudo >/dev/null; then
+    echo "Missing: ${missing[*]}" >&2
+    echo "Installing them takes root: run this script as root, or install sudo." >&2
+    exit 1
+  fi
+  echo "Installing: ${missing[*]}"
+  update_lists
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null
+}
+
+# Not a reason to fail: tests that need promtool are skipped without it.
+unpack_promtool() {
+  if command -v promtool >/dev/null || [[ -x $root/build/tools/bin/promtool ]]; then
+    return
+  fi
+  echo "Unpacking promtool from Debian's package prometheus into build/tools/bin."
+  local folder
+  folder=$(mktemp -d)
+  if (cd "$folder" && apt-get download -qq prometheus 2>/dev/null && dpkg-deb -x prometheus_*.deb .) ||
+     (update_lists && cd "$folder" && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .); then
+    mkdir -p "$root/build/tools/bin"
+    cp "$folder/usr/bin/promtool" "$root/build/tools/bin/"
+  else
+    echo "It cannot be had: tests that need promtool will be skipped."
+  fi
+  rm -rf "$folder"
+}
+
+main() {
+  case ${1:-build} in
+    -h|--help) usage; exit ;;
+    build|tests) ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "This is not a Debian system: install yourself what ${BASH_SOURCE[0]} lists, then build" \
+      "as CONTRIBUTING.md says." >&2
+    exit 1
+  fi
+  if [[ ${1:-build} == tests ]]; then
+    install_missing "${build_packages[@]}" "${test_packages[@]}"
+    unpack_promtool
+  else
+    install_missing "${build_packages[@]}"
+  fi
+}
+
+main "$@"

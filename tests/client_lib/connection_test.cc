@@ -1,0 +1,221 @@
+// What every connection does, whatever is at its other end: in this process, a server in one
+// message, a server in a stream.
+#include "spillway/connection.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/rewriter.h"
+#include "spillway/client.h"
+#include "spillway/local_connection.h"
+#include "spillway/remote_connection.h"
+#include "tests/client_lib/test_graphs.h"
+#include "tests/client_lib/test_server.h"
+
+namespace spillway {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using testing::kMnistPath;
+using testing::MnistOptions;
+using ::testing::Not;
+using testing::ReadFile;
+using testing::TestServer;
+
+enum class Kind { kLocal, kUnary, kStream };
+
+std::string KindName(const ::testing::TestParamInfo<Kind>& info) {
+  switch (info.param) {
+    case Kind::kLocal:
+      return "Local";
+    case Kind::kUnary:
+      return "Unary";
+    case Kind::kStream:
+      return "Stream";
+  }
+  return "";
+}
+
+// The reports of two runs differ in their times alone.
+v1::RewriteResponse WithoutTimes(v1::RewriteResponse response) {
+  for (v1::StageTiming& stage : *response.mutable_report()->mutable_stages()) {
+    stage.clear_duration_ns();
+  }
+  return response;
+}
+
+class ConnectionTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  ConnectionTest() {
+    if (GetParam() == Kind::kLocal) {
+      client_ = std::make_unique<Client>(MakeLocalConnection());
+      return;
+    }
+    server_ = std::make_unique<TestServer>();
+    RemoteOptions options;
+    options.target = server_->target();
+    // Small, so that the graph of 70 KiB takes several chunks.
+    options.chunk_bytes = 10'000;
+    if (GetParam() == Kind::kStream) options.unary_max_bytes = -1;
+    client_ = std::make_unique<Client>(MakeRemoteConnection(options));
+  }
+
+  std::unique_ptr<TestServer> server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_P(ConnectionTest, RewriteGivesWhatTheCoreGives) {
+  const std::string graph = ReadFile(kMnistPath);
+  const auto expected =
+      core::Rewrite(graph, MnistOptions(), core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto response = client_->Rewrite(graph, MnistOptions());
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->graph_def(), expected->graph_def());
+  EXPECT_EQ(WithoutTimes(*response).SerializeAsString(),
+            WithoutTimes(*expected).SerializeAsString());
+}
+
+TEST_P(ConnectionTest, TheAnswerHasWhatWasAskedFor) {
+  v1::RewriteOptions options = MnistOptions();
+  options.add_outputs(v1::OUTPUT_REPORT);
+  const std::string graph = ReadFile(kMnistPath);
+  const auto expected = core::Rewrite(graph, options, core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto response = client_->Rewrite(graph, options);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->graph_def().empty(), expected->graph_def().empty());
+  EXPECT_EQ(response->has_report(), expected->has_report());
+  EXPECT_EQ(response->has_patch(), expected->has_patch());
+}
+
+TEST_P(ConnectionTest, StripUndoesARewrite) {
+  const std::string graph = ReadFile(kMnistPath);
+  const auto rewritten = client_->Rewrite(graph, MnistOptions());
+  ASSERT_TRUE(rewritten.ok()) << rewritten.status();
+  const auto stripped = client_->Strip(rewritten->graph_def());
+  ASSERT_TRUE(stripped.ok()) << stripped.status();
+  EXPECT_EQ(stripped->graph_def(), graph);
+  EXPECT_EQ(stripped->report().strategy(), "strip");
+}
+
+TEST_P(ConnectionTest, AnErrorHasCodeMessageReasonAndMetadataOfTheCore) {
+  const auto expected = core::Rewrite("", MnistOptions(), core::DefaultLimits(), core::StopToken());
+  ASSERT_FALSE(expected.ok());
+  const auto response = client_->Rewrite("", MnistOptions());
+  EXPECT_EQ(response.status().code(), expected.status().code());
+  EXPECT_EQ(response.status().message(), expected.status().message());
+  EXPECT_EQ(ErrorInfoOf(response.status()).reason(), "EMPTY_GRAPH");
+  // All of it, metadata too.
+  EXPECT_EQ(response.status(), expected.status());
+}
+
+TEST_P(ConnectionTest, ManyThreadsMayCallAtOnce) {
+  const std::string graph = ReadFile(kMnistPath);
+  const auto first = client_->Rewrite(graph, MnistOptions());
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      const auto response = client_->Rewrite(graph, MnistOptions());
+      EXPECT_TRUE(response.ok() && response->graph_def() == first->graph_def());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(ConnectionTest, CapabilitiesNameVersionStrategiesAndLimits) {
+  const auto response = client_->GetCapabilities();
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->version(), core::Version());
+  EXPECT_THAT(response->strategies(), ElementsAreArray(core::Strategies()));
+  EXPECT_EQ(response->limits().max_node_count(), core::DefaultLimits().max_node_count());
+}
+
+TEST_P(ConnectionTest, HealthIsServingForTheServerAndTheService) {
+  for (const char* service : {"", "spillway.v1.RewriteService"}) {
+    const auto status = client_->CheckHealth(service);
+    ASSERT_TRUE(status.ok()) << status.status();
+    EXPECT_EQ(*status, ServingStatus::kServing) << service;
+  }
+}
+
+TEST_P(ConnectionTest, AnUnknownServiceIsNoError) {
+  const auto status = client_->CheckHealth("no.such.Service");
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(*status, ServingStatus::kServiceUnknown);
+}
+
+// Every call, by one name: they share deadline and cancellation.
+std::vector<absl::Status> CallAll(const Client& client, const CallOptions& call) {
+  return {client.Rewrite(ReadFile(kMnistPath), MnistOptions(), call).status(),
+          client.Strip(ReadFile(kMnistPath), call).status(), client.GetCapabilities(call).status(),
+          client.CheckHealth("", call).status()};
+}
+
+TEST_P(ConnectionTest, ACallWithoutTimeEndsWithDeadlineExceeded) {
+  CallOptions call;
+  call.timeout = absl::ZeroDuration();
+  for (const absl::Status& status : CallAll(*client_, call)) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_EQ(ErrorInfoOf(status).reason(), "STOPPED");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("allow more time"));
+  }
+}
+
+TEST_P(ConnectionTest, ACallCancelledBeforehandEndsWithCancelled) {
+  CallOptions call;
+  call.cancellation.Cancel();
+  for (const absl::Status& status : CallAll(*client_, call)) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    EXPECT_EQ(ErrorInfoOf(status).reason(), "STOPPED");
+  }
+}
+
+TEST_P(ConnectionTest, ACancelledTokenLeavesOtherCallsAlone) {
+  CallOptions cancelled;
+  cancelled.cancellation.Cancel();
+  EXPECT_FALSE(client_->GetCapabilities(cancelled).ok());
+  EXPECT_TRUE(client_->GetCapabilities().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ConnectionTest,
+                         ::testing::Values(Kind::kLocal, Kind::kUnary, Kind::kStream), KindName);
+
+TEST(LocalConnectionTest, CapabilitiesLeaveOutTheLimitsOfAServer) {
+  const auto response = Client(MakeLocalConnection()).GetCapabilities();
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->limits().max_unary_bytes(), 0);
+  EXPECT_EQ(response->limits().max_inflight_bytes(), 0);
+}
+
+// A user's mock: the interface is all that a client needs.
+class MockConnection : public Connection {
+ public:
+  MOCK_METHOD(absl::StatusOr<v1::RewriteResponse>, Rewrite,
+              (absl::string_view, const v1::RewriteOptions&, const CallOptions&), (override));
+  MOCK_METHOD(absl::StatusOr<v1::GetCapabilitiesResponse>, GetCapabilities, (const CallOptions&),
+              (override));
+  MOCK_METHOD(absl::StatusOr<ServingStatus>, CheckHealth, (absl::string_view, const CallOptions&),
+              (override));
+};
+
+TEST(ClientTest, WorksOverAMock) {
+  auto mock = std::make_shared<MockConnection>();
+  EXPECT_CALL(*mock, Rewrite)
+      .WillOnce([](absl::string_view graph, const v1::RewriteOptions& options, const CallOptions&) {
+        EXPECT_EQ(graph, "graph");
+        EXPECT_TRUE(options.has_strip());
+        return absl::UnavailableError("not today");
+      });
+  EXPECT_EQ(Client(mock).Strip("graph").status(), absl::UnavailableError("not today"));
+}
+
+}  // namespace
+}  // namespace spillway

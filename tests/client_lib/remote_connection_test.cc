@@ -1,0 +1,191 @@
+// What is particular to a server: how the graph travels, and what happens when something is wrong
+// with the server or on the way.
+#include "spillway/remote_connection.h"
+
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "spillway/client.h"
+#include "tests/client_lib/test_graphs.h"
+#include "tests/client_lib/test_server.h"
+
+namespace spillway {
+namespace {
+
+using ::testing::AllOf;
+using testing::Fault;
+using testing::GraphWithPadding;
+using ::testing::HasSubstr;
+using testing::kMnistPath;
+using testing::MnistOptions;
+using testing::ReadFile;
+using testing::ServerOptions;
+using testing::TestServer;
+
+constexpr int64_t kNever = -1;  // As unary_max_bytes: everything is streamed.
+
+Client MakeClient(const TestServer& server, int64_t unary_max_bytes = 2 << 20) {
+  RemoteOptions options;
+  options.target = server.target();
+  options.unary_max_bytes = unary_max_bytes;
+  return Client(MakeRemoteConnection(options));
+}
+
+ServerOptions WithFault(Fault fault) {
+  ServerOptions options;
+  options.fault = fault;
+  return options;
+}
+
+TEST(RemoteConnectionTest, ASmallGraphGoesInOneMessageAndALargeOneInAStream) {
+  TestServer server;
+  const std::string graph = ReadFile(kMnistPath);
+  const int64_t size = graph.size();
+  EXPECT_TRUE(MakeClient(server, size).Rewrite(graph, MnistOptions()).ok());
+  EXPECT_EQ(server.unary_calls(), 1);
+  EXPECT_EQ(server.stream_calls(), 0);
+  EXPECT_TRUE(MakeClient(server, size - 1).Rewrite(graph, MnistOptions()).ok());
+  EXPECT_EQ(server.unary_calls(), 1);
+  EXPECT_EQ(server.stream_calls(), 1);
+}
+
+TEST(RemoteConnectionTest, AGraphAboveTheUnaryLimitOfAnyServerJustWorks) {
+  TestServer server;
+  const std::string graph = GraphWithPadding(20 << 20);
+  const auto response = MakeClient(server).Rewrite(graph, MnistOptions());
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_GE(response->graph_def().size(), graph.size());
+  EXPECT_EQ(server.unary_calls(), 0);
+  EXPECT_EQ(server.largest_chunk_bytes(), 512 << 10);
+}
+
+TEST(RemoteConnectionTest, AServerWithALowerLimitGetsAStreamAfterAll) {
+  ServerOptions options;
+  options.max_message_bytes = 600 << 10;  // More than a chunk, less than the graph.
+  TestServer server(options);
+  const std::string graph = GraphWithPadding(1 << 20);
+  const auto response = MakeClient(server).Rewrite(graph, MnistOptions());
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(server.stream_calls(), 1);
+}
+
+TEST(RemoteConnectionTest, AnOverloadedServerIsNotAskedTwice) {
+  TestServer server(WithFault(Fault::kEarlyError));
+  const auto response = MakeClient(server).Rewrite(ReadFile(kMnistPath), MnistOptions());
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(server.unary_calls(), 1);
+  EXPECT_EQ(server.stream_calls(), 0);
+}
+
+// The server does not read on: the client must notice while it still writes.
+TEST(RemoteConnectionTest, AnEarlyErrorEndsAStreamThatIsStillWriting) {
+  TestServer server(WithFault(Fault::kEarlyError));
+  const auto response =
+      MakeClient(server, kNever).Rewrite(GraphWithPadding(32 << 20), MnistOptions());
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(response.status().message(), "no room now");
+  const v1::ErrorInfo info = ErrorInfoOf(response.status());
+  EXPECT_EQ(info.reason(), "OVERLOADED");
+  EXPECT_EQ(info.metadata().at("inflight_bytes"), "7");
+}
+
+struct DamagedAnswer {
+  const char* name;
+  Fault fault;
+  const char* message;
+};
+
+class DamagedAnswerTest : public ::testing::TestWithParam<DamagedAnswer> {};
+
+TEST_P(DamagedAnswerTest, IsAnErrorThatSaysWhat) {
+  TestServer server(WithFault(GetParam().fault));
+  const auto response = MakeClient(server, kNever).Rewrite(ReadFile(kMnistPath), MnistOptions());
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ErrorInfoOf(response.status()).reason(), "BAD_STREAM");
+  EXPECT_THAT(std::string(response.status().message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DamagedAnswerTest,
+    ::testing::Values(DamagedAnswer{"Short", Fault::kShortAnswer, "bytes instead of"},
+                      DamagedAnswer{"Long", Fault::kLongAnswer, "more than the"},
+                      DamagedAnswer{"Huge", Fault::kHugeAnswer, "announces 1099511627776 bytes"},
+                      DamagedAnswer{"WrongDigest", Fault::kWrongDigest, "SHA-256"},
+                      DamagedAnswer{"NoDigest", Fault::kNoDigest, "SHA-256"},
+                      DamagedAnswer{"NoHeader", Fault::kNoHeader, "no header"},
+                      DamagedAnswer{"TwoHeaders", Fault::kTwoHeaders, "two headers"},
+                      DamagedAnswer{"Nothing", Fault::kNoAnswer, "no header"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// How the graph travels makes no difference to how a call ends.
+class StoppedCallTest : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(StoppedCallTest, CancellingFreesACallThatHangsAndTheServer) {
+  TestServer server(WithFault(Fault::kHang));
+  const Client client = MakeClient(server, GetParam());
+  CallOptions call;
+  std::thread canceller([&server, token = call.cancellation]() mutable {
+    while (server.hanging() == 0) absl::SleepFor(absl::Milliseconds(1));
+    token.Cancel();
+  });
+  const auto response = client.Rewrite(GraphWithPadding(8 << 20), MnistOptions(), call);
+  canceller.join();
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kCancelled) << response.status();
+  EXPECT_EQ(ErrorInfoOf(response.status()).reason(), "STOPPED");
+  while (server.released() == 0) absl::SleepFor(absl::Milliseconds(1));
+}
+
+TEST_P(StoppedCallTest, TheDeadlineFreesACallThatHangsAndTheServer) {
+  TestServer server(WithFault(Fault::kHang));
+  const Client client = MakeClient(server, GetParam());
+  CallOptions call;
+  call.timeout = absl::Milliseconds(300);  // Any time will do: the server never answers.
+  const auto response = client.Rewrite(ReadFile(kMnistPath), MnistOptions(), call);
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kDeadlineExceeded) << response.status();
+  EXPECT_EQ(ErrorInfoOf(response.status()).reason(), "STOPPED");
+  EXPECT_THAT(std::string(response.status().message()), HasSubstr(server.target()));
+  while (server.released() < server.hanging()) absl::SleepFor(absl::Milliseconds(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoppedCallTest, ::testing::Values(kNever, 64 << 20),
+                         [](const auto& test) { return test.param < 0 ? "Stream" : "Unary"; });
+
+TEST(RemoteConnectionTest, AnUnreachableServerIsNamedWithWhatToDo) {
+  std::string target;
+  {
+    TestServer server;
+    target = server.target();
+  }
+  // Nobody listens there any more.
+  const Client client(MakeRemoteConnection({target}));
+  for (const absl::Status& status :
+       {client.Rewrite(ReadFile(kMnistPath), MnistOptions()).status(),
+        client.GetCapabilities().status(), client.CheckHealth().status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(target), HasSubstr("check")));
+  }
+}
+
+TEST(RemoteConnectionTest, AnErrorOfTheTransportNamesTheServer) {
+  TestServer server(WithFault(Fault::kTransportError));
+  const auto response = MakeClient(server).GetCapabilities();
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(response.status().message()),
+              AllOf(HasSubstr(server.target()), HasSubstr("Socket closed")));
+}
+
+TEST(RemoteConnectionTest, AnUnhealthyServerIsNotServing) {
+  ServerOptions options;
+  options.healthy = false;
+  TestServer server(options);
+  const auto status = MakeClient(server).CheckHealth();
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(*status, ServingStatus::kNotServing);
+}
+
+}  // namespace
+}  // namespace spillway

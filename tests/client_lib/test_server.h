@@ -1,0 +1,84 @@
+// A server for the tests of the client: spillway.v1 over the core, on a port of its own, honest or
+// with one of several faults. It shares no code with server/: that is what makes it a second
+// opinion on the protocol.
+#ifndef SPILLWAY_TESTS_CLIENT_LIB_TEST_SERVER_H_
+#define SPILLWAY_TESTS_CLIENT_LIB_TEST_SERVER_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "grpcpp/grpcpp.h"
+#include "spillway/v1/rewrite_service.grpc.pb.h"
+
+namespace spillway::testing {
+
+// How the server answers.
+enum class Fault {
+  kNone,
+  kShortAnswer,  // Announces one byte more than it sends.
+  kLongAnswer,   // Announces one byte less than it sends.
+  kHugeAnswer,   // Announces more than protobuf can read.
+  kWrongDigest,  // Sends the digest of something else.
+  kNoDigest,     // Sends none.
+  kNoHeader,     // Sends a chunk first.
+  kTwoHeaders,
+  kNoAnswer,        // Ends well without a word.
+  kEarlyError,      // Fails with OVERLOADED after the header, without reading on.
+  kHang,            // Does nothing until the call is cancelled.
+  kTransportError,  // Fails as gRPC itself does: without details.
+};
+
+struct ServerOptions {
+  Fault fault = Fault::kNone;
+  // gRPC refuses larger messages, as it does for a server with a low max_unary_bytes.
+  int max_message_bytes = 4 << 20;
+  bool healthy = true;
+};
+
+// What a server sends for `status`: the code, the message, and the details with their ErrorInfo.
+grpc::Status ToGrpc(const absl::Status& status);
+
+// The server runs from construction to destruction.
+class TestServer : private v1::RewriteService::Service {
+ public:
+  explicit TestServer(const ServerOptions& options = {});
+  ~TestServer() override;
+
+  // `127.0.0.1:PORT`.
+  const std::string& target() const { return target_; }
+
+  // What came so far.
+  int unary_calls() const { return unary_calls_; }
+  int stream_calls() const { return stream_calls_; }
+  int64_t largest_chunk_bytes() const { return largest_chunk_bytes_; }
+  // Calls of the fault kHang that have begun, and those that have ended.
+  int hanging() const { return hanging_; }
+  int released() const { return released_; }
+
+ private:
+  using Stream = grpc::ServerReaderWriter<v1::StreamRewriteResponse, v1::StreamRewriteRequest>;
+
+  grpc::Status Rewrite(grpc::ServerContext* context, const v1::RewriteRequest* request,
+                       v1::RewriteResponse* response) override;
+  grpc::Status StreamRewrite(grpc::ServerContext* context, Stream* stream) override;
+  grpc::Status GetCapabilities(grpc::ServerContext* context,
+                               const v1::GetCapabilitiesRequest* request,
+                               v1::GetCapabilitiesResponse* response) override;
+  grpc::Status FailEarly(grpc::ServerContext* context);
+  grpc::Status Answer(v1::RewriteResponse response, Stream* stream) const;
+
+  const ServerOptions options_;
+  std::atomic<int> unary_calls_{0};
+  std::atomic<int> stream_calls_{0};
+  std::atomic<int64_t> largest_chunk_bytes_{0};
+  std::atomic<int> hanging_{0};
+  std::atomic<int> released_{0};
+  std::string target_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_CLIENT_LIB_TEST_SERVER_H_

@@ -1,0 +1,261 @@
+#include "tests/property/properties.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/graph_text.h"
+#include "tests/testing/naive_executor.h"
+#include "tests/testing/proto_graph.h"
+
+namespace spillway::testing {
+namespace {
+
+constexpr int kMaxExhaustivePredicates = 5;
+constexpr int kSampledAssignments = 16;
+
+absl::StatusOr<v1::RewriteResponse> Run(const std::string& input,
+                                        const v1::RewriteOptions& options) {
+  return core::Rewrite(input, options, core::DefaultLimits(), core::StopToken());
+}
+
+bool IsLoopOp(const std::string& op) { return absl::StrContains(op, "NextIteration"); }
+
+// One rewritten case. Each Check returns what is wrong, or nothing.
+class RewrittenCase {
+ public:
+  RewrittenCase(const std::string& input, const v1::RewriteOptions& options,
+                const v1::RewriteResponse& response, Random* random)
+      : input_(input),
+        options_(options),
+        response_(response),
+        random_(random),
+        before_(ReadProto(input)),
+        after_(ReadProto(response.graph_def())) {}
+
+  std::string Check() const {
+    for (auto check :
+         {&RewrittenCase::Strip, &RewrittenCase::Acyclic, &RewrittenCase::Deterministic,
+          &RewrittenCase::Idempotent, &RewrittenCase::ExecutesAlike, &RewrittenCase::Patch,
+          &RewrittenCase::Report, &RewrittenCase::Transport}) {
+      if (std::string failure = (this->*check)(); !failure.empty()) return failure;
+    }
+    return "";
+  }
+
+ private:
+  std::string Strip() const {
+    v1::RewriteOptions strip;
+    strip.mutable_strip();
+    const auto stripped = Run(response_.graph_def(), strip);
+    if (!stripped.ok()) return absl::StrCat("strip: ", stripped.status().ToString());
+    if (stripped->report().outcome() != v1::OUTCOME_STRIPPED) return "strip: outcome";
+    return stripped->graph_def() == input_ ? "" : "strip: other bytes than the input";
+  }
+
+  std::string Acyclic() const { return IsAcyclic(after_) ? "" : "acyclic: there is a cycle"; }
+
+  std::string Deterministic() const {
+    v1::RewriteOptions again = options_;
+    std::reverse(again.mutable_feeds()->begin(), again.mutable_feeds()->end());
+    auto second = Run(input_, again);
+    if (!second.ok()) return absl::StrCat("deterministic: ", second.status().ToString());
+    v1::RewriteReport a = response_.report(), b = second->report();
+    a.clear_stages();  // Times.
+    b.clear_stages();
+    if (second->graph_def() != response_.graph_def()) return "deterministic: other bytes";
+    return a.SerializeAsString() == b.SerializeAsString() ? "" : "deterministic: another report";
+  }
+
+  std::string Idempotent() const {
+    const auto kept = Run(response_.graph_def(), options_);
+    if (!kept.ok()) return absl::StrCat("idempotent: ", kept.status().ToString());
+    if (kept->report().outcome() != v1::OUTCOME_KEPT) {
+      return absl::StrCat("idempotent: outcome ", v1::Outcome_Name(kept->report().outcome()));
+    }
+    if (kept->graph_def() != response_.graph_def()) return "idempotent: KEPT other bytes";
+    v1::RewriteOptions replan = options_;
+    replan.set_already_rewritten(v1::ALREADY_REWRITTEN_REPLAN);
+    const auto replanned = Run(response_.graph_def(), replan);
+    if (!replanned.ok()) return absl::StrCat("replan: ", replanned.status().ToString());
+    return replanned->graph_def() == response_.graph_def() ? "" : "replan: other bytes";
+  }
+
+  std::string ExecutesAlike() const {
+    for (const NodeDef& node : before_.node()) {
+      if (IsLoopOp(node.op())) return "";  // The executor runs no loops.
+    }
+    const std::vector<std::string> predicates = FindPredicates(before_);
+    const bool all = predicates.size() <= kMaxExhaustivePredicates;
+    const int count = all ? 1 << predicates.size() : kSampledAssignments;
+    for (int i = 0; i < count; ++i) {
+      Truths truths;
+      for (size_t p = 0; p < predicates.size(); ++p) {
+        truths[predicates[p]] = all ? (i >> p) & 1 : random_->OneIn(2);
+      }
+      const std::string difference =
+          CompareOutcomes(Execute(before_, truths), Execute(after_, truths));
+      if (difference.empty()) continue;
+      std::string assignment;
+      for (const auto& [name, truth] : truths) {
+        absl::StrAppend(&assignment, " ", name, "=", truth);
+      }
+      return absl::StrCat("executes alike: ", difference, ", with", assignment);
+    }
+    return "";
+  }
+
+  std::string Patch() const {
+    const GraphDef patched = ApplyPatch(before_, response_.patch());
+    const std::string difference = Difference(WithoutAttr(after_, "_spillway_undo"), patched);
+    return difference.empty() ? "" : absl::StrCat("patch: ", difference);
+  }
+
+  std::string Report() const {
+    std::set<std::string> originals;
+    for (const NodeDef& node : before_.node()) originals.insert(node.name());
+    int64_t outs = 0, ins = 0, rewired = 0;
+    const std::map<std::string, int> index = IndexNodes(after_);
+    for (const NodeDef& node : after_.node()) {
+      if (originals.count(node.name()) > 0) continue;
+      outs += absl::StartsWith(node.name(), "lms/swapout_");
+      ins += absl::StartsWith(node.name(), "lms/swapin_");
+    }
+    for (const NodeDef& was : before_.node()) {
+      const NodeDef& is = after_.node(index.at(was.name()));
+      for (int i = 0; i < was.input_size(); ++i) rewired += was.input(i) != is.input(i);
+    }
+    const v1::RewriteReport& report = response_.report();
+    int64_t told_outs = 0, told_ins = 0, told_tensors = 0, told_consumers = 0;
+    for (const v1::DeviceReport& device : report.devices()) {
+      told_outs += device.swap_out_count();
+      told_ins += device.swap_in_count();
+      told_tensors += device.swapped_tensor_count();
+    }
+    for (const v1::TensorSwap& swap : report.swaps()) {
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) told_consumers += swap_in.consumers_size();
+    }
+    int64_t told_swapped = 0;
+    for (const v1::Decision& decision : report.decisions()) {
+      told_swapped += decision.reason() == v1::REASON_SWAPPED;
+    }
+    const auto differs = [](const char* what, int64_t told, int64_t counted) {
+      return told == counted ? std::string()
+                             : absl::StrCat("report: ", what, " ", told, ", counted ", counted);
+    };
+    const bool explains = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
+    for (const std::string& failure :
+         {differs("swap-outs", told_outs, outs), differs("swap-ins", told_ins, ins),
+          differs("swapped tensors", told_tensors, outs),
+          differs("swaps", report.swaps_size(), outs),
+          differs("decisions to swap", told_swapped, explains ? outs : 0),
+          differs("consumers", told_consumers, rewired),
+          differs("nodes before", report.node_count_before(), before_.node_size()),
+          differs("nodes after", report.node_count_after(), after_.node_size()),
+          differs("bytes before", report.graph_bytes_before(), input_.size()),
+          differs("bytes after", report.graph_bytes_after(), response_.graph_def().size()),
+          differs("new nodes", after_.node_size() - before_.node_size(), outs + ins)}) {
+      if (!failure.empty()) return failure;
+    }
+    return "";
+  }
+
+  // The answer can be sent: protobuf reads what it wrote (a string that is not UTF-8 would not be).
+  std::string Transport() const {
+    v1::RewriteResponse copy;
+    return copy.ParseFromString(response_.SerializeAsString()) ? "" : "transport: not readable";
+  }
+
+  const std::string& input_;
+  const v1::RewriteOptions& options_;
+  const v1::RewriteResponse& response_;
+  Random* random_;
+  const GraphDef before_;
+  const GraphDef after_;
+};
+
+}  // namespace
+
+Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random) {
+  Verdict verdict;
+  v1::RewriteOptions all = options;
+  for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_PATCH, v1::OUTPUT_REPORT}) {
+    all.add_outputs(output);
+  }
+  const auto response = Run(input, all);
+  if (!response.ok()) {
+    verdict.refused = true;
+    const v1::ErrorReason reason = core::GetErrorReason(response.status());
+    if (response.status().code() != absl::StatusCode::kInvalidArgument ||
+        (reason != v1::ERROR_REASON_NO_STARTING_OP &&
+         reason != v1::ERROR_REASON_SCOPE_MATCHES_NOTHING)) {
+      verdict.failure = response.status().ToString();
+    }
+    return verdict;
+  }
+  verdict.swaps = response->report().swaps_size();
+  if (response->report().outcome() == v1::OUTCOME_NOTHING_TO_DO) {
+    if (response->graph_def() != input) verdict.failure = "nothing to do, but other bytes";
+    if (verdict.swaps > 0) verdict.failure = "nothing to do, but swaps reported";
+  } else if (response->report().outcome() != v1::OUTCOME_REWRITTEN || verdict.swaps == 0) {
+    verdict.failure = absl::StrCat("outcome ", v1::Outcome_Name(response->report().outcome()));
+  } else {
+    verdict.failure = RewrittenCase(input, all, *response, random).Check();
+  }
+  return verdict;
+}
+
+v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {
+  v1::RewriteOptions options;
+  v1::ScopeStrategy& scope = *options.mutable_scope();
+  scope.add_optimizer_scopes("gradients");
+  if (random->OneIn(4)) scope.add_optimizer_scopes("train");
+  if (random->OneIn(2)) {
+    // Without a long chain of ops that feed the backward part, none is found: name the sources.
+    for (const NodeDef& node : graph.node()) {
+      if (node.op() == "Placeholder") scope.add_starting_op_names(node.name());
+    }
+  }
+  if (random->OneIn(3)) scope.set_lb(random->Between(1, 4));
+  if (random->OneIn(3)) scope.set_ub(random->Between(std::max(1, scope.lb()), 12));
+  scope.set_fuse_swapins(random->OneIn(2));
+  scope.set_swap_branches(random->OneIn(3));
+  if (random->OneIn(2)) scope.set_branch_threshold(random->Below(4));
+  if (random->OneIn(2)) {
+    scope.set_ctrld_strategy(v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
+  }
+  if (random->OneIn(6)) scope.set_n_tensors(random->Below(4));
+  if (random->OneIn(6)) scope.set_cpu_device("/job:worker/device:CPU:0");
+  if (random->OneIn(8)) scope.add_excl_types("Relu");
+  if (random->OneIn(8)) options.set_min_tensor_bytes(random->Below(5000));
+  if (random->OneIn(4)) options.set_batch_size(random->Between(1, 64));
+  if (random->OneIn(8)) options.add_devices("/gpu:0");
+  if (random->OneIn(8)) options.set_swap_encoding(v1::SWAP_ENCODING_COPY);
+  if (random->OneIn(8)) options.set_decision_detail(v1::DECISION_DETAIL_NONE);
+  for (const NodeDef& node : graph.node()) {
+    if (node.op() != "Placeholder" || !random->OneIn(6)) continue;
+    v1::FeedShape* feed = options.add_feeds();
+    feed->set_name(node.name());
+    feed->add_dims(random->Below(10));
+    if (random->OneIn(3)) options.add_targets(node.name());
+  }
+  return options;
+}
+
+int LongRunFactor(int factor) {
+  const char* flag = std::getenv("SPILLWAY_LONG_TESTS");
+  return flag != nullptr && absl::string_view(flag) == "1" ? factor : 1;
+}
+
+std::string DescribeCase(absl::string_view what, absl::string_view failure,
+                         const std::string& input, const v1::RewriteOptions& options) {
+  return absl::StrCat(what, ": ", failure, "\noptions { ", options.ShortDebugString(), " }\n",
+                      DescribeGraph(input));
+}
+
+}  // namespace spillway::testing

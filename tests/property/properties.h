@@ -1,0 +1,47 @@
+// What must hold of every rewrite, checked with protobuf and the naive executor alone.
+#ifndef SPILLWAY_TESTS_PROPERTY_PROPERTIES_H_
+#define SPILLWAY_TESTS_PROPERTY_PROPERTIES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "spillway/v1/options.pb.h"
+#include "tests/testing/graph_schema.pb.h"
+#include "tests/testing/random.h"
+
+namespace spillway::testing {
+
+// What became of one case.
+struct Verdict {
+  std::string failure;  // The property that does not hold, and how; empty if all do.
+  bool refused = false;
+  int swaps = 0;
+};
+
+// Rewrites `input` with `options` and checks, where it is rewritten:
+//   strip            gives `input` back, byte for byte
+//   acyclic          but for the loops' own back edges
+//   deterministic    the same bytes again, and with the feeds in another order
+//   idempotent       the result is KEPT, and REPLAN gives the same bytes
+//   executes alike   every original node is dead or alive as before and reads and gives the same
+//                    values, for all truth values of up to 5 predicates, or for 16 samples
+//   patch            leads from the message that came to the one that is returned
+//   report           counts what is counted in the result
+// and otherwise that it is returned as it came, or refused for a reason that lies in the options.
+// A Rewrite must never say INTERNAL.
+Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random);
+
+// Random options of the strategy `scope` for a graph whose backward part is under `gradients`.
+v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random);
+
+// Whether long runs were asked for (SPILLWAY_LONG_TESTS=1); `factor` if so, else 1.
+int LongRunFactor(int factor);
+
+// Everything needed to run a case again by hand.
+std::string DescribeCase(absl::string_view what, absl::string_view failure,
+                         const std::string& input, const v1::RewriteOptions& options);
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_PROPERTY_PROPERTIES_H_

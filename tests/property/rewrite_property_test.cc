@@ -1,0 +1,145 @@
+// The properties of properties.h over small graphs, all of them or an even sample, and over large
+// random ones. On a failure the message names the case: the family and number, or the seed.
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/property/properties.h"
+#include "tests/testing/proto_graph.h"
+#include "tests/testing/random.h"
+#include "tests/testing/random_graph.h"
+#include "tests/testing/small_dags.h"
+
+namespace spillway::testing {
+namespace {
+
+constexpr int kMaxFailuresShown = 3;
+
+// How many cases were swapped in: properties of rewrites say nothing if none is rewritten.
+struct Tally {
+  int cases = 0;
+  int rewritten = 0;
+  int failures = 0;
+
+  void Add(const Verdict& verdict, const std::string& what, const std::string& input,
+           const v1::RewriteOptions& options) {
+    ++cases;
+    rewritten += verdict.swaps > 0;
+    if (verdict.failure.empty()) return;
+    if (++failures <= kMaxFailuresShown) {
+      ADD_FAILURE() << DescribeCase(what, verdict.failure, input, options);
+    }
+  }
+};
+
+// ---- Small graphs ----
+
+struct Family {
+  const char* name;
+  SmallDags dags;
+  uint64_t sample;       // About how many numbers to try by default; 0: all.
+  uint64_t long_sample;  // With SPILLWAY_LONG_TESTS=1.
+  double fair_share;     // Of the cases that run, how many must be rewritten.
+};
+
+// How many numbers each has: Data5 2^15, Data6 2^21, Control4 11,664, Control6 9 * 10^8, Branches4
+// 2.6 million, Branches5 2 * 10^8, Branches6 2 * 10^13. Two of three have a backward part and a
+// start and so can be rewritten. About 15 s together on one core; ten minutes when long.
+// A rewrite takes a producer, two ops behind it and a backward consumer that is consumed: so few
+// graphs of 4 nodes have one, and none of fewer.
+constexpr Family kFamilies[] = {
+    {"Data2", {2, false, false}, 0, 0, 0},
+    {"Data3", {3, false, false}, 0, 0, 0},
+    {"Data4", {4, false, false}, 0, 0, 0.03},
+    {"Data5", {5, false, false}, 0, 0, 0.08},
+    {"Data6", {6, false, false}, 20'000, 1'000'000, 0.15},
+    {"Control3", {3, true, false}, 0, 0, 0},
+    {"Control4", {4, true, false}, 0, 0, 0.008},
+    {"Control6", {6, true, false}, 15'000, 500'000, 0.05},
+    {"Branches4", {4, true, true}, 10'000, 0, 0.005},
+    {"Branches5", {5, false, true}, 15'000, 1'000'000, 0.05},
+    {"Branches6", {6, true, true}, 20'000, 2'000'000, 0.03},
+};
+
+void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+
+class SmallGraphs : public ::testing::TestWithParam<Family> {};
+
+TEST_P(SmallGraphs, KeepTheProperties) {
+  const Family& family = GetParam();
+  const uint64_t count = family.dags.count();
+  const uint64_t sample = LongRunFactor(2) == 1 ? family.sample : family.long_sample;
+  Tally tally;
+  for (uint64_t i = 0; i < (sample == 0 ? count : std::min(sample, count)); ++i) {
+    // A sample is drawn at random, but always the same.
+    const uint64_t number = sample == 0 ? i : Random(i).Next() % count;
+    const GraphDef graph = family.dags.Make(number);
+    Random random(number);
+    const v1::RewriteOptions options = RandomOptions(graph, &random);
+    const std::string input = WriteProto(graph);
+    const Verdict verdict = CheckRewrite(input, options, &random);
+    if (verdict.refused && verdict.failure.empty()) continue;  // E.g. no backward part.
+    tally.Add(verdict, absl::StrCat("small graph ", family.name, " number ", number), input,
+              options);
+  }
+  RecordProperty("cases", tally.cases);
+  RecordProperty("rewritten", tally.rewritten);
+  std::cout << family.name << ": " << tally.cases << " cases, " << tally.rewritten
+            << " rewritten\n";
+  EXPECT_EQ(tally.failures, 0);
+  EXPECT_GE(tally.rewritten, family.fair_share * tally.cases) << "of " << tally.cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallGraphs, ::testing::ValuesIn(kFamilies),
+                         [](const auto& family) { return std::string(family.param.name); });
+
+// ---- Random graphs ----
+
+struct Kind {
+  const char* name;
+  RandomGraphOptions options;
+  int seeds;
+  double fair_share;
+};
+
+// About 15 s together on one core, most of it in the naive executor; five minutes when long.
+constexpr Kind kKinds[] = {
+    {"Plain", {20, false, false, true, true}, 700, 0.6},
+    {"OneDevice", {40, false, false, false, false}, 300, 0.8},
+    {"Conds", {20, true, false, true, true}, 900, 0.6},
+    {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8},
+    {"Loops", {20, false, true, true, true}, 500, 0.3},
+    {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6},
+    {"Large", {300, true, false, true, false}, 20, 0.8},
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+class RandomGraphs : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(RandomGraphs, KeepTheProperties) {
+  const Kind& kind = GetParam();
+  Tally tally;
+  for (int i = 0; i < kind.seeds * LongRunFactor(20); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(i);
+    const GraphDef graph = MakeRandomGraph(seed, kind.options);
+    ASSERT_TRUE(IsAcyclic(graph)) << "the generator is wrong at seed " << seed;
+    Random random(seed ^ 0x5eed);
+    const v1::RewriteOptions options = RandomOptions(graph, &random);
+    const std::string input = random.OneIn(3) ? RoughenBytes(graph, &random) : WriteProto(graph);
+    tally.Add(CheckRewrite(input, options, &random),
+              absl::StrCat("random graph ", kind.name, " seed ", seed), input, options);
+  }
+  std::cout << kind.name << ": " << tally.cases << " cases, " << tally.rewritten << " rewritten\n";
+  EXPECT_EQ(tally.failures, 0);
+  EXPECT_GE(tally.rewritten, kind.fair_share * tally.cases) << "of " << tally.cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RandomGraphs, ::testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+}  // namespace
+}  // namespace spillway::testing

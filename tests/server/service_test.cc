@@ -1,0 +1,244 @@
+// The methods, as a client sees them.
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/server/fake_core.h"
+#include "tests/server/raw_stream.h"
+#include "tests/server/server_fixture.h"
+
+namespace spillway::server {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Le;
+
+class ServiceTest : public ServerFixture {};
+
+v1::RewriteRequest RequestWith(const std::string& graph) {
+  v1::RewriteRequest request;
+  request.set_graph_def(graph);
+  *request.mutable_options() = ScopeOptions();
+  return request;
+}
+
+TEST_F(ServiceTest, UnaryGivesWhatTheCoreGives) {
+  const std::string graph = SmallGraph();
+  ASSERT_GT(graph.size(), 70'000u);
+  const auto expected =
+      core::Rewrite(graph, ScopeOptions(), core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  v1::RewriteResponse response;
+  const grpc::Status status = client_->Rewrite(RequestWith(graph), &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.graph_def(), expected->graph_def());
+  EXPECT_EQ(response.report().outcome(), expected->report().outcome());
+  EXPECT_EQ(response.report().strategy(), "scope");
+
+  EXPECT_TRUE(Eventually([&] { return Requests("Rewrite", "OK") == 1; }));
+  EXPECT_EQ(Metric("spillway_input_bytes_total{method=\"Rewrite\"}"), graph.size());
+  EXPECT_EQ(Metric("spillway_output_bytes_total{method=\"Rewrite\"}"),
+            expected->graph_def().size());
+  EXPECT_EQ(Metric("spillway_request_duration_seconds_count{method=\"Rewrite\"}"), 1);
+  EXPECT_EQ(Metric("spillway_queue_wait_seconds_count"), 1);
+}
+
+TEST_F(ServiceTest, StreamGivesTheSameBytesForEveryChunkSize) {
+  const std::string graph = LargeGraph();
+  ASSERT_GT(graph.size(), 1u << 20);
+  v1::RewriteResponse unary;
+  ASSERT_TRUE(client_->Rewrite(RequestWith(graph), &unary).ok());
+  for (const size_t chunk_bytes :
+       {size_t{1000}, size_t{64} << 10, size_t{1} << 20, size_t{4} << 20}) {
+    const StreamAnswer answer = client_->StreamRewrite(graph, ScopeOptions(), chunk_bytes);
+    ASSERT_TRUE(answer.status.ok()) << chunk_bytes << answer.status.error_message();
+    EXPECT_TRUE(answer.graph == unary.graph_def()) << chunk_bytes;
+    EXPECT_EQ(answer.header.total_size_bytes(), unary.graph_def().size());
+    EXPECT_EQ(answer.header.sha256(), DigestOf(unary.graph_def()));
+    EXPECT_EQ(answer.header.report().outcome(), unary.report().outcome());
+  }
+  EXPECT_TRUE(Eventually([&] { return Requests("StreamRewrite", "OK") == 4; }));
+  EXPECT_EQ(Metric("spillway_input_bytes_total{method=\"StreamRewrite\"}"), 4.0 * graph.size());
+  EXPECT_EQ(Metric("spillway_output_bytes_total{method=\"StreamRewrite\"}"),
+            4.0 * unary.graph_def().size());
+}
+
+TEST_F(ServiceTest, StreamAnswersInChunksOfOneMebibyte) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;  // Echoes, so that the sizes are known.
+  Start(options);
+  constexpr size_t kMiB = 1 << 20;
+  const std::string bytes(3 * kMiB + 5, 'g');
+  const StreamAnswer answer = client_->StreamRewrite(bytes, ScopeOptions(), kMiB);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_THAT(answer.chunk_sizes, ElementsAre(kMiB, kMiB, kMiB, 5));
+  EXPECT_TRUE(answer.graph == bytes);
+}
+
+TEST_F(ServiceTest, StreamWithoutGraphAskedForHasNoChunks) {
+  Options options = TestOptions();
+  options.rewrite = [](absl::string_view, const v1::RewriteOptions&, const v1::Limits&,
+                       const core::StopToken&) -> absl::StatusOr<v1::RewriteResponse> {
+    v1::RewriteResponse response;
+    response.mutable_report()->set_summary("only this");
+    return response;
+  };
+  Start(options);
+  v1::RewriteOptions asked = ScopeOptions();
+  asked.add_outputs(v1::OUTPUT_REPORT);
+  const StreamAnswer answer = client_->StreamRewrite("graph", asked, 100);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(answer.header.report().summary(), "only this");
+  EXPECT_EQ(answer.header.total_size_bytes(), 0);
+  EXPECT_EQ(answer.header.sha256(), "");
+  EXPECT_TRUE(answer.chunk_sizes.empty());
+}
+
+TEST_F(ServiceTest, SwapCountersMoveOnAScrape) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  Start(options);
+  v1::RewriteRequest request = RequestWith("graph");
+  request.mutable_options()->add_outputs(v1::OUTPUT_GRAPH);  // Not the report.
+  v1::RewriteResponse response;
+  ASSERT_TRUE(client_->Rewrite(request, &response).ok());
+  EXPECT_FALSE(response.has_report());
+  ASSERT_TRUE(client_->StreamRewrite("graph", ScopeOptions(), 5).status.ok());
+  EXPECT_EQ(Metric("spillway_swapped_tensors_total{strategy=\"scope\"}"), 10);
+  EXPECT_EQ(Metric("spillway_swap_out_bytes_per_step_total{strategy=\"scope\"}"), 4002);
+  EXPECT_EQ(Metric("spillway_swap_in_bytes_per_step_total{strategy=\"scope\"}"), 12002);
+}
+
+TEST_F(ServiceTest, ErrorsOfTheCoreKeepCodeAndReason) {
+  v1::RewriteResponse response;
+  const grpc::Status unary = client_->Rewrite(RequestWith(""), &response);
+  EXPECT_EQ(unary.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(InfoOf(unary).reason(), "EMPTY_GRAPH");
+  EXPECT_EQ(InfoOf(unary).domain(), "spillway.v1");
+  EXPECT_TRUE(Eventually([&] { return Requests("Rewrite", "INVALID_ARGUMENT") == 1; }));
+}
+
+TEST_F(ServiceTest, TooLargeAnswerIsOutOfRange) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  options.max_response_bytes = 1000;
+  Start(options);
+  v1::RewriteResponse response;
+  const std::string graph(1001, 'g');
+  const grpc::Status unary = client_->Rewrite(RequestWith(graph), &response);
+  EXPECT_EQ(unary.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(InfoOf(unary).reason(), "RESULT_TOO_LARGE");
+  const StreamAnswer stream = client_->StreamRewrite(graph, ScopeOptions(), 500);
+  EXPECT_EQ(stream.status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(InfoOf(stream.status).reason(), "RESULT_TOO_LARGE");
+}
+
+TEST_F(ServiceTest, UnaryRequestAboveItsLimitIsSentToTheStream) {
+  Options options = TestOptions();
+  options.limits.set_max_unary_bytes(1000);
+  options.limits.set_max_chunk_bytes(1000);
+  Start(options);
+  v1::RewriteResponse response;
+  const grpc::Status just_above = client_->Rewrite(RequestWith(std::string(1000, 'g')), &response);
+  EXPECT_EQ(just_above.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(InfoOf(just_above).reason(), "LIMIT_EXCEEDED");
+  EXPECT_THAT(just_above.error_message(), HasSubstr("StreamRewrite"));
+  // Far above: the transport refuses it before it is read.
+  const grpc::Status far = client_->Rewrite(RequestWith(std::string(8 << 20, 'g')), &response);
+  EXPECT_EQ(far.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(ServiceTest, CapabilitiesAreWhatIsInForce) {
+  Options options = TestOptions();
+  options.limits.set_max_concurrent_requests(3);
+  options.limits.set_max_inflight_bytes(int64_t{3} << 30);
+  options.limits.set_max_node_count(77);
+  Start(options);
+  grpc::ClientContext context;
+  v1::GetCapabilitiesResponse response;
+  ASSERT_TRUE(client_->stub().GetCapabilities(&context, {}, &response).ok());
+  EXPECT_EQ(response.version(), core::Version());
+  EXPECT_EQ(std::vector<std::string>(response.strategies().begin(), response.strategies().end()),
+            core::Strategies());
+  EXPECT_EQ(response.limits().SerializeAsString(), options.limits.SerializeAsString());
+  EXPECT_EQ(Metric("spillway_workers"), 3);
+  EXPECT_EQ(Metric("spillway_inflight_bytes_limit"), 3.0 * (1 << 30));
+}
+
+TEST_F(ServiceTest, ZeroWorkersMeansAllCoresAndIsServedAsANumber) {
+  Options options = TestOptions();
+  options.limits.set_max_concurrent_requests(0);
+  Start(options);
+  grpc::ClientContext context;
+  v1::GetCapabilitiesResponse response;
+  ASSERT_TRUE(client_->stub().GetCapabilities(&context, {}, &response).ok());
+  EXPECT_GE(response.limits().max_concurrent_requests(), 1);
+}
+
+TEST_F(ServiceTest, HealthIsServingForBothNamesAndNoOther) {
+  for (const char* name : {"", "spillway.v1.RewriteService"}) {
+    RawStream check(client_->channel(), "/grpc.health.v1.Health/Check", HealthRequest(name));
+    EXPECT_EQ(check.Next(), kServing) << name;
+  }
+  RawStream other(client_->channel(), "/grpc.health.v1.Health/Check", HealthRequest("other"));
+  EXPECT_EQ(other.Next(), std::nullopt);
+}
+
+TEST_F(ServiceTest, ReflectionListsTheService) {
+  // A ServerReflectionRequest with list_services (field 7) set to "*".
+  RawStream reflection(client_->channel(),
+                       "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                       "\x3a\x01*");
+  const std::optional<std::string> answer = reflection.Next();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(*answer, HasSubstr("spillway.v1.RewriteService"));
+  EXPECT_THAT(*answer, HasSubstr("grpc.health.v1.Health"));
+}
+
+TEST_F(ServiceTest, TakenAddressesAreErrorsThatNameThem) {
+  Options options = TestOptions();
+  options.listen = address();
+  const absl::Status listen = Server::BuildAndStart(options).status();
+  EXPECT_EQ(listen.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(listen.message()), HasSubstr(address()));
+  EXPECT_THAT(std::string(listen.message()), HasSubstr("--listen"));
+
+  options = TestOptions();
+  options.metrics_listen = "127.0.0.1:0";
+  Start(options);
+  options.metrics_listen = absl::StrCat("127.0.0.1:", server_->metrics_port());
+  const absl::Status metrics = Server::BuildAndStart(options).status();
+  EXPECT_EQ(metrics.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(metrics.message()), HasSubstr(options.metrics_listen));
+  EXPECT_THAT(std::string(metrics.message()), HasSubstr("--metrics-listen"));
+}
+
+TEST_F(ServiceTest, ScrapeOverHttpIsTheSame) {
+  Options options = TestOptions();
+  options.metrics_listen = "127.0.0.1:0";
+  Start(options);
+  v1::RewriteResponse response;
+  ASSERT_TRUE(client_->Rewrite(RequestWith(SmallGraph()), &response).ok());
+  EXPECT_TRUE(NothingInFlight());
+  const std::string http = HttpGet(server_->metrics_port(), "/metrics");
+  for (const absl::string_view line : absl::StrSplit(Scrape(), '\n')) {
+    if (!absl::StartsWith(line, "spillway_")) continue;
+    EXPECT_THAT(http, HasSubstr(std::string(line)));
+  }
+}
+
+TEST(ServerTest, MetricsCanBeOff) {
+  Options options = TestOptions();
+  options.metrics_listen = "none";
+  const auto server = Server::BuildAndStart(options);
+  ASSERT_TRUE(server.ok());
+  EXPECT_EQ((*server)->metrics_port(), 0);
+  EXPECT_EQ(Sample((*server)->Scrape(), "spillway_inflight_requests"), 0);
+  EXPECT_GT((*server)->port(), 0);
+}
+
+}  // namespace
+}  // namespace spillway::server

@@ -1,0 +1,270 @@
+// The program itself: what it prints, its exit codes, its signals, its metrics as promtool sees
+// them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/server/child_process.h"
+#include "tests/server/http_get.h"
+#include "tests/server/raw_stream.h"
+#include "tests/server/test_client.h"
+
+namespace spillway::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kProgram[] = SPILLWAY_BIN_DIR "/spillwayd";
+
+// A running spillwayd on ports of its own.
+class Daemon {
+ public:
+  explicit Daemon(std::vector<std::string> flags = {}) : process_(Command(std::move(flags))) {
+    const std::string hello = process_.ReadLine();
+    const std::string start = absl::StrCat("spillwayd ", core::Version(), " listening on ");
+    EXPECT_THAT(hello, StartsWith(start));
+    address_ = std::string(absl::StripPrefix(hello, start));
+    const std::string metrics = process_.ReadLine();
+    absl::string_view port = metrics;
+    EXPECT_TRUE(absl::ConsumePrefix(&port, "metrics on http://127.0.0.1:") &&
+                absl::ConsumeSuffix(&port, "/metrics") && absl::SimpleAtoi(port, &metrics_port_))
+        << metrics;
+  }
+
+  const std::string& address() const { return address_; }
+  int metrics_port() const { return metrics_port_; }
+  ChildProcess& process() { return process_; }
+  std::string Scrape() const { return HttpGet(metrics_port_, "/metrics"); }
+
+ private:
+  static std::vector<std::string> Command(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {kProgram, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"});
+    return flags;
+  }
+
+  ChildProcess process_;
+  std::string address_;
+  int metrics_port_ = 0;
+};
+
+// Runs it to its end.
+struct Finished {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+Finished RunToEnd(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), kProgram);
+  ChildProcess process(flags);
+  Finished finished;
+  finished.out = process.ReadStdout();
+  finished.err = process.ReadStderr();
+  finished.exit_code = process.Wait();
+  return finished;
+}
+
+int CountLines(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(SpillwaydTest, ServesAndCountsAndPromtoolHasNothingToSay) {
+  Daemon daemon;
+  TestClient client(daemon.address());
+  const std::string graph = SmallGraph();
+  const StreamAnswer answer = client.StreamRewrite(graph, ScopeOptions(), 10'000);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(answer.header.sha256(), DigestOf(answer.graph));
+  v1::RewriteRequest request;
+  request.set_graph_def(graph);
+  *request.mutable_options() = ScopeOptions();
+  v1::RewriteResponse response;
+  ASSERT_TRUE(client.Rewrite(request, &response).ok());
+  EXPECT_TRUE(response.graph_def() == answer.graph);
+  request.clear_graph_def();
+  EXPECT_EQ(client.Rewrite(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  std::string scrape;
+  EXPECT_TRUE(Eventually([&] {
+    scrape = daemon.Scrape();
+    return Sample(scrape, "spillway_inflight_requests") == 0;
+  }));
+  const auto requests = [&](const std::string& code, const std::string& method) {
+    return Sample(scrape, absl::StrCat("spillway_requests_total{code=\"", code, "\",method=\"",
+                                       method, "\",strategy=\"scope\"}"));
+  };
+  EXPECT_EQ(requests("OK", "StreamRewrite"), 1);
+  EXPECT_EQ(requests("OK", "Rewrite"), 1);
+  EXPECT_EQ(requests("INVALID_ARGUMENT", "Rewrite"), 1);
+  EXPECT_EQ(Sample(scrape, "spillway_input_bytes_total{method=\"StreamRewrite\"}"), graph.size());
+  EXPECT_EQ(Sample(scrape, absl::StrCat("spillway_build_info{version=\"", core::Version(), "\"}")),
+            1);
+  EXPECT_GT(Sample(scrape, "process_resident_memory_bytes"), 1e6);
+  EXPECT_GT(Sample(scrape, "process_open_fds"), 3);
+
+  ChildProcess promtool({"promtool", "check", "metrics"});
+  promtool.WriteStdin(scrape);
+  const std::string lint = promtool.ReadStdout() + promtool.ReadStderr();
+  const int code = promtool.Wait();
+  if (code == -1000 || code == 127) {
+    GTEST_SKIP() << "promtool is not installed (Debian: package prometheus): metrics not linted";
+  }
+  EXPECT_EQ(code, 0) << lint;
+  EXPECT_EQ(lint, "");
+}
+
+TEST(SpillwaydTest, LogsOneLinePerRequestToStderrOnly) {
+  Daemon daemon;
+  TestClient client(daemon.address());
+  v1::RewriteRequest request;
+  v1::RewriteResponse response;
+  EXPECT_FALSE(client.Rewrite(request, &response).ok());
+  daemon.process().Signal(SIGTERM);
+  const std::string log = daemon.process().ReadStderr();
+  EXPECT_EQ(daemon.process().ReadStdout(), "") << "nothing but the two lines at the start";
+  EXPECT_EQ(daemon.process().Wait(), 0);
+  EXPECT_THAT(log, HasSubstr("method=Rewrite strategy=scope code=INVALID_ARGUMENT bytes_in=0 "
+                             "bytes_out=0 ms="));
+  size_t lines = 0;
+  for (size_t at = 0; (at = log.find(" request method=", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_EQ(lines, 1u) << log;
+}
+
+TEST(SpillwaydTest, SigtermLetsARunningStreamFinish) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    Daemon daemon;
+    TestClient client(daemon.address());
+    RawStream health(client.channel(), "/grpc.health.v1.Health/Watch", HealthRequest(""));
+    EXPECT_EQ(health.Next(), kServing);
+    const std::string graph = SmallGraph();
+    grpc::ClientContext context;
+    const std::unique_ptr<Stream> stream = client.stub().StreamRewrite(&context);
+    ASSERT_TRUE(stream->Write(HeaderMessage(graph.size(), DigestOf(graph))));
+    ASSERT_TRUE(stream->Write(ChunkMessage(graph.substr(0, 1000))));
+    ASSERT_TRUE(Eventually(
+        [&] { return Sample(daemon.Scrape(), "spillway_inflight_bytes") == graph.size(); }));
+    daemon.process().Signal(number);
+    EXPECT_EQ(health.Next(), kNotServing);
+    ASSERT_TRUE(stream->Write(ChunkMessage(graph.substr(1000))));
+    stream->WritesDone();
+    const StreamAnswer answer = ReadAnswer(*stream);
+    EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+    EXPECT_EQ(answer.header.sha256(), DigestOf(answer.graph));
+    EXPECT_GT(answer.graph.size(), 0u);
+    EXPECT_EQ(daemon.process().Wait(), 0);
+  }
+}
+
+TEST(SpillwaydTest, DrainTimeoutEndsWhatDoesNotEnd) {
+  Daemon daemon({"--drain-timeout=50ms"});
+  TestClient client(daemon.address());
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client.stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(1000)));
+  ASSERT_TRUE(
+      Eventually([&] { return Sample(daemon.Scrape(), "spillway_inflight_bytes") == 1000; }));
+  daemon.process().Signal(SIGTERM);
+  EXPECT_FALSE(ReadAnswer(*stream).status.ok());
+  EXPECT_EQ(daemon.process().Wait(), 0);
+}
+
+TEST(SpillwaydTest, SecondSignalEndsItAtOnce) {
+  Daemon daemon({"--drain-timeout=1h"});
+  TestClient client(daemon.address());
+  RawStream health(client.channel(), "/grpc.health.v1.Health/Watch", HealthRequest(""));
+  EXPECT_EQ(health.Next(), kServing);
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client.stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(1000)));
+  ASSERT_TRUE(
+      Eventually([&] { return Sample(daemon.Scrape(), "spillway_inflight_bytes") == 1000; }));
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(health.Next(), kNotServing);
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(daemon.process().Wait(), 3);
+  EXPECT_THAT(daemon.process().ReadStderr(), HasSubstr("second signal"));
+  context.TryCancel();
+}
+
+TEST(SpillwaydTest, KilledClientGivesItsBudgetBack) {
+  Daemon daemon;
+  // A client in a process of its own would need a program; an abrupt end of its connection is the
+  // same to the server.
+  auto client = std::make_unique<TestClient>(daemon.address());
+  auto context = std::make_unique<grpc::ClientContext>();
+  std::unique_ptr<Stream> stream = client->stub().StreamRewrite(context.get());
+  ASSERT_TRUE(stream->Write(HeaderMessage(5000)));
+  ASSERT_TRUE(
+      Eventually([&] { return Sample(daemon.Scrape(), "spillway_inflight_bytes") == 5000; }));
+  stream.reset();
+  context.reset();
+  client.reset();
+  EXPECT_TRUE(Eventually([&] {
+    const std::string scrape = daemon.Scrape();
+    return Sample(scrape, "spillway_inflight_bytes") == 0 &&
+           Sample(scrape, "spillway_inflight_requests") == 0;
+  }));
+}
+
+TEST(SpillwaydTest, TakenPortIsOneSentenceAndExitOne) {
+  Daemon daemon;
+  const Finished listen =
+      RunToEnd({"--listen", daemon.address(), "--metrics-listen", "127.0.0.1:0"});
+  EXPECT_EQ(listen.exit_code, 1);
+  EXPECT_EQ(listen.out, "");
+  EXPECT_EQ(CountLines(listen.err), 1) << listen.err;
+  EXPECT_THAT(listen.err, AllOf(HasSubstr(daemon.address()), HasSubstr("--listen")));
+
+  const std::string metrics = absl::StrCat("127.0.0.1:", daemon.metrics_port());
+  const Finished exposer = RunToEnd({"--listen", "127.0.0.1:0", "--metrics-listen", metrics});
+  EXPECT_EQ(exposer.exit_code, 1);
+  EXPECT_EQ(CountLines(exposer.err), 1) << exposer.err;
+  EXPECT_THAT(exposer.err, AllOf(HasSubstr(metrics), HasSubstr("--metrics-listen")));
+}
+
+TEST(SpillwaydTest, AddressThatIsNotOursIsOneSentenceAndExitOne) {
+  // 192.0.2.0/24 is kept for documentation (RFC 5737).
+  const Finished finished = RunToEnd({"--listen", "192.0.2.1:7070", "--metrics-listen", "none"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("192.0.2.1:7070"));
+}
+
+TEST(SpillwaydTest, WrongFlagIsOneSentenceAndExitTwo) {
+  const Finished finished = RunToEnd({"--bogus"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("--bogus"));
+}
+
+TEST(SpillwaydTest, HelpAndVersionGoToStdout) {
+  const Finished help = RunToEnd({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("--max-inflight-bytes"));
+  EXPECT_EQ(help.err, "");
+  const Finished version = RunToEnd({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_EQ(version.out, absl::StrCat("spillwayd ", core::Version(), "\n"));
+}
+
+TEST(SpillwaydTest, MetricsCanBeOff) {
+  ChildProcess process({kProgram, "--listen=127.0.0.1:0", "--metrics-listen=none"});
+  EXPECT_THAT(process.ReadLine(), HasSubstr("listening on 127.0.0.1:"));
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.ReadStdout(), "");
+  EXPECT_EQ(process.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace spillway::server

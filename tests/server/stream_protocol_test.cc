@@ -1,0 +1,169 @@
+// Streams that break the protocol, end early or stand still, over a real connection. The table of
+// all violations is in stream_assembler_test.cc; here it is that each reaches the client, and that
+// the server holds nothing afterwards (ServerFixture::TearDown).
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/server/fake_core.h"
+#include "tests/server/server_fixture.h"
+
+namespace spillway::server {
+namespace {
+
+using grpc::StatusCode;
+using Messages = std::vector<v1::StreamRewriteRequest>;
+
+class StreamProtocolTest : public ServerFixture {};
+
+struct BadStream {
+  const char* name;
+  Messages messages;
+  StatusCode code;
+  const char* reason;
+  const char* strategy = "scope";  // The label; unknown until a header is taken.
+};
+
+TEST_F(StreamProtocolTest, EveryViolationReachesTheClient) {
+  Options options = TestOptions();
+  options.limits.set_max_graph_bytes(10'000);
+  options.limits.set_max_chunk_bytes(1000);
+  Start(options);
+  constexpr StatusCode kInvalid = StatusCode::INVALID_ARGUMENT;
+  constexpr StatusCode kExhausted = StatusCode::RESOURCE_EXHAUSTED;
+  const std::string kilobyte(1000, 'g');
+  const BadStream cases[] = {
+      {"nothing at all", {}, kInvalid, "BAD_STREAM", "unknown"},
+      {"no header", {ChunkMessage("a")}, kInvalid, "BAD_STREAM", "unknown"},
+      {"empty message", {v1::StreamRewriteRequest()}, kInvalid, "BAD_STREAM", "unknown"},
+      {"no size", {HeaderMessage(0)}, kInvalid, "BAD_STREAM", "unknown"},
+      {"graph above limit", {HeaderMessage(10'001)}, kExhausted, "LIMIT_EXCEEDED", "unknown"},
+      {"second header", {HeaderMessage(5), HeaderMessage(5)}, kInvalid, "BAD_STREAM"},
+      {"too many bytes", {HeaderMessage(2), ChunkMessage("abc")}, kInvalid, "BAD_STREAM"},
+      {"too few bytes", {HeaderMessage(2), ChunkMessage("a")}, kInvalid, "BAD_STREAM"},
+      {"empty chunk", {HeaderMessage(2), ChunkMessage("")}, kInvalid, "BAD_STREAM"},
+      {"chunk above limit",
+       {HeaderMessage(5000), ChunkMessage(kilobyte + "g")},
+       kExhausted,
+       "LIMIT_EXCEEDED"},
+      {"wrong digest",
+       {HeaderMessage(3, DigestOf("other")), ChunkMessage("abc")},
+       kInvalid,
+       "BAD_STREAM"},
+  };
+  double invalid = 0, exhausted = 0;
+  for (const BadStream& bad : cases) {
+    SCOPED_TRACE(bad.name);
+    const StreamAnswer answer = client_->SendAll(bad.messages);
+    EXPECT_EQ(answer.status.error_code(), bad.code) << answer.status.error_message();
+    EXPECT_EQ(InfoOf(answer.status).reason(), bad.reason);
+    EXPECT_EQ(answer.graph, "");
+    (bad.code == kInvalid ? invalid : exhausted) += 1;
+    EXPECT_TRUE(Eventually([&] {
+      return Requests("StreamRewrite", "INVALID_ARGUMENT") +
+                     Requests("StreamRewrite", "INVALID_ARGUMENT", "unknown") ==
+                 invalid &&
+             Requests("StreamRewrite", "RESOURCE_EXHAUSTED") +
+                     Requests("StreamRewrite", "RESOURCE_EXHAUSTED", "unknown") ==
+                 exhausted;
+    }));
+  }
+}
+
+TEST_F(StreamProtocolTest, ErrorComesWhileTheClientStillSends) {
+  // The client never half-closes; the answer must not wait for that.
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(INT64_MAX)));
+  const StreamAnswer answer = ReadAnswer(*stream);
+  EXPECT_EQ(answer.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(InfoOf(answer.status).reason(), "LIMIT_EXCEEDED");
+}
+
+TEST_F(StreamProtocolTest, ClientThatCancelsMidUploadGivesItsBudgetBack) {
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
+  ASSERT_TRUE(stream->Write(ChunkMessage("first bytes")));
+  EXPECT_TRUE(Eventually([&] { return Metric("spillway_inflight_bytes") == 1'000'000; }));
+  EXPECT_EQ(Metric("spillway_inflight_requests"), 1);
+  context.TryCancel();
+  EXPECT_EQ(stream->Finish().error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(NothingInFlight());
+  EXPECT_EQ(Requests("StreamRewrite", "CANCELLED"), 1);
+}
+
+TEST_F(StreamProtocolTest, ClientThatVanishesMidUploadGivesItsBudgetBack) {
+  auto other = std::make_unique<TestClient>(address());
+  auto context = std::make_unique<grpc::ClientContext>();
+  std::unique_ptr<Stream> stream = other->stub().StreamRewrite(context.get());
+  ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
+  EXPECT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1'000'000; }));
+  stream.reset();  // Drops the call, then the connection, without a word.
+  context.reset();
+  other.reset();
+  EXPECT_TRUE(NothingInFlight());
+  EXPECT_EQ(Requests("StreamRewrite", "CANCELLED"), 1);
+}
+
+TEST_F(StreamProtocolTest, DeadlineEndsAnUploadThatStandsStill) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(100)));
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
+  EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(NothingInFlight());
+  EXPECT_EQ(EndedByCaller("StreamRewrite"), 1);
+}
+
+TEST_F(StreamProtocolTest, UploadThatStandsStillIsCancelledByTheIdleTimeout) {
+  Options options = TestOptions();
+  options.idle_timeout = absl::Milliseconds(50);
+  Start(options);
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
+  EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(NothingInFlight());
+}
+
+TEST_F(StreamProtocolTest, ClientThatNeverReadsIsCancelledByTheIdleTimeout) {
+  Options options = TestOptions();
+  options.idle_timeout = absl::Seconds(1);
+  options.rewrite = &FakeRewrite;
+  Start(options);
+  // More than flow control lets through unread.
+  const std::string graph(64 << 20, 'g');
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(graph.size())));
+  for (size_t at = 0; at < graph.size(); at += 1 << 20) {
+    ASSERT_TRUE(stream->Write(ChunkMessage(absl::string_view(graph).substr(at, 1 << 20))));
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(NothingInFlight());
+  EXPECT_EQ(Requests("StreamRewrite", "CANCELLED"), 1);
+  // A status comes only after the messages that came before it are read.
+  EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::CANCELLED);
+}
+
+TEST_F(StreamProtocolTest, WorkIsNotIdleness) {
+  Gate gate;
+  Options options = TestOptions();
+  options.idle_timeout = absl::Milliseconds(20);
+  options.rewrite = gate.AsFunction();
+  Start(options);
+  StreamAnswer answer;
+  std::thread caller([&] { answer = client_->StreamRewrite("graph", ScopeOptions(), 100); });
+  EXPECT_TRUE(Eventually([&] { return gate.running() == 1; }));
+  absl::SleepFor(absl::Milliseconds(100));  // Several idle timeouts.
+  EXPECT_EQ(gate.stopped(), 0);
+  gate.Open();
+  caller.join();
+  EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+}
+
+}  // namespace
+}  // namespace spillway::server

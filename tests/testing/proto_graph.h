@@ -1,0 +1,48 @@
+// Graphs as protobuf messages of our own schema: a way to look at a GraphDef that shares nothing
+// with rewrite_core's reader. Everything here is naive on purpose: it is what the core is held
+// against.
+#ifndef SPILLWAY_TESTS_TESTING_PROTO_GRAPH_H_
+#define SPILLWAY_TESTS_TESTING_PROTO_GRAPH_H_
+
+#include <map>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "spillway/v1/patch.pb.h"
+#include "tests/testing/graph_schema.pb.h"
+
+namespace spillway::testing {
+
+// The message in `bytes`; ends the program if protobuf cannot read it.
+GraphDef ReadProto(absl::string_view bytes);
+
+// The message serialized as protobuf does it deterministically (maps in order of their keys).
+std::string WriteProto(const GraphDef& graph);
+
+// An input of a node, taken apart.
+struct InputName {
+  std::string node;
+  int port = 0;
+  bool control = false;
+};
+InputName SplitInput(const std::string& input);
+
+// Position of every node by name.
+std::map<std::string, int> IndexNodes(const GraphDef& graph);
+
+// Whether the graph has no cycle but those that an edge NextIteration -> Merge closes, and all its
+// inputs resolve.
+bool IsAcyclic(const GraphDef& graph);
+
+// What protobuf says differs between two messages; empty if nothing does.
+std::string Difference(const GraphDef& expected, const GraphDef& actual);
+
+// `graph` after `patch`, as patch.proto says to apply it. Dies if the patch does not fit.
+GraphDef ApplyPatch(const GraphDef& graph, const v1::GraphPatch& patch);
+
+// `graph` without the attribute `key` on any node.
+GraphDef WithoutAttr(const GraphDef& graph, const std::string& key);
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_TESTING_PROTO_GRAPH_H_
