@@ -188,7 +188,7 @@ class Rewriter {
   }
 
   absl::Status RunStrip() {
-    auto stripped = Stage("strip", [&] { return Strip(*graph_, stop_); });
+    auto stripped = Stage("apply", [&] { return Strip(*graph_, stop_); });
     if (!stripped.ok()) return stripped.status();
     if (!FindEarlierRewrite(*graph_).ours) {
       return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
