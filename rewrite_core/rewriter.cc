@@ -77,6 +77,10 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
   if (!v1::SwapEncoding_IsValid(options.swap_encoding())) {
     return UnknownValue("swap_encoding", options.swap_encoding());
   }
+  // Not left to the strategy, which does not run on a graph that is kept.
+  if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.scope().ctrld_strategy())) {
+    return UnknownValue("ctrld_strategy", options.scope().ctrld_strategy());
+  }
   for (int output : options.outputs()) {
     if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
       return UnknownValue("outputs", output);
