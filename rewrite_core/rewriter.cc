@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -16,6 +17,7 @@
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_edit.h"
+#include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report.h"
@@ -75,6 +77,10 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
   if (!v1::SwapEncoding_IsValid(options.swap_encoding())) {
     return UnknownValue("swap_encoding", options.swap_encoding());
   }
+  // Not left to the strategy, which does not run on a graph that is kept.
+  if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.scope().ctrld_strategy())) {
+    return UnknownValue("ctrld_strategy", options.scope().ctrld_strategy());
+  }
   for (int output : options.outputs()) {
     if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
       return UnknownValue("outputs", output);
@@ -85,11 +91,17 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
 
 absl::Status CheckTargets(const Graph& graph, const v1::RewriteOptions& options) {
   for (const std::string& target : options.targets()) {
-    const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
-    if (graph.Find(name) != kNoNode) continue;
+    const size_t colon = target.rfind(':');
+    const NodeId node = graph.Find(absl::string_view(target).substr(0, colon));
+    int port = 0;
+    if (node != kNoNode && colon == std::string::npos) continue;
+    if (node != kNoNode && absl::SimpleAtoi(target.substr(colon + 1), &port) && port >= 0) {
+      const int count = CountOutputs(graph, node);
+      if (count < 0 || port < count) continue;
+    }
     return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
                         absl::StrCat("targets has ", Quoted(target),
-                                     ", which names no node of the graph; name what a step runs"),
+                                     ", which names nothing in the graph; name what a step runs"),
                         {{"option", "targets"}, {"value", target}});
   }
   return absl::OkStatus();

@@ -27,6 +27,7 @@ class LineParser {
   // Appends the GraphDef fields of the line; empty if all is well, else what was expected.
   std::string Run(std::string* out) {
     if (Take("!")) {
+      Skip();
       return ParseHex(&rest_, out) ? AtEnd() : "0x and an even number of hexadecimal digits";
     }
     NodeSpec node;
