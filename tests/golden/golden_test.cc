@@ -10,7 +10,8 @@
 //                           message holds
 //
 // Expected values are derived by hand, in the comments. There is no way to update a file from our
-// own output; with SPILLWAY_GOLDEN_ACTUAL=1 what came out is written beside it as NAME.golden.actual.
+// own output; with SPILLWAY_GOLDEN_ACTUAL=1 what came out is written beside it as
+// NAME.golden.actual.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -135,8 +136,8 @@ TEST_P(GoldenTest, IsWhatTheFileSays) {
   Lines decisions;
   if (response.ok()) {
     for (const v1::Decision& d : response->report().decisions()) {
-      decisions.push_back(absl::StrCat(
-          d.tensor(), " ", absl::StripPrefix(v1::Reason_Name(d.reason()), "REASON_")));
+      decisions.push_back(
+          absl::StrCat(d.tensor(), " ", absl::StripPrefix(v1::Reason_Name(d.reason()), "REASON_")));
     }
     absl::StrAppend(&actual, "== decisions\n", absl::StrJoin(decisions, "\n"), "\n");
   }

@@ -43,7 +43,7 @@ TEST_P(SizeTest, IsAsExpected) {
   const TestGraph graph("x = Const() {dtype=float32}\nn = " + GetParam().node);
   const auto infos = TensorInfos::Create(*graph, GetParam().options);
   ASSERT_THAT(infos, IsOk());
-  const auto outputs = infos->Outputs(graph.Node("n"), 1);
+  const auto outputs = infos->Outputs(graph.Node("n"), {0});
   ASSERT_THAT(outputs, IsOk());
   EXPECT_EQ((*outputs)[0].size_bytes, GetParam().bytes);
   EXPECT_EQ((*outputs)[0].why_unknown, GetParam().why);
@@ -152,12 +152,18 @@ TEST(TensorInfoTest, EachOutputHasItsOwn) {
   )");
   const auto infos = TensorInfos::Create(*graph, Feeding("n:1", {100}));
   ASSERT_THAT(infos, IsOk());
-  const auto outputs = infos->Outputs(graph.Node("n"), 4);
+  const auto outputs = infos->Outputs(graph.Node("n"), {0, 1, 2, 3});
   ASSERT_THAT(outputs, IsOk());
   EXPECT_EQ((*outputs)[0].size_bytes, 32);   // 8 * 2 halves, from the shape.
   EXPECT_EQ((*outputs)[1].size_bytes, 400);  // 100 floats, as fed.
   EXPECT_EQ((*outputs)[2].why_unknown, v1::SIZE_UNKNOWN_RANK);
   EXPECT_EQ((*outputs)[3].why_unknown, v1::SIZE_UNKNOWN_NO_SHAPE);
+  // Ports may be asked for one by one.
+  const auto some = infos->Outputs(graph.Node("n"), {1, 3});
+  ASSERT_THAT(some, IsOk());
+  ASSERT_EQ(some->size(), 2u);
+  EXPECT_EQ((*some)[0].size_bytes, 400);
+  EXPECT_EQ((*some)[1].why_unknown, v1::SIZE_UNKNOWN_NO_SHAPE);
   EXPECT_TRUE(infos->IsFed(graph.Node("n")));
   EXPECT_FALSE(infos->IsFed(graph.Node("x")));
 }
@@ -172,14 +178,14 @@ TEST(TensorInfoTest, AnOverflowNamesNodeOutputAndShape) {
   )");
   const auto infos = TensorInfos::Create(*graph, Batch(2));
   ASSERT_THAT(infos, IsOk());
-  EXPECT_THAT(infos->Outputs(graph.Node("small"), 1), IsOk());
-  const auto big = infos->Outputs(graph.Node("big/one"), 1);
+  EXPECT_THAT(infos->Outputs(graph.Node("small"), {0}), IsOk());
+  const auto big = infos->Outputs(graph.Node("big/one"), {0});
   EXPECT_THAT(big, IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "output 0 of node 'big/one'"));
   EXPECT_EQ(testing::ErrorDetailOf(big, "node"), "big/one");
   EXPECT_EQ(testing::ErrorDetailOf(big, "value"), "2305843009213693952");
-  EXPECT_THAT(infos->Outputs(graph.Node("product"), 1),
+  EXPECT_THAT(infos->Outputs(graph.Node("product"), {0}),
               IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "[4294967296,4294967296]"));
-  EXPECT_THAT(infos->Outputs(graph.Node("by_batch"), 1),
+  EXPECT_THAT(infos->Outputs(graph.Node("by_batch"), {0}),
               IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "[2,2147483647,2147483647]"));
 }
 

@@ -60,7 +60,7 @@ TEST_P(EligibilityTest, Judges) {
   const auto eligibility = Eligibility::Create(f.facts, GetParam().options);
   ASSERT_THAT(eligibility, testing::IsOk());
   const Tensor tensor = f.graph.Output(GetParam().line.substr(0, GetParam().line.find(' ')));
-  const auto infos = f.facts.tensor_infos.Outputs(tensor.node, 1);
+  const auto infos = f.facts.tensor_infos.Outputs(tensor.node, {0});
   ASSERT_THAT(infos, testing::IsOk());
   EXPECT_EQ(v1::Reason_Name(eligibility->Judge(tensor, (*infos)[0])),
             v1::Reason_Name(GetParam().reason));
@@ -151,6 +151,25 @@ INSTANTIATE_TEST_SUITE_P(
         RuleCase{"UnknownSizeIsNotJudged", "n = Relu(x) {T=float32}", MinBytes(1 << 30),
                  v1::REASON_SWAPPED}),
     testing::CaseName());
+
+TEST(EligibilityReaderTest, OnlyAFunctionalLoopMayNotReadASwapIn) {
+  const TestFacts f(R"(
+      x = Placeholder() {dtype=float32}
+      while = While(x) {T=[float32]}
+      stateless = StatelessWhile(x) {T=[float32]}
+      if = If(x, x) {Tin=[float32], Tout=[float32]}
+      call = PartitionedCall(x) {Tin=[float32], Tout=[float32]}
+      relu = Relu(x) {T=float32}
+  )");
+  const auto eligibility = Eligibility::Create(f.facts, {});
+  ASSERT_THAT(eligibility, testing::IsOk());
+  const auto may = [&](const char* node) { return eligibility->MayReadSwapIn(f.graph.Node(node)); };
+  EXPECT_FALSE(may("while"));
+  EXPECT_FALSE(may("stateless"));
+  EXPECT_TRUE(may("if"));
+  EXPECT_TRUE(may("call"));
+  EXPECT_TRUE(may("relu"));
+}
 
 TEST(EligibilityCreateTest, RefusesADeviceOnWhichNothingIs) {
   const TestFacts f(kContext);

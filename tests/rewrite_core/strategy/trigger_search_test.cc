@@ -324,14 +324,13 @@ void CompareOnRandomGraphs(bool leads, int* found, int* none) {
     const auto spell = [&graph](NodeId n) {
       return n == kNoNode ? "none" : std::string(graph.name(n));
     };
-    for (const auto& [lb, ub, direct] :
-         std::vector<std::tuple<int, int, bool>>{{1, 10'000, false},
-                                                 {1, 10'000, true},
-                                                 {3, 10'000, false},
-                                                 {3, 10'000, true},
-                                                 {1, 4, false},
-                                                 {1, 4, true},
-                                                 {3, 5, true}}) {
+    for (const auto& [lb, ub, direct] : std::vector<std::tuple<int, int, bool>>{{1, 10'000, false},
+                                                                                {1, 10'000, true},
+                                                                                {3, 10'000, false},
+                                                                                {3, 10'000, true},
+                                                                                {1, 4, false},
+                                                                                {1, 4, true},
+                                                                                {3, 5, true}}) {
       const NaiveTriggers naive(t.f().facts, t.order(), t.backward(),
                                 Triggers::Parameters(lb, ub, direct));
       for (NodeId producer = 0; producer < graph.num_nodes(); ++producer) {
