@@ -563,6 +563,14 @@ TEST(RewriterTest, AFedNodeIsNeverEdited) {
   EXPECT_EQ(PrintNode(*after, after.Node("G/g1")), "G/g1 = AddV2(G/g2, f1) {T=float32}");
 }
 
+TEST(RewriterTest, AFedNodeIsNoTrigger) {
+  // TensorFlow runs a fed node, and all that it needs, when a control edge leads from it.
+  const v1::RewriteResponse r = Answer(Net(), On("feeds { name: 'G/g2' dims: 1 }"));
+  EXPECT_THAT(SwappedTensors(r), ElementsAre("f1:0", "loss:0"));
+  // Two steps forward from f1 is loss, which g3 consumes.
+  EXPECT_EQ(r.report().swaps(0).swap_ins(0).trigger(), "G/g3");
+}
+
 // ---- Graphs that are refused ----
 
 TEST(RewriterTest, BadGraphs) {
