@@ -316,6 +316,17 @@ TEST(RewriterTest, TheSecondDeviceIsPlannedAsIfItWereTheFirst) {
   }
 }
 
+// "What to do with a graph that Spillway has rewritten already, on the devices asked for."
+TEST(RewriterTest, AReplanOfOneDeviceLeavesTheOthersAlone) {
+  const std::string first = Answer(Towers(), On("devices: '/gpu:0'")).graph_def();
+  const v1::RewriteResponse second =
+      Answer(first, On("already_rewritten: ALREADY_REWRITTEN_REPLAN devices: '/gpu:1'"));
+  EXPECT_THAT(SwappedTensors(second), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
+  const TestGraph after = TestGraph::FromBytes(second.graph_def());
+  EXPECT_NE(after->Find("lms/swapout_t0_f1_0"), kNoNode);
+  EXPECT_NE(after->Find("lms/swapout_t1_f1_0"), kNoNode);
+}
+
 TEST(RewriterTest, BothDevicesInTurnGiveWhatBothAtOnceGive) {
   const std::string in_turn =
       Answer(Answer(Towers(), On("devices: '/gpu:0'")).graph_def(), On("devices: '/gpu:1'"))
