@@ -174,7 +174,9 @@ class ScopePlanner {
           sets_.backward[reader.node] ||
           (scope_.swap_branches() &&
            int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
-      if (is_late && HasDataReader(reader.node)) late.push_back({reader.node, reader.index});
+      // What is fed does not run, and must not be edited.
+      if (is_late && HasDataReader(reader.node) && !facts_.tensor_infos.IsFed(reader.node))
+        late.push_back({reader.node, reader.index});
     }
     return late;
   }

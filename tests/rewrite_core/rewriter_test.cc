@@ -316,6 +316,17 @@ TEST(RewriterTest, TheSecondDeviceIsPlannedAsIfItWereTheFirst) {
   }
 }
 
+// "What to do with a graph that Spillway has rewritten already, on the devices asked for."
+TEST(RewriterTest, AReplanOfOneDeviceLeavesTheOthersAlone) {
+  const std::string first = Answer(Towers(), On("devices: '/gpu:0'")).graph_def();
+  const v1::RewriteResponse second =
+      Answer(first, On("already_rewritten: ALREADY_REWRITTEN_REPLAN devices: '/gpu:1'"));
+  EXPECT_THAT(SwappedTensors(second), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
+  const TestGraph after = TestGraph::FromBytes(second.graph_def());
+  EXPECT_NE(after->Find("lms/swapout_t0_f1_0"), kNoNode);
+  EXPECT_NE(after->Find("lms/swapout_t1_f1_0"), kNoNode);
+}
+
 TEST(RewriterTest, BothDevicesInTurnGiveWhatBothAtOnceGive) {
   const std::string in_turn =
       Answer(Answer(Towers(), On("devices: '/gpu:0'")).graph_def(), On("devices: '/gpu:1'"))
@@ -377,7 +388,8 @@ TEST(RewriterTest, StagesAreListedInTheOrderRun) {
               ElementsAre("parse", "analysis", "strategy", "apply", "verify", "report"));
   EXPECT_THAT(Stages(Answer(Net(), "scope { optimizer_scopes: 'G/' n_tensors: 0 }")),
               ElementsAre("parse", "analysis", "strategy"));
-  for (const v1::StageTiming& stage : Answer(Net(), kScope).report().stages()) {
+  const v1::RewriteResponse r = Answer(Net(), kScope);
+  for (const v1::StageTiming& stage : r.report().stages()) {
     EXPECT_GE(stage.duration_ns(), 0);
     EXPECT_LT(stage.duration_ns(), int64_t{60} * 1'000'000'000);
   }
@@ -560,6 +572,14 @@ TEST(RewriterTest, AFedNodeIsNeverEdited) {
   ASSERT_THAT(fed_consumer, IsOk());
   const TestGraph after = TestGraph::FromBytes(fed_consumer->graph_def());
   EXPECT_EQ(PrintNode(*after, after.Node("G/g1")), "G/g1 = AddV2(G/g2, f1) {T=float32}");
+}
+
+TEST(RewriterTest, AFedNodeIsNoTrigger) {
+  // TensorFlow runs a fed node, and all that it needs, when a control edge leads from it.
+  const v1::RewriteResponse r = Answer(Net(), On("feeds { name: 'G/g2' dims: 1 }"));
+  EXPECT_THAT(SwappedTensors(r), ElementsAre("f1:0", "loss:0"));
+  // Two steps forward from f1 is loss, which g3 consumes.
+  EXPECT_EQ(r.report().swaps(0).swap_ins(0).trigger(), "G/g3");
 }
 
 // ---- Graphs that are refused ----

@@ -158,6 +158,12 @@ TEST(TensorInfoTest, EachOutputHasItsOwn) {
   EXPECT_EQ((*outputs)[1].size_bytes, 400);  // 100 floats, as fed.
   EXPECT_EQ((*outputs)[2].why_unknown, v1::SIZE_UNKNOWN_RANK);
   EXPECT_EQ((*outputs)[3].why_unknown, v1::SIZE_UNKNOWN_NO_SHAPE);
+  // Ports may be asked for one by one.
+  const auto some = infos->Outputs(graph.Node("n"), {1, 3});
+  ASSERT_THAT(some, IsOk());
+  ASSERT_EQ(some->size(), 2u);
+  EXPECT_EQ((*some)[0].size_bytes, 400);
+  EXPECT_EQ((*some)[1].why_unknown, v1::SIZE_UNKNOWN_NO_SHAPE);
   EXPECT_TRUE(infos->IsFed(graph.Node("n")));
   EXPECT_FALSE(infos->IsFed(graph.Node("x")));
 }
