@@ -26,6 +26,7 @@ class LineParser {
   // Appends the GraphDef fields of the line; empty if all is well, else what was expected.
   std::string Run(std::string* out) {
     if (Take("!")) {
+      Skip();
       return ParseHex(&rest_, out) ? AtEnd() : "0x and an even number of hexadecimal digits";
     }
     NodeSpec node;
@@ -124,8 +125,8 @@ absl::StatusOr<std::string> ParseGraphText(absl::string_view text) {
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || line.front() == '#') continue;
+    const absl::string_view content = absl::StripLeadingAsciiWhitespace(line);
+    if (content.empty() || content.front() == '#') continue;
     LineParser parser(line);
     const std::string expected = parser.Run(&out);
     if (!expected.empty()) {
