@@ -150,7 +150,7 @@ class Rewriter {
       AddWarning(v1::WARNING_CODE_ALREADY_REWRITTEN,
                  "Spillway had rewritten this graph: its earlier edits were taken out first",
                  &report());
-      if (absl::Status s = Stage("parse", [&] { return Parse(stripped_); }); !s.ok()) return s;
+      if (absl::Status s = Stage("parse", [&] { return ParseStripped(stripped_); }); !s.ok()) return s;
     }
     if (absl::Status s = Stage("analysis", [&] { return Analyse(); }); !s.ok()) return s;
     auto eligibility = Eligibility::Create(*facts_, options_);
@@ -180,6 +180,15 @@ class Rewriter {
     return absl::OkStatus();
   }
 
+  // A record that was tampered with may hold anything: hand out graphs only.
+  absl::Status ParseStripped(absl::string_view bytes) {
+    absl::Status status = Parse(bytes);
+    if (!absl::IsInvalidArgument(status)) return status;
+    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD,
+                 absl::StrCat("the undo records do not lead back to a graph: ", status.message(),
+                              "; start from the original graph"));
+  }
+
   absl::Status Analyse() {
     auto facts = GraphFacts::Compute(*graph_, options_, stop_);
     if (!facts.ok()) return facts.status();
@@ -194,8 +203,8 @@ class Rewriter {
       return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
                        "Spillway has not rewritten this graph: there is nothing to take out");
     }
-    // A record that was tampered with may hold anything: hand out graphs only.
-    if (absl::Status s = Stage("verify", [&] { return Parse(*stripped); }); !s.ok()) return s;
+    absl::Status status = Stage("verify", [&] { return ParseStripped(*stripped); });
+    if (!status.ok()) return status;
     report().set_outcome(v1::OUTCOME_STRIPPED);
     report().set_summary("the edits of Spillway were taken out");
     Finish(*std::move(stripped));
