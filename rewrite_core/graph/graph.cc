@@ -217,6 +217,7 @@ class GraphParser {
             source = source.substr(0, colon);
           }
         }
+        legal = legal && !source.empty();
         if (!legal) return BadInput(id, i, spelling, seen_control);
         const NodeId producer = graph_.Find(source);
         if (producer == kNoNode) return Dangling(id, i, source);

@@ -121,8 +121,8 @@ absl::StatusOr<std::string> ParseGraphText(absl::string_view text) {
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || line.front() == '#') continue;
+    const absl::string_view content = absl::StripLeadingAsciiWhitespace(line);
+    if (content.empty() || content.front() == '#') continue;
     LineParser parser(line);
     const std::string expected = parser.Run(&out);
     if (!expected.empty()) {

@@ -55,12 +55,15 @@ absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_vi
       const size_t eq = item.find('=');
       int position = -1;
       if (eq == absl::string_view::npos || !absl::SimpleAtoi(item.substr(0, eq), &position) ||
-          position < 0 || (!record.inputs.empty() && position <= record.inputs.back().first)) {
+          position < 0 || item.size() == eq + 1 || item[eq + 1] == '^' ||
+          (!record.inputs.empty() && position <= record.inputs.back().first)) {
         return BadRecord(name, whole);
       }
       record.inputs.emplace_back(position, std::string(item.substr(eq + 1)));
     }
   }
+  // These two stand alone.
+  if ((record.added || record.raw) && items.size() > 1) return BadRecord(name, items[1]);
   return record;
 }
 
@@ -77,6 +80,9 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
   while (scan.Next()) {
     if (scan.IsBytes(node_def::kInput)) inputs.push_back(scan.bytes());
   }
+  const auto num_data = std::count_if(inputs.begin(), inputs.end(), [](absl::string_view input) {
+    return input.empty() || input[0] != '^';
+  });
   absl::flat_hash_map<absl::string_view, int> to_drop;
   for (const std::string& control : record.controls) ++to_drop[control];
   std::vector<bool> dropped(inputs.size(), false);
@@ -87,7 +93,7 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
     if (--it->second == 0) to_drop.erase(it);
   }
   if (!to_drop.empty()) return BadRecord(name, absl::StrCat("^", to_drop.begin()->first));
-  if (!record.inputs.empty() && record.inputs.back().first >= static_cast<int>(inputs.size())) {
+  if (!record.inputs.empty() && record.inputs.back().first >= num_data) {
     return BadRecord(name, absl::StrCat(record.inputs.back().first));
   }
   std::string node;

@@ -35,10 +35,13 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
   const int32_t from = order_.order[producer];
   const int32_t to = order_.order[first];
   const int lb = to - parameters_.lb <= from ? 1 : parameters_.lb;
-  if (parameters_.direct_order || backward_[producer] || to - lb < order_.backward_start) {
-    return DirectOrder(producer, first, lb, parameters_.ub, consumers);
-  }
-  return ChainRule(producer, first, lb, parameters_.ub, consumers);
+  const bool direct =
+      parameters_.direct_order || backward_[producer] || to - lb < order_.backward_start;
+  auto found = direct ? DirectOrder(producer, first, lb, parameters_.ub, consumers)
+                      : ChainRule(producer, first, lb, parameters_.ub, consumers);
+  // A search that ran out of steps in its last look must not pass for one that found nothing.
+  if (budget_->is_over()) return budget_->status(kWhat, kRemedy);
+  return found;
 }
 
 bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
