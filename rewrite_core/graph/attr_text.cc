@@ -255,7 +255,12 @@ bool ParseAttr(absl::string_view* text, std::string* out) {
     if (!values.empty() && !absl::ConsumePrefix(text, ",")) return false;
     SkipSpace(text);
     values.emplace_back();
-    if (!ParseValue(text, &values.back()) || values.back().kind != values[0].kind) return false;
+    const absl::string_view item = *text;
+    if (!ParseValue(text, &values.back())) return false;
+    if (values.back().kind != values[0].kind) {
+      *text = item;
+      return false;
+    }
   }
   AppendList(values, out);
   return true;

@@ -103,6 +103,7 @@ std::vector<absl::string_view> AttrStrings(absl::string_view value) {
   while (reader.Next()) {
     if (reader.IsBytes(attr_value::kListString)) items.push_back(reader.bytes());
   }
+  if (!reader.ok()) items.clear();
   return items;
 }
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -63,13 +64,8 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
   auto rewire = edits.rewires.begin();
   WireReader reader(node_def);
   while (reader.Next()) {
-    if (reader.IsBytes(node_def::kAttr)) {
-      absl::string_view key;
-      WireReader entry(reader.bytes());
-      while (entry.Next()) {
-        if (entry.IsBytes(map_entry::kKey)) key = entry.bytes();
-      }
-      if (key == kUndoAttr) continue;
+    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) {
+      continue;
     }
     if (reader.IsBytes(node_def::kInput) && rewire != edits.rewires.end() &&
         rewire->index == static_cast<int>(position)) {
@@ -140,10 +136,6 @@ void GraphEdit::AddControlInput(NodeId node, absl::string_view source) {
   controls_.push_back({node, std::string(source)});
 }
 
-bool GraphEdit::Resolves(absl::string_view name) const {
-  return graph_.Find(name) != kNoNode || new_names_.contains(name);
-}
-
 absl::Status GraphEdit::Validate() const {
   absl::flat_hash_set<absl::string_view> names;
   for (const NodeSpec& node : nodes_) {
@@ -151,8 +143,13 @@ absl::Status GraphEdit::Validate() const {
         !new_names_.contains(node.name)) {
       return BadEdit("the name of a new node is taken or was not reserved", node.name);
     }
+  }
+  const auto resolves = [&](absl::string_view name) {
+    return graph_.Find(name) != kNoNode || names.contains(name);
+  };
+  for (const NodeSpec& node : nodes_) {
     for (const std::string& input : node.inputs) {
-      if (!Resolves(SourceName(input))) return BadEdit("an input does not resolve", node.name);
+      if (!resolves(SourceName(input))) return BadEdit("an input does not resolve", node.name);
     }
   }
   for (const Rewire& rewire : rewires_) {
@@ -162,13 +159,13 @@ absl::Status GraphEdit::Validate() const {
         inputs[rewire.index].is_control()) {
       return BadEdit("no such data input", graph_.name(rewire.node));
     }
-    if (!Resolves(SourceName(rewire.spelling))) {
+    if (absl::StartsWith(rewire.spelling, "^") || !resolves(SourceName(rewire.spelling))) {
       return BadEdit("a rewired input does not resolve", graph_.name(rewire.node));
     }
   }
   for (const Control& control : controls_) {
     if (control.node < 0 || control.node >= graph_.num_nodes()) return BadEdit("no such node", "?");
-    if (!Resolves(control.source)) {
+    if (!resolves(control.source)) {
       return BadEdit("a control input does not resolve", graph_.name(control.node));
     }
   }

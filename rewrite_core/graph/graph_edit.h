@@ -61,8 +61,6 @@ class GraphEdit {
   absl::StatusOr<std::string> Apply(const StopToken& stop);
 
  private:
-  bool Resolves(absl::string_view name) const;
-
   const Graph& graph_;
   std::vector<NodeSpec> nodes_;
   std::vector<Rewire> rewires_;

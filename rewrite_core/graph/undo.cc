@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -23,15 +24,6 @@ absl::Status BadRecord(absl::string_view name, absl::string_view item) {
                absl::StrCat("the undo record of node ", Quoted(name), " is damaged at ",
                             Quoted(item), "; start from the original graph"),
                {{"node", name}, {"field", kUndoAttr}, {"value", item}});
-}
-
-bool IsUndoEntry(absl::string_view entry) {
-  bool found = false;
-  WireReader reader(entry);
-  while (reader.Next()) {
-    if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == kUndoAttr;
-  }
-  return found;
 }
 
 }  // namespace
@@ -63,12 +55,15 @@ absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_vi
       const size_t eq = item.find('=');
       int position = -1;
       if (eq == absl::string_view::npos || !absl::SimpleAtoi(item.substr(0, eq), &position) ||
-          position < 0 || (!record.inputs.empty() && position <= record.inputs.back().first)) {
+          position < 0 || item.size() == eq + 1 || item[eq + 1] == '^' ||
+          (!record.inputs.empty() && position <= record.inputs.back().first)) {
         return BadRecord(name, whole);
       }
       record.inputs.emplace_back(position, std::string(item.substr(eq + 1)));
     }
   }
+  // These two stand alone.
+  if ((record.added || record.raw) && items.size() > 1) return BadRecord(name, items[1]);
   return record;
 }
 
@@ -85,6 +80,9 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
   while (scan.Next()) {
     if (scan.IsBytes(node_def::kInput)) inputs.push_back(scan.bytes());
   }
+  const auto num_data = std::count_if(inputs.begin(), inputs.end(), [](absl::string_view input) {
+    return input.empty() || input[0] != '^';
+  });
   absl::flat_hash_map<absl::string_view, int> to_drop;
   for (const std::string& control : record.controls) ++to_drop[control];
   std::vector<bool> dropped(inputs.size(), false);
@@ -95,7 +93,7 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
     if (--it->second == 0) to_drop.erase(it);
   }
   if (!to_drop.empty()) return BadRecord(name, absl::StrCat("^", to_drop.begin()->first));
-  if (!record.inputs.empty() && record.inputs.back().first >= static_cast<int>(inputs.size())) {
+  if (!record.inputs.empty() && record.inputs.back().first >= num_data) {
     return BadRecord(name, absl::StrCat(record.inputs.back().first));
   }
   std::string node;
@@ -113,7 +111,9 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
         continue;
       }
     }
-    if (reader.IsBytes(node_def::kAttr) && IsUndoEntry(reader.bytes())) continue;
+    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) {
+      continue;
+    }
     node.append(reader.whole().data(), reader.whole().size());
   }
   AppendBytesField(graph_def::kNode, node, out);

@@ -17,8 +17,14 @@ class SearchBudget {
   SearchBudget(int64_t max_steps, const StopToken& stop)
       : max_steps_(max_steps), stop_(stop), poll_(stop) {}
 
-  // Takes one step. True when the search must end; status() then says why.
-  bool Spend() { return ++steps_ > max_steps_ || poll_.Tick(); }
+  // Takes one step. True when the search must end, and from then on; status() then says why.
+  bool Spend() {
+    over_ = over_ || ++steps_ > max_steps_ || poll_.Tick();
+    return over_;
+  }
+
+  // Whether Spend has returned true.
+  bool is_over() const { return over_; }
 
   // RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) once all steps are spent; else the stop token's error.
   // `remedy` says what the user can do.
@@ -27,6 +33,7 @@ class SearchBudget {
  private:
   int64_t max_steps_;
   int64_t steps_ = 0;
+  bool over_ = false;
   const StopToken& stop_;
   StopPoller poll_;
 };

@@ -193,7 +193,7 @@ TEST(RewriterTest, StripGivesTheBytesBack) {
   EXPECT_EQ(r.graph_def(), Net());
   EXPECT_EQ(r.report().node_count_before(), 14);
   EXPECT_EQ(r.report().node_count_after(), 8);
-  EXPECT_THAT(Stages(r), ElementsAre("parse", "strip", "verify"));
+  EXPECT_THAT(Stages(r), ElementsAre("parse", "apply"));
 }
 
 TEST(RewriterTest, StripRefusesAForeignRewrite) {

@@ -1,0 +1,115 @@
+#include "rewrite_core/graph/op_registry.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace spillway::core {
+namespace {
+
+TEST(OpRegistryTest, KnowsOpsByTheirExactName) {
+  EXPECT_TRUE(FindOp("Conv2D").known);
+  EXPECT_EQ(FindOp("Conv2D").name, "Conv2D");
+  for (const char* name : {"", "conv2d", "Conv2", "Conv2DX", "MyOwnOp", "\xff"}) {
+    EXPECT_FALSE(FindOp(name).known) << name;
+    EXPECT_EQ(FindOp(name).name, "");
+    EXPECT_EQ(FindOp(name).fixed_output_count, -1);
+  }
+}
+
+// TensorFlow's op definitions (array_ops.cc, nn_ops.cc, control_flow_ops.cc, ...), read by hand.
+TEST(OpRegistryTest, OutputsOfWellKnownOps) {
+  struct Case {
+    const char* op;
+    const char* outputs;
+    int fixed_count;
+  };
+  constexpr Case kCases[] = {
+      {"NoOp", "", 0},
+      {"Conv2D", "T", 1},
+      {"Const", "dtype", 1},
+      {"VariableV2", "&dtype", 1},
+      {"Assign", "&T", 1},
+      {"ReadVariableOp", "dtype", 1},
+      {"VarHandleOp", "resource", 1},
+      {"FusedBatchNormV3", "T U U U U U", 6},
+      {"Switch", "T T", 2},
+      {"Merge", "T int32", 2},
+      {"Shape", "out_type=int32", 1},
+      {"ArgMax", "output_type=int64", 1},
+      {"Cast", "DstT", 1},
+      {"TopKV2", "T index_type=int32", 2},
+      {"Split", "num_split*T", -1},
+      {"Unpack", "num*T", -1},
+      {"ShapeN", "N*out_type=int32", -1},
+      {"IdentityN", "[]T", -1},
+      {"While", "[]T", -1},
+      {"ParseExample", "Nsparse*int64 []sparse_types Nsparse*int64 []Tdense", -1},
+      // Swap nodes of the encoding COPY; registered by GPU builds of TensorFlow alone.
+      {"_CopyFromGpuToHost", "T", 1},
+      {"_CopyFromHostToGpu", "T", 1},
+  };
+  for (const Case& c : kCases) {
+    EXPECT_EQ(FindOp(c.op).outputs, c.outputs) << c.op;
+    EXPECT_EQ(FindOp(c.op).fixed_output_count, c.fixed_count) << c.op;
+  }
+}
+
+TEST(OpRegistryTest, ControlFlow) {
+  struct Case {
+    const char* op;
+    ControlFlow kind;
+  };
+  constexpr Case kCases[] = {
+      {"Switch", ControlFlow::kSwitch},     {"RefSwitch", ControlFlow::kSwitch},
+      {"_SwitchN", ControlFlow::kSwitch},   {"Merge", ControlFlow::kMerge},
+      {"RefMerge", ControlFlow::kMerge},    {"Enter", ControlFlow::kEnter},
+      {"RefEnter", ControlFlow::kEnter},    {"Exit", ControlFlow::kExit},
+      {"RefExit", ControlFlow::kExit},      {"NextIteration", ControlFlow::kNextIteration},
+      {"LoopCond", ControlFlow::kLoopCond}, {"RefNextIteration", ControlFlow::kNextIteration},
+      {"If", ControlFlow::kNone},           {"While", ControlFlow::kNone},
+      {"Identity", ControlFlow::kNone},     {"MyOwnSwitch", ControlFlow::kNone},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(FindOp(c.op).control_flow, c.kind) << c.op;
+}
+
+TEST(OpRegistryTest, WhichOpsMayHandTheirInputsBufferOn) {
+  for (const char* op : {"Identity", "Reshape", "Switch", "Merge", "Squeeze", "StopGradient",
+                         "Enter", "Exit", "ReadVariableOp", "_SwitchN"}) {
+    EXPECT_TRUE(FindOp(op).forwards) << op;
+  }
+  for (const char* op : {"Conv2D", "MatMul", "Relu", "Const", "MyOwnOp"}) {
+    EXPECT_FALSE(FindOp(op).forwards) << op;
+  }
+}
+
+TEST(OpRegistryTest, WhichOpsLeaveTheirOutputsOnTheHost) {
+  for (const char* op : {"Shape", "ShapeN", "Size", "Rank", "BroadcastGradientArgs"}) {
+    EXPECT_TRUE(FindOp(op).host_outputs) << op;
+  }
+  for (const char* op : {"Conv2D", "Reshape", "ArgMax", "MyOwnOp"}) {
+    EXPECT_FALSE(FindOp(op).host_outputs) << op;
+  }
+}
+
+// The table is searched by halves, so every row must be where its name says: each is found.
+TEST(OpRegistryTest, EveryRowIsFound) {
+  constexpr struct {
+    const char* name;
+    const char* outputs;
+  } kRows[] = {
+#define SPILLWAY_OP(name, outputs) {name, outputs},
+#include "rewrite_core/graph/op_table.inc"
+#undef SPILLWAY_OP
+  };
+  int rows = 0;
+  for (const auto& row : kRows) {
+    ++rows;
+    EXPECT_TRUE(FindOp(row.name).known) << row.name;
+    EXPECT_EQ(FindOp(row.name).outputs, row.outputs) << row.name;
+  }
+  EXPECT_GT(rows, 1500);  // TensorFlow 2.15 has about 1,850.
+}
+
+}  // namespace
+}  // namespace spillway::core
