@@ -291,6 +291,18 @@ TEST(ScopeStrategyTest, FusedTheyShareOneForTheEarliest) {
   EXPECT_EQ(Printed(kNet, "scope { fuse_swapins: true }"), kNetPlan);
 }
 
+TEST(ScopeStrategyTest, TheEarliestIsSoByOrderNotByPlaceInTheFile) {
+  // G/g1 (9) stands before G/g3 (7) here. Direct, for g3: level 7 - 1 - 1 = 5 is g5. (For g1 it
+  // would be g4: of the levels from 7 down, g3 may not wait for itself.)
+  const std::string line = "G/g1 = AddV2(G/g2, f1) {T=float32}\n";
+  const std::string graph =
+      line + absl::StrReplaceAll(kNet, {{line, ""}, {kTwoConsumers[0], kTwoConsumers[1]}});
+  EXPECT_EQ(Printed(graph,
+                    "scope { fuse_swapins: true incl_scopes: 'f1' "
+                    "ctrld_strategy: CTRLD_STRATEGY_DIRECT_ORDER }"),
+            "f1:0 (? bytes) -> G/g1[1], G/g3[2] after G/g5\n");
+}
+
 // A skip connection: f4 reads f1 too. f1's forward consumers have orders 1 and 3.
 TEST(ScopeStrategyTest, BranchesAreSwappedBeyondTheThreshold) {
   const std::string graph = Changed("f4 = Relu(f3)", "f4 = AddV2(f3, f1)");
