@@ -166,6 +166,7 @@ class ControlFlowBuilder {
                             std::back_inserter(both));
       common = std::move(both);
     }
+    if (first) return OnlyIfAlive(id);  // Nothing ever reaches it.
     if (simple) return InternSet(std::move(either));
     return Union(InternSet(std::move(common)), OnlyIfAlive(id), id);
   }
