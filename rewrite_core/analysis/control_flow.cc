@@ -124,7 +124,8 @@ class ControlFlowBuilder {
     const int32_t side =
         tensor.port + (graph_.op(tensor.node) == "_SwitchN" ? kFirstSideOfMany : 0);
     const int32_t taken = InternSet({Intern({predicate.node, predicate.port, side})});
-    return Union(alive, taken, tensor.node);
+    // Where that is too much to say: "this output is alive", never "this node", which both sides are.
+    return Union(alive, taken, tensor.node, tensor.port + 1);
   }
 
   // Follows Identity nodes back, so that two Switches on one predicate are seen as such.
@@ -215,7 +216,10 @@ class ControlFlowBuilder {
     return hidden ? Union(set, OnlyIfAlive(id), id) : set;
   }
 
-  int32_t OnlyIfAlive(NodeId id) { return InternSet({Intern({id, Condition::kAlive, 0})}); }
+  // Part 0: the node; otherwise its output `part` - 1, of a Switch.
+  int32_t OnlyIfAlive(NodeId id, int32_t part = 0) {
+    return InternSet({Intern({id, Condition::kAlive, part})});
+  }
 
   int32_t Intern(Condition condition) {
     const auto [it, is_new] =
@@ -231,8 +235,8 @@ class ControlFlowBuilder {
     return it->second;
   }
 
-  // The union of two sets, for node `id`.
-  int32_t Union(int32_t a, int32_t b, NodeId id) {
+  // The union of two sets, for node `id` or one output of it.
+  int32_t Union(int32_t a, int32_t b, NodeId id, int32_t part = 0) {
     if (a == b || b == kAlways) return a;
     if (a == kAlways) return b;
     if (a > b) std::swap(a, b);
@@ -240,7 +244,7 @@ class ControlFlowBuilder {
     ConditionSet all;
     std::set_union(result_.sets_[a].begin(), result_.sets_[a].end(), result_.sets_[b].begin(),
                    result_.sets_[b].end(), std::back_inserter(all));
-    if (all.size() > kMaxConditions) return OnlyIfAlive(id);
+    if (all.size() > kMaxConditions) return OnlyIfAlive(id, part);
     return unions_[{a, b}] = InternSet(std::move(all));
   }
 
