@@ -99,7 +99,7 @@ deploy/install_deps.sh build
 end_section "Install"
 
 heading "2. Build"
-echo "The first time, this takes about five minutes on 2 cores."
+echo "The first time, this takes some minutes."
 build_preset release "$out/build.log" spillway spillwayd
 end_section "Build"
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -16,6 +17,7 @@
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_edit.h"
+#include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report.h"
@@ -75,6 +77,10 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
   if (!v1::SwapEncoding_IsValid(options.swap_encoding())) {
     return UnknownValue("swap_encoding", options.swap_encoding());
   }
+  // Not left to the strategy, which does not run on a graph that is kept.
+  if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.scope().ctrld_strategy())) {
+    return UnknownValue("ctrld_strategy", options.scope().ctrld_strategy());
+  }
   for (int output : options.outputs()) {
     if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
       return UnknownValue("outputs", output);
@@ -85,14 +91,26 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
 
 absl::Status CheckTargets(const Graph& graph, const v1::RewriteOptions& options) {
   for (const std::string& target : options.targets()) {
-    const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
-    if (graph.Find(name) != kNoNode) continue;
+    const size_t colon = target.rfind(':');
+    const NodeId node = graph.Find(absl::string_view(target).substr(0, colon));
+    int port = 0;
+    if (node != kNoNode && colon == std::string::npos) continue;
+    if (node != kNoNode && absl::SimpleAtoi(target.substr(colon + 1), &port) && port >= 0) {
+      const int count = CountOutputs(graph, node);
+      if (count < 0 || port < count) continue;
+    }
     return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
                         absl::StrCat("targets has ", Quoted(target),
-                                     ", which names no node of the graph; name what a step runs"),
+                                     ", which names nothing in the graph; name what a step runs"),
                         {{"option", "targets"}, {"value", target}});
   }
   return absl::OkStatus();
+}
+
+int CountDataInputs(const Graph& graph, NodeId id) {
+  const absl::Span<const Tensor> inputs = graph.inputs(id);
+  return static_cast<int>(std::count_if(inputs.begin(), inputs.end(),
+                                        [](Tensor input) { return !input.is_control(); }));
 }
 
 // One rewrite, stage by stage. Stages are timed here and nowhere else.
@@ -143,22 +161,25 @@ class Rewriter {
           absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
                        graph_->name(earlier.foreign_node), "): it is returned as it came"));
     }
-    if (earlier.ours && options_.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN) {
-      auto stripped = Strip(*graph_, stop_);
-      if (!stripped.ok()) return stripped.status();
-      stripped_ = *std::move(stripped);
-      AddWarning(v1::WARNING_CODE_ALREADY_REWRITTEN,
-                 "Spillway had rewritten this graph: its earlier edits were taken out first",
-                 &report());
-      if (absl::Status s = Stage("parse", [&] { return ParseStripped(stripped_); }); !s.ok()) return s;
+    // Plans are made on the graph as it was before any rewrite, so that one device after another
+    // gives what all at once would give.
+    if (earlier.ours) {
+      if (absl::Status s = Stage("parse", [&] { return ParseStripped(); }); !s.ok()) return s;
     }
     if (absl::Status s = Stage("analysis", [&] { return Analyse(); }); !s.ok()) return s;
     auto eligibility = Eligibility::Create(*facts_, options_);
     if (!eligibility.ok()) return eligibility.status();
-    if (IsRewrittenOn(*eligibility)) {
-      return Unchanged(v1::OUTCOME_KEPT,
-                       "Spillway has rewritten this graph before: it is returned as it came "
-                       "(already_rewritten = REPLAN strips it first)");
+    if (earlier.ours && IsRewrittenOn(*eligibility)) {
+      if (options_.already_rewritten() != v1::ALREADY_REWRITTEN_REPLAN) {
+        return Unchanged(v1::OUTCOME_KEPT,
+                         "Spillway has rewritten this graph before: it is returned as it came "
+                         "(already_rewritten = REPLAN strips it first)");
+      }
+      AddWarning(v1::WARNING_CODE_ALREADY_REWRITTEN,
+                 "Spillway had rewritten this graph: its earlier edits, on all devices, were taken "
+                 "out first",
+                 &report());
+      graph_ = std::move(original_);
     }
     auto result = Stage("strategy",
                         [&] { return PlanScope(*facts_, *eligibility, options_, limits_, stop_); });
@@ -170,7 +191,11 @@ class Rewriter {
                            ? "n_tensors is 0: no tensor was to be swapped"
                            : "no tensor qualifies: the decisions say why");
     }
-    return RunPlan(result->plan);
+    if (original_ == nullptr) return RunPlan(result->plan, facts_->control_flow);
+    // On top of an earlier rewrite of other devices: the same nodes, under the ids they have there.
+    auto control_flow = Stage("analysis", [&] { return AnalyseControlFlow(); });
+    if (!control_flow.ok()) return control_flow.status();
+    return RunPlan(MovePlan(result->plan, *original_, *graph_), *control_flow);
   }
 
   absl::Status Parse(absl::string_view bytes) {
@@ -180,55 +205,81 @@ class Rewriter {
     return absl::OkStatus();
   }
 
-  // A record that was tampered with may hold anything: hand out graphs only.
-  absl::Status ParseStripped(absl::string_view bytes) {
-    absl::Status status = Parse(bytes);
-    if (!absl::IsInvalidArgument(status)) return status;
+  // Sets original_ to graph_ without the edits of earlier rewrites. A record that was tampered with
+  // may hold anything: what it leads to must be a graph, and the same but for edits.
+  absl::Status ParseStripped() {
+    auto stripped = Strip(*graph_, stop_);
+    if (!stripped.ok()) return stripped.status();
+    stripped_ = *std::move(stripped);
+    auto graph = Graph::Parse(stripped_, limits_, stop_);
+    if (!graph.ok()) {
+      if (!absl::IsInvalidArgument(graph.status())) return graph.status();
+      return BadRecords(graph.status().message());
+    }
+    original_ = std::make_unique<Graph>(*std::move(graph));
+    for (NodeId id = 0; id < original_->num_nodes(); ++id) {
+      const NodeId edited = graph_->Find(original_->name(id));
+      if (edited == kNoNode ||
+          CountDataInputs(*graph_, edited) != CountDataInputs(*original_, id)) {
+        return BadRecords(absl::StrCat("node ", Quoted(original_->name(id)), " is another"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status BadRecords(absl::string_view why) {
     return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD,
-                 absl::StrCat("the undo records do not lead back to a graph: ", status.message(),
+                 absl::StrCat("the undo records do not lead back to a graph: ", why,
                               "; start from the original graph"));
   }
 
   absl::Status Analyse() {
-    auto facts = GraphFacts::Compute(*graph_, options_, stop_);
+    auto facts = GraphFacts::Compute(original_ ? *original_ : *graph_, options_, stop_);
     if (!facts.ok()) return facts.status();
     facts_ = std::make_unique<GraphFacts>(*std::move(facts));
     return absl::OkStatus();
   }
 
+  absl::StatusOr<ControlFlowAnalysis> AnalyseControlFlow() {
+    auto topology = Topology::Build(*graph_, stop_);
+    if (!topology.ok()) return topology.status();
+    return ControlFlowAnalysis::Build(*graph_, *topology, stop_);
+  }
+
   absl::Status RunStrip() {
-    auto stripped = Stage("strip", [&] { return Strip(*graph_, stop_); });
-    if (!stripped.ok()) return stripped.status();
-    if (!FindEarlierRewrite(*graph_).ours) {
+    const EarlierRewrite earlier = FindEarlierRewrite(*graph_);
+    if (!earlier.ours && earlier.foreign_node == kNoNode) {
       return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
                        "Spillway has not rewritten this graph: there is nothing to take out");
     }
-    absl::Status status = Stage("verify", [&] { return ParseStripped(*stripped); });
+    absl::Status status = Stage("apply", [&] { return ParseStripped(); });
     if (!status.ok()) return status;
     report().set_outcome(v1::OUTCOME_STRIPPED);
     report().set_summary("the edits of Spillway were taken out");
-    Finish(*std::move(stripped));
+    graph_ = std::move(original_);
+    Finish(std::move(stripped_));
     return absl::OkStatus();
   }
 
   // Whether a swap of an earlier rewrite starts on a device that is to be rewritten now. Edits
   // without any swap count for every device.
   bool IsRewrittenOn(const Eligibility& eligibility) const {
-    bool edits = false, swaps = false;
+    bool swaps = false;
     for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
-      if (!graph_->has_undo(id)) continue;
-      edits = true;
       const absl::Span<const Tensor> inputs = graph_->inputs(id);
       if (inputs.empty() || !IsAddedNode(*graph_, id) || IsAddedNode(*graph_, inputs[0].node)) {
         continue;
       }
       swaps = true;  // A swap-out.
-      if (eligibility.IsDeviceWanted(graph_->device_id(inputs[0].node))) return true;
+      const NodeId producer = original_->Find(graph_->name(inputs[0].node));
+      if (producer != kNoNode && eligibility.IsDeviceWanted(original_->device_id(producer))) {
+        return true;
+      }
     }
-    return edits && !swaps;
+    return !swaps;
   }
 
-  absl::Status RunPlan(const SwapPlan& plan) {
+  absl::Status RunPlan(const SwapPlan& plan, const ControlFlowAnalysis& control_flow) {
     GraphEdit edit(*graph_);
     std::vector<SwapNodeNames> names;
     auto bytes = Stage("apply", [&] {
@@ -244,9 +295,8 @@ class Rewriter {
                                 "keep constants out of the graph"),
                    {{"value", absl::StrCat(bytes->size())}});
     }
-    absl::Status verified = Stage("verify", [&] {
-      return VerifyRewrite(*graph_, facts_->control_flow, *bytes, options_, stop_);
-    });
+    absl::Status verified = Stage(
+        "verify", [&] { return VerifyRewrite(*graph_, control_flow, *bytes, options_, stop_); });
     if (!verified.ok()) return verified;
     const int64_t added = static_cast<int64_t>(edit.nodes().size());
     Stage("report", [&] {
@@ -265,7 +315,7 @@ class Rewriter {
 
   void Explain(const ScopeResult& result) {
     *report().mutable_scope() = result.report;
-    ReportDecisions(*graph_, result.decisions, &report());
+    ReportDecisions(*facts_->graph, result.decisions, &report());
     if (!result.unmatched_scopes.empty()) {
       AddWarning(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING,
                  absl::StrCat("optimizer_scopes that match no op: ",
@@ -296,8 +346,9 @@ class Rewriter {
   const v1::RewriteOptions& options_;
   const v1::Limits& limits_;
   const StopToken& stop_;
-  std::string stripped_;  // Outlives graph_.
-  std::unique_ptr<Graph> graph_;
+  std::string stripped_;             // Outlives the graphs.
+  std::unique_ptr<Graph> graph_;     // What is edited.
+  std::unique_ptr<Graph> original_;  // The same before an earlier rewrite; null if there was none.
   std::unique_ptr<GraphFacts> facts_;
   v1::RewriteResponse response_;
 };

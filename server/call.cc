@@ -19,6 +19,11 @@ namespace {
 constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 constexpr char kRetryPushbackMs[] = "500";
 
+// How much later than at the client a deadline may be here: a timeout counts from its arrival, and
+// gRPC rounds it up by at most 1% on the wire.
+constexpr absl::Duration kTransitSlack = absl::Milliseconds(50);
+constexpr double kTimeoutRounding = 0.01;
+
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
   // gRPC's way to say that there is none.
@@ -108,8 +113,11 @@ absl::Status Call::Rejected(RejectReason reason, absl::Status status) {
 
 absl::StatusCode Call::FinalCode() const {
   if (!cancelled_.load(std::memory_order_relaxed)) return status_.code();
-  return absl::Now() >= deadline_ ? absl::StatusCode::kDeadlineExceeded
-                                  : absl::StatusCode::kCancelled;
+  if (deadline_ == absl::InfiniteFuture()) return absl::StatusCode::kCancelled;
+  // A client whose deadline passes cancels, and its clock started before ours.
+  const absl::Duration slack = kTransitSlack + (deadline_ - start_) * kTimeoutRounding;
+  return absl::Now() + slack >= deadline_ ? absl::StatusCode::kDeadlineExceeded
+                                          : absl::StatusCode::kCancelled;
 }
 
 }  // namespace spillway::server

@@ -191,6 +191,12 @@ std::string Conflict(const Options& options) {
   if (options.idle_timeout == absl::ZeroDuration()) {
     return "--idle-timeout 0 would cancel every stream; use inf to have none";
   }
+  // Clocks count nanoseconds in 64 bits; nobody means so much.
+  constexpr absl::Duration kMaxDrain = absl::Hours(24 * 7);
+  if (options.drain_delay > kMaxDrain ||
+      (options.drain_timeout > kMaxDrain && options.drain_timeout != absl::InfiniteDuration())) {
+    return "--drain-delay must be at most 168h, and --drain-timeout at most 168h or inf";
+  }
   // gRPC counts milliseconds in an int.
   if (options.max_connection_age != absl::InfiniteDuration() &&
       (options.max_connection_age < absl::Seconds(1) ||

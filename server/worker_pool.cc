@@ -11,22 +11,24 @@ WorkerPool::WorkerPool(int workers, size_t max_queued) : max_queued_(max_queued)
 
 WorkerPool::~WorkerPool() {
   {
-    absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
     stopping_ = true;
   }
+  changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 bool WorkerPool::TrySubmit(std::function<void()> task) {
-  absl::MutexLock lock(&mu_);
+  const std::lock_guard lock(mu_);
   // A task that an idle worker is about to take does not wait, so it does not count.
   if (tasks_.size() >= max_queued_ + idle_workers_) return false;
   tasks_.push_back(std::move(task));
+  changed_.notify_one();
   return true;
 }
 
 size_t WorkerPool::queued() const {
-  absl::MutexLock lock(&mu_);
+  const std::lock_guard lock(mu_);
   return tasks_.size();
 }
 
@@ -34,9 +36,9 @@ void WorkerPool::Work() {
   while (true) {
     std::function<void()> task;
     {
-      absl::MutexLock lock(&mu_);
+      std::unique_lock lock(mu_);
       ++idle_workers_;
-      mu_.Await(absl::Condition(this, &WorkerPool::HasTaskOrStops));
+      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
       --idle_workers_;
       if (tasks_.empty()) return;  // Stopping, and nothing is left.
       task = std::move(tasks_.front());

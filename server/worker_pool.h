@@ -1,18 +1,18 @@
 // A fixed number of threads and a bounded queue: where all work on graphs happens, so that gRPC's
 // own threads never do more than move messages.
 //
-// Thread-safe. Tasks must not throw.
+// Thread-safe. Tasks must not throw. (std::mutex and not Abseil's, here and in request_tracker.h:
+// Debian's Abseil is not built for ThreadSanitizer, which then cannot check who holds it.)
 #ifndef SPILLWAY_SERVER_WORKER_POOL_H_
 #define SPILLWAY_SERVER_WORKER_POOL_H_
 
+#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
-
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 
 namespace spillway::server {
 
@@ -34,15 +34,13 @@ class WorkerPool {
 
  private:
   void Work();
-  bool HasTaskOrStops() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stopping_ || !tasks_.empty();
-  }
 
   const size_t max_queued_;
-  mutable absl::Mutex mu_;
-  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
-  int idle_workers_ ABSL_GUARDED_BY(mu_) = 0;
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  mutable std::mutex mu_;  // Guards the fields down to stopping_.
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  int idle_workers_ = 0;
+  bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
 

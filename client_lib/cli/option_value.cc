@@ -135,8 +135,9 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
     }
     return SetScalar(flag, texts[0], field, message);
   }
+  const bool whole = texts.size() > 1;
   for (const std::string& text : texts) {
-    for (const std::string& item : SplitList(text)) {
+    for (const std::string& item : whole ? std::vector<std::string>{text} : SplitList(text)) {
       if (item.empty()) return BadValue(flag, text, "a list without empty items");
       if (absl::Status status = AddItem(flag, item, field, message); !status.ok()) return status;
     }

@@ -1,7 +1,8 @@
 // Turns the texts after a flag into the value of a proto field, by the field's type.
 //
-// Syntax: a list is split at commas, and its flag may be repeated; `\,` is a comma inside an item
-// (the regular expression `a{1,2}` is written `a{1\,2}`). Everything else is one text, given once.
+// Syntax: a list whose flag is given once is split at commas (`\,` is a comma inside an item); if
+// the flag is repeated, each text is one item, commas and all. Everything else is one text, given
+// once.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
 

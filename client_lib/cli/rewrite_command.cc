@@ -11,8 +11,8 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "A list (A,B,...) may also be given by repeating its flag. A comma inside an item\n"
-    "has a backslash before it: 'a{1\\,2}' is the regular expression a{1,2}.\n"
+    "A list (A,B,...) is split at commas. If its flag is repeated, each value is one\n"
+    "item, commas and all: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
     "\n"
     "Examples:\n"
     "  spillway rewrite graph.pb -o out.pb --optimizer-scopes gradients,Momentum\n"

@@ -113,7 +113,7 @@ class ControlFlowBuilder {
 
   // The conditions under which an output (or, for kControl, the end) of a node arrives alive.
   int32_t ArrivesAlive(Tensor tensor) {
-    const int32_t alive = result_.alive_[tensor.node];
+    int32_t alive = result_.alive_[tensor.node];
     if (tensor.is_control() || graph_.op_info(tensor.node).control_flow != ControlFlow::kSwitch) {
       return alive;
     }
@@ -124,8 +124,9 @@ class ControlFlowBuilder {
     const int32_t side =
         tensor.port + (graph_.op(tensor.node) == "_SwitchN" ? kFirstSideOfMany : 0);
     const int32_t taken = InternSet({Intern({predicate.node, predicate.port, side})});
-    // Where that is too much to say: "this output is alive", never "this node", which both sides are.
-    return Union(alive, taken, tensor.node, tensor.port + 1);
+    // Leave room for the side taken: without it both outputs would seem to be alive at once.
+    if (result_.sets_[alive].size() >= kMaxConditions) alive = OnlyIfAlive(tensor.node);
+    return Union(alive, taken, tensor.node);
   }
 
   // Follows Identity nodes back, so that two Switches on one predicate are seen as such.
@@ -216,10 +217,7 @@ class ControlFlowBuilder {
     return hidden ? Union(set, OnlyIfAlive(id), id) : set;
   }
 
-  // Part 0: the node; otherwise its output `part` - 1, of a Switch.
-  int32_t OnlyIfAlive(NodeId id, int32_t part = 0) {
-    return InternSet({Intern({id, Condition::kAlive, part})});
-  }
+  int32_t OnlyIfAlive(NodeId id) { return InternSet({Intern({id, Condition::kAlive, 0})}); }
 
   int32_t Intern(Condition condition) {
     const auto [it, is_new] =
@@ -235,8 +233,8 @@ class ControlFlowBuilder {
     return it->second;
   }
 
-  // The union of two sets, for node `id` or one output of it.
-  int32_t Union(int32_t a, int32_t b, NodeId id, int32_t part = 0) {
+  // The union of two sets, for node `id`.
+  int32_t Union(int32_t a, int32_t b, NodeId id) {
     if (a == b || b == kAlways) return a;
     if (a == kAlways) return b;
     if (a > b) std::swap(a, b);
@@ -244,7 +242,7 @@ class ControlFlowBuilder {
     ConditionSet all;
     std::set_union(result_.sets_[a].begin(), result_.sets_[a].end(), result_.sets_[b].begin(),
                    result_.sets_[b].end(), std::back_inserter(all));
-    if (all.size() > kMaxConditions) return OnlyIfAlive(id, part);
+    if (all.size() > kMaxConditions) return OnlyIfAlive(id);
     return unions_[{a, b}] = InternSet(std::move(all));
   }
 

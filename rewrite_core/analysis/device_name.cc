@@ -21,6 +21,8 @@ DeviceName ParseDeviceName(absl::string_view device) {
     } else if (words.size() == 3 && words[0] == "device") {
       name.type = absl::AsciiStrToUpper(words[1]);
       name.index = std::string(words[2]);
+    } else if (words.size() == 2 && words[0] == "device") {  // Any index.
+      name.type = absl::AsciiStrToUpper(words[1]);
     } else if (words.size() == 2) {  // The old form: `gpu:0`.
       name.type = absl::AsciiStrToUpper(words[0]);
       name.index = std::string(words[1]);

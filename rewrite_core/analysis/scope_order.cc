@@ -1,6 +1,7 @@
 #include "rewrite_core/analysis/scope_order.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace spillway::core {
 namespace {
@@ -74,6 +75,7 @@ absl::StatusOr<ScopeOrder> BuildScopeOrder(const Graph& graph, const Topology& t
       result.backward_start = result.order[id];
     }
   }
+  result.leads_to_backward = *std::move(leading);
   return result;
 }
 

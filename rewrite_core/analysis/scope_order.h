@@ -26,8 +26,11 @@ struct ScopeOrder {
   // Per node: the number of its level, or kNoOrder if it was dropped or never visited.
   std::vector<int32_t> order;
   // Per node: its level before anything was dropped, or kNoOrder if it was never visited. Grows
-  // along every data edge between visited ops.
+  // along the data edges between visited ops that lead to the backward part (not along others: what
+  // leads nowhere does not count).
   std::vector<int32_t> level;
+  // Whether a walk over data edges leads from the node to the backward part, which is part of it.
+  NodeFlags leads_to_backward;
   // The first level that holds a backward op; kNoOrder if none does.
   int32_t backward_start = kNoOrder;
   int32_t level_count = 0;

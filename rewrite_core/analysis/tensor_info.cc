@@ -59,6 +59,11 @@ absl::StatusOr<TensorInfos> TensorInfos::Create(const Graph& graph,
     if (node == kNoNode) {
       return BadFeed(feed.name(), "names no node of the graph; feeds are named as in the graph");
     }
+    const int count = CountOutputs(graph, node);
+    if (count >= 0 && port >= count) {
+      return BadFeed(feed.name(),
+                     absl::StrCat("names output ", port, ", but the node has ", count));
+    }
     for (int64_t dim : feed.dims()) {
       if (dim < 0 || dim > kMaxDim) {
         return BadFeed(feed.name(),

@@ -7,11 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/topology.h"
-#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::core {
 namespace {
@@ -39,6 +40,18 @@ v1::Limits NoLimits() {
   limits.set_max_node_count(kMax);
   limits.set_max_input_count(kMax);
   return limits;
+}
+
+// The fields of a NodeDef that no edit may touch: all but the inputs and the undo record.
+std::string BodyOf(absl::string_view node_def) {
+  std::string body;
+  WireReader reader(node_def);
+  while (reader.Next()) {
+    if (reader.IsBytes(node_def::kInput)) continue;
+    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) continue;
+    body.append(reader.whole().data(), reader.whole().size());
+  }
+  return body;
 }
 
 // Between a tensor and its late reader: a swap-out and a swap-in.
@@ -125,6 +138,9 @@ class Verifier {
     const absl::Span<const Tensor> now = after_.inputs(id);
     const absl::Span<const Tensor> then = before_.inputs(was);
     const absl::string_view name = after_.name(id);
+    if (BodyOf(after_.node_bytes(id)) != BodyOf(before_.node_bytes(was))) {
+      return Fail("data", name, "more than inputs has changed");
+    }
     if (now.size() < then.size()) return Fail("data", name, "an input is gone");
     for (size_t i = 0; i < now.size(); ++i) {
       if (i < then.size()) {
@@ -172,9 +188,12 @@ class Verifier {
   // `reader_was` now waits for the end of the original node `node`.
   absl::Status WaitsForOriginal(NodeId node, NodeId reader_was, absl::string_view name) const {
     if (control_flow_.MayControl(original_[node], reader_was)) return absl::OkStatus();
-    return Fail("deadness", name,
+    const FrameId frame = control_flow_.output_frame(original_[node]);
+    const bool same = frame != kUnknownFrame && frame == control_flow_.input_frame(reader_was);
+    return Fail(same ? "deadness" : "frames", name,
                 absl::StrCat("it waits for ", Quoted(after_.name(node)),
-                             ", which may be dead while it is not, or is in another loop frame"));
+                             same ? ", which may be dead while it is not"
+                                  : ", which is in another loop frame"));
   }
 
   // `reader_was` now waits for what the new node `node` waits for besides its tensor.

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_outputs.h"
@@ -132,7 +133,7 @@ class GraphParser {
         graph_.inputs_.push_back({static_cast<int32_t>(Offset(reader.bytes())),
                                   static_cast<int32_t>(reader.bytes().size())});
       } else if (reader.IsBytes(node_def::kAttr)) {
-        node.has_undo |= IsUndoEntry(reader.bytes());
+        node.has_undo |= ReadAttrEntry(reader.bytes()).key == kUndoAttr;
       } else if (reader.IsBytes(node_def::kName)) {
         name = reader.bytes();
       } else if (reader.IsBytes(node_def::kOp)) {
@@ -277,21 +278,6 @@ class GraphParser {
 
   uint32_t Offset(absl::string_view part) const { return part.data() - graph_.bytes_.data(); }
 
-  static bool IsUndoEntry(absl::string_view entry) {
-    // The key comes first in what every serializer writes; anything else is looked at in full.
-    const absl::string_view key = kUndoAttr;
-    if (entry.size() > 2 && entry[0] == 0x0a) {
-      const size_t size = static_cast<unsigned char>(entry[1]);
-      if (size < 0x80) return entry.substr(2, size) == key;
-    }
-    WireReader reader(entry);
-    bool found = false;
-    while (reader.Next()) {
-      if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == key;
-    }
-    return found;
-  }
-
   int32_t InternOp(absl::string_view op) {
     if (last_op_ >= 0 && graph_.ops_[last_op_].spelling == op) return last_op_;
     const auto [it, is_new] = op_ids_.try_emplace(op, graph_.ops_.size());
@@ -390,13 +376,8 @@ absl::optional<absl::string_view> Graph::attr(NodeId id, absl::string_view key) 
   WireReader reader(node_bytes(id));
   while (reader.Next()) {
     if (!reader.IsBytes(node_def::kAttr)) continue;
-    absl::string_view entry_key, value;
-    WireReader entry(reader.bytes());
-    while (entry.Next()) {
-      if (entry.IsBytes(map_entry::kKey)) entry_key = entry.bytes();
-      if (entry.IsBytes(map_entry::kValue)) value = entry.bytes();
-    }
-    if (entry_key == key) found = value;  // The last one counts, as in protobuf.
+    const AttrEntry entry = ReadAttrEntry(reader.bytes());
+    if (entry.key == key) found = entry.value;  // The last one counts, as in protobuf.
   }
   return found;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -63,13 +64,8 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
   auto rewire = edits.rewires.begin();
   WireReader reader(node_def);
   while (reader.Next()) {
-    if (reader.IsBytes(node_def::kAttr)) {
-      absl::string_view key;
-      WireReader entry(reader.bytes());
-      while (entry.Next()) {
-        if (entry.IsBytes(map_entry::kKey)) key = entry.bytes();
-      }
-      if (key == kUndoAttr) continue;
+    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) {
+      continue;
     }
     if (reader.IsBytes(node_def::kInput) && rewire != edits.rewires.end() &&
         rewire->index == static_cast<int>(position)) {

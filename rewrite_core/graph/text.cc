@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_text.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -88,13 +89,8 @@ std::string PrintNode(const Graph& graph, NodeId id) {
   while (reader.Next()) {
     if (reader.IsBytes(node_def::kInput)) inputs.push_back(reader.bytes());
     if (!reader.IsBytes(node_def::kAttr)) continue;
-    absl::string_view key, value;
-    WireReader entry(reader.bytes());
-    while (entry.Next()) {
-      if (entry.IsBytes(map_entry::kKey)) key = entry.bytes();
-      if (entry.IsBytes(map_entry::kValue)) value = entry.bytes();
-    }
-    attrs.emplace_back(key, PrintAttr(value));
+    const AttrEntry entry = ReadAttrEntry(reader.bytes());
+    attrs.emplace_back(entry.key, PrintAttr(entry.value));
   }
   std::sort(attrs.begin(), attrs.end());
   std::string line =

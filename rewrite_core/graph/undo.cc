@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -23,15 +24,6 @@ absl::Status BadRecord(absl::string_view name, absl::string_view item) {
                absl::StrCat("the undo record of node ", Quoted(name), " is damaged at ",
                             Quoted(item), "; start from the original graph"),
                {{"node", name}, {"field", kUndoAttr}, {"value", item}});
-}
-
-bool IsUndoEntry(absl::string_view entry) {
-  bool found = false;
-  WireReader reader(entry);
-  while (reader.Next()) {
-    if (reader.IsBytes(map_entry::kKey)) found = reader.bytes() == kUndoAttr;
-  }
-  return found;
 }
 
 }  // namespace
@@ -119,7 +111,9 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
         continue;
       }
     }
-    if (reader.IsBytes(node_def::kAttr) && IsUndoEntry(reader.bytes())) continue;
+    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) {
+      continue;
+    }
     node.append(reader.whole().data(), reader.whole().size());
   }
   AppendBytesField(graph_def::kNode, node, out);

@@ -24,7 +24,8 @@ struct Rule {
 constexpr Rule kRules[] = {
     {v1::REASON_SWAP_NODE,
      [](const Subject& s) {
-       return s.facts.graph->op(s.tensor.node) == "Identity" &&
+       const absl::string_view op = s.facts.graph->op(s.tensor.node);
+       return (op == "Identity" || absl::StartsWith(op, "_CopyFrom")) &&
               absl::StrContains(s.facts.graph->name(s.tensor.node), kSwapNodeMark);
      }},
     {v1::REASON_FED, [](const Subject& s) { return s.facts.tensor_infos.IsFed(s.tensor.node); }},
@@ -63,6 +64,10 @@ absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
   }
   result.min_tensor_bytes_ = options.min_tensor_bytes();
   const Graph& graph = *facts.graph;
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    const absl::string_view name = graph.op_name(op);
+    result.op_is_loop_.push_back(name == "While" || name == "StatelessWhile");
+  }
   std::vector<bool> used(options.devices_size(), false);
   std::vector<DeviceName> names;
   for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));

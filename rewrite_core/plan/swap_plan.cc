@@ -5,6 +5,25 @@
 
 namespace spillway::core {
 
+SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to) {
+  SwapPlan moved = plan;
+  const auto move = [&](NodeId* id) {
+    if (*id != kNoNode) *id = to.Find(from.name(*id));
+  };
+  for (PlannedSwap& swap : moved.swaps) {
+    move(&swap.tensor.node);
+    for (PlannedSwapIn& swap_in : swap.swap_ins) {
+      move(&swap_in.trigger);
+      for (InputPosition& consumer : swap_in.consumers) move(&consumer.node);
+    }
+  }
+  for (PlannedControl& control : moved.controls) {
+    move(&control.from);
+    move(&control.to);
+  }
+  return moved;
+}
+
 std::string PrintPlan(const Graph& graph, const SwapPlan& plan) {
   std::string text;
   for (const PlannedSwap& swap : plan.swaps) {

@@ -55,6 +55,9 @@ struct SwapPlan {
   bool empty() const { return swaps.empty() && controls.empty(); }
 };
 
+// A plan for `from` as a plan for `to`, which has all the nodes of `from` under the same names.
+SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to);
+
 // One line per swap-in and per added control edge, for tests and logs:
 //   a:0 (1024 bytes) -> c[0], d[1] after t
 //   t => c

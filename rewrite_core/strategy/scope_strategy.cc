@@ -110,8 +110,13 @@ class ScopePlanner {
   absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const TensorInfo& info,
                                           const Graph::Readers& readers, uint32_t begin,
                                           uint32_t end, std::vector<NodeId>* unordered) {
-    const std::vector<InputPosition> late = LateConsumers(readers, begin, end);
+    std::vector<InputPosition> late = LateConsumers(readers, begin, end);
     if (late.empty()) return v1::REASON_NO_LATE_CONSUMER;
+    const auto in_loop = [this](const InputPosition& p) {
+      return !eligibility_.MayReadSwapIn(p.node);
+    };
+    late.erase(std::remove_if(late.begin(), late.end(), in_loop), late.end());
+    if (late.empty()) return v1::REASON_READ_BY_LOOP;
     if (parameters_.n_tensors >= 0 &&
         result_->plan.swaps.size() >= static_cast<size_t>(parameters_.n_tensors)) {
       return v1::REASON_LIMIT_REACHED;
@@ -169,7 +174,9 @@ class ScopePlanner {
           sets_.backward[reader.node] ||
           (scope_.swap_branches() &&
            int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
-      if (is_late && HasDataReader(reader.node)) late.push_back({reader.node, reader.index});
+      // What is fed does not run, and must not be edited.
+      if (is_late && HasDataReader(reader.node) && !facts_.tensor_infos.IsFed(reader.node))
+        late.push_back({reader.node, reader.index});
     }
     return late;
   }

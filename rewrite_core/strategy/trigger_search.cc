@@ -46,6 +46,8 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
 
 bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
   if (absl::StrContains(facts_.graph->name(trigger), kCondScope)) return false;
+  // A control edge from a fed node would make it run.
+  if (facts_.tensor_infos.IsFed(trigger)) return false;
   return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
     // Spent steps are noticed at the search's own next step.
     return !budget_->Spend() && facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
@@ -53,28 +55,37 @@ bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consum
   });
 }
 
-// Walks backwards from `first`, highest level first: levels grow along data edges, so the ancestors
-// of one level come out together, and nothing below the range is ever looked at.
+template <typename Visit>
+void TriggerSearch::ForEachVisitedInput(NodeId id, const Visit& visit) {
+  for (Tensor input : facts_.graph->inputs(id)) {
+    if (budget_->Spend()) return;  // Noticed at the search's own next step.
+    if (input.is_control() || IsBackEdge(*facts_.graph, input.node, id)) continue;
+    if (order_.level[input.node] != kNoOrder && visited_.Insert(input.node)) visit(input.node);
+  }
+}
+
 absl::StatusOr<NodeId> TriggerSearch::DirectOrder(NodeId producer, NodeId first, int lb, int ub,
                                                   const std::vector<NodeId>& consumers) {
-  const Graph& graph = *facts_.graph;
   const int32_t highest = order_.order[first] - lb - 1;
   const int32_t lowest = std::max(order_.order[first] - ub, order_.order[producer]) + 1;
+  if (highest < lowest) return kNoNode;
+  return order_.leads_to_backward[first] ? HighestFirst(first, lowest, highest, consumers)
+                                         : AmongAll(first, lowest, highest, consumers);
+}
+
+absl::StatusOr<NodeId> TriggerSearch::HighestFirst(NodeId first, int32_t lowest, int32_t highest,
+                                                   const std::vector<NodeId>& consumers) {
   visited_.Clear();
   heap_.clear();
   const auto push_inputs = [&](NodeId id) {
-    for (Tensor input : graph.inputs(id)) {
-      if (budget_->Spend()) return;  // Noticed below.
-      if (input.is_control() || IsBackEdge(graph, input.node, id)) continue;
-      const int32_t level = order_.level[input.node];
-      if (level == kNoOrder || !visited_.Insert(input.node)) continue;
+    ForEachVisitedInput(id, [&](NodeId input) {
       // Of one level, the lowest id first.
-      heap_.emplace_back(level, -input.node);
+      heap_.emplace_back(order_.level[input], -input);
       std::push_heap(heap_.begin(), heap_.end());
-    }
+    });
   };
   push_inputs(first);
-  while (!heap_.empty() && highest >= lowest) {
+  while (!heap_.empty()) {
     if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
     std::pop_heap(heap_.begin(), heap_.end());
     const NodeId id = -heap_.back().second;
@@ -85,6 +96,25 @@ absl::StatusOr<NodeId> TriggerSearch::DirectOrder(NodeId producer, NodeId first,
     push_inputs(id);
   }
   return kNoNode;
+}
+
+absl::StatusOr<NodeId> TriggerSearch::AmongAll(NodeId first, int32_t lowest, int32_t highest,
+                                               const std::vector<NodeId>& consumers) {
+  visited_.Clear();
+  step_.assign(1, first);
+  NodeId best = kNoNode;
+  for (size_t done = 0; done < step_.size(); ++done) {
+    if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+    ForEachVisitedInput(step_[done], [&](NodeId input) { step_.push_back(input); });
+    if (done == 0) continue;
+    const NodeId id = step_[done];
+    const int32_t order = order_.order[id];
+    if (order < lowest || order > highest) continue;
+    const bool better =
+        best == kNoNode || order > order_.order[best] || (order == order_.order[best] && id < best);
+    if (better && MayTrigger(id, consumers)) best = id;
+  }
+  return best;
 }
 
 absl::StatusOr<NodeId> TriggerSearch::ChainRule(NodeId producer, NodeId first, int lb, int ub,

@@ -33,10 +33,21 @@ class TriggerSearch {
   absl::StatusOr<NodeId> Find(NodeId producer, NodeId first, const std::vector<NodeId>& consumers);
 
  private:
+  // Both rules of direct order walk backwards from `first`, for triggers whose order lies between
+  // `lowest` and `highest`. Where `first` leads to the backward part, so does all before it, and
+  // orders fall along the walk: it can go by order and stop at the first. Beside that way it
+  // cannot.
   absl::StatusOr<NodeId> DirectOrder(NodeId producer, NodeId first, int lb, int ub,
                                      const std::vector<NodeId>& consumers);
+  absl::StatusOr<NodeId> HighestFirst(NodeId first, int32_t lowest, int32_t highest,
+                                      const std::vector<NodeId>& consumers);
+  absl::StatusOr<NodeId> AmongAll(NodeId first, int32_t lowest, int32_t highest,
+                                  const std::vector<NodeId>& consumers);
   absl::StatusOr<NodeId> ChainRule(NodeId producer, NodeId first, int lb, int ub,
                                    const std::vector<NodeId>& consumers);
+  // Calls visit(input) for the data inputs of `id` that have a level and are new to visited_.
+  template <typename Visit>
+  void ForEachVisitedInput(NodeId id, const Visit& visit);
   // Whether a control edge from `trigger` to a swap-in for `consumers` is sound.
   bool MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const;
 

@@ -275,13 +275,22 @@ TEST(OptionFlagsTest, AFlagOfTheDefaultStrategyChoosesIt) {
   }
 }
 
-TEST(OptionFlagsTest, AListIsSplitAtCommasUnlessABackslashStandsBefore) {
+TEST(OptionFlagsTest, AListGivenOnceIsSplitAtCommasUnlessABackslashStandsBefore) {
   v1::RewriteOptions expected;
-  for (const char* scope : {"a{1,2}", "b", "[a-z]", "c\\.d"}) {
+  for (const char* scope : {"a{1,2}", "b", "c\\.d"}) {
     expected.mutable_scope()->add_optimizer_scopes(scope);
   }
-  EXPECT_THAT(Parse({"--strategy", "scope", "--optimizer-scopes", "a{1\\,2},b",
-                     "--optimizer-scopes", "[a-z]", "--optimizer-scopes", "c\\.d"}),
+  EXPECT_THAT(Parse({"--strategy", "scope", "--optimizer-scopes", "a{1\\,2},b,c\\.d"}),
+              Is(expected));
+}
+
+TEST(OptionFlagsTest, AListWhoseFlagIsRepeatedTakesEachValueWhole) {
+  v1::RewriteOptions expected;
+  for (const char* scope : {"a{1,2}", "b", "c\\.d"}) {
+    expected.mutable_scope()->add_optimizer_scopes(scope);
+  }
+  EXPECT_THAT(Parse({"--strategy", "scope", "--optimizer-scopes", "a{1,2}", "--optimizer-scopes",
+                     "b", "--optimizer-scopes", "c\\.d"}),
               Is(expected));
 }
 

@@ -69,7 +69,7 @@ v1::RewriteOptions StripOptions() {
 }
 
 absl::StatusOr<v1::RewriteResponse> RunRewrite(const std::string& input,
-                                        const v1::RewriteOptions& options) {
+                                               const v1::RewriteOptions& options) {
   return core::Rewrite(input, options, core::DefaultLimits(), core::StopToken());
 }
 
@@ -172,8 +172,8 @@ TEST_F(Mutations, OfRewrittenGraphs) {
 TEST_F(Mutations, OfARealGraph) {
   const std::string graph = ReadTestGraph("cond_v1/graph_shapes.pb");
   Random random(1);
-  Check("damaged cond_v1", graph, GraphOfSeed(1),
-        ScopeOptions(v1::ALREADY_REWRITTEN_KEEP, &random), 400 * LongRunFactor(50), 1);
+  Check("damaged cond_v1", graph, GraphOfSeed(1), ScopeOptions(v1::ALREADY_REWRITTEN_KEEP, &random),
+        400 * LongRunFactor(50), 1);
 }
 
 }  // namespace

@@ -39,10 +39,10 @@ class RewrittenCase {
         after_(ReadProto(response.graph_def())) {}
 
   std::string Check() const {
-    for (auto check : {&RewrittenCase::Strip, &RewrittenCase::Acyclic,
-                       &RewrittenCase::Deterministic, &RewrittenCase::Idempotent,
-                       &RewrittenCase::ExecutesAlike, &RewrittenCase::Patch,
-                       &RewrittenCase::Report, &RewrittenCase::Transport}) {
+    for (auto check :
+         {&RewrittenCase::Strip, &RewrittenCase::Acyclic, &RewrittenCase::Deterministic,
+          &RewrittenCase::Idempotent, &RewrittenCase::ExecutesAlike, &RewrittenCase::Patch,
+          &RewrittenCase::Report, &RewrittenCase::Transport}) {
       if (std::string failure = (this->*check)(); !failure.empty()) return failure;
     }
     return "";
@@ -112,8 +112,7 @@ class RewrittenCase {
 
   std::string Patch() const {
     const GraphDef patched = ApplyPatch(before_, response_.patch());
-    const std::string difference =
-        Difference(WithoutAttr(after_, "_spillway_undo"), patched);
+    const std::string difference = Difference(WithoutAttr(after_, "_spillway_undo"), patched);
     return difference.empty() ? "" : absl::StrCat("patch: ", difference);
   }
 
@@ -182,8 +181,7 @@ class RewrittenCase {
 
 }  // namespace
 
-Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options,
-                     Random* random) {
+Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random) {
   Verdict verdict;
   v1::RewriteOptions all = options;
   for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_PATCH, v1::OUTPUT_REPORT}) {
@@ -256,8 +254,8 @@ int LongRunFactor(int factor) {
 
 std::string DescribeCase(absl::string_view what, absl::string_view failure,
                          const std::string& input, const v1::RewriteOptions& options) {
-  return absl::StrCat(what, ": ", failure, "\noptions { ", options.ShortDebugString(),
-                      " }\n", DescribeGraph(input));
+  return absl::StrCat(what, ": ", failure, "\noptions { ", options.ShortDebugString(), " }\n",
+                      DescribeGraph(input));
 }
 
 }  // namespace spillway::testing

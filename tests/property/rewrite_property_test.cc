@@ -129,13 +129,11 @@ TEST_P(RandomGraphs, KeepTheProperties) {
     ASSERT_TRUE(IsAcyclic(graph)) << "the generator is wrong at seed " << seed;
     Random random(seed ^ 0x5eed);
     const v1::RewriteOptions options = RandomOptions(graph, &random);
-    const std::string input =
-        random.OneIn(3) ? RoughenBytes(graph, &random) : WriteProto(graph);
+    const std::string input = random.OneIn(3) ? RoughenBytes(graph, &random) : WriteProto(graph);
     tally.Add(CheckRewrite(input, options, &random),
               absl::StrCat("random graph ", kind.name, " seed ", seed), input, options);
   }
-  std::cout << kind.name << ": " << tally.cases << " cases, " << tally.rewritten
-            << " rewritten\n";
+  std::cout << kind.name << ": " << tally.cases << " cases, " << tally.rewritten << " rewritten\n";
   EXPECT_EQ(tally.failures, 0);
   EXPECT_GE(tally.rewritten, kind.fair_share * tally.cases) << "of " << tally.cases;
 }

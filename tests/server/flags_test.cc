@@ -108,6 +108,8 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--max-inflight-bytes", "-5"}, {"--max-inflight-bytes"}},
       {{"--drain-delay", "5"}, {"--drain-delay", "30s"}},
       {{"--drain-timeout", "-5s"}, {"--drain-timeout"}},
+      {{"--drain-delay", "inf"}, {"--drain-delay"}},
+      {{"--drain-timeout", "1000000h"}, {"--drain-timeout"}},
       {{"--idle-timeout", "0s"}, {"--idle-timeout", "inf"}},
       {{"--max-connection-age", "1ms"}, {"--max-connection-age"}},
       {{"--log-level", "loud"}, {"--log-level"}},

@@ -55,6 +55,12 @@ class ServerFixture : public testing::Test {
                                "\",strategy=\"", strategy, "\"}"));
   }
 
+  // Requests whose deadline passed or that were cancelled. Where a deadline passes, which of both
+  // the server sees depends on whose clock is first; each is right.
+  double EndedByCaller(const std::string& method) const {
+    return Requests(method, "DEADLINE_EXCEEDED") + Requests(method, "CANCELLED");
+  }
+
   std::unique_ptr<Server> server_;
   std::unique_ptr<TestClient> client_;
 };

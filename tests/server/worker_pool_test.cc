@@ -3,55 +3,45 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <memory>
+#include <future>
+#include <thread>
 #include <vector>
-
-#include "absl/synchronization/barrier.h"
-#include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/notification.h"
 
 namespace spillway::server {
 namespace {
 
 TEST(WorkerPoolTest, RunsAsManyAtOnceAsItHasWorkers) {
-  WorkerPool pool(3, 10);
-  // Passes only when three tasks are in it together.
-  auto* barrier = new absl::Barrier(3);
-  absl::BlockingCounter done(3);
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(pool.TrySubmit([&] {
-      if (barrier->Block()) delete barrier;
-      done.DecrementCount();
-    }));
+  std::atomic<int> together{0};
+  {
+    WorkerPool pool(3, 10);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(pool.TrySubmit([&] {
+        ++together;
+        while (together < 3) std::this_thread::yield();  // Ends only if all three run.
+      }));
+    }
   }
-  done.Wait();
+  EXPECT_EQ(together, 3);
 }
 
 TEST(WorkerPoolTest, RefusesWhenTheQueueIsFullAndRecovers) {
-  WorkerPool pool(1, 2);
-  absl::Notification started, release;
-  ASSERT_TRUE(pool.TrySubmit([&] {
-    started.Notify();
-    release.WaitForNotification();
-  }));
-  started.WaitForNotification();
   std::atomic<int> ran{0};
-  absl::BlockingCounter two(2);
-  const auto count = [&] {
-    ++ran;
-    two.DecrementCount();
-  };
-  EXPECT_TRUE(pool.TrySubmit(count));
-  EXPECT_TRUE(pool.TrySubmit(count));
+  std::promise<void> started, release, again;
+  WorkerPool pool(1, 2);
+  ASSERT_TRUE(pool.TrySubmit([&] {
+    started.set_value();
+    release.get_future().wait();
+  }));
+  started.get_future().wait();
+  EXPECT_TRUE(pool.TrySubmit([&] { ++ran; }));
+  EXPECT_TRUE(pool.TrySubmit([&] { ++ran; }));
   EXPECT_EQ(pool.queued(), 2u);
   EXPECT_FALSE(pool.TrySubmit([&] { ran += 100; }));
   EXPECT_EQ(pool.queued(), 2u);
-  release.Notify();
-  two.Wait();
-  EXPECT_EQ(pool.queued(), 0u);
-  absl::Notification again;
-  EXPECT_TRUE(pool.TrySubmit([&] { again.Notify(); }));
-  again.WaitForNotification();
+  release.set_value();
+  while (pool.queued() != 0) std::this_thread::yield();
+  EXPECT_TRUE(pool.TrySubmit([&] { again.set_value(); }));
+  again.get_future().wait();
   EXPECT_EQ(ran, 2) << "a refused task never runs";
 }
 

@@ -4,8 +4,8 @@
 //
 // Values are hashes: of a node's name, op and input values, so two runs agree on a value only if
 // all that led to it agrees. Identity and its like hand their input's value on, so that a swap
-// changes nothing. The rules are those of TensorFlow's dataflow (Yu et al., "Dynamic control flow in
-// large-scale machine learning", 2018):
+// changes nothing. The rules are those of TensorFlow's dataflow (Yu et al., "Dynamic control flow
+// in large-scale machine learning", 2018):
 //   - a node is dead if a data or control input is; all its outputs are dead then
 //   - Switch hands its data on at the output that its predicate picks; the other one is dead
 //   - Merge is alive if a data input is, whatever its control inputs are, and hands that input on

@@ -139,8 +139,7 @@ class Builder {
   Port Split(const std::string& scope, Port x, const std::vector<int>& pivots) {
     const int axis = Add(Fresh(scope, "axis"), "Const", {}, kInt32, "dtype");
     if (!pivots.empty()) {
-      graph_.mutable_node(axis)->add_input(
-          absl::StrCat("^", graph_.node(pivots.back()).name()));
+      graph_.mutable_node(axis)->add_input(absl::StrCat("^", graph_.node(pivots.back()).name()));
     }
     const int id = Add(Fresh(scope, "Split"), "Split", {{axis, 0}, x});
     (*graph_.mutable_node(id)->mutable_attr())["num_split"].set_i(2);
@@ -179,11 +178,9 @@ class Builder {
     const std::string scope = Fresh(outer, random_.OneIn(3) ? "cond/cond" : "branch");
     Port sides[2];
     for (int side = 0; side < 2; ++side) {
-      const int pivot_switch =
-          Add(Fresh(scope, "pivot"), "Switch", {predicate, predicate}, kBool);
-      const int pivot =
-          Add(Fresh(scope, side ? "switch_t" : "switch_f"), "Identity", {{pivot_switch, side}},
-              kBool);
+      const int pivot_switch = Add(Fresh(scope, "pivot"), "Switch", {predicate, predicate}, kBool);
+      const int pivot = Add(Fresh(scope, side ? "switch_t" : "switch_f"), "Identity",
+                            {{pivot_switch, side}}, kBool);
       std::vector<Port> live;
       const int entries = 1 + random_.Below(3);
       for (int i = 0; i < entries; ++i) {
@@ -239,8 +236,8 @@ class Builder {
   void Backward(Port loss) {
     PickDevice();
     // Per node and port: the gradients that came in.
-    std::vector<std::vector<std::vector<Port>>> incoming(
-        num_forward_, std::vector<std::vector<Port>>(2));
+    std::vector<std::vector<std::vector<Port>>> incoming(num_forward_,
+                                                         std::vector<std::vector<Port>>(2));
     const Port seed = {Add(Fresh("gradients", "Fill"), "OnesLike", {loss}), 0};
     incoming[loss.node][loss.port].push_back(seed);
     for (int id = num_forward_ - 1; id >= 0; --id) {
@@ -281,8 +278,7 @@ class Builder {
           break;
         }
         case Record::kMerge: {
-          const int sw =
-              Add(GradName(id, "cond_grad"), "Switch", {grads[0], record.predicate});
+          const int sw = Add(GradName(id, "cond_grad"), "Switch", {grads[0], record.predicate});
           Send(record.inputs[0], {sw, 0}, &incoming);
           Send(record.inputs[1], {sw, 1}, &incoming);
           break;
@@ -299,10 +295,10 @@ class Builder {
     const std::string& op = graph_.node(id).op();
     Port result = grad;
     if (op == "Relu" || op == "Tanh" || op == "Sigmoid") {
-      result = {Add(GradName(id, op), op + "Grad",
-                    op == "Relu" ? std::vector<Port>{grad, {id, 0}}
-                                 : std::vector<Port>{{id, 0}, grad}),
-                0};
+      result = {
+          Add(GradName(id, op), op + "Grad",
+              op == "Relu" ? std::vector<Port>{grad, {id, 0}} : std::vector<Port>{{id, 0}, grad}),
+          0};
     } else if (op == "Softplus") {
       result = {Add(GradName(id, op), "SoftplusGrad", {grad, input}), 0};
     } else if (op == "MatMul" || op == "Square" || op == "Exp") {
@@ -342,9 +338,8 @@ class Builder {
   void Finish() {
     for (NodeDef& node : *graph_.mutable_node()) {
       if (!random_.OneIn(2) || node.op() == "VariableV2") continue;
-      const int outputs = node.op() == "Switch" || node.op() == "Split" || node.op() == "Merge"
-                              ? 2
-                              : 1;
+      const int outputs =
+          node.op() == "Switch" || node.op() == "Split" || node.op() == "Merge" ? 2 : 1;
       auto* list = (*node.mutable_attr())["_output_shapes"].mutable_list();
       for (int i = 0; i < outputs; ++i) {
         TensorShapeProto* shape = list->add_shape();
@@ -403,8 +398,9 @@ std::string RoughenBytes(const GraphDef& graph, Random* random) {
     std::sort(keys.begin(), keys.end());
     for (const std::string& key : keys) {
       const std::string value = node.attr().at(key).SerializeAsString();
-      loose.push_back(RawField(5, random->OneIn(8) ? RawField(2, value) + RawField(1, key)
-                                                   : RawField(1, key) + RawField(2, value),
+      loose.push_back(RawField(5,
+                               random->OneIn(8) ? RawField(2, value) + RawField(1, key)
+                                                : RawField(1, key) + RawField(2, value),
                                padding()));
     }
     if (random->OneIn(6)) loose.push_back(RawField(77, "from the future", padding()));

@@ -57,9 +57,15 @@ std::vector<Case> Cases() {
       {"\"a b\"", Attr([](V* v) { v->set_s("a b"); })},
       {"\"a\\x00\\\"\\\\\\n\"", Attr([](V* v) { v->set_s(std::string("a\0\"\\\n", 5)); })},
       // A hexadecimal escape must not swallow the digit behind it.
-      {"\"\\x01\\x31\"", Attr([](V* v) { v->set_s("\x01" "1"); })},
+      {"\"\\x01\\x31\"", Attr([](V* v) {
+         v->set_s(
+             "\x01"
+             "1");
+       })},
       {"()", Attr([](V* v) { v->mutable_shape(); })},
-      {"(2,?,3)", Attr([&](V* v) { *v->mutable_shape() = shape({2, -1, 3}); })},
+      {"(2,?,3)", Attr([&](V* v) {
+         *v->mutable_shape() = shape({2, -1, 3});
+       })},
       {"(0)", Attr([&](V* v) { *v->mutable_shape() = shape({0}); })},
       {"(*)", Attr([](V* v) { v->mutable_shape()->set_unknown_rank(true); })},
       {"[]", Attr([](V* v) { v->mutable_list(); })},
@@ -110,16 +116,16 @@ TEST(AttrTextTest, AnythingElseIsBytes) {
       func.SerializeAsString(),
       tensor.SerializeAsString(),
       named_dim.SerializeAsString(),
-      RawNumber(6, 999),                                     // No such type.
-      RawNumber(6, 101),                                     // A reference.
-      RawNumber(5, 2),                                       // A bool that is neither.
-      RawField(7, RawField(2, RawNumber(1, -5))),            // A dimension below -1.
-      RawNumber(3, 1) + RawNumber(3, 2),                     // Given twice.
-      RawField(1, RawNumber(3, 1)),                          // A list that is not packed.
+      RawNumber(6, 999),                                       // No such type.
+      RawNumber(6, 101),                                       // A reference.
+      RawNumber(5, 2),                                         // A bool that is neither.
+      RawField(7, RawField(2, RawNumber(1, -5))),              // A dimension below -1.
+      RawNumber(3, 1) + RawNumber(3, 2),                       // Given twice.
+      RawField(1, RawNumber(3, 1)),                            // A list that is not packed.
       RawField(1, RawField(3, "\x01") + RawField(6, "\x01")),  // A list of two kinds.
       testing::RawVarint(3 << 3) + testing::RawVarint(1, 2),   // An over-long number.
       testing::RawVarint(4 << 3 | 5) + std::string("\x01\x00\xc0\x7f", 4),  // A NaN with a payload.
-      "\xff\xff",                                            // No message at all.
+      "\xff\xff",                                                           // No message at all.
   };
   for (const std::string& bytes : kOdd) {
     const std::string text = PrintAttr(bytes);
@@ -153,9 +159,9 @@ TEST(AttrTextTest, StopsBehindTheValue) {
 }
 
 TEST(AttrTextTest, WhatIsNoValueIsRefused) {
-  for (const char* bad : {"", "float", "1.5", "nan", "[1", "[1,]", "[,]", "[1 2]", "[1,1f]",
-                          "[[1]]", "\"", "\"\\x\"", "(", "(1", "(a)", "(1,,2)", "0x1", "TRUE",
-                          "9223372036854775808"}) {
+  for (const char* bad :
+       {"", "float", "1.5", "nan", "[1", "[1,]", "[,]", "[1 2]", "[1,1f]", "[[1]]", "\"", "\"\\x\"",
+        "(", "(1", "(a)", "(1,,2)", "0x1", "TRUE", "9223372036854775808"}) {
     absl::string_view text = bad;
     std::string bytes;
     // 0x1 is read as the number 0 and a rest.

@@ -80,16 +80,15 @@ TEST(AttrValueTest, ListsOfTypesMayBePackedOrNot) {
 
 TEST(AttrValueTest, AVisitMayStop) {
   int seen = 0;
-  EXPECT_TRUE(ForEachAttrType(Value("[float32,int32,int64]"), [&](DataType) {
-    return ++seen < 2;
-  }));
+  EXPECT_TRUE(
+      ForEachAttrType(Value("[float32,int32,int64]"), [&](DataType) { return ++seen < 2; }));
   EXPECT_EQ(seen, 2);
 }
 
 TEST(AttrValueTest, MalformedIsNothing) {
   const std::string cut_string = Value("\"frame\"").substr(0, 4);
   EXPECT_EQ(AttrString(cut_string), absl::nullopt);
-  EXPECT_EQ(AttrInt("\x18"), absl::nullopt);                   // A tag without its number.
+  EXPECT_EQ(AttrInt("\x18"), absl::nullopt);                    // A tag without its number.
   EXPECT_EQ(AttrInt(RawNumber(3, 5) + "\x18"), absl::nullopt);  // A good one before it.
   EXPECT_FALSE(ParseShape("\x12\x05"));
   EXPECT_FALSE(AttrShape(RawField(7, "\x12\x05")));

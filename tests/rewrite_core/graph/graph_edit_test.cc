@@ -156,10 +156,10 @@ TEST(GraphEditBytesTest, UntouchedNodesSurviveByteForByte) {
 }
 
 TEST(GraphEditBytesTest, AnEditedNodeKeepsAllElse) {
-  const std::string node =
-      RawField(88, "future") + RawField(5, RawField(1, "z") + RawField(2, "")) +
-      RawField(3, "a") + RawField(1, "e") + RawField(3, "a:0") + RawField(2, "AddN") +
-      RawField(5, RawField(1, "b") + RawField(2, ""));
+  const std::string node = RawField(88, "future") +
+                           RawField(5, RawField(1, "z") + RawField(2, "")) + RawField(3, "a") +
+                           RawField(1, "e") + RawField(3, "a:0") + RawField(2, "AddN") +
+                           RawField(5, RawField(1, "b") + RawField(2, ""));
   const std::string bytes = GraphBytes("a = Const() {dtype=float32}") + RawField(1, node);
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
@@ -169,14 +169,13 @@ TEST(GraphEditBytesTest, AnEditedNodeKeepsAllElse) {
   const auto after = edit.Apply(StopToken());
   ASSERT_THAT(after, IsOk());
   const std::string undo = StringListAttr({"1=a:0", "^a"});
-  EXPECT_EQ(*after,
-            GraphBytes("a = Const() {dtype=float32}") +
-                RawField(1, RawField(88, "future") +
-                                RawField(5, RawField(1, "z") + RawField(2, "")) +
-                                RawField(3, "a") + RawField(1, "e") + RawField(3, "a") +
-                                RawField(3, "^a") + RawField(2, "AddN") +
-                                RawField(5, RawField(1, "b") + RawField(2, "")) +
-                                RawField(5, RawField(1, kUndoAttr) + RawField(2, undo))));
+  EXPECT_EQ(*after, GraphBytes("a = Const() {dtype=float32}") +
+                        RawField(1, RawField(88, "future") +
+                                        RawField(5, RawField(1, "z") + RawField(2, "")) +
+                                        RawField(3, "a") + RawField(1, "e") + RawField(3, "a") +
+                                        RawField(3, "^a") + RawField(2, "AddN") +
+                                        RawField(5, RawField(1, "b") + RawField(2, "")) +
+                                        RawField(5, RawField(1, kUndoAttr) + RawField(2, undo))));
 }
 
 // ---- Names ----
@@ -247,14 +246,16 @@ std::vector<BadEdit> BadEdits() {
        "'c': no such data input"},
       {"rewiring to a missing node", [](GraphEdit* e) { e->RewireInput(1, 0, "nobody"); },
        "'b': a rewired input does not resolve"},
-      {"rewiring to a reserved name", [](GraphEdit* e) {
+      {"rewiring to a reserved name",
+       [](GraphEdit* e) {
          e->UniqueName("never");
          e->RewireInput(1, 0, "never");
        },
        "'b': a rewired input does not resolve"},
       {"rewiring to a control input", [](GraphEdit* e) { e->RewireInput(1, 0, "^d"); },
        "'b': a rewired input does not resolve"},
-      {"rewiring one input twice", [](GraphEdit* e) {
+      {"rewiring one input twice",
+       [](GraphEdit* e) {
          e->RewireInput(2, 1, "b");
          e->RewireInput(2, 0, "a");
          e->RewireInput(2, 1, "a");
@@ -333,8 +334,9 @@ TEST_F(GraphEditTwiceTest, TheOldestSpellingIsKept) {
     e->RewireInput(g["c"], 0, "b:0");
     e->RewireInput(g["c"], 1, "b");
   });
-  EXPECT_EQ(Printed("c"), "c = AddN(b:0, b, ^a) @/gpu:0 {N=2, T=float32, "
-                          "_spillway_undo=[\"0=b\",\"1=a\"]}");
+  EXPECT_EQ(Printed("c"),
+            "c = AddN(b:0, b, ^a) @/gpu:0 {N=2, T=float32, "
+            "_spillway_undo=[\"0=b\",\"1=a\"]}");
   ExpectStripsToTheOriginal();
 }
 

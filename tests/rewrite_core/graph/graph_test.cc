@@ -146,8 +146,8 @@ TEST(GraphTest, AttributesAreFoundByName) {
 }
 
 TEST(GraphTest, OfAnAttributeGivenTwiceTheLastCounts) {
-  const std::string bytes = Node(Name("a") + Attr("k", RawNumber(3, 1)) + Op("NoOp") +
-                                 Attr("k", RawNumber(3, 2)));
+  const std::string bytes =
+      Node(Name("a") + Attr("k", RawNumber(3, 1)) + Op("NoOp") + Attr("k", RawNumber(3, 2)));
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
   EXPECT_EQ(graph->attr(0, "k"), RawNumber(3, 2));
@@ -176,8 +176,8 @@ TEST(GraphTest, FlagsSayWhatTheGraphHolds) {
 }
 
 TEST(GraphTest, AnUndoKeyBehindItsValueIsSeen) {
-  const std::string bytes = Node(Name("a") + Op("NoOp") +
-                                 RawField(5, RawField(2, "") + RawField(1, "_spillway_undo")));
+  const std::string bytes =
+      Node(Name("a") + Op("NoOp") + RawField(5, RawField(2, "") + RawField(1, "_spillway_undo")));
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
   EXPECT_TRUE(graph->has_undo(0));
@@ -195,14 +195,14 @@ TEST(GraphTest, UnusualEncodingsAreRead) {
       {"op given twice", a + Node(Name("b") + Op("NoOp") + Input("a") + Op("Neg"))},
       {"inputs first, name last", a + Node(Input("a") + Op("Neg") + Name("b"))},
       {"over-long length", a + RawField(1, Name("b") + Op("Neg") + Input("a"), 3)},
-      {"over-long tag", a + RawVarint(1 << 3 | 2, 2) + RawVarint((Name("b") + Op("Neg") +
-                                                                  Input("a")).size()) +
-                            Name("b") + Op("Neg") + Input("a")},
-      {"unknown fields", a + RawNumber(90, 7) + Node(Name("b") + RawField(91, "x") + Op("Neg") +
-                                                     Input("a") + RawNumber(92, 1))},
-      {"fixed32 and fixed64",
-       a + Node(Name("b") + Op("Neg") + Input("a") + RawVarint(93 << 3 | 5) + "1234" +
-                RawVarint(94 << 3 | 1) + "12345678")},
+      {"over-long tag", a + RawVarint(1 << 3 | 2, 2) +
+                            RawVarint((Name("b") + Op("Neg") + Input("a")).size()) + Name("b") +
+                            Op("Neg") + Input("a")},
+      {"unknown fields",
+       a + RawNumber(90, 7) +
+           Node(Name("b") + RawField(91, "x") + Op("Neg") + Input("a") + RawNumber(92, 1))},
+      {"fixed32 and fixed64", a + Node(Name("b") + Op("Neg") + Input("a") + RawVarint(93 << 3 | 5) +
+                                       "1234" + RawVarint(94 << 3 | 1) + "12345678")},
       {"groups", a + RawGroup(95, RawNumber(1, 2)) +
                      Node(RawGroup(96, RawGroup(97, "")) + Name("b") + Op("Neg") + Input("a"))},
       {"a name as a number too", a + Node(RawNumber(1, 5) + Name("b") + Op("Neg") + Input("a"))},
@@ -226,8 +226,8 @@ TEST(GraphTest, LegalNames) {
   // TensorFlow's rule: [A-Za-z0-9.][A-Za-z0-9_.\\/>-]*, and a leading _ for its own nodes.
   for (const std::string name : {"a", "A", "0", ".", ".a", "a/b", "a-b", "a_b", "a.b", "a>b",
                                  "a\\b", "_a", "a/", "lms/swapout_x_0"}) {
-    const std::string bytes = Node(Name(name) + Op("NoOp")) +
-                              Node(Name("reader") + Op("NoOp") + Input("^" + name));
+    const std::string bytes =
+        Node(Name(name) + Op("NoOp")) + Node(Name("reader") + Op("NoOp") + Input("^" + name));
     EXPECT_THAT(ParseGraph(bytes), IsOk()) << name;
   }
 }
@@ -255,87 +255,179 @@ std::vector<BadGraph> BadGraphs() {
       {"no bytes", "", v1::ERROR_REASON_EMPTY_GRAPH, "no nodes", {}},
       {"versions alone", RawField(4, ""), v1::ERROR_REASON_EMPTY_GRAPH, "no nodes", {}},
       {"text", "node { name: \"a\" }", v1::ERROR_REASON_MALFORMED_GRAPH, "not a GraphDef", {}},
-      {"an end of a group alone", a + RawVarint(9 << 3 | 4), v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1", {}},
-      {"a group without end", a + RawVarint(9 << 3 | 3), v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1", {}},
-      {"a zero tag", a + std::string(1, '\0'), v1::ERROR_REASON_MALFORMED_GRAPH, "after node 1",
+      {"an end of a group alone",
+       a + RawVarint(9 << 3 | 4),
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "after node 1",
        {}},
-      {"a length beyond the end", a + RawVarint(1 << 3 | 2) + RawVarint(100) + "x",
-       v1::ERROR_REASON_MALFORMED_GRAPH, "after node 1", {}},
-      {"a length of 4 GiB", a + RawVarint(1 << 3 | 2) + RawVarint(0xffffffff) + "x",
-       v1::ERROR_REASON_MALFORMED_GRAPH, "after node 1", {}},
-      {"a varint of 11 bytes", a + RawVarint(4 << 3) + std::string(10, '\x80') + "\x01",
-       v1::ERROR_REASON_MALFORMED_GRAPH, "after node 1", {}},
-      {"a node that is cut off", a + Node(Name("b") + RawVarint(2 << 3 | 2) + RawVarint(9) + "N"),
-       v1::ERROR_REASON_MALFORMED_GRAPH, "in node 1 'b'", {}},
+      {"a group without end",
+       a + RawVarint(9 << 3 | 3),
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "after node 1",
+       {}},
+      {"a zero tag",
+       a + std::string(1, '\0'),
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "after node 1",
+       {}},
+      {"a length beyond the end",
+       a + RawVarint(1 << 3 | 2) + RawVarint(100) + "x",
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "after node 1",
+       {}},
+      {"a length of 4 GiB",
+       a + RawVarint(1 << 3 | 2) + RawVarint(0xffffffff) + "x",
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "after node 1",
+       {}},
+      {"a varint of 11 bytes",
+       a + RawVarint(4 << 3) + std::string(10, '\x80') + "\x01",
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "after node 1",
+       {}},
+      {"a node that is cut off",
+       a + Node(Name("b") + RawVarint(2 << 3 | 2) + RawVarint(9) + "N"),
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "in node 1 'b'",
+       {}},
 
-      {"no name", a + Node(Op("NoOp")), v1::ERROR_REASON_BAD_NODE_NAME, "node 1 has the name ''",
+      {"no name",
+       a + Node(Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "node 1 has the name ''",
        {{"index", "1"}, {"field", "name"}}},
-      {"no op", a + Node(Name("b")), v1::ERROR_REASON_BAD_NODE_NAME, "'b' has the op type ''",
+      {"no op",
+       a + Node(Name("b")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'b' has the op type ''",
        {{"node", "b"}, {"field", "op"}}},
-      {"a name with a colon", Node(Name("a:0") + Op("NoOp")), v1::ERROR_REASON_BAD_NODE_NAME,
-       "'a:0'", {{"node", "a:0"}}},
-      {"a name with a caret", Node(Name("^a") + Op("NoOp")), v1::ERROR_REASON_BAD_NODE_NAME,
-       "'^a'", {}},
-      {"a name with a space", Node(Name("a b") + Op("NoOp")), v1::ERROR_REASON_BAD_NODE_NAME,
-       "'a b'", {}},
-      {"a name with a zero", Node(Name(std::string("a\0b", 3)) + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME, "'a\\x00\\x62'", {}},
-      {"a name that begins with a slash", Node(Name("/a") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME, "'/a'", {}},
-      {"a name that begins with a dash", Node(Name("-a") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME, "'-a'", {}},
-      {"a name that is not UTF-8", Node(Name("a\xff") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME, "'a\\xff'", {{"node", "a\\xff"}}},
-      {"a name in UTF-8", Node(Name("gr\xc3\xb6\xc3\x9f" "e") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME, "\\xc3\\xb6", {}},
-      {"a device that is not UTF-8", Node(Name("a") + Op("NoOp") + Device("/gpu\xff")),
-       v1::ERROR_REASON_MALFORMED_GRAPH, "'a' is '/gpu\\xff'", {}},
-      {"an op with a space", Node(Name("a") + Op("No Op")), v1::ERROR_REASON_BAD_NODE_NAME,
-       "'No Op'", {{"value", "No Op"}}},
+      {"a name with a colon",
+       Node(Name("a:0") + Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'a:0'",
+       {{"node", "a:0"}}},
+      {"a name with a caret",
+       Node(Name("^a") + Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'^a'",
+       {}},
+      {"a name with a space",
+       Node(Name("a b") + Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'a b'",
+       {}},
+      {"a name with a zero",
+       Node(Name(std::string("a\0b", 3)) + Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'a\\x00\\x62'",
+       {}},
+      {"a name that begins with a slash",
+       Node(Name("/a") + Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'/a'",
+       {}},
+      {"a name that begins with a dash",
+       Node(Name("-a") + Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'-a'",
+       {}},
+      {"a name that is not UTF-8",
+       Node(Name("a\xff") + Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'a\\xff'",
+       {{"node", "a\\xff"}}},
+      {"a name in UTF-8",
+       Node(Name("gr\xc3\xb6\xc3\x9f"
+                 "e") +
+            Op("NoOp")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "\\xc3\\xb6",
+       {}},
+      {"a device that is not UTF-8",
+       Node(Name("a") + Op("NoOp") + Device("/gpu\xff")),
+       v1::ERROR_REASON_MALFORMED_GRAPH,
+       "'a' is '/gpu\\xff'",
+       {}},
+      {"an op with a space",
+       Node(Name("a") + Op("No Op")),
+       v1::ERROR_REASON_BAD_NODE_NAME,
+       "'No Op'",
+       {{"value", "No Op"}}},
 
-      {"a name twice", a + Node(Name("c") + Op("NoOp")) + a, v1::ERROR_REASON_DUPLICATE_NODE,
+      {"a name twice",
+       a + Node(Name("c") + Op("NoOp")) + a,
+       v1::ERROR_REASON_DUPLICATE_NODE,
        "nodes 0 and 2 are both named 'a'",
        {{"node", "a"}, {"first_index", "0"}, {"second_index", "2"}}},
 
-      {"a missing node", reads("nobody:1"), v1::ERROR_REASON_DANGLING_INPUT,
+      {"a missing node",
+       reads("nobody:1"),
+       v1::ERROR_REASON_DANGLING_INPUT,
        "node 'b' input 0 refers to missing node 'nobody'",
        {{"node", "b"}, {"field", "input"}, {"input_index", "0"}, {"value", "nobody"}}},
-      {"a missing node to wait for", reads("^nobody"), v1::ERROR_REASON_DANGLING_INPUT,
-       "missing node 'nobody'", {{"value", "nobody"}}},
-      {"waiting for a tensor", reads("^a:0"), v1::ERROR_REASON_DANGLING_INPUT,
-       "missing node 'a:0'", {}},
+      {"a missing node to wait for",
+       reads("^nobody"),
+       v1::ERROR_REASON_DANGLING_INPUT,
+       "missing node 'nobody'",
+       {{"value", "nobody"}}},
+      {"waiting for a tensor",
+       reads("^a:0"),
+       v1::ERROR_REASON_DANGLING_INPUT,
+       "missing node 'a:0'",
+       {}},
 
-      {"an empty input", reads(""), v1::ERROR_REASON_BAD_INPUT, "node 'b' input 0 is ''",
+      {"an empty input",
+       reads(""),
+       v1::ERROR_REASON_BAD_INPUT,
+       "node 'b' input 0 is ''",
        {{"node", "b"}, {"input_index", "0"}}},
       {"a caret alone", reads("^"), v1::ERROR_REASON_BAD_INPUT, "'^'", {{"value", "^"}}},
       {"a port alone", reads(":0"), v1::ERROR_REASON_BAD_INPUT, "':0'", {}},
-      {"a port that is no number", reads("a:abc"), v1::ERROR_REASON_BAD_INPUT, "'a:abc'",
+      {"a port that is no number",
+       reads("a:abc"),
+       v1::ERROR_REASON_BAD_INPUT,
+       "'a:abc'",
        {{"value", "a:abc"}}},
       {"a port below zero", reads("a:-1"), v1::ERROR_REASON_BAD_INPUT, "'a:-1'", {}},
       {"a port with a plus", reads("a:+1"), v1::ERROR_REASON_BAD_INPUT, "'a:+1'", {}},
       {"a port with a space", reads("a: 1"), v1::ERROR_REASON_BAD_INPUT, "'a: 1'", {}},
       {"no port behind the colon", reads("a:"), v1::ERROR_REASON_BAD_INPUT, "'a:'", {}},
-      {"a port beyond 31 bits", reads("a:2147483648"), v1::ERROR_REASON_BAD_INPUT,
-       "'a:2147483648'", {}},
+      {"a port beyond 31 bits",
+       reads("a:2147483648"),
+       v1::ERROR_REASON_BAD_INPUT,
+       "'a:2147483648'",
+       {}},
       {"a tensor behind a control input",
-       a + Node(Name("b") + Op("Neg") + Input("^a") + Input("a")), v1::ERROR_REASON_BAD_INPUT,
-       "put control inputs last", {{"node", "b"}, {"input_index", "1"}, {"value", "a"}}},
+       a + Node(Name("b") + Op("Neg") + Input("^a") + Input("a")),
+       v1::ERROR_REASON_BAD_INPUT,
+       "put control inputs last",
+       {{"node", "b"}, {"input_index", "1"}, {"value", "a"}}},
 
-      {"output 1 of an op with one", reads("a:1"), v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+      {"output 1 of an op with one",
+       reads("a:1"),
+       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
        "reads output 1 of 'a', a Const with 1 output",
        {{"node", "b"}, {"value", "a:1"}, {"output_count", "1"}}},
-      {"output 0 of an op with none", from(Op("NoOp"), "p"), v1::ERROR_REASON_PORT_OUT_OF_RANGE,
-       "a NoOp with 0 outputs", {{"output_count", "0"}}},
-      {"output 3 of a Split in three", from(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:3"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE, "a Split with 3 outputs", {{"value", "p:3"}}},
+      {"output 0 of an op with none",
+       from(Op("NoOp"), "p"),
+       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       "a NoOp with 0 outputs",
+       {{"output_count", "0"}}},
+      {"output 3 of a Split in three",
+       from(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:3"),
+       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       "a Split with 3 outputs",
+       {{"value", "p:3"}}},
       {"output 2 of an IdentityN of two",
        from(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:2"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE, "IdentityN with 2 outputs", {}},
+       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       "IdentityN with 2 outputs",
+       {}},
       {"output 2 of an unknown op with two shapes",
        from(Op("MyOwnOp") + Attr("_output_shapes", two_shapes), "p:2"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE, "with 2 outputs", {{"output_count", "2"}}},
+       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       "with 2 outputs",
+       {{"output_count", "2"}}},
   };
 }
 
@@ -416,9 +508,7 @@ TEST(GraphTest, RandomBytesAreRefused) {
 
 class GraphLimitsTest : public ::testing::Test {
  protected:
-  absl::Status ParseStatus() const {
-    return Graph::Parse(bytes_, limits_, StopToken()).status();
-  }
+  absl::Status ParseStatus() const { return Graph::Parse(bytes_, limits_, StopToken()).status(); }
 
   const std::string bytes_ = GraphBytes("a = NoOp()\nb = NoOp(^a, ^a)\nc = NoOp(^b)");
   v1::Limits limits_ = DefaultLimits();

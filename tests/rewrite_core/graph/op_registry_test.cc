@@ -61,14 +61,14 @@ TEST(OpRegistryTest, ControlFlow) {
     ControlFlow kind;
   };
   constexpr Case kCases[] = {
-      {"Switch", ControlFlow::kSwitch},       {"RefSwitch", ControlFlow::kSwitch},
-      {"_SwitchN", ControlFlow::kSwitch},     {"Merge", ControlFlow::kMerge},
-      {"RefMerge", ControlFlow::kMerge},      {"Enter", ControlFlow::kEnter},
-      {"RefEnter", ControlFlow::kEnter},      {"Exit", ControlFlow::kExit},
-      {"RefExit", ControlFlow::kExit},        {"NextIteration", ControlFlow::kNextIteration},
-      {"LoopCond", ControlFlow::kLoopCond},   {"RefNextIteration", ControlFlow::kNextIteration},
-      {"If", ControlFlow::kNone},             {"While", ControlFlow::kNone},
-      {"Identity", ControlFlow::kNone},       {"MyOwnSwitch", ControlFlow::kNone},
+      {"Switch", ControlFlow::kSwitch},     {"RefSwitch", ControlFlow::kSwitch},
+      {"_SwitchN", ControlFlow::kSwitch},   {"Merge", ControlFlow::kMerge},
+      {"RefMerge", ControlFlow::kMerge},    {"Enter", ControlFlow::kEnter},
+      {"RefEnter", ControlFlow::kEnter},    {"Exit", ControlFlow::kExit},
+      {"RefExit", ControlFlow::kExit},      {"NextIteration", ControlFlow::kNextIteration},
+      {"LoopCond", ControlFlow::kLoopCond}, {"RefNextIteration", ControlFlow::kNextIteration},
+      {"If", ControlFlow::kNone},           {"While", ControlFlow::kNone},
+      {"Identity", ControlFlow::kNone},     {"MyOwnSwitch", ControlFlow::kNone},
   };
   for (const Case& c : kCases) EXPECT_EQ(FindOp(c.op).control_flow, c.kind) << c.op;
 }

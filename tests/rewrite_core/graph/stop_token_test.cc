@@ -39,8 +39,8 @@ TEST(StopTokenTest, FiresOnceItsStepsAreCounted) {
   EXPECT_TRUE(stop.ShouldStop(5));
   EXPECT_EQ(stop.steps(), 16);
   EXPECT_EQ(stop.steps_after_stop(), 5);
-  EXPECT_THAT(stop.status("order"), FailsWith(absl::StatusCode::kCancelled,
-                                              v1::ERROR_REASON_STOPPED, "stage order"));
+  EXPECT_THAT(stop.status("order"),
+              FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, "stage order"));
   EXPECT_EQ(ErrorDetailOf(stop.status("order"), "stage"), "order");
 }
 
@@ -176,8 +176,8 @@ TEST_F(StopInTheCoreTest, StripAndReplanStopToo) {
     ASSERT_THAT(Rewrite(rewritten->graph_def(), options, DefaultLimits(), whole), IsOk());
     for (int64_t limit = 0; limit < whole.steps(); limit += whole.steps() / 20) {
       const StopToken stop = StopToken::AfterStepsForTest(limit);
-      ExpectStopsAtOnce(
-          Rewrite(rewritten->graph_def(), options, DefaultLimits(), stop).status(), stop, limit);
+      ExpectStopsAtOnce(Rewrite(rewritten->graph_def(), options, DefaultLimits(), stop).status(),
+                        stop, limit);
     }
   }
 }
@@ -189,9 +189,9 @@ TEST_F(StopInTheCoreTest, ACancelledCallEndsAsCancelled) {
 }
 
 TEST_F(StopInTheCoreTest, APastDeadlineEndsAsDeadlineExceeded) {
-  EXPECT_THAT(RewriteStatus(StopToken(absl::Now() - absl::Seconds(1))),
-              FailsWith(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED,
-                        "allow more time"));
+  EXPECT_THAT(
+      RewriteStatus(StopToken(absl::Now() - absl::Seconds(1))),
+      FailsWith(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, "allow more time"));
 }
 
 }  // namespace

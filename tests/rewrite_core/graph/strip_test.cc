@@ -88,11 +88,11 @@ std::vector<Original> Originals() {
                                   "b = AddN(a, a, ^a, ^a) {N=2, T=float32}\nc = NoOp()")},
       {"^x and ^y, x again", GraphBytes("a = Placeholder() {dtype=float32}\nd = NoOp()\n"
                                         "b = AddN(a, a, ^a, ^d, ^a) {N=2}\nc = NoOp(^d, ^d)")},
-      {"attributes out of order", GraphBytes("a = Placeholder() {dtype=float32}") +
-                                      RawField(1, name + op + in0 + in1 +
-                                                      RawField(5, RawField(1, "z") + RawField(2, "")) +
-                                                      n) +
-                                      c},
+      {"attributes out of order",
+       GraphBytes("a = Placeholder() {dtype=float32}") +
+           RawField(1,
+                    name + op + in0 + in1 + RawField(5, RawField(1, "z") + RawField(2, "")) + n) +
+           c},
       {"an attribute twice", b_of(name + op + in0 + in1 + n + n)},
       {"an entry with its value first",
        b_of(name + op + in0 + in1 + RawField(5, RawField(2, RawNumber(3, 2)) + RawField(1, "N")))},
@@ -106,12 +106,12 @@ std::vector<Original> Originals() {
       {"an over-long tag of the node", a + RawVarint(1 << 3 | 2, 1) +
                                            RawVarint((name + op + in0 + in1).size()) + name + op +
                                            in0 + in1 + c},
-      {"an over-long length of a rewired input",
-       b_of(name + op + RawField(3, "a", 2) + in1)},
+      {"an over-long length of a rewired input", b_of(name + op + RawField(3, "a", 2) + in1)},
       {"an over-long tag of a rewired input",
        b_of(name + op + RawVarint(3 << 3 | 2, 1) + RawVarint(1) + "a" + in1)},
       {"an over-long length of the name", b_of(RawField(1, "b", 3) + op + in0 + in1)},
-      {"an over-long length of a node without inputs", a + b + RawField(1, RawField(1, "c") + RawField(2, "NoOp"), 2)},
+      {"an over-long length of a node without inputs",
+       a + b + RawField(1, RawField(1, "c") + RawField(2, "NoOp"), 2)},
       {"library and versions first", GraphBytes("! 0x12020a00\n! 0x22020801") + a + b + c},
       {"library and versions between nodes",
        a + GraphBytes("! 0x12020a00") + b + GraphBytes("! 0x22020801") + c},
@@ -178,9 +178,9 @@ TEST(StripTest, AfterAnImportDataInputsAndControlsAreThoseOfTheOriginal) {
   testing::NodeDef* b = graph.mutable_node(1);
   ASSERT_EQ(b->input_size(), 5);  // Two tensors, ^a, the swap-in and ^c.
   b->mutable_input()->SwapElements(2, 4);
-  EXPECT_EQ(testing::Difference(ReadProto(original),
-                                ReadProto(Stripped(testing::WriteProto(graph)))),
-            "");
+  EXPECT_EQ(
+      testing::Difference(ReadProto(original), ReadProto(Stripped(testing::WriteProto(graph)))),
+      "");
 }
 
 TEST(StripTest, RandomGraphsInUnusualBytesComeBack) {
@@ -290,22 +290,23 @@ TEST(StripTest, DamagedRecordsAreRefusedAsSuch) {
       "[\"\"]",
       "[\"0\"]",
       "[\"x=a\"]",
-      "[\"1=a\"]",        // No such input.
-      "[\"^a\"]",         // No such control input.
+      "[\"1=a\"]",  // No such input.
+      "[\"^a\"]",   // No such control input.
       "[\"added\",\"0=a\"]",
-      "[\"0=nobody\"]",   // A node that is not there.
+      "[\"0=nobody\"]",  // A node that is not there.
       "[\"0=\"]",
-      "[\"0=a:7\"]",      // A port that is not there.
+      "[\"0=a:7\"]",  // A port that is not there.
       "[\"0=^a\"]",
-      "[\"raw=\"]",       // No node at all: then `c` reads nothing.
-      "[\"raw=x\"]",      // No GraphDef.
-      "[\"added\"]",      // `c` reads it.
+      "[\"raw=\"]",   // No node at all: then `c` reads nothing.
+      "[\"raw=x\"]",  // No GraphDef.
+      "[\"added\"]",  // `c` reads it.
   };
   for (const char* record : kRecords) {
-    EXPECT_THAT(StripStatus(absl::StrCat("a = Const() {dtype=float32}\nb = Neg(a) {T=float32, "
-                                         "_spillway_undo=", record, "}\nc = Neg(b)")),
-                FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD,
-                          ""))
+    EXPECT_THAT(
+        StripStatus(absl::StrCat("a = Const() {dtype=float32}\nb = Neg(a) {T=float32, "
+                                 "_spillway_undo=",
+                                 record, "}\nc = Neg(b)")),
+        FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD, ""))
         << record;
   }
   // The twin.
@@ -321,8 +322,8 @@ TEST(StripTest, NoticesAStop) {
   for (int i = 0; i < 20'000; ++i) absl::StrAppend(&text, "n", i, " = NoOp()\n");
   const TestGraph graph(text);
   const StopToken stop = StopToken::AfterStepsForTest(5000);
-  EXPECT_THAT(Strip(*graph, stop), FailsWith(absl::StatusCode::kCancelled,
-                                             v1::ERROR_REASON_STOPPED, "stage strip"));
+  EXPECT_THAT(Strip(*graph, stop),
+              FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, "stage strip"));
   EXPECT_LE(stop.steps(), 5000 + StopPoller::kStride);
 }
 

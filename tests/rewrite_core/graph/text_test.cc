@@ -50,8 +50,8 @@ TEST(TextTest, SpaceCommentsAndEmptyLinesDoNotCount) {
 
 TEST(TextTest, OtherFieldsOfTheGraphKeepTheirPlace) {
   const std::string bytes = GraphBytes("a = NoOp()\n! 0x22020801\nb = NoOp()");
-  EXPECT_EQ(bytes, GraphBytes("a = NoOp()") +
-                       testing::RawField(4, testing::RawNumber(1, 1)) + GraphBytes("b = NoOp()"));
+  EXPECT_EQ(bytes, GraphBytes("a = NoOp()") + testing::RawField(4, testing::RawNumber(1, 1)) +
+                       GraphBytes("b = NoOp()"));
   EXPECT_EQ(ReadProto(bytes).versions().producer(), 1);
   EXPECT_EQ(PrintGraph(*TestGraph::FromBytes(bytes)), "a = NoOp()\n! 0x22020801\nb = NoOp()\n");
 }

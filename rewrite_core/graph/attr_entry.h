@@ -1,0 +1,40 @@
+// One entry of a NodeDef's attribute map: its name and its serialized AttrValue.
+#ifndef SPILLWAY_REWRITE_CORE_GRAPH_ATTR_ENTRY_H_
+#define SPILLWAY_REWRITE_CORE_GRAPH_ATTR_ENTRY_H_
+
+#include "absl/strings/string_view.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_reader.h"
+
+namespace spillway::core {
+
+struct AttrEntry {
+  absl::string_view key;
+  absl::string_view value;
+};
+
+// Reads the payload of a field `attr`. What is missing or malformed is empty; of several keys or
+// values the last one counts, as in protobuf.
+inline AttrEntry ReadAttrEntry(absl::string_view payload) {
+  // What every serializer writes: one key of fewer than 128 bytes, then one value of fewer than
+  // 128 bytes, and nothing else. Most entries are such, and reading them is what parsing costs.
+  const auto byte = [&payload](size_t i) { return static_cast<unsigned char>(payload[i]); };
+  if (payload.size() >= 4 && byte(0) == (map_entry::kKey << 3 | 2) && byte(1) < 0x80) {
+    const size_t value_tag = 2 + size_t{byte(1)};
+    if (value_tag + 2 <= payload.size() && byte(value_tag) == (map_entry::kValue << 3 | 2) &&
+        byte(value_tag + 1) < 0x80 && value_tag + 2 + byte(value_tag + 1) == payload.size()) {
+      return {payload.substr(2, byte(1)), payload.substr(value_tag + 2)};
+    }
+  }
+  AttrEntry entry;
+  WireReader reader(payload);
+  while (reader.Next()) {
+    if (reader.IsBytes(map_entry::kKey)) entry.key = reader.bytes();
+    if (reader.IsBytes(map_entry::kValue)) entry.value = reader.bytes();
+  }
+  return entry;
+}
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_GRAPH_ATTR_ENTRY_H_

@@ -1,0 +1,84 @@
+#include "rewrite_core/analysis/variable_aliases.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::TestGraph;
+
+// Every case reads `v`, a variable, or `r`, what is read from a resource.
+constexpr char kSources[] = R"(
+    v = VariableV2() {dtype=float32, shape=(3)}
+    h = VarHandleOp() {dtype=float32, shape=(3)}
+    r = ReadVariableOp(h) {dtype=float32}
+    x = Placeholder() {dtype=float32}
+    i = Placeholder() {dtype=int32}
+    b = Placeholder() {dtype=bool}
+)";
+
+struct AliasCase {
+  std::string name;
+  std::string nodes;  // The last is judged, by its name `n`.
+  bool alias;
+};
+
+class VariableAliasesTest : public ::testing::TestWithParam<AliasCase> {};
+
+TEST_P(VariableAliasesTest, Judges) {
+  const TestGraph graph(kSources + GetParam().nodes);
+  const auto aliases = FindVariableAliases(*graph, StopToken());
+  ASSERT_THAT(aliases, testing::IsOk());
+  EXPECT_EQ((*aliases)[graph.Node("n")], GetParam().alias);
+  EXPECT_FALSE((*aliases)[graph.Node("x")]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    VariableAliases, VariableAliasesTest,
+    ::testing::Values(
+        AliasCase{"Variable", "n = VariableV2() {dtype=float32}", true},
+        AliasCase{"OldVariable", "n = Variable() {dtype=float32}", true},
+        AliasCase{"ReadOfResource", "n = ReadVariableOp(h) {dtype=float32}", true},
+        AliasCase{"AssignGivesAReference", "n = Assign(v, x) {T=float32}", true},
+        AliasCase{"Placeholder", "n = Placeholder() {dtype=float32}", false},
+        // Ops that hand their input's buffer on, and the same ops on data of their own.
+        AliasCase{"Identity", "n = Identity(v) {T=float32}", true},
+        AliasCase{"IdentityOfData", "n = Identity(x) {T=float32}", false},
+        AliasCase{"IdentityOfRead", "n = Identity(r) {T=float32}", true},
+        AliasCase{"Reshape", "n = Reshape(v, i) {T=float32}", true},
+        AliasCase{"ReshapeOfData", "n = Reshape(x, i) {T=float32}", false},
+        AliasCase{"Switch", "n = Switch(v, b) {T=float32}", true},
+        AliasCase{"Enter", "n = Enter(r) {T=float32, frame_name=\"f\"}", true},
+        AliasCase{"Merge", "n = Merge(x, r) {T=float32, N=2}", true},
+        AliasCase{"MergeOfData", "n = Merge(x, x) {T=float32, N=2}", false},
+        AliasCase{"Slice", "n = StridedSlice(r, i, i, i) {T=float32}", true},
+        AliasCase{"Chain",
+                  "c1 = Identity(v) {T=float32}\nc2 = Squeeze(c1) {T=float32}\n"
+                  "n = StopGradient(c2) {T=float32}",
+                  true},
+        // Ops that compute, and what reads them.
+        AliasCase{"Relu", "n = Relu(r) {T=float32}", false},
+        AliasCase{"MatMul", "n = MatMul(v, x) {T=float32}", false},
+        AliasCase{"BehindACompute", "c = Relu(r) {T=float32}\nn = Identity(c) {T=float32}", false},
+        // A cast to the same type forwards, one that converts copies.
+        AliasCase{"CastToTheSame", "n = Cast(r) {SrcT=float32, DstT=float32}", true},
+        AliasCase{"CastThatConverts", "n = Cast(r) {SrcT=float32, DstT=float16}", false},
+        AliasCase{"CastOfUnknownTypes", "n = Cast(r)", true},
+        // A sum of one is that one.
+        AliasCase{"AddNOfOne", "n = AddN(r) {T=float32, N=1}", true},
+        AliasCase{"AddNOfOneAndAControl", "n = AddN(r, ^x) {T=float32, N=1}", true},
+        AliasCase{"AddNOfTwo", "n = AddN(r, x) {T=float32, N=2}", false},
+        // A custom op may do anything; behind data of its own it has nothing to hand on.
+        AliasCase{"CustomOp", "n = MyOwnOp(r)", true},
+        AliasCase{"CustomOpOfData", "n = MyOwnOp(x)", false},
+        // Waiting for a variable is not reading it.
+        AliasCase{"Control", "n = Identity(x, ^v) {T=float32}", false}),
+    testing::CaseName());
+
+}  // namespace
+}  // namespace spillway::core

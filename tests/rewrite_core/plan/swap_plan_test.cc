@@ -1,0 +1,64 @@
+#include "rewrite_core/plan/swap_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+class SwapPlanTest : public ::testing::Test {
+ protected:
+  NodeId N(absl::string_view name) const { return graph_.Node(name); }
+
+  const testing::TestGraph graph_ = testing::TestGraph(R"(
+      a = Split() {T=float32, num_split=2}
+      scope/b = Relu(a)
+      c = AddV2(a, a:1)
+      t = Const()
+  )");
+};
+
+TEST_F(SwapPlanTest, AnEmptyPlanPrintsNothing) {
+  EXPECT_TRUE(SwapPlan().empty());
+  EXPECT_EQ(PrintPlan(*graph_, SwapPlan()), "");
+}
+
+TEST_F(SwapPlanTest, PrintsALinePerSwapInAndPerControlEdge) {
+  SwapPlan plan;
+  PlannedSwap swap;
+  swap.tensor = {N("a"), 0};
+  swap.size_bytes = 1024;
+  swap.swap_ins = {{{{N("scope/b"), 0}, {N("c"), 0}}, N("t")}, {{{N("c"), 0}}, kNoNode}};
+  plan.swaps.push_back(swap);
+  PlannedSwap unknown;
+  unknown.tensor = {N("a"), 1};
+  unknown.swap_ins = {{{{N("c"), 1}}, N("scope/b")}};
+  plan.swaps.push_back(unknown);
+  plan.controls = {{N("t"), N("c")}};
+  EXPECT_FALSE(plan.empty());
+  EXPECT_EQ(PrintPlan(*graph_, plan),
+            "a:0 (1024 bytes) -> scope/b[0], c[0] after t\n"
+            "a:0 (1024 bytes) -> c[0]\n"
+            "a:1 (? bytes) -> c[1] after scope/b\n"
+            "t => c\n");
+}
+
+TEST_F(SwapPlanTest, ASizeOfZeroIsNoUnknownSize) {
+  SwapPlan plan;
+  PlannedSwap swap;
+  swap.tensor = {N("a"), 0};
+  swap.size_bytes = 0;
+  swap.swap_ins = {{{{N("c"), 0}}, kNoNode}};
+  plan.swaps.push_back(swap);
+  EXPECT_EQ(PrintPlan(*graph_, plan), "a:0 (0 bytes) -> c[0]\n");
+}
+
+TEST_F(SwapPlanTest, APlanOfControlEdgesAloneIsNotEmpty) {
+  SwapPlan plan;
+  plan.controls = {{N("t"), N("c")}};
+  EXPECT_FALSE(plan.empty());
+}
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,690 @@
+#include "rewrite_core/rewriter.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "google/protobuf/text_format.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::ErrorDetailOf;
+using testing::GraphBytes;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::IsError;
+using testing::IsInvalid;
+using testing::IsOk;
+using ::testing::Not;
+using testing::TestGraph;
+
+v1::RewriteOptions Options(const std::string& text) {
+  v1::RewriteOptions options;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &options)) std::abort();
+  return options;
+}
+
+absl::StatusOr<v1::RewriteResponse> TryRewrite(const std::string& bytes,
+                                               const v1::RewriteOptions& options) {
+  return Rewrite(bytes, options, DefaultLimits(), StopToken());
+}
+
+absl::StatusOr<v1::RewriteResponse> TryRewrite(const std::string& bytes,
+                                               const std::string& options) {
+  return TryRewrite(bytes, Options(options));
+}
+
+// The answer, which must be no error.
+v1::RewriteResponse Answer(const std::string& bytes, const std::string& options) {
+  return testing::ValueOrDie(TryRewrite(bytes, options), options);
+}
+
+std::vector<std::string> SwappedTensors(const v1::RewriteResponse& response) {
+  std::vector<std::string> tensors;
+  for (const v1::TensorSwap& swap : response.report().swaps()) tensors.push_back(swap.tensor());
+  return tensors;
+}
+
+std::vector<v1::WarningCode> Warnings(const v1::RewriteResponse& response) {
+  std::vector<v1::WarningCode> codes;
+  for (const v1::Warning& warning : response.report().warnings()) codes.push_back(warning.code());
+  return codes;
+}
+
+std::vector<std::string> Stages(const v1::RewriteResponse& response) {
+  std::vector<std::string> stages;
+  for (const v1::StageTiming& stage : response.report().stages()) stages.push_back(stage.stage());
+  return stages;
+}
+
+constexpr char kScope[] = "scope { optimizer_scopes: 'G/' }";
+
+// Orders: f1 0, f2 1, loss 2, g3 3, g2 4, g1 5, end 6.
+constexpr char kNet[] = R"(
+    x = Placeholder() {dtype=float32}
+    f1 = Relu(x) {T=float32, _output_shapes=[(8,4)]}
+    f2 = Relu(f1) {T=float32, _output_shapes=[(2,4)]}
+    loss = Relu(f2) {T=float32}
+    G/g3 = Relu(loss) {T=float32}
+    G/g2 = AddV2(G/g3, f2) {T=float32}
+    G/g1 = AddV2(G/g2, f1) {T=float32}
+    G/end = Relu(G/g1) {T=float32}
+)";
+
+const std::string& Net() {
+  static const std::string* bytes = new std::string(GraphBytes(kNet));
+  return *bytes;
+}
+
+// ---- Outcomes ----
+
+TEST(RewriterTest, Rewrites) {
+  const v1::RewriteResponse r = Answer(Net(), kScope);
+  EXPECT_EQ(r.report().outcome(), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(r.report().strategy(), "scope");
+  EXPECT_THAT(SwappedTensors(r), ElementsAre("f1:0", "f2:0", "loss:0"));
+  EXPECT_EQ(r.report().node_count_before(), 8);
+  EXPECT_EQ(r.report().node_count_after(), 8 + 3 + 3);
+  EXPECT_EQ(r.report().graph_bytes_before(), static_cast<int64_t>(Net().size()));
+  EXPECT_EQ(r.report().graph_bytes_after(), static_cast<int64_t>(r.graph_def().size()));
+  EXPECT_FALSE(r.has_patch());
+  const TestGraph after = TestGraph::FromBytes(r.graph_def());
+  EXPECT_EQ(after->num_nodes(), 14);
+  // One step from f1 is f2, which g2 (4) consumes.
+  EXPECT_EQ(PrintNode(*after, after.Node("lms/swapin_f1_0")),
+            "lms/swapin_f1_0 = Identity(lms/swapout_f1_0, ^G/g2) @/device:CPU:0 {T=float32, "
+            "_grappler_do_not_remove=true, _spillway_undo=[\"added\"]}");
+  EXPECT_EQ(PrintNode(*after, after.Node("G/g1")),
+            "G/g1 = AddV2(G/g2, lms/swapin_f1_0) {T=float32, _spillway_undo=[\"1=f1\"]}");
+}
+
+TEST(RewriterTest, ReportsSwapsAndBytes) {
+  const v1::RewriteResponse r = Answer(Net(), kScope);
+  const v1::TensorSwap& f1 = r.report().swaps(0);
+  EXPECT_EQ(f1.size_bytes(), 128);  // 8 * 4 floats.
+  EXPECT_EQ(f1.swap_out(), "lms/swapout_f1_0");
+  ASSERT_EQ(f1.swap_ins_size(), 1);
+  EXPECT_EQ(f1.swap_ins(0).name(), "lms/swapin_f1_0");
+  EXPECT_EQ(f1.swap_ins(0).trigger(), "G/g2");
+  ASSERT_EQ(f1.swap_ins(0).consumers_size(), 1);
+  EXPECT_EQ(f1.swap_ins(0).consumers(0).node(), "G/g1");
+  EXPECT_EQ(f1.swap_ins(0).consumers(0).input_index(), 1);
+  EXPECT_FALSE(r.report().swaps(2).has_size_bytes());
+  EXPECT_EQ(r.report().swaps(2).swap_ins(0).trigger(), "");
+  ASSERT_EQ(r.report().devices_size(), 1);
+  const v1::DeviceReport& device = r.report().devices(0);
+  EXPECT_EQ(device.swapped_tensor_count(), 3);
+  EXPECT_EQ(device.swap_out_count(), 3);
+  EXPECT_EQ(device.swap_in_count(), 3);
+  EXPECT_EQ(device.swap_out_bytes(), 128 + 32);
+  EXPECT_EQ(device.swap_in_bytes(), 128 + 32);
+  EXPECT_EQ(device.unknown_size_count(), 1);
+  EXPECT_THAT(Warnings(r),
+              ElementsAre(v1::WARNING_CODE_UNKNOWN_SIZES, v1::WARNING_CODE_NO_TRIGGER));
+  EXPECT_EQ(r.report().advice().host_memory_variable(), "TF_GPU_HOST_MEM_LIMIT_IN_MB=65536");
+  EXPECT_EQ(r.report().scope().backward_op_count(), 4);
+  EXPECT_EQ(r.report().decisions_size(), 3);
+}
+
+TEST(RewriterTest, WarnsOfNothingWhereAllIsKnown) {
+  const v1::RewriteResponse r =
+      Answer(Net(), "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
+  EXPECT_THAT(SwappedTensors(r), ElementsAre("f1:0", "f2:0"));
+  EXPECT_THAT(Warnings(r), IsEmpty());
+}
+
+TEST(RewriterTest, AnOptimizerScopeThatMatchesNothingIsAWarning) {
+  const v1::RewriteResponse r = Answer(Net(),
+                                       "scope { optimizer_scopes: 'G/' optimizer_scopes: 'Adam' "
+                                       "excl_scopes: 'loss' }");
+  ASSERT_THAT(Warnings(r), ElementsAre(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING));
+  EXPECT_THAT(r.report().warnings(0).message(), HasSubstr("Adam"));
+}
+
+struct UnchangedCase {
+  std::string name, graph, options;
+  v1::Outcome outcome;
+  std::string summary;
+};
+
+class UnchangedTest : public ::testing::TestWithParam<UnchangedCase> {};
+
+TEST_P(UnchangedTest, ReturnsTheGraphAsItCame) {
+  const std::string bytes = GraphBytes(GetParam().graph);
+  const v1::RewriteResponse r = Answer(bytes, GetParam().options);
+  EXPECT_EQ(v1::Outcome_Name(r.report().outcome()), v1::Outcome_Name(GetParam().outcome));
+  EXPECT_EQ(r.graph_def(), bytes);
+  EXPECT_THAT(r.report().summary(), HasSubstr(GetParam().summary));
+  EXPECT_THAT(r.report().swaps(), IsEmpty());
+  EXPECT_EQ(r.report().node_count_after(), r.report().node_count_before());
+  EXPECT_EQ(r.report().graph_bytes_after(), static_cast<int64_t>(bytes.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rewriter, UnchangedTest,
+    ::testing::Values(
+        UnchangedCase{"NoTensors", kNet, "scope { optimizer_scopes: 'G/' n_tensors: 0 }",
+                      v1::OUTCOME_NOTHING_TO_DO, "n_tensors is 0"},
+        UnchangedCase{"NoneQualifies", kNet, "scope { optimizer_scopes: 'G/' excl_scopes: '.*' }",
+                      v1::OUTCOME_NOTHING_TO_DO, "no tensor qualifies"},
+        UnchangedCase{"Foreign", "x = Const()\nlms/swapout = Identity(x)", kScope,
+                      v1::OUTCOME_FOREIGN, "lms/swapout"},
+        UnchangedCase{"ForeignEvenOnReplan", "x = Const()\nlms/swapin_3 = Identity(x)",
+                      "already_rewritten: ALREADY_REWRITTEN_REPLAN", v1::OUTCOME_FOREIGN,
+                      "lms/swapin_3"},
+        UnchangedCase{"NothingToStrip", kNet, "strip {}", v1::OUTCOME_NOTHING_TO_DO,
+                      "nothing to take out"}),
+    testing::CaseName());
+
+TEST(RewriterTest, StripGivesTheBytesBack) {
+  const v1::RewriteResponse r = Answer(Answer(Net(), kScope).graph_def(), "strip {}");
+  EXPECT_EQ(r.report().outcome(), v1::OUTCOME_STRIPPED);
+  EXPECT_EQ(r.report().strategy(), "strip");
+  EXPECT_EQ(r.graph_def(), Net());
+  EXPECT_EQ(r.report().node_count_before(), 14);
+  EXPECT_EQ(r.report().node_count_after(), 8);
+  EXPECT_THAT(Stages(r), ElementsAre("parse", "apply"));
+}
+
+TEST(RewriterTest, StripRefusesAForeignRewrite) {
+  EXPECT_THAT(TryRewrite(GraphBytes("x = Const()\nlms/swapout = Identity(x)"), "strip {}"),
+              IsError(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_FOREIGN_REWRITE,
+                      "lms/swapout"));
+}
+
+// ---- A graph that was rewritten before ----
+
+TEST(RewriterTest, TheSameOptionsChangeNothing) {
+  const std::string once = Answer(Net(), kScope).graph_def();
+  const v1::RewriteResponse twice = Answer(once, kScope);
+  EXPECT_EQ(twice.report().outcome(), v1::OUTCOME_KEPT);
+  EXPECT_EQ(twice.graph_def(), once);
+  EXPECT_THAT(twice.report().swaps(), IsEmpty());
+}
+
+TEST(RewriterTest, OtherOptionsAreKeptOrReplanned) {
+  const std::string once = Answer(Net(), kScope).graph_def();
+  const std::string other = "scope { optimizer_scopes: 'G/' n_tensors: 1 }";
+  for (const char* keep : {"", "already_rewritten: ALREADY_REWRITTEN_KEEP "}) {
+    const v1::RewriteResponse r = Answer(once, keep + other);
+    EXPECT_EQ(r.report().outcome(), v1::OUTCOME_KEPT);
+    EXPECT_EQ(r.graph_def(), once);
+    EXPECT_THAT(r.report().summary(), HasSubstr("REPLAN"));
+  }
+  const v1::RewriteResponse replanned =
+      Answer(once, "already_rewritten: ALREADY_REWRITTEN_REPLAN " + other);
+  EXPECT_EQ(replanned.report().outcome(), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(replanned.graph_def(), Answer(Net(), other).graph_def());
+  EXPECT_THAT(Warnings(replanned), ::testing::Contains(v1::WARNING_CODE_ALREADY_REWRITTEN));
+  // On a graph that was not rewritten REPLAN means nothing.
+  const v1::RewriteResponse fresh =
+      Answer(Net(), "already_rewritten: ALREADY_REWRITTEN_REPLAN " + other);
+  EXPECT_EQ(fresh.graph_def(), replanned.graph_def());
+  EXPECT_THAT(Warnings(fresh), Not(::testing::Contains(v1::WARNING_CODE_ALREADY_REWRITTEN)));
+}
+
+TEST(RewriterTest, AReplanCountsFromTheGraphAsItCame) {
+  const std::string once = Answer(Net(), kScope).graph_def();
+  const v1::RewriteResponse r =
+      Answer(once,
+             "already_rewritten: ALREADY_REWRITTEN_REPLAN scope { optimizer_scopes: 'G/' "
+             "n_tensors: 1 }");
+  EXPECT_EQ(r.report().node_count_before(), 14);
+  EXPECT_EQ(r.report().node_count_after(), 10);
+  EXPECT_EQ(TestGraph::FromBytes(r.graph_def())->num_nodes(), 10);
+  EXPECT_EQ(r.report().graph_bytes_before(), static_cast<int64_t>(once.size()));
+}
+
+// Two towers of kNet's shape, each on a GPU of its own.
+std::string Towers() {
+  std::string text = "x = Placeholder() {dtype=float32}\n";
+  for (int k : {0, 1}) {
+    absl::StrAppend(&text, absl::StrReplaceAll(R"(
+        tK/f1 = Relu(x) @/gpu:K {T=float32}
+        tK/f2 = Relu(tK/f1) @/gpu:K {T=float32}
+        tK/loss = Relu(tK/f2) @/gpu:K {T=float32}
+        G/K/g3 = Relu(tK/loss) @/gpu:K {T=float32}
+        G/K/g2 = AddV2(G/K/g3, tK/f2) @/gpu:K {T=float32}
+        G/K/g1 = AddV2(G/K/g2, tK/f1) @/gpu:K {T=float32}
+        G/K/end = Relu(G/K/g1) @/gpu:K {T=float32}
+    )",
+                                               {{"K", absl::StrCat(k)}}));
+  }
+  return GraphBytes(text);
+}
+
+std::string On(const std::string& devices) { return absl::StrCat(devices, " ", kScope); }
+
+TEST(RewriterTest, EveryDeviceAtOnceOrOne) {
+  const v1::RewriteResponse all = Answer(Towers(), kScope);
+  EXPECT_EQ(all.report().devices_size(), 2);
+  EXPECT_EQ(all.report().devices(0).device(), "/gpu:0");
+  EXPECT_EQ(all.report().devices(0).swap_out_count(), 3);
+  EXPECT_EQ(all.report().devices(1).device(), "/gpu:1");
+  EXPECT_EQ(all.report().devices(1).swap_out_count(), 3);
+  const v1::RewriteResponse one = Answer(Towers(), On("devices: '/device:GPU:1'"));
+  ASSERT_EQ(one.report().devices_size(), 1);
+  EXPECT_EQ(one.report().devices(0).device(), "/gpu:1");
+  EXPECT_THAT(SwappedTensors(one), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
+}
+
+TEST(RewriterTest, OneDeviceMayFollowAnother) {
+  const v1::RewriteResponse first = Answer(Towers(), On("devices: '/gpu:0'"));
+  EXPECT_THAT(SwappedTensors(first), ElementsAre("t0/f1:0", "t0/f2:0", "t0/loss:0"));
+  const v1::RewriteResponse second = Answer(first.graph_def(), On("devices: '/gpu:1'"));
+  EXPECT_EQ(second.report().outcome(), v1::OUTCOME_REWRITTEN);
+  EXPECT_THAT(SwappedTensors(second), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
+  // The first device's swaps are as they were.
+  const TestGraph a = TestGraph::FromBytes(first.graph_def());
+  const TestGraph b = TestGraph::FromBytes(second.graph_def());
+  for (const char* node : {"lms/swapout_t0_f1_0", "lms/swapin_t0_f1_0", "G/0/g1", "G/0/g2"}) {
+    EXPECT_EQ(PrintNode(*a, a.Node(node)), PrintNode(*b, b.Node(node)));
+  }
+  // Each is judged by itself, and then both are done.
+  for (const char* devices :
+       {"devices: '/gpu:0'", "devices: '/gpu:1'", "devices: '/gpu:0' devices: '/gpu:1'", ""}) {
+    const v1::RewriteResponse third = Answer(second.graph_def(), On(devices));
+    EXPECT_EQ(third.report().outcome(), v1::OUTCOME_KEPT) << devices;
+    EXPECT_EQ(third.graph_def(), second.graph_def()) << devices;
+  }
+  EXPECT_EQ(Answer(second.graph_def(), "strip {}").graph_def(), Towers());
+}
+
+// The swap nodes of the first device are no part of the model: neither its starting ops nor its
+// levels may come out otherwise for them.
+TEST(RewriterTest, TheSecondDeviceIsPlannedAsIfItWereTheFirst) {
+  // From x both towers are visited, so both have a place in one order.
+  const std::string scope = " scope { optimizer_scopes: 'G/' starting_op_names: 'x' }";
+  const v1::RewriteResponse alone = Answer(Towers(), "devices: '/gpu:1'" + scope);
+  ASSERT_THAT(SwappedTensors(alone), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
+  const v1::RewriteResponse second = Answer(
+      Answer(Towers(), "devices: '/gpu:0'" + scope).graph_def(), "devices: '/gpu:1'" + scope);
+  EXPECT_EQ(second.report().scope().level_count(), alone.report().scope().level_count());
+  ASSERT_THAT(SwappedTensors(second), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
+  for (int i = 0; i < alone.report().swaps_size(); ++i) {
+    EXPECT_EQ(second.report().swaps(i).DebugString(), alone.report().swaps(i).DebugString());
+  }
+}
+
+// "What to do with a graph that Spillway has rewritten already, on the devices asked for."
+TEST(RewriterTest, AReplanOfOneDeviceLeavesTheOthersAlone) {
+  const std::string first = Answer(Towers(), On("devices: '/gpu:0'")).graph_def();
+  const v1::RewriteResponse second =
+      Answer(first, On("already_rewritten: ALREADY_REWRITTEN_REPLAN devices: '/gpu:1'"));
+  EXPECT_THAT(SwappedTensors(second), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
+  const TestGraph after = TestGraph::FromBytes(second.graph_def());
+  EXPECT_NE(after->Find("lms/swapout_t0_f1_0"), kNoNode);
+  EXPECT_NE(after->Find("lms/swapout_t1_f1_0"), kNoNode);
+}
+
+TEST(RewriterTest, BothDevicesInTurnGiveWhatBothAtOnceGive) {
+  const std::string in_turn =
+      Answer(Answer(Towers(), On("devices: '/gpu:0'")).graph_def(), On("devices: '/gpu:1'"))
+          .graph_def();
+  const TestGraph a = TestGraph::FromBytes(in_turn);
+  const TestGraph b = TestGraph::FromBytes(Answer(Towers(), kScope).graph_def());
+  ASSERT_EQ(a->num_nodes(), b->num_nodes());
+  for (NodeId id = 0; id < b->num_nodes(); ++id) {
+    EXPECT_EQ(PrintNode(*a, a.Node(b->name(id))), PrintNode(*b, id));
+  }
+}
+
+// ---- What the answer carries ----
+
+TEST(RewriterTest, OutputsSelectTheParts) {
+  struct Case {
+    const char* outputs;
+    bool graph, report, patch;
+  };
+  for (const Case& c :
+       {Case{"", true, true, false}, Case{"outputs: OUTPUT_GRAPH", true, false, false},
+        Case{"outputs: OUTPUT_REPORT", false, true, false},
+        Case{"outputs: OUTPUT_PATCH", false, false, true},
+        Case{"outputs: [OUTPUT_GRAPH, OUTPUT_PATCH, OUTPUT_REPORT]", true, true, true}}) {
+    SCOPED_TRACE(c.outputs);
+    const v1::RewriteResponse r = Answer(Net(), On(c.outputs));
+    EXPECT_EQ(!r.graph_def().empty(), c.graph);
+    EXPECT_EQ(r.has_report(), c.report);
+    EXPECT_EQ(r.has_patch(), c.patch);
+    // The same for a graph that is returned as it came.
+    const v1::RewriteResponse unchanged =
+        Answer(Net(), absl::StrCat(c.outputs, " scope { optimizer_scopes: 'G/' n_tensors: 0 }"));
+    EXPECT_EQ(!unchanged.graph_def().empty(), c.graph);
+    EXPECT_EQ(unchanged.has_report(), c.report);
+  }
+}
+
+TEST(RewriterTest, ThePatchListsTheEdits) {
+  const v1::GraphPatch patch =
+      Answer(Net(), "outputs: OUTPUT_PATCH scope { optimizer_scopes: 'G/' n_tensors: 1 }").patch();
+  ASSERT_EQ(patch.new_nodes_size(), 2);
+  EXPECT_EQ(patch.new_nodes(0).name(), "lms/swapout_f1_0");
+  EXPECT_EQ(patch.new_nodes(0).op(), "Identity");
+  EXPECT_EQ(patch.new_nodes(0).device(), "/device:CPU:0");
+  EXPECT_EQ(patch.new_nodes(0).dtype(), kDtFloat32);
+  EXPECT_THAT(patch.new_nodes(0).inputs(), ElementsAre("f1"));
+  EXPECT_EQ(patch.new_nodes(1).name(), "lms/swapin_f1_0");
+  EXPECT_THAT(patch.new_nodes(1).inputs(), ElementsAre("lms/swapout_f1_0", "^G/g2"));
+  ASSERT_EQ(patch.rewired_inputs_size(), 1);
+  EXPECT_EQ(patch.rewired_inputs(0).node(), "G/g1");
+  EXPECT_EQ(patch.rewired_inputs(0).input_index(), 1);
+  EXPECT_EQ(patch.rewired_inputs(0).old_input(), "f1");
+  EXPECT_EQ(patch.rewired_inputs(0).new_input(), "lms/swapin_f1_0");
+  EXPECT_THAT(patch.added_controls(), IsEmpty());
+}
+
+TEST(RewriterTest, StagesAreListedInTheOrderRun) {
+  EXPECT_THAT(Stages(Answer(Net(), kScope)),
+              ElementsAre("parse", "analysis", "strategy", "apply", "verify", "report"));
+  EXPECT_THAT(Stages(Answer(Net(), "scope { optimizer_scopes: 'G/' n_tensors: 0 }")),
+              ElementsAre("parse", "analysis", "strategy"));
+  const v1::RewriteResponse r = Answer(Net(), kScope);
+  for (const v1::StageTiming& stage : r.report().stages()) {
+    EXPECT_GE(stage.duration_ns(), 0);
+    EXPECT_LT(stage.duration_ns(), int64_t{60} * 1'000'000'000);
+  }
+}
+
+TEST(RewriterTest, DecisionDetail) {
+  EXPECT_EQ(Answer(Net(), On("decision_detail: DECISION_DETAIL_ALL")).report().decisions_size(), 3);
+  const v1::RewriteResponse none = Answer(Net(), On("decision_detail: DECISION_DETAIL_NONE"));
+  EXPECT_EQ(none.report().decisions_size(), 0);
+  EXPECT_EQ(none.report().swaps_size(), 3);
+  EXPECT_EQ(none.graph_def(), Answer(Net(), kScope).graph_def());
+}
+
+// ---- Encodings ----
+
+TEST(RewriterTest, TheCopyEncodingPassesTheVerifierAndStrips) {
+  const auto r = TryRewrite(Net(), On("swap_encoding: SWAP_ENCODING_COPY"));
+  ASSERT_THAT(r, IsOk());
+  const TestGraph after = TestGraph::FromBytes(r->graph_def());
+  EXPECT_EQ(after->op(after.Node("lms/swapout_f1_0")), "_CopyFromGpuToHost");
+  EXPECT_EQ(after->op(after.Node("lms/swapin_f1_0")), "_CopyFromHostToGpu");
+  EXPECT_EQ(after->device(after.Node("lms/swapin_f1_0")), "");  // That of the producer.
+  EXPECT_EQ(Answer(r->graph_def(), "strip {}").graph_def(), Net());
+}
+
+TEST(RewriterTest, AnUnsetEncodingMeansIdentity) {
+  EXPECT_EQ(Answer(Net(), On("swap_encoding: SWAP_ENCODING_IDENTITY")).graph_def(),
+            Answer(Net(), kScope).graph_def());
+}
+
+TEST(RewriterTest, CpuDevice) {
+  const TestGraph after = TestGraph::FromBytes(
+      Answer(Net(), "scope { optimizer_scopes: 'G/' cpu_device: '/cpu:1' }").graph_def());
+  EXPECT_EQ(after->device(after.Node("lms/swapout_f1_0")), "/cpu:1");
+  EXPECT_EQ(after->device(after.Node("lms/swapin_f1_0")), "/cpu:1");
+}
+
+// ---- Options that are refused ----
+
+struct OptionCase {
+  std::string name;
+  std::function<void(v1::RewriteOptions*)> set;
+  v1::ErrorReason reason;
+  std::string option, value;
+};
+
+class BadOptionTest : public ::testing::TestWithParam<OptionCase> {};
+
+TEST_P(BadOptionTest, IsNamed) {
+  v1::RewriteOptions options = Options(kScope);
+  GetParam().set(&options);
+  const auto r = TryRewrite(Net(), options);
+  EXPECT_THAT(r, IsInvalid(GetParam().reason, ""));
+  EXPECT_EQ(ErrorDetailOf(r, "option"), GetParam().option);
+  EXPECT_EQ(ErrorDetailOf(r, "value"), GetParam().value);
+}
+
+using Opt = v1::RewriteOptions*;
+
+void AddUnknown(google::protobuf::Message* message, int field) {
+  message->GetReflection()->MutableUnknownFields(message)->AddVarint(field, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    UnknownToThisServer, BadOptionTest,
+    ::testing::Values(
+        OptionCase{"Field", [](Opt o) { AddUnknown(o, 99); }, v1::ERROR_REASON_UNKNOWN_OPTION,
+                   "RewriteOptions", "99"},
+        // Reserved for other strategies.
+        OptionCase{"Strategy", [](Opt o) { AddUnknown(o, 2); }, v1::ERROR_REASON_UNKNOWN_OPTION,
+                   "RewriteOptions", "2"},
+        OptionCase{"FieldOfScope", [](Opt o) { AddUnknown(o->mutable_scope(), 77); },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "ScopeStrategy", "77"},
+        OptionCase{"FieldOfStrip", [](Opt o) { AddUnknown(o->mutable_strip(), 1); },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "StripStrategy", "1"},
+        OptionCase{"FieldOfTheSecondFeed",
+                   [](Opt o) {
+                     o->add_feeds()->set_name("x");
+                     o->add_feeds()->set_name("f1");
+                     AddUnknown(o->mutable_feeds(1), 3);
+                   },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "FeedShape", "3"},
+        OptionCase{"AlreadyRewritten",
+                   [](Opt o) { o->set_already_rewritten(static_cast<v1::AlreadyRewritten>(9)); },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "already_rewritten", "9"},
+        OptionCase{"DecisionDetail",
+                   [](Opt o) { o->set_decision_detail(static_cast<v1::DecisionDetail>(9)); },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "decision_detail", "9"},
+        OptionCase{"SwapEncoding",
+                   [](Opt o) { o->set_swap_encoding(static_cast<v1::SwapEncoding>(9)); },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "swap_encoding", "9"},
+        OptionCase{"Output", [](Opt o) { o->add_outputs(static_cast<v1::Output>(9)); },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "outputs", "9"},
+        OptionCase{"OutputUnspecified", [](Opt o) { o->add_outputs(v1::OUTPUT_UNSPECIFIED); },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "outputs", "0"},
+        OptionCase{"CtrldStrategy",
+                   [](Opt o) {
+                     o->mutable_scope()->set_ctrld_strategy(
+                         static_cast<v1::ScopeStrategy::CtrldStrategy>(9));
+                   },
+                   v1::ERROR_REASON_UNKNOWN_OPTION, "ctrld_strategy", "9"}),
+    testing::CaseName());
+
+INSTANTIATE_TEST_SUITE_P(
+    OutOfRange, BadOptionTest,
+    ::testing::Values(OptionCase{"BatchSize", [](Opt o) { o->set_batch_size(0); },
+                                 v1::ERROR_REASON_BAD_OPTION, "batch_size", "0"},
+                      OptionCase{"MinTensorBytes", [](Opt o) { o->set_min_tensor_bytes(-1); },
+                                 v1::ERROR_REASON_BAD_OPTION, "min_tensor_bytes", "-1"},
+                      OptionCase{"Lb", [](Opt o) { o->mutable_scope()->set_lb(0); },
+                                 v1::ERROR_REASON_BAD_OPTION, "lb", "0"},
+                      OptionCase{"Ub", [](Opt o) { o->mutable_scope()->set_ub(-1); },
+                                 v1::ERROR_REASON_BAD_OPTION, "ub", "-1"},
+                      OptionCase{"LbAboveUb",
+                                 [](Opt o) {
+                                   o->mutable_scope()->set_lb(3);
+                                   o->mutable_scope()->set_ub(2);
+                                 },
+                                 v1::ERROR_REASON_CONFLICTING_OPTIONS, "lb", "3"},
+                      OptionCase{"BranchThreshold",
+                                 [](Opt o) { o->mutable_scope()->set_branch_threshold(-2); },
+                                 v1::ERROR_REASON_BAD_OPTION, "branch_threshold", "-2"},
+                      // Refused even where no tensor is to be swapped.
+                      OptionCase{"LbThoughNothingIsAsked",
+                                 [](Opt o) {
+                                   o->mutable_scope()->set_lb(0);
+                                   o->mutable_scope()->set_n_tensors(0);
+                                 },
+                                 v1::ERROR_REASON_BAD_OPTION, "lb", "0"},
+                      OptionCase{"ScopesThatContradict",
+                                 [](Opt o) {
+                                   o->mutable_scope()->add_excl_scopes("f1");
+                                   o->mutable_scope()->add_incl_scopes("f1");
+                                 },
+                                 v1::ERROR_REASON_CONFLICTING_OPTIONS, "excl_scopes", "f1"},
+                      OptionCase{"Regex", [](Opt o) { o->mutable_scope()->add_excl_scopes("("); },
+                                 v1::ERROR_REASON_BAD_REGEX, "excl_scopes", "("},
+                      OptionCase{"Feed", [](Opt o) { o->add_feeds()->set_name("nope"); },
+                                 v1::ERROR_REASON_BAD_OPTION, "feeds", "nope"},
+                      OptionCase{"Device", [](Opt o) { o->add_devices("/gpu:0"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "devices", "/gpu:0"},
+                      OptionCase{"Target", [](Opt o) { o->add_targets("nope"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "nope"},
+                      OptionCase{"TargetWithPort", [](Opt o) { o->add_targets("nope:0"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "nope:0"},
+                      // loss has one output.
+                      OptionCase{"TargetOfNoOutput", [](Opt o) { o->add_targets("loss:1"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:1"},
+                      OptionCase{"TargetOfNoPort", [](Opt o) { o->add_targets("loss:x"); },
+                                 v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:x"},
+                      OptionCase{"NoOptimizerScopes", [](Opt o) { o->clear_scope(); },
+                                 v1::ERROR_REASON_BAD_OPTION, "optimizer_scopes", "(absent)"}),
+    testing::CaseName());
+
+TEST(RewriterTest, TheTwinsOfRefusedOptionsPass) {
+  for (const char* options :
+       {"batch_size: 1", "batch_size: 2147483647", "min_tensor_bytes: 0", "targets: 'loss'",
+        "targets: 'loss:0' targets: 'G/end'", "feeds { name: 'x' dims: 2 }",
+        "feeds { name: 'x:0' } feeds { name: 'f1' dims: 0 }"}) {
+    EXPECT_THAT(TryRewrite(Net(), On(options)), IsOk()) << options;
+  }
+}
+
+// An option that this server does not know is refused whatever becomes of the graph.
+TEST(RewriterTest, UnknownValuesAreRefusedOnARewrittenGraphToo) {
+  v1::RewriteOptions options = Options(kScope);
+  options.mutable_scope()->set_ctrld_strategy(static_cast<v1::ScopeStrategy::CtrldStrategy>(9));
+  const std::string once = Answer(Net(), kScope).graph_def();
+  EXPECT_THAT(TryRewrite(once, options),
+              IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "ctrld_strategy"));
+  EXPECT_THAT(TryRewrite(GraphBytes("x = Const()\nlms/swapout = Identity(x)"), options),
+              IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "ctrld_strategy"));
+}
+
+TEST(RewriterTest, AFedNodeIsNeverEdited) {
+  // g1 would be rewired, f1 swapped.
+  const v1::RewriteResponse fed_producer = Answer(Net(), On("feeds { name: 'f1' dims: 1 }"));
+  EXPECT_THAT(SwappedTensors(fed_producer), ElementsAre("f2:0", "loss:0"));
+  const auto fed_consumer = TryRewrite(Net(), On("feeds { name: 'G/g1' dims: 1 }"));
+  ASSERT_THAT(fed_consumer, IsOk());
+  const TestGraph after = TestGraph::FromBytes(fed_consumer->graph_def());
+  EXPECT_EQ(PrintNode(*after, after.Node("G/g1")), "G/g1 = AddV2(G/g2, f1) {T=float32}");
+}
+
+TEST(RewriterTest, AFedNodeIsNoTrigger) {
+  // TensorFlow runs a fed node, and all that it needs, when a control edge leads from it.
+  const v1::RewriteResponse r = Answer(Net(), On("feeds { name: 'G/g2' dims: 1 }"));
+  EXPECT_THAT(SwappedTensors(r), ElementsAre("f1:0", "loss:0"));
+  // Two steps forward from f1 is loss, which g3 consumes.
+  EXPECT_EQ(r.report().swaps(0).swap_ins(0).trigger(), "G/g3");
+}
+
+// ---- Graphs that are refused ----
+
+TEST(RewriterTest, BadGraphs) {
+  EXPECT_THAT(TryRewrite("", kScope), IsInvalid(v1::ERROR_REASON_EMPTY_GRAPH, ""));
+  EXPECT_THAT(TryRewrite(Net().substr(0, Net().size() - 1), kScope),
+              IsInvalid(v1::ERROR_REASON_MALFORMED_GRAPH, ""));
+  EXPECT_THAT(TryRewrite(GraphBytes("a = Relu(b)\nb = Relu(a)"), kScope),
+              IsInvalid(v1::ERROR_REASON_CYCLE, "'a'"));
+  EXPECT_THAT(TryRewrite(GraphBytes("a = Relu(b)"), kScope),
+              IsInvalid(v1::ERROR_REASON_DANGLING_INPUT, "'b'"));
+}
+
+TEST(RewriterTest, LimitsAreKept) {
+  const auto with = [](const std::function<void(v1::Limits*)>& set) {
+    v1::Limits limits = DefaultLimits();
+    set(&limits);
+    return Rewrite(Net(), Options(kScope), limits, StopToken());
+  };
+  const auto exceeded =
+      IsError(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED, "");
+  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_node_count(7); }), exceeded);
+  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_node_count(8); }), IsOk());
+  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_graph_bytes(Net().size() - 1); }), exceeded);
+  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_graph_bytes(Net().size()); }), IsOk());
+  // f1, f2, loss, g3 and end read one tensor each, g2 and g1 two.
+  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_input_count(8); }), exceeded);
+  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_input_count(9); }), IsOk());
+  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_search_steps(5); }),
+              IsError(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG, ""));
+}
+
+TEST(RewriterTest, StopsWhenTold) {
+  const std::string bytes = testing::ReadTestGraph("resnet50_tf1_b4/graph_shapes.pb");
+  const v1::RewriteOptions options =
+      Options("scope { optimizer_scopes: 'gradients' optimizer_scopes: 'Momentum' }");
+  std::atomic<bool> cancelled{true};
+  EXPECT_THAT(
+      Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfiniteFuture(), &cancelled)),
+      IsError(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, ""));
+  EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfinitePast())),
+              IsError(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, ""));
+  // Wherever it fires, no loop goes on for long, and no half result comes out.
+  const StopToken count;
+  ASSERT_THAT(Rewrite(bytes, options, DefaultLimits(), count), IsOk());
+  ASSERT_GT(count.steps(), 10'000);
+  for (int64_t at = 1; at < count.steps(); at += count.steps() / 25) {
+    const StopToken stop = StopToken::AfterStepsForTest(at);
+    const auto r = Rewrite(bytes, options, DefaultLimits(), stop);
+    EXPECT_EQ(GetErrorReason(r.status()), v1::ERROR_REASON_STOPPED) << at;
+    EXPECT_LE(stop.steps_after_stop(), 2 * StopPoller::kStride) << at;
+  }
+}
+
+// ---- Functions ----
+
+TEST(RewriterTest, FunctionBodiesAreReportedAndKept) {
+  // GraphDef.library (field 2) with one FunctionDef (1) of a signature (1) named f (1: "f").
+  const std::string with =
+      GraphBytes(absl::StrCat(kNet, "! 0x12070a050a030a0166\n", "! 0x22030887", "0c\n"));
+  const v1::RewriteResponse r =
+      Answer(with, "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
+  EXPECT_THAT(Warnings(r), ElementsAre(v1::WARNING_CODE_FUNCTION_BODIES));
+  EXPECT_EQ(Answer(r.graph_def(), "strip {}").graph_def(), with);
+  // An empty library is none.
+  const v1::RewriteResponse empty = Answer(GraphBytes(absl::StrCat(kNet, "! 0x1200\n")),
+                                           "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
+  EXPECT_THAT(Warnings(empty), IsEmpty());
+}
+
+// ---- Whole graphs ----
+
+class RealGraphTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RealGraphTest, IsRewrittenTheSameEachTimeAndStripsToItsBytes) {
+  const std::string bytes = testing::ReadTestGraph(GetParam() + "/graph_shapes.pb");
+  const std::string options = absl::StrCat("scope { optimizer_scopes: '",
+                                           GetParam() == "mnist_deep" ? "adam_optimizer"
+                                                                      : "gradients' "
+                                                                        "optimizer_scopes: "
+                                                                        "'Momentum",
+                                           "' }");
+  const v1::RewriteResponse first = Answer(bytes, options);
+  ASSERT_EQ(first.report().outcome(), v1::OUTCOME_REWRITTEN);
+  for (int run = 0; run < 3; ++run) {
+    v1::RewriteResponse again = Answer(bytes, options);
+    EXPECT_EQ(again.graph_def(), first.graph_def());
+    again.mutable_report()->clear_stages();
+    v1::RewriteReport report = first.report();
+    report.clear_stages();
+    EXPECT_EQ(again.report().SerializeAsString(), report.SerializeAsString());
+  }
+  EXPECT_EQ(Answer(first.graph_def(), options).report().outcome(), v1::OUTCOME_KEPT);
+  EXPECT_EQ(Answer(first.graph_def(), "strip {}").graph_def(), bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rewriter, RealGraphTest,
+                         ::testing::Values("mnist_deep", "cond_v1", "resnet50_tf1_b4"),
+                         [](const auto& graph) { return graph.param; });
+
+TEST(RewriterTest, TellsItsStrategiesAndVersion) {
+  EXPECT_THAT(Strategies(), ElementsAre("scope", "strip"));
+  EXPECT_THAT(Version(), ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+}  // namespace
+}  // namespace spillway::core
