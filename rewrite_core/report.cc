@@ -126,11 +126,18 @@ v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
       if (key == "T") out->set_dtype(AttrType(value));
     }
   }
+  // Rewires are in order of their node, which may have very many inputs: read each node once.
+  NodeId node = kNoNode;
+  std::vector<absl::string_view> inputs;
   for (const GraphEdit::Rewire& rewire : edit.rewires()) {
+    if (rewire.node != node) {
+      node = rewire.node;
+      inputs = graph.input_spellings(node);
+    }
     v1::RewiredInput* out = patch.add_rewired_inputs();
     out->set_node(std::string(graph.name(rewire.node)));
     out->set_input_index(rewire.index);
-    out->set_old_input(std::string(graph.input_spelling(rewire.node, rewire.index)));
+    out->set_old_input(std::string(inputs[rewire.index]));
     out->set_new_input(rewire.spelling);
   }
   for (const GraphEdit::Control& control : edit.controls()) {

@@ -35,8 +35,10 @@ bool IsCpuDevice(absl::string_view device) { return ParseDeviceName(device).type
 
 bool NamesDevice(absl::string_view wanted, absl::string_view device) {
   if (wanted == device) return true;
-  const DeviceName a = ParseDeviceName(wanted);
-  const DeviceName b = ParseDeviceName(device);
+  return NamesDevice(ParseDeviceName(wanted), ParseDeviceName(device));
+}
+
+bool NamesDevice(const DeviceName& a, const DeviceName& b) {
   const auto agree = [](const std::string& x, const std::string& y) {
     return x.empty() || y.empty() || x == y;
   };

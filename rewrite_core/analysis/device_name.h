@@ -25,6 +25,7 @@ bool IsCpuDevice(absl::string_view device);
 // Whether `wanted` names the device `device`: every part that both give is the same, and both give
 // a type and an index or neither does. So `/gpu:0` names `/job:w/task:0/device:GPU:0`.
 bool NamesDevice(absl::string_view wanted, absl::string_view device);
+bool NamesDevice(const DeviceName& wanted, const DeviceName& device);
 
 // The first CPU of the same job, replica and task: `/device:CPU:0` for `/gpu:1` and for none.
 std::string HostDeviceOf(absl::string_view device);

@@ -224,6 +224,8 @@ class Verifier {
   // The type of a tensor that is read. Remembers those of the last node: swaps of one node are
   // neighbours, and it may have very many outputs.
   OutputType TypeOf(Tensor tensor) {
+    // Swap-outs come between: they have one output, and must not push the others out.
+    if (original_[tensor.node] == kNoNode) return GetOutputType(after_, tensor);
     if (typed_node_ != tensor.node) {
       typed_node_ = tensor.node;
       typed_ports_.clear();

@@ -362,12 +362,13 @@ absl::string_view Graph::node_field(NodeId id) const {
   return View(node.field_begin, node.begin + node.size - node.field_begin);
 }
 
-absl::string_view Graph::input_spelling(NodeId id, int index) const {
+std::vector<absl::string_view> Graph::input_spellings(NodeId id) const {
+  std::vector<absl::string_view> spellings;
   WireReader reader(node_bytes(id));
   while (reader.Next()) {
-    if (reader.IsBytes(node_def::kInput) && index-- == 0) return reader.bytes();
+    if (reader.IsBytes(node_def::kInput)) spellings.push_back(reader.bytes());
   }
-  return {};
+  return spellings;
 }
 
 absl::optional<absl::string_view> Graph::attr(NodeId id, absl::string_view key) const {

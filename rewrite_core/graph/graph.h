@@ -77,8 +77,8 @@ class Graph {
     return absl::MakeSpan(inputs_).subspan(nodes_[id].first_input, nodes_[id].num_inputs);
   }
   Readers readers(NodeId id) const;
-  // Input `index` as the NodeDef spells it.
-  absl::string_view input_spelling(NodeId id, int index) const;
+  // The inputs as the NodeDef spells them.
+  std::vector<absl::string_view> input_spellings(NodeId id) const;
 
   // The node of that name, or kNoNode.
   NodeId Find(absl::string_view name) const;

@@ -69,10 +69,13 @@ absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
     result.op_is_loop_.push_back(name == "While" || name == "StatelessWhile");
   }
   std::vector<bool> used(options.devices_size(), false);
+  std::vector<DeviceName> names;
+  for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
     bool wanted = options.devices().empty();
+    const DeviceName own = ParseDeviceName(graph.device_name(device));
     for (int i = 0; i < options.devices_size(); ++i) {
-      if (!NamesDevice(options.devices(i), graph.device_name(device))) continue;
+      if (options.devices(i) != graph.device_name(device) && !NamesDevice(names[i], own)) continue;
       wanted = used[i] = true;
     }
     const bool is_cpu = IsCpuDevice(graph.device_name(device));

@@ -35,8 +35,9 @@ absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
 
 absl::Status Overlap(absl::string_view excl, const Strings& excluded, absl::string_view incl,
                      const Strings& included) {
+  const absl::flat_hash_set<absl::string_view> others(included.begin(), included.end());
   for (const std::string& value : excluded) {
-    if (std::find(included.begin(), included.end(), value) == included.end()) continue;
+    if (!others.contains(value)) continue;
     return InvalidError(
         v1::ERROR_REASON_CONFLICTING_OPTIONS,
         absl::StrCat(Quoted(value), " is in both ", excl, " and ", incl, "; keep one of them"),
