@@ -39,8 +39,8 @@ v1::RewriteOptions Options() {
 absl::StatusOr<v1::RewriteResponse> TimedRewrite(const std::string& input,
                                                  const v1::RewriteOptions& options) {
   const absl::Time begin = absl::Now();
-  auto response = core::Rewrite(input, options, core::DefaultLimits(),
-                                core::StopToken(begin + kPatience / 2));
+  auto response =
+      core::Rewrite(input, options, core::DefaultLimits(), core::StopToken(begin + kPatience / 2));
   EXPECT_LT(absl::Now() - begin, kPatience);
   return response;
 }
@@ -51,16 +51,15 @@ class HugePorts : public ::testing::TestWithParam<const char*> {};
 
 // A port is a number that costs ten bytes to write: it must not be what an array is sized by.
 TEST_P(HugePorts, CostNeitherTimeNorMemory) {
-  std::string text = absl::StrCat(
-      "x = Placeholder() @/gpu:0 {dtype=float32}\np = ", GetParam(), "\n");
+  std::string text =
+      absl::StrCat("x = Placeholder() @/gpu:0 {dtype=float32}\np = ", GetParam(), "\n");
   for (const char* port : {"0", "1000000000", "2147483646", "2147483647"}) {
     const std::string graph =
         absl::StrCat(text, "gradients/b = Neg(p:", port, ") @/gpu:0 {T=float32}\n",
                      "gradients/c = Neg(gradients/b) @/gpu:0 {T=float32}\n");
     const int64_t before = PeakMemory();
     const auto response = TimedRewrite(GraphBytes(graph), Options());
-    EXPECT_TRUE(response.ok() || absl::IsInvalidArgument(response.status()))
-        << response.status();
+    EXPECT_TRUE(response.ok() || absl::IsInvalidArgument(response.status())) << response.status();
     EXPECT_LT(PeakMemory() - before, 200 * kMiB) << port;
   }
 }
@@ -97,10 +96,10 @@ std::string WideReader() {
 
 // One forward node whose outputs are read by very many backward nodes.
 std::string WideProducer() {
-  std::string text = absl::StrCat("x = Placeholder() @/gpu:0 {dtype=float32}\nr = Relu(x) @/gpu:0 ",
-                                  "{T=float32}\naxis = Const() {dtype=int32}\n",
-                                  "split = Split(axis, r) @/gpu:0 {T=float32, num_split=", kWide,
-                                  "}\n");
+  std::string text =
+      absl::StrCat("x = Placeholder() @/gpu:0 {dtype=float32}\nr = Relu(x) @/gpu:0 ",
+                   "{T=float32}\naxis = Const() {dtype=int32}\n",
+                   "split = Split(axis, r) @/gpu:0 {T=float32, num_split=", kWide, "}\n");
   for (int i = 0; i < kWide; ++i) {
     absl::StrAppend(&text, "gradients/b", i, " = Neg(split:", i, ") @/gpu:0 {T=float32}\n",
                     "gradients/c", i, " = Neg(gradients/b", i, ") @/gpu:0 {T=float32}\n");
@@ -191,9 +190,8 @@ std::string DeepNest(int depth) {
   }
   const std::string last = absl::StrCat("s", depth);
   // `t` and `b` stand on one level, and `t` has the lower id: it is tried first.
-  absl::StrAppend(&text, "f0 = Relu(", last, ":0) @/gpu:0 {T=float32}\n",
-                  "f1 = Relu(", last, ":1) @/gpu:0 {T=float32}\n",
-                  "gradients/t = Neg(f0) @/gpu:0 {T=float32}\n",
+  absl::StrAppend(&text, "f0 = Relu(", last, ":0) @/gpu:0 {T=float32}\n", "f1 = Relu(", last,
+                  ":1) @/gpu:0 {T=float32}\n", "gradients/t = Neg(f0) @/gpu:0 {T=float32}\n",
                   "gradients/u = Neg(gradients/t) @/gpu:0 {T=float32}\n",
                   "gradients/b = Neg(f1) @/gpu:0 {T=float32}\n",
                   "gradients/c = ReluGrad(gradients/b, a) @/gpu:0 {T=float32}\n",
@@ -207,8 +205,7 @@ TEST(DeepNests, OneSideDoesNotWaitForTheOther) {
     for (const bool direct : {false, true}) {
       v1::RewriteOptions options = Options();
       if (direct) {
-        options.mutable_scope()->set_ctrld_strategy(
-            v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
+        options.mutable_scope()->set_ctrld_strategy(v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
       }
       const auto response = TimedRewrite(input, options);
       ASSERT_THAT(response, IsOk());
