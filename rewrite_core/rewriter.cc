@@ -181,6 +181,13 @@ class Rewriter {
                  &report());
       graph_ = std::move(original_);
     }
+    if (original_ != nullptr) {
+      // On top of records that may be gone in part: what they say must be swaps and nothing else.
+      absl::Status status = VerifyRewrite(*original_, facts_->control_flow, graph_->bytes(),
+                                          v1::RewriteOptions(), stop_);
+      if (absl::IsInternal(status)) return BadRecords(status.message());
+      if (!status.ok()) return status;
+    }
     auto result = Stage("strategy",
                         [&] { return PlanScope(*facts_, *eligibility, options_, limits_, stop_); });
     if (!result.ok()) return result.status();

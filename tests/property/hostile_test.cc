@@ -149,6 +149,37 @@ TEST_P(WideGraphs, HaveTheirPatchInTime) {
 INSTANTIATE_TEST_SUITE_P(All, WideGraphs,
                          ::testing::Values(&WideReader, &WideProducer, &WideTensor));
 
+// ---- Records that are gone in part ----
+
+TEST(PartlyLostRecords, AreBlamedOnTheInput) {
+  const auto rewritten = TimedRewrite(
+      GraphBytes("x = Placeholder() @/gpu:0 {dtype=float32}\na = Relu(x) @/gpu:0 {T=float32}\n"
+                 "b = Relu(a) @/gpu:0 {T=float32}\n"
+                 "gradients/b = Neg(b) @/gpu:0 {T=float32}\n"
+                 "gradients/a = ReluGrad(gradients/b, a) @/gpu:0 {T=float32}\n"
+                 "gradients/x = Neg(gradients/a) @/gpu:0 {T=float32}\n"),
+      Options());
+  ASSERT_THAT(rewritten, IsOk());
+  ASSERT_GE(rewritten->report().swaps_size(), 1);
+  const GraphDef whole = ReadProto(rewritten->graph_def());
+  for (int i = 0; i < whole.node_size(); ++i) {
+    if (whole.node(i).attr().count("_spillway_undo") == 0) continue;
+    SCOPED_TRACE(whole.node(i).name());
+    GraphDef part = whole;
+    part.mutable_node(i)->mutable_attr()->erase("_spillway_undo");
+    v1::RewriteOptions replan = Options(), strip;
+    replan.set_already_rewritten(v1::ALREADY_REWRITTEN_REPLAN);
+    strip.mutable_strip();
+    for (const v1::RewriteOptions& options : {Options(), replan, strip}) {
+      const auto response = TimedRewrite(WriteProto(part), options);
+      // A strip may also find nothing wrong, where the node reads only what stays.
+      if (response.ok()) continue;
+      EXPECT_THAT(response, FailsWith(absl::StatusCode::kFailedPrecondition,
+                                      v1::ERROR_REASON_BAD_UNDO_RECORD, "original graph"));
+    }
+  }
+}
+
 // ---- Many options ----
 
 TEST(ManyOptions, AreCheckedInTime) {

@@ -2,11 +2,14 @@
 // random ones. On a failure the message names the case: the family and number, or the seed.
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iostream>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/rewriter.h"
 #include "tests/property/properties.h"
 #include "tests/testing/proto_graph.h"
 #include "tests/testing/random.h"
@@ -140,6 +143,66 @@ TEST_P(RandomGraphs, KeepTheProperties) {
 
 INSTANTIATE_TEST_SUITE_P(All, RandomGraphs, ::testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(kind.param.name); });
+
+// ---- One device after another ----
+
+// What is swapped, and for whom, whatever the nodes are called: `tensor -> consumer[index]`.
+std::set<std::string> Swaps(const v1::RewriteReport& report) {
+  std::set<std::string> swaps;
+  for (const v1::TensorSwap& swap : report.swaps()) {
+    for (const v1::SwapIn& swap_in : swap.swap_ins()) {
+      for (const v1::InputRef& consumer : swap_in.consumers()) {
+        swaps.insert(absl::StrCat(swap.tensor(), " after ", swap_in.trigger(), " -> ",
+                                  consumer.node(), "[", consumer.input_index(), "]"));
+      }
+    }
+  }
+  return swaps;
+}
+
+TEST(DeviceAfterDevice, GivesTheSwapsOfAllAtOnce) {
+  int in_two_steps = 0;
+  for (int i = 0; i < 300 * LongRunFactor(20); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(i);
+    RandomGraphOptions kind;
+    kind.conds = seed % 3 == 0;
+    kind.loops = seed % 5 == 0;
+    const GraphDef graph = MakeRandomGraph(seed, kind);
+    Random random(seed);
+    const std::string input = random.OneIn(2) ? RoughenBytes(graph, &random) : WriteProto(graph);
+    v1::RewriteOptions options = RandomOptions(graph, &random);
+    options.mutable_scope()->clear_n_tensors();  // Counts per call.
+    const auto rewrite = [](const std::string& bytes, const v1::RewriteOptions& how) {
+      return core::Rewrite(bytes, how, core::DefaultLimits(), core::StopToken());
+    };
+    const auto on = [&options](std::initializer_list<const char*> devices) {
+      v1::RewriteOptions some = options;
+      some.clear_devices();
+      for (const char* device : devices) some.add_devices(device);
+      return some;
+    };
+    const auto all = rewrite(input, on({"/device:GPU:0", "/device:GPU:1"}));
+    const auto first = rewrite(input, on({"/device:GPU:1"}));
+    if (!all.ok() || !first.ok()) continue;  // No start found, or a device has no node.
+    const auto second = rewrite(first->graph_def(), on({"/device:GPU:0"}));
+    const std::string what = DescribeCase(absl::StrCat("device after device, seed ", seed), "",
+                                          input, options);
+    ASSERT_TRUE(second.ok()) << second.status() << what;
+    std::set<std::string> both = Swaps(first->report());
+    const std::set<std::string> more = Swaps(second->report());
+    in_two_steps += !both.empty() && !more.empty();
+    both.insert(more.begin(), more.end());
+    EXPECT_EQ(both, Swaps(all->report())) << what;
+    EXPECT_TRUE(IsAcyclic(ReadProto(second->graph_def()))) << what;
+    v1::RewriteOptions strip;
+    strip.mutable_strip();
+    const auto stripped = rewrite(second->graph_def(), strip);
+    ASSERT_TRUE(stripped.ok()) << stripped.status() << what;
+    EXPECT_EQ(stripped->graph_def(), input) << what;
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(in_two_steps, 50);
+}
 
 }  // namespace
 }  // namespace spillway::testing
