@@ -185,8 +185,8 @@ TEST(DeviceAfterDevice, GivesTheSwapsOfAllAtOnce) {
     const auto first = rewrite(input, on({"/device:GPU:1"}));
     if (!all.ok() || !first.ok()) continue;  // No start found, or a device has no node.
     const auto second = rewrite(first->graph_def(), on({"/device:GPU:0"}));
-    const std::string what = DescribeCase(absl::StrCat("device after device, seed ", seed), "",
-                                          input, options);
+    const std::string what =
+        DescribeCase(absl::StrCat("device after device, seed ", seed), "", input, options);
     ASSERT_TRUE(second.ok()) << second.status() << what;
     std::set<std::string> both = Swaps(first->report());
     const std::set<std::string> more = Swaps(second->report());
