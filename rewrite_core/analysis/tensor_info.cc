@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<TensorInfo>> TensorInfos::Outputs(
   const std::vector<OutputType> types = GetOutputTypes(*graph_, node, ports);
   std::vector<Shape> shapes;
   if (const auto attr = graph_->attr(node, kOutputShapesAttr)) {
-    shapes = AttrShapes(*attr, ports.back() + 1);
+    shapes = AttrShapes(*attr, int64_t{ports.back()} + 1);
   } else if (graph_->op(node) == "Placeholder") {
     const auto value = graph_->attr(node, "shape");
     auto shape = value ? AttrShape(*value) : absl::nullopt;

@@ -81,12 +81,12 @@ int CountAttrShapes(absl::string_view value) {
   return reader.ok() ? count : -1;
 }
 
-std::vector<Shape> AttrShapes(absl::string_view value, int limit) {
+std::vector<Shape> AttrShapes(absl::string_view value, int64_t limit) {
   std::vector<Shape> shapes;
   const auto list = LastBytes(value, attr_value::kList);
   if (!list) return shapes;
   WireReader reader(*list);
-  while (static_cast<int>(shapes.size()) < limit && reader.Next()) {
+  while (static_cast<int64_t>(shapes.size()) < limit && reader.Next()) {
     if (!reader.IsBytes(attr_value::kListShape)) continue;
     auto shape = ParseShape(reader.bytes());
     if (!shape) break;

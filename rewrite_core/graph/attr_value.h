@@ -35,7 +35,7 @@ bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)
 int CountAttrTypes(absl::string_view value);
 int CountAttrShapes(absl::string_view value);
 // The items of a list; empty if `value` is no such list. At most `limit` shapes.
-std::vector<Shape> AttrShapes(absl::string_view value, int limit);
+std::vector<Shape> AttrShapes(absl::string_view value, int64_t limit);
 std::vector<absl::string_view> AttrStrings(absl::string_view value);
 
 // A serialized TensorShapeProto; nothing if malformed.

@@ -157,7 +157,7 @@ TEST_F(StopInTheCoreTest, EveryStageStops) {
   std::set<std::string> stages;
   const StopToken whole;
   ASSERT_THAT(RewriteStatus(whole), IsOk());
-  for (int64_t limit = 0; limit < whole.steps(); limit += 2 * StopPoller::kStride) {
+  for (int64_t limit = 0; limit < whole.steps(); limit += 5 * StopPoller::kStride) {
     const StopToken stop = StopToken::AfterStepsForTest(limit);
     stages.insert(ErrorDetailOf(RewriteStatus(stop), "stage"));
   }
