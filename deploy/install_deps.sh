@@ -23,7 +23,7 @@ readonly root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly build_packages=(
   build-essential cmake ninja-build pkg-config ccache
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libre2-dev
-  prometheus-cpp-dev libcli11-dev libspdlog-dev libssl-dev
+  prometheus-cpp-dev libcli11-dev libspdlog-dev libssl-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3)
 readonly test_packages=(ca-certificates python3-venv)
