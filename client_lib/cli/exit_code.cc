@@ -55,6 +55,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case v1::ERROR_REASON_BAD_REGEX:
     case v1::ERROR_REASON_SCOPE_MATCHES_NOTHING:
     case v1::ERROR_REASON_NO_STARTING_OP:
+    case v1::ERROR_REASON_NO_BACKWARD_PART:
       return ExitCode::kUsage;
     case v1::ERROR_REASON_OVERLOADED:
       return ExitCode::kServer;

@@ -34,9 +34,8 @@ constexpr OptionRow kCommon[] = {
 
 constexpr OptionRow kScope[] = {
     {"optimizer_scopes",
-     "Name prefixes (RE2) of the backward part: an op belongs to it when its name matches ^SCOPE. "
-     "Required for now.",
-     "", ""},
+     "Name prefixes (RE2) of the backward part: an op belongs to it when its name matches ^SCOPE.",
+     "found from the graph's structure: gradients, weight updates and what only these read", ""},
     {"starting_scope", "Ops whose name matches ^SCOPE (RE2) start the walk.",
      "found, see starting_op_names", ""},
     {"starting_op_names",
@@ -70,6 +69,10 @@ constexpr OptionRow kScope[] = {
      "(long skip connections).",
      "false", ""},
     {"branch_threshold", "See --swap-branches. In levels. 0 and up.", "0", ""},
+    {"debug", "Lists names and types of ops, to tune by; see --debug-level.", "false", ""},
+    {"debug_level",
+     "With --debug: 1 lists the starting ops, 2 every op that the walk passes, in its order.", "1",
+     ""},
     {"cpu_device", "Device of the swap nodes, that is, of host memory.",
      "the first CPU of the job, replica and task of the tensor's producer", ""},
 };

@@ -1,5 +1,6 @@
 #include "client_lib/cli/summary.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -57,9 +58,52 @@ std::string StageText(const v1::RewriteReport& report) {
                       ")");
 }
 
+std::string CountsText(const google::protobuf::RepeatedPtrField<v1::NameCount>& counts) {
+  constexpr int kShown = 5;
+  std::vector<std::string> texts;
+  for (int i = 0; i < std::min(kShown, counts.size()); ++i) {
+    texts.push_back(absl::StrCat(counts[i].count(), " ", counts[i].name()));
+  }
+  if (counts.size() > kShown) texts.push_back("...");
+  return absl::StrJoin(texts, ", ");
+}
+
+// What the strategy `scope` went by.
+void AddScopeFacts(const v1::ScopeReport& scope, std::vector<std::vector<std::string>>* facts) {
+  facts->push_back(
+      {"scope",
+       absl::StrCat("n_tensors: ", scope.n_tensors() < 0 ? "all" : absl::StrCat(scope.n_tensors()),
+                    ", lb: ", scope.lb(), ", ub: ", scope.ub(),
+                    ", levels: ", scope.level_count())});
+  if (scope.starting_ops_size() > 0) {
+    const int others = scope.starting_ops_size() - 1;
+    facts->push_back(
+        {"start", absl::StrCat(scope.starting_ops(0),
+                               others > 0 ? absl::StrCat(" and ", others, " more") : "",
+                               scope.starting_ops_found() ? " (found)" : "")});
+  }
+  if (!scope.backward_part_found()) return;
+  facts->push_back({"backward", absl::StrCat(scope.backward_op_count(),
+                                             " ops, found from the graph's structure")});
+  facts->push_back(
+      {"",
+       absl::StrCat("weight updates: ",
+                    scope.weight_updates().empty() ? "none" : CountsText(scope.weight_updates()))});
+  facts->push_back({"", absl::StrCat("ops by name scope: ", CountsText(scope.backward_scopes()))});
+}
+
+std::string DebugTable(const v1::ScopeReport& scope) {
+  std::vector<std::vector<std::string>> rows = {{"op", "type", "order"}};
+  for (const v1::DebugOp& op : scope.debug_ops()) {
+    rows.push_back({op.name(), op.type(), op.has_order() ? absl::StrCat(op.order()) : "-"});
+  }
+  return FormatTable(rows);
+}
+
 // The rows below the devices: a word, and what there is to say.
 std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
   std::vector<std::vector<std::string>> facts;
+  if (report.has_scope()) AddScopeFacts(report.scope(), &facts);
   if (report.node_count_before() > 0) {
     const int64_t added = report.node_count_after() - report.node_count_before();
     facts.push_back(
@@ -98,6 +142,7 @@ std::string FormatSummary(const v1::RewriteReport& report) {
   if (!report.summary().empty()) absl::StrAppend(&text, "  ", report.summary(), "\n");
   if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report));
   absl::StrAppend(&text, FormatTable(Facts(report), /*all_left=*/true));
+  if (report.scope().debug_ops_size() > 0) absl::StrAppend(&text, DebugTable(report.scope()));
   return text;
 }
 

@@ -12,6 +12,7 @@ namespace spillway::core {
 inline constexpr int32_t kDefaultNTensors = -1;  // All.
 inline constexpr int32_t kDefaultLb = 1;
 inline constexpr int32_t kDefaultUb = 10000;
+inline constexpr int32_t kDefaultDebugLevel = 1;
 
 // Op types whose outputs are never swapped by this strategy.
 inline constexpr absl::string_view kExcludedTypes[] = {
@@ -24,10 +25,14 @@ struct ScopeDefaults {
       : n_tensors(options.has_n_tensors() ? options.n_tensors() : kDefaultNTensors),
         lb(options.has_lb() ? options.lb() : kDefaultLb),
         ub(options.has_ub() ? options.ub() : kDefaultUb),
+        debug_level(!options.debug()            ? 0
+                    : options.has_debug_level() ? options.debug_level()
+                                                : kDefaultDebugLevel),
         direct_order(options.ctrld_strategy() == v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER) {}
 
   int32_t n_tensors, lb, ub;
-  bool direct_order;  // Otherwise the chain rule.
+  int32_t debug_level;  // 0: nothing is listed.
+  bool direct_order;    // Otherwise the chain rule.
 };
 
 }  // namespace spillway::core

@@ -5,6 +5,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rewrite_core/analysis/backward_part.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/strategy/name_pattern.h"
 #include "rewrite_core/strategy/scope_defaults.h"
@@ -95,6 +97,22 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   return flags;
 }
 
+absl::Status FindBackward(const GraphFacts& facts, const StopToken& stop, ScopeSets* sets) {
+  auto part = FindBackwardPart(*facts.graph, facts.topology, stop);
+  if (!part.ok()) return part.status();
+  sets->backward = std::move(part->ops);
+  sets->backward_count = std::count(sets->backward.begin(), sets->backward.end(), true);
+  sets->backward_found = true;
+  sets->updates = std::move(part->updates);
+  if (sets->backward_count > 0) return absl::OkStatus();
+  return InvalidError(
+      v1::ERROR_REASON_NO_BACKWARD_PART,
+      "the graph has neither gradients nor weight updates (Apply... or Assign... of "
+      "a gradient); send a training graph, taken after the optimizer's minimize(), "
+      "or name its backward part with optimizer_scopes",
+      {{"option", "optimizer_scopes"}});
+}
+
 absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options, SearchBudget* budget,
                          ScopeSets* sets) {
   const auto patterns = CreatePatterns(NamePattern::Kind::kPrefix,
@@ -112,6 +130,25 @@ absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options, S
     return MatchesNothing("optimizer_scopes", options.optimizer_scopes(0), " of the graph");
   }
   return absl::OkStatus();
+}
+
+absl::Status NoStartingOp(const Graph& graph, const v1::ScopeStrategy& options,
+                          const ScopeSets& sets) {
+  const std::string scopes = absl::StrJoin(options.optimizer_scopes(), ", ");
+  const std::string size =
+      absl::StrCat(sets.backward_count, " of the graph's ", graph.num_nodes(), " ops");
+  return InvalidError(
+      v1::ERROR_REASON_NO_STARTING_OP,
+      absl::StrCat(
+          "no op outside the backward part leads to others that feed it, so there is no op "
+          "to start from; ",
+          sets.backward_found
+              ? absl::StrCat("the part that was found has ", size,
+                             ": name it with optimizer_scopes")
+              : absl::StrCat("optimizer_scopes ", Quoted(scopes), " cover ", size,
+                             ": name those of the gradients and the optimizer alone"),
+          ", or name the start with starting_op_names"),
+      {{"option", "optimizer_scopes"}, {"value", scopes}});
 }
 
 absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
@@ -138,6 +175,7 @@ absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
   if (patterns.empty()) {
     auto seeds = FindSeeds(graph, facts.topology, sets->backward, budget);
     if (!seeds.ok()) return seeds.status();
+    if (seeds->empty()) return NoStartingOp(graph, options, *sets);
     sets->seeds = *std::move(seeds);
     sets->seeds_found = true;
     return absl::OkStatus();
@@ -157,12 +195,6 @@ absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
 }  // namespace
 
 absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
-  if (options.optimizer_scopes().empty()) {
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                        "strategy scope has no optimizer_scopes; name the scopes of the gradients "
-                        "and the optimizer, e.g. gradients and Momentum",
-                        {{"option", "optimizer_scopes"}});
-  }
   const ScopeDefaults values(options);
   if (values.lb < 1) return BadNumber("lb", values.lb, "give a distance in levels, 1 or more");
   if (values.ub < 1) return BadNumber("ub", values.ub, "give a distance in levels, 1 or more");
@@ -178,6 +210,10 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
   if (options.branch_threshold() < 0) {
     return BadNumber("branch_threshold", options.branch_threshold(),
                      "give a distance in levels, 0 or more");
+  }
+  if (options.has_debug_level() && (options.debug_level() < 1 || options.debug_level() > 2)) {
+    return BadNumber("debug_level", options.debug_level(),
+                     "give 1 for the starting ops, or 2 for every op that the walk passes");
   }
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.ctrld_strategy())) {
     return InvalidError(
@@ -197,7 +233,10 @@ absl::StatusOr<ScopeSets> BuildScopeSets(const GraphFacts& facts, const v1::Scop
                                          SearchBudget* budget, const StopToken& stop) {
   const Graph& graph = *facts.graph;
   ScopeSets sets;
-  if (absl::Status s = SetBackward(graph, options, budget, &sets); !s.ok()) return s;
+  absl::Status backward = options.optimizer_scopes().empty()
+                              ? FindBackward(facts, stop, &sets)
+                              : SetBackward(graph, options, budget, &sets);
+  if (!backward.ok()) return backward;
   if (absl::Status s = SetSeeds(facts, options, budget, &sets); !s.ok()) return s;
 
   auto reachable = ReachedFrom(graph, sets.seeds, nullptr, stop);

@@ -15,11 +15,13 @@
 namespace spillway::core {
 
 struct ScopeSets {
-  NodeFlags backward;  // B: ops in an optimizer scope.
+  NodeFlags backward;  // B: ops in an optimizer scope or, without any, found (backward_part.h).
   int64_t backward_count = 0;
-  std::vector<NodeId> seeds;  // By id.
-  bool seeds_found = false;   // Not given but found.
-  NodeFlags reachable;        // R: over data edges from the seeds.
+  bool backward_found = false;  // Not given but found.
+  std::vector<NodeId> updates;  // The weight updates, if backward_found.
+  std::vector<NodeId> seeds;    // By id.
+  bool seeds_found = false;     // Not given but found.
+  NodeFlags reachable;          // R: over data edges from the seeds.
   // Per node: whether its outputs are barred by excl_* or the built-in types, or are not among
   // those of incl_*.
   NodeFlags excluded;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/container/flat_hash_map.h"
 #include "rewrite_core/analysis/scope_order.h"
 #include "rewrite_core/strategy/scope_defaults.h"
 #include "rewrite_core/strategy/search_budget.h"
@@ -12,6 +13,8 @@ namespace spillway::core {
 namespace {
 
 constexpr char kWhat[] = "tensors to swap";
+// Of the report's list: graphs with hundreds of scopes at their top are known.
+constexpr size_t kMaxBackwardScopes = 20;
 constexpr char kRemedy[] = "narrow it with starting_op_names or incl_scopes";
 
 class ScopePlanner {
@@ -40,6 +43,8 @@ class ScopePlanner {
     for (NodeId seed : queue) seen[seed] = true;
     for (size_t done = 0; done < queue.size(); ++done) {
       const NodeId id = queue[done];
+      const int32_t listed_from = done < sets_.seeds.size() ? 1 : 2;
+      if (parameters_.debug_level >= listed_from) ListForDebug(id);
       if (absl::Status status = Handle(id); !status.ok()) return status;
       const Graph::Readers readers = graph_.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
@@ -54,6 +59,13 @@ class ScopePlanner {
 
  private:
   int32_t order(NodeId id) const { return order_.order[id]; }
+
+  void ListForDebug(NodeId id) {
+    v1::DebugOp* op = result_->report.add_debug_ops();
+    op->set_name(std::string(graph_.name(id)));
+    op->set_type(std::string(graph_.op(id)));
+    if (order(id) != kNoOrder) op->set_order(order(id));
+  }
 
   // Decides on all outputs of one op, and then on ops behind consumers that have no order.
   absl::Status Handle(NodeId first) {
@@ -260,6 +272,42 @@ class ScopePlanner {
   NodeFlags searched_;
 };
 
+// Most frequent first, then by name.
+void AddCounts(const absl::flat_hash_map<absl::string_view, int64_t>& counts, size_t at_most,
+               google::protobuf::RepeatedPtrField<v1::NameCount>* out) {
+  std::vector<std::pair<int64_t, absl::string_view>> sorted;
+  for (const auto& [name, count] : counts) sorted.push_back({-count, name});
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > at_most) sorted.resize(at_most);
+  for (const auto& [negated, name] : sorted) {
+    v1::NameCount* entry = out->Add();
+    entry->set_name(std::string(name));
+    entry->set_count(-negated);
+  }
+}
+
+void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, v1::ScopeReport* report) {
+  report->set_backward_op_count(sets.backward_count);
+  report->set_backward_part_found(sets.backward_found);
+  if (!sets.backward_found) return;
+  absl::flat_hash_map<absl::string_view, int64_t> updates, scopes;
+  for (NodeId id : sets.updates) ++updates[graph.op(id)];
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (sets.backward[id]) ++scopes[graph.name(id).substr(0, graph.name(id).find('/'))];
+  }
+  AddCounts(updates, updates.size(), report->mutable_weight_updates());
+  AddCounts(scopes, kMaxBackwardScopes, report->mutable_backward_scopes());
+}
+
+void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& order,
+                v1::ScopeReport* report) {
+  ReportBackwardPart(graph, sets, report);
+  for (NodeId seed : sets.seeds) report->add_starting_ops(std::string(graph.name(seed)));
+  report->set_starting_ops_found(sets.seeds_found);
+  report->set_level_count(order.level_count);
+  if (order.backward_start != kNoOrder) report->set_backward_start_level(order.backward_start);
+}
+
 }  // namespace
 
 absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility& eligibility,
@@ -269,6 +317,10 @@ absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility
   if (absl::Status status = CheckScopeOptions(scope); !status.ok()) return status;
   ScopeResult result;
   result.plan.cpu_device = scope.cpu_device();
+  const ScopeDefaults parameters(scope);
+  result.report.set_n_tensors(parameters.n_tensors);
+  result.report.set_lb(parameters.lb);
+  result.report.set_ub(parameters.ub);
   if (scope.has_n_tensors() && scope.n_tensors() == 0) return result;
 
   SearchBudget budget(limits.max_search_steps(), stop);
@@ -278,15 +330,7 @@ absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility
   if (!order.ok()) return order.status();
 
   result.unmatched_scopes = sets->unmatched_scopes;
-  result.report.set_backward_op_count(sets->backward_count);
-  for (NodeId seed : sets->seeds) {
-    result.report.add_starting_ops(std::string(facts.graph->name(seed)));
-  }
-  result.report.set_starting_ops_found(sets->seeds_found);
-  result.report.set_level_count(order->level_count);
-  if (order->backward_start != kNoOrder) {
-    result.report.set_backward_start_level(order->backward_start);
-  }
+  ReportSets(*facts.graph, *sets, *order, &result.report);
   absl::Status status =
       ScopePlanner(facts, eligibility, options, *sets, *order, &budget, &result).Run();
   if (!status.ok()) return status;

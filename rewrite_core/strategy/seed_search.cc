@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "rewrite_core/graph/error.h"
-
 namespace spillway::core {
 namespace {
 
@@ -158,15 +156,7 @@ class SeedSearch {
 
 absl::StatusOr<std::vector<NodeId>> FindSeeds(const Graph& graph, const Topology& topology,
                                               const NodeFlags& backward, SearchBudget* budget) {
-  auto seeds = SeedSearch(graph, topology, backward, budget).Run();
-  if (seeds.ok() && seeds->empty()) {
-    return InvalidError(v1::ERROR_REASON_NO_STARTING_OP,
-                        "no op outside optimizer_scopes leads to others that feed the backward "
-                        "part, so there is no op to start from; check optimizer_scopes (do they "
-                        "cover the whole graph?), or name the start with starting_op_names",
-                        {{"option", "optimizer_scopes"}});
-  }
-  return seeds;
+  return SeedSearch(graph, topology, backward, budget).Run();
 }
 
 }  // namespace spillway::core

@@ -540,8 +540,9 @@ INSTANTIATE_TEST_SUITE_P(
                                  v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:1"},
                       OptionCase{"TargetOfNoPort", [](Opt o) { o->add_targets("loss:x"); },
                                  v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:x"},
-                      OptionCase{"NoOptimizerScopes", [](Opt o) { o->clear_scope(); },
-                                 v1::ERROR_REASON_BAD_OPTION, "optimizer_scopes", "(absent)"}),
+                      OptionCase{"NoBackwardPart", [](Opt o) { o->clear_scope(); },
+                                 v1::ERROR_REASON_NO_BACKWARD_PART, "optimizer_scopes",
+                                 "(absent)"}),
     testing::CaseName());
 
 TEST(RewriterTest, TheTwinsOfRefusedOptionsPass) {

@@ -446,8 +446,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "excl_types"},
         ErrorCase{"InclType", "scope { incl_types: 'Placeholder' }", kNothing, "'Placeholder'",
                   "incl_types"},
+        ErrorCase{"DebugLevel", "scope { debug_level: 3 }", kBad, "debug_level is 3",
+                  "debug_level"},
         ErrorCase{"AllIsBackward", "scope { optimizer_scopes: '.' }",
-                  v1::ERROR_REASON_NO_STARTING_OP, "optimizer_scopes", "optimizer_scopes"}),
+                  v1::ERROR_REASON_NO_STARTING_OP, "optimizer_scopes '.' cover",
+                  "optimizer_scopes"}),
     testing::CaseName());
 
 TEST(ScopeStrategyTest, TheTwinsOfErrorsPass) {
@@ -460,10 +463,77 @@ TEST(ScopeStrategyTest, TheTwinsOfErrorsPass) {
   }
 }
 
-TEST(ScopeStrategyTest, WithoutOptimizerScopesThereIsNoBackwardPart) {
+TEST(ScopeStrategyTest, WithoutOptimizerScopesAGraphWithoutGradientsIsRefused) {
   const TestFacts f(kNet);
   const auto result = PlanFacts(f, v1::RewriteOptions());
-  EXPECT_THAT(result, IsInvalid(kBad, "optimizer_scopes"));
+  EXPECT_THAT(result, IsInvalid(v1::ERROR_REASON_NO_BACKWARD_PART, "optimizer_scopes"));
+  EXPECT_EQ(testing::ErrorDetailOf(result, "option"), "optimizer_scopes");
+}
+
+// Names are what the authors of these graphs gave; the structure must lead to the same swaps.
+TEST(ScopeStrategyTest, WithoutOptimizerScopesRealGraphsHaveTheSwapsThatNamesGive) {
+  struct {
+    const char* graph;
+    const char* named;
+    const char* update;  // The optimizer's op.
+    int64_t updates;     // One for each weight.
+  } const cases[] = {
+      {"mnist_deep", "scope { optimizer_scopes: 'adam_optimizer' }", "ApplyAdam", 8},
+      {"resnet50_tf1", "scope { optimizer_scopes: 'gradients' optimizer_scopes: 'Momentum' }",
+       "ApplyMomentum", 161},
+      {"bert_base", "scope { optimizer_scopes: 'gradients' optimizer_scopes: 'Adam' }", "ApplyAdam",
+       202}};
+  for (const auto& c : cases) {
+    const TestFacts f(
+        TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(c.graph, "/graph_shapes.pb"))));
+    const auto named = PlanFacts(f, Options(c.named));
+    const auto found = PlanFacts(f, v1::RewriteOptions());
+    ASSERT_THAT(named, IsOk());
+    ASSERT_THAT(found, IsOk());
+    EXPECT_GE(named->plan.swaps.size(), 9u);
+    EXPECT_EQ(PrintPlan(*f.graph, found->plan), PrintPlan(*f.graph, named->plan)) << c.graph;
+    const v1::ScopeReport& report = found->report;
+    EXPECT_TRUE(report.backward_part_found());
+    ASSERT_GT(report.weight_updates_size(), 0);
+    EXPECT_EQ(report.weight_updates(0).name(), c.update);
+    EXPECT_EQ(report.weight_updates(0).count(), c.updates);
+    EXPECT_GT(report.backward_scopes_size(), 0);
+    EXPECT_FALSE(named->report.backward_part_found());
+    EXPECT_EQ(named->report.weight_updates_size(), 0);
+  }
+}
+
+TEST(ScopeStrategyTest, DebugListsTheStartingOpsAndThenTheWalk) {
+  const TestFacts f(kNet);
+  const auto listed = [&](const std::string& options) {
+    const ScopeResult result = testing::ValueOrDie(PlanFacts(f, Options(options)), "plan");
+    std::vector<std::string> lines;
+    for (const v1::DebugOp& op : result.report.debug_ops()) {
+      lines.push_back(absl::StrCat(op.name(), " ", op.type(), " ",
+                                   op.has_order() ? absl::StrCat(op.order()) : "-"));
+    }
+    return lines;
+  };
+  EXPECT_THAT(listed("scope {}"), IsEmpty());
+  EXPECT_THAT(listed("scope { debug_level: 2 }"), IsEmpty());
+  EXPECT_THAT(listed("scope { debug: true starting_op_names: 'f1' }"), ElementsAre("f1 Relu 0"));
+  const auto walk = listed("scope { debug: true debug_level: 2 starting_op_names: 'f1' }");
+  ASSERT_GT(walk.size(), 2u);
+  EXPECT_EQ(walk[0], "f1 Relu 0");
+  EXPECT_EQ(walk[1], "f2 Relu 1");
+}
+
+TEST(ScopeStrategyTest, TheParametersInForceAreReported) {
+  const auto given = Plan(kNet, "scope { lb: 2 ub: 9 n_tensors: 3 }");
+  ASSERT_THAT(given, IsOk());
+  EXPECT_EQ(given->report.lb(), 2);
+  EXPECT_EQ(given->report.ub(), 9);
+  EXPECT_EQ(given->report.n_tensors(), 3);
+  const auto defaults = Plan(kNet, "scope {}");
+  ASSERT_THAT(defaults, IsOk());
+  EXPECT_EQ(defaults->report.lb(), 1);
+  EXPECT_EQ(defaults->report.ub(), 10000);
+  EXPECT_EQ(defaults->report.n_tensors(), -1);
 }
 
 TEST(ScopeStrategyTest, AScopeThatMatchesNothingBesideOneThatDoesIsReported) {

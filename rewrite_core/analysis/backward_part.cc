@@ -1,0 +1,288 @@
+#include "rewrite_core/analysis/backward_part.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+
+namespace spillway::core {
+namespace {
+
+// What a write to a variable tells by its op type.
+enum class Write : uint8_t {
+  kNone,
+  kOptimizer,  // Only optimizers use it.
+  kPlain,      // Optimizers, initializers, counters, moving averages, ...
+};
+
+Write WriteOf(absl::string_view op) {
+  for (absl::string_view prefix :
+       {"Apply", "SparseApply", "ResourceApply", "ResourceSparseApply"}) {
+    if (absl::StartsWith(op, prefix)) return Write::kOptimizer;
+  }
+  if (absl::EndsWith(op, "AccumulatorApplyGradient")) return Write::kOptimizer;
+  if (op == "ScatterNd" || op == "ScatterNdNonAliasingAdd") return Write::kNone;  // Pure functions.
+  for (absl::string_view prefix : {"Assign", "Scatter", "ResourceScatter"}) {
+    if (absl::StartsWith(op, prefix)) return Write::kPlain;
+  }
+  return Write::kNone;
+}
+
+bool IsVariable(absl::string_view op) {
+  return op == "VariableV2" || op == "Variable" || op == "VarHandleOp" ||
+         op == "AutoReloadVariable" || absl::EndsWith(op, "ConditionalAccumulator");
+}
+
+// What a value was computed from: constants, one variable (and constants), or more.
+using Source = NodeId;
+constexpr Source kConstants = -1;
+constexpr Source kSeveral = -2;
+
+Source Join(Source a, Source b) {
+  if (a == kConstants || a == b) return b;
+  return b == kConstants ? a : kSeveral;
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const Topology& topology, const StopToken& stop)
+      : graph_(graph),
+        topology_(topology),
+        stop_(stop),
+        poll_(stop),
+        write_of_op_(graph.num_ops()),
+        is_variable_op_(graph.num_ops()) {
+    for (int32_t op = 0; op < graph.num_ops(); ++op) {
+      write_of_op_[op] = WriteOf(graph.op_name(op));
+      is_variable_op_[op] = IsVariable(graph.op_name(op));
+    }
+  }
+
+  absl::StatusOr<BackwardPart> Run() {
+    part_.ops.assign(graph_.num_nodes(), false);
+    if (!FlagGradients() || !FindSources()) return stop_.status("analysis");
+    auto leading = LeadingTo(graph_, part_.ops, stop_);
+    if (!leading.ok()) return leading.status();
+    leads_to_gradients_ = *std::move(leading);
+    if (!FindUpdates() || !FindFirstUses()) return stop_.status("analysis");
+    if (absl::Status status = JudgeCandidates(); !status.ok()) return status;
+    auto forward = LeadingTo(graph_, first_uses_, stop_);
+    if (!forward.ok()) return forward.status();
+    for (NodeId id : part_.updates) part_.ops[id] = true;
+    leading = LeadingTo(graph_, part_.ops, stop_);
+    if (!leading.ok()) return leading.status();
+    if (!Absorb(*forward, *leading)) return stop_.status("analysis");
+    return std::move(part_);
+  }
+
+ private:
+  // Each step returns false when the call must end.
+
+  Write write(NodeId id) const { return write_of_op_[graph_.op_id(id)]; }
+  bool is_variable(NodeId id) const { return is_variable_op_[graph_.op_id(id)]; }
+
+  // (1): ops of gradient types, and what they lead to.
+  bool FlagGradients() {
+    std::vector<bool> is_gradient_op(graph_.num_ops());
+    for (int32_t op = 0; op < graph_.num_ops(); ++op) {
+      is_gradient_op[op] = IsGradientOpType(graph_.op_name(op));
+    }
+    std::vector<NodeId> queue;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      if (!is_gradient_op[graph_.op_id(id)]) continue;
+      part_.ops[id] = true;
+      queue.push_back(id);
+    }
+    any_gradients_ = !queue.empty();
+    return Spread(std::move(queue));
+  }
+
+  // Takes what `from` leads to, up to the write of a variable.
+  bool Spread(std::vector<NodeId> queue) {
+    for (size_t done = 0; done < queue.size(); ++done) {
+      if (write(queue[done]) != Write::kNone) continue;
+      const Graph::Readers readers = graph_.readers(queue[done]);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (poll_.Tick()) return false;
+        const Graph::Reader reader = readers[i];
+        if (reader.port == kControl || part_.ops[reader.node]) continue;
+        part_.ops[reader.node] = true;
+        queue.push_back(reader.node);
+      }
+    }
+    return true;
+  }
+
+  bool FindSources() {
+    source_.assign(graph_.num_nodes(), kConstants);
+    for (NodeId id : topology_.order()) {
+      const absl::Span<const Tensor> inputs = graph_.inputs(id);
+      if (is_variable(id)) {
+        source_[id] = id;
+        continue;
+      }
+      if (graph_.op_info(id).host_outputs) continue;  // Shapes are as good as constants.
+      if (inputs.empty() || inputs[0].is_control()) {
+        // A placeholder, a reader of files, ... is neither constant nor a variable.
+        if (graph_.op(id) != "Const" && graph_.op(id) != "NoOp") source_[id] = kSeveral;
+        continue;
+      }
+      for (Tensor input : inputs) {
+        if (poll_.Tick()) return false;
+        if (!input.is_control()) source_[id] = Join(source_[id], source_[input.node]);
+      }
+    }
+    return true;
+  }
+
+  // (2), but for the plain writes that only seem to be updates: these go to candidates_. Sets
+  // updated_: the variables that either kind writes.
+  bool FindUpdates() {
+    updated_.assign(graph_.num_nodes(), false);
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      const absl::Span<const Tensor> inputs = graph_.inputs(id);
+      if (write(id) == Write::kNone || inputs.empty() || inputs[0].is_control()) continue;
+      const Source variable = source_[inputs[0].node];
+      if (write(id) == Write::kOptimizer || part_.ops[id]) {
+        part_.updates.push_back(id);
+      } else if (variable >= 0 && leads_to_gradients_[variable]) {
+        candidates_.push_back(id);
+      } else {
+        continue;
+      }
+      if (variable >= 0) updated_[variable] = true;
+    }
+    return true;
+  }
+
+  // Of each updated variable, the uses of lowest level: ops that bring it together with something
+  // else. No gradient can come before them. Sets last_use_: the highest of these.
+  bool FindFirstUses() {
+    std::vector<int32_t> lowest(graph_.num_nodes(), std::numeric_limits<int32_t>::max());
+    first_uses_.assign(graph_.num_nodes(), false);
+    for (const bool flag : {false, true}) {
+      for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+        if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
+        // Of an optimizer's own variables (momentum), the uses lead to no gradient.
+        if ((any_gradients_ && !leads_to_gradients_[id]) || IsReadForShapeOnly(id)) continue;
+        for (Tensor input : graph_.inputs(id)) {
+          if (poll_.Tick()) return false;
+          if (input.is_control()) break;
+          const Source variable = source_[input.node];
+          if (variable < 0 || !updated_[variable]) continue;
+          lowest[variable] = std::min(lowest[variable], topology_.level(id));
+          if (flag && topology_.level(id) == lowest[variable]) first_uses_[id] = true;
+        }
+        if (first_uses_[id] &&
+            (last_use_ == kNoNode || topology_.level(id) > topology_.level(last_use_))) {
+          last_use_ = id;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool IsReadForShapeOnly(NodeId id) const {
+    const Graph::Readers readers = graph_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (readers[i].port != kControl && !graph_.op_info(readers[i].node).host_outputs)
+        return false;
+    }
+    return true;
+  }
+
+  // Adds the candidates whose value comes from behind the last use: all of a pass's gradients do.
+  absl::Status JudgeCandidates() {
+    if (candidates_.empty() || last_use_ == kNoNode) return absl::OkStatus();
+    auto behind = ReachedFrom(graph_, {last_use_}, nullptr, stop_);
+    if (!behind.ok()) return behind.status();
+    for (NodeId id : candidates_) {
+      if ((*behind)[id]) part_.updates.push_back(id);
+    }
+    std::sort(part_.updates.begin(), part_.updates.end());
+    return absl::OkStatus();
+  }
+
+  // (3) and (4): ops all of whose readers are taken, and those that hold back one that is taken but
+  // lead to none.
+  bool Absorb(const NodeFlags& forward, const NodeFlags& leading) {
+    // Per node: how many of its data edges lead to ops that are not taken.
+    std::vector<uint32_t> open(graph_.num_nodes(), 0);
+    std::vector<NodeId> queue;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (part_.ops[id]) {
+        queue.push_back(id);
+        continue;
+      }
+      for (Tensor input : graph_.inputs(id)) {
+        if (poll_.Tick()) return false;
+        if (HasSay(id, input)) ++open[input.node];
+      }
+    }
+    const auto take = [&](NodeId id) {
+      const bool is_feed = graph_.inputs(id).empty() && source_[id] == kSeveral;
+      if (part_.ops[id] || is_feed || is_variable(id) || write(id) != Write::kNone) return;
+      part_.ops[id] = true;
+      queue.push_back(id);
+    };
+    // The ops flagged so far are in `queue`; their edges were not counted as open.
+    const size_t first_absorbed = queue.size();
+    for (size_t done = 0; done < queue.size(); ++done) {
+      for (Tensor input : graph_.inputs(queue[done])) {
+        if (poll_.Tick()) return false;
+        if (input.is_control()) {
+          if (!leading[input.node]) take(input.node);
+          continue;
+        }
+        if (done >= first_absorbed && HasSay(queue[done], input)) --open[input.node];
+        if (open[input.node] == 0 && !forward[input.node]) take(input.node);
+      }
+    }
+    return Spread(std::move(queue));
+  }
+
+  // Whether an op that is not taken keeps what it reads from being taken. Not a plain write that is
+  // no update; nor a mere name for a tensor, which tf.gradients makes for each output, needed or
+  // not.
+  bool HasSay(NodeId id, Tensor input) const {
+    if (input.is_control() || write(id) == Write::kPlain) return false;
+    const Graph::Readers readers = graph_.readers(id);
+    return graph_.op(id) != "Identity" ||
+           (!readers.empty() && readers[readers.size() - 1].port != kControl);
+  }
+
+  const Graph& graph_;
+  const Topology& topology_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  std::vector<Write> write_of_op_;
+  std::vector<bool> is_variable_op_;
+  bool any_gradients_ = false;
+  NodeFlags leads_to_gradients_;
+  std::vector<Source> source_;
+  NodeFlags updated_;
+  std::vector<NodeId> candidates_;
+  NodeFlags first_uses_;
+  NodeId last_use_ = kNoNode;
+  BackwardPart part_;
+};
+
+}  // namespace
+
+bool IsGradientOpType(absl::string_view op) {
+  if (absl::StrContains(op, "Gradient")) {
+    return op == "SymbolicGradient" || absl::StartsWith(op, "FakeQuant");
+  }
+  return absl::StrContains(op, "Grad") || absl::StrContains(op, "BackpropFilter") ||
+         absl::StrContains(op, "RNNBackprop");
+}
+
+absl::StatusOr<BackwardPart> FindBackwardPart(const Graph& graph, const Topology& topology,
+                                              const StopToken& stop) {
+  return Finder(graph, topology, stop).Run();
+}
+
+}  // namespace spillway::core
