@@ -1,43 +1,22 @@
-// The whole rewrite, bytes to bytes, verified, in units of the *floor*: the time that protobuf
-// alone takes to parse (on an arena) and serialize the same GraphDef on one thread. Both are timed
-// in turns within one iteration, so that the ratio holds when the machine's speed drifts.
+// The whole rewrite of real graphs, bytes to bytes, verified, in units of the floor (floor.h). Both
+// are timed in turns within one iteration, so that the ratio holds when the machine's speed drifts.
 //
 //   build/tests/benchmarks/rewrite_benchmark
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "google/protobuf/arena.h"
 #include "rewrite_core/rewriter.h"
+#include "tests/benchmarks/floor.h"
 #include "tests/testing/files.h"
-#include "tests/testing/graph_schema.pb.h"
 
 namespace spillway::core {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double Seconds(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// Seconds of one floor; freeing the memory is not counted, here nor below.
-double Floor(const std::string& bytes) {
-  google::protobuf::Arena arena;
-  const auto begin = Clock::now();
-  auto* graph = google::protobuf::Arena::CreateMessage<testing::GraphDef>(&arena);
-  if (!graph->ParseFromString(bytes)) std::abort();
-  std::string out;
-  graph->SerializeToString(&out);
-  benchmark::DoNotOptimize(out);
-  return Seconds(begin);
-}
 
 v1::RewriteOptions Options(bool direct_order) {
   v1::RewriteOptions options;
@@ -59,11 +38,11 @@ void BM_Rewrite(benchmark::State& state, const std::string& graph) {
   std::vector<double> ratios;
   std::map<std::string, double> stages;
   for (auto _ : state) {
-    const double one_floor = Floor(bytes);
+    const double one_floor = benchmarks::FloorSeconds(bytes);
     floor += one_floor;
-    const auto begin = Clock::now();
+    const auto begin = benchmarks::Clock::now();
     auto response = Rewrite(bytes, options, limits, StopToken());
-    const double seconds = Seconds(begin);
+    const double seconds = benchmarks::SecondsSince(begin);
     ratios.push_back(seconds / one_floor);
     state.SetIterationTime(seconds);
     if (!response.ok()) {

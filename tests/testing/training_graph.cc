@@ -81,13 +81,17 @@ class Writer {
       auto* list = (*node_.mutable_attr())["_output_shapes"].mutable_list();
       for (const Dims& dims : shapes) SetShape(dims, list->add_shape());
     }
-    constexpr uint32_t kNodeField = 1 << 3 | 2;  // GraphDef.node, length-delimited.
-    google::protobuf::io::StringOutputStream stream(&bytes_);
-    google::protobuf::io::CodedOutputStream out(&stream);
-    out.SetSerializationDeterministic(true);
-    out.WriteTag(kNodeField);
-    out.WriteVarint32(static_cast<uint32_t>(node_.ByteSizeLong()));
-    node_.SerializeWithCachedSizes(&out);
+    scratch_.clear();
+    {
+      google::protobuf::io::StringOutputStream stream(&scratch_);
+      google::protobuf::io::CodedOutputStream out(&stream);
+      out.SetSerializationDeterministic(true);
+      constexpr uint32_t kNodeField = 1 << 3 | 2;  // GraphDef.node, length-delimited.
+      out.WriteTag(kNodeField);
+      out.WriteVarint32(static_cast<uint32_t>(node_.ByteSizeLong()));
+      node_.SerializeWithCachedSizes(&out);
+    }
+    bytes_ += scratch_;
     ++count_;
     return name;
   }
@@ -116,6 +120,7 @@ class Writer {
   const bool shapes_;
   NodeDef node_;
   int64_t count_ = 0;
+  std::string scratch_;
   std::string bytes_;
 };
 
