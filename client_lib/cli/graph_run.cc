@@ -40,7 +40,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
 
   SetOutputs(files, &options);
   absl::StatusOr<v1::RewriteResponse> response =
-      connection.Connect().Rewrite(*graph, options, *call);
+      connection.Connect(files.quiet).Rewrite(*graph, options, *call);
   if (!response.ok()) return WithInputName(response.status(), files.input);
 
   std::vector<std::string> contents;  // In the order of `outputs`.
