@@ -157,17 +157,43 @@ class Differ {
     return true;
   }
 
-  // A shape whose size does not fit is no size.
+  // From B, or from A where B lost the shape.
   absl::Status SetSizes() {
-    const auto infos = TensorInfos::Create(b_, v1::RewriteOptions());
-    if (!infos.ok()) return infos.status();
-    for (int i = 0; i < diff_.swaps_size(); ++i) {
-      if (poll_.Tick()) return Stopped();
-      const auto outputs = infos->Outputs(swapped_[i].node, {swapped_[i].port});
-      if (!outputs.ok() || outputs->front().size_bytes == kUnknownSize) continue;
-      diff_.mutable_swaps(i)->set_size_bytes(outputs->front().size_bytes);
+    const auto infos_a = TensorInfos::Create(a_, v1::RewriteOptions());
+    if (!infos_a.ok()) return infos_a.status();
+    const auto infos_b = TensorInfos::Create(b_, v1::RewriteOptions());
+    if (!infos_b.ok()) return infos_b.status();
+    // By node, so that one with many outputs swapped is read once.
+    std::map<NodeId, std::vector<int>> swaps_of;
+    for (int i = 0; i < diff_.swaps_size(); ++i) swaps_of[swapped_[i].node].push_back(i);
+    for (auto& [node, swaps] : swaps_of) {
+      std::sort(swaps.begin(), swaps.end(),
+                [this](int x, int y) { return swapped_[x].port < swapped_[y].port; });
+      std::vector<int32_t> ports;
+      for (int swap : swaps) {
+        const int32_t port = swapped_[swap].port;
+        if (ports.empty() || ports.back() != port) ports.push_back(port);
+      }
+      const std::vector<int64_t> sizes_b = SizesOf(*infos_b, node, ports);
+      const std::vector<int64_t> sizes_a = SizesOf(*infos_a, in_a_[node], ports);
+      size_t p = 0;
+      for (int swap : swaps) {
+        if (poll_.Tick()) return Stopped();
+        if (ports[p] != swapped_[swap].port) ++p;
+        const int64_t size_bytes = sizes_b[p] != kUnknownSize ? sizes_b[p] : sizes_a[p];
+        if (size_bytes != kUnknownSize) diff_.mutable_swaps(swap)->set_size_bytes(size_bytes);
+      }
     }
     return absl::OkStatus();
+  }
+
+  // A shape whose size does not fit is no size.
+  static std::vector<int64_t> SizesOf(const TensorInfos& infos, NodeId node,
+                                      const std::vector<int32_t>& ports) {
+    std::vector<int64_t> sizes(ports.size(), kUnknownSize);
+    const auto outputs = infos.Outputs(node, ports);
+    for (size_t i = 0; outputs.ok() && i < ports.size(); ++i) sizes[i] = (*outputs)[i].size_bytes;
+    return sizes;
   }
 
   absl::Status ListNodes() {

@@ -161,8 +161,14 @@ class Inspector {
     std::vector<int64_t> devices(graph_.num_devices(), 0);
     absl::flat_hash_map<absl::string_view, int> scope_rows;
     const EarlierRewrite earlier = FindEarlierRewrite(graph_);
+    // Once for each node: a record may be long, and its node may have many readers.
+    std::vector<bool> added(graph_.num_nodes(), false);
     int64_t control_edges = 0;
     StopPoller poll(stop_);
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll.Tick()) return stop_.status(kStage);
+      added[id] = IsAddedNode(graph_, id);
+    }
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       ++ops_[graph_.op_id(id)];
       ++devices[graph_.device_id(id)];
@@ -177,7 +183,7 @@ class Inspector {
       if (is_new) AddCount(scope, 0, summary_.mutable_scopes());
       v1::NameCount* count = summary_.mutable_scopes(row->second);
       count->set_count(count->count() + 1);
-      CountSwapNode(id, earlier);
+      CountSwapNode(id, earlier, added);
       if (poll.Tick()) return stop_.status(kStage);
     }
     SortMostFirst(summary_.mutable_scopes());
@@ -193,12 +199,12 @@ class Inspector {
   }
 
   // Ours by their records, others by their names, which is all that there is.
-  void CountSwapNode(NodeId id, const EarlierRewrite& earlier) {
+  void CountSwapNode(NodeId id, const EarlierRewrite& earlier, const std::vector<bool>& added) {
     bool out = false;
     bool in = false;
     if (earlier.ours) {
-      if (!IsAddedNode(graph_, id) || graph_.inputs(id).empty()) return;
-      in = IsAddedNode(graph_, graph_.inputs(id)[0].node);
+      if (!added[id] || graph_.inputs(id).empty()) return;
+      in = added[graph_.inputs(id)[0].node];
       out = !in;
     } else if (earlier.foreign_node != kNoNode) {
       out = absl::StrContains(graph_.name(id), absl::StrCat(kSwapNodeMark, "out"));

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -125,7 +126,30 @@ std::string ChangeText(const v1::NodeChange& change) {
   add("added", change.attributes_added());
   add("removed", change.attributes_removed());
   add("changed", change.attributes_changed());
-  return absl::StrCat(change.name(), ": ", absl::StrJoin(parts, "; "));
+  return absl::StrJoin(parts, "; ");
+}
+
+// One line per kind of change: adding shapes to a graph changes every node in one way.
+std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::NodeChange>& changes) {
+  constexpr size_t kMaxNames = 3;
+  std::vector<std::pair<std::string, std::vector<std::string>>> kinds;
+  absl::flat_hash_map<std::string, size_t> positions;
+  for (const v1::NodeChange& change : changes) {
+    const std::string text = ChangeText(change);
+    const auto [it, is_new] = positions.try_emplace(text, kinds.size());
+    if (is_new) kinds.push_back({text, {}});
+    kinds[it->second].second.push_back(change.name());
+  }
+  std::string list;
+  for (const auto& [text, names] : kinds) {
+    const size_t shown = std::min(names.size(), kMaxNames);
+    absl::StrAppend(&list, "  ", absl::StrJoin(names.begin(), names.begin() + shown, ", "),
+                    names.size() > shown
+                        ? absl::StrCat(" and ", FormatCount(names.size() - shown, "other node"))
+                        : "",
+                    ": ", text, "\n");
+  }
+  return list.empty() ? "" : absl::StrCat("\nnodes changed\n", list);
 }
 
 std::string InputText(const v1::InputChange& change) {
@@ -189,8 +213,7 @@ std::string FormatGraphDiff(const v1::GraphDiff& diff) {
   if (!diff.swaps().empty()) absl::StrAppend(&text, "\nswaps\n");
   for (const v1::FoundSwap& swap : diff.swaps()) absl::StrAppend(&text, SwapText(swap));
   absl::StrAppend(&text, List("other nodes added", diff.added(), others, NodeText),
-                  List("nodes removed", diff.removed(), all, NodeText),
-                  List("nodes changed", diff.changed(), all, ChangeText),
+                  List("nodes removed", diff.removed(), all, NodeText), ChangesText(diff.changed()),
                   List("other data inputs rewired", diff.rewired(), others, InputText),
                   List("control edges added", diff.controls_added(), all, ControlText),
                   List("control edges removed", diff.controls_removed(), all, ControlText),

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
@@ -84,6 +85,18 @@ control edges removed
 
 no swaps; other differences: 8
 )");
+}
+
+TEST(DiffTextTest, NodesThatChangedInOneWayAreOneLine) {
+  std::string message;
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    message += std::string("changed { name: '") + name + "' attributes_added: '_output_shapes' }";
+  }
+  message += "changed { name: 'f' attributes_removed: 'x' }";
+  EXPECT_THAT(Text(message), ::testing::HasSubstr(
+                                 "nodes changed\n"
+                                 "  a, b, c and 2 other nodes: 1 attribute added: _output_shapes\n"
+                                 "  f: 1 attribute removed: x\n"));
 }
 
 TEST(DiffTextTest, NoDifference) {

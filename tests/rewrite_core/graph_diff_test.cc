@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
@@ -76,6 +77,37 @@ TEST(GraphDiffTest, FindsASwapThatAnotherProgramMade) {
   EXPECT_EQ(diff.rewired(0).tensor_b(), "lms/swapin:0");
   EXPECT_TRUE(diff.rewired(0).in_swap());
   EXPECT_THAT(diff.changed(), IsEmpty());
+}
+
+TEST(GraphDiffTest, TheSizeComesFromEitherFile) {
+  const std::string shapes = ", _output_shapes=[(8,4)]";
+  const std::string bare_net = absl::StrReplaceAll(kNet, {{shapes, ""}});
+  const std::string bare_swapped = absl::StrReplaceAll(kSwapped, {{shapes, ""}});
+  EXPECT_EQ(Diff(kNet, bare_swapped).swaps(0).size_bytes(), 8 * 4 * 4);
+  EXPECT_EQ(Diff(bare_net, kSwapped).swaps(0).size_bytes(), 8 * 4 * 4);
+  EXPECT_FALSE(Diff(bare_net, bare_swapped).swaps(0).has_size_bytes());
+}
+
+TEST(GraphDiffTest, EachOutputOfANodeHasItsOwnSize) {
+  const std::string split =
+      "d = Const() {dtype=int32}\nx = Const() {dtype=float32}\n"
+      "s = Split(d, x) {T=float32, num_split=3, _output_shapes=[(1), (?), (3)]}\n";
+  const v1::GraphDiff diff = Diff(split + "p = Pack(s, s:1, s:2, s:2) {T=float32, N=4}", split + R"(
+      p = Pack(in0, in1, in2, in3) {T=float32, N=4}
+      out2 = Identity(s:2) {T=float32}
+      out3 = Identity(s:2) {T=float32}
+      out1 = Identity(s:1) {T=float32}
+      out0 = Identity(s) {T=float32}
+      in0 = Identity(out0) {T=float32}
+      in1 = Identity(out1) {T=float32}
+      in2 = Identity(out2) {T=float32}
+      in3 = Identity(out3) {T=float32})");
+  ASSERT_EQ(diff.swaps_size(), 4);
+  EXPECT_EQ(diff.swaps(0).tensor(), "s:2");
+  EXPECT_EQ(diff.swaps(0).size_bytes(), 12);
+  EXPECT_EQ(diff.swaps(1).size_bytes(), 12);
+  EXPECT_FALSE(diff.swaps(2).has_size_bytes());
+  EXPECT_EQ(diff.swaps(3).size_bytes(), 4);
 }
 
 TEST(GraphDiffTest, FindsTheSwapsOfGrappler) {
