@@ -1,11 +1,13 @@
 #include "spillway/remote_connection.h"
 
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "client_lib/internal/health_check.h"
 #include "client_lib/internal/remote_call.h"
+#include "client_lib/internal/retry.h"
 #include "client_lib/internal/status_conversion.h"
 #include "client_lib/internal/stream_rewrite.h"
 #include "grpcpp/create_channel.h"
@@ -20,6 +22,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
   grpc::ChannelArguments arguments;
   // A report that lists every decision is larger than gRPC's 4 MiB. The server's answers are ours.
   arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
+  // gRPC would share connections, and their backoff, between channels of one target.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -31,60 +35,107 @@ bool IsTooLargeForUnary(const absl::Status& status) {
   return reason == v1::ERROR_REASON_UNSPECIFIED || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
 }
 
+// A channel, and what makes calls on it.
+struct Link {
+  explicit Link(const std::string& target)
+      : channel(MakeChannel(target)), stub(v1::RewriteService::NewStub(channel)) {}
+
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<v1::RewriteService::Stub> stub;
+};
+
 class RemoteConnection : public Connection {
  public:
   explicit RemoteConnection(RemoteOptions options)
-      : options_(std::move(options)),
-        channel_(MakeChannel(options_.target)),
-        stub_(v1::RewriteService::NewStub(channel_)) {}
+      : options_(std::move(options)), link_(std::make_shared<Link>(options_.target)) {}
 
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
-    const internal::CallLimits limits(call);
-    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
-    if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
-      auto response = UnaryRewrite(graph_def, options, limits);
-      if (!IsTooLargeForUnary(response.status())) return response;
-    }
-    return internal::StreamRewrite(stub_.get(), graph_def, options, options_, limits);
+    return WithRetries<v1::RewriteResponse>(
+        call,
+        [&](const Link& link, const internal::CallLimits& limits,
+            internal::Pushback* pushback) -> absl::StatusOr<v1::RewriteResponse> {
+          if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
+            auto response = UnaryRewrite(link, graph_def, options, limits, pushback);
+            if (!IsTooLargeForUnary(response.status())) return response;
+          }
+          return internal::StreamRewrite(link.stub.get(), graph_def, options, options_, limits,
+                                         pushback);
+        });
   }
 
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) override {
-    const internal::CallLimits limits(call);
-    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
-    internal::RemoteCall remote_call(limits);
-    v1::GetCapabilitiesResponse response;
-    const grpc::Status status =
-        stub_->GetCapabilities(remote_call.context(), v1::GetCapabilitiesRequest(), &response);
-    if (!status.ok()) return internal::FromGrpc(status, options_.target);
-    return response;
+    return WithRetries<v1::GetCapabilitiesResponse>(
+        call,
+        [&](const Link& link, const internal::CallLimits& limits,
+            internal::Pushback* pushback) -> absl::StatusOr<v1::GetCapabilitiesResponse> {
+          internal::RemoteCall remote_call(limits);
+          v1::GetCapabilitiesResponse response;
+          const grpc::Status status = link.stub->GetCapabilities(
+              remote_call.context(), v1::GetCapabilitiesRequest(), &response);
+          *pushback = remote_call.pushback();
+          if (!status.ok()) return internal::FromGrpc(status, options_.target);
+          return response;
+        });
   }
 
   absl::StatusOr<ServingStatus> CheckHealth(absl::string_view service,
                                             const CallOptions& call) override {
     const internal::CallLimits limits(call);
     if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
-    return internal::CheckHealth(channel_, service, options_.target, limits);
+    return internal::CheckHealth(CurrentLink()->channel, service, options_.target, limits);
   }
 
  private:
-  absl::StatusOr<v1::RewriteResponse> UnaryRewrite(absl::string_view graph_def,
+  // Makes attempts until one succeeds or no other may follow. `attempt(link, limits, &pushback)`
+  // starts from the beginning each time.
+  template <typename Response, typename Attempt>
+  absl::StatusOr<Response> WithRetries(const CallOptions& call, const Attempt& attempt) {
+    const internal::CallLimits limits(call);
+    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    internal::RetryLoop retry(options_.retry, limits);
+    while (true) {
+      const std::shared_ptr<const Link> link = CurrentLink();
+      internal::Pushback pushback;
+      absl::StatusOr<Response> response = attempt(*link, limits, &pushback);
+      if (response.ok()) return response;
+      absl::Status status = response.status();
+      if (!retry.PauseAfter(&status, pushback)) return status;
+      if (absl::IsUnavailable(status)) Relink(link);
+    }
+  }
+
+  absl::StatusOr<v1::RewriteResponse> UnaryRewrite(const Link& link, absl::string_view graph_def,
                                                    const v1::RewriteOptions& options,
-                                                   const internal::CallLimits& limits) {
+                                                   const internal::CallLimits& limits,
+                                                   internal::Pushback* pushback) {
     internal::RemoteCall call(limits);
     v1::RewriteRequest request;
     request.mutable_graph_def()->assign(graph_def.data(), graph_def.size());
     *request.mutable_options() = options;
     v1::RewriteResponse response;
-    const grpc::Status status = stub_->Rewrite(call.context(), request, &response);
+    const grpc::Status status = link.stub->Rewrite(call.context(), request, &response);
+    *pushback = call.pushback();
     if (!status.ok()) return internal::FromGrpc(status, options_.target);
     return response;
   }
 
+  std::shared_ptr<const Link> CurrentLink() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return link_;
+  }
+
+  // Takes a new channel in place of one that failed, unless another thread has: a channel that
+  // could not connect refuses calls for a while (gRPC's own backoff) without trying.
+  void Relink(const std::shared_ptr<const Link>& failed) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (link_ == failed) link_ = std::make_shared<Link>(options_.target);
+  }
+
   const RemoteOptions options_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::RewriteService::Stub> stub_;
+  std::mutex mutex_;
+  std::shared_ptr<const Link> link_;  // Guarded by mutex_.
 };
 
 }  // namespace

@@ -11,10 +11,12 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/capabilities_command.h"
+#include "client_lib/cli/diff_command.h"
 #include "client_lib/cli/exit_code.h"
 #include "client_lib/cli/file_error.h"
 #include "client_lib/cli/health_command.h"
 #include "client_lib/cli/help_format.h"
+#include "client_lib/cli/inspect_command.h"
 #include "client_lib/cli/rewrite_command.h"
 #include "client_lib/cli/session.h"
 #include "client_lib/cli/strip_command.h"
@@ -78,6 +80,8 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   app.require_subcommand(1);
   AddRewriteCommand(&app, &session);
   AddStripCommand(&app, &session);
+  AddInspectCommand(&app, &session);
+  AddDiffCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);
   app.footer(

@@ -17,7 +17,7 @@ namespace spillway::cli {
 namespace {
 
 struct Flags {
-  explicit Flags(CLI::App* command) : connection(command, false) {}
+  explicit Flags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kCall) {}
 
   bool json = false;
   ConnectionFlags connection;
@@ -60,7 +60,7 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);
       if (!call.ok()) return call.status();
-      const auto response = flags->connection.Connect().GetCapabilities(*call);
+      const auto response = flags->connection.Connect(/*quiet=*/false).GetCapabilities(*call);
       if (!response.ok()) return response.status();
       std::cout << (flags->json ? ToJson(*response, /*with_zeros=*/false)
                                 : FormatCapabilities(*response));

@@ -1,28 +1,68 @@
 #include "client_lib/cli/connection_flags.h"
 
+#include <iostream>
+
+#include "CLI/Validators.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "rewrite_core/graph/error.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
 
 namespace spillway::cli {
 
-ConnectionFlags::ConnectionFlags(CLI::App* command, bool needs_server) {
-  CLI::Option* server = command->add_option(
-      "--server", server_,
-      needs_server ? "The server to ask." : "The server to use. [default: none, in this process]");
-  server->type_name("HOST:PORT")->group("Where and how long")->required(needs_server);
+namespace {
+
+constexpr int kMaxRetries = 1000;
+
+// One line on an attempt that failed and the next.
+void PrintRetry(const std::string& server, const RetryNotice& notice) {
+  std::cerr << "spillway: " << server
+            << (absl::IsUnavailable(notice.error) ? " cannot be reached" : " is overloaded")
+            << absl::StreamFormat("; trying again in %.1f s (%d of %d)\n",
+                                  absl::ToDoubleSeconds(notice.pause), notice.next_attempt,
+                                  notice.max_attempts);
+}
+
+}  // namespace
+
+ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
+    : retries_(kind == Kind::kProbe ? 0 : RetryOptions().max_attempts - 1) {
+  const bool probe = kind == Kind::kProbe;
+  command
+      ->add_option(
+          "--server", server_,
+          probe ? "The server to ask." : "The server to use. [default: none, in this process]")
+      ->type_name("HOST:PORT")
+      ->group("Where and how long")
+      ->required(probe);
   command
       ->add_option("--timeout", timeout_,
                    "Gives up after this time, e.g. 30s, 500ms, 2m. [default: no limit]")
       ->type_name("DURATION")
       ->group("Where and how long");
+  if (probe) return;
+  command
+      ->add_option("--retries", retries_,
+                   absl::StrCat("How often to try again when the server cannot be reached, or is "
+                                "full and says when to come back: after a random pause of at most "
+                                "1 s, then 1.6 s, 2.6 s, ..., within the timeout. 0 to ",
+                                kMaxRetries, ". [default: ", retries_, "]"))
+      ->type_name("N")
+      ->check(CLI::Range(0, kMaxRetries))
+      ->group("Where and how long");
 }
 
-Client ConnectionFlags::Connect() const {
+Client ConnectionFlags::Connect(bool quiet) const {
   if (server_.empty()) return Client(MakeLocalConnection());
   RemoteOptions options;
   options.target = server_;
+  options.retry.max_attempts = retries_ + 1;
+  if (!quiet) {
+    options.retry.on_retry = [server = server_](const RetryNotice& notice) {
+      PrintRetry(server, notice);
+    };
+  }
   return Client(MakeRemoteConnection(options));
 }
 

@@ -1,4 +1,4 @@
-// The flags --server and --timeout, and what follows from them.
+// The flags --server, --timeout and --retries, and what follows from them.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 
@@ -15,11 +15,15 @@ namespace spillway::cli {
 // Must live as long as the App. Not thread-safe.
 class ConnectionFlags {
  public:
-  // Adds the flags to `command`. Without `needs_server`, no --server means: in this process.
-  ConnectionFlags(CLI::App* command, bool needs_server);
+  // Which commands these are: those that may run in this process (no --server), and `health`, which
+  // asks a server, once.
+  enum class Kind { kCall, kProbe };
 
-  // A client for what was given. Nothing is connected before the first call.
-  Client Connect() const;
+  ConnectionFlags(CLI::App* command, Kind kind);
+
+  // A client for what was given. Nothing is connected before the first call. Each time a call is
+  // tried again, a line on standard error says so, unless `quiet`.
+  Client Connect(bool quiet) const;
 
   // The options of one call, with the session's cancellation. BAD_OPTION for a wrong --timeout.
   absl::StatusOr<CallOptions> MakeCall(const Session& session) const;
@@ -27,6 +31,7 @@ class ConnectionFlags {
  private:
   std::string server_;
   std::string timeout_;
+  int retries_;
 };
 
 // `30s`, `500ms`, `1m30s`; positive, or BAD_OPTION.

@@ -75,7 +75,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 const char kExitCodeHelp[] =
     "Exit codes:\n"
     "  0  done, also when there was nothing to do\n"
-    "  1  health: the server answered, and does not serve\n"
+    "  1  health: the server answered, and does not serve; diff: the graphs differ\n"
     "  2  the command line, or an option's value, is wrong\n"
     "  3  the graph is wrong, or above a limit\n"
     "  4  a file cannot be read or written\n"

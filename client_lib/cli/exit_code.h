@@ -9,6 +9,7 @@ namespace spillway::cli {
 enum class ExitCode {
   kDone = 0,        // Also when there was nothing to do.
   kNotServing = 1,  // `health` alone: the server answered, and does not serve.
+  kDifferent = 1,   // `diff` alone: the graphs differ.
   kUsage = 2,       // The command line, or an option's value, is wrong.
   kBadGraph = 3,    // The graph is wrong, or too large.
   kFile = 4,        // A file cannot be read or written.

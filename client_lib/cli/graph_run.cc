@@ -6,27 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/cord.h"
-#include "absl/strings/str_cat.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/summary.h"
-#include "rewrite_core/graph/error.h"
 
 namespace spillway::cli {
 namespace {
-
-// An error about the graph, with the name of the file in front.
-absl::Status WithInputName(const absl::Status& status, const std::string& path) {
-  if (ExitCodeOf(status) != ExitCode::kBadGraph) return status;
-  absl::Status named(status.code(),
-                     absl::StrCat(path == "-" ? "standard input" : path, ": ", status.message()));
-  status.ForEachPayload([&named](absl::string_view type_url, const absl::Cord& payload) {
-    named.SetPayload(type_url, payload);
-  });
-  return named;
-}
 
 void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
   if (!files.output.empty()) options->add_outputs(v1::OUTPUT_GRAPH);
@@ -54,7 +40,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
 
   SetOutputs(files, &options);
   absl::StatusOr<v1::RewriteResponse> response =
-      connection.Connect().Rewrite(*graph, options, *call);
+      connection.Connect(files.quiet).Rewrite(*graph, options, *call);
   if (!response.ok()) return WithInputName(response.status(), files.input);
 
   std::vector<std::string> contents;  // In the order of `outputs`.

@@ -10,7 +10,7 @@ namespace spillway::cli {
 namespace {
 
 struct Flags {
-  explicit Flags(CLI::App* command) : connection(command, true) {}
+  explicit Flags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kProbe) {}
 
   std::string service;
   ConnectionFlags connection;
@@ -34,7 +34,8 @@ void AddHealthCommand(CLI::App* app, Session* session) {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);
       if (!call.ok()) return call.status();
-      const auto status = flags->connection.Connect().CheckHealth(flags->service, *call);
+      const auto status =
+          flags->connection.Connect(/*quiet=*/false).CheckHealth(flags->service, *call);
       if (!status.ok()) return status.status();
       std::cout << ServingStatusName(*status) << "\n";
       return *status == ServingStatus::kServing ? ExitCode::kDone : ExitCode::kNotServing;

@@ -9,7 +9,9 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/exit_code.h"
 #include "client_lib/cli/fd_wait.h"
 #include "client_lib/cli/file_error.h"
 #include "rewrite_core/graph/error.h"
@@ -66,6 +68,16 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, const Cancellatio
                      "SerializeToString"));
   }
   return bytes;
+}
+
+absl::Status WithInputName(const absl::Status& status, const std::string& path) {
+  if (ExitCodeOf(status) != ExitCode::kBadGraph) return status;
+  absl::Status named(status.code(),
+                     absl::StrCat(path == "-" ? "standard input" : path, ": ", status.message()));
+  status.ForEachPayload([&named](absl::string_view type_url, const absl::Cord& payload) {
+    named.SetPayload(type_url, payload);
+  });
+  return named;
 }
 
 }  // namespace spillway::cli

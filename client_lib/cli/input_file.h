@@ -14,6 +14,9 @@ namespace spillway::cli {
 // or a directory is a FileError, an empty one EMPTY_GRAPH; CANCELLED if `token` is.
 absl::StatusOr<std::string> ReadInput(const std::string& path, const CancellationToken& token);
 
+// An error about the graph in the file `path`, with its name in front; any other as it is.
+absl::Status WithInputName(const absl::Status& status, const std::string& path);
+
 }  // namespace spillway::cli
 
 #endif  // SPILLWAY_CLIENT_LIB_CLI_INPUT_FILE_H_

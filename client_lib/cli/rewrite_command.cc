@@ -26,7 +26,7 @@ struct Flags {
   explicit Flags(CLI::App* command)
       : files(command, /*with_report=*/true),
         options(command),
-        connection(command, /*needs_server=*/false) {}
+        connection(command, ConnectionFlags::Kind::kCall) {}
 
   const FileFlags files;
   const OptionFlags options;

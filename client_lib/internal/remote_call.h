@@ -2,8 +2,12 @@
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 
+#include <string>
+
+#include "absl/strings/numbers.h"
 #include "absl/time/time.h"
 #include "client_lib/internal/call_limits.h"
+#include "client_lib/internal/retry.h"
 #include "grpcpp/client_context.h"
 #include "spillway/cancellation.h"
 
@@ -20,6 +24,19 @@ class RemoteCall {
   }
 
   grpc::ClientContext* context() { return &context_; }
+
+  // What the server said about coming back. As gRPC has it, what is no number means: do not.
+  // REQUIRES: the call has ended.
+  Pushback pushback() const {
+    const auto& metadata = context_.GetServerTrailingMetadata();
+    const auto it = metadata.find("grpc-retry-pushback-ms");
+    if (it == metadata.end()) return absl::nullopt;
+    int milliseconds = -1;
+    if (!absl::SimpleAtoi(std::string(it->second.data(), it->second.size()), &milliseconds)) {
+      milliseconds = -1;
+    }
+    return absl::Milliseconds(milliseconds);
+  }
 
  private:
   grpc::ClientContext context_;

@@ -119,7 +119,7 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
                                                   absl::string_view graph_def,
                                                   const v1::RewriteOptions& options,
                                                   const RemoteOptions& remote,
-                                                  const CallLimits& limits) {
+                                                  const CallLimits& limits, Pushback* pushback) {
   absl::StatusOr<std::string> sha256 = DigestOf(graph_def, limits);
   if (!sha256.ok()) return sha256.status();
   v1::StreamRewriteRequest header;
@@ -138,6 +138,7 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
   if (!fault.ok()) call.context()->TryCancel();
   writer.join();
   const grpc::Status status = stream->Finish();
+  *pushback = call.pushback();
   if (!fault.ok()) return fault;
   if (!status.ok()) return FromGrpc(status, remote.target);
   return answer.Finish();

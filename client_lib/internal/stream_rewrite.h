@@ -20,7 +20,7 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
                                                   absl::string_view graph_def,
                                                   const v1::RewriteOptions& options,
                                                   const RemoteOptions& remote,
-                                                  const CallLimits& limits);
+                                                  const CallLimits& limits, Pushback* pushback);
 
 }  // namespace spillway::internal
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -126,6 +127,7 @@ absl::StatusOr<std::vector<TensorInfo>> TensorInfos::Outputs(
            {"field", kOutputShapesAttr},
            {"value", absl::StrJoin(shape.dims, ",")}});
     }
+    info.shape = std::move(shape);
   }
   return infos;
 }

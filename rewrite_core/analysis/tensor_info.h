@@ -1,4 +1,4 @@
-// What is known of the tensors that a node puts out: type and size in bytes.
+// What is known of the tensors that a node puts out: type, shape and size in bytes.
 //
 // Sizes come from the attribute `_output_shapes`, from the shapes of feeds (which go first), from a
 // Placeholder's own shape, and from the batch size, which replaces an unknown first dimension.
@@ -24,6 +24,8 @@ inline constexpr int64_t kUnknownSize = -1;
 
 struct TensorInfo {
   OutputType type;
+  // As far as it is known; nothing if nobody states one.
+  absl::optional<Shape> shape;
   int64_t size_bytes = kUnknownSize;
   v1::SizeUnknown why_unknown = v1::SIZE_UNKNOWN_NO_SHAPE;  // Meaningful where the size is unknown.
 };

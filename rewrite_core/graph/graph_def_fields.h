@@ -1,5 +1,6 @@
 // Field numbers of TensorFlow's GraphDef (tensorflow/core/framework/{graph,node_def,attr_value,
-// tensor_shape}.proto) and the names of the attributes that mean something to Spillway.
+// tensor_shape,function,op_def,versions}.proto) and the names of the attributes that mean something
+// to Spillway.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
 
@@ -10,7 +11,23 @@ namespace spillway::core {
 namespace graph_def {
 inline constexpr uint32_t kNode = 1;
 inline constexpr uint32_t kLibrary = 2;
+inline constexpr uint32_t kVersions = 4;
 }  // namespace graph_def
+
+namespace library_def {
+inline constexpr uint32_t kFunction = 1;
+}  // namespace library_def
+
+namespace function_def {
+inline constexpr uint32_t kSignature = 1;  // An OpDef.
+inline constexpr uint32_t kNode = 3;
+inline constexpr uint32_t kSignatureName = 1;
+}  // namespace function_def
+
+namespace version_def {
+inline constexpr uint32_t kProducer = 1;
+inline constexpr uint32_t kMinConsumer = 2;
+}  // namespace version_def
 
 namespace node_def {
 inline constexpr uint32_t kName = 1;

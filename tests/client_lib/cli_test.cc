@@ -12,6 +12,8 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/rewriter.h"
+#include "spillway/v1/diff.pb.h"
+#include "spillway/v1/inspect.pb.h"
 #include "tests/client_lib/child_process.h"
 #include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
@@ -203,7 +205,9 @@ TEST(CliTest, AFailureLeavesEverythingAsItWas) {
   };
   EXPECT_EQ(Spillway(Rewrite("-", with({}))).exit_code, 3);
   EXPECT_EQ(Spillway(Rewrite(kMnistPath, with({"--timeout", "1ns"}))).exit_code, 6);
-  EXPECT_EQ(Spillway(Rewrite(kMnistPath, with({"--server", "127.0.0.1:1"}))).exit_code, 5);
+  EXPECT_EQ(
+      Spillway(Rewrite(kMnistPath, with({"--server", "127.0.0.1:1", "--retries", "0"}))).exit_code,
+      5);
   EXPECT_EQ(Spillway(Rewrite(kMnistPath, with({"--patch", "/dev/full"}))).exit_code, 4);
   EXPECT_EQ(Spillway(Rewrite(kMnistPath, with({"--patch", dir / "no/patch"}))).exit_code, 4);
   EXPECT_EQ(ReadFile(out), "old graph");
@@ -213,10 +217,77 @@ TEST(CliTest, AFailureLeavesEverythingAsItWas) {
 
 TEST(CliTest, AnUnreachableServerIsNamedWithWhatToDo) {
   const TempDir dir;
-  const ChildResult result =
-      Spillway(Rewrite(kMnistPath, {"-o", dir / "out.pb", "--server", "127.0.0.1:1"}));
+  const ChildResult result = Spillway(
+      Rewrite(kMnistPath, {"-o", dir / "out.pb", "--server", "127.0.0.1:1", "--retries", "0"}));
   ExpectError(result, 5, "127.0.0.1:1", "UNAVAILABLE");
   EXPECT_THAT(result.err, HasSubstr("check the address"));
+}
+
+TEST(CliTest, EachRetryIsALineUnlessQuiet) {
+  const Arguments arguments =
+      Rewrite(kMnistPath, {"--report", "-", "--server", "127.0.0.1:1", "--retries", "1"});
+  const ChildResult result = Spillway(arguments);
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_THAT(result.err, StartsWith("spillway: 127.0.0.1:1 cannot be reached; trying again in "));
+  EXPECT_THAT(result.err, HasSubstr(" s (2 of 2)\nspillway: cannot reach the server"));
+  Arguments quiet = arguments;
+  quiet.push_back("--quiet");
+  ExpectError(Spillway(quiet), 5, "127.0.0.1:1", "UNAVAILABLE");
+  ExpectError(Spillway({"capabilities", "--retries", "-1"}), 2, "--retries", "USAGE");
+}
+
+TEST(CliTest, InspectsAFileAndStandardInput) {
+  const ChildResult file = Spillway({"inspect", kMnistPath});
+  EXPECT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_EQ(file.err, "");
+  EXPECT_THAT(file.out, AllOf(HasSubstr("name scope"), HasSubstr("adam_optimizer")));
+  EXPECT_EQ(Spillway({"inspect", "-"}, ReadFile(kMnistPath)).out, file.out);
+  const ChildResult json =
+      Spillway({"inspect", kMnistPath, "--json", "--top", "3", "--batch-size", "50"});
+  v1::GraphSummary summary;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json.out, &summary).ok()) << json.out;
+  EXPECT_EQ(summary.size_bytes(), static_cast<int64_t>(ReadFile(kMnistPath).size()));
+  EXPECT_EQ(summary.largest_tensors_size(), 3);
+}
+
+TEST(CliTest, InspectNamesWhatIsWrong) {
+  const TempDir dir;
+  const std::string damaged = dir.Write("damaged.pb", ReadFile(kMnistPath).substr(0, 5000));
+  ExpectError(Spillway({"inspect", damaged}), 3, "damaged.pb: ", "MALFORMED_GRAPH");
+  ExpectError(Spillway({"inspect", dir / "missing.pb"}), 4, "missing.pb", "FILE");
+  ExpectError(Spillway({"inspect", kMnistPath, "--top", "many"}), 2, "--top: 'many'", "BAD_OPTION");
+  ExpectError(Spillway({"inspect", kMnistPath, "--feed", "no=1"}), 2, "'no'", "BAD_OPTION");
+  ExpectError(Spillway({"inspect"}), 2, "GRAPH", "USAGE");
+}
+
+TEST(CliTest, DiffTellsARewriteAndHasTheExitCodesOfDiff) {
+  const TempDir dir;
+  const std::string out = dir / "out.pb";
+  ASSERT_EQ(Spillway(Rewrite(kMnistPath, {"-o", out})).exit_code, 0);
+  const ChildResult same = Spillway({"diff", kMnistPath, kMnistPath});
+  EXPECT_EQ(same.exit_code, 0);
+  EXPECT_EQ(same.out, "the files are identical\n");
+  const ChildResult differ = Spillway({"diff", kMnistPath, out});
+  EXPECT_EQ(differ.exit_code, 1);
+  EXPECT_EQ(differ.err, "");
+  const int swaps = Expected().report().swaps_size();
+  EXPECT_THAT(differ.out, AllOf(HasSubstr("\n" + std::to_string(swaps) + " tensors swapped out, "),
+                                EndsWith("; other differences: none\n")));
+  EXPECT_EQ(Spillway({"diff", "-", out}, ReadFile(kMnistPath)).out, differ.out);
+  const ChildResult json = Spillway({"diff", kMnistPath, out, "--json"});
+  EXPECT_EQ(json.exit_code, 1);
+  v1::GraphDiff diff;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json.out, &diff).ok()) << json.out;
+  EXPECT_EQ(diff.swaps_size(), swaps);
+}
+
+TEST(CliTest, DiffNamesWhatIsWrong) {
+  const TempDir dir;
+  const std::string damaged = dir.Write("damaged.pb", ReadFile(kMnistPath).substr(0, 5000));
+  ExpectError(Spillway({"diff", kMnistPath, damaged}), 3, "damaged.pb: ", "MALFORMED_GRAPH");
+  ExpectError(Spillway({"diff", damaged, kMnistPath}), 3, "damaged.pb: ", "MALFORMED_GRAPH");
+  ExpectError(Spillway({"diff", "-", "-"}), 2, "standard input", "CONFLICTING_OPTIONS");
+  ExpectError(Spillway({"diff", kMnistPath}), 2, "B", "USAGE");
 }
 
 TEST(CliTest, AnOverloadedServerAndADamagedAnswerHaveTheirExitCodes) {
@@ -320,7 +391,7 @@ TEST(CliTest, VersionAndHelp) {
   const ChildResult help = Spillway({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, AllOf(HasSubstr("rewrite"), HasSubstr("Exit codes:")));
-  for (const char* command : {"rewrite", "strip", "capabilities", "health"}) {
+  for (const char* command : {"rewrite", "strip", "inspect", "diff", "capabilities", "health"}) {
     const ChildResult result = Spillway({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;

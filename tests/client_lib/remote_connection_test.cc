@@ -32,6 +32,7 @@ Client MakeClient(const TestServer& server, int64_t unary_max_bytes = 2 << 20) {
   RemoteOptions options;
   options.target = server.target();
   options.unary_max_bytes = unary_max_bytes;
+  options.retry.max_attempts = 1;  // retry_test.cc has the others.
   return Client(MakeRemoteConnection(options));
 }
 
@@ -161,7 +162,10 @@ TEST(RemoteConnectionTest, AnUnreachableServerIsNamedWithWhatToDo) {
     target = server.target();
   }
   // Nobody listens there any more.
-  const Client client(MakeRemoteConnection({target}));
+  RemoteOptions options;
+  options.target = target;
+  options.retry.max_attempts = 1;
+  const Client client(MakeRemoteConnection(options));
   for (const absl::Status& status :
        {client.Rewrite(ReadFile(kMnistPath), MnistOptions()).status(),
         client.GetCapabilities().status(), client.CheckHealth().status()}) {

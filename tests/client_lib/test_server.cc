@@ -51,7 +51,8 @@ TestServer::TestServer(const ServerOptions& options) : options_(options) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", options_.port),
+                           grpc::InsecureServerCredentials(), &port);
   builder.SetMaxReceiveMessageSize(options_.max_message_bytes);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
@@ -67,6 +68,9 @@ TestServer::~TestServer() { server_->Shutdown(std::chrono::system_clock::now());
 grpc::Status TestServer::FailEarly(grpc::ServerContext* context) {
   switch (options_.fault) {
     case Fault::kEarlyError:
+      if (!options_.pushback_ms.empty()) {
+        context->AddTrailingMetadata("grpc-retry-pushback-ms", options_.pushback_ms);
+      }
       return ToGrpc(core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
                                 "no room now", {{"inflight_bytes", "7"}}));
     case Fault::kTransportError:

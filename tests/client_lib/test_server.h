@@ -35,6 +35,8 @@ struct ServerOptions {
   // gRPC refuses larger messages, as it does for a server with a low max_unary_bytes.
   int max_message_bytes = 4 << 20;
   bool healthy = true;
+  int port = 0;             // 0: any that is free.
+  std::string pushback_ms;  // Sent as grpc-retry-pushback-ms with the fault kEarlyError, if set.
 };
 
 // What a server sends for `status`: the code, the message, and the details with their ErrorInfo.

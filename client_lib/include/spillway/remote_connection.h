@@ -3,12 +3,44 @@
 #define SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_REMOTE_CONNECTION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "spillway/connection.h"
 
 namespace spillway {
+
+// A failed attempt that is about to be followed by another.
+struct RetryNotice {
+  absl::Status error;    // How the attempt failed.
+  absl::Duration pause;  // Until the next one.
+  int next_attempt = 0;  // Its number, from 2 to max_attempts.
+  int max_attempts = 0;
+};
+
+// How a call that failed is tried again. Every call of the service may be repeated safely.
+//
+// Tried again are UNAVAILABLE (the server cannot be reached, or is stopping), and OVERLOADED if the
+// server says when to come back. Everything else fails the same way the next time. Another attempt
+// starts from the beginning, on a new connection.
+//
+// The pause before attempt n + 1 is chosen at random between 0 and min(initial_backoff * 1.6^(n-1),
+// max_backoff), so that clients that failed together do not come back together; a server that says
+// how long to stay away gets that on top, up to max_backoff. A call whose deadline would pass in the pause fails at
+// once, with the error that it had; one that is cancelled ends at once. The multiplier and the
+// durations are those with which gRPC itself opens a broken connection again.
+struct RetryOptions {
+  // Attempts of one call in all. Range: 1 (never tried again) and up.
+  int max_attempts = 5;
+  // Above zero.
+  absl::Duration initial_backoff = absl::Seconds(1);
+  absl::Duration max_backoff = absl::Seconds(120);
+  // Called before each pause, on the calling thread, if set.
+  std::function<void(const RetryNotice&)> on_retry;
+};
 
 // How to reach a server. The connection is not encrypted: use it inside a trusted network.
 struct RemoteOptions {
@@ -23,11 +55,15 @@ struct RemoteOptions {
   // The graph bytes in each message of a stream. Best from 256 KiB to 1 MiB (measured); above the
   // server's limit max_chunk_bytes the call fails.
   int64_t chunk_bytes = 512 << 10;
+
+  // Holds for Rewrite, Strip and GetCapabilities. CheckHealth is never tried again: who asks wants
+  // to know how it is now.
+  RetryOptions retry;
 };
 
 // A connection to the server of `options`. Returns at once: the channel is opened by the first
 // call, shared by all and opened again when it breaks. A server that cannot be reached is
-// UNAVAILABLE at each call.
+// UNAVAILABLE at each call, once its attempts are used up.
 std::shared_ptr<Connection> MakeRemoteConnection(const RemoteOptions& options);
 
 }  // namespace spillway

@@ -1,0 +1,16 @@
+// The difference of two graphs, in words.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_DIFF_TEXT_H_
+#define SPILLWAY_CLIENT_LIB_CLI_DIFF_TEXT_H_
+
+#include <string>
+
+#include "spillway/v1/diff.pb.h"
+
+namespace spillway::cli {
+
+// Counts, one sentence per swap, one line per other difference, and a closing line that sums up.
+std::string FormatGraphDiff(const v1::GraphDiff& diff);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_DIFF_TEXT_H_

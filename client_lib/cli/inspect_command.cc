@@ -1,0 +1,105 @@
+#include "client_lib/cli/inspect_command.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client_lib/cli/input_file.h"
+#include "client_lib/cli/inspect_text.h"
+#include "client_lib/cli/json.h"
+#include "client_lib/cli/option_value.h"
+#include "rewrite_core/inspect.h"
+#include "rewrite_core/rewriter.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kDefaultTop[] = "10";
+
+struct Flags {
+  std::string input;
+  std::vector<std::string> feeds;
+  std::vector<std::string> batch_size;
+  std::vector<std::string> top;
+  bool json = false;
+};
+
+// Sets the option of that name from what was given for its flag.
+absl::Status Set(const char* flag, const std::vector<std::string>& texts, const char* field,
+                 v1::InspectOptions* options) {
+  if (texts.empty()) return absl::OkStatus();
+  return SetField(flag, texts, v1::InspectOptions::descriptor()->FindFieldByName(field), options);
+}
+
+absl::StatusOr<v1::InspectOptions> OptionsOf(const Flags& flags) {
+  v1::InspectOptions options;
+  for (const absl::Status& status :
+       {Set("--feed", flags.feeds, "feeds", &options),
+        Set("--batch-size", flags.batch_size, "batch_size", &options),
+        Set("--top", flags.top.empty() ? std::vector<std::string>{kDefaultTop} : flags.top,
+            "largest_tensor_count", &options)}) {
+    if (!status.ok()) return status;
+  }
+  return options;
+}
+
+absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+  const absl::StatusOr<v1::InspectOptions> options = OptionsOf(flags);
+  if (!options.ok()) return options.status();
+  const absl::StatusOr<std::string> graph = ReadInput(flags.input, session.cancellation);
+  if (!graph.ok()) return graph.status();
+  const absl::StatusOr<v1::GraphSummary> summary =
+      core::Inspect(*graph, *options, core::DefaultLimits(),
+                    core::StopToken(absl::InfiniteFuture(), session.cancellation.flag()));
+  if (!summary.ok()) return WithInputName(summary.status(), flags.input);
+  std::cout << (flags.json ? ToJson(*summary, /*with_zeros=*/true)
+                           : FormatGraphSummary(*summary, options->largest_tensor_count()));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "inspect",
+      "Prints what a graph is made of. Nodes, op types, devices, name scopes (which help to name "
+      "optimizer scopes), loops, placeholders, variables, the largest tensors, and whether it was "
+      "rewritten already. Always in this process.");
+  auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("GRAPH", flags->input, "The graph: a serialized GraphDef. - is standard input.")
+      ->required()
+      ->type_name("");
+  const auto add = [command](const char* flag, std::vector<std::string>* texts, const char* help,
+                             const char* type, const char* group) {
+    command->add_option(flag, *texts, help)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name(type)
+        ->group(group);
+  };
+  add("--feed", &flags->feeds,
+      "Shape of what a step feeds, for tensor sizes: --feed images=128,224,224,3. Give the flag "
+      "once for each name. [default: none]",
+      "NAME=N,N,...", "What is known");
+  add("--batch-size", &flags->batch_size,
+      "Examples in the batch of one step; replaces an unknown first dimension. 1 to 2^31 - 1. "
+      "[default: not set, such a size is unknown]",
+      "N", "What is known");
+  add("--top", &flags->top,
+      "Rows of each table; with --json, how many of the largest tensors are listed (the other "
+      "lists are complete). 0 and up. [default: 10]",
+      "N", "What to write");
+  command->add_flag("--json", flags->json, "JSON (GraphSummary in inspect.proto).")
+      ->group("What to write");
+  command->footer(
+      "Examples:\n"
+      "  spillway inspect graph.pb --batch-size 128 --top 20\n"
+      "  spillway inspect graph.pb --json | jq '.scopes[] | .name'");
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,64 @@
+#include "client_lib/internal/retry.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/random/random.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::internal {
+namespace {
+
+// Of gRPC's connection backoff.
+constexpr double kMultiplier = 1.6;
+
+bool MayTryAgain(const absl::Status& status, Pushback pushback) {
+  if (pushback && *pushback < absl::ZeroDuration()) return false;
+  if (absl::IsUnavailable(status)) return true;
+  // Without a word on when to come back, another try would add to the load.
+  return core::GetErrorReason(status) == v1::ERROR_REASON_OVERLOADED && pushback;
+}
+
+bool Sleep(absl::Duration pause, const CancellationToken& token) {
+  absl::Notification cancelled;
+  CancellationCallback on_cancel(token, [&cancelled] { cancelled.Notify(); });
+  return !cancelled.WaitForNotificationWithTimeout(pause);
+}
+
+}  // namespace
+
+RetryHooks DefaultRetryHooks() {
+  return {[] {
+            absl::BitGen generator;
+            return absl::Uniform(generator, 0.0, 1.0);
+          },
+          Sleep};
+}
+
+bool RetryLoop::PauseAfter(absl::Status* status, Pushback pushback) {
+  ++attempts_;
+  if (attempts_ >= options_.max_attempts || !MayTryAgain(*status, pushback)) return false;
+  const absl::Duration pause = NextPause(pushback);
+  if (absl::Now() + pause >= limits_.deadline()) return false;
+  if (options_.on_retry) {
+    options_.on_retry({*status, pause, attempts_ + 1, options_.max_attempts});
+  }
+  if (!hooks_.sleep(pause, limits_.cancellation())) {
+    *status = limits_.CheckStart();
+    return false;
+  }
+  return true;
+}
+
+absl::Duration RetryLoop::NextPause(Pushback pushback) {
+  const absl::Duration bound = std::min(
+      options_.max_backoff, options_.initial_backoff * std::pow(kMultiplier, attempts_ - 1));
+  // A server may ask for a month: without a deadline the call would seem to hang.
+  const absl::Duration asked =
+      std::min(options_.max_backoff, pushback.value_or(absl::ZeroDuration()));
+  return asked + bound * hooks_.random();
+}
+
+}  // namespace spillway::internal
