@@ -174,33 +174,57 @@ class GraphParser {
     return absl::OkStatus();
   }
 
+  // Names are indexed and looked up in batches, so that their waits for memory overlap.
+  static constexpr int kBatch = 64;
+
   absl::Status IndexNames() {
     StopPoller poll(stop_);
     graph_.names_.Reset(graph_.nodes_.size());
     const auto name_of = [this](NodeId id) { return graph_.name(id); };
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
-      if (poll.Tick()) return stop_.status("parse");
-      const NodeId other = graph_.names_.Insert(graph_.name(id), id, name_of);
-      if (other != NameIndex::kNotFound) {
-        return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
-                            absl::StrCat("nodes ", other, " and ", id, " are both named ",
-                                         Quoted(graph_.name(id)), "; names must be unique"),
-                            {{"node", graph_.name(id)},
-                             {"first_index", absl::StrCat(other)},
-                             {"second_index", absl::StrCat(id)}});
+    uint32_t tags[kBatch];
+    for (NodeId begin = 0; begin < graph_.num_nodes(); begin += kBatch) {
+      const NodeId end = std::min(graph_.num_nodes(), begin + kBatch);
+      for (NodeId id = begin; id < end; ++id) {
+        tags[id - begin] = NameIndex::Tag(graph_.name(id));
+        graph_.names_.Prefetch(tags[id - begin]);
+      }
+      for (NodeId id = begin; id < end; ++id) {
+        if (poll.Tick()) return stop_.status("parse");
+        const NodeId other = graph_.names_.Insert(graph_.name(id), tags[id - begin], id, name_of);
+        if (other != NameIndex::kNotFound) return Duplicate(other, id);
       }
     }
     return absl::OkStatus();
   }
 
+  absl::Status Duplicate(NodeId first, NodeId second) const {
+    return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
+                        absl::StrCat("nodes ", first, " and ", second, " are both named ",
+                                     Quoted(graph_.name(second)), "; names must be unique"),
+                        {{"node", graph_.name(second)},
+                         {"first_index", absl::StrCat(first)},
+                         {"second_index", absl::StrCat(second)}});
+  }
+
+  // An input on its way from a spelling to a tensor.
+  struct Lookup {
+    NodeId node;
+    uint32_t index;
+    absl::string_view source;
+    int32_t port;
+    uint32_t tag;
+  };
+
   absl::Status ResolveInputs() {
     StopPoller poll(stop_);
+    std::vector<Lookup> batch;
+    batch.reserve(kBatch);
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       const Node& node = graph_.nodes_[id];
       bool seen_control = false;
       for (uint32_t i = 0; i < node.num_inputs; ++i) {
         if (poll.Tick()) return stop_.status("parse");
-        Tensor& slot = graph_.inputs_[node.first_input + i];
+        const Tensor slot = graph_.inputs_[node.first_input + i];
         const absl::string_view spelling = graph_.View(slot.node, slot.port);
         absl::string_view source = spelling;
         int32_t port = 0;
@@ -218,12 +242,34 @@ class GraphParser {
           }
         }
         legal = legal && !source.empty();
+        if (!legal || batch.size() == kBatch) {
+          if (absl::Status status = Resolve(&batch); !status.ok()) return status;
+        }
         if (!legal) return BadInput(id, i, spelling, seen_control);
-        const NodeId producer = graph_.Find(source);
-        if (producer == kNoNode) return Dangling(id, i, source);
-        slot = {producer, port};
+        batch.push_back({id, i, source, port, NameIndex::Tag(source)});
+        graph_.names_.Prefetch(batch.back().tag);
       }
     }
+    return Resolve(&batch);
+  }
+
+  absl::Status Resolve(std::vector<Lookup>* batch) {
+    for (const Lookup& lookup : *batch) {
+      const NodeId guess = graph_.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(&graph_.nodes_[guess]);
+    }
+    for (const Lookup& lookup : *batch) {
+      const NodeId guess = graph_.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(graph_.name(guess).data());
+    }
+    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    for (const Lookup& lookup : *batch) {
+      const NodeId producer = graph_.names_.Find(lookup.source, lookup.tag, name_of);
+      if (producer == kNoNode) return Dangling(lookup.node, lookup.index, lookup.source);
+      graph_.inputs_[graph_.nodes_[lookup.node].first_input + lookup.index] = {producer,
+                                                                               lookup.port};
+    }
+    batch->clear();
     return absl::OkStatus();
   }
 
@@ -354,7 +400,7 @@ absl::StatusOr<Graph> Graph::Parse(absl::string_view bytes, const v1::Limits& li
 }
 
 NodeId Graph::Find(absl::string_view name) const {
-  return names_.Find(name, [this](NodeId id) { return this->name(id); });
+  return names_.Find(name, NameIndex::Tag(name), [this](NodeId id) { return this->name(id); });
 }
 
 absl::string_view Graph::node_field(NodeId id) const {

@@ -15,9 +15,12 @@ class NameIndexTest : public ::testing::Test {
   // Adds `name` under the next id.
   int32_t Insert(const std::string& name) {
     names_.push_back(name);
-    return index_.Insert(names_.back(), static_cast<int32_t>(names_.size()) - 1, name_of_);
+    return index_.Insert(names_.back(), NameIndex::Tag(name),
+                         static_cast<int32_t>(names_.size()) - 1, name_of_);
   }
-  int32_t Find(absl::string_view name) const { return index_.Find(name, name_of_); }
+  int32_t Find(absl::string_view name) const {
+    return index_.Find(name, NameIndex::Tag(name), name_of_);
+  }
 
   std::vector<std::string> names_;
   NameIndex index_;
