@@ -98,7 +98,6 @@ std::vector<RecordedSet> ReadV1Sets(const std::string& graph) {
       set.usable =
           !record.at("cyclic").get<bool>() && (trains == "same losses" || trains == "not run");
       set.stable = record.at("stable").get<std::set<std::string>>();
-      set.runs = record.at("runs").get<int>();
       for (const auto& [tensor, swap_ins] : record.at("swaps").items()) {
         for (const json& swap_in : swap_ins) set.swaps[tensor].push_back(SwapInFrom(swap_in));
       }

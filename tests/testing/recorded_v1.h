@@ -28,10 +28,8 @@ struct RecordedSet {
   std::string name;
   v1::RewriteOptions options;
   bool usable = false;  // It gave a graph, without a cycle, that is not known to train wrongly.
-  // The parts that another run gives again; `runs` says how many were compared. With one run, none
-  // is known to be stable.
+  // The parts that other runs gave again, as tests/graphs/README.md names them.
   std::set<std::string> stable;
-  int runs = 0;
   std::map<std::string, std::vector<RecordedSwapIn>> swaps;  // By tensor, `node:port`.
 };
 

@@ -94,24 +94,48 @@ struct RealGraph {
   NodeFlags backward;
 };
 
-// How far each forward op is from the seeds, in data edges: breadth-first, v1 gets to ops in this
-// order, and to those of one depth in any (it iterates over Python sets). -1: not reached so.
-std::vector<int> Depths(const RealGraph& g, const v1::ScopeReport& report) {
-  std::vector<int> depths(g.f.graph->num_nodes(), -1);
-  std::vector<NodeId> queue;
-  for (const std::string& seed : report.starting_ops()) queue.push_back(g.f.graph.Node(seed));
-  for (NodeId seed : queue) depths[seed] = 0;
-  for (size_t done = 0; done < queue.size(); ++done) {
-    const Graph::Readers readers = g.f.graph->readers(queue[done]);
-    for (uint32_t i = 0; i < readers.size(); ++i) {
-      const NodeId reader = readers[i].node;
-      if (readers[i].port == kControl || g.backward[reader] || depths[reader] >= 0) continue;
-      depths[reader] = depths[queue[done]] + 1;
-      queue.push_back(reader);
+// How far the forward ops are from the seeds, in data edges: breadth-first, v1 gets to ops in this
+// order, and to those of one depth in any (it iterates over Python sets).
+class Depths {
+ public:
+  Depths(const RealGraph& g, const v1::ScopeReport& report)
+      : graph_(g.f.graph), depths_(graph_->num_nodes(), -1) {
+    std::vector<NodeId> queue;
+    for (const std::string& seed : report.starting_ops()) queue.push_back(graph_.Node(seed));
+    for (NodeId seed : queue) depths_[seed] = 0;
+    for (size_t done = 0; done < queue.size(); ++done) {
+      const Graph::Readers readers = graph_->readers(queue[done]);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        const NodeId reader = readers[i].node;
+        if (readers[i].port == kControl || g.backward[reader] || depths_[reader] >= 0) continue;
+        depths_[reader] = depths_[queue[done]] + 1;
+        queue.push_back(reader);
+      }
     }
   }
-  return depths;
-}
+
+  // Of a tensor's producer; -1 if the walk does not get to it.
+  int Of(const std::string& tensor) const { return depths_[graph_.Output(tensor).node]; }
+
+  int Deepest(const Swaps& swaps) const {
+    int deepest = -1;
+    for (const auto& [tensor, swap_ins] : swaps) deepest = std::max(deepest, Of(tensor));
+    return deepest;
+  }
+
+  // No tensor of `all` was passed over for a deeper one.
+  void ExpectBreadthFirst(const Swaps& chosen, const Swaps& all) const {
+    const int deepest = Deepest(chosen);
+    for (const auto& [tensor, swap_ins] : all) {
+      if (chosen.count(tensor) > 0 || Of(tensor) < 0) continue;
+      EXPECT_GE(Of(tensor), deepest) << tensor;
+    }
+  }
+
+ private:
+  const TestGraph& graph_;
+  std::vector<int> depths_;
+};
 
 // What v1 does that must not be done: copies of handles and variables, of what is in host memory
 // anyway, across loop frames and into a While.
@@ -173,12 +197,7 @@ TEST_P(RecordedV1Test, SameTensorsSameConsumersButForRefusals) {
       verdicts[TensorName(graph, d.tensor)] = d.reason;
     }
     const bool limited = set.options.scope().has_n_tensors();
-    const std::vector<int> depths = Depths(g, result.report);
-    const auto depth = [&](const std::string& tensor) {
-      return depths[g.f.graph.Output(tensor).node];
-    };
-    int deepest = -1;
-    for (const auto& [tensor, swap_ins] : ours) deepest = std::max(deepest, depth(tensor));
+    const Depths depths(g, result.report);
 
     int refused = 0, passed_over = 0;
     for (const auto& [tensor, swap_ins] : set.swaps) {
@@ -190,7 +209,8 @@ TEST_P(RecordedV1Test, SameTensorsSameConsumersButForRefusals) {
       ASSERT_EQ(verdicts.count(tensor), 1u) << tensor << " was not even considered";
       const v1::Reason reason = verdicts.at(tensor);
       if (limited && reason == v1::REASON_LIMIT_REACHED) {
-        EXPECT_EQ(depth(tensor), deepest) << tensor;
+        EXPECT_EQ(set.stable.count("swapped_tensors"), 0u) << tensor << " is no arbitrary choice";
+        EXPECT_EQ(depths.Of(tensor), depths.Deepest(ours)) << tensor;
         ++passed_over;
         ++elsewhere_;
         continue;
@@ -208,9 +228,6 @@ TEST_P(RecordedV1Test, SameTensorsSameConsumersButForRefusals) {
       ++refused;
     }
 
-    v1::RewriteOptions unlimited = set.options;
-    unlimited.mutable_scope()->clear_n_tensors();
-    const Swaps all = limited ? SwapsOf(graph, g.Plan(unlimited).plan) : ours;
     const auto lb1 = std::find_if(sets.begin(), sets.end(),
                                   [](const RecordedSet& other) { return other.name == "lb1"; });
     ASSERT_NE(lb1, sets.end());
@@ -224,22 +241,12 @@ TEST_P(RecordedV1Test, SameTensorsSameConsumersButForRefusals) {
     }
     if (!limited) continue;
     EXPECT_LE(alone, refused + passed_over);
+    v1::RewriteOptions unlimited = set.options;
+    unlimited.mutable_scope()->clear_n_tensors();
+    const Swaps all = SwapsOf(graph, g.Plan(unlimited).plan);
     EXPECT_EQ(ours.size(), std::min<size_t>(all.size(), set.options.scope().n_tensors()));
-    for (const auto& [tensor, swap_ins] : all) {
-      if (ours.count(tensor) == 0 && depth(tensor) >= 0) {
-        EXPECT_GE(depth(tensor), deepest) << tensor;
-      }
-    }
-    // The same of v1, or this would not be its rule.
-    int v1_deepest = -1;
-    for (const auto& [tensor, swap_ins] : set.swaps) {
-      v1_deepest = std::max(v1_deepest, depth(tensor));
-    }
-    for (const auto& [tensor, swap_ins] : lb1->swaps) {
-      if (set.swaps.count(tensor) == 0 && depth(tensor) >= 0) {
-        EXPECT_GE(depth(tensor), v1_deepest) << tensor;
-      }
-    }
+    depths.ExpectBreadthFirst(ours, all);
+    depths.ExpectBreadthFirst(set.swaps, lb1->swaps);  // Or this would not be v1's rule.
   }
 }
 
