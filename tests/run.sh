@@ -20,7 +20,7 @@ clone; a few minutes when there is a build already.
   asan         the preset `asan` (address and undefined-behaviour sanitizers) with ctest
   tsan         the preset `tsan` (thread sanitizer); ctest without the labels `integration` and
                `grpc`: Debian's gRPC is not built for it, and it reports races inside that are none
-  TensorFlow   every parameter set instead of the short list
+  TensorFlow   every graph with every parameter set, instead of the short list
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
 
 If installing or the release build fails, the script stops. Any other section that fails does not

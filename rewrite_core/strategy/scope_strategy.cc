@@ -122,13 +122,8 @@ class ScopePlanner {
   absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const TensorInfo& info,
                                           const Graph::Readers& readers, uint32_t begin,
                                           uint32_t end, std::vector<NodeId>* unordered) {
-    std::vector<InputPosition> late = LateConsumers(readers, begin, end);
+    const std::vector<InputPosition> late = LateConsumers(readers, begin, end);
     if (late.empty()) return v1::REASON_NO_LATE_CONSUMER;
-    const auto in_loop = [this](const InputPosition& p) {
-      return !eligibility_.MayReadSwapIn(p.node);
-    };
-    late.erase(std::remove_if(late.begin(), late.end(), in_loop), late.end());
-    if (late.empty()) return v1::REASON_READ_BY_LOOP;
     if (parameters_.n_tensors >= 0 &&
         result_->plan.swaps.size() >= static_cast<size_t>(parameters_.n_tensors)) {
       return v1::REASON_LIMIT_REACHED;
@@ -143,6 +138,11 @@ class ScopePlanner {
       }
     }
     if (ordered.empty()) return v1::REASON_NO_ORDER;
+    const auto is_loop = [this](const InputPosition& p) {
+      return !eligibility_.MayReadSwapIn(p.node);
+    };
+    ordered.erase(std::remove_if(ordered.begin(), ordered.end(), is_loop), ordered.end());
+    if (ordered.empty()) return v1::REASON_READ_BY_LOOP;
     const v1::Reason verdict = eligibility_.Judge(tensor, info);
     if (verdict != v1::REASON_SWAPPED) return verdict;
     // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.

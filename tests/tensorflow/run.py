@@ -24,8 +24,8 @@ def arguments():
     parser.add_argument("--graphs", metavar="DIR", action="append", default=[],
                         help="more graphs, besides those of this repository; repeatable")
     parser.add_argument("--full", action="store_true",
-                        help="every parameter set, and every graph of --graphs (the short mode "
-                             "takes only the repository's own)")
+                        help="every graph, with every parameter set (the short mode takes small "
+                             "graphs of the repository and fewer sets)")
     parser.add_argument("-k", metavar="PATTERN", default="",
                         help="only cases whose name holds PATTERN or matches it as a glob")
     parser.add_argument("--self-test", choices=("also", "only", "no"), default="also",
@@ -52,7 +52,7 @@ def graph_jobs(options):
     jobs = []
     roots = [OWN_GRAPHS] + (options.graphs if options.full else [])
     program = str(pathlib.Path(options.spillway).resolve()) if options.spillway else None
-    found = graphs.find(roots).values()
+    found = [g for g in graphs.find(roots).values() if cases.in_mode(g, options.full)]
     for graph in sorted(found, key=lambda g: (-cases.cost(g), g.name)):
         sets = [c.set.name for c in cases.of_graph(graph, options.full) if wanted(c.name, options.k)]
         first = "%s/%s" % (graph.name, "training" if graph.not_trained else worker.UNREWRITTEN)

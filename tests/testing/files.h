@@ -11,7 +11,8 @@ namespace spillway::testing {
 // The bytes of a file; ends the program with a message if it cannot be read.
 std::string ReadFile(const std::string& path);
 
-// The bytes of tests/graphs/`name`, e.g. `mnist_deep/graph_shapes.pb`.
+// The bytes of tests/graphs/`name`, e.g. `mnist_deep/graph_shapes.pb`; where that is not there, of
+// `name`.gz, unpacked.
 std::string ReadTestGraph(absl::string_view name);
 
 }  // namespace spillway::testing

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/recorded_v1.h"
 
 namespace spillway::core {
 namespace {
@@ -223,37 +224,36 @@ TEST(ScopeOrderTest, ALoopsBackEdgeDoesNotCount) {
                               {"G/g", 6}}));
 }
 
-// Levels, seeds and start as TFLMS v1 itself recorded them (v1_orders.json).
+// Backward ops, levels and start as TFLMS v1 itself recorded them, from its seeds.
 class RecordedOrderTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RecordedOrderTest, EveryOpHasTheOrderThatV1Gives) {
-  const auto record =
-      nlohmann::json::parse(testing::ReadTestGraph(absl::StrCat(GetParam(), "/v1_orders.json")));
-  const auto meta =
-      nlohmann::json::parse(testing::ReadTestGraph(absl::StrCat(GetParam(), "/meta.json")));
+  const testing::RecordedOrders record = testing::ReadV1Orders(GetParam());
+  const std::vector<std::string> scopes = testing::OptimizerScopes(GetParam());
   const TestGraph graph =
       TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(GetParam(), "/graph.pb")));
   const Topology topology = testing::ValueOrDie(Topology::Build(*graph, StopToken()), "topology");
   NodeFlags backward(graph->num_nodes(), false);
-  int backward_count = 0;
+  std::vector<std::string> backward_names;
   for (NodeId id = 0; id < graph->num_nodes(); ++id) {
-    for (const auto& scope : meta.at("optimizer_scopes")) {
-      backward[id] = backward[id] || absl::StartsWith(graph->name(id), scope.get<std::string>());
-    }
-    backward_count += backward[id];
+    backward[id] = std::any_of(scopes.begin(), scopes.end(), [&](const std::string& scope) {
+      return absl::StartsWith(graph->name(id), scope);
+    });
+    if (backward[id]) backward_names.emplace_back(graph->name(id));
   }
-  EXPECT_EQ(backward_count, record.at("backward_op_count").get<int>());
+  std::sort(backward_names.begin(), backward_names.end());
+  EXPECT_EQ(backward_names, record.backward);
   std::vector<NodeId> seeds;
-  for (const auto& seed : record.at("seeds")) seeds.push_back(graph.Node(seed.get<std::string>()));
+  for (const std::string& seed : record.seeds) seeds.push_back(graph.Node(seed));
 
   const auto order = BuildScopeOrder(*graph, topology, backward, seeds, StopToken());
   ASSERT_THAT(order, testing::IsOk());
-  EXPECT_EQ(order->backward_start, record.at("bw_start").get<int>());
-  EXPECT_EQ(order->level_count, static_cast<int>(record.at("levels").size()));
+  EXPECT_EQ(order->backward_start, record.backward_start);
+  EXPECT_EQ(order->level_count, static_cast<int>(record.levels.size()));
   std::vector<int> expected(graph->num_nodes(), kNoOrder);
   int level = 0;
-  for (const auto& ops : record.at("levels")) {
-    for (const auto& op : ops) expected[graph.Node(op.get<std::string>())] = level;
+  for (const std::vector<std::string>& ops : record.levels) {
+    for (const std::string& op : ops) expected[graph.Node(op)] = level;
     ++level;
   }
   for (NodeId id = 0; id < graph->num_nodes(); ++id) {
@@ -262,7 +262,7 @@ TEST_P(RecordedOrderTest, EveryOpHasTheOrderThatV1Gives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ScopeOrder, RecordedOrderTest,
-                         ::testing::Values("mnist_deep", "cond_v1", "resnet50_tf1_b4"),
+                         ::testing::ValuesIn(testing::GraphsWithV1Orders()),
                          [](const auto& graph) { return graph.param; });
 
 TEST(ScopeOrderTest, StopsWhenTold) {

@@ -25,13 +25,19 @@ class NaiveTriggers {
     start_ = order.backward_start;
   }
 
+  // The rule for a swap-in from `f`, gated for `b`: v1's chain_rule hands over to direct order in
+  // these cases.
+  bool IsDirect(NodeId f, NodeId b) const {
+    return parameters_.direct_order || backward_[f] || order_[b] - Lb(f, b) < start_;
+  }
+  int Lb(NodeId f, NodeId b) const {
+    return order_[b] - parameters_.lb <= order_[f] ? 1 : parameters_.lb;
+  }
+
   // The sets of candidates in the order in which they are tried: v1 takes any op of the first set
   // that is not empty.
   std::vector<std::vector<NodeId>> Rounds(NodeId f, NodeId b) const {
-    int lb = parameters_.lb;
-    if (order_[b] - lb <= order_[f]) lb = 1;
-    const bool direct = parameters_.direct_order || backward_[f] || order_[b] - lb < start_;
-    return direct ? DirectRounds(f, b, lb) : ChainRounds(f, b, lb);
+    return IsDirect(f, b) ? DirectRounds(f, b, Lb(f, b)) : ChainRounds(f, b, Lb(f, b));
   }
 
   // What ours must take: of the first set with a sound candidate, the lowest order, then id.
@@ -65,15 +71,15 @@ class NaiveTriggers {
     NodeFlags is_b(graph.num_nodes(), false);
     is_b[b] = true;
     const NodeFlags leads = testing::ValueOrDie(LeadingTo(graph, is_b, StopToken()), "ancestors");
-    std::vector<std::vector<NodeId>> rounds;
-    for (int64_t level = int64_t{order_[b]} - lb - 1;
-         level >= std::max<int64_t>(int64_t{order_[b]} - parameters_.ub, order_[f]) + 1; --level) {
-      std::vector<NodeId> round;
-      for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-        if (order_[id] == level && level >= 0 && leads[id] && !HasCond(id)) round.push_back(id);
-      }
-      rounds.push_back(std::move(round));
-      if (level < 0) break;
+    // From order(b) - lb - 1 down.
+    const int64_t highest = int64_t{order_[b]} - lb - 1;
+    const int64_t lowest = std::max<int64_t>(int64_t{order_[b]} - parameters_.ub, order_[f]) + 1;
+    if (highest < std::max<int64_t>(lowest, 0)) return {};
+    std::vector<std::vector<NodeId>> rounds(highest + 1 - std::max<int64_t>(lowest, 0));
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      const int64_t level = order_[id];
+      if (level < 0 || level > highest || level < lowest || !leads[id] || HasCond(id)) continue;
+      rounds[highest - level].push_back(id);
     }
     return rounds;
   }

@@ -199,6 +199,21 @@ TEST(ScopeStrategyTest, EveryTensorConsideredHasAVerdict) {
   EXPECT_EQ(Verdicts(kNet, "scope { n_tensors: 0 }"), Map{});
 }
 
+// G/early shares its level with loss and so has no order; what would be swapped for is G/w alone.
+TEST(ScopeStrategyTest, AWhileIsTheReasonThoughAnotherConsumerHasNoOrder) {
+  constexpr char kLoop[] = R"(
+      f1 = Placeholder() {dtype=float32}
+      f2 = Relu(f1) {T=float32}
+      loss = Relu(f2) {T=float32}
+      G/early = Relu(f2) {T=float32}
+      G/g3 = Relu(loss) {T=float32}
+      G/w = While(G/g3, f2) {T=[float32,float32]}
+      G/end = AddV2(G/w, G/early) {T=float32}
+      G/last = Relu(G/end) {T=float32}
+  )";
+  EXPECT_EQ(Verdicts(kLoop, "").at("f2:0"), "READ_BY_LOOP");
+}
+
 TEST(ScopeStrategyTest, DetailDoesNotChangeThePlan) {
   EXPECT_EQ(Printed(kNet, "decision_detail: DECISION_DETAIL_NONE"), kNetPlan);
 }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/recorded_v1.h"
 
 namespace spillway::core {
 namespace {
@@ -204,23 +204,18 @@ TEST(SeedSearchTest, AgreesWithTheSpecificationOnRandomGraphs) {
 class RealSeedsTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RealSeedsTest, AgreeWithTheSpecificationAndWithTheRecord) {
-  const std::string folder = GetParam();
-  const auto meta = nlohmann::json::parse(testing::ReadTestGraph(folder + "/meta.json"));
-  const TestGraph graph = TestGraph::FromBytes(testing::ReadTestGraph(folder + "/graph_shapes.pb"));
-  const NodeFlags backward =
-      Backward(*graph, meta.at("optimizer_scopes").get<std::vector<std::string>>());
+  const TestGraph graph =
+      TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(GetParam(), "/graph.pb")));
+  const NodeFlags backward = Backward(*graph, testing::OptimizerScopes(GetParam()));
   const auto seeds = Find(*graph, backward);
   ASSERT_THAT(seeds, testing::IsOk());
   EXPECT_EQ(Names(*graph, *seeds), Names(*graph, NaiveSeeds(*graph, backward)));
-  if (folder == "bert_base" || folder == "resnet50_tf1") return;  // Not recorded.
-  const auto record = nlohmann::json::parse(testing::ReadTestGraph(folder + "/v1_orders.json"));
-  EXPECT_THAT(Names(*graph, *seeds), ::testing::UnorderedElementsAreArray(
-                                         record.at("seeds").get<std::vector<std::string>>()));
+  EXPECT_THAT(Names(*graph, *seeds),
+              ::testing::UnorderedElementsAreArray(testing::ReadV1Orders(GetParam()).seeds));
 }
 
 INSTANTIATE_TEST_SUITE_P(SeedSearch, RealSeedsTest,
-                         ::testing::Values("mnist_deep", "cond_v1", "resnet50_tf1_b4",
-                                           "resnet50_tf1", "bert_base"),
+                         ::testing::ValuesIn(testing::GraphsWithV1Orders()),
                          [](const auto& graph) { return graph.param; });
 
 }  // namespace

@@ -440,6 +440,26 @@ def one_bit_counts(result):
 
 
 @test
+def grappler_excuses_bits_only_where_it_changes_them(result):
+    """Of the unrewritten graph, too; and then the losses must still be near."""
+    def trained(loss):
+        run = train.Trained()
+        run.losses = {"loss:0": [loss.hex()]}
+        return run
+    near = 1.0 + 2 ** -20
+    for plain, with_grappler, rewritten, seen in (
+            (1.0, 1.0, near, True), (1.0, near, near, False), (1.0, near, near + 2 ** -20, False),
+            (1.0, near, 1.01, True)):
+        base = checks.Baseline(trained(plain))
+        base.with_grappler = trained(with_grappler)
+        found = checks.Result()
+        checks.check_with_grappler(None, base, trained(rewritten), found)
+        if ("grappler" in found.failed_checks()) != seen:
+            result.problem("selftest", "%r, with Grappler %r, rewritten %r: %s" % (
+                plain, with_grappler, rewritten, found.problems))
+
+
+@test
 def feeds_are_those_documented(result):
     """Numbers of numpy's RandomState, which are fixed for ever."""
     common = {"name": "x:0", "seed": 7}

@@ -1,8 +1,9 @@
 """Training graphs with their recorded answers.
 
-A graph is a folder with graph.pb (a GraphDef), meta.json (fetches, feeds, optimizer scopes) and
-losses.json (the losses of some steps, or why there are none).
+A graph is a folder with graph.pb or graph.pb.gz (a GraphDef), meta.json (fetches, feeds, optimizer
+scopes) and losses.json (the losses of some steps, or why there are none).
 """
+import gzip
 import json
 import pathlib
 
@@ -31,7 +32,10 @@ class Graph:
     @property
     def bytes(self):
         """The serialized GraphDef."""
-        return (self.folder / "graph.pb").read_bytes()
+        path = self.folder / "graph.pb"
+        if path.exists():
+            return path.read_bytes()
+        return gzip.decompress((self.folder / "graph.pb.gz").read_bytes())
 
     @property
     def bytes_with_shapes(self):
@@ -66,6 +70,7 @@ def find(roots):
     found = {}
     for root in roots:
         for path in sorted(pathlib.Path(root).iterdir()):
-            if (path / "graph.pb").exists() and (path / "meta.json").exists():
+            graph_there = (path / "graph.pb").exists() or (path / "graph.pb.gz").exists()
+            if graph_there and (path / "meta.json").exists():
                 found.setdefault(path.name, Graph(path))
     return found

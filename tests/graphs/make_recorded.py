@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Fills tests/graphs from a folder of graphs and a folder of what TFLMS v1 did to them.
+
+  make_recorded.py GRAPHS RECORDED
+
+GRAPHS/NAME/{graph.pb,meta.json,losses.json} become NAME/graph.pb.gz and copies; where graph.pb is
+there already it stays as it is. RECORDED/NAME.v1.orders.json and NAME.v1.SET.json become
+NAME/v1_orders.json.gz and NAME/v1_swaps.json.gz; README.md says what they hold. The same input
+gives the same bytes.
+"""
+import argparse
+import gzip
+import json
+import pathlib
+import shutil
+
+HERE = pathlib.Path(__file__).resolve().parent
+# As the records call them: parts that are the same in every run of TFLMS v1.
+PARTS = ("swapped_tensors", "swapin_consumers", "triggers")
+
+
+def write_gz(path, data):
+    path.write_bytes(gzip.compress(data, 9, mtime=0))
+
+
+def write_json(path, value, depth):
+    """One line for each item at `depth`, so that two versions can be compared."""
+    def lines(item, level):
+        if level == 0 or not item:
+            return json.dumps(item, sort_keys=True)
+        pad = " " * (depth - level + 1)
+        if isinstance(item, dict):
+            inner = [json.dumps(k) + ": " + lines(v, level - 1) for k, v in sorted(item.items())]
+            return "{\n" + ",\n".join(pad + i for i in inner) + "}"
+        if isinstance(item, list):
+            return "[\n" + ",\n".join(pad + lines(v, level - 1) for v in item) + "]"
+        return json.dumps(item)
+    write_gz(path, (lines(value, depth) + "\n").encode())
+
+
+def orders(record):
+    levels = [[] for _ in range(record["size"])]
+    for op, order in record["orders"].items():
+        if order >= 0:
+            levels[order].append(op)
+    return {
+        "seeds": sorted(record["seeds"]),
+        "backward": sorted(record["B"]),
+        "bw_start": record["bw_start"],
+        "levels": [sorted(level) for level in levels],
+    }
+
+
+def result(record):
+    """One set: its parameters and what came of them."""
+    kept = {"parameters": dict(record["parameters"])}
+    if record.get("error"):
+        # Not yet those that the graph has.
+        kept["parameters"].pop("excl_scopes", None)
+        # What follows in brackets and quotes depends on the run.
+        kept["error"] = record["error"].split(" among t")[0]
+        return kept
+    kept["trains"] = record["trains"]
+    kept["cyclic"] = record["cyclic"]
+    compared = record.get("deterministic")
+    kept["runs"] = compared["runs_compared"] if compared else 1
+    kept["stable"] = [part for part in PARTS if compared[part]] if compared else []
+    assert not record["added_control"] and not record["partially_rewired"]
+    kept["swaps"] = {}
+    for swap in record["swapped"]:
+        assert len(swap["swapouts"]) == 1
+        swap_ins = []
+        for swap_in in swap["swapins"]:
+            assert len(swap_in["trigger"]) <= 1
+            swap_ins.append({
+                "consumers": sorted("%s[%d]" % tuple(c) for c in swap_in["consumers"]),
+                "trigger": "".join(swap_in["trigger"]),
+            })
+        kept["swaps"][swap["tensor"]] = sorted(swap_ins, key=lambda s: s["consumers"])
+    return kept
+
+
+def copy_graph(source, target):
+    target.mkdir(exist_ok=True)
+    if not (target / "graph.pb").exists():
+        write_gz(target / "graph.pb.gz", (source / "graph.pb").read_bytes())
+    for name in ("meta.json", "losses.json"):
+        if not (target / name).exists():
+            shutil.copyfile(source / name, target / name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("graphs", type=pathlib.Path)
+    parser.add_argument("recorded", type=pathlib.Path)
+    options = parser.parse_args()
+    for source in sorted(p for p in options.graphs.iterdir() if (p / "graph.pb").exists()):
+        target = HERE / source.name
+        copy_graph(source, target)
+        results = {}
+        for path in sorted(options.recorded.glob(source.name + ".v1.*.json")):
+            record = json.loads(path.read_text())
+            part = path.name.split(".")[2]
+            if part == "orders":
+                write_json(target / "v1_orders.json.gz", orders(record), 2)
+            else:
+                results[part] = result(record)
+        if results:
+            write_json(target / "v1_swaps.json.gz", results, 3)
+
+
+if __name__ == "__main__":
+    main()
