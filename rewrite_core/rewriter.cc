@@ -271,12 +271,13 @@ class Rewriter {
   // Whether a swap of an earlier rewrite starts on a device that is to be rewritten now. Edits
   // without any swap count for every device.
   bool IsRewrittenOn(const Eligibility& eligibility) const {
+    // Read once per node: a node's record may be long, and have many readers.
+    std::vector<bool> added(graph_->num_nodes());
+    for (NodeId id = 0; id < graph_->num_nodes(); ++id) added[id] = IsAddedNode(*graph_, id);
     bool swaps = false;
     for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
       const absl::Span<const Tensor> inputs = graph_->inputs(id);
-      if (inputs.empty() || !IsAddedNode(*graph_, id) || IsAddedNode(*graph_, inputs[0].node)) {
-        continue;
-      }
+      if (inputs.empty() || !added[id] || added[inputs[0].node]) continue;
       swaps = true;  // A swap-out.
       const NodeId producer = original_->Find(graph_->name(inputs[0].node));
       if (producer != kNoNode && eligibility.IsDeviceWanted(original_->device_id(producer))) {
@@ -287,11 +288,17 @@ class Rewriter {
   }
 
   absl::Status RunPlan(const SwapPlan& plan, const ControlFlowAnalysis& control_flow) {
-    GraphEdit edit(*graph_);
     std::vector<SwapNodeNames> names;
+    int64_t added = 0;
     auto bytes = Stage("apply", [&] {
+      GraphEdit edit(*graph_);  // Gone before the verifier needs memory of its own.
       names = WritePlan(*graph_, plan, options_.swap_encoding(), &edit);
-      return edit.Apply(stop_);
+      added = edit.num_new_nodes();
+      auto edited = edit.Apply(stop_);
+      if (edited.ok() && Wants(v1::OUTPUT_PATCH)) {
+        *response_.mutable_patch() = MakePatch(*graph_, edit);
+      }
+      return edited;
     });
     if (!bytes.ok()) return bytes.status();
     if (static_cast<int64_t>(bytes->size()) > kMaxMessageBytes) {
@@ -305,10 +312,8 @@ class Rewriter {
     absl::Status verified = Stage(
         "verify", [&] { return VerifyRewrite(*graph_, control_flow, *bytes, options_, stop_); });
     if (!verified.ok()) return verified;
-    const int64_t added = static_cast<int64_t>(edit.nodes().size());
     Stage("report", [&] {
       ReportPlan(*graph_, plan, names, &report());
-      if (Wants(v1::OUTPUT_PATCH)) *response_.mutable_patch() = MakePatch(*graph_, edit);
       return 0;
     });
     report().set_outcome(v1::OUTCOME_REWRITTEN);

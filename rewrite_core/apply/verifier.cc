@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +30,9 @@ absl::Status Fail(absl::string_view check, absl::string_view node, absl::string_
 // Keeps the errors of a stage that say "stop", and blames us for all others.
 absl::Status Blame(absl::string_view check, const absl::Status& status) {
   if (GetErrorReason(status) == v1::ERROR_REASON_STOPPED) return status;
-  return Fail(check, "?", status.message());
+  const v1::ErrorInfo info = GetErrorInfo(status);
+  const auto node = info.metadata().find("node");
+  return Fail(check, node == info.metadata().end() ? "?" : node->second, status.message());
 }
 
 // Limits that refuse nothing: the input passed the real ones, and the result is a little larger.
@@ -59,9 +62,14 @@ constexpr int kMaxSwapNodes = 2;
 
 class Verifier {
  public:
-  Verifier(const Graph& before, const Graph& after, const ControlFlowAnalysis& control_flow,
-           const StopToken& stop)
-      : before_(before), after_(after), control_flow_(control_flow), stop_(stop) {}
+  // `original`: per node of `after`, its id in `before`, or kNoNode.
+  Verifier(const Graph& before, const Graph& after, std::vector<NodeId> original,
+           const ControlFlowAnalysis& control_flow, const StopToken& stop)
+      : before_(before),
+        after_(after),
+        original_(std::move(original)),
+        control_flow_(control_flow),
+        stop_(stop) {}
 
   absl::Status Undo() const {
     std::string stripped;
@@ -85,21 +93,6 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  // Original nodes keep their order; the others are new.
-  absl::Status MatchNodes() {
-    original_.assign(after_.num_nodes(), kNoNode);
-    NodeId next = 0;
-    for (NodeId id = 0; id < after_.num_nodes(); ++id) {
-      if (next < before_.num_nodes() && after_.name(id) == before_.name(next)) {
-        original_[id] = next++;
-      }
-    }
-    if (next < before_.num_nodes()) {
-      return Fail("undo", before_.name(next), "an original node is gone or has moved");
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status Edges() {
     // New nodes first: the checks of the others follow their inputs.
     StopPoller poll(stop_);
@@ -114,18 +107,23 @@ class Verifier {
     return absl::OkStatus();
   }
 
+  // Reading the graph has shown that all original nodes are there.
   absl::Status Names(const v1::RewriteOptions& options) const {
     for (const std::string& target : options.targets()) {
       const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
-      if (after_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
+      if (before_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
+    }
+    if (options.feeds().empty()) return absl::OkStatus();
+    std::vector<bool> edited(before_.num_nodes(), false);
+    for (NodeId id = 0; id < after_.num_nodes(); ++id) {
+      const NodeId was = original_[id];
+      if (was != kNoNode) edited[was] = after_.node_bytes(id) != before_.node_bytes(was);
     }
     for (const v1::FeedShape& feed : options.feeds()) {
       const absl::string_view name =
           absl::string_view(feed.name()).substr(0, feed.name().rfind(':'));
-      const NodeId id = after_.Find(name);
-      if (id == kNoNode || after_.node_bytes(id) != before_.node_bytes(original_[id])) {
-        return Fail("names", name, "a fed node is gone or edited");
-      }
+      const NodeId id = before_.Find(name);
+      if (id == kNoNode || edited[id]) return Fail("names", name, "a fed node is gone or edited");
     }
     return absl::OkStatus();
   }
@@ -265,12 +263,12 @@ class Verifier {
 
   const Graph& before_;
   const Graph& after_;
+  const std::vector<NodeId> original_;
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
   NodeId typed_node_ = kNoNode;  // TypeOf: the last node, its ports that are read, their types.
   std::vector<int32_t> typed_ports_;
   std::vector<OutputType> types_;
-  std::vector<NodeId> original_;  // Of a node of after_: its id in before_, or kNoNode.
 };
 
 }  // namespace
@@ -278,11 +276,11 @@ class Verifier {
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
                            absl::string_view after, const v1::RewriteOptions& options,
                            const StopToken& stop) {
-  auto graph = Graph::Parse(after, NoLimits(), stop);
+  std::vector<NodeId> original;
+  auto graph = Graph::ParseEdited(after, before, NoLimits(), stop, &original);
   if (!graph.ok()) return Blame("parse", graph.status());
-  Verifier verifier(before, *graph, control_flow, stop);
+  Verifier verifier(before, *graph, std::move(original), control_flow, stop);
   if (absl::Status s = verifier.Undo(); !s.ok()) return s;
-  if (absl::Status s = verifier.MatchNodes(); !s.ok()) return s;
   if (absl::Status s = verifier.Edges(); !s.ok()) return s;
   auto topology = Topology::Build(*graph, stop);
   if (!topology.ok()) return Blame("acyclic", topology.status());

@@ -63,6 +63,19 @@ class GraphParser {
     graph_.bytes_ = bytes;
   }
 
+  // For ParseEdited.
+  GraphParser(absl::string_view bytes, const Graph& original, const v1::Limits& limits,
+              const StopToken& stop)
+      : GraphParser(bytes, limits, stop) {
+    original_ = &original;
+    graph_.ops_ = original.ops_;
+    graph_.devices_ = original.devices_;
+    for (size_t i = 0; i < graph_.ops_.size(); ++i) op_ids_[graph_.ops_[i].spelling] = i;
+    for (size_t i = 0; i < graph_.devices_.size(); ++i) device_ids_[graph_.devices_[i]] = i;
+  }
+
+  std::vector<NodeId> TakeOrigins() { return std::move(origins_); }
+
   absl::StatusOr<Graph> Run() {
     if (graph_.bytes_.size() >
         static_cast<uint64_t>(
@@ -112,11 +125,48 @@ class GraphParser {
     while (reader.Next()) {
       if (!reader.IsBytes(graph_def::kNode)) continue;
       if (poll.Tick()) return stop_.status("parse");
+      if (original_ != nullptr && CopyNode(reader.bytes(), reader.whole())) continue;
       if (absl::Status status = ReadNode(reader.bytes(), reader.whole()); !status.ok()) {
         return status;
       }
+      if (original_ != nullptr) NoteOrigin();
+    }
+    if (original_ != nullptr && next_original_ < original_->num_nodes()) {
+      const absl::string_view name = original_->name(next_original_);
+      return InvalidError(v1::ERROR_REASON_DANGLING_INPUT,
+                          absl::StrCat("original node ", Quoted(name), " is gone or has moved"),
+                          {{"node", name}});
     }
     return absl::OkStatus();
+  }
+
+  // If this is the next original node, unchanged: takes over what is known of it. Its inputs name
+  // what they named; they are ids of `original_` until ResolveInputs.
+  bool CopyNode(absl::string_view bytes, absl::string_view field) {
+    if (next_original_ == original_->num_nodes() ||
+        bytes != original_->node_bytes(next_original_)) {
+      return false;
+    }
+    Node node = original_->nodes_[next_original_];
+    node.field_begin = Offset(field);
+    node.name = Offset(bytes) + (node.name - node.begin);
+    node.begin = Offset(bytes);
+    node.first_input = graph_.inputs_.size();
+    const absl::Span<const Tensor> inputs = original_->inputs(next_original_);
+    graph_.inputs_.insert(graph_.inputs_.end(), inputs.begin(), inputs.end());
+    graph_.nodes_.push_back(node);
+    graph_.nodes_end_ = node.begin + node.size;
+    origins_.push_back(next_original_++);
+    copied_.push_back(true);
+    return true;
+  }
+
+  // Of the node that was read last.
+  void NoteOrigin() {
+    const bool is_next = next_original_ < original_->num_nodes() &&
+                         graph_.name(graph_.num_nodes() - 1) == original_->name(next_original_);
+    origins_.push_back(is_next ? next_original_++ : kNoNode);
+    copied_.push_back(false);
   }
 
   absl::Status ReadNode(absl::string_view bytes, absl::string_view field) {
@@ -174,10 +224,20 @@ class GraphParser {
     return absl::OkStatus();
   }
 
+  // An input on its way from a spelling to a tensor.
+  struct Lookup {
+    NodeId node;
+    uint32_t index;
+    absl::string_view source;
+    int32_t port;
+    uint32_t tag;
+  };
+
   // Names are indexed and looked up in batches, so that their waits for memory overlap.
   static constexpr int kBatch = 64;
 
   absl::Status IndexNames() {
+    if (original_ != nullptr) return IndexNewNames();
     StopPoller poll(stop_);
     graph_.names_.Reset(graph_.nodes_.size());
     const auto name_of = [this](NodeId id) { return graph_.name(id); };
@@ -197,6 +257,40 @@ class GraphParser {
     return absl::OkStatus();
   }
 
+  // Names of original nodes are found through `original_`; the index is of the new ones.
+  absl::Status IndexNewNames() {
+    StopPoller poll(stop_);
+    new_ids_.resize(original_->num_nodes());
+    std::vector<NodeId> added;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll.Tick()) return stop_.status("parse");
+      if (origins_[id] == kNoNode) {
+        added.push_back(id);
+      } else {
+        new_ids_[origins_[id]] = id;
+      }
+    }
+    graph_.names_.Reset(added.size());
+    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    for (NodeId id : added) {
+      if (poll.Tick()) return stop_.status("parse");
+      const absl::string_view name = graph_.name(id);
+      const NodeId original = original_->Find(name);
+      if (original != kNoNode) return Duplicate(new_ids_[original], id);
+      const NodeId other = graph_.names_.Insert(name, NameIndex::Tag(name), id, name_of);
+      if (other != NameIndex::kNotFound) return Duplicate(other, id);
+    }
+    return absl::OkStatus();
+  }
+
+  NodeId FindProducer(const Lookup& lookup) const {
+    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    const NodeId found = graph_.names_.Find(lookup.source, lookup.tag, name_of);
+    if (found != kNoNode || original_ == nullptr) return found;
+    const NodeId original = original_->Find(lookup.source);
+    return original == kNoNode ? kNoNode : new_ids_[original];
+  }
+
   absl::Status Duplicate(NodeId first, NodeId second) const {
     return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
                         absl::StrCat("nodes ", first, " and ", second, " are both named ",
@@ -206,21 +300,19 @@ class GraphParser {
                          {"second_index", absl::StrCat(second)}});
   }
 
-  // An input on its way from a spelling to a tensor.
-  struct Lookup {
-    NodeId node;
-    uint32_t index;
-    absl::string_view source;
-    int32_t port;
-    uint32_t tag;
-  };
-
   absl::Status ResolveInputs() {
     StopPoller poll(stop_);
     std::vector<Lookup> batch;
     batch.reserve(kBatch);
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       const Node& node = graph_.nodes_[id];
+      if (original_ != nullptr && copied_[id]) {
+        for (uint32_t i = 0; i < node.num_inputs; ++i) {
+          NodeId& producer = graph_.inputs_[node.first_input + i].node;
+          producer = new_ids_[producer];
+        }
+        continue;
+      }
       bool seen_control = false;
       for (uint32_t i = 0; i < node.num_inputs; ++i) {
         if (poll.Tick()) return stop_.status("parse");
@@ -262,9 +354,8 @@ class GraphParser {
       const NodeId guess = graph_.names_.Guess(lookup.tag);
       if (guess != kNoNode) __builtin_prefetch(graph_.name(guess).data());
     }
-    const auto name_of = [this](NodeId id) { return graph_.name(id); };
     for (const Lookup& lookup : *batch) {
-      const NodeId producer = graph_.names_.Find(lookup.source, lookup.tag, name_of);
+      const NodeId producer = FindProducer(lookup);
       if (producer == kNoNode) return Dangling(lookup.node, lookup.index, lookup.source);
       graph_.inputs_[graph_.nodes_[lookup.node].first_input + lookup.index] = {producer,
                                                                                lookup.port};
@@ -387,6 +478,13 @@ class GraphParser {
   const v1::Limits& limits_;
   const StopToken& stop_;
   Graph graph_;
+  // Of ParseEdited: the other graph, the first of its nodes not seen yet; per node read, its id in
+  // that graph, and whether it is unchanged; per node of that graph, its id here.
+  const Graph* original_ = nullptr;
+  NodeId next_original_ = 0;
+  std::vector<NodeId> origins_;
+  std::vector<bool> copied_;
+  std::vector<NodeId> new_ids_;
   absl::flat_hash_map<absl::string_view, int32_t> op_ids_;
   absl::flat_hash_map<absl::string_view, int32_t> device_ids_;
   int32_t last_op_ = -1;
@@ -397,6 +495,18 @@ class GraphParser {
 absl::StatusOr<Graph> Graph::Parse(absl::string_view bytes, const v1::Limits& limits,
                                    const StopToken& stop) {
   return GraphParser(bytes, limits, stop).Run();
+}
+
+absl::StatusOr<Graph> Graph::ParseEdited(absl::string_view bytes, const Graph& original,
+                                         const v1::Limits& limits, const StopToken& stop,
+                                         std::vector<NodeId>* origins) {
+  GraphParser parser(bytes, original, limits, stop);
+  auto graph = parser.Run();
+  if (graph.ok()) {
+    graph->names_ = NameIndex();
+    *origins = parser.TakeOrigins();
+  }
+  return graph;
 }
 
 NodeId Graph::Find(absl::string_view name) const {

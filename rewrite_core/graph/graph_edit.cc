@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -118,15 +119,34 @@ absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, std::strin
 }  // namespace
 
 std::string GraphEdit::UniqueName(absl::string_view wanted) {
-  const auto taken = [this](const std::string& name) {
-    return graph_.Find(name) != kNoNode || new_names_.contains(name);
-  };
   std::string name(wanted);
+  if (graph_.Find(name) == kNoNode && new_names_.try_emplace(name, 0).second) return name;
   // Names of one stem are asked for in order, so remember where its numbers end.
-  int& number = next_number_[name];
-  while (taken(name)) name = absl::StrCat(wanted, "_", ++number);
-  new_names_.insert(name);
+  int number = new_names_[name];
+  do {
+    name = absl::StrCat(wanted, "_", ++number);
+  } while (graph_.Find(name) != kNoNode || !new_names_.try_emplace(name, 0).second);
+  new_names_.find(wanted)->second = number;
   return name;
+}
+
+GraphEdit::GraphEdit(const Graph& graph) : graph_(graph) {
+  UndoRecord record;
+  record.added = true;
+  added_attr_ = UndoAttr(record);
+}
+
+void GraphEdit::AddNode(NodeSpec node) {
+  node.attrs.emplace_back(kUndoAttr, added_attr_);
+  AppendNodeField(node, &new_nodes_);
+  ++num_new_nodes_;
+}
+
+std::vector<NodeSpec> GraphEdit::nodes() const {
+  std::vector<NodeSpec> nodes;
+  WireReader reader(new_nodes_);
+  while (reader.Next()) nodes.push_back(ReadNode(reader.bytes()));
+  return nodes;
 }
 
 void GraphEdit::AddControlInput(NodeId node, absl::string_view source) {
@@ -136,23 +156,34 @@ void GraphEdit::AddControlInput(NodeId node, absl::string_view source) {
   controls_.push_back({node, std::string(source)});
 }
 
-absl::Status GraphEdit::Validate() const {
+absl::Status GraphEdit::Validate(const StopToken& stop) const {
+  StopPoller poll(stop);
   absl::flat_hash_set<absl::string_view> names;
-  for (const NodeSpec& node : nodes_) {
-    if (graph_.Find(node.name) != kNoNode || !names.insert(node.name).second ||
-        !new_names_.contains(node.name)) {
-      return BadEdit("the name of a new node is taken or was not reserved", node.name);
+  names.reserve(num_new_nodes_);
+  for (WireReader nodes(new_nodes_); nodes.Next();) {
+    if (poll.Tick()) return stop.status("apply");
+    WireReader node(nodes.bytes());
+    node.Next();
+    const absl::string_view name = node.bytes();  // The first field that AppendNodeField writes.
+    if (graph_.Find(name) != kNoNode || !names.insert(name).second || !new_names_.contains(name)) {
+      return BadEdit("the name of a new node is taken or was not reserved", name);
     }
   }
   const auto resolves = [&](absl::string_view name) {
-    return graph_.Find(name) != kNoNode || names.contains(name);
+    return names.contains(name) || graph_.Find(name) != kNoNode;
   };
-  for (const NodeSpec& node : nodes_) {
-    for (const std::string& input : node.inputs) {
-      if (!resolves(SourceName(input))) return BadEdit("an input does not resolve", node.name);
+  for (WireReader nodes(new_nodes_); nodes.Next();) {
+    if (poll.Tick()) return stop.status("apply");
+    absl::string_view name;
+    for (WireReader node(nodes.bytes()); node.Next();) {
+      if (node.IsBytes(node_def::kName)) name = node.bytes();
+      if (node.IsBytes(node_def::kInput) && !resolves(SourceName(node.bytes()))) {
+        return BadEdit("an input does not resolve", name);
+      }
     }
   }
   for (const Rewire& rewire : rewires_) {
+    if (poll.Tick()) return stop.status("apply");
     if (rewire.node < 0 || rewire.node >= graph_.num_nodes()) return BadEdit("no such node", "?");
     const auto inputs = graph_.inputs(rewire.node);
     if (rewire.index < 0 || rewire.index >= static_cast<int>(inputs.size()) ||
@@ -173,7 +204,7 @@ absl::Status GraphEdit::Validate() const {
 }
 
 absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
-  if (absl::Status status = Validate(); !status.ok()) return status;
+  if (absl::Status status = Validate(stop); !status.ok()) return status;
   std::sort(rewires_.begin(), rewires_.end(), [](const Rewire& a, const Rewire& b) {
     return std::tie(a.node, a.index) < std::tie(b.node, b.index);
   });
@@ -211,20 +242,9 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
     if (absl::Status status = AppendEdited(graph_, edits, &edited); !status.ok()) return status;
     pieces.push_back({edits.node, edited.size()});
   }
-  std::string added;
-  UndoRecord added_record;
-  added_record.added = true;
-  const std::string added_attr = UndoAttr(added_record);
-  for (const NodeSpec& node : nodes_) {
-    if (poll.Tick()) return stop.status("apply");
-    NodeSpec spec = node;
-    spec.attrs.emplace_back(kUndoAttr, added_attr);
-    AppendNodeField(spec, &added);
-  }
-
   const absl::string_view bytes = graph_.bytes();
   std::string out;
-  out.reserve(bytes.size() + edited.size() + added.size());
+  out.reserve(bytes.size() + edited.size() + new_nodes_.size());
   const auto append = [&out](absl::string_view part) { out.append(part.data(), part.size()); };
   size_t done = 0, edited_done = 0;
   for (const Piece& piece : pieces) {
@@ -236,7 +256,7 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
     edited_done = piece.end;
   }
   append(bytes.substr(done, graph_.nodes_end() - done));
-  append(added);
+  append(new_nodes_);
   append(bytes.substr(graph_.nodes_end()));
   return out;
 }

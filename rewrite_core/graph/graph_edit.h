@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/graph/graph.h"
@@ -35,38 +34,43 @@ class GraphEdit {
   };
 
   // `graph` must outlive the edit.
-  explicit GraphEdit(const Graph& graph) : graph_(graph) {}
+  explicit GraphEdit(const Graph& graph);
 
   // A name that neither the graph nor an added node has: `wanted`, or `wanted_1`, `wanted_2`, ...
   // It is reserved from then on.
   std::string UniqueName(absl::string_view wanted);
 
-  // Adds a node; `_spillway_undo` is set by Apply.
-  void AddNode(NodeSpec node) { nodes_.push_back(std::move(node)); }
+  // Adds a node, with its `_spillway_undo`. REQUIRES: its name comes from UniqueName.
+  void AddNode(NodeSpec node);
   void RewireInput(NodeId node, int index, std::string spelling) {
     rewires_.push_back({node, index, std::move(spelling)});
   }
   // Does nothing if the node has that control input already.
   void AddControlInput(NodeId node, absl::string_view source);
 
-  const std::vector<NodeSpec>& nodes() const { return nodes_; }
+  // The nodes that were added, read back from their bytes.
+  std::vector<NodeSpec> nodes() const;
+  int64_t num_new_nodes() const { return num_new_nodes_; }
   const std::vector<Rewire>& rewires() const { return rewires_; }
   const std::vector<Control>& controls() const { return controls_; }
 
   // OK if Apply would give a graph in which all names are unique and all inputs resolve. Otherwise
   // INTERNAL, naming the edit: edits are ours, not the user's.
-  absl::Status Validate() const;
+  absl::Status Validate(const StopToken& stop) const;
 
   // Validates, then returns the bytes of the edited graph. Sorts the collected edits.
   absl::StatusOr<std::string> Apply(const StopToken& stop);
 
  private:
   const Graph& graph_;
-  std::vector<NodeSpec> nodes_;
+  std::string added_attr_;  // The undo record of every added node.
+  // As fields of a GraphDef: there may be very many, and a NodeSpec is several times as large.
+  std::string new_nodes_;
+  int64_t num_new_nodes_ = 0;
   std::vector<Rewire> rewires_;
   std::vector<Control> controls_;
-  absl::flat_hash_set<std::string> new_names_;
-  absl::flat_hash_map<std::string, int> next_number_;  // By stem, for UniqueName.
+  // The names given out, each with the last number that was tried behind it.
+  absl::flat_hash_map<std::string, int> new_names_;
 };
 
 }  // namespace spillway::core

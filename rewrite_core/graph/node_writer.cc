@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_reader.h"
 #include "rewrite_core/graph/wire_writer.h"
 
 namespace spillway::core {
@@ -12,6 +14,21 @@ void AppendAttrField(absl::string_view key, absl::string_view value, std::string
   AppendBytesField(map_entry::kKey, key, &entry);
   AppendBytesField(map_entry::kValue, value, &entry);
   AppendBytesField(node_def::kAttr, entry, node_def);
+}
+
+NodeSpec ReadNode(absl::string_view node_def) {
+  NodeSpec node;
+  for (WireReader reader(node_def); reader.Next();) {
+    if (reader.IsBytes(node_def::kName)) node.name = std::string(reader.bytes());
+    if (reader.IsBytes(node_def::kOp)) node.op = std::string(reader.bytes());
+    if (reader.IsBytes(node_def::kDevice)) node.device = std::string(reader.bytes());
+    if (reader.IsBytes(node_def::kInput)) node.inputs.emplace_back(reader.bytes());
+    if (reader.IsBytes(node_def::kAttr)) {
+      const AttrEntry attr = ReadAttrEntry(reader.bytes());
+      node.attrs.emplace_back(attr.key, attr.value);
+    }
+  }
+  return node;
 }
 
 void AppendNodeField(const NodeSpec& spec, std::string* out) {

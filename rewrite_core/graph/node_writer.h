@@ -23,6 +23,9 @@ struct NodeSpec {
 // their names, so that the bytes are those of protobuf's deterministic serialization.
 void AppendNodeField(const NodeSpec& spec, std::string* out);
 
+// The node in the bytes of a NodeDef; what is malformed is left out.
+NodeSpec ReadNode(absl::string_view node_def);
+
 // Appends one attribute entry to the bytes of a NodeDef.
 void AppendAttrField(absl::string_view key, absl::string_view value, std::string* node_def);
 

@@ -42,7 +42,8 @@ Written Write(const TestGraph& graph, const SwapPlan& plan,
   for (const NodeSpec& node : edit.nodes()) {
     std::map<std::string, std::string> attrs(node.attrs.begin(), node.attrs.end());
     EXPECT_EQ(attrs["_grappler_do_not_remove"], BoolAttr(true)) << node.name;
-    EXPECT_EQ(attrs.size(), 2u) << node.name;
+    EXPECT_EQ(attrs.count("_spillway_undo"), 1u) << node.name;
+    EXPECT_EQ(attrs.size(), 3u) << node.name;
     written.nodes.push_back(absl::StrCat(node.name, " = ", node.op, "(",
                                          absl::StrJoin(node.inputs, ", "), ") @", node.device, " ",
                                          DataTypeName(AttrType(attrs["T"]))));

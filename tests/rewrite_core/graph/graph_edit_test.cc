@@ -286,9 +286,9 @@ TEST(GraphEditBadTest, ValidateSaysTheSame) {
     if (absl::StrContains(bad.message, "twice")) continue;
     SCOPED_TRACE(bad.what);
     GraphEdit edit(*graph);
-    EXPECT_THAT(edit.Validate(), IsOk());
+    EXPECT_THAT(edit.Validate(StopToken()), IsOk());
     bad.make(&edit);
-    EXPECT_THAT(edit.Validate(), IsInternal(bad.message));
+    EXPECT_THAT(edit.Validate(StopToken()), IsInternal(bad.message));
   }
 }
 
@@ -297,7 +297,7 @@ TEST_F(GraphEditTest, ANewNodeMayReadALaterNewNode) {
   EXPECT_EQ(edit_.UniqueName("t"), "t");
   edit_.AddNode(Identity("s", {"t"}));
   edit_.AddNode(Identity("t", {"a"}));
-  EXPECT_THAT(edit_.Validate(), IsOk());
+  EXPECT_THAT(edit_.Validate(StopToken()), IsOk());
 }
 
 // ---- Edits on top of edits ----
