@@ -35,7 +35,8 @@ constexpr OptionRow kCommon[] = {
 constexpr OptionRow kScope[] = {
     {"optimizer_scopes",
      "Name prefixes (RE2) of the backward part: an op belongs to it when its name matches ^SCOPE.",
-     "found from the structure of the graph, as gradients, weight updates and what only these read", ""},
+     "found from the structure of the graph, as gradients, weight updates and what only these read",
+     ""},
     {"starting_scope", "Ops whose name matches ^SCOPE (RE2) start the walk.",
      "found, see starting_op_names", ""},
     {"starting_op_names",

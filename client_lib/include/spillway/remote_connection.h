@@ -29,9 +29,9 @@ struct RetryNotice {
 //
 // The pause before attempt n + 1 is chosen at random between 0 and min(initial_backoff * 1.6^(n-1),
 // max_backoff), so that clients that failed together do not come back together; a server that says
-// how long to stay away gets that on top, up to max_backoff. A call whose deadline would pass in the pause fails at
-// once, with the error that it had; one that is cancelled ends at once. The multiplier and the
-// durations are those with which gRPC itself opens a broken connection again.
+// how long to stay away gets that on top, up to max_backoff. A call whose deadline would pass in
+// the pause fails at once, with the error that it had; one that is cancelled ends at once. The
+// multiplier and the durations are those with which gRPC itself opens a broken connection again.
 struct RetryOptions {
   // Attempts of one call in all. Range: 1 (never tried again) and up.
   int max_attempts = 5;
