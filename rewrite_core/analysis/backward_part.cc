@@ -185,13 +185,22 @@ class Finder {
     return true;
   }
 
+  // tf.gradients makes zeros of a tensor's shape, for the side of a conditional that was not taken.
   bool IsReadForShapeOnly(NodeId id) const {
     const Graph::Readers readers = graph_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
-      if (readers[i].port != kControl && !graph_.op_info(readers[i].node).host_outputs)
-        return false;
+      const NodeId reader = readers[i].node;
+      if (readers[i].port == kControl || IsUnreadName(reader)) continue;
+      if (!graph_.op_info(reader).host_outputs) return false;
     }
     return true;
+  }
+
+  // A mere name for a tensor, which tf.gradients makes for each output, needed or not.
+  bool IsUnreadName(NodeId id) const {
+    const Graph::Readers readers = graph_.readers(id);
+    return graph_.op(id) == "Identity" &&
+           (readers.empty() || readers[readers.size() - 1].port == kControl);
   }
 
   // Adds the candidates whose value comes from behind the last use: all of a pass's gradients do.
@@ -245,13 +254,9 @@ class Finder {
   }
 
   // Whether an op that is not taken keeps what it reads from being taken. Not a plain write that is
-  // no update; nor a mere name for a tensor, which tf.gradients makes for each output, needed or
-  // not.
+  // no update.
   bool HasSay(NodeId id, Tensor input) const {
-    if (input.is_control() || write(id) == Write::kPlain) return false;
-    const Graph::Readers readers = graph_.readers(id);
-    return graph_.op(id) != "Identity" ||
-           (!readers.empty() && readers[readers.size() - 1].port != kControl);
+    return !input.is_control() && write(id) != Write::kPlain && !IsUnreadName(id);
   }
 
   const Graph& graph_;
