@@ -114,8 +114,7 @@ end_section "Start the server"
 
 heading "4. Rewrite ResNet-50"
 echo "The graph: one training step at batch 200, 224x224 images, with gradients and Momentum."
-show "$spillway" rewrite "$graph" --server "$address" --strategy scope \
-  --optimizer-scopes gradients --optimizer-scopes Momentum \
+show "$spillway" rewrite "$graph" --server "$address" \
   -o "$out/resnet50_swapped.pb" --report "$out/report.json"
 echo
 echo "The five largest of the swapped tensors, from $out/report.json:"

@@ -4,8 +4,8 @@
 // Thread safety: Rewrite is a pure function; any number may run at once.
 //
 // Example:
-//   v1::RewriteOptions options;
-//   options.mutable_scope()->add_optimizer_scopes("gradients");
+//   v1::RewriteOptions options;  // The default strategy with its defaults.
+//   options.mutable_scope()->set_lb(3);
 //   absl::StatusOr<v1::RewriteResponse> r = Rewrite(bytes, options, DefaultLimits(), StopToken());
 #ifndef SPILLWAY_REWRITE_CORE_REWRITER_H_
 #define SPILLWAY_REWRITE_CORE_REWRITER_H_

@@ -86,7 +86,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddHealthCommand(&app, &session);
   app.footer(
       absl::StrCat("Example:\n"
-                   "  spillway rewrite graph.pb -o out.pb --optimizer-scopes gradients\n\n",
+                   "  spillway rewrite graph.pb -o out.pb\n\n",
                    kExitCodeHelp, "\n\nspillway COMMAND --help tells more of each command."));
   try {
     app.parse(argc, argv);

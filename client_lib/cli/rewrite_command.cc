@@ -15,11 +15,12 @@ constexpr char kFooter[] =
     "item, commas and all: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
     "\n"
     "Examples:\n"
-    "  spillway rewrite graph.pb -o out.pb --optimizer-scopes gradients,Momentum\n"
-    "  spillway rewrite graph.pb -o out.pb --strategy scope --optimizer-scopes gradients \\\n"
-    "      --lb 3 --ctrld-strategy direct_order --feed images=128,224,224,3\n"
-    "  spillway rewrite graph.pb --optimizer-scopes gradients --report - | jq .devices\n"
-    "  spillway rewrite - -o - --server host:7070 --optimizer-scopes gradients <in.pb >out.pb";
+    "  spillway rewrite graph.pb -o out.pb\n"
+    "  spillway rewrite graph.pb -o out.pb --strategy scope \\\n"
+    "      --optimizer-scopes gradients,Momentum --lb 3 --ctrld-strategy direct_order --feed "
+    "images=128,224,224,3\n"
+    "  spillway rewrite graph.pb --report - | jq .devices\n"
+    "  spillway rewrite - -o - --server host:7070 <in.pb >out.pb";
 
 // The order is that of --help.
 struct Flags {

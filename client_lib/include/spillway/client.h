@@ -4,8 +4,7 @@
 //   #include "spillway/local_connection.h"
 //
 //   spillway::Client client(spillway::MakeLocalConnection());
-//   spillway::v1::RewriteOptions options;
-//   options.mutable_scope()->add_optimizer_scopes("gradients");
+//   spillway::v1::RewriteOptions options;  // The default strategy with its defaults.
 //   absl::StatusOr<spillway::v1::RewriteResponse> response = client.Rewrite(graph_bytes, options);
 //   if (!response.ok()) {
 //     // E.g. INVALID_ARGUMENT: a graph that is none, with reason MALFORMED_GRAPH.

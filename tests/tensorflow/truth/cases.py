@@ -59,7 +59,7 @@ EXCLUDED_SCOPES = {
 }
 
 # The short mode: these graphs, and of each these sets; None: all that are not full_only.
-_QUICK = ("lb1", "direct_lb3", "fuse_lb3", "branch5")
+_QUICK = ("lb1", "found", "direct_lb3", "fuse_lb3", "branch5")
 SHORT = {
     "mnist_deep": None, "cond_v1": None, "resnet50_tf1_b4": None,
     "cond_v2": _QUICK, "cnn_mnist": _QUICK, "mixed_fp16": _QUICK, "lstm_while": _QUICK,
@@ -80,12 +80,14 @@ class ParameterSet:
     grappler: bool = False  # train with Grappler on, as a plain session does
     check_sizes: bool = False  # give the shapes and the batch size that run, and compare sizes
     excluding: bool = False  # adds excl_scopes
+    find_backward: bool = False  # no optimizer_scopes: found from the graph's structure
     like: str = ""  # the set whose expected numbers hold here too; default: itself
     full_only: bool = False  # left out of the short mode
 
 
 SETS = [
     ParameterSet("lb1"),
+    ParameterSet("found", find_backward=True, like="lb1"),
     ParameterSet("direct_lb3", {"ctrld_strategy": "direct_order", "lb": 3}),
     ParameterSet("fuse_lb3", {"fuse_swapins": True, "lb": 3}),
     ParameterSet("lb5_n10", {"lb": 5, "n_tensors": 10}),
@@ -130,7 +132,7 @@ class Case:
 
     def options_for(self, graph):
         options = dict(self.set.options)
-        if self.strategy == "scope":
+        if self.strategy == "scope" and not self.set.find_backward:
             options["optimizer_scopes"] = list(graph.optimizer_scopes)
         if self.set.excluding:
             options["excl_scopes"] = list(EXCLUDED_SCOPES[graph.name])
