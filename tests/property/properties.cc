@@ -193,6 +193,8 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
     const v1::ErrorReason reason = core::GetErrorReason(response.status());
     if (response.status().code() != absl::StatusCode::kInvalidArgument ||
         (reason != v1::ERROR_REASON_NO_STARTING_OP &&
+         (reason != v1::ERROR_REASON_NO_BACKWARD_PART ||
+          !options.scope().optimizer_scopes().empty()) &&
          reason != v1::ERROR_REASON_SCOPE_MATCHES_NOTHING)) {
       verdict.failure = response.status().ToString();
     }
@@ -213,7 +215,10 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
 v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {
   v1::RewriteOptions options;
   v1::ScopeStrategy& scope = *options.mutable_scope();
-  scope.add_optimizer_scopes("gradients");
+  // Without any, the backward part is found from the structure, if there are gradients.
+  bool gradients = false;
+  for (const NodeDef& node : graph.node()) gradients |= absl::EndsWith(node.op(), "Grad");
+  if (!gradients || !random->OneIn(3)) scope.add_optimizer_scopes("gradients");
   if (random->OneIn(4)) scope.add_optimizer_scopes("train");
   if (random->OneIn(2)) {
     // Without a long chain of ops that feed the backward part, none is found: name the sources.

@@ -1,0 +1,513 @@
+// Graph::Parse and Graph::ParseEdited: from bytes to the index.
+#include "rewrite_core/graph/graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "rewrite_core/graph/attr_entry.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/op_outputs.h"
+#include "rewrite_core/graph/wire_reader.h"
+
+namespace spillway::core {
+namespace {
+
+// What a node may be called: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), and a leading
+// underscore, which its own internal nodes have. ASCII only, so names are safe to print.
+struct NameChars {
+  bool allowed[256] = {};
+  constexpr NameChars() {
+    for (int c = 0; c < 256; ++c) {
+      allowed[c] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                   c == '_' || c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
+    }
+  }
+};
+constexpr NameChars kNameChars;
+
+bool IsNodeName(absl::string_view name) {
+  if (name.empty() || name[0] == '/' || name[0] == '-' || name[0] == '>' || name[0] == '\\') {
+    return false;
+  }
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return kNameChars.allowed[c]; });
+}
+
+absl::Status Malformed(absl::string_view where) {
+  return InvalidError(v1::ERROR_REASON_MALFORMED_GRAPH,
+                      absl::StrCat("the bytes are not a GraphDef, or are cut off: ", where,
+                                   "; send a serialized (binary) tensorflow.GraphDef"));
+}
+
+absl::Status TooMany(absl::string_view what, int64_t limit, absl::string_view limit_name) {
+  return Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+               absl::StrCat("the graph has more than ", limit, " ", what, " (limit ", limit_name,
+                            "); raise the limit or split the graph"),
+               {{"limit", limit_name}, {"value", absl::StrCat(limit)}});
+}
+
+}  // namespace
+
+// Builds a Graph in two passes: the first finds nodes and where their inputs are spelled, the
+// second resolves the spellings, since a node may read one that comes later in the file.
+class GraphParser {
+ public:
+  GraphParser(absl::string_view bytes, const v1::Limits& limits, const StopToken& stop)
+      : limits_(limits), stop_(stop) {
+    graph_.bytes_ = bytes;
+  }
+
+  // For ParseEdited.
+  GraphParser(absl::string_view bytes, const Graph& original, const v1::Limits& limits,
+              const StopToken& stop)
+      : GraphParser(bytes, limits, stop) {
+    original_ = &original;
+    graph_.ops_ = original.ops_;
+    graph_.devices_ = original.devices_;
+    for (size_t i = 0; i < graph_.ops_.size(); ++i) op_ids_[graph_.ops_[i].spelling] = i;
+    for (size_t i = 0; i < graph_.devices_.size(); ++i) device_ids_[graph_.devices_[i]] = i;
+  }
+
+  std::vector<NodeId> TakeOrigins() { return std::move(origins_); }
+
+  absl::StatusOr<Graph> Run() {
+    if (graph_.bytes_.size() >
+        static_cast<uint64_t>(
+            std::min<int64_t>(limits_.max_graph_bytes(), std::numeric_limits<int32_t>::max()))) {
+      return TooMany("bytes", limits_.max_graph_bytes(), "max_graph_bytes");
+    }
+    for (auto step : {&GraphParser::CountNodes, &GraphParser::ReadNodes, &GraphParser::IndexNames,
+                      &GraphParser::ResolveInputs, &GraphParser::CheckPorts}) {
+      if (absl::Status status = (this->*step)(); !status.ok()) return status;
+    }
+    LinkReaders();
+    return std::move(graph_);
+  }
+
+ private:
+  using Node = Graph::Node;
+
+  absl::Status CountNodes() {
+    int64_t count = 0;
+    StopPoller poll(stop_);
+    WireReader reader(graph_.bytes_);
+    while (reader.Next()) {
+      if (poll.Tick()) return stop_.status("parse");
+      if (reader.IsBytes(graph_def::kNode)) ++count;
+      if (reader.IsBytes(graph_def::kLibrary) && !reader.bytes().empty()) {
+        graph_.has_functions_ = true;
+      }
+    }
+    if (!reader.ok()) return Malformed(absl::StrCat("after node ", count));
+    if (count == 0) {
+      return InvalidError(v1::ERROR_REASON_EMPTY_GRAPH,
+                          "the graph has no nodes; send a serialized tensorflow.GraphDef of a "
+                          "training graph");
+    }
+    if (count > limits_.max_node_count()) {
+      return TooMany("nodes", limits_.max_node_count(), "max_node_count");
+    }
+    graph_.nodes_.reserve(count);
+    // Training graphs have about two inputs a node; more costs a reallocation.
+    graph_.inputs_.reserve(2 * count);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadNodes() {
+    StopPoller poll(stop_);
+    WireReader reader(graph_.bytes_);
+    while (reader.Next()) {
+      if (!reader.IsBytes(graph_def::kNode)) continue;
+      if (poll.Tick()) return stop_.status("parse");
+      if (original_ != nullptr && CopyNode(reader.bytes(), reader.whole())) continue;
+      if (absl::Status status = ReadNode(reader.bytes(), reader.whole()); !status.ok()) {
+        return status;
+      }
+      if (original_ != nullptr) NoteOrigin();
+    }
+    if (original_ != nullptr && next_original_ < original_->num_nodes()) {
+      const absl::string_view name = original_->name(next_original_);
+      return InvalidError(v1::ERROR_REASON_DANGLING_INPUT,
+                          absl::StrCat("original node ", Quoted(name), " is gone or has moved"),
+                          {{"node", name}});
+    }
+    return absl::OkStatus();
+  }
+
+  // If this is the next original node, unchanged: takes over what is known of it. Its inputs name
+  // what they named; they are ids of `original_` until ResolveInputs.
+  bool CopyNode(absl::string_view bytes, absl::string_view field) {
+    if (next_original_ == original_->num_nodes() ||
+        bytes != original_->node_bytes(next_original_)) {
+      return false;
+    }
+    Node node = original_->nodes_[next_original_];
+    node.field_begin = Offset(field);
+    node.name = Offset(bytes) + (node.name - node.begin);
+    node.begin = Offset(bytes);
+    node.first_input = graph_.inputs_.size();
+    const absl::Span<const Tensor> inputs = original_->inputs(next_original_);
+    graph_.inputs_.insert(graph_.inputs_.end(), inputs.begin(), inputs.end());
+    graph_.nodes_.push_back(node);
+    graph_.nodes_end_ = node.begin + node.size;
+    origins_.push_back(next_original_++);
+    copied_.push_back(true);
+    return true;
+  }
+
+  // Of the node that was read last.
+  void NoteOrigin() {
+    const bool is_next = next_original_ < original_->num_nodes() &&
+                         graph_.name(graph_.num_nodes() - 1) == original_->name(next_original_);
+    origins_.push_back(is_next ? next_original_++ : kNoNode);
+    copied_.push_back(false);
+  }
+
+  absl::Status ReadNode(absl::string_view bytes, absl::string_view field) {
+    Node node = {};
+    node.field_begin = Offset(field);
+    node.begin = Offset(bytes);
+    node.size = bytes.size();
+    node.first_input = graph_.inputs_.size();
+    absl::string_view name, op, device;
+    WireReader reader(bytes);
+    while (reader.Next()) {
+      if (reader.IsBytes(node_def::kInput)) {
+        // Where the spelling is, until ResolveInputs.
+        graph_.inputs_.push_back({static_cast<int32_t>(Offset(reader.bytes())),
+                                  static_cast<int32_t>(reader.bytes().size())});
+      } else if (reader.IsBytes(node_def::kAttr)) {
+        node.has_undo |= ReadAttrEntry(reader.bytes()).key == kUndoAttr;
+      } else if (reader.IsBytes(node_def::kName)) {
+        name = reader.bytes();
+      } else if (reader.IsBytes(node_def::kOp)) {
+        op = reader.bytes();
+      } else if (reader.IsBytes(node_def::kDevice)) {
+        device = reader.bytes();
+      }
+    }
+    if (!reader.ok()) {
+      return Malformed(absl::StrCat("in node ", graph_.nodes_.size(), " ", Quoted(name)));
+    }
+    if (!IsNodeName(name)) {
+      const std::string position = absl::StrCat(graph_.nodes_.size());
+      return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
+                          absl::StrCat("node ", position, " has the name ", Quoted(name),
+                                       ", which TensorFlow does not allow; rename it"),
+                          {{"node", name}, {"index", position}, {"field", "name"}});
+    }
+    if (!IsNodeName(op)) {
+      return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
+                          absl::StrCat("node ", Quoted(name), " has the op type ", Quoted(op),
+                                       ", which is none; set the field op"),
+                          {{"node", name}, {"field", "op"}, {"value", op}});
+    }
+    if (graph_.inputs_.size() > static_cast<uint64_t>(limits_.max_input_count())) {
+      return TooMany("inputs", limits_.max_input_count(), "max_input_count");
+    }
+    node.name = Offset(name);
+    node.name_size = name.size();
+    node.num_inputs = graph_.inputs_.size() - node.first_input;
+    node.op = InternOp(op);
+    node.device = InternDevice(device);
+    if (bad_device_) {
+      return Malformed(absl::StrCat("the device of node ", Quoted(name), " is ", Quoted(device)));
+    }
+    graph_.nodes_.push_back(node);
+    graph_.nodes_end_ = node.begin + node.size;
+    return absl::OkStatus();
+  }
+
+  // An input on its way from a spelling to a tensor.
+  struct Lookup {
+    NodeId node;
+    uint32_t index;
+    absl::string_view source;
+    int32_t port;
+    uint32_t tag;
+  };
+
+  // Names are indexed and looked up in batches, so that their waits for memory overlap.
+  static constexpr int kBatch = 64;
+
+  absl::Status IndexNames() {
+    if (original_ != nullptr) return IndexNewNames();
+    StopPoller poll(stop_);
+    graph_.names_.Reset(graph_.nodes_.size());
+    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    uint32_t tags[kBatch];
+    for (NodeId begin = 0; begin < graph_.num_nodes(); begin += kBatch) {
+      const NodeId end = std::min(graph_.num_nodes(), begin + kBatch);
+      for (NodeId id = begin; id < end; ++id) {
+        tags[id - begin] = NameIndex::Tag(graph_.name(id));
+        graph_.names_.Prefetch(tags[id - begin]);
+      }
+      for (NodeId id = begin; id < end; ++id) {
+        if (poll.Tick()) return stop_.status("parse");
+        const NodeId other = graph_.names_.Insert(graph_.name(id), tags[id - begin], id, name_of);
+        if (other != NameIndex::kNotFound) return Duplicate(other, id);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Names of original nodes are found through `original_`; the index is of the new ones.
+  absl::Status IndexNewNames() {
+    StopPoller poll(stop_);
+    new_ids_.resize(original_->num_nodes());
+    std::vector<NodeId> added;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll.Tick()) return stop_.status("parse");
+      if (origins_[id] == kNoNode) {
+        added.push_back(id);
+      } else {
+        new_ids_[origins_[id]] = id;
+      }
+    }
+    graph_.names_.Reset(added.size());
+    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    for (NodeId id : added) {
+      if (poll.Tick()) return stop_.status("parse");
+      const absl::string_view name = graph_.name(id);
+      const NodeId original = original_->Find(name);
+      if (original != kNoNode) return Duplicate(new_ids_[original], id);
+      const NodeId other = graph_.names_.Insert(name, NameIndex::Tag(name), id, name_of);
+      if (other != NameIndex::kNotFound) return Duplicate(other, id);
+    }
+    return absl::OkStatus();
+  }
+
+  NodeId FindProducer(const Lookup& lookup) const {
+    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    const NodeId found = graph_.names_.Find(lookup.source, lookup.tag, name_of);
+    if (found != kNoNode || original_ == nullptr) return found;
+    const NodeId original = original_->Find(lookup.source);
+    return original == kNoNode ? kNoNode : new_ids_[original];
+  }
+
+  absl::Status Duplicate(NodeId first, NodeId second) const {
+    return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
+                        absl::StrCat("nodes ", first, " and ", second, " are both named ",
+                                     Quoted(graph_.name(second)), "; names must be unique"),
+                        {{"node", graph_.name(second)},
+                         {"first_index", absl::StrCat(first)},
+                         {"second_index", absl::StrCat(second)}});
+  }
+
+  absl::Status ResolveInputs() {
+    StopPoller poll(stop_);
+    std::vector<Lookup> batch;
+    batch.reserve(kBatch);
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      const Node& node = graph_.nodes_[id];
+      if (original_ != nullptr && copied_[id]) {
+        for (uint32_t i = 0; i < node.num_inputs; ++i) {
+          NodeId& producer = graph_.inputs_[node.first_input + i].node;
+          producer = new_ids_[producer];
+        }
+        continue;
+      }
+      bool seen_control = false;
+      for (uint32_t i = 0; i < node.num_inputs; ++i) {
+        if (poll.Tick()) return stop_.status("parse");
+        const Tensor slot = graph_.inputs_[node.first_input + i];
+        const absl::string_view spelling = graph_.View(slot.node, slot.port);
+        absl::string_view source = spelling;
+        int32_t port = 0;
+        bool legal = !source.empty();
+        if (legal && source[0] == '^') {
+          source.remove_prefix(1);
+          port = kControl;
+          seen_control = true;
+        } else if (legal) {
+          legal = !seen_control;
+          const size_t colon = source.rfind(':');
+          if (colon != absl::string_view::npos) {
+            legal = legal && ParsePort(source.substr(colon + 1), &port);
+            source = source.substr(0, colon);
+          }
+        }
+        legal = legal && !source.empty();
+        if (!legal || batch.size() == kBatch) {
+          if (absl::Status status = Resolve(&batch); !status.ok()) return status;
+        }
+        if (!legal) return BadInput(id, i, spelling, seen_control);
+        batch.push_back({id, i, source, port, NameIndex::Tag(source)});
+        graph_.names_.Prefetch(batch.back().tag);
+      }
+    }
+    return Resolve(&batch);
+  }
+
+  absl::Status Resolve(std::vector<Lookup>* batch) {
+    for (const Lookup& lookup : *batch) {
+      const NodeId guess = graph_.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(&graph_.nodes_[guess]);
+    }
+    for (const Lookup& lookup : *batch) {
+      const NodeId guess = graph_.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(graph_.name(guess).data());
+    }
+    for (const Lookup& lookup : *batch) {
+      const NodeId producer = FindProducer(lookup);
+      if (producer == kNoNode) return Dangling(lookup.node, lookup.index, lookup.source);
+      graph_.inputs_[graph_.nodes_[lookup.node].first_input + lookup.index] = {producer,
+                                                                               lookup.port};
+    }
+    batch->clear();
+    return absl::OkStatus();
+  }
+
+  // Refuses a port that its producer does not have. Output counts that hang on attributes are
+  // worked out once per node, so that many readers of one wide node cost no more than few.
+  absl::Status CheckPorts() {
+    absl::flat_hash_map<NodeId, int> counts;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      const absl::Span<const Tensor> inputs = graph_.inputs(id);
+      for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+        const NodeId producer = inputs[i].node;
+        int count = graph_.op_info(producer).fixed_output_count;
+        if (count < 0) {
+          auto [it, is_new] = counts.try_emplace(producer, 0);
+          if (is_new) it->second = CountOutputs(graph_, producer);
+          count = it->second;
+        }
+        if (count >= 0 && inputs[i].port >= count) return BadPort(id, i, inputs[i], count);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void LinkReaders() {
+    const size_t n = graph_.nodes_.size();
+    std::vector<uint32_t>& first = graph_.first_out_edge_;
+    first.assign(n + 1, 0);
+    for (Tensor input : graph_.inputs_) ++first[input.node + 1];
+    for (size_t i = 0; i < n; ++i) first[i + 1] += first[i];
+    graph_.out_edges_.resize(graph_.inputs_.size());
+    std::vector<uint32_t> next(first.begin(), first.end() - 1);
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      const Node& node = graph_.nodes_[id];
+      for (uint32_t slot = node.first_input; slot < node.first_input + node.num_inputs; ++slot) {
+        graph_.out_edges_[next[graph_.inputs_[slot].node]++] = {id, slot};
+      }
+    }
+    // Edges of a node are in order of consumer and position now; order them by port first.
+    const auto port = [this](const Graph::OutEdge& e) { return graph_.inputs_[e.slot].port; };
+    const auto by_port = [&](const Graph::OutEdge& a, const Graph::OutEdge& b) {
+      return port(a) < port(b);
+    };
+    for (size_t i = 0; i < n; ++i) {
+      const auto begin = graph_.out_edges_.begin() + first[i];
+      const auto end = graph_.out_edges_.begin() + first[i + 1];
+      if (!std::is_sorted(begin, end, by_port)) std::stable_sort(begin, end, by_port);
+    }
+    for (const Graph::OpType& op : graph_.ops_) {
+      graph_.has_control_flow_ |= op.info.control_flow != ControlFlow::kNone;
+    }
+  }
+
+  uint32_t Offset(absl::string_view part) const { return part.data() - graph_.bytes_.data(); }
+
+  int32_t InternOp(absl::string_view op) {
+    if (last_op_ >= 0 && graph_.ops_[last_op_].spelling == op) return last_op_;
+    const auto [it, is_new] = op_ids_.try_emplace(op, graph_.ops_.size());
+    if (is_new) graph_.ops_.push_back({op, FindOp(op)});
+    return last_op_ = it->second;
+  }
+
+  int32_t InternDevice(absl::string_view device) {
+    if (last_device_ >= 0 && graph_.devices_[last_device_] == device) return last_device_;
+    const auto [it, is_new] = device_ids_.try_emplace(device, graph_.devices_.size());
+    if (is_new) graph_.devices_.push_back(device);
+    // As names: ASCII only. Reports carry device strings, and a string of protobuf must be UTF-8.
+    if (is_new) bad_device_ = !std::all_of(device.begin(), device.end(), absl::ascii_isascii);
+    return last_device_ = it->second;
+  }
+
+  static bool ParsePort(absl::string_view digits, int32_t* port) {
+    return !digits.empty() &&
+           std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+           absl::SimpleAtoi(digits, port);
+  }
+
+  absl::Status BadInput(NodeId id, uint32_t i, absl::string_view spelling,
+                        bool seen_control) const {
+    const bool late = seen_control && !spelling.empty();
+    return InvalidError(
+        v1::ERROR_REASON_BAD_INPUT,
+        absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " is ", Quoted(spelling),
+                     late ? ", a data input behind a control input; put control inputs last"
+                          : ", which is not of the form node, node:port or ^node; mend it"),
+        {{"node", graph_.name(id)},
+         {"field", "input"},
+         {"input_index", absl::StrCat(i)},
+         {"value", spelling}});
+  }
+
+  absl::Status Dangling(NodeId id, uint32_t i, absl::string_view source) const {
+    return InvalidError(
+        v1::ERROR_REASON_DANGLING_INPUT,
+        absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " refers to missing node ",
+                     Quoted(source), "; add the node or remove the input"),
+        {{"node", graph_.name(id)},
+         {"field", "input"},
+         {"input_index", absl::StrCat(i)},
+         {"value", source}});
+  }
+
+  absl::Status BadPort(NodeId id, size_t i, Tensor input, int count) const {
+    return InvalidError(
+        v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+        absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " reads output ", input.port,
+                     " of ", Quoted(graph_.name(input.node)), ", a ", graph_.op(input.node),
+                     " with ", count, count == 1 ? " output" : " outputs", "; mend the port"),
+        {{"node", graph_.name(id)},
+         {"field", "input"},
+         {"input_index", absl::StrCat(i)},
+         {"value", TensorName(graph_, input)},
+         {"output_count", absl::StrCat(count)}});
+  }
+
+  const v1::Limits& limits_;
+  const StopToken& stop_;
+  Graph graph_;
+  // Of ParseEdited: the other graph, the first of its nodes not seen yet; per node read, its id in
+  // that graph, and whether it is unchanged; per node of that graph, its id here.
+  const Graph* original_ = nullptr;
+  NodeId next_original_ = 0;
+  std::vector<NodeId> origins_;
+  std::vector<bool> copied_;
+  std::vector<NodeId> new_ids_;
+  absl::flat_hash_map<absl::string_view, int32_t> op_ids_;
+  absl::flat_hash_map<absl::string_view, int32_t> device_ids_;
+  int32_t last_op_ = -1;
+  int32_t last_device_ = -1;
+  bool bad_device_ = false;
+};
+
+absl::StatusOr<Graph> Graph::Parse(absl::string_view bytes, const v1::Limits& limits,
+                                   const StopToken& stop) {
+  return GraphParser(bytes, limits, stop).Run();
+}
+
+absl::StatusOr<Graph> Graph::ParseEdited(absl::string_view bytes, const Graph& original,
+                                         const v1::Limits& limits, const StopToken& stop,
+                                         std::vector<NodeId>* origins) {
+  GraphParser parser(bytes, original, limits, stop);
+  auto graph = parser.Run();
+  if (graph.ok()) {
+    graph->names_ = NameIndex();
+    *origins = parser.TakeOrigins();
+  }
+  return graph;
+}
+
+}  // namespace spillway::core
