@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "rewrite_core/analysis/backward_part.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/strategy/name_pattern.h"
@@ -37,9 +38,11 @@ absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
 
 absl::Status Overlap(absl::string_view excl, const Strings& excluded, absl::string_view incl,
                      const Strings& included) {
-  const absl::flat_hash_set<absl::string_view> others(included.begin(), included.end());
+  // A scope is the same with a slash behind it.
+  absl::flat_hash_set<absl::string_view> others;
+  for (const std::string& value : included) others.insert(absl::StripSuffix(value, "/"));
   for (const std::string& value : excluded) {
-    if (!others.contains(value)) continue;
+    if (!others.contains(absl::StripSuffix(value, "/"))) continue;
     return InvalidError(
         v1::ERROR_REASON_CONFLICTING_OPTIONS,
         absl::StrCat(Quoted(value), " is in both ", excl, " and ", incl, "; keep one of them"),

@@ -436,6 +436,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "branch_threshold"},
         ErrorCase{"BothScopes", "scope { excl_scopes: 'f1' incl_scopes: 'f1' }", kConflict, "'f1'",
                   "excl_scopes"},
+        ErrorCase{"BothScopesOneWithSlash", "scope { excl_scopes: 'f1/' incl_scopes: 'f1' }",
+                  kConflict, "'f1/'", "excl_scopes"},
         ErrorCase{"BothTypes", "scope { excl_types: 'Relu' incl_types: 'Relu' }", kConflict,
                   "'Relu'", "excl_types"},
         ErrorCase{"OptimizerScope", "scope { optimizer_scopes: 'H' }", kNothing, "'H'",
