@@ -65,14 +65,18 @@ class Finder {
     auto leading = LeadingTo(graph_, part_.ops, stop_);
     if (!leading.ok()) return leading.status();
     leads_to_gradients_ = *std::move(leading);
-    if (!FindUpdates() || !FindFirstUses()) return stop_.status("analysis");
-    if (absl::Status status = JudgeCandidates(); !status.ok()) return status;
-    auto forward = LeadingTo(graph_, first_uses_, stop_);
-    if (!forward.ok()) return forward.status();
-    for (NodeId id : part_.updates) part_.ops[id] = true;
+    if (!FindUpdates()) return stop_.status("analysis");
     leading = LeadingTo(graph_, part_.ops, stop_);
     if (!leading.ok()) return leading.status();
-    if (!Absorb(*forward, *leading)) return stop_.status("analysis");
+    if (!FindCandidates(*leading) || !FindFirstUses()) return stop_.status("analysis");
+    auto forward = LeadingTo(graph_, first_uses_, stop_);
+    if (!forward.ok()) return forward.status();
+    auto behind = BehindLastUse();
+    if (!behind.ok()) return behind.status();
+    JudgeCandidates(*behind);
+    leading = LeadingTo(graph_, part_.ops, stop_);
+    if (!leading.ok()) return leading.status();
+    if (!Absorb(*forward, *behind, *leading)) return stop_.status("analysis");
     return std::move(part_);
   }
 
@@ -137,25 +141,43 @@ class Finder {
     return true;
   }
 
-  // (2), but for the plain writes that only seem to be updates: these go to candidates_. Sets
-  // updated_: the variables that either kind writes.
+  // (2), but for the plain writes that may or may not be updates.
   bool FindUpdates() {
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      const bool is_write = write(id) == Write::kOptimizer || (part_.ops[id] && IsPlainWrite(id));
+      if (is_write && WrittenVariable(id) != kConstants) part_.updates.push_back(id);
+    }
+    for (NodeId id : part_.updates) part_.ops[id] = true;
+    return true;
+  }
+
+  // The other plain writes to variables that the gradients or the updates depend on. Sets updated_:
+  // the variables that either kind writes.
+  bool FindCandidates(const NodeFlags& leads_to_part) {
     updated_.assign(graph_.num_nodes(), false);
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
-      const absl::Span<const Tensor> inputs = graph_.inputs(id);
-      if (write(id) == Write::kNone || inputs.empty() || inputs[0].is_control()) continue;
-      const Source variable = source_[inputs[0].node];
-      if (write(id) == Write::kOptimizer || part_.ops[id]) {
-        part_.updates.push_back(id);
-      } else if (variable >= 0 && leads_to_gradients_[variable]) {
-        candidates_.push_back(id);
-      } else {
-        continue;
+      if (part_.ops[id] || !IsPlainWrite(id)) continue;
+      const Source variable = WrittenVariable(id);
+      if (variable >= 0 && leads_to_part[variable]) candidates_.push_back(id);
+    }
+    for (const std::vector<NodeId>* writes : {&part_.updates, &candidates_}) {
+      for (NodeId id : *writes) {
+        const Source variable = WrittenVariable(id);
+        if (variable >= 0) updated_[variable] = true;
       }
-      if (variable >= 0) updated_[variable] = true;
     }
     return true;
+  }
+
+  bool IsPlainWrite(NodeId id) const { return write(id) == Write::kPlain; }
+
+  // What a write writes to: kSeveral if that hangs on more than a variable (in a conditional),
+  // kConstants if it has no data input.
+  Source WrittenVariable(NodeId id) const {
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    return inputs.empty() || inputs[0].is_control() ? kConstants : source_[inputs[0].node];
   }
 
   // Of each updated variable, the uses of lowest level: ops that bring it together with something
@@ -203,21 +225,24 @@ class Finder {
            (readers.empty() || readers[readers.size() - 1].port == kControl);
   }
 
-  // Adds the candidates whose value comes from behind the last use: all of a pass's gradients do.
-  absl::Status JudgeCandidates() {
-    if (candidates_.empty() || last_use_ == kNoNode) return absl::OkStatus();
-    auto behind = ReachedFrom(graph_, {last_use_}, nullptr, stop_);
-    if (!behind.ok()) return behind.status();
+  // What depends on the last use of a variable: all gradients of that loss do.
+  absl::StatusOr<NodeFlags> BehindLastUse() const {
+    if (last_use_ == kNoNode) return NodeFlags(graph_.num_nodes(), false);
+    return ReachedFrom(graph_, {last_use_}, nullptr, stop_);
+  }
+
+  void JudgeCandidates(const NodeFlags& behind) {
     for (NodeId id : candidates_) {
-      if ((*behind)[id]) part_.updates.push_back(id);
+      if (!behind[id]) continue;
+      part_.updates.push_back(id);
+      part_.ops[id] = true;
     }
     std::sort(part_.updates.begin(), part_.updates.end());
-    return absl::OkStatus();
   }
 
   // (3) and (4): ops all of whose readers are taken, and those that hold back one that is taken but
   // lead to none.
-  bool Absorb(const NodeFlags& forward, const NodeFlags& leading) {
+  bool Absorb(const NodeFlags& forward, const NodeFlags& behind, const NodeFlags& leading) {
     // Per node: how many of its data edges lead to ops that are not taken.
     std::vector<uint32_t> open(graph_.num_nodes(), 0);
     std::vector<NodeId> queue;
@@ -239,6 +264,13 @@ class Finder {
     };
     // The ops flagged so far are in `queue`; their edges were not counted as open.
     const size_t first_absorbed = queue.size();
+    // What an update reads is a gradient, whoever else watches it.
+    for (NodeId id : part_.updates) {
+      for (Tensor input : graph_.inputs(id)) {
+        if (poll_.Tick()) return false;
+        if (!input.is_control() && behind[input.node] && !forward[input.node]) take(input.node);
+      }
+    }
     for (size_t done = 0; done < queue.size(); ++done) {
       for (Tensor input : graph_.inputs(queue[done])) {
         if (poll_.Tick()) return false;
@@ -279,7 +311,8 @@ class Finder {
 
 bool IsGradientOpType(absl::string_view op) {
   if (absl::StrContains(op, "Gradient")) {
-    return op == "SymbolicGradient" || absl::StartsWith(op, "FakeQuant");
+    return op == "BroadcastGradientArgs" || op == "SymbolicGradient" ||
+           absl::StartsWith(op, "FakeQuant");
   }
   return absl::StrContains(op, "Grad") || absl::StrContains(op, "BackpropFilter") ||
          absl::StrContains(op, "RNNBackprop");

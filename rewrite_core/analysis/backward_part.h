@@ -12,6 +12,7 @@
 // edges alone. What leads to the first use of a trained variable is forward and
 // never taken. (4) What (1) to (3) lead to.
 //
+// Nothing is found where the gradients hold no op of (1) and the optimizer is made of plain writes.
 // Where a graph without its loss (pruned to the updates) is given, ops between the last use of a
 // variable and the loss may be taken as well: nothing but gradients reads them then.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BACKWARD_PART_H_

@@ -154,6 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
             b_update2 = ApplyGradientDescent(w2, b_lr, sum2)
             b_tag = Const()
             b_watch = HistogramSummary(b_tag, b_dw1)
+            b_watch2 = HistogramSummary(b_tag, b_clip2)
             loss_tag = Const()
             loss_watch = ScalarSummary(loss_tag, loss)
         )")},
@@ -293,13 +294,14 @@ TEST(BackwardPartTest, OfAGeneratedGraphIsWhatItsScopesSay) {
 }
 
 TEST(IsGradientOpTypeTest, TellsGradientsFromWhatOnlySoundsSo) {
-  for (const char* op : {"ReluGrad", "Conv2DBackpropFilter", "FusedBatchNormGradV3", "MyOpGrad",
-                         "CudnnRNNBackpropV3", "SymbolicGradient", "TensorArrayGradV3"}) {
+  for (const char* op :
+       {"ReluGrad", "Conv2DBackpropFilter", "FusedBatchNormGradV3", "MyOpGrad",
+        "CudnnRNNBackpropV3", "SymbolicGradient", "TensorArrayGradV3", "BroadcastGradientArgs"}) {
     EXPECT_TRUE(IsGradientOpType(op)) << op;
   }
   for (const char* op :
-       {"StopGradient", "PreventGradient", "BroadcastGradientArgs", "ApplyGradientDescent",
-        "AccumulatorTakeGradient", "Conv2DBackpropInput", "DebugGradientIdentity", "Relu"}) {
+       {"StopGradient", "PreventGradient", "ApplyGradientDescent", "AccumulatorTakeGradient",
+        "Conv2DBackpropInput", "DebugGradientIdentity", "Relu"}) {
     EXPECT_FALSE(IsGradientOpType(op)) << op;
   }
 }
