@@ -13,7 +13,8 @@ clone; a few minutes when there is a build already.
   format       clang-format 14, if it is installed
   release      builds the preset `release` (in build/) and runs ctest
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the op table
-               with TensorFlow's op registry, and trains rewritten graphs: tests/tensorflow/README.md
+               with TensorFlow's op registry, checks the backward part that is found in models of
+               many kinds, and trains rewritten graphs: tests/tensorflow/README.md
 
 --full adds, and may take an hour or more:
   dev          the preset `dev` (debug, warnings as errors) with ctest
@@ -200,9 +201,10 @@ check_op_table() {
   count 1 0 0
 }
 
+# run_tensorflow SCRIPT OPTIONS...: one of tests/tensorflow, and its cases counted.
 run_tensorflow() {
-  local log=$results/tensorflow.log code=0 summary
-  "$venv/bin/python" tests/tensorflow/run.py --spillway build/bin/spillway "$@" 2>&1 |
+  local log=$results/tensorflow-${1%.py}.log code=0 summary
+  "$venv/bin/python" "tests/tensorflow/$1" --spillway build/bin/spillway "${@:2}" 2>&1 |
     tee "$log" || code=$?
   summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1 | tr -c '0-9\n' ' ')
   [[ -n $summary ]] || return 1
@@ -238,10 +240,11 @@ section "C++ tests (release)" run_ctest release
 section "TensorFlow: install" make_venv
 if have_tensorflow; then
   section "TensorFlow: op table" check_op_table
+  section "TensorFlow: backward part" run_tensorflow backward_part.py
   if [[ $full == yes ]]; then
-    section "TensorFlow: training" run_tensorflow --full
+    section "TensorFlow: training" run_tensorflow run.py --full
   else
-    section "TensorFlow: training" run_tensorflow
+    section "TensorFlow: training" run_tensorflow run.py
   fi
 fi
 if [[ $full == yes ]]; then
