@@ -28,10 +28,10 @@ bool HasBackEdges(const Graph& graph) {
   return false;
 }
 
-// Counting plainly is quadratic. Two facts prune it in a graph without loops. A node reaches at
-// most as many candidates as there are at or above the lowest level among its readers, and at most
-// as many as its readers reach together: that bounds every count from above in one pass. And if a
-// reaches b, then b counts fewer than a.
+// Counting plainly is quadratic. Two facts prune it. A node reaches at most as many candidates as
+// there are at or above the lowest level that it reaches, and at most as many as its readers reach
+// together: that bounds every count from above in a few passes. And if a reaches b,
+// then b counts at most as many as a, and as many only if it reaches a, too, around a loop.
 class SeedSearch {
  public:
   SeedSearch(const Graph& graph, const Topology& topology, const NodeFlags& backward,
@@ -46,8 +46,12 @@ class SeedSearch {
 
   absl::StatusOr<std::vector<NodeId>> Run() {
     if (!CollectCandidates()) return OutOfSteps();
+    // Among equals the one that may lead to the others first.
     std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.bound > b.bound; });
+                     [this](const Candidate& a, const Candidate& b) {
+                       if (a.bound != b.bound) return a.bound > b.bound;
+                       return topology_.level(a.node) < topology_.level(b.node);
+                     });
     std::vector<NodeId> seeds;
     int32_t best = 1;
     NodeFlags beaten(graph_.num_nodes(), false);
@@ -56,12 +60,13 @@ class SeedSearch {
       if (beaten[candidate.node]) continue;
       if (!Walk(candidate.node)) return OutOfSteps();
       const auto count = static_cast<int32_t>(reached_.size());
-      for (NodeId id : reached_) beaten[id] = !loops_;
+      for (NodeId id : reached_) beaten[id] = true;
       if (count < best) continue;
       if (count > best) seeds.clear();
       best = count;
       seeds.push_back(candidate.node);
     }
+    if (loops_ && !AddPeers(&seeds)) return OutOfSteps();
     std::sort(seeds.begin(), seeds.end());
     return seeds;
   }
@@ -82,31 +87,69 @@ class SeedSearch {
       is_candidate_[id] = true;
       nodes.push_back(id);
     }
-    const auto all = static_cast<int32_t>(nodes.size());
-    if (loops_) {
-      for (NodeId id : nodes) candidates_.push_back({id, all});
-      return true;
-    }
     std::vector<int32_t> at_or_above(top_level + 2, 0);
     for (NodeId id : nodes) ++at_or_above[topology_.level(id)];
     for (int32_t level = top_level; level >= 0; --level) {
       at_or_above[level] += at_or_above[level + 1];
     }
-    // bound[n]: the most candidates that n can reach. Readers come after their producers.
-    std::vector<int32_t> bound(graph_.num_nodes(), 0);
+    std::vector<int32_t> lowest(graph_.num_nodes(), top_level + 1);
+    if (!FindLowestReached(&lowest)) return false;
+    // bound[n]: the most candidates that n can reach. Readers come after their producers, but for
+    // those around a loop, whose first bound has to do.
+    std::vector<int32_t> bound(graph_.num_nodes());
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) bound[id] = at_or_above[lowest[id]];
     for (auto it = topology_.order().rbegin(); it != topology_.order().rend(); ++it) {
       if (backward_[*it]) continue;
-      int32_t lowest = top_level + 1;
       int64_t together = 0;
-      const auto add = [&](NodeId reader) {
-        lowest = std::min(lowest, topology_.level(reader));
-        together += bound[reader] + is_candidate_[reader];
-      };
+      const auto add = [&](NodeId reader) { together += bound[reader] + is_candidate_[reader]; };
       if (!ForEachForwardReader(*it, add)) return false;
-      bound[*it] = static_cast<int32_t>(std::min<int64_t>(together, at_or_above[lowest]));
+      bound[*it] = static_cast<int32_t>(std::min<int64_t>(together, bound[*it]));
     }
     for (NodeId id : nodes) {
       if (bound[id] > 0) candidates_.push_back({id, bound[id]});
+    }
+    return true;
+  }
+
+  // Per node: the lowest level among all that it reaches. One pass against the edges, and one more
+  // for each loop inside a loop.
+  bool FindLowestReached(std::vector<int32_t>* lowest) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto it = topology_.order().rbegin(); it != topology_.order().rend(); ++it) {
+        if (backward_[*it]) continue;
+        int32_t& own = (*lowest)[*it];
+        const int32_t before = own;
+        const auto add = [&](NodeId reader) {
+          own = std::min({own, topology_.level(reader), (*lowest)[reader]});
+        };
+        if (!ForEachForwardReader(*it, add)) return false;
+        changed = changed || own != before;
+      }
+      changed = changed && loops_;
+    }
+    return true;
+  }
+
+  // Adds the candidates that lead to a seed that leads to them.
+  bool AddPeers(std::vector<NodeId>* seeds) {
+    const std::vector<NodeId> found = *seeds;
+    VisitMarks leading(graph_.num_nodes());
+    for (NodeId seed : found) {
+      if (!Walk(seed)) return false;
+      leading.Clear();
+      leading.Insert(seed);
+      std::vector<NodeId> queue = {seed};
+      for (size_t done = 0; done < queue.size(); ++done) {
+        for (Tensor input : graph_.inputs(queue[done])) {
+          if (budget_->Spend()) return false;
+          if (input.is_control() || backward_[input.node] || !leading.Insert(input.node)) continue;
+          queue.push_back(input.node);
+        }
+      }
+      for (NodeId id : reached_) {
+        if (!leading.Insert(id)) seeds->push_back(id);
+      }
     }
     return true;
   }
