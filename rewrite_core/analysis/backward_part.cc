@@ -103,7 +103,7 @@ class Finder {
     return Spread(std::move(queue));
   }
 
-  // Takes what `from` leads to, up to the write of a variable.
+  // Takes what the ops in `queue` lead to, up to the write of a variable.
   bool Spread(std::vector<NodeId> queue) {
     for (size_t done = 0; done < queue.size(); ++done) {
       if (write(queue[done]) != Write::kNone) continue;
@@ -122,6 +122,7 @@ class Finder {
   bool FindSources() {
     source_.assign(graph_.num_nodes(), kConstants);
     for (NodeId id : topology_.order()) {
+      if (poll_.Tick()) return false;
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       if (is_variable(id)) {
         source_[id] = id;
@@ -187,6 +188,7 @@ class Finder {
     first_uses_.assign(graph_.num_nodes(), false);
     for (const bool flag : {false, true}) {
       for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+        if (poll_.Tick()) return false;
         if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
         // Of an optimizer's own variables (momentum), the uses lead to no gradient.
         if ((any_gradients_ && !leads_to_gradients_[id]) || IsReadForShapeOnly(id)) continue;
@@ -314,7 +316,9 @@ bool IsGradientOpType(absl::string_view op) {
     return op == "BroadcastGradientArgs" || op == "SymbolicGradient" ||
            absl::StartsWith(op, "FakeQuant");
   }
-  return absl::StrContains(op, "Grad") || absl::StrContains(op, "BackpropFilter") ||
+  // ReluGrad is the gradient of Relu; GradReverse, a custom op, would be one of a forward pass.
+  const size_t grad = op.find("Grad");
+  return (grad != absl::string_view::npos && grad > 0) || absl::StrContains(op, "BackpropFilter") ||
          absl::StrContains(op, "RNNBackprop");
 }
 
