@@ -39,6 +39,11 @@ int NumData(absl::Span<const Tensor> inputs) {
   return count;
 }
 
+bool HasOneDataInput(absl::Span<const Tensor> inputs) {
+  return !inputs.empty() && !inputs[0].is_control() &&
+         (inputs.size() == 1 || inputs[1].is_control());
+}
+
 bool MayCopy(absl::string_view op, absl::string_view copy_op) {
   return op == "Identity" || op == copy_op;
 }
@@ -98,7 +103,9 @@ class Differ {
   // The data input of an added node that only hands it on; otherwise kNoNode.
   Tensor Copied(NodeId id, absl::string_view copy_op) const {
     const absl::Span<const Tensor> inputs = b_.inputs(id);
-    if (in_a_[id] != kNoNode || NumData(inputs) != 1 || !MayCopy(b_.op(id), copy_op)) return {};
+    if (in_a_[id] != kNoNode || !HasOneDataInput(inputs) || !MayCopy(b_.op(id), copy_op)) {
+      return {};
+    }
     return inputs[0];
   }
 
@@ -142,7 +149,8 @@ class Differ {
       const NodeId before = in_a_[reader.node];
       if (before == kNoNode) return false;
       const absl::Span<const Tensor> inputs = a_.inputs(before);
-      if (reader.index >= NumData(inputs) || !(FromA(inputs[reader.index]) == tensor)) {
+      if (reader.index >= static_cast<int>(inputs.size()) || inputs[reader.index].is_control() ||
+          !(FromA(inputs[reader.index]) == tensor)) {
         return false;
       }
       v1::InputRef* consumer = swap_in->add_consumers();

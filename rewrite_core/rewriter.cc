@@ -1,7 +1,6 @@
 #include "rewrite_core/rewriter.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
@@ -27,8 +27,6 @@ namespace spillway::core {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-// Protobuf, and so TensorFlow, reads no message of 2 GiB or more.
-constexpr int64_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
 
 // Refuses options of a newer API: a rewrite by another policy than the one asked for is worse than
 // an error. Names the message and the field number; the depth is that of our own messages.
@@ -301,14 +299,6 @@ class Rewriter {
       return edited;
     });
     if (!bytes.ok()) return bytes.status();
-    if (static_cast<int64_t>(bytes->size()) > kMaxMessageBytes) {
-      return Error(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
-                   absl::StrCat("the rewritten graph has ", bytes->size(), " bytes, more than the ",
-                                kMaxMessageBytes,
-                                " that TensorFlow can read; swap fewer tensors (n_tensors), or "
-                                "keep constants out of the graph"),
-                   {{"value", absl::StrCat(bytes->size())}});
-    }
     absl::Status verified = Stage(
         "verify", [&] { return VerifyRewrite(*graph_, control_flow, *bytes, options_, stop_); });
     if (!verified.ok()) return verified;

@@ -11,8 +11,8 @@
 
 namespace spillway::core {
 
-// Far above what TensorFlow programs have.
-inline constexpr size_t kMaxShownName = 1000;
+// More than TensorFlow programs have, but for the odd one.
+inline constexpr size_t kMaxShownName = 250;
 
 // A node's name, cut after kMaxShownName bytes.
 inline std::string ShownName(absl::string_view name) {

@@ -30,8 +30,9 @@ Write WriteOf(absl::string_view op) {
 }
 
 bool IsVariable(absl::string_view op) {
-  return op == "VariableV2" || op == "Variable" || op == "VarHandleOp" ||
-         op == "AutoReloadVariable" || absl::EndsWith(op, "ConditionalAccumulator");
+  return op == "VariableV2" || op == "Variable" || op == "VarHandleOp" || op == "_VarHandlesOp" ||
+         op == "AutoReloadVariable" || op == "TemporaryVariable" ||
+         absl::EndsWith(op, "ConditionalAccumulator");
 }
 
 // What a value was computed from: constants, one variable (and constants), or more.
@@ -68,6 +69,8 @@ class Finder {
     if (!FindUpdates()) return stop_.status("analysis");
     leading = LeadingTo(graph_, part_.ops, stop_);
     if (!leading.ok()) return leading.status();
+    // Where gradients have no type of their own, the updates have to tell what leads to them.
+    if (!any_gradients_) leads_to_gradients_ = *leading;
     if (!FindCandidates(*leading) || !FindFirstUses()) return stop_.status("analysis");
     auto forward = LeadingTo(graph_, first_uses_, stop_);
     if (!forward.ok()) return forward.status();
@@ -76,6 +79,7 @@ class Finder {
     JudgeCandidates(*behind);
     leading = LeadingTo(graph_, part_.ops, stop_);
     if (!leading.ok()) return leading.status();
+    if (!FindTurn(*forward, *behind)) return stop_.status("analysis");
     if (!Absorb(*forward, *behind, *leading)) return stop_.status("analysis");
     return std::move(part_);
   }
@@ -191,7 +195,7 @@ class Finder {
         if (poll_.Tick()) return false;
         if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
         // Of an optimizer's own variables (momentum), the uses lead to no gradient.
-        if ((any_gradients_ && !leads_to_gradients_[id]) || IsReadForShapeOnly(id)) continue;
+        if (!leads_to_gradients_[id] || IsReadForShapeOnly(id)) continue;
         for (Tensor input : graph_.inputs(id)) {
           if (poll_.Tick()) return false;
           if (input.is_control()) break;
@@ -242,6 +246,27 @@ class Finder {
     std::sort(part_.updates.begin(), part_.updates.end());
   }
 
+  // Sets turn_: the lowest level at which something is surely a gradient of the last use.
+  bool FindTurn(const NodeFlags& forward, const NodeFlags& behind) {
+    const auto note = [&](NodeId id) {
+      // What gradients compute of shapes may stand anywhere.
+      if (behind[id] && !forward[id] && source_[id] == kSeveral) {
+        turn_ = std::min(turn_, topology_.level(id));
+      }
+    };
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      if (part_.ops[id]) note(id);
+    }
+    for (NodeId id : part_.updates) {
+      for (Tensor input : graph_.inputs(id)) {
+        if (poll_.Tick()) return false;
+        if (!input.is_control()) note(input.node);
+      }
+    }
+    return true;
+  }
+
   // (3) and (4): ops all of whose readers are taken, and those that hold back one that is taken but
   // lead to none.
   bool Absorb(const NodeFlags& forward, const NodeFlags& behind, const NodeFlags& leading) {
@@ -255,7 +280,7 @@ class Finder {
       }
       for (Tensor input : graph_.inputs(id)) {
         if (poll_.Tick()) return false;
-        if (HasSay(id, input)) ++open[input.node];
+        if (HasSay(id, input, leading)) ++open[input.node];
       }
     }
     const auto take = [&](NodeId id) {
@@ -277,10 +302,12 @@ class Finder {
       for (Tensor input : graph_.inputs(queue[done])) {
         if (poll_.Tick()) return false;
         if (input.is_control()) {
-          if (!leading[input.node]) take(input.node);
+          // The gate of tf.gradients: gradient -> NoOp -> gradient.
+          const bool gate = graph_.op(input.node) == "NoOp" || graph_.op(queue[done]) == "NoOp";
+          if (gate && !leading[input.node]) take(input.node);
           continue;
         }
-        if (done >= first_absorbed && HasSay(queue[done], input)) --open[input.node];
+        if (done >= first_absorbed && HasSay(queue[done], input, leading)) --open[input.node];
         if (open[input.node] == 0 && !forward[input.node]) take(input.node);
       }
     }
@@ -288,9 +315,12 @@ class Finder {
   }
 
   // Whether an op that is not taken keeps what it reads from being taken. Not a plain write that is
-  // no update.
-  bool HasSay(NodeId id, Tensor input) const {
-    return !input.is_control() && write(id) != Write::kPlain && !IsUnreadName(id);
+  // no update, and not what leads to no gradient and stands behind the turn: a gradient that nobody
+  // needs, or that is only watched. The loss and what else the forward part ends in stand before
+  // it.
+  bool HasSay(NodeId id, Tensor input, const NodeFlags& leading) const {
+    return !input.is_control() && write(id) != Write::kPlain && !IsUnreadName(id) &&
+           (leading[id] || topology_.level(id) <= turn_);
   }
 
   const Graph& graph_;
@@ -306,6 +336,7 @@ class Finder {
   std::vector<NodeId> candidates_;
   NodeFlags first_uses_;
   NodeId last_use_ = kNoNode;
+  int32_t turn_ = std::numeric_limits<int32_t>::max();
   BackwardPart part_;
 };
 

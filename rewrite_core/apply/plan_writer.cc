@@ -33,6 +33,7 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
   std::vector<SwapNodeNames> names;
   names.reserve(plan.swaps.size());
   for (const PlannedSwap& swap : plan.swaps) {
+    if (edit->too_large()) break;
     const absl::string_view producer_device = graph.device(swap.tensor.node);
     // The copying ops run on the GPU; an Identity copies by standing on the host.
     const std::string device = copy                       ? std::string(producer_device)
@@ -47,6 +48,7 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
     out.inputs = {Spelling(graph.name(swap.tensor.node), swap.tensor.port)};
     edit->AddNode(std::move(out));
     for (const PlannedSwapIn& planned : swap.swap_ins) {
+      if (edit->too_large()) break;
       std::string name = edit->UniqueName(absl::StrCat("lms/swapin_", stem));
       NodeSpec in = SwapNode(name, copy ? "_CopyFromHostToGpu" : "Identity", device, swap.dtype);
       in.inputs = {of_swap.swap_out};

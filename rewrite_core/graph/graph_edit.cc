@@ -131,15 +131,34 @@ std::string GraphEdit::UniqueName(absl::string_view wanted) {
 }
 
 GraphEdit::GraphEdit(const Graph& graph) : graph_(graph) {
+  // Real rewrites add a fifth of the graph. A hostile one can make each new node repeat a device
+  // and a trigger of a megabyte.
+  constexpr int64_t kMaxGrowth = 16;
+  constexpr int64_t kAlwaysAllowed = int64_t{64} << 20;
+  const auto size = static_cast<int64_t>(graph.bytes().size());
+  max_new_bytes_ = std::min(kMaxMessageBytes - size, std::max(kAlwaysAllowed, kMaxGrowth * size));
   UndoRecord record;
   record.added = true;
   added_attr_ = UndoAttr(record);
 }
 
 void GraphEdit::AddNode(NodeSpec node) {
+  if (too_large_) return;
   node.attrs.emplace_back(kUndoAttr, added_attr_);
   AppendNodeField(node, &new_nodes_);
   ++num_new_nodes_;
+  too_large_ = static_cast<int64_t>(new_nodes_.size()) > max_new_bytes_;
+  if (too_large_) new_nodes_ = std::string();
+}
+
+absl::Status GraphEdit::TooLarge() const {
+  return Error(
+      absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
+      absl::StrCat("the rewritten graph would be larger than TensorFlow can read (",
+                   kMaxMessageBytes, " bytes), or its new nodes larger than ", max_new_bytes_,
+                   " bytes; swap fewer tensors (n_tensors), shorten names and devices of "
+                   "megabytes, or keep constants out of the graph"),
+      {{"value", absl::StrCat(max_new_bytes_)}});
 }
 
 std::vector<NodeSpec> GraphEdit::nodes() const {
@@ -204,6 +223,7 @@ absl::Status GraphEdit::Validate(const StopToken& stop) const {
 }
 
 absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
+  if (too_large_) return TooLarge();
   if (absl::Status status = Validate(stop); !status.ok()) return status;
   std::sort(rewires_.begin(), rewires_.end(), [](const Rewire& a, const Rewire& b) {
     return std::tie(a.node, a.index) < std::tie(b.node, b.index);
@@ -217,6 +237,7 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
     size_t end;  // In `edited`.
   };
   std::string edited;
+  size_t replaced = 0;
   std::vector<Piece> pieces;
   StopPoller poll(stop);
   auto rewire = rewires_.begin();
@@ -240,11 +261,15 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
     edits.controls = absl::MakeConstSpan(controls_.data() + (controls_begin - controls_.begin()),
                                          control - controls_begin);
     if (absl::Status status = AppendEdited(graph_, edits, &edited); !status.ok()) return status;
+    if (static_cast<int64_t>(edited.size()) > kMaxMessageBytes) return TooLarge();
+    replaced += graph_.node_field(edits.node).size();
     pieces.push_back({edits.node, edited.size()});
   }
   const absl::string_view bytes = graph_.bytes();
+  const size_t size = bytes.size() - replaced + edited.size() + new_nodes_.size();
+  if (size > static_cast<size_t>(kMaxMessageBytes)) return TooLarge();
   std::string out;
-  out.reserve(bytes.size() + edited.size() + new_nodes_.size());
+  out.reserve(size);
   const auto append = [&out](absl::string_view part) { out.append(part.data(), part.size()); };
   size_t done = 0, edited_done = 0;
   for (const Piece& piece : pieces) {

@@ -40,13 +40,17 @@ class GraphEdit {
   // It is reserved from then on.
   std::string UniqueName(absl::string_view wanted);
 
-  // Adds a node, with its `_spillway_undo`. REQUIRES: its name comes from UniqueName.
+  // Adds a node, with its `_spillway_undo`. REQUIRES: its name comes from UniqueName. Once the new
+  // nodes are too large (see Apply), they are dropped, and no more are taken.
   void AddNode(NodeSpec node);
   void RewireInput(NodeId node, int index, std::string spelling) {
     rewires_.push_back({node, index, std::move(spelling)});
   }
   // Does nothing if the node has that control input already.
   void AddControlInput(NodeId node, absl::string_view source);
+
+  // Whether nodes were dropped. Apply will say so; more edits only take memory.
+  bool too_large() const { return too_large_; }
 
   // The nodes that were added, read back from their bytes.
   std::vector<NodeSpec> nodes() const;
@@ -59,13 +63,19 @@ class GraphEdit {
   absl::Status Validate(const StopToken& stop) const;
 
   // Validates, then returns the bytes of the edited graph. Sorts the collected edits.
+  // OUT_OF_RANGE (RESULT_TOO_LARGE) if the result would be too large for TensorFlow, or the new
+  // nodes are many times as large as the graph (names or devices of megabytes, told often).
   absl::StatusOr<std::string> Apply(const StopToken& stop);
 
  private:
+  absl::Status TooLarge() const;
+
   const Graph& graph_;
   std::string added_attr_;  // The undo record of every added node.
   // As fields of a GraphDef: there may be very many, and a NodeSpec is several times as large.
   std::string new_nodes_;
+  int64_t max_new_bytes_;
+  bool too_large_ = false;
   int64_t num_new_nodes_ = 0;
   std::vector<Rewire> rewires_;
   std::vector<Control> controls_;

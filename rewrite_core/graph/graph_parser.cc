@@ -1,6 +1,4 @@
 // Graph::Parse and Graph::ParseEdited: from bytes to the index.
-#include "rewrite_core/graph/graph.h"
-
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -12,6 +10,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/wire_reader.h"
@@ -308,6 +307,7 @@ class GraphParser {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       const Node& node = graph_.nodes_[id];
       if (original_ != nullptr && copied_[id]) {
+        if (poll.Tick()) return stop_.status("parse");
         for (uint32_t i = 0; i < node.num_inputs; ++i) {
           NodeId& producer = graph_.inputs_[node.first_input + i].node;
           producer = new_ids_[producer];

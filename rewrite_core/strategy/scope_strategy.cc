@@ -293,7 +293,10 @@ void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, v1::ScopeRepo
   absl::flat_hash_map<absl::string_view, int64_t> updates, scopes;
   for (NodeId id : sets.updates) ++updates[graph.op(id)];
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (sets.backward[id]) ++scopes[graph.name(id).substr(0, graph.name(id).find('/'))];
+    const size_t slash = graph.name(id).find('/');
+    if (sets.backward[id] && slash != absl::string_view::npos) {
+      ++scopes[graph.name(id).substr(0, slash)];
+    }
   }
   AddCounts(updates, updates.size(), report->mutable_weight_updates());
   AddCounts(scopes, kMaxBackwardScopes, report->mutable_backward_scopes());

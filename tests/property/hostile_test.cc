@@ -255,5 +255,37 @@ TEST(DeepNests, OneSideDoesNotWaitForTheOther) {
   }
 }
 
+// ---- Growth ----
+
+// Each of many swap-ins repeats a device or a trigger of a megabyte: a megabyte of graph must not
+// become gigabytes.
+TEST(Growth, OfMegabyteNamesIsRefusedWithLittleMemory) {
+  const std::string large(kMiB, 'w');
+  for (const bool device : {true, false}) {
+    const std::string on = device ? absl::StrCat(" @/job:", large, "/gpu:0") : "";
+    const std::string trigger = device ? "t" : large;
+    std::string text = absl::StrCat("x = Placeholder() {dtype=float32}\na = Relu(x)", on,
+                                    " {T=float32}\nb = Tanh(a) {T=float32}\n",
+                                    "gradients/p = Relu(b) {T=float32}\ngradients/", trigger,
+                                    " = Relu(gradients/p) {T=float32}\n");
+    std::string all;
+    constexpr int kReaders = 3000;
+    for (int i = 0; i < kReaders; ++i) {
+      absl::StrAppend(&text, "gradients/c", i, " = TanhGrad(a, gradients/q) {T=float32}\n");
+      absl::StrAppend(&all, i == 0 ? "" : ", ", "gradients/c", i);
+    }
+    absl::StrAppend(&text, "gradients/q = Relu(gradients/", trigger, ") {T=float32}\n",
+                    "gradients/sum = AddN(", all, ") {T=float32, N=", kReaders, "}\n",
+                    "gradients/end = Relu(gradients/sum) {T=float32}\n");
+    v1::RewriteOptions options = Options();
+    options.mutable_scope()->set_ctrld_strategy(v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
+    const int64_t before = PeakMemory();
+    const auto response = TimedRewrite(GraphBytes(text), options);
+    EXPECT_THAT(response, FailsWith(absl::StatusCode::kOutOfRange,
+                                    v1::ERROR_REASON_RESULT_TOO_LARGE, "shorten"));
+    EXPECT_LT(PeakMemory() - before, 1024 * kMiB);
+  }
+}
+
 }  // namespace
 }  // namespace spillway::testing

@@ -230,7 +230,7 @@ TEST(InspectTest, LongNamesAreCut) {
   }
   const v1::GraphSummary summary = Summary(text);
   ASSERT_EQ(summary.frames_size(), 1001);
-  EXPECT_EQ(summary.frames(1).parent(), std::string(1000, 'n') + "...");
+  EXPECT_EQ(summary.frames(1).parent(), std::string(kMaxShownName, 'n') + "...");
   EXPECT_LT(summary.ByteSizeLong(), 2u << 20);
 }
 

@@ -154,6 +154,51 @@ def unrolled_rnn_with_summaries():
 
 
 @model
+def smooth_net_without_gates():
+    """tf.gradients leaves gradients that nobody needs: that of the input, those of the labels."""
+    h = _feed(8, 32, 32, 3)
+    for i in range(4):
+        with v1.variable_scope("s%d" % i):
+            h = tf.nn.swish(v1.layers.conv2d(h, 8, 3))
+    loss = _xent(_dense(tf.reshape(h, [8, -1]), 10, "fc", None))
+
+    def backward():
+        weights = v1.trainable_variables()
+        v1.train.MomentumOptimizer(.1, .9).apply_gradients(
+            zip(tf.gradients(loss, weights), weights))
+    return backward
+
+
+@model
+def convolutions_and_dropout_without_gates():
+    h = _feed(8, 32, 32, 3)
+    for i in range(4):
+        h = tf.nn.dropout(_conv(h, 8, "c%d" % i), rate=.3)
+    loss = _xent(_dense(tf.reshape(h, [8, -1]), 10, "fc", None))
+
+    def backward():
+        weights = v1.trainable_variables()
+        v1.train.GradientDescentOptimizer(.1).apply_gradients(
+            zip(tf.gradients(loss, weights), weights))
+    return backward
+
+
+@model
+def no_op_of_a_gradient_type():
+    """Matrices, squares and exponentials, and weight decay."""
+    h = _feed(32, 64)
+    weights = [v1.get_variable("w%d" % i, [64, 64]) for i in range(5)]
+    for w in weights:
+        h = tf.exp(-tf.square(tf.matmul(h, w)))
+    loss = tf.reduce_sum(tf.square(h)) + 1e-3 * tf.add_n([tf.nn.l2_loss(w) for w in weights])
+
+    def backward():
+        v1.train.GradientDescentOptimizer(.1).apply_gradients(
+            zip(tf.gradients(loss, weights), weights))
+    return backward
+
+
+@model
 def optimizer_of_assigns():
     """As BERT's AdamWeightDecayOptimizer."""
     loss = _xent(_mlp(resource=True))

@@ -230,6 +230,19 @@ INSTANTIATE_TEST_SUITE_P(
             b_dw1 = MatMul(x, b_dm1)
         )",
                                                    kUpdates)},
+        // The same without gates: the gradient of the input, and one that is only watched.
+        PartCase{"UngatedGradients", absl::StrCat(kForward, R"(
+            b_ones = Const()
+            b_dlogits = Mul(b_ones, xent:1)
+            b_dw2 = MatMul(r1, b_dlogits)
+            b_dr1 = MatMul(b_dlogits, read2)
+            b_dm1 = Mul(b_dr1, m1)
+            b_dx = MatMul(b_dm1, read1)
+            b_dw1 = MatMul(x, b_dm1)
+            tag = Const()
+            b_watch = HistogramSummary(tag, b_dm1)
+        )",
+                                                  kUpdates)},
         // Pruned to the updates: what only the loss held back (xent) is taken; the last use of a
         // variable is not.
         PartCase{"WithoutLoss", absl::StrCat(R"(

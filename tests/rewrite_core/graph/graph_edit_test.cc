@@ -378,6 +378,29 @@ TEST_F(GraphEditTwiceTest, ManyRoundsOfEverything) {
 
 // ---- Stopping ----
 
+TEST(GraphEditGrowthTest, NewNodesOfMegabytesAreRefusedBeforeTheyTakeMuchMemory) {
+  const TestGraph graph("a = NoOp()");
+  GraphEdit edit(*graph);
+  const std::string device(1 << 20, 'd');
+  // 64 MiB are always allowed.
+  for (int i = 0; i < 63; ++i) {
+    NodeSpec spec = Identity(edit.UniqueName("n"), {"a"});
+    spec.device = device;
+    edit.AddNode(spec);
+  }
+  EXPECT_FALSE(edit.too_large());
+  EXPECT_THAT(edit.Apply(StopToken()), IsOk());
+  for (int i = 0; i < 100; ++i) {
+    NodeSpec spec = Identity(edit.UniqueName("n"), {"a"});
+    spec.device = device;
+    edit.AddNode(spec);
+  }
+  EXPECT_TRUE(edit.too_large());
+  EXPECT_THAT(edit.Apply(StopToken()),
+              testing::FailsWith(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
+                                 "n_tensors"));
+}
+
 TEST(GraphEditStopTest, ApplyNoticesAStop) {
   constexpr int kEdits = 20'000;
   const TestGraph graph("a = NoOp()\nb = NoOp()");
