@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/text_format.h"
+#include "rewrite_core/shown_name.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
