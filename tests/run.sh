@@ -20,7 +20,8 @@ clone; a few minutes when there is a build already.
   dev          the preset `dev` (debug, warnings as errors) with ctest
   asan         the preset `asan` (address and undefined-behaviour sanitizers) with ctest
   tsan         the preset `tsan` (thread sanitizer); ctest without the labels `integration` and
-               `grpc`: Debian's gRPC is not built for it, and it reports races inside that are none
+               `grpc`: Debian's gRPC is not built for it, and it reports races inside that are none;
+               and without `property`, whose tests have one thread
   TensorFlow   every graph with every parameter set, instead of the short list
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
 
@@ -252,7 +253,7 @@ if [[ $full == yes ]]; then
     section "Build ($preset)" build "$preset"
     [[ $section_ok == yes ]] || continue
     if [[ $preset == tsan ]]; then
-      section "C++ tests (tsan)" run_ctest tsan --label-exclude '^(integration|grpc)$'
+      section "C++ tests (tsan)" run_ctest tsan --label-exclude '^(integration|grpc|property)$'
     else
       section "C++ tests ($preset)" run_ctest "$preset"
     fi
