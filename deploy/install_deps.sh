@@ -10,8 +10,8 @@ Installs with apt what is missing on Debian 12. What is there already is left al
 changes nothing and takes no time.
 
   build   (default) compiler, libraries, and Python for the demo's tables
-  tests   the same and what the tests use: venv, and promtool, which is unpacked into build/tools
-          from Debian's package `prometheus`, so that no service is installed
+  tests   the same and what the tests use: venv, and Prometheus with promtool, which are unpacked
+          into build/tools from Debian's package `prometheus`, so that no service is installed
 
 Uses sudo if it does not run as root.
 USAGE
@@ -69,20 +69,24 @@ install_missing() {
     apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null
 }
 
-# Not a reason to fail: tests that need promtool are skipped without it.
-unpack_promtool() {
-  if command -v promtool >/dev/null || [[ -x $root/build/tools/bin/promtool ]]; then
+have_tool() {
+  command -v "$1" >/dev/null || [[ -x $root/build/tools/bin/$1 ]]
+}
+
+# Not a reason to fail: tests that need Prometheus or promtool are skipped without it.
+unpack_prometheus() {
+  if have_tool prometheus && have_tool promtool; then
     return
   fi
-  echo "Unpacking promtool from Debian's package prometheus into build/tools/bin."
+  echo "Unpacking Debian's package prometheus into build/tools/bin."
   local folder
   folder=$(mktemp -d)
   if (cd "$folder" && apt-get download -qq prometheus 2>/dev/null && dpkg-deb -x prometheus_*.deb .) ||
      (update_lists && cd "$folder" && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .); then
     mkdir -p "$root/build/tools/bin"
-    cp "$folder/usr/bin/promtool" "$root/build/tools/bin/"
+    cp "$folder/usr/bin/prometheus" "$folder/usr/bin/promtool" "$root/build/tools/bin/"
   else
-    echo "It cannot be had: tests that need promtool will be skipped."
+    echo "It cannot be had: tests that need Prometheus or promtool will be skipped."
   fi
   rm -rf "$folder"
 }
@@ -100,7 +104,7 @@ main() {
   fi
   if [[ ${1:-build} == tests ]]; then
     install_missing "${build_packages[@]}" "${test_packages[@]}"
-    unpack_promtool
+    unpack_prometheus
   else
     install_missing "${build_packages[@]}"
   fi

@@ -12,6 +12,8 @@ clone; a few minutes when there is a build already.
   install      deploy/install_deps.sh tests
   format       clang-format 14, if it is installed
   release      builds the preset `release` (in build/) and runs ctest
+  deploy       the alert rules with promtool; the dashboard's expressions against a Prometheus that
+               scrapes a server under load
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the op table
                with TensorFlow's op registry, checks the backward part that is found in models of
                many kinds, and trains rewritten graphs: tests/tensorflow/README.md
@@ -27,10 +29,11 @@ clone; a few minutes when there is a build already.
 
 If installing or the release build fails, the script stops. Any other section that fails does not
 stop those after it. The last line is, alone on its line, `N passed, N failed` or
-`N passed, N failed, N skipped`: ctest's tests, TensorFlow's cases, one each for format and op table,
-and one for any other section that fails. Exit code 0: nothing failed; 1: something did; 2: bad usage.
+`N passed, N failed, N skipped`: ctest's tests, the checks of deploy, TensorFlow's cases, one each for
+format and op table, and one for any other section that fails. Exit code 0: nothing failed; 1:
+something did; 2: bad usage.
 
-What cannot be had here (clang-format, TensorFlow, promtool) is skipped, with a line that says so.
+What cannot be had here (clang-format, TensorFlow, Prometheus) is skipped, with a line that says so.
 Cases that are skipped inside a test that passes have such a line too, and are not counted.
 Logs and results lie in build/test-results/.
 USAGE
@@ -202,11 +205,24 @@ check_op_table() {
   count 1 0 0
 }
 
-# run_tensorflow SCRIPT OPTIONS...: one of tests/tensorflow, and its cases counted.
+# run_tensorflow SCRIPT OPTIONS...: one of tests/tensorflow.
 run_tensorflow() {
-  local log=$results/tensorflow-${1%.py}.log code=0 summary
-  "$venv/bin/python" "tests/tensorflow/$1" --spillway build/bin/spillway "${@:2}" 2>&1 |
-    tee "$log" || code=$?
+  run_counted "$results/tensorflow-${1%.py}.log" \
+    "$venv/bin/python" "tests/tensorflow/$1" --spillway build/bin/spillway "${@:2}"
+}
+
+# The second runs also if the first fails.
+check_deploy() {
+  local code=0
+  run_counted "$results/deploy-rules.log" tests/deploy/rules_test.sh || code=1
+  run_counted "$results/deploy-dashboard.log" tests/deploy/dashboard_test.py || code=1
+  return "$code"
+}
+
+# run_counted LOG COMMAND...: a test whose last line is a summary like ours; its cases are counted.
+run_counted() {
+  local log=$1 code=0 summary
+  "${@:2}" 2>&1 | tee "$log" || code=$?
   summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1 | tr -c '0-9\n' ' ')
   [[ -n $summary ]] || return 1
   local p f s
@@ -238,6 +254,7 @@ section "Format" check_format
 section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
 section "C++ tests (release)" run_ctest release
+section "Deploy" check_deploy
 section "TensorFlow: install" make_venv
 if have_tensorflow; then
   section "TensorFlow: op table" check_op_table
