@@ -74,7 +74,7 @@ class Verifier {
   absl::Status Undo() const {
     std::string stripped;
     absl::string_view expected = before_.bytes();
-    if (FindEarlierRewrite(before_).ours) {
+    if (HasUndoRecords(before_)) {
       auto bytes = Strip(before_, stop_);
       if (!bytes.ok()) return bytes.status();  // The records came with the input: not our fault.
       stripped = *std::move(bytes);

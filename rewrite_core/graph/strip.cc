@@ -52,17 +52,20 @@ absl::StatusOr<std::string> Strip(const Graph& graph, const StopToken& stop) {
   return out;
 }
 
+bool HasUndoRecords(const Graph& graph) {
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (graph.has_undo(id)) return true;
+  }
+  return false;
+}
+
 EarlierRewrite FindEarlierRewrite(const Graph& graph) {
   EarlierRewrite earlier;
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (graph.has_undo(id)) {
-      earlier.ours = true;
-      earlier.foreign_node = kNoNode;
-      return earlier;
-    }
-    if (earlier.foreign_node == kNoNode && absl::StrContains(graph.name(id), kSwapNodeMark)) {
-      earlier.foreign_node = id;
-    }
+  earlier.ours = HasUndoRecords(graph);
+  for (NodeId id = 0; id < graph.num_nodes() && !earlier.ours; ++id) {
+    if (!absl::StrContains(graph.name(id), kSwapNodeMark)) continue;
+    earlier.foreign_node = id;
+    break;
   }
   return earlier;
 }

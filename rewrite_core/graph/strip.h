@@ -20,9 +20,12 @@ absl::Status StripTo(const Graph& graph, const StopToken& stop,
 // The stripped graph. A graph without records comes back as it is.
 absl::StatusOr<std::string> Strip(const Graph& graph, const StopToken& stop);
 
+// Whether some node carries an undo record.
+bool HasUndoRecords(const Graph& graph);
+
 // Who rewrote this graph before.
 struct EarlierRewrite {
-  bool ours = false;              // Some node carries an undo record.
+  bool ours = false;              // HasUndoRecords.
   NodeId foreign_node = kNoNode;  // A swap node without one, while no node has one.
 };
 EarlierRewrite FindEarlierRewrite(const Graph& graph);
