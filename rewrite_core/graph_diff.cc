@@ -33,17 +33,6 @@ Attributes AttributesOf(const Graph& graph, NodeId id) {
 
 bool IsBookkeeping(absl::string_view key) { return key == kUndoAttr || key == kGrapplerKeepAttr; }
 
-int NumData(absl::Span<const Tensor> inputs) {
-  int count = 0;
-  while (count < static_cast<int>(inputs.size()) && !inputs[count].is_control()) ++count;
-  return count;
-}
-
-bool HasOneDataInput(absl::Span<const Tensor> inputs) {
-  return !inputs.empty() && !inputs[0].is_control() &&
-         (inputs.size() == 1 || inputs[1].is_control());
-}
-
 bool MayCopy(absl::string_view op, absl::string_view copy_op) {
   return op == "Identity" || op == copy_op;
 }
@@ -102,11 +91,10 @@ class Differ {
 
   // The data input of an added node that only hands it on; otherwise kNoNode.
   Tensor Copied(NodeId id, absl::string_view copy_op) const {
-    const absl::Span<const Tensor> inputs = b_.inputs(id);
-    if (in_a_[id] != kNoNode || !HasOneDataInput(inputs) || !MayCopy(b_.op(id), copy_op)) {
+    if (in_a_[id] != kNoNode || CountDataInputs(b_, id) != 1 || !MayCopy(b_.op(id), copy_op)) {
       return {};
     }
-    return inputs[0];
+    return b_.inputs(id)[0];
   }
 
   absl::Status FindSwaps() {
@@ -285,8 +273,8 @@ class Differ {
   bool CompareDataInputs(NodeId a, NodeId b) {
     const absl::Span<const Tensor> before = a_.inputs(a);
     const absl::Span<const Tensor> after = b_.inputs(b);
-    const int count_a = NumData(before);
-    const int count_b = NumData(after);
+    const int count_a = CountDataInputs(a_, a);
+    const int count_b = CountDataInputs(b_, b);
     bool differs = false;
     for (int i = 0; i < std::max(count_a, count_b); ++i) {
       if (i < count_a && i < count_b && FromA(before[i]) == after[i]) continue;

@@ -37,11 +37,6 @@ bool IsPlaceholder(absl::string_view op) {
   return IsOneOf(op, {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"});
 }
 
-bool IsVariable(absl::string_view op) {
-  return IsOneOf(op, {"Variable", "VariableV2", "VarHandleOp", "_VarHandlesOp",
-                      "AutoReloadVariable", "TemporaryVariable"});
-}
-
 // By the names that TensorFlow gives such ops. Of Scatter* those that write to a variable: through
 // a resource, or through a reference, which they hand on.
 bool IsUpdate(absl::string_view op, const OpInfo& info) {
@@ -376,7 +371,7 @@ class Inspector {
       const OpInfo info = FindOp(op);
       const int64_t count = ops_[id];
       AddCount(op, count, summary_.mutable_op_types());
-      if (IsVariable(op)) AddCount(op, count, summary_.mutable_variables());
+      if (IsVariableOp(op)) AddCount(op, count, summary_.mutable_variables());
       if (IsUpdate(op, info)) AddCount(op, count, summary_.mutable_updates());
       if (info.control_flow == ControlFlow::kSwitch) switches += count;
       if (info.control_flow == ControlFlow::kMerge) merges += count;

@@ -105,12 +105,6 @@ absl::Status CheckTargets(const Graph& graph, const v1::RewriteOptions& options)
   return absl::OkStatus();
 }
 
-int CountDataInputs(const Graph& graph, NodeId id) {
-  const absl::Span<const Tensor> inputs = graph.inputs(id);
-  return static_cast<int>(std::count_if(inputs.begin(), inputs.end(),
-                                        [](Tensor input) { return !input.is_control(); }));
-}
-
 // One rewrite, stage by stage. Stages are timed here and nowhere else.
 class Rewriter {
  public:

@@ -29,12 +29,6 @@ Write WriteOf(absl::string_view op) {
   return Write::kNone;
 }
 
-bool IsVariable(absl::string_view op) {
-  return op == "VariableV2" || op == "Variable" || op == "VarHandleOp" || op == "_VarHandlesOp" ||
-         op == "AutoReloadVariable" || op == "TemporaryVariable" ||
-         absl::EndsWith(op, "ConditionalAccumulator");
-}
-
 // What a value was computed from: constants, one variable (and constants), or more.
 using Source = NodeId;
 constexpr Source kConstants = -1;
@@ -56,7 +50,9 @@ class Finder {
         is_variable_op_(graph.num_ops()) {
     for (int32_t op = 0; op < graph.num_ops(); ++op) {
       write_of_op_[op] = WriteOf(graph.op_name(op));
-      is_variable_op_[op] = IsVariable(graph.op_name(op));
+      // A sum of gradients over workers is as good as one.
+      is_variable_op_[op] = IsVariableOp(graph.op_name(op)) ||
+                            absl::EndsWith(graph.op_name(op), "ConditionalAccumulator");
     }
   }
 
@@ -76,8 +72,7 @@ class Finder {
     if (!forward.ok()) return forward.status();
     auto behind = BehindLastUse();
     if (!behind.ok()) return behind.status();
-    JudgeCandidates(*behind);
-    leading = LeadingTo(graph_, part_.ops, stop_);
+    if (JudgeCandidates(*behind)) leading = LeadingTo(graph_, part_.ops, stop_);
     if (!leading.ok()) return leading.status();
     if (!FindTurn(*forward, *behind)) return stop_.status("analysis");
     if (!Absorb(*forward, *behind, *leading)) return stop_.status("analysis");
@@ -226,9 +221,7 @@ class Finder {
 
   // A mere name for a tensor, which tf.gradients makes for each output, needed or not.
   bool IsUnreadName(NodeId id) const {
-    const Graph::Readers readers = graph_.readers(id);
-    return graph_.op(id) == "Identity" &&
-           (readers.empty() || readers[readers.size() - 1].port == kControl);
+    return graph_.op(id) == "Identity" && !HasDataReader(graph_, id);
   }
 
   // What depends on the last use of a variable: all gradients of that loss do.
@@ -237,13 +230,16 @@ class Finder {
     return ReachedFrom(graph_, {last_use_}, nullptr, stop_);
   }
 
-  void JudgeCandidates(const NodeFlags& behind) {
+  // Whether some candidate is an update.
+  bool JudgeCandidates(const NodeFlags& behind) {
+    const size_t before = part_.updates.size();
     for (NodeId id : candidates_) {
       if (!behind[id]) continue;
       part_.updates.push_back(id);
       part_.ops[id] = true;
     }
     std::sort(part_.updates.begin(), part_.updates.end());
+    return part_.updates.size() > before;
   }
 
   // Sets turn_: the lowest level at which something is surely a gradient of the last use.

@@ -51,7 +51,7 @@ std::string BodyOf(absl::string_view node_def) {
   WireReader reader(node_def);
   while (reader.Next()) {
     if (reader.IsBytes(node_def::kInput)) continue;
-    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) continue;
+    if (IsUndoField(reader)) continue;
     body.append(reader.whole().data(), reader.whole().size());
   }
   return body;

@@ -35,6 +35,11 @@ inline AttrEntry ReadAttrEntry(absl::string_view payload) {
   return entry;
 }
 
+// Whether the current field of a NodeDef's reader is the undo record.
+inline bool IsUndoField(const WireReader& reader) {
+  return reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr;
+}
+
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_GRAPH_ATTR_ENTRY_H_

@@ -1,5 +1,6 @@
 #include "rewrite_core/graph/graph.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,19 @@ absl::optional<absl::string_view> Graph::attr(NodeId id, absl::string_view key) 
     if (entry.key == key) found = entry.value;  // The last one counts, as in protobuf.
   }
   return found;
+}
+
+int CountDataInputs(const Graph& graph, NodeId id) {
+  const absl::Span<const Tensor> inputs = graph.inputs(id);
+  // Control inputs are the last.
+  const auto first_control = std::partition_point(inputs.begin(), inputs.end(),
+                                                  [](Tensor input) { return !input.is_control(); });
+  return static_cast<int>(first_control - inputs.begin());
+}
+
+bool HasDataReader(const Graph& graph, NodeId id) {
+  const Graph::Readers readers = graph.readers(id);
+  return !readers.empty() && readers[readers.size() - 1].port != kControl;
 }
 
 std::string TensorName(const Graph& graph, Tensor tensor) {

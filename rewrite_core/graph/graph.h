@@ -165,6 +165,12 @@ class Graph::Readers {
 
 inline Graph::Readers Graph::readers(NodeId id) const { return Readers(*this, id); }
 
+// How many of a node's inputs are data inputs.
+int CountDataInputs(const Graph& graph, NodeId id);
+
+// Whether some node reads an output of this one, other than by a control edge.
+bool HasDataReader(const Graph& graph, NodeId id);
+
 // `node:port`, the form in which reports name a tensor.
 std::string TensorName(const Graph& graph, Tensor tensor);
 

@@ -65,7 +65,7 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
   auto rewire = edits.rewires.begin();
   WireReader reader(node_def);
   while (reader.Next()) {
-    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) {
+    if (IsUndoField(reader)) {
       continue;
     }
     if (reader.IsBytes(node_def::kInput) && rewire != edits.rewires.end() &&

@@ -163,4 +163,10 @@ OpInfo FindOp(absl::string_view name) {
   return info;
 }
 
+bool IsVariableOp(absl::string_view op) {
+  constexpr absl::string_view kOps[] = {"Variable",      "VariableV2",         "VarHandleOp",
+                                        "_VarHandlesOp", "AutoReloadVariable", "TemporaryVariable"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
 }  // namespace spillway::core

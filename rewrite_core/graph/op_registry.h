@@ -37,6 +37,9 @@ struct OpInfo {
   int fixed_output_count = -1;
 };
 
+// Whether ops of this type stand for a variable: its reference, or a handle to it.
+bool IsVariableOp(absl::string_view op);
+
 // What is known of the op type `name`; `known` is false if it is none of TensorFlow's. The result's
 // `name` is then empty.
 OpInfo FindOp(absl::string_view name);

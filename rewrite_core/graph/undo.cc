@@ -111,7 +111,7 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
         continue;
       }
     }
-    if (reader.IsBytes(node_def::kAttr) && ReadAttrEntry(reader.bytes()).key == kUndoAttr) {
+    if (IsUndoField(reader)) {
       continue;
     }
     node.append(reader.whole().data(), reader.whole().size());

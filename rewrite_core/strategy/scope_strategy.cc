@@ -187,15 +187,10 @@ class ScopePlanner {
           (scope_.swap_branches() &&
            int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
       // What is fed does not run, and must not be edited.
-      if (is_late && HasDataReader(reader.node) && !facts_.tensor_infos.IsFed(reader.node))
+      if (is_late && HasDataReader(graph_, reader.node) && !facts_.tensor_infos.IsFed(reader.node))
         late.push_back({reader.node, reader.index});
     }
     return late;
-  }
-
-  bool HasDataReader(NodeId id) const {
-    const Graph::Readers readers = graph_.readers(id);
-    return !readers.empty() && readers[readers.size() - 1].port != kControl;
   }
 
   // Which positions share a swap-in: those of one consumer; with fuse_swapins, those of all

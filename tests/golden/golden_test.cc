@@ -29,6 +29,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/text_format.h"
+#include "rewrite_core/graph/text.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"

@@ -15,9 +15,9 @@ namespace spillway::core {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::FailsWith;
 using testing::GraphBytes;
 using ::testing::IsEmpty;
-using testing::IsError;
 using testing::IsInvalid;
 using testing::IsOk;
 using ::testing::Pair;
@@ -215,8 +215,8 @@ TEST(InspectTest, WrongGraphsAreErrorsAsForRewrite) {
   v1::Limits limits = DefaultLimits();
   limits.set_max_node_count(1);
   EXPECT_THAT(Inspect(GraphBytes("a = NoOp()\nb = NoOp()"), {}, limits, StopToken()),
-              IsError(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
-                      "max_node_count"));
+              FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+                        "max_node_count"));
 }
 
 // One frame with a name of a megabyte and a thousand frames inside it, each of which tells it: the

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/unknown_field_set.h"
+#include "rewrite_core/graph/text.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
@@ -19,10 +20,10 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::ErrorDetailOf;
+using testing::FailsWith;
 using testing::GraphBytes;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::IsError;
 using testing::IsInvalid;
 using testing::IsOk;
 using ::testing::Not;
@@ -198,8 +199,8 @@ TEST(RewriterTest, StripGivesTheBytesBack) {
 
 TEST(RewriterTest, StripRefusesAForeignRewrite) {
   EXPECT_THAT(TryRewrite(GraphBytes("x = Const()\nlms/swapout = Identity(x)"), "strip {}"),
-              IsError(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_FOREIGN_REWRITE,
-                      "lms/swapout"));
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_FOREIGN_REWRITE,
+                        "lms/swapout"));
 }
 
 // ---- A graph that was rewritten before ----
@@ -602,7 +603,7 @@ TEST(RewriterTest, LimitsAreKept) {
     return Rewrite(Net(), Options(kScope), limits, StopToken());
   };
   const auto exceeded =
-      IsError(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED, "");
+      FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED, "");
   EXPECT_THAT(with([](v1::Limits* l) { l->set_max_node_count(7); }), exceeded);
   EXPECT_THAT(with([](v1::Limits* l) { l->set_max_node_count(8); }), IsOk());
   EXPECT_THAT(with([](v1::Limits* l) { l->set_max_graph_bytes(Net().size() - 1); }), exceeded);
@@ -610,8 +611,9 @@ TEST(RewriterTest, LimitsAreKept) {
   // f1, f2, loss, g3 and end read one tensor each, g2 and g1 two.
   EXPECT_THAT(with([](v1::Limits* l) { l->set_max_input_count(8); }), exceeded);
   EXPECT_THAT(with([](v1::Limits* l) { l->set_max_input_count(9); }), IsOk());
-  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_search_steps(5); }),
-              IsError(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG, ""));
+  EXPECT_THAT(
+      with([](v1::Limits* l) { l->set_max_search_steps(5); }),
+      FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG, ""));
 }
 
 TEST(RewriterTest, StopsWhenTold) {
@@ -621,9 +623,9 @@ TEST(RewriterTest, StopsWhenTold) {
   std::atomic<bool> cancelled{true};
   EXPECT_THAT(
       Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfiniteFuture(), &cancelled)),
-      IsError(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, ""));
+      FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, ""));
   EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfinitePast())),
-              IsError(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, ""));
+              FailsWith(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, ""));
   // Wherever it fires, no loop goes on for long, and no half result comes out.
   const StopToken count;
   ASSERT_THAT(Rewrite(bytes, options, DefaultLimits(), count), IsOk());

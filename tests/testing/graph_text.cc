@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/graph/text.h"
 #include "rewrite_core/rewriter.h"
@@ -49,6 +50,14 @@ core::NodeId TestGraph::operator[](absl::string_view name) const {
   const core::NodeId id = graph_->Find(name);
   if (id == core::kNoNode) Die("no such node", name);
   return id;
+}
+
+core::Tensor TestGraph::Output(absl::string_view spelling) const {
+  const size_t colon = spelling.rfind(':');
+  if (colon == absl::string_view::npos) return {Node(spelling), 0};
+  int port = 0;
+  if (!absl::SimpleAtoi(spelling.substr(colon + 1), &port)) Die("no such port", spelling);
+  return {Node(spelling.substr(0, colon)), port};
 }
 
 std::string DescribeGraph(absl::string_view bytes) {

@@ -34,6 +34,10 @@ class TestGraph {
 
   // The node of that name; ends the program if there is none.
   core::NodeId operator[](absl::string_view name) const;
+  core::NodeId Node(absl::string_view name) const { return (*this)[name]; }
+
+  // `node:port`, or `node` for port 0.
+  core::Tensor Output(absl::string_view spelling) const;
 
  private:
   TestGraph() = default;

@@ -50,11 +50,12 @@ MATCHER_P(IsInternal, part, std::string("is INTERNAL saying ") + part) {
   return status.code() == absl::StatusCode::kInternal && absl::StrContains(status.message(), part);
 }
 
-// The value that an error says `key` had; `(none)` if it does not say.
-inline std::string ErrorDetailOf(const absl::Status& status, const std::string& key) {
-  const v1::ErrorInfo info = core::GetErrorInfo(status);
+// The value that a Status or StatusOr says `key` had; `(absent)` if it does not say.
+template <typename T>
+std::string ErrorDetailOf(const T& result, const std::string& key) {
+  const v1::ErrorInfo info = core::GetErrorInfo(StatusOf(result));
   const auto it = info.metadata().find(key);
-  return it == info.metadata().end() ? "(none)" : it->second;
+  return it == info.metadata().end() ? "(absent)" : it->second;
 }
 
 }  // namespace spillway::testing

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/text.h"
 #include "tests/testing/core_test_util.h"
 
 namespace spillway::core {

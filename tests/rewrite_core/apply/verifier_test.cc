@@ -14,7 +14,7 @@
 namespace spillway::core {
 namespace {
 
-using testing::IsError;
+using testing::FailsWith;
 using testing::IsOk;
 using testing::TestFacts;
 
@@ -31,8 +31,8 @@ absl::Status VerifyText(const std::string& before, const std::string& after,
 
 // Refused by this check. (The message says `(check NAME)`; the detail `check` is NAME.)
 auto IsRefusedBy(const std::string& check) {
-  return IsError(absl::StatusCode::kInternal, v1::ERROR_REASON_VERIFY_FAILED,
-                 absl::StrCat("(check ", check, ")"));
+  return FailsWith(absl::StatusCode::kInternal, v1::ERROR_REASON_VERIFY_FAILED,
+                   absl::StrCat("(check ", check, ")"));
 }
 
 using Replacements = std::vector<std::pair<absl::string_view, absl::string_view>>;

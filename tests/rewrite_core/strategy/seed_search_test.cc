@@ -151,8 +151,8 @@ TEST(SeedSearchTest, FindsNoneWhereNothingReachesAnother) {
 TEST(SeedSearchTest, ASearchTooLongSaysWhatToDo) {
   const TestGraph graph("a = Const()\nb = Relu(a)\nG/g = AddV2(a, b)");
   const auto seeds = Find(*graph, Backward(*graph, {"G/"}), 3);
-  EXPECT_THAT(seeds, testing::IsError(absl::StatusCode::kResourceExhausted,
-                                      v1::ERROR_REASON_SEARCH_TOO_LONG, "starting_op_names"));
+  EXPECT_THAT(seeds, testing::FailsWith(absl::StatusCode::kResourceExhausted,
+                                        v1::ERROR_REASON_SEARCH_TOO_LONG, "starting_op_names"));
   EXPECT_EQ(testing::ErrorDetailOf(seeds, "limit"), "max_search_steps");
   EXPECT_EQ(testing::ErrorDetailOf(seeds, "value"), "3");
   EXPECT_THAT(Find(*graph, Backward(*graph, {"G/"}), 100), testing::IsOk());

@@ -280,8 +280,8 @@ TEST(TriggerSearchTest, ASearchTooLongSaysWhatToDo) {
   for (bool direct : {false, true}) {
     const auto id =
         t.FindId(t.f().graph.Node("f1"), {t.f().graph.Node("G/g1")}, 3, 10'000, direct, 1);
-    EXPECT_THAT(id, testing::IsError(absl::StatusCode::kResourceExhausted,
-                                     v1::ERROR_REASON_SEARCH_TOO_LONG, "smaller lb and ub"));
+    EXPECT_THAT(id, testing::FailsWith(absl::StatusCode::kResourceExhausted,
+                                       v1::ERROR_REASON_SEARCH_TOO_LONG, "smaller lb and ub"));
   }
 }
 
