@@ -81,7 +81,8 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
     AddWarning(v1::WARNING_CODE_UNKNOWN_SIZES,
                absl::StrCat(unknown_sizes, " of ", plan.swaps.size(),
                             " swapped tensors have no known size, so byte figures are lower "
-                            "bounds; give feeds, batch_size, or a graph with _output_shapes"),
+                            "bounds; the decisions say why, and feeds, batch_size or a graph "
+                            "with _output_shapes may help"),
                report);
   }
   if (without_trigger > 0) {

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/inspect_text.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/option_value.h"
+#include "rewrite_core/graph/error.h"
 #include "rewrite_core/inspect.h"
 #include "rewrite_core/rewriter.h"
 
@@ -40,6 +42,13 @@ absl::StatusOr<v1::InspectOptions> OptionsOf(const Flags& flags) {
         Set("--top", flags.top.empty() ? std::vector<std::string>{kDefaultTop} : flags.top,
             "largest_tensor_count", &options)}) {
     if (!status.ok()) return status;
+  }
+  // The core would name its own option.
+  if (options.largest_tensor_count() < 0) {
+    const std::string value = absl::StrCat(options.largest_tensor_count());
+    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                              absl::StrCat("--top is ", value, "; give 0 or more"),
+                              {{"option", "--top"}, {"value", value}});
   }
   return options;
 }
