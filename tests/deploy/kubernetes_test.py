@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Tests deploy/kubernetes without a cluster: every resource against Kubernetes' own schemas, what the
+manifests say about each other and about spillwayd's flags, and the rules that we set ourselves. That
+the commands in them work is tested by image_test.py."""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+try:
+    import kubernetes_validate
+    import manifests
+except ImportError as error:
+    print("skipped: no Python module %s here: the manifests are not tested" % error.name)
+    print("0 passed, 0 failed, 1 skipped")
+    sys.exit(0)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# gRPC probes are stable since 1.27; the newest is whatever the package has.
+OLDEST = "1.27"
+
+failures = []
+passed = 0
+
+
+def check(name, problem):
+    """Counts one check; `problem` says what is wrong, or is empty."""
+    global passed
+    if problem:
+        failures.append(name)
+        print("FAILED  %s\n        %s" % (name, problem))
+    else:
+        passed += 1
+        print("ok      " + name)
+
+
+def schema_problem(resource, version):
+    try:
+        kubernetes_validate.validate(resource, version, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return "%s: %s" % (".".join(str(step) for step in error.path), error.message)
+    return ""
+
+
+def seconds(text):
+    """What Kubernetes and spillwayd both write as 30s or 5m."""
+    number, unit = re.fullmatch(r"(\d+)(s|m)", text).groups()
+    return int(number) * {"s": 1, "m": 60}[unit]
+
+
+def size(text):
+    number, unit = re.fullmatch(r"(\d+)(Mi|Gi|MiB|GiB)?", text).groups()
+    return int(number) << {"M": 20, "G": 30, None: 0}[unit and unit[0]]
+
+
+def flags(arguments):
+    return dict((argument.split("=", 1) + [""])[:2] for argument in arguments)
+
+
+def check_kustomization(folder):
+    kustomization = manifests.load(folder / "kustomization.yaml")[0]
+    listed = set(kustomization.get("resources", []))
+    there = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
+    check("%s: lists every file beside it" % folder.name,
+          "" if listed == there else "differ: %s" % sorted(listed ^ there))
+
+
+def check_pod(name, spec):
+    problems = []
+    if spec.get("automountServiceAccountToken") is not False:
+        problems.append("mounts a service account's token")
+    security = spec.get("securityContext", {})
+    if not security.get("runAsNonRoot"):
+        problems.append("may run as root")
+    if security.get("seccompProfile", {}).get("type") != "RuntimeDefault":
+        problems.append("has no seccomp profile")
+    volumes = {volume["name"] for volume in spec.get("volumes", [])}
+    for container in manifests.containers(spec):
+        context = container.get("securityContext", {})
+        if context.get("allowPrivilegeEscalation") is not False:
+            problems.append("%s may gain rights" % container["name"])
+        if context.get("capabilities", {}).get("drop") != ["ALL"]:
+            problems.append("%s keeps capabilities" % container["name"])
+        if "memory" not in container.get("resources", {}).get("limits", {}):
+            problems.append("%s has no memory limit" % container["name"])
+        for mount in container.get("volumeMounts", []):
+            if mount["name"] not in volumes:
+                problems.append("%s mounts %s, which is none" % (container["name"], mount["name"]))
+    check("%s: passes the restricted standard, with memory limits" % name, "; ".join(problems))
+
+
+def check_server(deployment, spillwayd):
+    spec = manifests.pod_spec(deployment)
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    server = manifests.container(spec, "spillwayd")
+    given = flags(server["args"])
+    ports = {port["name"]: port["containerPort"] for port in server["ports"]}
+
+    known = set(re.findall(r"--[a-z-]+", subprocess.run(
+        [spillwayd, "--help"], check=True, capture_output=True, text=True).stdout))
+    unknown = sorted(set(given) - known)
+    check("deployment: spillwayd has every flag that is given", ", ".join(unknown))
+    for flag, port in (("--listen", "grpc"), ("--metrics-listen", "metrics")):
+        check("deployment: %s is the port %s" % (flag, port),
+              "" if given[flag] == "0.0.0.0:%d" % ports[port] else given[flag])
+    drain = seconds(given["--drain-delay"]) + seconds(given["--drain-timeout"])
+    check("deployment: the grace period is longer than a drain",
+          "" if spec["terminationGracePeriodSeconds"] > drain else "a drain takes %d s" % drain)
+    # server/README.md: about three times as much memory as graph bytes in flight.
+    check("deployment: memory for three times the bytes in flight",
+          "" if size(server["resources"]["limits"]["memory"])
+          >= 3 * size(given["--max-inflight-bytes"]) else "too little")
+    check("deployment: the root file system is read-only",
+          "" if server["securityContext"].get("readOnlyRootFilesystem") else "it is not")
+    probes = {name: server[name]["grpc"]
+              for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+    check("deployment: probes ask the gRPC port",
+          "" if all(probe["port"] == ports["grpc"] for probe in probes.values()) else str(probes))
+    check("deployment: readiness is the service's health",
+          "" if probes["readinessProbe"].get("service") == "spillway.v1.RewriteService" else
+          "it asks for another")
+
+    # A selector that matches nothing fails in silence.
+    selectors = {
+        "deployment": deployment["spec"]["selector"]["matchLabels"],
+        "budget": manifests.find("PodDisruptionBudget", "spillway")["spec"]["selector"]["matchLabels"],
+        "network policy": manifests.find("NetworkPolicy", "spillway")["spec"]["podSelector"]["matchLabels"],
+        "spread": spec["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
+    }
+    for name in ("spillway", "spillway-replicas"):
+        service = manifests.find("Service", name)["spec"]
+        selectors["service " + name] = service["selector"]
+        targets = {port["targetPort"] for port in service["ports"]}
+        check("service %s: its targets are ports of the pod" % name,
+              "" if targets <= set(ports) else str(targets))
+    for name, selector in selectors.items():
+        check("%s: selects the server's pods" % name,
+              "" if selector and selector.items() <= labels.items() else str(selector))
+    policy = manifests.find("NetworkPolicy", "spillway")["spec"]
+    named = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+    check("network policy: lets in to both ports, and nothing out",
+          "" if named == set(ports) and policy["egress"] == [] else str(named))
+    replicas = deployment["spec"]["replicas"]
+    spared = manifests.find("PodDisruptionBudget", "spillway")["spec"]["minAvailable"]
+    check("budget: leaves a pod to drain", "" if replicas > spared else "nodes could never drain")
+
+
+def check_job(job):
+    spec = manifests.pod_spec(job)
+    rewrite = manifests.container(spec, "rewrite")
+    train = manifests.container(spec, "train")
+    service = manifests.find("Service", "spillway")
+    target = flags(rewrite["command"])["--server"]
+    expected = "%s.%s:%d" % (service["metadata"]["name"], "spillway",
+                             service["spec"]["ports"][0]["port"])
+    check("job: asks the service", "" if target == expected else "%s, not %s" % (target, expected))
+    graph = {variable["name"]: variable["value"] for variable in train["env"]}["SPILLWAY_GRAPH"]
+    check("job: the trainer reads what the init container writes",
+          "" if rewrite["command"][-1].endswith(" " + graph) else graph)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spillwayd", default=ROOT / "build/bin/spillwayd", type=pathlib.Path)
+    arguments = parser.parse_args()
+    newest = kubernetes_validate.latest_version()
+    for path in manifests.files():
+        for resource in manifests.load(path):
+            name = "%s/%s" % (resource["kind"], resource["metadata"]["name"])
+            for version in (OLDEST, newest):
+                check("%s: valid in Kubernetes %s" % (name, version),
+                      schema_problem(resource, version))
+            if manifests.pod_spec(resource):
+                check_pod(name, manifests.pod_spec(resource))
+    for kustomization in manifests.FOLDER.rglob("kustomization.yaml"):
+        check_kustomization(kustomization.parent)
+    check_server(manifests.find("Deployment", "spillway"), arguments.spillwayd)
+    check_job(manifests.find("Job", "resnet50"))
+    print("\n%d passed, %d failed" % (passed, len(failures)))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
