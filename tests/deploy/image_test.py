@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""Builds the image of the Dockerfile with buildah, and runs the commands of deploy/kubernetes in it:
+the server as the Deployment starts it, the init container as the Job does. No container engine and no
+cluster: both run by chroot, as the image's user, on a read-only root, in a network of their own. Takes
+some minutes, and root."""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GRAPH = ROOT / "tests/graphs/resnet50_tf1/graph_shapes.pb"
+MIRROR = "http://deb.debian.org/debian"
+SUITE = "bookworm"
+NEEDS = ("buildah", "debootstrap", "chroot", "ip", "mount", "unshare")
+
+# Of these, a build that is not in two stages would have some.
+NOT_IN_THE_IMAGE = ("usr/bin/g++", "usr/bin/cmake", "usr/include/grpcpp", "src", "build")
+
+STARTUP_S = 30
+
+failures = []
+passed = 0
+
+
+class Failure(Exception):
+    """The test cannot go on; the text says why."""
+
+
+def check(name, ok, problem=""):
+    global passed
+    if ok:
+        passed += 1
+        print("ok      " + name, flush=True)
+    else:
+        failures.append(name)
+        print("FAILED  %s\n        %s" % (name, problem), flush=True)
+
+
+def run(*command, **options):
+    """A command that has to work; its standard output."""
+    done = subprocess.run(command, text=True, capture_output=True, **options)
+    if done.returncode != 0:
+        raise Failure("%s ended with %d:\n%s" % (
+            shlex.join(str(word) for word in command), done.returncode,
+            (done.stdout + done.stderr)[-4000:]))
+    return done.stdout.strip()
+
+
+class Storage:
+    """buildah with a storage of its own, which goes with `folder`."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, *arguments):
+        return run("buildah", "--root", self.folder / "storage", "--runroot", self.folder / "run",
+                   "--storage-driver", "vfs", *arguments)
+
+
+def make_base(buildah, folder, base_folder):
+    """debian:bookworm-slim, or as good as: an image of Debian's minimal system."""
+    root = base_folder or folder / "debian"
+    if not root.is_dir():
+        print("Fetching Debian's minimal system (about a minute).", flush=True)
+        run("debootstrap", "--variant=minbase", SUITE, root, MIRROR)
+    container = buildah("from", "scratch")
+    buildah("add", "-q", container, root, "/")
+    buildah("commit", "-q", container, "localhost/base")
+    buildah("rm", container)
+
+
+class Chroot:
+    """The image's root in this process's mounts, read-only but for the volumes; commands in it run
+    as the user of a pod."""
+
+    def __init__(self, root, spec):
+        self.root = pathlib.Path(root)
+        security = spec["securityContext"]
+        self.user = "%d:%d" % (security["runAsUser"], security["runAsGroup"])
+
+    def prepare(self, volumes):
+        """`volumes`: the path in the image, and the folder that is mounted there."""
+        for inside in ["/proc", *volumes]:
+            (self.root / inside.lstrip("/")).mkdir(exist_ok=True)
+        # What a cluster's DNS would say.
+        (self.root / "etc/hosts").write_text("127.0.0.1 localhost spillway.spillway\n")
+        run("mount", "--bind", self.root, self.root)
+        run("mount", "-o", "remount,bind,ro", self.root)
+        run("mount", "-t", "proc", "proc", self.root / "proc")
+        for inside, outside in volumes.items():
+            run("mount", "--bind", outside, self.root / inside.lstrip("/"))
+
+    def popen(self, command):
+        return subprocess.Popen(
+            [shutil.which("chroot"), "--userspec=" + self.user, "--groups=", str(self.root),
+             *command],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin"})
+
+    def run(self, command):
+        process = self.popen(command)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+
+def await_serving(chroot, address):
+    """As the readiness probe asks."""
+    deadline = time.monotonic() + STARTUP_S
+    while time.monotonic() < deadline:
+        code, out, err = chroot.run(["spillway", "health", "--server", address, "--timeout", "2s",
+                                     "--service", "spillway.v1.RewriteService"])
+        if code == 0:
+            return
+        time.sleep(0.1)
+    raise Failure("the server does not serve after %d s: %s%s" % (STARTUP_S, out, err))
+
+
+def test_image(image_root, config):
+    check("runs as a user that is not root", config["User"] == "65532:65532", config["User"])
+    check("starts spillwayd", config["Entrypoint"] == ["spillwayd"], config["Entrypoint"])
+    check("exposes gRPC and metrics", set(config["ExposedPorts"]) == {"7070/tcp", "9464/tcp"},
+          config["ExposedPorts"])
+    there = [path for path in NOT_IN_THE_IMAGE if (image_root / path).exists()]
+    check("has no compiler and no source", not there, there)
+    missing = run("chroot", str(image_root), "ldd", "/usr/bin/spillwayd", "/usr/bin/spillway")
+    check("has every library", "not found" not in missing, missing)
+
+
+def test_run(image_root):
+    """Server and job, in the network and the mounts of this process alone."""
+    import manifests
+    deployment = manifests.pod_spec(manifests.find("Deployment", "spillway"))
+    job = manifests.pod_spec(manifests.find("Job", "resnet50"))
+    server = manifests.container(deployment, "spillwayd")
+    rewrite = manifests.container(job, "rewrite")
+    # Both images are this one: their user and their mounts.
+    chroot = Chroot(image_root, deployment)
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        data, graph = folder / "data", folder / "graph"
+        data.mkdir()
+        graph.mkdir()
+        folder.chmod(0o755)
+        shutil.copy(GRAPH, data / "graph.pb")
+        os.chown(graph, *(int(part) for part in chroot.user.split(":")))
+        chroot.prepare({mount["mountPath"]: {"data": data, "graph": graph}[mount["name"]]
+                        for mount in rewrite["volumeMounts"]})
+
+        code, out, err = chroot.run(rewrite["command"])
+        check("without a server the job goes on with the original graph",
+              code == 0 and (graph / "graph.pb").read_bytes() == GRAPH.read_bytes(), err)
+        check("and one line says so", err.count("\n") == 1 and "spillway" in err, err)
+
+        started = time.monotonic()
+        process = chroot.popen(["spillwayd", *server["args"]])
+        stack.callback(process.kill)
+        await_serving(chroot, "127.0.0.1:7070")
+        print("        the server served after %.2f s" % (time.monotonic() - started))
+        code, out, err = chroot.run(["spillway", "rewrite", "/data/graph.pb", "-o", "-"])
+        expected = subprocess.run(
+            ["chroot", str(image_root), "spillway", "rewrite", "/data/graph.pb", "-o", "-", "--quiet"],
+            check=True, capture_output=True).stdout
+        code, out, err = chroot.run(rewrite["command"])
+        written = (graph / "graph.pb").read_bytes()
+        check("the init container rewrites the graph",
+              code == 0 and written == expected and written != GRAPH.read_bytes(), err)
+        metrics = urllib.request.urlopen("http://127.0.0.1:9464/metrics", timeout=10).read().decode()
+        check("the server counted it", 'outcome="rewritten"} 1' in metrics.replace("} 1.", "} 1"),
+              [line for line in metrics.splitlines() if "outcomes" in line])
+
+        stopped = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=deployment["terminationGracePeriodSeconds"])
+        check("SIGTERM drains it within the grace period", process.returncode == 0,
+              "exit code %d: %s" % (process.returncode, err))
+        print("        it drained in %.1f s" % (time.monotonic() - stopped))
+        lines = [line for line in err.splitlines() if line]
+        check("its log is JSON", lines and all(is_json(line) for line in lines), err)
+
+
+def is_json(line):
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--base", type=pathlib.Path,
+                        help="a folder with Debian's minimal system; made there if it is not there")
+    parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.inside:  # In namespaces of our own: see below.
+        run("ip", "link", "set", "lo", "up")
+        test_run(arguments.inside)
+        return finish()
+    missing = [tool for tool in NEEDS if not shutil.which(tool)]
+    if os.geteuid() != 0 or missing:
+        print("skipped: the image is not tested: it takes root%s" %
+              ("".join(" and " + tool for tool in missing)))
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="spillway-image-") as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        buildah = Storage(folder)
+        make_base(buildah, folder, arguments.base)
+        print("Building the image (some minutes).", flush=True)
+        buildah("bud", "--isolation", "chroot", "--build-arg", "BASE=localhost/base", "-t",
+                "localhost/spillway", "--ignorefile", ROOT / ".dockerignore", "-f",
+                ROOT / "Dockerfile", ROOT)
+        check("the image builds", True)
+        image = json.loads(buildah("inspect", "--type", "image", "localhost/spillway"))
+        container = buildah("from", "localhost/spillway")
+        image_root = pathlib.Path(buildah("mount", container))
+        test_image(image_root, image["OCIv1"]["config"])
+        print("        its root holds %s" % run("du", "-sh", image_root).split()[0])
+        # Mounts and ports that nobody else sees, and that end with the process.
+        inside = subprocess.run(
+            ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", sys.executable,
+             __file__, "--inside", str(image_root)], stdout=subprocess.PIPE, text=True)
+        print(inside.stdout, end="")
+        add_counts(inside.stdout, inside.returncode)
+        buildah("umount", container)
+    return finish()
+
+
+def add_counts(output, code):
+    global passed
+    lines = output.strip().splitlines()
+    words = lines[-1].split() if lines else []
+    if len(words) < 4 or words[1] != "passed,":
+        failures.append("the commands of the manifests (exit code %d)" % code)
+        return
+    passed += int(words[0])
+    failures.extend(["inside"] * int(words[2]))
+
+
+def finish():
+    print("\n%d passed, %d failed" % (passed, len(failures)))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        check("image", False, failure)
+        sys.exit(finish())
