@@ -89,16 +89,23 @@ v1::RewriteReport Brief(v1::RewriteReport report) {
   return report;
 }
 
-// The file's bytes rewritten, with the report: the one place that knows what a graph file is.
-absl::StatusOr<v1::RewriteResponse> RewriteGraph(const std::string& graph,
-                                                 const PrepareRequest& request,
-                                                 const Deadline& deadline) {
+// A file rewritten.
+struct RewrittenBytes {
+  std::string bytes;
+  std::string report_json;
+  v1::RewriteReport report;
+};
+
+// The one place that knows what a graph file is, and how it is rewritten.
+absl::StatusOr<RewrittenBytes> RewriteBytes(const std::string& bytes, const PrepareRequest& request,
+                                            const Deadline& deadline) {
   CallOptions call;
   call.timeout = deadline.Remaining();
   absl::StatusOr<v1::RewriteResponse> response =
-      request.connect().Rewrite(graph, request.options, call);
+      request.connect().Rewrite(bytes, request.options, call);
   if (!response.ok()) return WithInputName(response.status(), request.input);
-  return response;
+  return RewrittenBytes{std::move(*response->mutable_graph_def()),
+                        ToJson(response->report(), /*with_zeros=*/true), response->report()};
 }
 
 // The report of `entry` to the path that was asked for.
@@ -135,17 +142,17 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
                                               const CacheEntry& entry, const Deadline& deadline,
                                               ChildStage& stage) {
   stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
-  absl::StatusOr<v1::RewriteResponse> response = RewriteGraph(graph, request, deadline);
-  if (!response.ok()) return response.status();
+  absl::StatusOr<RewrittenBytes> rewritten = RewriteBytes(graph, request, deadline);
+  if (!rewritten.ok()) return rewritten.status();
   stage = "writing to the cache folder";
   PreparedGraph prepared;
-  prepared.report = Brief(response->report());
+  prepared.report = Brief(rewritten->report);
   prepared.report_path = entry.PathOf(kReportSuffix);
-  std::vector<CacheFile> files = {{kReportSuffix, ToJson(response->report(), /*with_zeros=*/true)}};
-  if (response->graph_def() != graph) {
+  std::vector<CacheFile> files = {{kReportSuffix, std::move(rewritten->report_json)}};
+  if (rewritten->bytes != graph) {
     const std::string extension = ExtensionOf(request.input);
     prepared.graph_path = entry.PathOf(extension);
-    files.push_back({extension, std::move(*response->mutable_graph_def())});
+    files.push_back({extension, std::move(rewritten->bytes)});
   }
   const std::string note = ToJson(prepared.report, /*with_zeros=*/false);
   if (absl::Status status = entry.Store(files, note); !status.ok()) return status;
