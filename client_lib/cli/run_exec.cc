@@ -43,9 +43,11 @@ int FindProgram(const std::string& name) {
   int result = ENOENT;
   for (const absl::string_view folder :
        absl::StrSplit(path != nullptr ? path : kDefaultPath, ':')) {
-    const int error = ProgramError(folder.empty() ? name : absl::StrCat(folder, "/", name));
+    const std::string file = folder.empty() ? name : absl::StrCat(folder, "/", name);
+    const int error = ProgramError(file);
     if (error == 0) return 0;
-    if (error == EACCES) result = EACCES;
+    // A folder of PATH that may not be searched says nothing about the program.
+    if (error == EACCES && access(file.c_str(), F_OK) == 0) result = EACCES;
   }
   return result;
 }

@@ -326,6 +326,7 @@ TEST_F(RunTest, TheDefaultFolderIsPrivate) {
   for (const char* extension : {".pb", ".json", ".entry"}) {
     std::filesystem::remove(std::filesystem::path(next).replace_extension(extension));
   }
+  rmdir(std::filesystem::path(next).parent_path().c_str());  // Unless there is more in it.
   before.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", before.c_str(), 1);
 }
 
