@@ -62,16 +62,6 @@ std::string DeterministicBytes(const v1::RewriteOptions& options) {
   return bytes;
 }
 
-// The digest of all that decides the result. The server's version is not in it: to ask for it, the
-// server would have to be there also for graphs that are in the cache.
-std::string CacheKey(const PrepareRequest& request, const std::string& graph) {
-  internal::Sha256 digest;
-  digest.Update(Pack({kCacheFormat, core::Version(), request.server,
-                      DeterministicBytes(request.options), absl::StrCat(graph.size())}));
-  digest.Update(graph);
-  return absl::BytesToHexString(digest.Finish());
-}
-
 // The extension of the input: programs go by it.
 std::string ExtensionOf(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
@@ -79,6 +69,16 @@ std::string ExtensionOf(const std::string& path) {
                      std::all_of(extension.begin() + 1, extension.end(),
                                  [](unsigned char c) { return absl::ascii_isalnum(c); });
   return plain && extension != kReportSuffix && extension != ".entry" ? extension : ".pb";
+}
+
+// The digest of all that decides the result. The server's version is not in it: to ask for it, the
+// server would have to be there also for graphs that are in the cache.
+std::string CacheKey(const PrepareRequest& request, const std::string& graph) {
+  internal::Sha256 digest;
+  digest.Update(Pack({kCacheFormat, core::Version(), request.server,
+                      DeterministicBytes(request.options), ExtensionOf(request.input)}));
+  digest.Update(graph);
+  return absl::BytesToHexString(digest.Finish());
 }
 
 // What to know of a rewrite that one reads from the cache.

@@ -284,6 +284,33 @@ TEST_F(RunTest, WaitsThatWouldNotEnd) {
   EXPECT_THAT(RunMnist(dir_, kShowGraph).out, EndsWith(".pb"));
 }
 
+// A file system that is frozen holds whoever writes to it in the kernel, where no signal reaches
+// it: as an NFS server that is gone does. The command begins all the same, and the metrics are
+// given up.
+TEST_F(RunTest, AChildThatCannotBeKilledIsLeftBehind) {
+  const std::string script = dir_.Write("script", R"(
+    cd "$1" && command -v fsfreeze >/dev/null && truncate -s 16M image && mkfs.ext4 -q image &&
+      mkdir mounted && mount -o loop image mounted || exit 77
+    mkdir -m 700 mounted/cache
+    fsfreeze -f mounted && "$2" run --graph "$3" --cache-dir mounted/cache --timeout 300ms \
+      --metrics-textfile mounted/m.prom -- sh -c 'printf %s "$SPILLWAY_GRAPH"
+        for child in $(cat /proc/$$/task/$$/children); do cat /proc/$child/comm; done >children'
+    code=$?
+    fsfreeze -u mounted
+    until umount mounted; do sleep 0.1; done
+    exit $code)");
+  const ChildResult result = geteuid() == 0
+                                 ? RunChild({"/bin/sh", script, dir_ / "", kProgram, kMnistPath})
+                                 : ChildResult();
+  if (geteuid() != 0 || result.exit_code == 77) {
+    GTEST_SKIP() << "no file system can be mounted and frozen here: " << result.err;
+  }
+  EXPECT_EQ(result.out, kMnistPath) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("while opening the cache folder"));
+  EXPECT_THAT(result.err, HasSubstr("no metrics: not done after 1s"));
+  EXPECT_THAT(ReadFile(dir_ / "children"), HasSubstr("spillway"));
+}
+
 TEST_F(RunTest, CacheFoldersThatCannotBeUsed) {
   Words folders = {dir_.Write("file", ""), dir_ / "no/such/folder", dir_ / "shared"};
   ASSERT_EQ(mkdir((dir_ / "shared").c_str(), 0700), 0);
