@@ -18,6 +18,7 @@
 #include "client_lib/cli/help_format.h"
 #include "client_lib/cli/inspect_command.h"
 #include "client_lib/cli/rewrite_command.h"
+#include "client_lib/cli/run_command.h"
 #include "client_lib/cli/session.h"
 #include "client_lib/cli/strip_command.h"
 #include "rewrite_core/graph/error.h"
@@ -25,12 +26,6 @@
 
 namespace spillway::cli {
 namespace {
-
-void PrintError(const absl::Status& status) {
-  std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
-  if (reason.empty()) reason = absl::StatusCodeToString(status.code());
-  std::cerr << "spillway: " << status.message() << " [" << reason << "]\n";
-}
 
 // What was printed may sit in a buffer: whether it came out is known only now.
 absl::Status FlushOutput() {
@@ -43,7 +38,7 @@ absl::Status FlushOutput() {
 int Finish(absl::StatusOr<ExitCode> result) {
   if (absl::Status status = FlushOutput(); result.ok() && !status.ok()) result = status;
   if (result.ok()) return static_cast<int>(*result);
-  PrintError(result.status());
+  std::cerr << "spillway: " << ErrorText(result.status()) << "\n";
   return static_cast<int>(ExitCodeOf(result.status()));
 }
 
@@ -68,6 +63,7 @@ int FinishParse(const CLI::App& app, const CLI::ParseError& error) {
 
 int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation) {
   Session session;
+  if (IsRunCommand(argc, argv)) argc = TakeCommand(argc, argv, &session);
   session.cancellation = cancellation;
   CLI::App app(
       "Large Model Support for TensorFlow: rewrites a training graph so that tensors wait in host "
@@ -80,6 +76,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   app.require_subcommand(1);
   AddRewriteCommand(&app, &session);
   AddStripCommand(&app, &session);
+  AddRunCommand(&app, &session);
   AddInspectCommand(&app, &session);
   AddDiffCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);

@@ -1,5 +1,6 @@
 #include "client_lib/cli/exit_code.h"
 
+#include "absl/strings/str_cat.h"
 #include "client_lib/cli/file_error.h"
 #include "rewrite_core/graph/error.h"
 
@@ -72,6 +73,12 @@ ExitCode ExitCodeOf(const absl::Status& status) {
   return ExitCodeOfStatusCode(status.code());
 }
 
+std::string ErrorText(const absl::Status& status) {
+  std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
+  if (reason.empty()) reason = absl::StatusCodeToString(status.code());
+  return absl::StrCat(status.message(), " [", reason, "]");
+}
+
 const char kExitCodeHelp[] =
     "Exit codes:\n"
     "  0  done, also when there was nothing to do\n"
@@ -81,6 +88,8 @@ const char kExitCodeHelp[] =
     "  4  a file cannot be read or written\n"
     "  5  the server cannot be reached, or is overloaded: try again\n"
     "  6  the timeout passed, or the program was interrupted\n"
-    "  7  internal: a bug of ours, please report it";
+    "  7  internal: a bug of ours, please report it\n"
+    "  126, 127  run: the command cannot be executed, does not exist; otherwise\n"
+    "     the exit code of run is that of its command";
 
 }  // namespace spillway::cli

@@ -2,6 +2,8 @@
 #ifndef SPILLWAY_CLIENT_LIB_CLI_EXIT_CODE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_EXIT_CODE_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 
 namespace spillway::cli {
@@ -16,10 +18,17 @@ enum class ExitCode {
   kServer = 5,      // The server cannot be reached, is overloaded or too old.
   kStopped = 6,     // The timeout passed, or the program was interrupted.
   kInternal = 7,    // A bug of ours.
+
+  // `run` alone; the numbers that shells have for them. Otherwise its command's own.
+  kCommandNotExecutable = 126,
+  kCommandNotFound = 127,
 };
 
 // The exit code for an error: by its reason (v1::ErrorReason) where it has one, else by its code.
 ExitCode ExitCodeOf(const absl::Status& status);
+
+// How an error is told: `MESSAGE [REASON]`, on one line.
+std::string ErrorText(const absl::Status& status);
 
 // The table of --help.
 extern const char kExitCodeHelp[];

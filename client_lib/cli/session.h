@@ -3,6 +3,8 @@
 #define SPILLWAY_CLIENT_LIB_CLI_SESSION_H_
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client_lib/cli/exit_code.h"
@@ -13,6 +15,9 @@ namespace spillway::cli {
 struct Session {
   // Cancelled by SIGINT and SIGTERM.
   CancellationToken cancellation;
+
+  // `run` alone: what follows "--", the command line of another program.
+  std::vector<std::string> command;
 
   // What the command line asked for; set by the command it named. An error is printed by app.cc,
   // and its exit code is ExitCodeOf.

@@ -392,7 +392,8 @@ TEST(CliTest, VersionAndHelp) {
   const ChildResult help = Spillway({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, AllOf(HasSubstr("rewrite"), HasSubstr("Exit codes:")));
-  for (const char* command : {"rewrite", "strip", "inspect", "diff", "capabilities", "health"}) {
+  for (const char* command :
+       {"rewrite", "strip", "run", "inspect", "diff", "capabilities", "health"}) {
     const ChildResult result = Spillway({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;

@@ -1,0 +1,202 @@
+#include "client_lib/cli/run_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client_lib/cli/file_error.h"
+#include "client_lib/internal/sha256.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kEntrySuffix[] = ".entry";
+constexpr char kFolderAdvice[] =
+    "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
+// Digests and a note: a few KiB. What is larger is not ours.
+constexpr size_t kMaxEntryBytes = 16 << 20;
+// Of a stored file: a graph or its report. A graph has at most 2 GiB; its text form is longer.
+constexpr size_t kMaxFileBytes = size_t{16} << 30;
+// Others must not write to a cached graph, and nor should the job, by mistake.
+constexpr mode_t kFileMode = 0400;
+constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+
+std::string DigestOf(absl::string_view bytes) {
+  internal::Sha256 digest;
+  digest.Update(bytes);
+  return absl::BytesToHexString(digest.Finish());
+}
+
+// With `followed`, `path` may be a link to the folder: the user named it. A link that somebody put
+// where a default folder would be is refused.
+absl::StatusOr<Folder> OpenPrivateFolder(const std::string& path, bool followed) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return FileError(errno, "create the cache folder", path, kFolderAdvice);
+  }
+  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followed ? 0 : O_NOFOLLOW);
+  Folder folder{path, UniqueFd(open(path.c_str(), flags))};
+  struct stat info;
+  if (folder.fd.get() < 0 || fstat(folder.fd.get(), &info) != 0) {
+    return FileError(errno, "use the cache folder", path, kFolderAdvice);
+  }
+  if (info.st_uid != geteuid()) {
+    return FileError(EPERM, "use the cache folder", path,
+                     absl::StrCat("it belongs to user ", info.st_uid, "; ", kFolderAdvice));
+  }
+  if ((info.st_mode & kOthersMayWrite) != 0) {
+    return FileError(EPERM, "use the cache folder", path,
+                     "others may write to it; make it yours alone with chmod go-w");
+  }
+  return folder;
+}
+
+// Opens and locks `name`; no descriptor if `wait` is false and somebody else has the lock. A file
+// that was deleted while this process waited is not it: then the new one is taken.
+absl::StatusOr<UniqueFd> LockEntry(const Folder& folder, const std::string& name, bool wait) {
+  while (true) {
+    UniqueFd fd(openat(folder.fd.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                       S_IRUSR | S_IWUSR));
+    if (fd.get() < 0) return FileError(errno, "write", folder.PathOf(name), kFolderAdvice);
+    if (!wait && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return UniqueFd();
+    if (wait) {
+      if (absl::Status status = LockFile(fd, folder.PathOf(name)); !status.ok()) return status;
+    }
+    struct stat opened, named;
+    if (fstat(fd.get(), &opened) == 0 &&
+        fstatat(folder.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        opened.st_ino == named.st_ino) {
+      return fd;
+    }
+  }
+}
+
+// All of `bytes` in place of what the file holds. 0 or an errno.
+int Overwrite(const UniqueFd& fd, absl::string_view bytes) {
+  if (ftruncate(fd.get(), 0) != 0) return errno;
+  for (off_t offset = 0; !bytes.empty();) {
+    const ssize_t count = pwrite(fd.get(), bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno != EINTR) return errno;
+    if (count < 0) continue;
+    offset += count;
+    bytes.remove_prefix(count);
+  }
+  return fsync(fd.get()) == 0 ? 0 : errno;
+}
+
+absl::Time ModifiedAt(const UniqueFd& fd) {
+  struct stat info;
+  return fstat(fd.get(), &info) == 0 ? absl::TimeFromTimespec(info.st_mtim)
+                                     : absl::InfiniteFuture();
+}
+
+}  // namespace
+
+absl::StatusOr<Folder> OpenCacheFolder(const std::string& path) {
+  if (!path.empty()) {
+    std::error_code error;
+    const std::string absolute = std::filesystem::absolute(path, error).string();
+    return OpenPrivateFolder(error ? path : absolute, /*followed=*/true);
+  }
+  absl::StatusOr<Folder> folder = absl::InternalError("no folder tried");
+  // A batch system's variables reach nodes on which their folders are not: then the next is tried.
+  for (const char* parent : {const_cast<const char*>(getenv("SLURM_TMPDIR")),
+                             const_cast<const char*>(getenv("TMPDIR")), "/tmp"}) {
+    if (parent == nullptr || parent[0] != '/') continue;
+    folder = OpenPrivateFolder(absl::StrCat(parent, "/spillway-", geteuid()), /*followed=*/false);
+    if (folder.ok()) return folder;
+  }
+  return folder;
+}
+
+void PruneCache(const Folder& folder, absl::Time time) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (auto file = std::filesystem::directory_iterator(folder.path, error);
+       !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
+    names.push_back(file->path().filename().string());
+  }
+  for (const std::string& entry : names) {
+    struct stat info;
+    if (!absl::EndsWith(entry, kEntrySuffix) ||
+        fstatat(folder.fd.get(), entry.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        absl::TimeFromTimespec(info.st_mtim) >= time) {
+      continue;
+    }
+    const absl::StatusOr<UniqueFd> lock = LockEntry(folder, entry, /*wait=*/false);
+    // Its last user may have come between the two looks.
+    if (!lock.ok() || lock->get() < 0 || ModifiedAt(*lock) >= time) continue;
+    const absl::string_view key = absl::string_view(entry).substr(0, entry.rfind('.'));
+    for (const std::string& name : names) {
+      if (name == entry || !absl::StartsWith(absl::StripPrefix(name, "."), key)) continue;
+      unlinkat(folder.fd.get(), name.c_str(), 0);
+    }
+    unlinkat(folder.fd.get(), entry.c_str(), 0);
+  }
+}
+
+absl::StatusOr<CacheEntry> CacheEntry::Lock(const Folder& folder, const std::string& key) {
+  absl::StatusOr<UniqueFd> fd = LockEntry(folder, key + kEntrySuffix, /*wait=*/true);
+  if (!fd.ok()) return fd.status();
+  return CacheEntry(folder, key, *std::move(fd));
+}
+
+// The entry is: the digest of what follows; for each file its digest and suffix; an empty line; the
+// note.
+std::optional<CacheEntry::Contents> CacheEntry::Load() const {
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(*folder_, key_ + kEntrySuffix, kMaxEntryBytes);
+  if (!text.ok()) return std::nullopt;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(*text, absl::MaxSplits('\n', 1));
+  if (parts.first != DigestOf(parts.second)) return std::nullopt;
+  const std::pair<absl::string_view, absl::string_view> body =
+      absl::StrSplit(parts.second, absl::MaxSplits("\n\n", 1));
+  Contents contents;
+  contents.note = std::string(body.second);
+  for (const absl::string_view line : absl::StrSplit(body.first, '\n', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, std::string> file =
+        absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    const absl::StatusOr<std::string> bytes =
+        ReadWholeFile(*folder_, key_ + file.second, kMaxFileBytes);
+    if (!bytes.ok() || DigestOf(*bytes) != file.first) return std::nullopt;
+    contents.suffixes.push_back(file.second);
+  }
+  futimens(fd_.get(), nullptr);
+  return contents;
+}
+
+absl::Status CacheEntry::Store(const std::vector<CacheFile>& files, const std::string& note) const {
+  const auto overwrite = [this](absl::string_view bytes) {
+    const int error = Overwrite(fd_, bytes);
+    if (error == 0) return absl::OkStatus();
+    return FileError(error, "write", PathOf(kEntrySuffix), "nothing was kept of it");
+  };
+  if (absl::Status status = overwrite(""); !status.ok()) return status;
+  std::string body;
+  for (const CacheFile& file : files) {
+    if (absl::Status status = WriteWholeFile(*folder_, key_ + file.suffix, file.bytes, kFileMode);
+        !status.ok()) {
+      // The disk may be full: what an entry has without its end is of no use.
+      for (const CacheFile& stored : files) {
+        unlinkat(folder_->fd.get(), (key_ + stored.suffix).c_str(), 0);
+      }
+      return status;
+    }
+    absl::StrAppend(&body, DigestOf(file.bytes), " ", file.suffix, "\n");
+  }
+  absl::StrAppend(&body, "\n", note);
+  return overwrite(absl::StrCat(DigestOf(body), "\n", body));
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,291 @@
+#include "client_lib/cli/run_command.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "client_lib/cli/connection_flags.h"
+#include "client_lib/cli/option_flags.h"
+#include "client_lib/cli/run_exec.h"
+#include "client_lib/cli/run_metrics.h"
+#include "client_lib/cli/run_prepare.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::cli {
+namespace {
+
+// A million nodes take two seconds, five attempts at a server that is away ten at the most. So this
+// leaves room, and is still little beside a job.
+constexpr absl::Duration kDefaultTimeout = absl::Seconds(60);
+
+// For the metrics file, if the deadline has passed: two small files.
+constexpr absl::Duration kMetricsTime = absl::Seconds(1);
+
+constexpr char kGraphVariable[] = "SPILLWAY_GRAPH";
+constexpr char kOriginalVariable[] = "SPILLWAY_ORIGINAL_GRAPH";
+constexpr char kReportVariable[] = "SPILLWAY_REPORT";
+
+constexpr char kFooter[] =
+    "The command gets, in its environment:\n"
+    "  SPILLWAY_GRAPH           the graph to load: the rewritten one, or after a failure\n"
+    "                           the original\n"
+    "  SPILLWAY_ORIGINAL_GRAPH  the graph that was given\n"
+    "  SPILLWAY_REPORT          what was done and why, as JSON; not set after a failure\n"
+    "  TF_GPU_HOST_MEM_LIMIT_IN_MB  as the report advises, unless it is set already\n"
+    "Everything else is the command's own: standard input and output, signals, exit code.\n"
+    "\n"
+    "These variables stand for flags that are not given: SPILLWAY_SERVER,\n"
+    "SPILLWAY_CACHE_DIR, SPILLWAY_METRICS_TEXTFILE.\n"
+    "\n"
+    "Rewritten graphs are kept in the cache folder and used again: several tasks that\n"
+    "start at once share one rewrite. Entries unused for 30 days are deleted.\n"
+    "\n"
+    "Example:\n"
+    "  spillway run --graph graph.pb -- python train.py\n"
+    "where train.py opens os.environ[\"SPILLWAY_GRAPH\"]. In a Slurm job, on a server, or\n"
+    "not at all:\n"
+    "  srun spillway run --graph graph.pb --server host:7070 --fail-closed -- python train.py";
+
+// The flags of `run` alone.
+struct RunFlags {
+  explicit RunFlags(CLI::App* command) {
+    const auto add = [command](const char* flag, std::string* value, const char* help) {
+      return command->add_option(flag, *value, help)->group("The run");
+    };
+    const auto add_flag = [command](const char* flag, bool* value, const char* help) {
+      return command->add_flag(flag, *value, help)->group("The run");
+    };
+    add("--graph", &graph, "The graph: a file with a serialized GraphDef. It is only read.")
+        ->required()
+        ->type_name("FILE");
+    CLI::Option* open = add_flag("--fail-open", &fail_open,
+                                 "On any failure: one warning, and the command runs with the "
+                                 "original graph. [default]");
+    add_flag("--fail-closed", &fail_closed,
+             "On any failure: the command does not run; the exit code says why.")
+        ->excludes(open);
+    add("--cache-dir", &cache_dir,
+        "Where rewritten graphs are kept: a folder of yours alone, created if it is missing. "
+        "[default: spillway-UID in $SLURM_TMPDIR, $TMPDIR or /tmp]")
+        ->type_name("DIR")
+        ->envname("SPILLWAY_CACHE_DIR");
+    add("--report", &report, "A copy of the report, as JSON.")->type_name("FILE");
+    add("--metrics-textfile", &metrics,
+        "Counts the run in this file, for node exporter's textfile collector (NAME.prom).")
+        ->type_name("FILE")
+        ->envname("SPILLWAY_METRICS_TEXTFILE");
+    add_flag("--no-advice-env", &no_advice, "Leaves TF_GPU_HOST_MEM_LIMIT_IN_MB alone.");
+    add_flag("--quiet", &quiet, "No summary on standard error; warnings stay.");
+  }
+
+  std::string graph;
+  std::string cache_dir;
+  std::string report;
+  std::string metrics;
+  bool fail_open = false;  // The default: only --fail-closed changes anything.
+  bool fail_closed = false;
+  bool no_advice = false;
+  bool quiet = false;
+};
+
+// The order is that of --help.
+struct Flags : RunFlags {
+  explicit Flags(CLI::App* command)
+      : RunFlags(command),
+        options(command),
+        connection(command, ConnectionFlags::Kind::kCall),
+        server(command->get_option("--server")->envname("SPILLWAY_SERVER")) {
+    command->get_option("--timeout")
+        ->description(absl::StrCat(
+            "Bounds all that comes before the command, files that hang included. [default: ",
+            absl::FormatDuration(kDefaultTimeout), "]"));
+  }
+
+  std::string ServerName() const {
+    return server->count() > 0 ? server->as<std::string>() : std::string();
+  }
+
+  const OptionFlags options;
+  const ConnectionFlags connection;
+  const CLI::Option* const server;
+};
+
+absl::Status UsageError(absl::string_view flag, absl::string_view message) {
+  return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
+}
+
+absl::Status CheckFlags(const Flags& flags, const Session& session) {
+  if (session.command.empty()) {
+    return UsageError("--",
+                      "there is no command; give it after --, as in: spillway run --graph "
+                      "graph.pb -- python train.py");
+  }
+  if (flags.graph == "-") {
+    return UsageError("--graph", "--graph takes a file: standard input is the command's");
+  }
+  if (flags.report == "-") {
+    return UsageError("--report", "--report takes a file: standard output is the command's");
+  }
+  return absl::OkStatus();
+}
+
+// The command may go to another folder before it opens the graph.
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  return error ? path : absolute;
+}
+
+std::string EnvironmentOf(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
+void SetEnvironment(const Flags& flags, const PreparedGraph* prepared) {
+  const std::string input = AbsolutePath(flags.graph);
+  // In a run within another, whose result is this one's input, the original stays that of the
+  // first.
+  const bool nested = EnvironmentOf(kGraphVariable) == input;
+  if (!nested || EnvironmentOf(kOriginalVariable).empty()) {
+    setenv(kOriginalVariable, input.c_str(), 1);
+  }
+  const bool rewritten = prepared != nullptr && !prepared->graph_path.empty();
+  setenv(kGraphVariable, (rewritten ? prepared->graph_path : input).c_str(), 1);
+  if (prepared == nullptr) {
+    unsetenv(kReportVariable);
+    return;
+  }
+  setenv(kReportVariable, prepared->report_path.c_str(), 1);
+  const std::pair<std::string, std::string> advice =
+      absl::StrSplit(prepared->report.advice().host_memory_variable(), absl::MaxSplits('=', 1));
+  if (!flags.no_advice && !advice.first.empty()) {
+    setenv(advice.first.c_str(), advice.second.c_str(), /*overwrite=*/0);
+  }
+}
+
+std::string Summary(const std::string& graph, const PreparedGraph& prepared) {
+  if (prepared.graph_path.empty()) {
+    return absl::StrCat(graph, " stays as it is: ", prepared.report.summary());
+  }
+  int64_t tensors = 0;
+  for (const v1::DeviceReport& device : prepared.report.devices()) {
+    tensors += device.swapped_tensor_count();
+  }
+  return absl::StrCat(graph, " -> ", prepared.graph_path, " (", tensors, " tensors, ",
+                      prepared.report.node_count_after() - prepared.report.node_count_before(),
+                      " nodes added", prepared.cached ? ", from the cache)" : ")");
+}
+
+HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_closed,
+                   const Deadline& deadline) {
+  HookRun run;
+  run.duration = deadline.timeout() - deadline.Remaining();
+  if (!prepared.ok()) {
+    run.result = fail_closed ? HookRun::Result::kFailedClosed : HookRun::Result::kFailedOpen;
+    run.failure = ExitCodeOf(prepared.status());
+    return run;
+  }
+  run.result = prepared->cached               ? HookRun::Result::kCached
+               : prepared->graph_path.empty() ? HookRun::Result::kUnchanged
+                                              : HookRun::Result::kRewritten;
+  if (!prepared->cached) run.report = prepared->report;
+  return run;
+}
+
+// Counts the run in the metrics file, if there is to be one. Returns what to warn of: nothing about
+// metrics is a reason not to run a job.
+std::string WriteMetrics(const std::string& path, const HookRun& run, const Deadline& deadline) {
+  if (path.empty()) return "";
+  const Deadline own_deadline(std::max(deadline.Remaining(), kMetricsTime));
+  const absl::StatusOr<std::string> warning =
+      RunInChild(own_deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
+        stage = "writing the metrics file";
+        return AddToMetricsFile(path, run);
+      });
+  return warning.ok() ? *warning : absl::StrCat("no metrics: ", ErrorText(warning.status()));
+}
+
+// One line, whatever is in the message.
+void PrintLine(std::string line) {
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::cerr << absl::StrCat("spillway: ", line, "\n");
+}
+
+void Tell(const Flags& flags, const absl::StatusOr<PreparedGraph>& prepared,
+          const std::string& warning) {
+  if (!prepared.ok()) {
+    PrintLine(
+        absl::StrCat("the command runs with the original graph: ", ErrorText(prepared.status()),
+                     warning.empty() ? "" : absl::StrCat("; ", warning)));
+    return;
+  }
+  if (!flags.quiet) PrintLine(Summary(flags.graph, *prepared));
+  if (!warning.empty()) PrintLine(warning);
+}
+
+// Returns only if the command does not run.
+absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+  if (absl::Status status = CheckFlags(flags, session); !status.ok()) return status;
+  PrepareRequest request;
+  absl::StatusOr<v1::RewriteOptions> options = flags.options.Build();
+  if (!options.ok()) return options.status();
+  request.options = *std::move(options);
+  const absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
+  if (!call.ok()) return call.status();
+  const std::string& name = session.command[0];
+  if (const int error = FindProgram(name); error != 0) return ReportNotRun(name, error);
+
+  const Deadline deadline(call->timeout == absl::InfiniteDuration() ? kDefaultTimeout
+                                                                    : call->timeout);
+  request.input = flags.graph;
+  request.cache_dir = flags.cache_dir;
+  request.report = flags.report;
+  request.server = flags.ServerName();
+  request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };
+  const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
+  const std::string warning =
+      WriteMetrics(flags.metrics, CountedRun(prepared, flags.fail_closed, deadline), deadline);
+  {
+    const IgnoredSigpipe ignored;
+    if (!prepared.ok() && flags.fail_closed) {
+      if (!warning.empty()) PrintLine(warning);
+      return prepared.status();
+    }
+    Tell(flags, prepared, warning);
+  }
+  SetEnvironment(flags, prepared.ok() ? &*prepared : nullptr);
+  return ReportNotRun(name, ExecCommand(session.command));
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "run",
+      "Runs a command with the rewritten graph: rewrites it, puts its path into SPILLWAY_GRAPH, "
+      "and becomes the command, which follows after --. For job scripts and hooks.");
+  auto flags = std::make_shared<Flags>(command);
+  command->footer(kFooter);
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+bool IsRunCommand(int argc, char** argv) { return argc > 1 && absl::string_view(argv[1]) == "run"; }
+
+int TakeCommand(int argc, char** argv, Session* session) {
+  char** end = argv + argc;
+  char** dashes = std::find(argv, end, absl::string_view("--"));
+  if (dashes == end) return argc;
+  session->command.assign(dashes + 1, end);
+  return static_cast<int>(dashes - argv);
+}
+
+}  // namespace spillway::cli

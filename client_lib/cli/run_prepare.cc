@@ -1,0 +1,215 @@
+#include "client_lib/cli/run_prepare.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client_lib/cli/input_file.h"
+#include "client_lib/cli/json.h"
+#include "client_lib/cli/output_file.h"
+#include "client_lib/cli/run_cache.h"
+#include "client_lib/internal/sha256.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/util/json_util.h"
+#include "rewrite_core/rewriter.h"
+
+namespace spillway::cli {
+namespace {
+
+// To be changed when an entry of the cache is laid out differently.
+constexpr char kCacheFormat[] = "spillway-run-1";
+constexpr char kReportSuffix[] = ".json";
+// What a file system or a shell could choke on is left out of the names in the cache.
+constexpr size_t kMaxExtension = 16;
+constexpr size_t kMaxReportBytes = size_t{4} << 30;
+
+// Texts one after the other, each behind its length: they can be told apart whatever is in them.
+std::string Pack(const std::vector<std::string>& texts) {
+  std::string bytes;
+  for (const std::string& text : texts) absl::StrAppend(&bytes, text.size(), ":", text);
+  return bytes;
+}
+
+bool Unpack(absl::string_view bytes, const std::vector<std::string*>& texts) {
+  for (std::string* text : texts) {
+    const size_t colon = bytes.find(':');
+    size_t size = 0;
+    if (colon == bytes.npos || !absl::SimpleAtoi(bytes.substr(0, colon), &size)) return false;
+    bytes.remove_prefix(colon + 1);
+    if (size > bytes.size()) return false;
+    *text = std::string(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  return bytes.empty();
+}
+
+// The same options give the same bytes.
+std::string DeterministicBytes(const v1::RewriteOptions& options) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    options.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
+// The extension of the input: programs go by it.
+std::string ExtensionOf(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  const bool plain = extension.size() > 1 && extension.size() <= kMaxExtension &&
+                     std::all_of(extension.begin() + 1, extension.end(),
+                                 [](unsigned char c) { return absl::ascii_isalnum(c); });
+  return plain && extension != kReportSuffix && extension != ".entry" ? extension : ".pb";
+}
+
+// The digest of all that decides the result. The server's version is not in it: to ask for it, the
+// server would have to be there also for graphs that are in the cache.
+std::string CacheKey(const PrepareRequest& request, const std::string& graph) {
+  internal::Sha256 digest;
+  digest.Update(Pack({kCacheFormat, core::Version(), request.server,
+                      DeterministicBytes(request.options), ExtensionOf(request.input)}));
+  digest.Update(graph);
+  return absl::BytesToHexString(digest.Finish());
+}
+
+// What to know of a rewrite that one reads from the cache.
+v1::RewriteReport Brief(v1::RewriteReport report) {
+  report.clear_decisions();
+  report.clear_swaps();
+  report.clear_scope();
+  return report;
+}
+
+// A file rewritten.
+struct RewrittenBytes {
+  std::string bytes;
+  std::string report_json;
+  v1::RewriteReport report;
+};
+
+// The one place that knows what a graph file is, and how it is rewritten.
+absl::StatusOr<RewrittenBytes> RewriteBytes(const std::string& bytes, const PrepareRequest& request,
+                                            const Deadline& deadline) {
+  CallOptions call;
+  call.timeout = deadline.Remaining();
+  absl::StatusOr<v1::RewriteResponse> response =
+      request.connect().Rewrite(bytes, request.options, call);
+  if (!response.ok()) return WithInputName(response.status(), request.input);
+  return RewrittenBytes{std::move(*response->mutable_graph_def()),
+                        ToJson(response->report(), /*with_zeros=*/true), response->report()};
+}
+
+// The report of `entry` to the path that was asked for.
+absl::Status CopyReport(const Folder& folder, const PreparedGraph& prepared,
+                        const std::string& path) {
+  const std::string name = std::filesystem::path(prepared.report_path).filename();
+  const absl::StatusOr<std::string> report = ReadWholeFile(folder, name, kMaxReportBytes);
+  if (!report.ok()) return report.status();
+  // Not WriteWholeFile: tasks on several nodes may write to one shared file, and its temporary name
+  // would be the same for all.
+  const auto file = OutputFile::Create(path, CancellationToken());
+  if (!file.ok()) return file.status();
+  if (absl::Status status = (*file)->Write(*report); !status.ok()) return status;
+  return (*file)->Commit();
+}
+
+// What is in the complete entry, if it is.
+bool TakeFromCache(const CacheEntry& entry, PreparedGraph* prepared) {
+  const std::optional<CacheEntry::Contents> contents = entry.Load();
+  if (!contents.has_value() ||
+      !google::protobuf::util::JsonStringToMessage(contents->note, &prepared->report).ok()) {
+    return false;
+  }
+  for (const std::string& suffix : contents->suffixes) {
+    (suffix == kReportSuffix ? prepared->report_path : prepared->graph_path) = entry.PathOf(suffix);
+  }
+  prepared->cached = true;
+  return true;
+}
+
+// Rewrites `graph` and stores the result in `entry`.
+absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
+                                              const PrepareRequest& request,
+                                              const CacheEntry& entry, const Deadline& deadline,
+                                              ChildStage& stage) {
+  stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
+  absl::StatusOr<RewrittenBytes> rewritten = RewriteBytes(graph, request, deadline);
+  if (!rewritten.ok()) return rewritten.status();
+  stage = "writing to the cache folder";
+  PreparedGraph prepared;
+  prepared.report = Brief(rewritten->report);
+  prepared.report_path = entry.PathOf(kReportSuffix);
+  std::vector<CacheFile> files = {{kReportSuffix, std::move(rewritten->report_json)}};
+  if (rewritten->bytes != graph) {
+    const std::string extension = ExtensionOf(request.input);
+    prepared.graph_path = entry.PathOf(extension);
+    files.push_back({extension, std::move(rewritten->bytes)});
+  }
+  const std::string note = ToJson(prepared.report, /*with_zeros=*/false);
+  if (absl::Status status = entry.Store(files, note); !status.ok()) return status;
+  return prepared;
+}
+
+absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadline& deadline,
+                                      ChildStage& stage) {
+  stage = "opening the cache folder";
+  const absl::StatusOr<Folder> folder = OpenCacheFolder(request.cache_dir);
+  if (!folder.ok()) return folder.status();
+  stage = "reading the graph";
+  const absl::StatusOr<std::string> graph = ReadInput(request.input, CancellationToken());
+  if (!graph.ok()) return graph.status();
+  stage = "waiting for another run that rewrites the same graph";
+  const absl::StatusOr<CacheEntry> entry = CacheEntry::Lock(*folder, CacheKey(request, *graph));
+  if (!entry.ok()) return entry.status();
+  stage = "reading the cache";
+  absl::StatusOr<PreparedGraph> prepared = PreparedGraph();
+  if (!TakeFromCache(*entry, &*prepared)) {
+    prepared = RewriteAndStore(*graph, request, *entry, deadline, stage);
+    if (!prepared.ok()) return prepared;
+    stage = "deleting old entries of the cache";
+    PruneCache(*folder, absl::Now() - absl::Hours(24 * kUnusedDays));
+  }
+  if (!request.report.empty()) {
+    stage = "writing the report";
+    absl::Status status = CopyReport(*folder, *prepared, request.report);
+    if (!status.ok()) return status;
+  }
+  return prepared;
+}
+
+}  // namespace
+
+absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
+                                           const Deadline& deadline) {
+  PrepareRequest complete = request;
+  for (const v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_REPORT}) {
+    complete.options.add_outputs(output);
+  }
+  const absl::StatusOr<std::string> bytes =
+      RunInChild(deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
+        const absl::StatusOr<PreparedGraph> prepared = Prepare(complete, deadline, stage);
+        if (!prepared.ok()) return prepared.status();
+        return Pack({prepared->graph_path, prepared->report_path, prepared->cached ? "cached" : "",
+                     prepared->report.SerializeAsString()});
+      });
+  if (!bytes.ok()) return bytes.status();
+  PreparedGraph prepared;
+  std::string cached, report;
+  if (!Unpack(*bytes, {&prepared.graph_path, &prepared.report_path, &cached, &report}) ||
+      !prepared.report.ParseFromString(report)) {
+    return absl::InternalError("the child process sent an answer that cannot be read");
+  }
+  prepared.cached = !cached.empty();
+  return prepared;
+}
+
+}  // namespace spillway::cli

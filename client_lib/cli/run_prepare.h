@@ -1,0 +1,43 @@
+// The graph that `spillway run` gives to its command: from the cache, or rewritten and stored
+// there.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_PREPARE_H_
+#define SPILLWAY_CLIENT_LIB_CLI_RUN_PREPARE_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client_lib/cli/run_child.h"
+#include "spillway/client.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::cli {
+
+// What to prepare.
+struct PrepareRequest {
+  std::string input;      // Path of the graph.
+  std::string cache_dir;  // Empty: a default (run_cache.h).
+  std::string report;     // Where a copy of the report goes, as JSON; empty: nowhere.
+  std::string server;     // Which one the client asks; empty: none.
+  v1::RewriteOptions options;
+  // Called in the child: a connection has threads, and this process may not.
+  std::function<Client()> connect;
+};
+
+struct PreparedGraph {
+  // Absolute. Empty: the input itself, since the rewrite left it as it was.
+  std::string graph_path;
+  std::string report_path;   // JSON; absolute.
+  bool cached = false;       // It was there already: nothing was rewritten.
+  v1::RewriteReport report;  // Without its lists of tensors.
+};
+
+// Prepares the graph in a child process, until `deadline`. One of several that want the same at
+// once rewrites, the others wait for it and take what it stored. Errors: those of Client::Rewrite,
+// of reading and writing files, and of RunInChild.
+absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request, const Deadline& deadline);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_RUN_PREPARE_H_

@@ -1,0 +1,617 @@
+// `spillway run` as job scripts use it.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/temp_dir.h"
+#include "tests/client_lib/test_graphs.h"
+#include "tests/client_lib/test_server.h"
+
+namespace spillway::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
+
+// Much more than any of these takes, much less than forever: what hangs without a deadline.
+constexpr absl::Duration kNotForever = absl::Seconds(60);
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A command that shows the graph it was given, and what it says of itself.
+const Words kShowGraph = {"--", "sh", "-c", "printf %s \"$SPILLWAY_GRAPH\""};
+
+Words RunWords(const std::string& graph, const TempDir& dir, const Words& more) {
+  return Words{kProgram,         "run",         "--graph",    graph, "--optimizer-scopes",
+               "adam_optimizer", "--cache-dir", dir / "cache"} +
+         more;
+}
+
+ChildResult RunMnist(const TempDir& dir, const Words& more, const std::string& input = "") {
+  return RunChild(RunWords(kMnistPath, dir, more), input);
+}
+
+// What is in the cache folder, hidden files too.
+Words CacheNames(const TempDir& dir) {
+  Words names;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(dir / "cache", error)) {
+    names.push_back(file.path().filename());
+  }
+  return names;
+}
+
+std::string ExpectedGraph() {
+  v1::RewriteOptions options = MnistOptions();
+  options.add_outputs(v1::OUTPUT_GRAPH);
+  const auto response =
+      core::Rewrite(ReadFile(kMnistPath), options, core::DefaultLimits(), core::StopToken());
+  EXPECT_TRUE(response.ok()) << response.status();
+  return response->graph_def();
+}
+
+int LineCount(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+// Variables that the machine that runs the tests may have.
+class RunTest : public ::testing::Test {
+ protected:
+  RunTest() {
+    for (const char* name : {"SPILLWAY_GRAPH", "SPILLWAY_ORIGINAL_GRAPH", "SPILLWAY_REPORT",
+                             "SPILLWAY_SERVER", "SPILLWAY_CACHE_DIR", "SPILLWAY_METRICS_TEXTFILE",
+                             "SLURM_TMPDIR", "TF_GPU_HOST_MEM_LIMIT_IN_MB"}) {
+      unsetenv(name);
+    }
+  }
+
+  const TempDir dir_;
+};
+
+TEST_F(RunTest, TheCommandGetsTheRewrittenGraph) {
+  const ChildResult result = RunMnist(
+      dir_,
+      {"--report", dir_ / "report.json", "--", "sh", "-c",
+       "printf '%s\\n' \"$SPILLWAY_GRAPH\" \"$SPILLWAY_ORIGINAL_GRAPH\" \"$SPILLWAY_REPORT\"; "
+       "cat"},
+      "the command's input");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Words lines = absl::StrSplit(result.out, '\n');
+  ASSERT_THAT(lines, SizeIs(4)) << result.out;
+  EXPECT_TRUE(ReadFile(lines[0]) == ExpectedGraph());
+  EXPECT_THAT(lines[0], AllOf(StartsWith(dir_ / "cache/"), EndsWith(".pb")));
+  EXPECT_EQ(lines[1], kMnistPath);
+  v1::RewriteReport report;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(ReadFile(lines[2]), &report).ok());
+  EXPECT_EQ(report.outcome(), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(ReadFile(dir_ / "report.json"), ReadFile(lines[2]));
+  EXPECT_EQ(lines[3], "the command's input");
+  EXPECT_THAT(result.err, AllOf(StartsWith("spillway: "), HasSubstr(lines[0])));
+  EXPECT_EQ(LineCount(result.err), 1) << result.err;
+  EXPECT_EQ(RunMnist(dir_, Words{"--quiet"} + kShowGraph).err, "");
+}
+
+TEST_F(RunTest, ExitCodeAndSignalsAreTheCommands) {
+  for (const int code : {0, 1, 7, 126, 255}) {
+    EXPECT_EQ(RunMnist(dir_, {"--", "sh", "-c", absl::StrCat("exit ", code)}).exit_code, code);
+  }
+  for (const int number : {SIGTERM, SIGKILL, SIGSEGV}) {
+    EXPECT_EQ(RunMnist(dir_, {"--", "sh", "-c", absl::StrCat("kill -", number, " $$")}).signal,
+              number);
+  }
+}
+
+TEST_F(RunTest, TheCommandIsTheSameProcessWithNothingElseInIt) {
+  const std::string out = dir_ / "out";
+  const int fd = open(out.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  // Its own id, its children, its open files (that of the folder listed is one), its signals.
+  const pid_t child = StartChild(
+      RunWords(kMnistPath, dir_,
+               {"--", "python3", "-c",
+                "import os\n"
+                "print(os.getpid())\n"
+                "print(open('/proc/self/task/%d/children' % os.getpid()).read().strip())\n"
+                "print(sorted(int(f) for f in os.listdir('/proc/self/fd') if int(f) < 3 or "
+                "'spillway' in os.path.realpath('/proc/self/fd/' + f)))\n"
+                "print([l.split()[1] for l in open('/proc/self/status') if l[:6] == 'SigBlk'])\n"}),
+      -1, fd, -1);
+  const ChildResult result = WaitForChild(child);
+  close(fd);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(ReadFile(out), absl::StrCat(child, "\n\n[0, 1, 2]\n['0000000000000000']\n"));
+}
+
+// Python ignores SIGPIPE itself, so this asks a program that does not.
+TEST_F(RunTest, SignalsAreInherited) {
+  const std::string show = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
+  for (const std::string trap : {"", "trap '' TERM PIPE; ", "trap '' USR1; "}) {
+    std::string command;
+    for (const std::string& word : RunWords(kMnistPath, dir_, {"--quiet"})) {
+      absl::StrAppend(&command, " '", word, "'");
+    }
+    const ChildResult with = RunChild({"/bin/sh", "-c", trap + "exec" + command + " -- " + show});
+    const ChildResult without = RunChild({"/bin/sh", "-c", trap + "exec " + show});
+    EXPECT_THAT(without.out, HasSubstr("SigIgn"));
+    EXPECT_EQ(with.out, without.out) << trap;
+  }
+}
+
+TEST_F(RunTest, WhatFollowsTheDashesIsTheCommandsAlone) {
+  const ChildResult result = RunMnist(
+      dir_, {"--", "printf", "<%s>", "--graph", "--quiet", "--", "--help", "[1,2]", "", "a b"});
+  EXPECT_EQ(result.out, "<--graph><--quiet><--><--help><[1,2]><><a b>") << result.err;
+}
+
+TEST_F(RunTest, ACommandThatCannotRunIsFoundBeforeTheRewrite) {
+  TestServer server;
+  const std::string script = dir_.Write("script", "#!/bin/sh\n");
+  const auto run = [&](const std::string& command) {
+    return RunMnist(dir_, {"--server", server.target(), "--", command});
+  };
+  for (const auto& [command, code] :
+       std::vector<std::pair<std::string, int>>{{"no-such-command", 127},
+                                                {dir_ / "no/such", 127},
+                                                {"", 127},
+                                                {script, 126},
+                                                {dir_ / "", 126}}) {
+    const ChildResult result = run(command);
+    EXPECT_EQ(result.exit_code, code) << command;
+    EXPECT_EQ(LineCount(result.err), 1) << result.err;
+    EXPECT_THAT(result.err, EndsWith("[COMMAND]\n"));
+  }
+  EXPECT_EQ(server.unary_calls(), 0);
+  // What only exec can tell has the same code.
+  ASSERT_EQ(chmod(dir_.Write("lost", "#!/no/such/shell\n").c_str(), 0700), 0);
+  EXPECT_EQ(run(dir_ / "lost").exit_code, 127);
+}
+
+TEST_F(RunTest, WrongCommandLinesRunNothing) {
+  for (const Words& words :
+       {Words{"--"}, Words{}, Words{"true"}, Words{"--no-such", "--", "true"},
+        Words{"--fail-open", "--fail-closed", "--", "true"}, Words{"--lb", "many", "--", "true"},
+        Words{"--timeout", "30", "--", "true"}, Words{"--report", "-", "--", "true"}}) {
+    const ChildResult result = RunMnist(dir_, words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(LineCount(result.err), 1) << result.err;
+  }
+  EXPECT_EQ(RunChild({kProgram, "run", "--graph", "-", "--", "true"}).exit_code, 2);
+  EXPECT_THAT(CacheNames(dir_), IsEmpty());
+}
+
+// A way to fail: what is given, and how it is told.
+struct Failure {
+  std::string graph;
+  Words options;
+  int exit_code;
+  std::string reason;
+};
+
+// After each of `failures`: the command runs with the original graph after one line, or not at all.
+void ExpectFailures(const TempDir& dir, const std::vector<Failure>& failures) {
+  for (const Failure& failure : failures) {
+    SCOPED_TRACE(failure.graph + " " + failure.reason);
+    const absl::Time start = absl::Now();
+    const ChildResult open = RunChild(RunWords(failure.graph, dir, failure.options + kShowGraph));
+    EXPECT_EQ(open.exit_code, 0);
+    EXPECT_EQ(open.out, failure.graph);
+    EXPECT_THAT(open.err, StartsWith("spillway: the command runs with the original graph: "));
+    EXPECT_THAT(open.err, EndsWith(" [" + failure.reason + "]\n"));
+    EXPECT_EQ(LineCount(open.err), 1) << open.err;
+    const ChildResult closed = RunChild(
+        RunWords(failure.graph, dir, failure.options + Words{"--fail-closed"} + kShowGraph));
+    EXPECT_EQ(closed.exit_code, failure.exit_code);
+    EXPECT_EQ(closed.out, "");
+    EXPECT_THAT(closed.err,
+                AllOf(StartsWith("spillway: "), EndsWith(" [" + failure.reason + "]\n")));
+    EXPECT_EQ(LineCount(closed.err), 1) << closed.err;
+    EXPECT_LT(absl::Now() - start, kNotForever);
+  }
+}
+
+TEST_F(RunTest, WrongGraphsAndOptions) {
+  ExpectFailures(
+      dir_, {{dir_.Write("cut.pb", ReadFile(kMnistPath).substr(0, 5000)), {}, 3, "MALFORMED_GRAPH"},
+             {dir_.Write("empty.pb", ""), {}, 3, "EMPTY_GRAPH"},
+             {dir_ / "missing.pb", {}, 4, "FILE"},
+             {dir_ / "", {}, 4, "FILE"},
+             {kMnistPath, {"--starting-scope", "nowhere"}, 2, "SCOPE_MATCHES_NOTHING"}});
+}
+
+TEST_F(RunTest, ServersThatFail) {
+  ServerOptions options;
+  options.fault = Fault::kEarlyError;
+  TestServer overloaded(options);
+  options.fault = Fault::kWrongDigest;
+  TestServer damaging(options);
+  options.fault = Fault::kHang;
+  TestServer silent(options);
+  const std::string large = dir_.Write("large.pb", GraphWithPadding(3 << 20));  // Is streamed.
+  ExpectFailures(dir_,
+                 {{kMnistPath, {"--server", "127.0.0.1:1", "--retries", "0"}, 5, "UNAVAILABLE"},
+                  {kMnistPath, {"--server", overloaded.target()}, 5, "OVERLOADED"},
+                  {large, {"--server", damaging.target()}, 7, "BAD_STREAM"},
+                  {kMnistPath, {"--server", silent.target(), "--timeout", "300ms"}, 6, "STOPPED"}});
+  EXPECT_EQ(silent.hanging(), 2);
+}
+
+TEST_F(RunTest, WaitsThatWouldNotEnd) {
+  const std::string fifo = dir_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  ExpectFailures(dir_, {{fifo, {"--timeout", "300ms"}, 6, "STOPPED"}});
+  // Another task that has the lock and does not come to an end.
+  ASSERT_EQ(RunMnist(dir_, kShowGraph).exit_code, 0);
+  for (const std::string& name : CacheNames(dir_)) {
+    if (!absl::EndsWith(name, ".entry")) continue;
+    const int fd = open((dir_ / "cache/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(flock(fd, LOCK_EX), 0);
+    ExpectFailures(dir_, {{kMnistPath, {"--timeout", "300ms"}, 6, "STOPPED"}});
+    EXPECT_THAT(RunMnist(dir_, Words{"--timeout", "300ms"} + kShowGraph).err,
+                HasSubstr("while waiting for another run"));
+    close(fd);
+  }
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).out, EndsWith(".pb"));
+}
+
+// A file system that is frozen holds whoever writes to it in the kernel, where no signal reaches
+// it: as an NFS server that is gone does. The command begins all the same, and the metrics are
+// given up.
+TEST_F(RunTest, AChildThatCannotBeKilledIsLeftBehind) {
+  const std::string script = dir_.Write("script", R"(
+    cd "$1" && command -v fsfreeze >/dev/null && truncate -s 16M image && mkfs.ext4 -q image &&
+      mkdir mounted && mount -o loop image mounted || exit 77
+    mkdir -m 700 mounted/cache
+    fsfreeze -f mounted && "$2" run --graph "$3" --cache-dir mounted/cache --timeout 300ms \
+      --metrics-textfile mounted/m.prom -- sh -c 'printf %s "$SPILLWAY_GRAPH"
+        for child in $(cat /proc/$$/task/$$/children); do cat /proc/$child/comm; done >children'
+    code=$?
+    fsfreeze -u mounted
+    until umount mounted; do sleep 0.1; done
+    exit $code)");
+  const ChildResult result = geteuid() == 0
+                                 ? RunChild({"/bin/sh", script, dir_ / "", kProgram, kMnistPath})
+                                 : ChildResult();
+  if (geteuid() != 0 || result.exit_code == 77) {
+    GTEST_SKIP() << "no file system can be mounted and frozen here: " << result.err;
+  }
+  EXPECT_EQ(result.out, kMnistPath) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("while opening the cache folder"));
+  EXPECT_THAT(result.err, HasSubstr("no metrics: not done after 1s"));
+  EXPECT_THAT(ReadFile(dir_ / "children"), HasSubstr("spillway"));
+}
+
+TEST_F(RunTest, CacheFoldersThatCannotBeUsed) {
+  Words folders = {dir_.Write("file", ""), dir_ / "no/such/folder", dir_ / "shared"};
+  ASSERT_EQ(mkdir((dir_ / "shared").c_str(), 0700), 0);
+  ASSERT_EQ(chmod((dir_ / "shared").c_str(), 0770), 0);  // The group may write.
+  ASSERT_EQ(mkdir((dir_ / "mine").c_str(), 0500), 0);
+  if (geteuid() != 0) folders.push_back(dir_ / "mine");  // Root may write anywhere ...
+  if (geteuid() == 0) {  // ... but to a folder that another user could fill.
+    ASSERT_EQ(mkdir((dir_ / "foreign").c_str(), 0700), 0);
+    ASSERT_EQ(chown((dir_ / "foreign").c_str(), 65534, 65534), 0);
+    folders.push_back(dir_ / "foreign");
+  }
+  for (const std::string& folder : folders) {
+    const Words words = {kProgram, "run", "--graph", kMnistPath, "--cache-dir", folder};
+    const ChildResult open = RunChild(words + kShowGraph);
+    EXPECT_EQ(open.out, kMnistPath) << open.err;
+    EXPECT_EQ(LineCount(open.err), 1) << open.err;
+    EXPECT_THAT(open.err, AllOf(HasSubstr(folder), EndsWith("[FILE]\n")));
+    EXPECT_EQ(RunChild(words + Words{"--fail-closed"} + kShowGraph).exit_code, 4);
+  }
+}
+
+// The default folder is in $TMPDIR, for this user alone; a link that somebody put there is refused.
+TEST_F(RunTest, TheDefaultFolderIsPrivate) {
+  const std::string before = getenv("TMPDIR") != nullptr ? getenv("TMPDIR") : "";
+  const TempDir temporary;
+  ASSERT_EQ(mkdir((temporary / "tmp").c_str(), 0700), 0);
+  setenv("TMPDIR", (temporary / "tmp").c_str(), 1);
+  const std::string folder = temporary / absl::StrCat("tmp/spillway-", geteuid());
+  const Words words = Words{kProgram, "run", "--graph", kMnistPath} + kShowGraph;
+  EXPECT_THAT(RunChild(words).out, StartsWith(folder + "/"));
+  struct stat info;
+  ASSERT_EQ(stat(folder.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(mkdir((temporary / "elsewhere").c_str(), 0700), 0);
+  ASSERT_EQ(symlink((temporary / "elsewhere").c_str(), folder.c_str()), 0);
+  const std::string next = RunChild(words).out;  // In the next default folder.
+  EXPECT_THAT(next, StartsWith(absl::StrCat("/tmp/spillway-", geteuid(), "/")));
+  EXPECT_TRUE(std::filesystem::is_empty(temporary / "elsewhere"));
+  for (const char* extension : {".pb", ".json", ".entry"}) {
+    std::filesystem::remove(std::filesystem::path(next).replace_extension(extension));
+  }
+  rmdir(std::filesystem::path(next).parent_path().c_str());  // Unless there is more in it.
+  before.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", before.c_str(), 1);
+}
+
+// A limit on the size of files, and as root a disk that really is full.
+TEST_F(RunTest, AFullDiskLeavesNothing) {
+  std::string command;
+  for (const std::string& word : RunWords(kMnistPath, dir_, kShowGraph)) {
+    absl::StrAppend(&command, " '", word, "'");
+  }
+  const ChildResult limited = RunChild({"/bin/sh", "-c", "ulimit -f 8; exec" + command});
+  EXPECT_EQ(limited.out, kMnistPath) << limited.err;
+  EXPECT_THAT(limited.err, AllOf(HasSubstr("File too large"), EndsWith("[FILE]\n")));
+  EXPECT_EQ(LineCount(limited.err), 1) << limited.err;
+  EXPECT_THAT(CacheNames(dir_), ElementsAre(EndsWith(".entry")));
+
+  if (geteuid() != 0 ||
+      mount("none", (dir_ / "cache").c_str(), "tmpfs", 0, "size=64k,mode=0700") != 0) {
+    GTEST_SKIP() << "no tmpfs can be mounted here: only a file size limit was tried";
+  }
+  ExpectFailures(dir_, {{kMnistPath, {}, 4, "FILE"}});
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).err, HasSubstr("No space left on device"));
+  EXPECT_THAT(CacheNames(dir_), ElementsAre(EndsWith(".entry")));
+  EXPECT_EQ(umount((dir_ / "cache").c_str()), 0);
+}
+
+TEST_F(RunTest, AWarningThatNobodyReadsEndsNothing) {
+  int error[2];
+  ASSERT_EQ(pipe2(error, O_CLOEXEC), 0);
+  close(error[0]);
+  const pid_t child = StartChild(RunWords(dir_ / "missing.pb", dir_, {"--", "sh", "-c", "exit 7"}),
+                                 -1, -1, error[1]);
+  close(error[1]);
+  EXPECT_EQ(WaitForChild(child).exit_code, 7);
+}
+
+TEST_F(RunTest, TasksThatStartTogetherShareOneRewrite) {
+  constexpr int kTasks = 8;
+  TestServer server;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kTasks; ++i) {
+    const std::string out = dir_ / absl::StrCat("out", i);
+    const int fd = open(out.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    children.push_back(StartChild(
+        RunWords(
+            kMnistPath, dir_,
+            Words{"--server", server.target(), "--metrics-textfile", dir_ / "m.prom"} + kShowGraph),
+        -1, fd, -1));
+    close(fd);
+  }
+  std::set<std::string> graphs;
+  for (int i = 0; i < kTasks; ++i) {
+    EXPECT_EQ(WaitForChild(children[i]).exit_code, 0);
+    graphs.insert(ReadFile(dir_ / absl::StrCat("out", i)));
+  }
+  EXPECT_EQ(server.unary_calls(), 1);
+  ASSERT_THAT(graphs, SizeIs(1));
+  EXPECT_TRUE(ReadFile(*graphs.begin()) == ExpectedGraph());
+  EXPECT_THAT(CacheNames(dir_), SizeIs(3));
+  const std::string metrics = ReadFile(dir_ / "m.prom");
+  EXPECT_THAT(metrics,
+              AllOf(HasSubstr("spillway_hook_runs_total{result=\"rewritten\"} 1\n"),
+                    HasSubstr("spillway_hook_runs_total{result=\"cached\"} 7\n"),
+                    HasSubstr("spillway_hook_rewrite_outcomes_total{outcome=\"rewritten\"} 1\n"),
+                    HasSubstr("spillway_hook_duration_seconds_count 8\n")));
+}
+
+TEST_F(RunTest, AnythingElseIsAnotherEntry) {
+  TestServer server;
+  std::set<std::string> graphs;
+  const auto run = [&](const std::string& graph, const Words& options) {
+    graphs.insert(RunChild(RunWords(graph, dir_, options + kShowGraph)).out);
+  };
+  run(kMnistPath, {});
+  run(kMnistPath, {"--lb", "2"});
+  run(kMnistPath, {"--server", server.target()});
+  run(dir_.Write("other.pb", GraphWithPadding(1)), {});
+  EXPECT_THAT(graphs, SizeIs(4));
+  run(dir_.Write("same.pb", ReadFile(kMnistPath)), {});  // By content, not by name.
+  EXPECT_THAT(graphs, SizeIs(4));
+}
+
+// Starts a run on a server that never answers and sends `signal_number` once that waits.
+ChildResult EndInTheMiddle(const TempDir& dir, TestServer* server, int signal_number) {
+  const int before = server->hanging();
+  const pid_t child = StartChild(
+      RunWords(kMnistPath, dir, Words{"--server", server->target(), "--", "touch", dir / "ran"}),
+      -1, -1, -1);
+  while (server->hanging() == before) absl::SleepFor(absl::Milliseconds(1));
+  kill(child, signal_number);
+  const ChildResult result = WaitForChild(child);
+  // Its child is gone, too: nobody holds the call.
+  while (server->released() == before) absl::SleepFor(absl::Milliseconds(1));
+  return result;
+}
+
+TEST_F(RunTest, AKillInTheMiddleLeavesNothingAndTheNextRunWorks) {
+  ServerOptions options;
+  options.fault = Fault::kHang;
+  auto server = std::make_unique<TestServer>(options);
+  for (const int number : {SIGKILL, SIGTERM, SIGINT}) {
+    EXPECT_EQ(EndInTheMiddle(dir_, server.get(), number).signal, number);
+    EXPECT_THAT(CacheNames(dir_), ElementsAre(EndsWith(".entry")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "ran"));
+  // The same entry, from a server at the same address.
+  int port = 0;
+  const Words address = absl::StrSplit(server->target(), ':');
+  ASSERT_TRUE(absl::SimpleAtoi(address[1], &port));
+  server.reset();
+  options.fault = Fault::kNone;
+  options.port = port;
+  server = std::make_unique<TestServer>(options);
+  const ChildResult result = RunMnist(dir_, Words{"--server", server->target()} + kShowGraph);
+  EXPECT_TRUE(ReadFile(result.out) == ExpectedGraph()) << result.err;
+  EXPECT_THAT(CacheNames(dir_), SizeIs(3));
+}
+
+TEST_F(RunTest, DamageInTheCacheIsMended) {
+  const std::string graph = RunMnist(dir_, kShowGraph).out;
+  const std::string stem = graph.substr(0, graph.size() - 3);
+  const auto overwrite = [](const std::string& path, const std::string& bytes) {
+    chmod(path.c_str(), 0600);
+    std::ofstream(path, std::ios::binary) << bytes;
+  };
+  for (const std::string& name : {graph, stem + ".json", stem + ".entry"}) {
+    const std::string whole = ReadFile(name);
+    std::string flipped = whole;
+    flipped[whole.size() / 2] ^= 1;
+    for (const std::string& damaged : {whole.substr(0, whole.size() / 2), flipped, std::string()}) {
+      overwrite(name, damaged);
+      const ChildResult result = RunMnist(dir_, kShowGraph);
+      EXPECT_EQ(result.out, graph);
+      EXPECT_THAT(result.err, Not(HasSubstr("from the cache"))) << name;
+      EXPECT_TRUE(ReadFile(graph) == ExpectedGraph());
+    }
+    std::filesystem::remove(name);
+    EXPECT_EQ(RunMnist(dir_, kShowGraph).out, graph);
+    EXPECT_TRUE(ReadFile(graph) == ExpectedGraph());
+  }
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).err, HasSubstr("from the cache"));
+  EXPECT_THAT(CacheNames(dir_), SizeIs(3));
+}
+
+TEST_F(RunTest, EntriesThatNobodyUsesAreDeleted) {
+  const std::string old = RunMnist(dir_, kShowGraph).out;
+  const std::string recent = RunMnist(dir_, Words{"--lb", "2"} + kShowGraph).out;
+  const auto set_age = [&](const std::string& graph, absl::Duration age) {
+    const timespec time = absl::ToTimespec(absl::Now() - age);
+    const timespec times[] = {time, time};
+    const std::string entry = graph.substr(0, graph.size() - 3) + ".entry";
+    EXPECT_EQ(utimensat(AT_FDCWD, entry.c_str(), times, 0), 0);
+  };
+  set_age(old, absl::Hours(24 * 31));
+  set_age(recent, absl::Hours(24 * 29));
+  RunMnist(dir_, Words{"--lb", "3"} + kShowGraph);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(recent));
+  EXPECT_THAT(CacheNames(dir_), SizeIs(6));
+  // A use counts as young again.
+  set_age(recent, absl::Hours(24 * 31));
+  RunMnist(dir_, Words{"--lb", "2"} + kShowGraph);
+  RunMnist(dir_, Words{"--lb", "4"} + kShowGraph);
+  EXPECT_TRUE(std::filesystem::exists(recent));
+}
+
+TEST_F(RunTest, ARunWithinARunChangesNothing) {
+  const std::string show = "printf '%s %s' \"$SPILLWAY_GRAPH\" \"$SPILLWAY_ORIGINAL_GRAPH\"";
+  const std::string graph = RunMnist(dir_, kShowGraph).out;
+  for (const std::string& inner_graph :
+       {std::string("\"$SPILLWAY_GRAPH\""), std::string(kMnistPath)}) {
+    const ChildResult result = RunMnist(
+        dir_, {"--", "sh", "-c",
+               absl::StrCat(kProgram, " run --cache-dir ", dir_ / "cache",
+                            " --optimizer-scopes adam_optimizer --graph ", inner_graph,
+                            " -- sh -c '", absl::StrReplaceAll(show, {{"'", "'\\''"}}), "'")});
+    EXPECT_EQ(result.out, absl::StrCat(graph, " ", kMnistPath)) << result.err;
+  }
+}
+
+TEST_F(RunTest, AGraphThatStaysAsItIsIsNotCopied) {
+  const ChildResult first = RunMnist(dir_, Words{"--n-tensors", "0"} + kShowGraph);
+  EXPECT_EQ(first.out, kMnistPath);
+  EXPECT_THAT(first.err, HasSubstr("stays as it is"));
+  EXPECT_EQ(RunMnist(dir_, Words{"--n-tensors", "0"} + kShowGraph).out, kMnistPath);
+  EXPECT_THAT(CacheNames(dir_), SizeIs(2));
+}
+
+TEST_F(RunTest, TheAdviceIsInTheEnvironmentUnlessItIsThere) {
+  const Words show = {"--", "sh", "-c", "printf %s \"$TF_GPU_HOST_MEM_LIMIT_IN_MB\""};
+  int64_t mib = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(RunMnist(dir_, show).out, &mib));
+  EXPECT_GT(mib, 0);
+  EXPECT_EQ(RunMnist(dir_, show).out, absl::StrCat(mib));  // From the cache.
+  EXPECT_EQ(RunMnist(dir_, Words{"--no-advice-env"} + show).out, "");
+  setenv("TF_GPU_HOST_MEM_LIMIT_IN_MB", "17", 1);
+  EXPECT_EQ(RunMnist(dir_, show).out, "17");
+  unsetenv("TF_GPU_HOST_MEM_LIMIT_IN_MB");
+}
+
+TEST_F(RunTest, VariablesStandForFlags) {
+  TestServer server;
+  setenv("SPILLWAY_SERVER", server.target().c_str(), 1);
+  setenv("SPILLWAY_METRICS_TEXTFILE", (dir_ / "m.prom").c_str(), 1);
+  EXPECT_EQ(RunMnist(dir_, kShowGraph).exit_code, 0);
+  EXPECT_EQ(server.unary_calls(), 1);
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "m.prom"));
+  unsetenv("SPILLWAY_SERVER");
+  unsetenv("SPILLWAY_METRICS_TEXTFILE");
+}
+
+TEST_F(RunTest, MetricsAddUpAndPassTheLint) {
+  const std::string file = dir_ / "spillway.prom";
+  const Words metrics = {"--metrics-textfile", file};
+  ASSERT_EQ(RunMnist(dir_, metrics + kShowGraph).exit_code, 0);
+  const std::string once = ReadFile(file);
+  EXPECT_THAT(once, HasSubstr("spillway_hook_runs_total{result=\"failed_open\"} 0\n"));
+  const Words dead = {"--server", "127.0.0.1:1", "--retries", "0"};
+  ASSERT_EQ(RunMnist(dir_, metrics + dead + kShowGraph).exit_code, 0);
+  ASSERT_EQ(RunMnist(dir_, metrics + dead + Words{"--fail-closed"} + kShowGraph).exit_code, 5);
+  ASSERT_EQ(RunMnist(dir_, metrics + Words{"--lb", "2"} + kShowGraph).exit_code, 0);
+  const std::string text = ReadFile(file);
+  EXPECT_THAT(text, AllOf(HasSubstr("spillway_hook_runs_total{result=\"rewritten\"} 2\n"),
+                          HasSubstr("spillway_hook_runs_total{result=\"failed_open\"} 1\n"),
+                          HasSubstr("spillway_hook_runs_total{result=\"failed_closed\"} 1\n"),
+                          HasSubstr("spillway_hook_failures_total{reason=\"server\"} 2\n")));
+  EXPECT_THAT(dir_.Names(), ElementsAre("cache", "spillway.prom", "spillway.prom.lock"));
+
+  for (const char* program : {"/usr/bin/promtool", SPILLWAY_BIN_DIR "/../tools/bin/promtool"}) {
+    if (access(program, X_OK) != 0) continue;
+    const ChildResult lint = RunChild({program, "check", "metrics"}, text);
+    EXPECT_EQ(lint.exit_code, 0) << lint.out << lint.err;
+    return;
+  }
+  GTEST_SKIP() << "promtool is not installed (Debian: package prometheus): metrics not linted";
+}
+
+TEST_F(RunTest, MetricsThatAreDamagedBeginAnewAndWithoutAFolderNothingFails) {
+  const std::string file = dir_ / "m.prom";
+  for (const std::string& damage :
+       {std::string("spillway_hook_runs_total{result=\"cached\"} 1"),
+        std::string("other_total 1\n"), std::string("spillway_hook_runs_total x\n"),
+        std::string(2 << 20, 'x'),
+        std::string("spillway_hook_runs_total{result=\"cached\"} -1\n")}) {
+    std::ofstream(file, std::ios::binary) << damage;
+    const ChildResult result =
+        RunMnist(dir_, Words{"--quiet", "--metrics-textfile", file} + kShowGraph);
+    EXPECT_THAT(result.err, HasSubstr("begins anew"));
+    EXPECT_EQ(LineCount(result.err), 1) << result.err;
+    EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 1\n"));
+  }
+  const Words nowhere = {"--quiet", "--metrics-textfile", dir_ / "no/m.prom"};
+  const ChildResult result = RunMnist(dir_, nowhere + kShowGraph);
+  EXPECT_THAT(result.out, EndsWith(".pb"));
+  EXPECT_THAT(result.err, StartsWith("spillway: no metrics: "));
+  const ChildResult both = RunChild(RunWords(dir_ / "missing.pb", dir_, nowhere + kShowGraph));
+  EXPECT_EQ(both.out, dir_ / "missing.pb");
+  EXPECT_EQ(LineCount(both.err), 1) << both.err;
+}
+
+}  // namespace
+}  // namespace spillway::testing
