@@ -19,7 +19,7 @@ struct GraphFiles {
   std::string patch;   // JSON.
   bool quiet = false;  // No summary on standard error.
   // Of the input, and so of the output; none: recognised.
-  absl::optional<format::GraphFormat> format;
+  absl::optional<format::GraphFormat> format = absl::nullopt;
 };
 
 // Adds --format to `command`, which sets `*format`. A name that is none is a CLI::ValidationError.

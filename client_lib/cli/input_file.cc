@@ -93,6 +93,16 @@ absl::StatusOr<std::string> ReadInput(const std::string& given, const Cancellati
   return bytes;
 }
 
+absl::StatusOr<format::GraphFile> ReadGraphFile(const std::string& path,
+                                                absl::optional<format::GraphFormat> format,
+                                                const CancellationToken& token) {
+  absl::StatusOr<std::string> bytes = ReadInput(path, token);
+  if (!bytes.ok()) return bytes.status();
+  auto file = format::GraphFile::Read(*std::move(bytes), format);
+  if (!file.ok()) return WithInputName(file.status(), path);
+  return file;
+}
+
 absl::Status WithInputName(const absl::Status& status, const std::string& path) {
   if (ExitCodeOf(status) != ExitCode::kBadGraph) return status;
   absl::Status named(status.code(),
