@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client_lib/cli/input_file.h"
 #include "client_lib/cli/output_file.h"
 #include "rewrite_core/graph/error.h"
 
@@ -21,22 +22,48 @@ absl::Status Conflict(absl::string_view message, absl::string_view flag) {
 
 }  // namespace
 
-FileFlags::FileFlags(CLI::App* command, bool with_report) {
+const char kGraphFileHelp[] =
+    "a GraphDef, MetaGraphDef or SavedModel, binary or text, or the directory of a SavedModel. - "
+    "is "
+    "standard input.";
+
+void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* format) {
+  command
+      ->add_option_function<std::string>(
+          "--format",
+          [format](const std::string& name) {
+            if (name == "auto") return;
+            const auto parsed = format::ParseFormatName(name);
+            if (!parsed.ok()) throw CLI::ValidationError(std::string(parsed.status().message()));
+            *format = *parsed;
+          },
+          absl::StrCat("What the file is: auto, ", format::kFormatNames,
+                       ". The output is the same. [default: auto, from its content]"))
+      ->type_name("NAME")
+      ->group("What to read");
+}
+
+FileFlags::FileFlags(CLI::App* command, bool with_patch) {
   const auto add = [command](const char* flag, std::string* path, const char* help) {
     return command->add_option(flag, *path, help)->type_name("FILE")->group("What to write");
   };
-  command->add_option("IN", files_.input, "The graph: a serialized GraphDef. - is standard input.")
+  command->add_option("IN", files_.input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
       ->type_name("");
-  if (with_report) {
-    add("-o,--output", &files_.output,
-        "The rewritten graph. - is standard output. May be left out if --report or --patch is "
-        "given.");
-    add("--report", &files_.report, "What was done and why, as JSON. - is standard output.");
+  AddFormatFlag(command, &files_.format);
+  add("-o,--output", &files_.output,
+      "The graph, in the format of IN; all around it is kept byte for byte. For a SavedModel, its "
+      "saved_model.pb alone. - is standard output. May be left out if a report is asked for.");
+  CLI::Option* report =
+      add("--report", &files_.report, "What was done and why, as JSON. - is standard output.");
+  command
+      ->add_flag_callback(
+          "--json", [this] { files_.report = "-"; }, "The same as --report -.")
+      ->excludes(report)
+      ->group("What to write");
+  if (with_patch) {
     add("--patch", &files_.patch,
         "The same rewrite as a list of edits, as JSON. - is standard output.");
-  } else {
-    add("-o,--output", &files_.output, "The graph. - is standard output.")->required();
   }
   command->add_flag("--quiet", files_.quiet, "No summary on standard error.")
       ->group("What to write");
@@ -54,7 +81,7 @@ absl::Status CheckFiles(const GraphFiles& files) {
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [flag, path] = outputs[i];
-    if (SameFile(path, files.input)) {
+    if (SameFile(path, ResolveInput(files.input))) {
       return Conflict(absl::StrCat(flag, " ", core::Quoted(path),
                                    " would overwrite the input; give another name"),
                       flag);

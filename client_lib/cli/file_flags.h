@@ -6,6 +6,8 @@
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "client_lib/format/graph_format.h"
 
 namespace spillway::cli {
 
@@ -16,13 +18,22 @@ struct GraphFiles {
   std::string report;  // JSON.
   std::string patch;   // JSON.
   bool quiet = false;  // No summary on standard error.
+  // Of the input, and so of the output; none: recognised.
+  absl::optional<format::GraphFormat> format = absl::nullopt;
 };
+
+// Adds --format to `command`, which sets `*format`. A name that is none is a CLI::ValidationError.
+void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* format);
+
+// What every IN may be, for --help.
+extern const char kGraphFileHelp[];
 
 // Must live as long as the App.
 class FileFlags {
  public:
-  // Adds IN, -o and --quiet to `command`; with `with_report`, --report and --patch, too.
-  FileFlags(CLI::App* command, bool with_report);
+  // Adds IN, -o, --report, --json, --format and --quiet to `command`; with `with_patch`, --patch,
+  // too.
+  FileFlags(CLI::App* command, bool with_patch);
 
   const GraphFiles& files() const { return files_; }
 

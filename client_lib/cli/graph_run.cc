@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "client_lib/cli/input_file.h"
-#include "client_lib/cli/json.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/summary.h"
 
 namespace spillway::cli {
@@ -20,6 +20,16 @@ void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
   if (!files.report.empty() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
 }
 
+void PrintSummary(const RewrittenFile& file) {
+  for (const RewrittenGraph& graph : file.graphs) {
+    if (!graph.kept_because.ok()) {
+      std::cerr << FormatKept(graph.name, graph.kept_because.message());
+    } else {
+      std::cerr << FormatSummary(graph.response.report(), graph.name);
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
@@ -28,8 +38,8 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
   const absl::StatusOr<CallOptions> call = connection.MakeCall(session);
   if (!call.ok()) return call.status();
-  absl::StatusOr<std::string> graph = ReadInput(files.input, session.cancellation);
-  if (!graph.ok()) return graph.status();
+  absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
+  if (!bytes.ok()) return bytes.status();
   std::vector<std::unique_ptr<OutputFile>> outputs;
   for (const std::string& path : {files.output, files.report, files.patch}) {
     if (path.empty()) continue;
@@ -39,14 +49,14 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   }
 
   SetOutputs(files, &options);
-  absl::StatusOr<v1::RewriteResponse> response =
-      connection.Connect(files.quiet).Rewrite(*graph, options, *call);
-  if (!response.ok()) return WithInputName(response.status(), files.input);
+  absl::StatusOr<RewrittenFile> result = RewriteGraphFile(*std::move(bytes), files.format, options,
+                                                          connection.Connect(files.quiet), *call);
+  if (!result.ok()) return WithInputName(result.status(), files.input);
 
   std::vector<std::string> contents;  // In the order of `outputs`.
-  if (!files.output.empty()) contents.push_back(std::move(*response->mutable_graph_def()));
-  if (!files.report.empty()) contents.push_back(ToJson(response->report(), /*with_zeros=*/true));
-  if (!files.patch.empty()) contents.push_back(ToJson(response->patch(), /*with_zeros=*/true));
+  if (!files.output.empty()) contents.push_back(std::move(result->bytes));
+  if (!files.report.empty()) contents.push_back(result->ReportJson());
+  if (!files.patch.empty()) contents.push_back(result->PatchJson());
   // What cannot be taken back comes last, and no file gets its name before all are written.
   for (const bool direct : {false, true}) {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -57,7 +67,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   for (const auto& output : outputs) {
     if (absl::Status status = output->Commit(); !status.ok()) return status;
   }
-  if (!files.quiet) std::cerr << FormatSummary(response->report());
+  if (!files.quiet) PrintSummary(*result);
   return ExitCode::kDone;
 }
 

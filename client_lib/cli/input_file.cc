@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
@@ -15,11 +17,14 @@
 #include "client_lib/cli/fd_wait.h"
 #include "client_lib/cli/file_error.h"
 #include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::cli {
 namespace {
 
-constexpr char kAdvice[] = "give the path of a serialized GraphDef, or - for standard input";
+constexpr char kAdvice[] = "give the path of a graph, or - for standard input";
+constexpr char kDirectoryAdvice[] =
+    "give the path of a graph, or the directory of a SavedModel, with its saved_model.pb";
 // Of one read: few system calls, and soon done when a cancellation comes.
 constexpr size_t kReadBytes = 4 << 20;
 
@@ -27,9 +32,26 @@ std::string NameOf(const std::string& path) {
   return path == "-" ? "standard input" : core::Quoted(path);
 }
 
+absl::Status TooLarge(const std::string& path) {
+  return core::Error(
+      absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+      absl::StrCat(NameOf(path), " has more than 2 GiB, and protobuf reads no more"));
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> ReadInput(const std::string& path, const CancellationToken& token) {
+std::string ResolveInput(const std::string& path) {
+  std::error_code error;
+  if (path == "-" || !std::filesystem::is_directory(path, error)) return path;
+  for (const char* name : {"saved_model.pb", "saved_model.pbtxt"}) {
+    const std::filesystem::path file = std::filesystem::path(path) / name;
+    if (std::filesystem::exists(file, error)) return file.string();
+  }
+  return path;
+}
+
+absl::StatusOr<std::string> ReadInput(const std::string& given, const CancellationToken& token) {
+  const std::string path = ResolveInput(given);
   // Without O_NONBLOCK, opening a named pipe would wait for its writer, deaf to a cancellation.
   const int fd = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return FileError(errno, "read", path, kAdvice);
@@ -38,9 +60,10 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, const Cancellatio
   };
   struct stat info;
   if (fstat(fd, &info) != 0) return FileError(errno, "read", path, kAdvice);
-  if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "read", path, kAdvice);
+  if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "read", path, kDirectoryAdvice);
 
   std::string bytes;
+  if (S_ISREG(info.st_mode) && info.st_size > core::kMaxMessageBytes) return TooLarge(path);
   // One more than the size, so that the end is seen without growing.
   if (S_ISREG(info.st_mode)) bytes.reserve(static_cast<size_t>(info.st_size) + 1);
   FdWaiter waiter(token);
@@ -56,6 +79,7 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, const Cancellatio
     const int error = errno;
     bytes.resize(size + std::max<ssize_t>(count, 0));
     if (count == 0) break;
+    if (bytes.size() > core::kMaxMessageBytes) return TooLarge(path);
     if (count < 0 && error != EINTR && error != EAGAIN) {
       return FileError(error, "read", path, kAdvice);
     }
@@ -64,10 +88,19 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, const Cancellatio
     return core::InvalidError(
         v1::ERROR_REASON_EMPTY_GRAPH,
         absl::StrCat(NameOf(path),
-                     " is empty; write the GraphDef to it in binary form, e.g. with "
-                     "SerializeToString"));
+                     " is empty; write the graph to it, e.g. with SerializeToString"));
   }
   return bytes;
+}
+
+absl::StatusOr<format::GraphFile> ReadGraphFile(const std::string& path,
+                                                absl::optional<format::GraphFormat> format,
+                                                const CancellationToken& token) {
+  absl::StatusOr<std::string> bytes = ReadInput(path, token);
+  if (!bytes.ok()) return bytes.status();
+  auto file = format::GraphFile::Read(*std::move(bytes), format);
+  if (!file.ok()) return WithInputName(file.status(), path);
+  return file;
 }
 
 absl::Status WithInputName(const absl::Status& status, const std::string& path) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/inspect_text.h"
 #include "client_lib/cli/json.h"
@@ -24,6 +25,7 @@ struct Flags {
   std::vector<std::string> feeds;
   std::vector<std::string> batch_size;
   std::vector<std::string> top;
+  absl::optional<format::GraphFormat> format;
   bool json = false;
 };
 
@@ -56,14 +58,29 @@ absl::StatusOr<v1::InspectOptions> OptionsOf(const Flags& flags) {
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   const absl::StatusOr<v1::InspectOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
-  const absl::StatusOr<std::string> graph = ReadInput(flags.input, session.cancellation);
-  if (!graph.ok()) return graph.status();
-  const absl::StatusOr<v1::GraphSummary> summary =
-      core::Inspect(*graph, *options, core::DefaultLimits(),
-                    core::StopToken(absl::InfiniteFuture(), session.cancellation.flag()));
-  if (!summary.ok()) return WithInputName(summary.status(), flags.input);
-  std::cout << (flags.json ? ToJson(*summary, /*with_zeros=*/true)
-                           : FormatGraphSummary(*summary, options->largest_tensor_count()));
+  const absl::StatusOr<format::GraphFile> file =
+      ReadGraphFile(flags.input, flags.format, session.cancellation);
+  if (!file.ok()) return file.status();
+  const core::StopToken stop(absl::InfiniteFuture(), session.cancellation.flag());
+  std::string text;
+  std::vector<MetaGraphJson> entries;
+  for (size_t i = 0; i < file->num_graphs(); ++i) {
+    const absl::StatusOr<v1::GraphSummary> summary =
+        core::Inspect(file->graph(i), *options, core::DefaultLimits(), stop);
+    if (!summary.ok()) return WithInputName(file->WithName(i, summary.status()), flags.input);
+    if (flags.json) {
+      entries.push_back({file->tags(i), "graph", ToJson(*summary, /*with_zeros=*/true)});
+      continue;
+    }
+    if (!file->NameOf(i).empty()) {
+      absl::StrAppend(&text, i > 0 ? "\n" : "", file->NameOf(i), "\n");
+    }
+    absl::StrAppend(&text, FormatGraphSummary(*summary, options->largest_tensor_count()));
+  }
+  if (flags.json) {
+    text = format::IsSavedModel(file->format()) ? MetaGraphsJson(entries) : entries[0].json;
+  }
+  std::cout << text;
   return ExitCode::kDone;
 }
 
@@ -76,10 +93,10 @@ void AddInspectCommand(CLI::App* app, Session* session) {
       "optimizer scopes), loops, placeholders, variables, the largest tensors, and whether it was "
       "rewritten already. Always in this process.");
   auto flags = std::make_shared<Flags>();
-  command
-      ->add_option("GRAPH", flags->input, "The graph: a serialized GraphDef. - is standard input.")
+  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
       ->type_name("");
+  AddFormatFlag(command, &flags->format);
   const auto add = [command](const char* flag, std::vector<std::string>* texts, const char* help,
                              const char* type, const char* group) {
     command->add_option(flag, *texts, help)
@@ -101,7 +118,10 @@ void AddInspectCommand(CLI::App* app, Session* session) {
       "Rows of each table; with --json, how many of the largest tensors are listed (the other "
       "lists are complete). 0 and up. [default: 10]",
       "N", "What to write");
-  command->add_flag("--json", flags->json, "JSON (GraphSummary in inspect.proto).")
+  command
+      ->add_flag("--json", flags->json,
+                 "JSON (GraphSummary in inspect.proto; for a SavedModel, one per MetaGraph).")
+
       ->group("What to write");
   command->footer(
       "Examples:\n"

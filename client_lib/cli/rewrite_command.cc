@@ -25,7 +25,7 @@ constexpr char kFooter[] =
 // The order is that of --help.
 struct Flags {
   explicit Flags(CLI::App* command)
-      : files(command, /*with_report=*/true),
+      : files(command, /*with_patch=*/true),
         options(command),
         connection(command, ConnectionFlags::Kind::kCall) {}
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "client_lib/cli/connection_flags.h"
+#include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/option_flags.h"
 #include "client_lib/cli/run_exec.h"
 #include "client_lib/cli/run_metrics.h"
@@ -63,9 +64,12 @@ struct RunFlags {
     const auto add_flag = [command](const char* flag, bool* value, const char* help) {
       return command->add_flag(flag, *value, help)->group("The run");
     };
-    add("--graph", &graph, "The graph: a file with a serialized GraphDef. It is only read.")
+    add("--graph", &graph,
+        "The graph: a file as `spillway rewrite` takes it, not the folder of a SavedModel. It is "
+        "only read.")
         ->required()
         ->type_name("FILE");
+    AddFormatFlag(command, &format);
     CLI::Option* open = add_flag("--fail-open", &fail_open,
                                  "On any failure: one warning, and the command runs with the "
                                  "original graph. [default]");
@@ -87,6 +91,7 @@ struct RunFlags {
   }
 
   std::string graph;
+  absl::optional<format::GraphFormat> format;
   std::string cache_dir;
   std::string report;
   std::string metrics;
@@ -246,6 +251,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   const Deadline deadline(call->timeout == absl::InfiniteDuration() ? kDefaultTimeout
                                                                     : call->timeout);
   request.input = flags.graph;
+  request.format = flags.format;
   request.cache_dir = flags.cache_dir;
   request.report = flags.report;
   request.server = flags.ServerName();

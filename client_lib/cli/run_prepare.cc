@@ -13,11 +13,13 @@
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/run_cache.h"
 #include "client_lib/internal/sha256.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
+#include "rewrite_core/graph/error.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
@@ -75,37 +77,29 @@ std::string ExtensionOf(const std::string& path) {
 // server would have to be there also for graphs that are in the cache.
 std::string CacheKey(const PrepareRequest& request, const std::string& graph) {
   internal::Sha256 digest;
-  digest.Update(Pack({kCacheFormat, core::Version(), request.server,
-                      DeterministicBytes(request.options), ExtensionOf(request.input)}));
+  digest.Update(
+      Pack({kCacheFormat, core::Version(), request.server, DeterministicBytes(request.options),
+            ExtensionOf(request.input),
+            request.format.has_value() ? absl::StrCat(static_cast<int>(*request.format)) : ""}));
   digest.Update(graph);
   return absl::BytesToHexString(digest.Finish());
 }
 
-// What to know of a rewrite that one reads from the cache.
-v1::RewriteReport Brief(v1::RewriteReport report) {
-  report.clear_decisions();
-  report.clear_swaps();
-  report.clear_scope();
-  return report;
-}
-
-// A file rewritten.
-struct RewrittenBytes {
-  std::string bytes;
-  std::string report_json;
-  v1::RewriteReport report;
-};
-
-// The one place that knows what a graph file is, and how it is rewritten.
-absl::StatusOr<RewrittenBytes> RewriteBytes(const std::string& bytes, const PrepareRequest& request,
-                                            const Deadline& deadline) {
-  CallOptions call;
-  call.timeout = deadline.Remaining();
-  absl::StatusOr<v1::RewriteResponse> response =
-      request.connect().Rewrite(bytes, request.options, call);
-  if (!response.ok()) return WithInputName(response.status(), request.input);
-  return RewrittenBytes{std::move(*response->mutable_graph_def()),
-                        ToJson(response->report(), /*with_zeros=*/true), response->report()};
+// What to know of a rewrite that one reads from the cache: of several graphs, the sum.
+v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
+  v1::RewriteReport brief;
+  for (const RewrittenGraph& graph : graphs) {
+    if (!graph.kept_because.ok()) continue;
+    const v1::RewriteReport& report = graph.response.report();
+    brief.set_outcome(brief.outcome() == v1::OUTCOME_REWRITTEN ? brief.outcome()
+                                                               : report.outcome());
+    if (brief.summary().empty()) brief.set_summary(report.summary());
+    brief.mutable_devices()->MergeFrom(report.devices());
+    brief.set_node_count_before(brief.node_count_before() + report.node_count_before());
+    brief.set_node_count_after(brief.node_count_after() + report.node_count_after());
+    if (!brief.has_advice()) *brief.mutable_advice() = report.advice();
+  }
+  return brief;
 }
 
 // The report of `entry` to the path that was asked for.
@@ -142,13 +136,16 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
                                               const CacheEntry& entry, const Deadline& deadline,
                                               ChildStage& stage) {
   stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
-  absl::StatusOr<RewrittenBytes> rewritten = RewriteBytes(graph, request, deadline);
-  if (!rewritten.ok()) return rewritten.status();
+  CallOptions call;
+  call.timeout = deadline.Remaining();
+  absl::StatusOr<RewrittenFile> rewritten =
+      RewriteGraphFile(graph, request.format, request.options, request.connect(), call);
+  if (!rewritten.ok()) return WithInputName(rewritten.status(), request.input);
   stage = "writing to the cache folder";
   PreparedGraph prepared;
-  prepared.report = Brief(rewritten->report);
+  prepared.report = Brief(rewritten->graphs);
   prepared.report_path = entry.PathOf(kReportSuffix);
-  std::vector<CacheFile> files = {{kReportSuffix, std::move(rewritten->report_json)}};
+  std::vector<CacheFile> files = {{kReportSuffix, rewritten->ReportJson()}};
   if (rewritten->bytes != graph) {
     const std::string extension = ExtensionOf(request.input);
     prepared.graph_path = entry.PathOf(extension);
@@ -165,6 +162,14 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadl
   const absl::StatusOr<Folder> folder = OpenCacheFolder(request.cache_dir);
   if (!folder.ok()) return folder.status();
   stage = "reading the graph";
+  if (ResolveInput(request.input) != request.input) {
+    return core::InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("--graph: ", request.input,
+                     " is a folder, and what else is in it would be missing beside the rewritten "
+                     "copy; give the file in it"),
+        {{"flag", "--graph"}});
+  }
   const absl::StatusOr<std::string> graph = ReadInput(request.input, CancellationToken());
   if (!graph.ok()) return graph.status();
   stage = "waiting for another run that rewrites the same graph";

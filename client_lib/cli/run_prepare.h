@@ -7,7 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "client_lib/cli/run_child.h"
+#include "client_lib/format/graph_format.h"
 #include "spillway/client.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
@@ -16,10 +18,11 @@ namespace spillway::cli {
 
 // What to prepare.
 struct PrepareRequest {
-  std::string input;      // Path of the graph.
-  std::string cache_dir;  // Empty: a default (run_cache.h).
-  std::string report;     // Where a copy of the report goes, as JSON; empty: nowhere.
-  std::string server;     // Which one the client asks; empty: none.
+  std::string input;                           // Path of the graph.
+  absl::optional<format::GraphFormat> format;  // Of the input; none: recognised.
+  std::string cache_dir;                       // Empty: a default (run_cache.h).
+  std::string report;  // Where a copy of the report goes, as JSON; empty: nowhere.
+  std::string server;  // Which one the client asks; empty: none.
   v1::RewriteOptions options;
   // Called in the child: a connection has threads, and this process may not.
   std::function<Client()> connect;
@@ -30,7 +33,7 @@ struct PreparedGraph {
   std::string graph_path;
   std::string report_path;   // JSON; absolute.
   bool cached = false;       // It was there already: nothing was rewritten.
-  v1::RewriteReport report;  // Without its lists of tensors.
+  v1::RewriteReport report;  // Without its lists of tensors; of several graphs, their sum.
 };
 
 // Prepares the graph in a child process, until `deadline`. One of several that want the same at

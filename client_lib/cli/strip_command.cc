@@ -11,7 +11,7 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App* command)
-      : files(command, /*with_report=*/false), connection(command, ConnectionFlags::Kind::kCall) {}
+      : files(command, /*with_patch=*/false), connection(command, ConnectionFlags::Kind::kCall) {}
 
   const FileFlags files;
   const ConnectionFlags connection;

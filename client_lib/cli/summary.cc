@@ -133,8 +133,13 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
 
 }  // namespace
 
-std::string FormatSummary(const v1::RewriteReport& report) {
-  std::string text = absl::StrCat("spillway: ", OutcomeText(report.outcome()));
+std::string FormatKept(absl::string_view name, absl::string_view why) {
+  return absl::StrCat("spillway: ", name, ": kept as it is: ", why, "\n");
+}
+
+std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name) {
+  std::string text =
+      absl::StrCat("spillway: ", name, name.empty() ? "" : ": ", OutcomeText(report.outcome()));
   if (!report.strategy().empty() && report.outcome() != v1::OUTCOME_STRIPPED) {
     absl::StrAppend(&text, " (strategy ", report.strategy(), ")");
   }

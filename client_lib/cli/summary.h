@@ -4,13 +4,18 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::cli {
 
 // Some lines: the outcome, a row per device, nodes, times, warnings and advice. What the report
 // does not say is left out.
-std::string FormatSummary(const v1::RewriteReport& report);
+// `name` is that of the MetaGraph, empty where there is but one graph.
+std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name = "");
+
+// The line for a MetaGraph that is kept, and why.
+std::string FormatKept(absl::string_view name, absl::string_view why);
 
 }  // namespace spillway::cli
 

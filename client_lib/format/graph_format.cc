@@ -1,0 +1,165 @@
+#include "client_lib/format/graph_format.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/format/message_fields.h"
+#include "client_lib/format/text_places.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_reader.h"
+
+namespace spillway::format {
+namespace {
+
+using core::WireReader;
+
+struct FormatName {
+  absl::string_view name;
+  GraphFormat format;
+};
+constexpr FormatName kNames[] = {
+    {"graphdef", GraphFormat::kGraphDef},
+    {"metagraph", GraphFormat::kMetaGraph},
+    {"savedmodel", GraphFormat::kSavedModel},
+    {"graphdef-text", GraphFormat::kGraphDefText},
+    {"metagraph-text", GraphFormat::kMetaGraphText},
+    {"savedmodel-text", GraphFormat::kSavedModelText},
+    {"pbtxt", GraphFormat::kGraphDefText},
+};
+
+absl::Status NotRecognised(absl::string_view why) {
+  return core::InvalidError(
+      v1::ERROR_REASON_MALFORMED_GRAPH,
+      absl::StrCat(why, "; give --format if you know what it is (", kFormatNames, ")"));
+}
+
+bool IsControlCharacter(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && !absl::ascii_isspace(byte)) || byte == 0x7f;
+}
+
+bool IsPrintable(absl::string_view text) {
+  return !text.empty() && std::none_of(text.begin(), text.end(), [](char c) {
+    return IsControlCharacter(c) || absl::ascii_isspace(static_cast<unsigned char>(c));
+  });
+}
+
+// Whether a message is a NodeDef as far as its name and op tell. A MetaInfoDef, the other message
+// that comes first, has no printable field 2: a list of ops starts with a line feed.
+bool LooksLikeNode(absl::string_view bytes) {
+  bool has_name = false;
+  bool has_op = false;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() > core::node_def::kDevice) continue;
+    if (!reader.IsBytes(reader.field())) return false;
+    if (reader.field() == core::node_def::kName) has_name = !reader.bytes().empty();
+    if (reader.field() == core::node_def::kOp) has_op = IsPrintable(reader.bytes());
+  }
+  return reader.ok() && has_name && has_op;
+}
+
+// Whether a message is a GraphDef with a node.
+bool LooksLikeGraph(absl::string_view bytes) {
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.IsBytes(core::graph_def::kNode)) return LooksLikeNode(reader.bytes());
+  }
+  return false;
+}
+
+bool LooksLikeMetaGraph(absl::string_view bytes) {
+  WireReader reader(bytes);
+  bool has_graph = false;
+  while (reader.Next()) {
+    if (reader.IsBytes(meta_graph_def::kMetaInfo) && LooksLikeNode(reader.bytes())) return false;
+    if (reader.IsBytes(meta_graph_def::kGraph)) has_graph |= LooksLikeGraph(reader.bytes());
+  }
+  return reader.ok() && has_graph;
+}
+
+bool LooksLikeText(absl::string_view bytes) {
+  return std::none_of(bytes.begin(), bytes.end(), IsControlCharacter) && StartsLikeText(bytes);
+}
+
+}  // namespace
+
+const char kFormatNames[] =
+    "graphdef, metagraph, savedmodel, graphdef-text (pbtxt), metagraph-text, savedmodel-text";
+
+bool IsText(GraphFormat format) {
+  return format == GraphFormat::kGraphDefText || format == GraphFormat::kMetaGraphText ||
+         format == GraphFormat::kSavedModelText;
+}
+
+bool IsSavedModel(GraphFormat format) {
+  return format == GraphFormat::kSavedModel || format == GraphFormat::kSavedModelText;
+}
+
+bool IsGraphDef(GraphFormat format) {
+  return format == GraphFormat::kGraphDef || format == GraphFormat::kGraphDefText;
+}
+
+absl::string_view FormatTitle(GraphFormat format) {
+  switch (format) {
+    case GraphFormat::kGraphDef:
+      return "GraphDef";
+    case GraphFormat::kGraphDefText:
+      return "text GraphDef";
+    case GraphFormat::kMetaGraph:
+      return "MetaGraphDef";
+    case GraphFormat::kMetaGraphText:
+      return "text MetaGraphDef";
+    case GraphFormat::kSavedModel:
+      return "SavedModel";
+    case GraphFormat::kSavedModelText:
+      return "text SavedModel";
+  }
+  return "graph";
+}
+
+absl::StatusOr<GraphFormat> ParseFormatName(absl::string_view name) {
+  for (const FormatName& entry : kNames) {
+    if (entry.name == name) return entry.format;
+  }
+  return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                            absl::StrCat("--format: ", core::Quoted(name),
+                                         " is no format; give one of: auto, ", kFormatNames),
+                            {{"flag", "--format"}, {"value", name}});
+}
+
+absl::StatusOr<GraphFormat> RecogniseFormat(absl::string_view bytes) {
+  if (LooksLikeText(bytes)) return RecogniseText(bytes);
+  bool first_is_number = false;
+  bool has_first = false;
+  bool has_node = false;
+  bool second_is_graph = false;
+  bool second_is_meta_graph = false;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.IsVarint(saved_model::kSchemaVersion)) first_is_number = true;
+    if (reader.IsBytes(1)) {
+      // One is enough: files have many.
+      if (!has_first) has_node = LooksLikeNode(reader.bytes());
+      has_first = true;
+    }
+    if (reader.IsBytes(2)) {
+      second_is_graph |= LooksLikeGraph(reader.bytes());
+      second_is_meta_graph |= LooksLikeMetaGraph(reader.bytes());
+    }
+  }
+  if (first_is_number + has_node + second_is_graph > 1 ||
+      (second_is_meta_graph && (has_first || second_is_graph))) {
+    return NotRecognised("the file could be one format or another");
+  }
+  if (first_is_number || second_is_meta_graph) return GraphFormat::kSavedModel;
+  if (second_is_graph) return GraphFormat::kMetaGraph;
+  if (has_node || reader.ok()) return GraphFormat::kGraphDef;
+  return NotRecognised(
+      "the file is none of GraphDef, MetaGraphDef and SavedModel, in binary or text form, or it is "
+      "damaged near its start");
+}
+
+}  // namespace spillway::format
