@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -121,6 +122,32 @@ TEST_F(RunTest, TheCommandGetsTheRewrittenGraph) {
   EXPECT_THAT(result.err, AllOf(StartsWith("spillway: "), HasSubstr(lines[0])));
   EXPECT_EQ(LineCount(result.err), 1) << result.err;
   EXPECT_EQ(RunMnist(dir_, Words{"--quiet"} + kShowGraph).err, "");
+}
+
+// One field of a message: `graph` behind its number and its size.
+std::string Wrapped(int field, const std::string& graph) {
+  std::string size;
+  for (size_t rest = graph.size();; rest >>= 7) {
+    size += static_cast<char>(rest < 128 ? rest : (rest & 127) | 128);
+    if (rest < 128) break;
+  }
+  return std::string(1, static_cast<char>(field << 3 | 2)) + size + graph;
+}
+
+TEST_F(RunTest, ReadsASavedModelButNotItsFolder) {
+  // saved_model_schema_version: 1, and one MetaGraph with a graph.
+  const auto saved_model = [](const std::string& graph) {
+    return absl::StrCat("\x08\x01", Wrapped(2, Wrapped(2, graph)));
+  };
+  std::filesystem::create_directory(dir_ / "model");
+  const std::string path = dir_ / "model/saved_model.pb";
+  std::ofstream(path, std::ios::binary) << saved_model(ReadFile(kMnistPath));
+  const ChildResult file = RunChild(RunWords(path, dir_, kShowGraph));
+  EXPECT_EQ(file.exit_code, 0);
+  EXPECT_TRUE(ReadFile(file.out) == saved_model(ExpectedGraph())) << file.err;
+  const ChildResult folder = RunChild(RunWords(dir_ / "model", dir_, kShowGraph));
+  EXPECT_EQ(folder.out, dir_ / "model");
+  EXPECT_THAT(folder.err, HasSubstr("is a folder"));
 }
 
 TEST_F(RunTest, ExitCodeAndSignalsAreTheCommands) {
