@@ -69,14 +69,14 @@ const char* const kDevices[] = {"/gpu:0",
                                 "/device:GPU:0",
                                 "/job:w/replica:0/task:2/gpu:3",
                                 "/device:TPU:0"};
-const char* const kOddDevices[] = {"/gpu:x", "gpu",        "/device:GPU:99999999999",
-                                   "//",     "\xff",       "/job:/task:0",
-                                   "/gpu:*", "/device:GPU"};
+const char* const kOddDevices[] = {
+    "/gpu:x", "gpu",        "/device:GPU:99999999999", "//", "/job:x y/gpu:0", "/job:/task:0",
+    "/gpu:*", "/device:GPU"};
 const char* const kOddNames[] = {"",
                                  "a b",
                                  "^a",
                                  "a:1",
-                                 "\xc3\x28",
+                                 "\xc3\xa9",
                                  "_x",
                                  "lms/swapout_a_0",
                                  "lms/swapin_a_0",
