@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "absl/strings/string_view.h"
+#include "google/protobuf/stubs/logging.h"
 #include "rewrite_core/rewriter.h"
 
 // Runs one input; ends the program if something that must hold does not.
@@ -23,6 +24,12 @@ inline v1::Limits FuzzLimits() {
   limits.set_max_search_steps(limits.max_search_steps() / 100);
   return limits;
 }
+
+// Protobuf would log every string that is not UTF-8.
+inline const bool kQuiet = [] {
+  google::protobuf::SetLogHandler(nullptr);
+  return true;
+}();
 
 // Ends the program unless `failure` is empty.
 inline void RequireNone(absl::string_view failure) {
