@@ -10,8 +10,9 @@ Installs with apt what is missing on Debian 12. What is there already is left al
 changes nothing and takes no time.
 
   build   (default) compiler, libraries, and Python for the demo's tables
-  tests   the same and what the tests use: venv, and Prometheus with promtool, which are unpacked
-          into build/tools from Debian's package `prometheus`, so that no service is installed
+  tests   the same and what the tests use: venv; clang, for the fuzz targets; Node with npm, unless
+          there is a Node already; Prometheus with promtool, which are unpacked into build/tools
+          from Debian's package `prometheus`, so that no service is installed
 
 Uses sudo if it does not run as root.
 USAGE
@@ -26,7 +27,9 @@ readonly build_packages=(
   prometheus-cpp-dev libcli11-dev libspdlog-dev libssl-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3)
-readonly test_packages=(ca-certificates python3-venv)
+test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev)
+command -v node >/dev/null || test_packages+=(nodejs npm)
+readonly test_packages
 
 installed() {
   [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]

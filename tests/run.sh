@@ -11,7 +11,12 @@ clone; a few minutes when there is a build already.
 
   install      deploy/install_deps.sh tests
   format       clang-format 14, if it is installed
+  API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
   release      builds the preset `release` (in build/) and runs ctest
+  clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
+               later; grpcurl and ghz, which are built with Go 1.21 or later
+  asan-core    builds the core alone with address and undefined-behaviour sanitizers, and runs ctest
+  fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
   deploy       the alert rules with promtool; the dashboard's expressions against a Prometheus that
                scrapes a server under load
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the op table
@@ -19,8 +24,9 @@ clone; a few minutes when there is a build already.
                many kinds, and trains rewritten graphs: tests/tensorflow/README.md
 
 --full adds, and may take an hour or more:
+  fuzz         each target for 2 minutes instead
   dev          the preset `dev` (debug, warnings as errors) with ctest
-  asan         the preset `asan` (address and undefined-behaviour sanitizers) with ctest
+  asan         the preset `asan`, the same sanitizers on everything, with ctest
   tsan         the preset `tsan` (thread sanitizer); ctest without the labels `integration` and
                `grpc`: Debian's gRPC is not built for it, and it reports races inside that are none;
                and without `property`, whose tests have one thread
@@ -29,11 +35,12 @@ clone; a few minutes when there is a build already.
 
 If installing or the release build fails, the script stops. Any other section that fails does not
 stop those after it. The last line is, alone on its line, `N passed, N failed` or
-`N passed, N failed, N skipped`: ctest's tests, the checks of deploy, TensorFlow's cases, one each for
-format and op table, and one for any other section that fails. Exit code 0: nothing failed; 1:
-something did; 2: bad usage.
+`N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
+cases, fuzz targets, one each for format, lint, breaking changes and op table, and one for any other
+section that fails. Exit code 0: nothing failed; 1: something did; 2: bad usage.
 
-What cannot be had here (clang-format, TensorFlow, Prometheus) is skipped, with a line that says so.
+What cannot be had here (clang, clang-format, Node, Go, TensorFlow, Prometheus) is skipped, with a
+line that says so.
 Cases that are skipped inside a test that passes have such a line too, and are not counted.
 Logs and results lie in build/test-results/.
 USAGE
@@ -52,6 +59,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source deploy/steps.sh
 readonly results=build/test-results
 readonly venv=build/tf-venv
+readonly clients_venv=build/clients-venv
+readonly npm_folder=build/tools/npm
 readonly cores=$(nproc)
 export PATH=$PWD/build/tools/bin:$PATH
 # The tests talk to servers on this machine, never through a proxy.
@@ -160,6 +169,116 @@ report_skips() {
   ' "$1"
 }
 
+# Puts what tests/npm locks into build/tools/npm, unless it is there.
+install_npm() {
+  local version
+  version=$(node --version 2>/dev/null | sed -nE 's/^v([0-9]+).*/\1/p')
+  if [[ ${version:-0} -lt 18 ]] || ! command -v npm >/dev/null; then
+    skip "no Node 18 or later with npm here: buf and the client in JavaScript are not tested"
+    return
+  fi
+  if cmp -s tests/npm/package-lock.json "$npm_folder/installed.json"; then
+    echo "$npm_folder is up to date."
+    return
+  fi
+  mkdir -p "$npm_folder"
+  rm -f "$npm_folder/installed.json"
+  cp tests/npm/package.json tests/npm/package-lock.json "$npm_folder/"
+  if npm ci --prefix "$npm_folder" --no-audit --no-fund >"$results/npm.log" 2>&1; then
+    cp tests/npm/package-lock.json "$npm_folder/installed.json"
+    echo "Installed tests/npm into $npm_folder with npm."
+  else
+    skip "npm cannot get tests/npm here (log: $results/npm.log): buf and the client in JavaScript are not tested"
+  fi
+}
+
+have_npm() {
+  cmp -s tests/npm/package-lock.json "$npm_folder/installed.json"
+}
+
+run_buf() {
+  (cd proto && "../$npm_folder/node_modules/.bin/buf" "$@")
+}
+
+check_api() {
+  run_buf lint
+  count 1 0 0
+  run_buf breaking --against baseline.binpb
+  count 1 0 0
+  echo "No lint, and nothing broke since proto/baseline.binpb."
+}
+
+install_clients_venv() {
+  local requirements=tests/integration/foreign/requirements.txt python
+  if cmp -s "$requirements" "$clients_venv/installed.txt"; then
+    echo "$clients_venv is up to date."
+    return
+  fi
+  rm -rf "$clients_venv"
+  if ! python=$(find_python); then
+    skip "no Python 3.9 to 3.11 with venv here: the client in Python is not tested"
+  elif "$python" -m venv "$clients_venv" >"$results/clients-pip.log" 2>&1 &&
+      "$clients_venv/bin/pip" install --disable-pip-version-check -r "$requirements" \
+        >>"$results/clients-pip.log" 2>&1; then
+    cp "$requirements" "$clients_venv/installed.txt"
+    echo "Installed $requirements into $clients_venv."
+  else
+    skip "pip cannot get grpcio here (log: $results/clients-pip.log): the client in Python is not tested"
+  fi
+}
+
+install_clients() {
+  install_clients_venv
+  install_go_clients
+}
+
+# grpcurl and ghz, of fixed versions, into build/tools/bin. A minute or two on two cores, once.
+install_go_clients() {
+  if command -v grpcurl >/dev/null && command -v ghz >/dev/null; then
+    return
+  fi
+  local minor
+  minor=$(go env GOVERSION 2>/dev/null | sed -nE 's/^go1\.([0-9]+).*/\1/p')
+  if [[ ${minor:-0} -lt 21 ]]; then
+    skip "no Go 1.21 or later here: grpcurl and ghz are not tested"
+    return
+  fi
+  echo "Building grpcurl and ghz with $(go env GOVERSION)."
+  export GOBIN=$PWD/build/tools/bin
+  if ! go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3 >"$results/go.log" 2>&1 ||
+     ! go install github.com/bojand/ghz/cmd/ghz@v0.93.0 >>"$results/go.log" 2>&1; then
+    skip "Go cannot build grpcurl and ghz here (log: $results/go.log): they are not tested"
+  fi
+}
+
+# Each runs also if another fails.
+run_clients() {
+  local code=0 with_server=tests/integration/foreign/with_server.sh
+  if [[ -e $clients_venv/installed.txt ]]; then
+    run_counted "$results/client-python.log" "$with_server" \
+      "$clients_venv/bin/python" tests/integration/foreign/python_client.py || code=1
+  fi
+  if have_npm; then
+    run_counted "$results/client-node.log" env NODE_PATH="$PWD/$npm_folder/node_modules" \
+      "$with_server" node tests/integration/foreign/node_client.js || code=1
+  fi
+  if command -v grpcurl >/dev/null && command -v ghz >/dev/null; then
+    run_counted "$results/client-go.log" "$with_server" \
+      tests/integration/foreign/go_clients.py || code=1
+  fi
+  return "$code"
+}
+
+# Also what the sanitizers say of a crash is a failure of the target, counted in run.sh of its own.
+run_fuzzers() {
+  if ! command -v clang++-14 >/dev/null; then
+    skip "no clang++-14 here: nothing is fuzzed"
+    return
+  fi
+  build fuzz
+  run_counted "$results/fuzz.log" tests/fuzz/run.sh "$1"
+}
+
 find_python() {
   local candidate
   for candidate in python3.11 python3.10 python3.9 /usr/bin/python3 python3; do
@@ -251,10 +370,25 @@ mkdir -p "$results"
 section "Install" deploy/install_deps.sh tests
 [[ $section_ok == yes ]] || finish
 section "Format" check_format
+section "npm: install" install_npm
+if have_npm; then
+  section "API" check_api
+fi
 section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
 section "C++ tests (release)" run_ctest release
 section "Deploy" check_deploy
+section "Clients: install" install_clients
+section "Clients" run_clients
+section "Build (asan-core)" build asan-core
+if [[ $section_ok == yes ]]; then
+  section "C++ tests (asan-core)" run_ctest asan-core
+fi
+if [[ $full == yes ]]; then
+  section "Fuzzing" run_fuzzers 120
+else
+  section "Fuzzing" run_fuzzers 20
+fi
 section "TensorFlow: install" make_venv
 if have_tensorflow; then
   section "TensorFlow: op table" check_op_table

@@ -108,6 +108,7 @@ std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
                 return true;
               });
   for (OutputType& type : types) {
+    if (type.dtype < 0) type.dtype = kDtInvalid;  // No type has such a number.
     if (type.dtype <= kRefOffset) continue;
     type.dtype = static_cast<DataType>(type.dtype - kRefOffset);
     type.is_ref = true;

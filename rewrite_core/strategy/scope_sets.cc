@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -217,6 +218,13 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
   if (options.has_debug_level() && (options.debug_level() < 1 || options.debug_level() > 2)) {
     return BadNumber("debug_level", options.debug_level(),
                      "give 1 for the starting ops, or 2 for every op that the walk passes");
+  }
+  // As the devices of a graph's nodes: the result has to be a graph, too.
+  if (!std::all_of(options.cpu_device().begin(), options.cpu_device().end(), absl::ascii_isascii)) {
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("cpu_device is ", Quoted(options.cpu_device()),
+                                     ", which no device is called; give one like /device:CPU:0"),
+                        {{"option", "cpu_device"}, {"value", Quoted(options.cpu_device())}});
   }
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.ctrld_strategy())) {
     return InvalidError(

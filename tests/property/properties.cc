@@ -8,6 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph_diff.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/naive_executor.h"
@@ -181,7 +183,8 @@ class RewrittenCase {
 
 }  // namespace
 
-Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random) {
+Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random,
+                     GraphKind kind) {
   Verdict verdict;
   v1::RewriteOptions all = options;
   for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_PATCH, v1::OUTPUT_REPORT}) {
@@ -190,6 +193,7 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
   const auto response = Run(input, all);
   if (!response.ok()) {
     verdict.refused = true;
+    if (kind == GraphKind::kAny && absl::IsInvalidArgument(response.status())) return verdict;
     const v1::ErrorReason reason = core::GetErrorReason(response.status());
     if (response.status().code() != absl::StatusCode::kInvalidArgument ||
         (reason != v1::ERROR_REASON_NO_STARTING_OP &&
@@ -204,12 +208,68 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
   if (response->report().outcome() == v1::OUTCOME_NOTHING_TO_DO) {
     if (response->graph_def() != input) verdict.failure = "nothing to do, but other bytes";
     if (verdict.swaps > 0) verdict.failure = "nothing to do, but swaps reported";
+  } else if (kind == GraphKind::kAny && response->report().outcome() == v1::OUTCOME_FOREIGN) {
+    if (response->graph_def() != input) verdict.failure = "foreign, but other bytes";
   } else if (response->report().outcome() != v1::OUTCOME_REWRITTEN || verdict.swaps == 0) {
     verdict.failure = absl::StrCat("outcome ", v1::Outcome_Name(response->report().outcome()));
   } else {
     verdict.failure = RewrittenCase(input, all, *response, random).Check();
   }
   return verdict;
+}
+
+std::string CheckAnswer(const std::string& input, const v1::RewriteOptions& options,
+                        const v1::Limits& limits) {
+  const auto run = [&limits](const std::string& bytes, v1::RewriteOptions how) {
+    for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_REPORT}) how.add_outputs(output);
+    return core::Rewrite(bytes, how, limits, core::StopToken());
+  };
+  v1::RewriteOptions strip;
+  strip.mutable_strip();
+  const auto response = run(input, options);
+  if (!response.ok()) {
+    // Anything else would blame Spillway, or the caller's patience, for bytes that are wrong.
+    const bool blames_caller =
+        absl::IsInvalidArgument(response.status()) ||
+        absl::IsFailedPrecondition(response.status()) ||
+        core::GetErrorReason(response.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG;
+    return blames_caller ? "" : response.status().ToString();
+  }
+  v1::RewriteResponse sent;
+  if (!sent.ParseFromString(response->SerializeAsString())) {
+    return "the answer cannot be read: a string in it is not UTF-8";
+  }
+  const std::string& output = response->graph_def();
+  if (response->report().outcome() != v1::OUTCOME_REWRITTEN) {
+    const bool may_differ = response->report().outcome() == v1::OUTCOME_STRIPPED ||
+                            options.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN;
+    return may_differ || output == input ? "" : "not rewritten, but other bytes";
+  }
+  const auto stripped = run(output, strip);
+  if (!stripped.ok()) return absl::StrCat("strip: ", stripped.status().ToString());
+  const auto original = run(input, strip);
+  const std::string& expected = original.ok() ? original->graph_def() : input;
+  if (stripped->graph_def() != expected) return "strip gives other bytes than the input";
+  const auto again = run(output, options);
+  if (!again.ok()) return absl::StrCat("again: ", again.status().ToString());
+  if (again->graph_def() != output) return "rewriting again gives other bytes";
+  const auto before = core::Graph::Parse(expected, limits, core::StopToken());
+  const auto after = core::Graph::Parse(output, limits, core::StopToken());
+  if (!before.ok() || !after.ok()) return "the answer cannot be read as a graph";
+  const auto diff = core::DiffGraphs(*before, *after, core::StopToken());
+  if (!diff.ok()) return absl::StrCat("diff: ", diff.status().ToString());
+  if (!v1::GraphDiff().ParseFromString(diff->SerializeAsString())) {
+    return "diff: cannot be read: a string in it is not UTF-8";
+  }
+  const bool all_now = expected == input;  // No swaps of an earlier rewrite, on other devices.
+  if (all_now && diff->swaps_size() != response->report().swaps_size()) {
+    return absl::StrCat("diff: ", diff->swaps_size(), " swaps, the report has ",
+                        response->report().swaps_size());
+  }
+  const bool more = diff->removed_size() > 0 || diff->changed_size() > 0 || diff->reordered() ||
+                    diff->library_changed() || diff->versions_changed() ||
+                    diff->other_fields_changed();
+  return more ? absl::StrCat("diff: more than swaps: ", diff->ShortDebugString()) : "";
 }
 
 v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "spillway/v1/options.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
 #include "tests/testing/graph_schema.pb.h"
 #include "tests/testing/random.h"
 
@@ -30,7 +31,22 @@ struct Verdict {
 //   report           counts what is counted in the result
 // and otherwise that it is returned as it came, or refused for a reason that lies in the options.
 // A Rewrite must never say INTERNAL.
-Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random);
+//
+// A graph of kind kAny may also be refused for what it is, or be taken for one that another program
+// rewrote.
+enum class GraphKind { kValid, kAny };
+Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random,
+                     GraphKind kind = GraphKind::kValid);
+
+// What is wrong with the answer to `input`, which may be any bytes, if anything:
+//   an error         blames the input or the options, or says that a search limit was reached
+//   transport        the answer can be sent and read
+//   not rewritten    the bytes are those that came, unless they were to be stripped
+//   strip            a rewritten graph gives `input` back (as it was before any rewrite)
+//   idempotent       rewriting the result again changes nothing
+//   diff             finds in a graph that was not rewritten before the swaps reported, and no more
+std::string CheckAnswer(const std::string& input, const v1::RewriteOptions& options,
+                        const v1::Limits& limits);
 
 // Random options of the strategy `scope` for a graph whose backward part is under `gradients`.
 v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random);

@@ -106,6 +106,14 @@ TEST(OpOutputsTest, PortsMayBeAnySelection) {
   EXPECT_EQ(GetOutputType(*g, {0, 2}).dtype, kDtFloat32);
 }
 
+// Found by tests/fuzz: swaps were planned for tensors of type -1, which TensorFlow cannot read.
+TEST(OpOutputsTest, NegativeTypesAreUnknown) {
+  // AttrValue.type = -1, as protobuf writes it: ten bytes.
+  const TestGraph g("n = Relu() {T=0x30ffffffffffffffffff01}");
+  EXPECT_EQ(GetOutputType(*g, {0, 0}).dtype, kDtInvalid);
+  EXPECT_FALSE(GetOutputType(*g, {0, 0}).is_ref);
+}
+
 // However many outputs an attribute claims, only those asked for cost anything.
 TEST(OpOutputsTest, HugeCountsCostNothing) {
   const TestGraph g("n = Split() {T=float32, num_split=2147483647}\nm = MyOwnOp()");

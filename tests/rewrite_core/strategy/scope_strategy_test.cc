@@ -465,6 +465,9 @@ INSTANTIATE_TEST_SUITE_P(
                   "incl_types"},
         ErrorCase{"DebugLevel", "scope { debug_level: 3 }", kBad, "debug_level is 3",
                   "debug_level"},
+        // Found by tests/fuzz: the verifier refused the result, as if that were a bug of ours.
+        ErrorCase{"CpuDevice", "scope { cpu_device: '/cpu:\xd9\xa0' }", kBad, "cpu_device is",
+                  "cpu_device"},
         ErrorCase{"AllIsBackward", "scope { optimizer_scopes: '.' }",
                   v1::ERROR_REASON_NO_STARTING_OP, "optimizer_scopes '.' cover",
                   "optimizer_scopes"}),

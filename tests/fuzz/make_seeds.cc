@@ -1,0 +1,233 @@
+// Writes what the fuzz targets begin with: make_seeds FOLDER makes, in it,
+//   graph/       odd graphs, small graphs, and the same rewritten
+//   large/       graphs too large to mutate, for graph_replay alone: megabyte names, real graphs
+//   structured/  lists of operations
+//   options/     options
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/files.h"
+#include "tests/testing/graph_text.h"
+#include "tests/testing/proto_graph.h"
+#include "tests/testing/random.h"
+#include "tests/testing/random_graph.h"
+
+namespace spillway::testing {
+namespace {
+
+constexpr size_t kMegabyte = 1'000'000;
+// Graphs of a few hundred bytes to a few KiB: small ones are mutated faster, and more to the point.
+constexpr int kRandomGraphs = 24;
+constexpr int kPrograms = 64;
+
+class Folder {
+ public:
+  explicit Folder(const std::filesystem::path& path) : path_(path) {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path);
+  }
+
+  void Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream file(path_ / name, std::ios::binary);
+    if (!(file << bytes) || !file.flush()) {
+      std::cerr << "cannot write " << path_ / name << "\n";
+      std::exit(EXIT_FAILURE);
+    }
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A chain that can be rewritten, as text: others add what is odd.
+constexpr char kChain[] = R"(x = Placeholder() @/gpu:0 {dtype=float32}
+a = Relu(x) @/gpu:0 {T=float32, _output_shapes=[(4,8)]}
+b = Tanh(a) @/gpu:0 {T=float32}
+gradients/b = TanhGrad(b, b) @/gpu:0 {T=float32}
+gradients/a = ReluGrad(gradients/b, a) @/gpu:0 {T=float32}
+gradients/x = Neg(gradients/a) @/gpu:0 {T=float32}
+)";
+
+GraphDef Chain() { return ReadProto(GraphBytes(kChain)); }
+
+// Graphs that say something TensorFlow would never write.
+void WriteOddGraphs(const Folder& folder) {
+  const auto odd = [&folder](const std::string& name, const GraphDef& graph) {
+    folder.Write(absl::StrCat("odd_", name), WriteProto(graph));
+  };
+  GraphDef graph = Chain();
+  odd("none", graph);
+  graph.mutable_node(1)->clear_name();
+  odd("empty_node_name", graph);
+  graph = Chain();
+  graph.mutable_node(1)->clear_op();
+  odd("empty_op", graph);
+  graph = Chain();
+  (*graph.mutable_node(1)->mutable_attr())[""].set_i(1);
+  odd("empty_attribute_name", graph);
+  graph = Chain();
+  graph.mutable_library()->add_function();
+  graph.mutable_library()->add_gradient();
+  odd("empty_function_name", graph);
+  graph = Chain();
+  *graph.mutable_library()->add_function()->add_node_def() = graph.node(1);
+  graph.mutable_library()->mutable_function(0)->mutable_signature()->set_name("f");
+  (*graph.mutable_node(2)->mutable_attr())["f"].mutable_func()->set_name("f");
+  graph.mutable_node(2)->set_op("PartitionedCall");
+  odd("function", graph);
+  for (const char* op : {"AddN", "IdentityN", "Split", "Merge", "ConcatV2"}) {
+    graph = Chain();
+    graph.mutable_node(2)->set_op(op);
+    (*graph.mutable_node(2)->mutable_attr())["N"].set_i(int64_t{1} << 31);
+    (*graph.mutable_node(2)->mutable_attr())["num_split"].set_i(int64_t{1} << 31);
+    odd(absl::StrCat("2_31_inputs_", op), graph);
+  }
+  graph = Chain();
+  graph.mutable_node(1)->add_input("^b");
+  odd("control_loop_of_two", graph);
+  graph = Chain();
+  graph.mutable_node(1)->add_input("^a");
+  odd("control_loop_of_one", graph);
+  graph = Chain();
+  for (int i = 1; i < graph.node_size(); ++i) {
+    graph.mutable_node(i)->add_input(absl::StrCat("^", graph.node(graph.node_size() - 1).name()));
+  }
+  odd("control_loops", graph);
+  graph = Chain();
+  graph.mutable_node(2)->set_input(0, "a:2147483647");
+  odd("huge_port", graph);
+  graph = Chain();
+  for (int64_t size : {int64_t{1} << 62, int64_t{-2}, int64_t{1} << 31}) {
+    (*graph.mutable_node(1)->mutable_attr())["_output_shapes"]
+        .mutable_list()
+        ->mutable_shape(0)
+        ->add_dim()
+        ->set_size(size);
+  }
+  odd("huge_shape", graph);
+  graph = Chain();
+  *graph.add_node() = graph.node(1);
+  odd("duplicate_node", graph);
+  graph = Chain();
+  graph.mutable_node(1)->set_device("/job:\xff/gpu:99999999999");
+  odd("device", graph);
+  graph = Chain();
+  graph.mutable_node(1)->set_name("lms/swapin_x_0");
+  odd("foreign_swap", graph);
+}
+
+void WriteGraphs(const Folder& folder) {
+  WriteOddGraphs(folder);
+  v1::RewriteOptions options;
+  options.mutable_scope()->add_optimizer_scopes("gradients");
+  for (int seed = 0; seed < kRandomGraphs; ++seed) {
+    RandomGraphOptions kind;
+    kind.forward_ops = 2 + seed % 6;
+    kind.conds = seed % 3 == 1;
+    kind.loops = seed % 3 == 2;
+    const GraphDef graph = MakeRandomGraph(seed, kind);
+    Random random(seed);
+    const std::string bytes = seed % 4 == 3 ? RoughenBytes(graph, &random) : WriteProto(graph);
+    folder.Write(absl::StrCat("random_", seed), bytes);
+    const auto rewritten = core::Rewrite(bytes, options, core::DefaultLimits(), core::StopToken());
+    if (rewritten.ok() && rewritten->report().outcome() == v1::OUTCOME_REWRITTEN) {
+      folder.Write(absl::StrCat("rewritten_", seed), rewritten->graph_def());
+    }
+  }
+}
+
+void WriteLargeGraphs(const Folder& folder) {
+  const std::string large(kMegabyte, 'n');
+  GraphDef graph = Chain();
+  graph.mutable_node(1)->set_name(large);
+  for (int i = 2; i < graph.node_size(); ++i) {
+    for (std::string& input : *graph.mutable_node(i)->mutable_input()) {
+      if (input == "a") input = large;
+    }
+  }
+  folder.Write("megabyte_name", WriteProto(graph));
+  graph = Chain();
+  graph.mutable_node(2)->set_op(large);
+  folder.Write("megabyte_op", WriteProto(graph));
+  graph = Chain();
+  graph.mutable_node(1)->set_device(absl::StrCat("/job:", large, "/gpu:0"));
+  folder.Write("megabyte_device", WriteProto(graph));
+  graph = Chain();
+  (*graph.mutable_node(1)->mutable_attr())[large].set_s(large);
+  folder.Write("megabyte_attribute", WriteProto(graph));
+  graph = Chain();
+  graph.mutable_library()->add_function()->mutable_signature()->set_name(large);
+  folder.Write("megabyte_function", WriteProto(graph));
+  graph = Chain();
+  graph.mutable_node(2)->add_input(absl::StrCat("^", large));
+  folder.Write("megabyte_input", WriteProto(graph));
+  for (const char* name : {"cond_v1", "cond_v2", "lstm_while", "lstm_while_v2", "mnist_deep"}) {
+    folder.Write(name, ReadTestGraph(absl::StrCat(name, "/graph.pb")));
+  }
+}
+
+void WritePrograms(const Folder& folder) {
+  for (int seed = 0; seed < kPrograms; ++seed) {
+    Random random(seed);
+    std::string bytes;
+    for (int size = 8 << seed % 6; size > 0; --size) {
+      bytes.push_back(static_cast<char>(random.Next()));
+    }
+    folder.Write(absl::StrCat("random_", seed), bytes);
+  }
+}
+
+void WriteOptions(const Folder& folder) {
+  // Names are those of the graphs that options_fuzzer.cc rewrites.
+  constexpr const char* kOptions[] = {
+      "",
+      "strip {}",
+      "scope { optimizer_scopes: 'gradients' optimizer_scopes: 'train' }",
+      "scope { optimizer_scopes: 'gradients' } already_rewritten: ALREADY_REWRITTEN_REPLAN",
+      "scope { optimizer_scopes: 'gradients' } devices: '/device:GPU:1'",
+      "scope { optimizer_scopes: '(grad|tra).*[a-z]+$' starting_scope: 'in_' lb: 2 ub: 20 "
+      "fuse_swapins: true ctrld_strategy: CTRLD_STRATEGY_DIRECT_ORDER }",
+      "scope { optimizer_scopes: 'gradients' starting_op_names: 'in_0' excl_scopes: 'net0' "
+      "incl_types: 'Relu' excl_types: 'Tanh' n_tensors: 2 }",
+      "scope { swap_branches: true branch_threshold: 3 cpu_device: '/cpu:0' debug: true "
+      "debug_level: 2 }",
+      "feeds { name: 'in_0' dims: 4 dims: 1000000000 } batch_size: 2147483647 targets: 'in_1:0' "
+      "min_tensor_bytes: 9223372036854775807",
+      "outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT decision_detail: DECISION_DETAIL_NONE "
+      "swap_encoding: SWAP_ENCODING_COPY",
+      "scope { optimizer_scopes: '((((a{1,1000}){1,1000}){1,1000}))' }",
+      "scope { optimizer_scopes: '[' incl_scopes: '\\\\' lb: -1 ub: 2147483647 }",
+  };
+  int number = 0;
+  for (const char* text : kOptions) {
+    v1::RewriteOptions options;
+    if (!google::protobuf::TextFormat::ParseFromString(text, &options)) {
+      std::cerr << "these are no options: " << text << "\n";
+      std::exit(EXIT_FAILURE);
+    }
+    folder.Write(absl::StrCat("options_", number++), options.SerializeAsString());
+  }
+}
+
+}  // namespace
+}  // namespace spillway::testing
+
+int main(int argc, char** argv) {
+  using namespace spillway::testing;
+  if (argc != 2) {
+    std::cerr << "usage: make_seeds FOLDER\n";
+    return EXIT_FAILURE;
+  }
+  const std::filesystem::path folder = argv[1];
+  WriteGraphs(Folder(folder / "graph"));
+  WriteLargeGraphs(Folder(folder / "large"));
+  WritePrograms(Folder(folder / "structured"));
+  WriteOptions(Folder(folder / "options"));
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Runs the fuzz targets of build-fuzz/ one after another: tests/fuzz/run.sh [SECONDS [TARGET...]]
+# (default: 20 s each of all). The last line is `N passed, N failed`.
+#
+# What a run finds interesting is kept in build-fuzz/corpus, so that the next one goes on from there.
+# An input that fails is left in build-fuzz/findings: tests/fuzz/README.md says what to do with it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+readonly seconds=${1:-20}
+shift $(($# > 0))
+targets=("$@")
+if [[ $# == 0 ]]; then
+  for fuzzer in build-fuzz/tests/*_fuzzer; do
+    fuzzer=${fuzzer##*/}
+    targets+=("${fuzzer%_fuzzer}")
+  done
+fi
+
+# The largest input, in bytes: enough for a graph of some dozen nodes. Larger ones are slower, and
+# find less.
+max_size() {
+  case $1 in
+    graph) echo 4096 ;;
+    *) echo 512 ;;
+  esac
+}
+
+# One input may take 10 s and 1 GiB, under sanitizers.
+readonly limits=(-timeout=10 -rss_limit_mb=1024)
+
+mkdir -p build-fuzz/findings
+build-fuzz/tests/make_seeds build-fuzz/seeds
+passed=0 failed=0
+for target in "${targets[@]}"; do
+  folders=("build-fuzz/corpus/$target" "build-fuzz/seeds/$target")
+  [[ ! -d tests/fuzz/corpus/$target ]] || folders+=("tests/fuzz/corpus/$target")
+  mkdir -p "${folders[0]}"
+  log=build-fuzz/$target.log
+  if "build-fuzz/tests/${target}_fuzzer" "${limits[@]}" -max_len="$(max_size "$target")" \
+      -max_total_time="$seconds" -print_final_stats=1 -print_funcs=0 \
+      -artifact_prefix="build-fuzz/findings/${target}_" "${folders[@]}" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok      $target: $(sed -nE 's/^Done ([0-9]+) runs in ([0-9]+).*/\1 inputs in \2 s/p' "$log"),"\
+      "$(sed -nE 's/^#[0-9]+\tDONE +cov: ([0-9]+) ft: ([0-9]+).*/\1 edges, \2 features/p' "$log")"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $target (log: $log)"
+    grep -m 1 -A 5 -E '^(fuzzed|built|==[0-9]+==ERROR|.*runtime error)' "$log" | cut -c 1-1000 || true
+    sed -nE 's/.*Test unit written to (.*)/  reproduce: build-fuzz\/tests\/'"$target"'_replay \1/p' "$log"
+  fi
+done
+echo "$passed passed, $failed failed"
+[[ $failed == 0 ]]
