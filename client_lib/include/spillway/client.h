@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "spillway/connection.h"
+#include "spillway/export.h"
 #include "spillway/v1/error.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -29,7 +30,7 @@
 namespace spillway {
 
 // Thread-safe; cheap to copy, copies share the connection.
-class Client {
+class SPILLWAY_EXPORT Client {
  public:
   // REQUIRES: `connection` is not null.
   explicit Client(std::shared_ptr<Connection> connection);
@@ -68,7 +69,7 @@ class Client {
 
 // The reason that an error of these calls carries, and the names and numbers in its message; an
 // empty info if it carries none (an unreachable server, for one).
-v1::ErrorInfo ErrorInfoOf(const absl::Status& status);
+SPILLWAY_EXPORT v1::ErrorInfo ErrorInfoOf(const absl::Status& status);
 
 }  // namespace spillway
 
