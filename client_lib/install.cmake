@@ -63,3 +63,43 @@ set_target_properties(spillway_shared PROPERTIES
   LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/libspillway.map)
 # libspillway.so is built to be used with it, but does not link it.
 add_dependencies(spillway_shared spillway_client_shared)
+
+# ---- What `cmake --install` puts where. Components: programs, libraries, development, completions.
+include(CMakePackageConfigHelpers)
+set(cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/spillway)
+set_target_properties(spillway_shared PROPERTIES EXPORT_NAME spillway)
+set_target_properties(spillway_client_shared PROPERTIES EXPORT_NAME client)
+set_target_properties(spillway_client_static PROPERTIES EXPORT_NAME client_static)
+install(TARGETS spillway_shared EXPORT spillway-c
+        LIBRARY COMPONENT libraries NAMELINK_COMPONENT development)
+install(TARGETS spillway_client_shared EXPORT spillway-client
+        LIBRARY COMPONENT libraries NAMELINK_COMPONENT development)
+install(TARGETS spillway_static spillway_client_static EXPORT spillway-static
+        ARCHIVE COMPONENT development)
+foreach(component c client static)
+  install(EXPORT spillway-${component} NAMESPACE spillway:: DESTINATION ${cmake_folder}
+          COMPONENT development)
+endforeach()
+install(DIRECTORY include/spillway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        COMPONENT development)
+
+configure_package_config_file(cmake/spillwayConfig.cmake.in spillwayConfig.cmake
+                              INSTALL_DESTINATION ${cmake_folder})
+# While the major version is 0, a minor one may change what the library shows.
+write_basic_package_version_file(spillwayConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/spillwayConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/spillwayConfigVersion.cmake
+        DESTINATION ${cmake_folder} COMPONENT development)
+
+# Relative to the file itself, so that the tree may be moved.
+file(RELATIVE_PATH SPILLWAY_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" SPILLWAY_PC_PREFIX ${SPILLWAY_PC_PREFIX})
+set(SPILLWAY_PC_ABSL ${client_private_deps})
+list(FILTER SPILLWAY_PC_ABSL INCLUDE REGEX "^absl::")
+list(TRANSFORM SPILLWAY_PC_ABSL REPLACE "^absl::" "absl_")
+list(JOIN SPILLWAY_PC_ABSL " " SPILLWAY_PC_ABSL)
+foreach(name spillway spillway-client)
+  configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endforeach()
