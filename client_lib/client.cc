@@ -1,7 +1,9 @@
 #include "spillway/client.h"
 
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rewrite_core/graph/error.h"
 
 namespace spillway {
@@ -12,6 +14,29 @@ absl::StatusOr<v1::RewriteResponse> Client::Rewrite(absl::string_view graph_def,
                                                     const v1::RewriteOptions& options,
                                                     const CallOptions& call) const {
   return connection_->Rewrite(graph_def, options, call);
+}
+
+std::future<absl::StatusOr<v1::RewriteResponse>> Client::RewriteAsync(
+    std::string graph_def, v1::RewriteOptions options, CallOptions call,
+    std::function<void(const absl::StatusOr<v1::RewriteResponse>&)> done) const {
+  using Result = absl::StatusOr<v1::RewriteResponse>;
+  try {
+    return std::async(std::launch::async,
+                      [connection = connection_, graph_def = std::move(graph_def),
+                       options = std::move(options), call = std::move(call), done] {
+                        Result result = connection->Rewrite(graph_def, options, call);
+                        if (done) done(result);
+                        return result;
+                      });
+  } catch (const std::system_error& error) {
+    std::promise<Result> promise;
+    Result result =
+        absl::ResourceExhaustedError(absl::StrCat("no thread could be started for the call (",
+                                                  error.what(), "); wait until others are done"));
+    if (done) done(result);
+    promise.set_value(std::move(result));
+    return promise.get_future();
+  }
 }
 
 absl::StatusOr<v1::RewriteResponse> Client::Strip(absl::string_view graph_def,

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "client_lib/internal/call_limits.h"
+#include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/service_names.h"
 #include "rewrite_core/rewriter.h"
 
@@ -20,6 +21,7 @@ class LocalConnection : public Connection {
                                               const CallOptions& call) override {
     const internal::CallLimits limits(call);
     if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    internal::ProgressReporter(call).Report(Stage::kRewriting);
     return core::Rewrite(graph_def, options, limits_, limits.MakeStopToken());
   }
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "client_lib/internal/health_check.h"
+#include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/remote_call.h"
 #include "client_lib/internal/retry.h"
 #include "client_lib/internal/status_conversion.h"
@@ -56,12 +57,15 @@ class RemoteConnection : public Connection {
         call,
         [&](const Link& link, const internal::CallLimits& limits,
             internal::Pushback* pushback) -> absl::StatusOr<v1::RewriteResponse> {
+          internal::ProgressReporter progress(call);
           if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
+            // Its own reporter: the stream that may follow starts from the first stage again.
+            internal::ProgressReporter(call).Report(Stage::kRewriting);
             auto response = UnaryRewrite(link, graph_def, options, limits, pushback);
             if (!IsTooLargeForUnary(response.status())) return response;
           }
           return internal::StreamRewrite(link.stub.get(), graph_def, options, options_, limits,
-                                         pushback);
+                                         &progress, pushback);
         });
   }
 

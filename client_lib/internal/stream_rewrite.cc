@@ -45,7 +45,9 @@ absl::StatusOr<std::string> DigestOf(absl::string_view bytes, const CallLimits& 
 
 // Sends header and chunks. Stops when a write fails: then the call is over, and Finish says why.
 void WriteRequest(const v1::StreamRewriteRequest& header, absl::string_view graph_def,
-                  int64_t chunk_bytes, Stream* stream) {
+                  int64_t chunk_bytes, ProgressReporter* progress, Stream* stream) {
+  const int64_t total = graph_def.size();
+  progress->Report(Stage::kSending, 0, total);
   if (!stream->Write(header)) return;
   v1::StreamRewriteRequest request;
   while (!graph_def.empty()) {
@@ -53,13 +55,17 @@ void WriteRequest(const v1::StreamRewriteRequest& header, absl::string_view grap
     request.mutable_chunk()->assign(chunk.data(), chunk.size());
     if (!stream->Write(request)) return;
     graph_def.remove_prefix(chunk.size());
+    progress->Report(Stage::kSending, total - graph_def.size(), total);
   }
   stream->WritesDone();
+  progress->Report(Stage::kRewriting);
 }
 
 // Takes the messages of an answer in order. Every method gives the fault it finds.
 class Answer {
  public:
+  explicit Answer(ProgressReporter* progress) : progress_(progress) {}
+
   absl::Status Add(v1::StreamRewriteResponse* message) {
     return message->has_header() ? AddHeader(message->mutable_header())
                                  : AddChunk(message->chunk());
@@ -91,6 +97,7 @@ class Answer {
     if (header->has_patch()) response_.mutable_patch()->Swap(header->mutable_patch());
     // At once: a string that grows as it is filled holds the answer twice.
     response_.mutable_graph_def()->reserve(total_bytes_);
+    progress_->Report(Stage::kReceiving, 0, total_bytes_);
     return absl::OkStatus();
   }
 
@@ -103,9 +110,11 @@ class Answer {
     }
     graph_def.append(chunk.data(), chunk.size());
     digest_.Update(chunk);
+    progress_->Report(Stage::kReceiving, graph_def.size(), total_bytes_);
     return absl::OkStatus();
   }
 
+  ProgressReporter* const progress_;
   v1::RewriteResponse response_;
   Sha256 digest_;
   std::string sha256_;
@@ -119,7 +128,8 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
                                                   absl::string_view graph_def,
                                                   const v1::RewriteOptions& options,
                                                   const RemoteOptions& remote,
-                                                  const CallLimits& limits, Pushback* pushback) {
+                                                  const CallLimits& limits,
+                                                  ProgressReporter* progress, Pushback* pushback) {
   absl::StatusOr<std::string> sha256 = DigestOf(graph_def, limits);
   if (!sha256.ok()) return sha256.status();
   v1::StreamRewriteRequest header;
@@ -129,8 +139,9 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
 
   RemoteCall call(limits);
   std::unique_ptr<Stream> stream = stub->StreamRewrite(call.context());
-  std::thread writer([&] { WriteRequest(header, graph_def, remote.chunk_bytes, stream.get()); });
-  Answer answer;
+  std::thread writer(
+      [&] { WriteRequest(header, graph_def, remote.chunk_bytes, progress, stream.get()); });
+  Answer answer(progress);
   absl::Status fault;
   v1::StreamRewriteResponse message;
   while (fault.ok() && stream->Read(&message)) fault = answer.Add(&message);

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/remote_call.h"
 #include "spillway/remote_connection.h"
 #include "spillway/v1/options.pb.h"
@@ -15,12 +16,14 @@ namespace spillway::internal {
 
 // Sends `graph_def` in chunks and collects the answer. Writes on a thread of its own while this one
 // reads, as the protocol demands. Holds one chunk of the graph besides the caller's bytes, and the
-// answer once. An answer of another size or digest than it announces is INTERNAL (BAD_STREAM).
+// answer once. `progress` is told of every chunk, from both threads. An answer of another size or
+// digest than it announces is INTERNAL (BAD_STREAM).
 absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterface* stub,
                                                   absl::string_view graph_def,
                                                   const v1::RewriteOptions& options,
                                                   const RemoteOptions& remote,
-                                                  const CallLimits& limits, Pushback* pushback);
+                                                  const CallLimits& limits,
+                                                  ProgressReporter* progress, Pushback* pushback);
 
 }  // namespace spillway::internal
 

@@ -195,27 +195,5 @@ TEST(LocalConnectionTest, CapabilitiesLeaveOutTheLimitsOfAServer) {
   EXPECT_EQ(response->limits().max_inflight_bytes(), 0);
 }
 
-// A user's mock: the interface is all that a client needs.
-class MockConnection : public Connection {
- public:
-  MOCK_METHOD(absl::StatusOr<v1::RewriteResponse>, Rewrite,
-              (absl::string_view, const v1::RewriteOptions&, const CallOptions&), (override));
-  MOCK_METHOD(absl::StatusOr<v1::GetCapabilitiesResponse>, GetCapabilities, (const CallOptions&),
-              (override));
-  MOCK_METHOD(absl::StatusOr<ServingStatus>, CheckHealth, (absl::string_view, const CallOptions&),
-              (override));
-};
-
-TEST(ClientTest, WorksOverAMock) {
-  auto mock = std::make_shared<MockConnection>();
-  EXPECT_CALL(*mock, Rewrite)
-      .WillOnce([](absl::string_view graph, const v1::RewriteOptions& options, const CallOptions&) {
-        EXPECT_EQ(graph, "graph");
-        EXPECT_TRUE(options.has_strip());
-        return absl::UnavailableError("not today");
-      });
-  EXPECT_EQ(Client(mock).Strip("graph").status(), absl::UnavailableError("not today"));
-}
-
 }  // namespace
 }  // namespace spillway

@@ -11,11 +11,13 @@
 #include <functional>
 #include <memory>
 
+#include "spillway/export.h"
+
 namespace spillway {
 
 // A flag that goes from "go on" to "cancelled" once and stays there. Copies share it. Thread-safe;
 // Cancel is not async-signal-safe: call it from a thread, not from a signal handler.
-class CancellationToken {
+class SPILLWAY_EXPORT CancellationToken {
  public:
   CancellationToken();
 
@@ -36,7 +38,7 @@ class CancellationToken {
 // Runs `callback` when `token` is cancelled, once, on the cancelling thread; right away, on this
 // thread, if it is cancelled already. The destructor waits for a callback that is running, so that
 // what it uses may go afterwards. The callback MUST be short and MUST NOT touch the token.
-class CancellationCallback {
+class SPILLWAY_EXPORT CancellationCallback {
  public:
   CancellationCallback(const CancellationToken& token, std::function<void()> callback);
   ~CancellationCallback();

@@ -17,11 +17,15 @@
 #ifndef SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_CLIENT_H_
 #define SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_CLIENT_H_
 
+#include <functional>
+#include <future>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "spillway/connection.h"
+#include "spillway/export.h"
 #include "spillway/v1/error.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -29,7 +33,7 @@
 namespace spillway {
 
 // Thread-safe; cheap to copy, copies share the connection.
-class Client {
+class SPILLWAY_EXPORT Client {
  public:
   // REQUIRES: `connection` is not null.
   explicit Client(std::shared_ptr<Connection> connection);
@@ -47,6 +51,17 @@ class Client {
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call = CallOptions()) const;
+
+  // The same on a thread of its own. The future gets the result; `done`, if set, is called with it
+  // on that thread, just before. Graph and options are taken over; the Client may go.
+  //
+  // As with std::async, the destructor of the future waits for the call: keep the future, and
+  // cancel `call.cancellation` to be done soon. There is one thread for each call, so no more than
+  // some tens should be in flight; where none can be started the result is RESOURCE_EXHAUSTED, at
+  // once.
+  std::future<absl::StatusOr<v1::RewriteResponse>> RewriteAsync(
+      std::string graph_def, v1::RewriteOptions options, CallOptions call = CallOptions(),
+      std::function<void(const absl::StatusOr<v1::RewriteResponse>&)> done = nullptr) const;
 
   // Takes the edits of Spillway out of `graph_def` again and gives the original back, byte for
   // byte. FAILED_PRECONDITION if another program rewrote it. Otherwise as Rewrite.
@@ -68,7 +83,7 @@ class Client {
 
 // The reason that an error of these calls carries, and the names and numbers in its message; an
 // empty info if it carries none (an unreachable server, for one).
-v1::ErrorInfo ErrorInfoOf(const absl::Status& status);
+SPILLWAY_EXPORT v1::ErrorInfo ErrorInfoOf(const absl::Status& status);
 
 }  // namespace spillway
 

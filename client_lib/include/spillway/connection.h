@@ -3,14 +3,32 @@
 #ifndef SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_CONNECTION_H_
 #define SPILLWAY_CLIENT_LIB_INCLUDE_SPILLWAY_CONNECTION_H_
 
+#include <cstdint>
+#include <functional>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "spillway/cancellation.h"
+#include "spillway/export.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway {
+
+// What a call is doing, in this order. A call that is tried again starts from the first.
+enum class Stage {
+  kSending,    // The graph goes to the server. Only where it goes as a stream.
+  kRewriting,  // The core works, here or there. A graph that goes in one message starts here.
+  kReceiving,  // The answer comes from the server. Only where it comes as a stream.
+};
+
+// How far a call is. Bytes are those of the graph; both are 0 where there is nothing to count.
+struct Progress {
+  Stage stage = Stage::kRewriting;
+  int64_t done_bytes = 0;
+  int64_t total_bytes = 0;
+};
 
 // What holds for one call.
 struct CallOptions {
@@ -21,6 +39,12 @@ struct CallOptions {
   // Cancel it from another thread to end the call with CANCELLED. Every CallOptions starts with a
   // token of its own; copies of one CallOptions share it.
   CancellationToken cancellation;
+
+  // Told of each stage of a Rewrite or Strip, and of each piece that was sent or received (about
+  // RemoteOptions::chunk_bytes), if set. Called on the calling thread or on one of the call's own,
+  // never twice at once, and not after the call has returned. It MUST be short, as the call waits
+  // for it, and MUST NOT throw. It may cancel `cancellation`.
+  std::function<void(const Progress&)> on_progress;
 };
 
 // The answer of a health check, as grpc.health.v1 has it.
@@ -32,11 +56,11 @@ enum class ServingStatus {
 };
 
 // SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN.
-absl::string_view ServingStatusName(ServingStatus status);
+SPILLWAY_EXPORT absl::string_view ServingStatusName(ServingStatus status);
 
 // The calls of the service. Implementations are thread-safe. See client.h for what each call means
 // and for its errors.
-class Connection {
+class SPILLWAY_EXPORT Connection {
  public:
   virtual ~Connection() = default;
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "spillway/connection.h"
+#include "spillway/export.h"
 
 namespace spillway {
 
@@ -64,7 +65,7 @@ struct RemoteOptions {
 // A connection to the server of `options`. Returns at once: the channel is opened by the first
 // call, shared by all and opened again when it breaks. A server that cannot be reached is
 // UNAVAILABLE at each call, once its attempts are used up.
-std::shared_ptr<Connection> MakeRemoteConnection(const RemoteOptions& options);
+SPILLWAY_EXPORT std::shared_ptr<Connection> MakeRemoteConnection(const RemoteOptions& options);
 
 }  // namespace spillway
 

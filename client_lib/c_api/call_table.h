@@ -1,0 +1,47 @@
+// Internal. The functions behind those of spillway.h that need the client library. libspillway.so
+// has no code of protobuf, gRPC or Abseil: it loads libspillway_client.so, where the table is, at
+// the first call (load_shared.cc). In static libraries the two are one (load_static.cc).
+#ifndef SPILLWAY_CLIENT_LIB_C_API_CALL_TABLE_H_
+#define SPILLWAY_CLIENT_LIB_C_API_CALL_TABLE_H_
+
+#include "spillway/spillway.h"
+
+namespace spillway::c_api {
+
+// Each entry has the contract of its namesake.
+struct CallTable {
+  decltype(&spillway_version) version;
+  decltype(&spillway_status_free) status_free;
+  decltype(&spillway_buffer_free) buffer_free;
+  decltype(&spillway_client_options_new) client_options_new;
+  decltype(&spillway_client_options_free) client_options_free;
+  decltype(&spillway_client_options_set_target) client_options_set_target;
+  decltype(&spillway_client_options_set_unary_max_bytes) client_options_set_unary_max_bytes;
+  decltype(&spillway_client_options_set_chunk_bytes) client_options_set_chunk_bytes;
+  decltype(&spillway_client_options_set_max_attempts) client_options_set_max_attempts;
+  decltype(&spillway_client_new) client_new;
+  decltype(&spillway_client_free) client_free;
+  decltype(&spillway_call_new) call_new;
+  decltype(&spillway_call_free) call_free;
+  decltype(&spillway_call_set_timeout_ms) call_set_timeout_ms;
+  decltype(&spillway_call_cancel) call_cancel;
+  decltype(&spillway_call_set_progress) call_set_progress;
+  decltype(&spillway_rewrite_graph) rewrite_graph;
+  decltype(&spillway_rewrite) rewrite;
+  decltype(&spillway_get_capabilities) get_capabilities;
+  decltype(&spillway_check_health) check_health;
+  decltype(&spillway_inspect) inspect;
+  decltype(&spillway_diff) diff;
+  decltype(&spillway_message_from_json) message_from_json;
+  decltype(&spillway_message_to_json) message_to_json;
+};
+
+// The table; null if there is none, and then `*failure` is the status that says why.
+const CallTable* LoadCallTable(spillway_status** failure);
+
+}  // namespace spillway::c_api
+
+// Where libspillway_client has it.
+extern "C" SPILLWAY_EXPORT const spillway::c_api::CallTable* spillway_internal_call_table();
+
+#endif  // SPILLWAY_CLIENT_LIB_C_API_CALL_TABLE_H_

@@ -1,0 +1,434 @@
+// The work behind spillway.h, over the C++ client. No exception leaves a function here.
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/c_api/call_table.h"
+#include "client_lib/c_api/handles.h"
+#include "client_lib/internal/call_limits.h"
+#include "google/protobuf/util/json_util.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph_diff.h"
+#include "rewrite_core/inspect.h"
+#include "rewrite_core/rewriter.h"
+#include "spillway/client.h"
+#include "spillway/local_connection.h"
+#include "spillway/remote_connection.h"
+
+struct spillway_client_options {
+  spillway::RemoteOptions remote;
+};
+
+struct spillway_client {
+  spillway::Client client;
+};
+
+struct spillway_call {
+  spillway::CallOptions options;
+};
+
+namespace spillway::c_api {
+namespace {
+
+constexpr char kPackage[] = "spillway.v1.";
+
+// ---- From C++ to C.
+
+spillway_status* NoMemory() {
+  static spillway_status status{static_cast<int32_t>(absl::StatusCode::kResourceExhausted),
+                                "there is not enough memory for this call",
+                                "",
+                                {},
+                                true};
+  return &status;
+}
+
+spillway_status* ToC(const absl::Status& status) {
+  if (status.ok()) return nullptr;
+  const v1::ErrorInfo info = core::GetErrorInfo(status);
+  auto result = std::make_unique<spillway_status>();
+  result->code = static_cast<int32_t>(status.code());
+  result->message = std::string(status.message());
+  result->reason = info.reason();
+  result->metadata.assign(info.metadata().begin(), info.metadata().end());
+  std::sort(result->metadata.begin(), result->metadata.end());
+  return result.release();
+}
+
+// Runs `work`, which returns an absl::Status.
+template <typename Work>
+spillway_status* Guarded(const Work& work) noexcept {
+  try {
+    try {
+      return ToC(work());
+    } catch (const std::bad_alloc&) {
+      return NoMemory();
+    } catch (const std::exception& error) {
+      return ToC(core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+                             absl::StrCat("unexpected failure: ", error.what())));
+    }
+  } catch (...) {
+    return NoMemory();
+  }
+}
+
+template <typename Handle>
+Handle* NewHandle() noexcept {
+  try {
+    return new Handle();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+// ---- Arguments.
+
+absl::Status BadArgument(absl::string_view name, absl::string_view what) {
+  return core::InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat(name, " ", what),
+                            {{"argument", name}});
+}
+
+struct Argument {
+  const void* pointer;
+  const char* name;
+};
+
+absl::Status CheckGiven(std::initializer_list<Argument> arguments) {
+  for (const Argument& argument : arguments) {
+    if (argument.pointer == nullptr) return BadArgument(argument.name, "is NULL; it is needed");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::string_view> Bytes(const void* data, size_t size, absl::string_view name) {
+  if (data == nullptr && size > 0) {
+    return BadArgument(name, absl::StrCat("is NULL, with a size of ", size, " bytes"));
+  }
+  return absl::string_view(static_cast<const char*>(data), size);
+}
+
+absl::Status Parse(const void* data, size_t size, absl::string_view name,
+                   google::protobuf::Message* message) {
+  const absl::StatusOr<absl::string_view> bytes = Bytes(data, size, name);
+  if (!bytes.ok()) return bytes.status();
+  if (size > static_cast<size_t>(std::numeric_limits<int>::max()) ||
+      !message->ParseFromArray(bytes->data(), static_cast<int>(size))) {
+    return BadArgument(
+        name, absl::StrCat("is not a serialized ", message->GetTypeName(), " (", size, " bytes)"));
+  }
+  return absl::OkStatus();
+}
+
+CallOptions OptionsOf(const spillway_call* call) {
+  return call == nullptr ? CallOptions() : call->options;
+}
+
+spillway_buffer* NewBuffer(std::string bytes) { return new spillway_buffer{std::move(bytes)}; }
+
+absl::Status Serialize(const google::protobuf::Message& message, spillway_buffer** out) {
+  if (message.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return core::Error(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
+                       absl::StrCat("the answer has ", message.ByteSizeLong(),
+                                    " bytes, more than one message can hold; ask with "
+                                    "spillway_rewrite_graph"));
+  }
+  *out = NewBuffer(message.SerializeAsString());
+  return absl::OkStatus();
+}
+
+// ---- The functions.
+
+const char* Version() { return SPILLWAY_VERSION; }
+
+void StatusFree(spillway_status* status) { delete status; }
+void BufferFree(spillway_buffer* buffer) { delete buffer; }
+spillway_client_options* ClientOptionsNew() { return NewHandle<spillway_client_options>(); }
+void ClientOptionsFree(spillway_client_options* options) { delete options; }
+void ClientFree(spillway_client* client) { delete client; }
+spillway_call* CallNew() { return NewHandle<spillway_call>(); }
+void CallFree(spillway_call* call) { delete call; }
+
+spillway_status* SetTarget(spillway_client_options* options, const char* target) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{options, "options"}, {target, "target"}});
+    if (status.ok()) options->remote.target = target;
+    return status;
+  });
+}
+
+// A setter of a number that has a least value.
+template <typename Field, typename Value>
+spillway_status* SetNumber(spillway_client_options* options, const char* name, Value least,
+                           Value value, const Field& field) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{options, "options"}});
+    if (!status.ok()) return status;
+    if (value < least) {
+      return BadArgument(name, absl::StrCat("is ", value, "; it has to be at least ", least));
+    }
+    field(&options->remote) = value;
+    return absl::OkStatus();
+  });
+}
+
+spillway_status* SetUnaryMaxBytes(spillway_client_options* options, int64_t bytes) {
+  return SetNumber(options, "bytes", int64_t{0}, bytes,
+                   [](RemoteOptions* remote) -> int64_t& { return remote->unary_max_bytes; });
+}
+
+spillway_status* SetChunkBytes(spillway_client_options* options, int64_t bytes) {
+  return SetNumber(options, "bytes", int64_t{1}, bytes,
+                   [](RemoteOptions* remote) -> int64_t& { return remote->chunk_bytes; });
+}
+
+spillway_status* SetMaxAttempts(spillway_client_options* options, int32_t attempts) {
+  return SetNumber(options, "attempts", int32_t{1}, attempts,
+                   [](RemoteOptions* remote) -> int& { return remote->retry.max_attempts; });
+}
+
+spillway_status* ClientNew(const spillway_client_options* options, spillway_client** client) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{client, "client"}});
+    if (!status.ok()) return status;
+    const bool local = options == nullptr || options->remote.target.empty();
+    *client = new spillway_client{
+        Client(local ? MakeLocalConnection() : MakeRemoteConnection(options->remote))};
+    return absl::OkStatus();
+  });
+}
+
+spillway_status* SetTimeout(spillway_call* call, int64_t milliseconds) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{call, "call"}});
+    if (status.ok()) call->options.timeout = absl::Milliseconds(milliseconds);
+    return status;
+  });
+}
+
+void Cancel(spillway_call* call) { call->options.cancellation.Cancel(); }
+
+int32_t StageNumber(Stage stage) {
+  switch (stage) {
+    case Stage::kSending:
+      return SPILLWAY_STAGE_SENDING;
+    case Stage::kRewriting:
+      return SPILLWAY_STAGE_REWRITING;
+    case Stage::kReceiving:
+      return SPILLWAY_STAGE_RECEIVING;
+  }
+  return 0;
+}
+
+spillway_status* SetProgress(spillway_call* call, spillway_progress_fn progress, void* user_data) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{call, "call"}});
+    if (!status.ok()) return status;
+    call->options.on_progress = nullptr;
+    if (progress != nullptr) {
+      call->options.on_progress = [progress, user_data](const Progress& now) {
+        progress(StageNumber(now.stage), now.done_bytes, now.total_bytes, user_data);
+      };
+    }
+    return absl::OkStatus();
+  });
+}
+
+spillway_status* RewriteGraph(spillway_client* client, const void* graph, size_t graph_size,
+                              const void* options, size_t options_size, spillway_call* call,
+                              spillway_buffer** graph_out, spillway_buffer** report_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{client, "client"}});
+    if (!status.ok()) return status;
+    if (graph_out == nullptr && report_out == nullptr) {
+      return BadArgument("graph_out", "and report_out are NULL; one of them is needed");
+    }
+    const absl::StatusOr<absl::string_view> bytes = Bytes(graph, graph_size, "graph");
+    if (!bytes.ok()) return bytes.status();
+    v1::RewriteOptions parsed;
+    status = Parse(options, options_size, "options", &parsed);
+    if (!status.ok()) return status;
+    parsed.clear_outputs();
+    if (graph_out != nullptr) parsed.add_outputs(v1::OUTPUT_GRAPH);
+    if (report_out != nullptr) parsed.add_outputs(v1::OUTPUT_REPORT);
+    absl::StatusOr<v1::RewriteResponse> response =
+        client->client.Rewrite(*bytes, parsed, OptionsOf(call));
+    if (!response.ok()) return response.status();
+    std::unique_ptr<spillway_buffer> report;
+    if (report_out != nullptr) report.reset(NewBuffer(response->report().SerializeAsString()));
+    if (graph_out != nullptr) *graph_out = NewBuffer(std::move(*response->mutable_graph_def()));
+    if (report_out != nullptr) *report_out = report.release();
+    return absl::OkStatus();
+  });
+}
+
+spillway_status* Rewrite(spillway_client* client, const void* request, size_t request_size,
+                         spillway_call* call, spillway_buffer** response_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{client, "client"}, {response_out, "response"}});
+    if (!status.ok()) return status;
+    v1::RewriteRequest parsed;
+    status = Parse(request, request_size, "request", &parsed);
+    if (!status.ok()) return status;
+    const absl::StatusOr<v1::RewriteResponse> response =
+        client->client.Rewrite(parsed.graph_def(), parsed.options(), OptionsOf(call));
+    return response.ok() ? Serialize(*response, response_out) : response.status();
+  });
+}
+
+spillway_status* GetCapabilities(spillway_client* client, spillway_call* call,
+                                 spillway_buffer** response_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{client, "client"}, {response_out, "response"}});
+    if (!status.ok()) return status;
+    const auto response = client->client.GetCapabilities(OptionsOf(call));
+    return response.ok() ? Serialize(*response, response_out) : response.status();
+  });
+}
+
+int32_t HealthNumber(ServingStatus status) {
+  switch (status) {
+    case ServingStatus::kServing:
+      return SPILLWAY_HEALTH_SERVING;
+    case ServingStatus::kNotServing:
+      return SPILLWAY_HEALTH_NOT_SERVING;
+    case ServingStatus::kServiceUnknown:
+      return SPILLWAY_HEALTH_SERVICE_UNKNOWN;
+    case ServingStatus::kUnknown:
+      break;
+  }
+  return SPILLWAY_HEALTH_UNKNOWN;
+}
+
+spillway_status* CheckHealth(spillway_client* client, const char* service, spillway_call* call,
+                             int32_t* health) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{client, "client"}, {health, "health"}});
+    if (!status.ok()) return status;
+    const absl::StatusOr<ServingStatus> answer =
+        client->client.CheckHealth(service == nullptr ? "" : service, OptionsOf(call));
+    if (answer.ok()) *health = HealthNumber(*answer);
+    return answer.status();
+  });
+}
+
+spillway_status* Inspect(const void* graph, size_t graph_size, const void* options,
+                         size_t options_size, spillway_call* call, spillway_buffer** summary_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{summary_out, "summary"}});
+    if (!status.ok()) return status;
+    const absl::StatusOr<absl::string_view> bytes = Bytes(graph, graph_size, "graph");
+    if (!bytes.ok()) return bytes.status();
+    v1::InspectOptions parsed;
+    status = Parse(options, options_size, "options", &parsed);
+    if (!status.ok()) return status;
+    const internal::CallLimits limits(OptionsOf(call));
+    const absl::StatusOr<v1::GraphSummary> summary =
+        core::Inspect(*bytes, parsed, core::DefaultLimits(), limits.MakeStopToken());
+    return summary.ok() ? Serialize(*summary, summary_out) : summary.status();
+  });
+}
+
+spillway_status* Diff(const void* a, size_t a_size, const void* b, size_t b_size,
+                      spillway_call* call, spillway_buffer** diff_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{diff_out, "diff"}});
+    if (!status.ok()) return status;
+    const absl::StatusOr<absl::string_view> bytes_a = Bytes(a, a_size, "a");
+    if (!bytes_a.ok()) return bytes_a.status();
+    const absl::StatusOr<absl::string_view> bytes_b = Bytes(b, b_size, "b");
+    if (!bytes_b.ok()) return bytes_b.status();
+    const internal::CallLimits limits(OptionsOf(call));
+    const core::StopToken stop = limits.MakeStopToken();
+    const auto graph_a = core::Graph::Parse(*bytes_a, core::DefaultLimits(), stop);
+    if (!graph_a.ok()) return graph_a.status();
+    const auto graph_b = core::Graph::Parse(*bytes_b, core::DefaultLimits(), stop);
+    if (!graph_b.ok()) return graph_b.status();
+    const absl::StatusOr<v1::GraphDiff> diff = core::DiffGraphs(*graph_a, *graph_b, stop);
+    return diff.ok() ? Serialize(*diff, diff_out) : diff.status();
+  });
+}
+
+// An empty message of that name, with or without its package.
+absl::StatusOr<std::unique_ptr<google::protobuf::Message>> NewMessage(absl::string_view name) {
+  // The pool knows a file once one of its messages was used: these stand for all files.
+  (void)v1::RewriteRequest::descriptor();
+  (void)v1::ErrorInfo::descriptor();
+  (void)v1::GraphSummary::descriptor();
+  (void)v1::GraphDiff::descriptor();
+  const auto* descriptor =
+      google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
+          absl::StartsWith(name, kPackage) ? std::string(name) : absl::StrCat(kPackage, name));
+  if (descriptor == nullptr) {
+    return BadArgument("name", absl::StrCat("is ", core::Quoted(name),
+                                            "; spillway.v1 has no message of that name"));
+  }
+  return std::unique_ptr<google::protobuf::Message>(
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
+}
+
+spillway_status* MessageFromJson(const char* name, const char* json, size_t json_size,
+                                 spillway_buffer** message_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{name, "name"}, {json, "json"}, {message_out, "message"}});
+    if (!status.ok()) return status;
+    const auto message = NewMessage(name);
+    if (!message.ok()) return message.status();
+    const auto parsed =
+        google::protobuf::util::JsonStringToMessage({json, json_size}, message->get());
+    if (!parsed.ok()) {
+      return BadArgument("json", absl::StrCat("is not a ", (*message)->GetTypeName(), ": ",
+                                              parsed.message().as_string()));
+    }
+    return Serialize(**message, message_out);
+  });
+}
+
+spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
+                               spillway_buffer** json_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{name, "name"}, {json_out, "json"}});
+    if (!status.ok()) return status;
+    const auto message = NewMessage(name);
+    if (!message.ok()) return message.status();
+    status = Parse(bytes, size, "message", message->get());
+    if (!status.ok()) return status;
+    google::protobuf::util::JsonPrintOptions options;
+    options.add_whitespace = true;
+    options.always_print_primitive_fields = true;
+    options.preserve_proto_field_names = true;
+    std::string json;
+    const auto printed = google::protobuf::util::MessageToJsonString(**message, &json, options);
+    if (!printed.ok()) {
+      return BadArgument("message", absl::StrCat("has no JSON: ", printed.message().as_string()));
+    }
+    *json_out = NewBuffer(std::move(json));
+    return absl::OkStatus();
+  });
+}
+
+constexpr CallTable kTable = {
+    Version,           StatusFree, BufferFree,       ClientOptionsNew,
+    ClientOptionsFree, SetTarget,  SetUnaryMaxBytes, SetChunkBytes,
+    SetMaxAttempts,    ClientNew,  ClientFree,       CallNew,
+    CallFree,          SetTimeout, Cancel,           SetProgress,
+    RewriteGraph,      Rewrite,    GetCapabilities,  CheckHealth,
+    Inspect,           Diff,       MessageFromJson,  MessageToJson,
+};
+
+}  // namespace
+}  // namespace spillway::c_api
+
+const spillway::c_api::CallTable* spillway_internal_call_table() {
+  return &spillway::c_api::kTable;
+}

@@ -1,0 +1,97 @@
+// Loads libspillway_client.so, from beside this library.
+//
+// It needs Debian's protobuf, gRPC, Abseil and RE2. A program that is linked with TensorFlow has
+// other copies of these, with the same names, in its global scope, and the loader would bind ours
+// to them. So the library is loaded with a scope of its own (RTLD_LOCAL), and if there are such
+// copies its own dependencies come first (RTLD_DEEPBIND). Only then: under RTLD_DEEPBIND the
+// library also takes libc's malloc where the program has put another in its place, and what libc
+// allocates inside (strdup) is freed by the other one.
+#include <dlfcn.h>
+
+#include <cstring>
+#include <string>
+
+#include "client_lib/c_api/call_table.h"
+#include "client_lib/c_api/handles.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SPILLWAY_MAY_BIND_DEEPLY 0  // The sanitizers refuse it: it hides their malloc.
+#else
+#define SPILLWAY_MAY_BIND_DEEPLY 1
+#endif
+
+namespace spillway::c_api {
+namespace {
+
+constexpr char kLibrary[] = "libspillway_client.so." SPILLWAY_SOVERSION;
+constexpr int32_t kFailedPrecondition = 9;  // gRPC's number.
+
+// A symbol of each library that TensorFlow exports or might export, and the file that has ours.
+constexpr struct {
+  const char* symbol;
+  const char* file;
+} kForeign[] = {
+    {"_ZN6google8protobuf8internal13VerifyVersionEiiPKc", "libprotobuf.so"},
+    {"grpc_init", "libgrpc.so"},
+    {"_ZN3re23RE2C1EPKc", "libre2.so"},
+    {"SSL_CTX_new", "libssl.so"},
+    {"EVP_DigestInit_ex", "libcrypto.so"},
+};
+
+std::string FileOf(const void* address) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+bool HasForeignCopies() {
+  for (const auto& entry : kForeign) {
+    const void* found = dlsym(RTLD_DEFAULT, entry.symbol);
+    if (found == nullptr) continue;
+    const std::string path = FileOf(found);
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (name.compare(0, std::strlen(entry.file), entry.file) != 0) return true;
+  }
+  return false;
+}
+
+struct Loaded {
+  const CallTable* table = nullptr;
+  spillway_status* failure = nullptr;
+};
+
+Loaded Load() {
+  const std::string own = FileOf(reinterpret_cast<const void*>(&LoadCallTable));
+  const size_t slash = own.rfind('/');
+  const std::string path = (slash == std::string::npos ? "" : own.substr(0, slash + 1)) + kLibrary;
+  // RTLD_NOW: bound now, whatever the process loads later.
+  int mode = RTLD_NOW | RTLD_LOCAL;
+  if (SPILLWAY_MAY_BIND_DEEPLY && HasForeignCopies()) mode |= RTLD_DEEPBIND;
+  std::string why;
+  if (void* library = dlopen(path.c_str(), mode)) {
+    if (void* getter = dlsym(library, "spillway_internal_call_table")) {
+      const auto* table = reinterpret_cast<decltype(&spillway_internal_call_table)>(getter)();
+      if (std::strcmp(table->version(), SPILLWAY_VERSION) == 0) return {table, nullptr};
+      why = path + " is of version " + table->version() + " and this library of " SPILLWAY_VERSION;
+    }
+  }
+  if (why.empty()) {
+    const char* error = dlerror();
+    why = error == nullptr ? path : error;
+  }
+  auto* failure = new spillway_status();
+  failure->code = kFailedPrecondition;
+  failure->message = "the Spillway client library cannot be loaded (" + why +
+                     "); install it beside libspillway.so, of the same version";
+  failure->permanent = true;
+  return {nullptr, failure};
+}
+
+}  // namespace
+
+const CallTable* LoadCallTable(spillway_status** failure) {
+  static const Loaded* const loaded = new Loaded(Load());
+  *failure = loaded->failure;
+  return loaded->table;
+}
+
+}  // namespace spillway::c_api

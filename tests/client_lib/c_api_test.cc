@@ -1,0 +1,382 @@
+// The C API, over the core in this process and over a server. How it is loaded as a shared library
+// is tested in tests/integration.
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/rewriter.h"
+#include "spillway/rewrite_message.h"
+#include "spillway/spillway.h"
+#include "spillway/v1/diff.pb.h"
+#include "spillway/v1/inspect.pb.h"
+#include "tests/client_lib/test_graphs.h"
+#include "tests/client_lib/test_server.h"
+
+namespace spillway {
+namespace {
+
+using internal::COwner;
+using ::testing::HasSubstr;
+using testing::kMnistPath;
+using testing::MnistOptions;
+using testing::ReadFile;
+using testing::TestServer;
+
+// Frees `status` and gives "CODE REASON MESSAGE", "0  " for success.
+std::string Taken(spillway_status* status) {
+  const COwner<spillway_status> owner(status);
+  return std::to_string(spillway_status_code(status)) + " " + spillway_status_reason(status) + " " +
+         spillway_status_message(status);
+}
+constexpr char kOk[] = "0  ";
+
+std::string Bytes(const spillway_buffer* buffer) {
+  return {spillway_buffer_data(buffer), spillway_buffer_size(buffer)};
+}
+
+COwner<spillway_client> NewClient(const std::string& target = "") {
+  const COwner<spillway_client_options> options(spillway_client_options_new());
+  EXPECT_EQ(Taken(spillway_client_options_set_target(options.get(), target.c_str())), kOk);
+  // So that the graph of 70 KiB goes as a stream, in several chunks.
+  EXPECT_EQ(Taken(spillway_client_options_set_unary_max_bytes(options.get(), 0)), kOk);
+  EXPECT_EQ(Taken(spillway_client_options_set_chunk_bytes(options.get(), 10'000)), kOk);
+  EXPECT_EQ(Taken(spillway_client_options_set_max_attempts(options.get(), 1)), kOk);
+  spillway_client* client = nullptr;
+  EXPECT_EQ(Taken(spillway_client_new(options.get(), &client)), kOk);
+  return COwner<spillway_client>(client);
+}
+
+// Rewrites the graph of mnist; OK and the buffers, or not and none.
+std::string RewriteMnist(spillway_client* client, spillway_call* call, std::string* graph,
+                         std::string* report = nullptr) {
+  const std::string in = ReadFile(kMnistPath);
+  const std::string options = MnistOptions().SerializeAsString();
+  spillway_buffer* graph_out = nullptr;
+  spillway_buffer* report_out = nullptr;
+  const std::string status =
+      Taken(spillway_rewrite_graph(client, in.data(), in.size(), options.data(), options.size(),
+                                   call, &graph_out, report == nullptr ? nullptr : &report_out));
+  const COwner<spillway_buffer> graph_owner(graph_out);
+  const COwner<spillway_buffer> report_owner(report_out);
+  EXPECT_EQ(graph_out != nullptr, status == kOk);
+  if (graph != nullptr) *graph = Bytes(graph_out);
+  if (report != nullptr) *report = Bytes(report_out);
+  return status;
+}
+
+std::string ExpectedMnist() {
+  return core::Rewrite(ReadFile(kMnistPath), MnistOptions(), core::DefaultLimits(),
+                       core::StopToken())
+      ->graph_def();
+}
+
+class CApiTest : public ::testing::TestWithParam<bool> {
+ protected:
+  CApiTest() : client_(NewClient(GetParam() ? server_.target() : "")) {}
+
+  TestServer server_;
+  COwner<spillway_client> client_;
+};
+
+TEST_P(CApiTest, RewriteGraphGivesWhatTheCoreGives) {
+  std::string graph;
+  std::string report;
+  ASSERT_EQ(RewriteMnist(client_.get(), nullptr, &graph, &report), kOk);
+  EXPECT_EQ(graph, ExpectedMnist());
+  v1::RewriteReport parsed;
+  ASSERT_TRUE(parsed.ParseFromString(report));
+  EXPECT_EQ(parsed.outcome(), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(server_.stream_calls(), GetParam() ? 1 : 0);
+}
+
+TEST_P(CApiTest, RewriteTakesARequestAndGivesAResponse) {
+  v1::RewriteRequest request;
+  request.set_graph_def(ReadFile(kMnistPath));
+  *request.mutable_options() = MnistOptions();
+  request.mutable_options()->add_outputs(v1::OUTPUT_GRAPH);
+  request.mutable_options()->add_outputs(v1::OUTPUT_PATCH);
+  const std::string bytes = request.SerializeAsString();
+  spillway_buffer* out = nullptr;
+  ASSERT_EQ(Taken(spillway_rewrite(client_.get(), bytes.data(), bytes.size(), nullptr, &out)), kOk);
+  const COwner<spillway_buffer> owner(out);
+  v1::RewriteResponse response;
+  ASSERT_TRUE(response.ParseFromString(Bytes(out)));
+  EXPECT_EQ(response.graph_def(), ExpectedMnist());
+  EXPECT_TRUE(response.has_patch());
+  EXPECT_FALSE(response.has_report());
+}
+
+TEST_P(CApiTest, AnErrorHasCodeReasonMessageAndMetadata) {
+  // One node: name a, op Identity, input b.
+  const std::string graph =
+      "\x0a\x10"
+      "\x0a\x01"
+      "a"
+      "\x12\x08"
+      "Identity"
+      "\x1a\x01"
+      "b";
+  spillway_buffer* out = nullptr;
+  const COwner<spillway_status> owner(spillway_rewrite_graph(
+      client_.get(), graph.data(), graph.size(), nullptr, 0, nullptr, &out, nullptr));
+  const spillway_status* status = owner.get();
+  EXPECT_EQ(out, nullptr);
+  EXPECT_EQ(spillway_status_code(status), 3);
+  EXPECT_STREQ(spillway_status_reason(status), "DANGLING_INPUT");
+  EXPECT_THAT(spillway_status_message(status), HasSubstr("'b'"));
+  std::map<std::string, std::string> metadata;
+  const size_t count = spillway_status_metadata_count(status);
+  for (size_t i = 0; i < count; ++i) {
+    metadata[spillway_status_metadata_key(status, i)] = spillway_status_metadata_value(status, i);
+  }
+  EXPECT_EQ(metadata["node"], "a");
+  EXPECT_EQ(metadata["value"], "b");
+  EXPECT_EQ(spillway_status_metadata_key(status, count), nullptr);
+  EXPECT_EQ(spillway_status_metadata_value(status, count), nullptr);
+}
+
+TEST_P(CApiTest, CapabilitiesAndHealth) {
+  spillway_buffer* out = nullptr;
+  ASSERT_EQ(Taken(spillway_get_capabilities(client_.get(), nullptr, &out)), kOk);
+  const COwner<spillway_buffer> owner(out);
+  v1::GetCapabilitiesResponse response;
+  ASSERT_TRUE(response.ParseFromString(Bytes(out)));
+  EXPECT_EQ(response.version(), spillway_version());
+  int32_t health = -1;
+  ASSERT_EQ(Taken(spillway_check_health(client_.get(), nullptr, nullptr, &health)), kOk);
+  EXPECT_EQ(health, SPILLWAY_HEALTH_SERVING);
+  ASSERT_EQ(Taken(spillway_check_health(client_.get(), "no.such", nullptr, &health)), kOk);
+  EXPECT_EQ(health, SPILLWAY_HEALTH_SERVICE_UNKNOWN);
+}
+
+TEST_P(CApiTest, TimeoutAndCancellationEndACall) {
+  const COwner<spillway_call> call(spillway_call_new());
+  EXPECT_EQ(Taken(spillway_call_set_timeout_ms(call.get(), 0)), kOk);
+  EXPECT_THAT(RewriteMnist(client_.get(), call.get(), nullptr), HasSubstr("4 STOPPED"));
+  const COwner<spillway_call> cancelled(spillway_call_new());
+  spillway_call_cancel(cancelled.get());
+  EXPECT_THAT(RewriteMnist(client_.get(), cancelled.get(), nullptr), HasSubstr("1 STOPPED"));
+}
+
+TEST_P(CApiTest, ManyThreadsMayUseAClient) {
+  const std::string expected = ExpectedMnist();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      std::string graph;
+      EXPECT_EQ(RewriteMnist(client_.get(), nullptr, &graph), kOk);
+      EXPECT_EQ(graph, expected);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CApiTest, ::testing::Bool(),
+                         [](const auto& kind) { return kind.param ? "Remote" : "Local"; });
+
+TEST(CApiCallTest, AnotherThreadCancelsACallInFlight) {
+  testing::ServerOptions hang;
+  hang.fault = testing::Fault::kHang;
+  TestServer server(hang);
+  const auto client = NewClient(server.target());
+  const COwner<spillway_call> call(spillway_call_new());
+  std::thread watcher([&] {
+    while (server.hanging() == 0) std::this_thread::yield();
+    spillway_call_cancel(call.get());
+  });
+  EXPECT_THAT(RewriteMnist(client.get(), call.get(), nullptr), HasSubstr("1 STOPPED"));
+  watcher.join();
+}
+
+TEST(CApiCallTest, ProgressNamesStagesAndBytes) {
+  TestServer server;
+  const auto client = NewClient(server.target());
+  const COwner<spillway_call> call(spillway_call_new());
+  std::vector<std::vector<int64_t>> seen;
+  const auto record = [](int32_t stage, int64_t done, int64_t total, void* user_data) {
+    static_cast<decltype(seen)*>(user_data)->push_back({stage, done, total});
+  };
+  ASSERT_EQ(Taken(spillway_call_set_progress(call.get(), record, &seen)), kOk);
+  std::string graph;
+  ASSERT_EQ(RewriteMnist(client.get(), call.get(), &graph), kOk);
+  const int64_t in = ReadFile(kMnistPath).size();
+  const int64_t out = graph.size();
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.front(), (std::vector<int64_t>{SPILLWAY_STAGE_SENDING, 0, in}));
+  EXPECT_EQ(seen.back(), (std::vector<int64_t>{SPILLWAY_STAGE_RECEIVING, out, out}));
+  // 10,000 bytes each: see NewClient.
+  EXPECT_THAT(seen, ::testing::Contains(std::vector<int64_t>{SPILLWAY_STAGE_SENDING, 10'000, in}));
+}
+
+TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
+  spillway_buffer* out = nullptr;
+  int32_t health = 0;
+  const auto client = NewClient();
+  const auto call = COwner<spillway_call>(spillway_call_new());
+  const std::vector<spillway_status*> errors = {
+      spillway_client_new(nullptr, nullptr),
+      spillway_client_options_set_target(nullptr, "x"),
+      spillway_client_options_set_unary_max_bytes(nullptr, 1),
+      spillway_client_options_set_chunk_bytes(nullptr, 1),
+      spillway_client_options_set_max_attempts(nullptr, 1),
+      spillway_call_set_timeout_ms(nullptr, 1),
+      spillway_call_set_progress(nullptr, nullptr, nullptr),
+      spillway_rewrite_graph(nullptr, "", 0, nullptr, 0, nullptr, &out, nullptr),
+      spillway_rewrite_graph(client.get(), "", 0, nullptr, 0, nullptr, nullptr, nullptr),
+      spillway_rewrite_graph(client.get(), nullptr, 5, nullptr, 0, nullptr, &out, nullptr),
+      spillway_rewrite_graph(client.get(), "", 0, nullptr, 5, nullptr, &out, nullptr),
+      spillway_rewrite(nullptr, "", 0, nullptr, &out),
+      spillway_rewrite(client.get(), nullptr, 5, nullptr, &out),
+      spillway_rewrite(client.get(), "", 0, nullptr, nullptr),
+      spillway_get_capabilities(nullptr, nullptr, &out),
+      spillway_get_capabilities(client.get(), nullptr, nullptr),
+      spillway_check_health(nullptr, "", nullptr, &health),
+      spillway_check_health(client.get(), "", nullptr, nullptr),
+      spillway_inspect(nullptr, 5, nullptr, 0, nullptr, &out),
+      spillway_inspect("", 0, nullptr, 0, nullptr, nullptr),
+      spillway_diff(nullptr, 5, "", 0, nullptr, &out),
+      spillway_diff("", 0, "", 0, nullptr, nullptr),
+      spillway_message_from_json(nullptr, "{}", 2, &out),
+      spillway_message_from_json("RewriteOptions", nullptr, 0, &out),
+      spillway_message_from_json("RewriteOptions", "{}", 2, nullptr),
+      spillway_message_to_json(nullptr, "", 0, &out),
+      spillway_message_to_json("RewriteOptions", "", 0, nullptr),
+  };
+  for (size_t i = 0; i < errors.size(); ++i) {
+    EXPECT_EQ(Taken(errors[i]).substr(0, 13), "3 BAD_OPTION ") << i;
+  }
+  EXPECT_EQ(out, nullptr);
+  // And what takes NULL.
+  spillway_status_free(nullptr);
+  spillway_buffer_free(nullptr);
+  spillway_client_options_free(nullptr);
+  spillway_client_free(nullptr);
+  spillway_call_free(nullptr);
+  spillway_call_cancel(nullptr);
+  EXPECT_STREQ(spillway_status_message(nullptr), "");
+  EXPECT_STREQ(spillway_buffer_data(nullptr), "");
+  EXPECT_EQ(spillway_status_code(nullptr), 0);
+  EXPECT_EQ(spillway_status_metadata_count(nullptr), 0);
+}
+
+TEST(CApiArgumentTest, NumbersOutOfRangeAreErrors) {
+  const COwner<spillway_client_options> options(spillway_client_options_new());
+  EXPECT_THAT(Taken(spillway_client_options_set_chunk_bytes(options.get(), 0)),
+              HasSubstr("bytes is 0; it has to be at least 1"));
+  EXPECT_THAT(Taken(spillway_client_options_set_max_attempts(options.get(), 0)),
+              HasSubstr("attempts is 0; it has to be at least 1"));
+  EXPECT_THAT(Taken(spillway_client_options_set_unary_max_bytes(options.get(), -1)),
+              HasSubstr("bytes is -1; it has to be at least 0"));
+}
+
+TEST(CApiArgumentTest, BytesThatAreNoMessageAreNamed) {
+  const auto client = NewClient();
+  spillway_buffer* out = nullptr;
+  EXPECT_THAT(Taken(spillway_rewrite(client.get(), "\xff", 1, nullptr, &out)),
+              HasSubstr("request is not a serialized spillway.v1.RewriteRequest (1 bytes)"));
+  EXPECT_THAT(Taken(spillway_rewrite_graph(client.get(), "", 0, "\xff", 1, nullptr, &out, nullptr)),
+              HasSubstr("options is not a serialized spillway.v1.RewriteOptions (1 bytes)"));
+}
+
+TEST(CApiJsonTest, OptionsThereAndBack) {
+  const std::string json = R"({"scope": {"n_tensors": 4}, "min_tensor_bytes": "7"})";
+  spillway_buffer* message = nullptr;
+  ASSERT_EQ(Taken(spillway_message_from_json("RewriteOptions", json.data(), json.size(), &message)),
+            kOk);
+  const COwner<spillway_buffer> owner(message);
+  v1::RewriteOptions options;
+  ASSERT_TRUE(options.ParseFromString(Bytes(message)));
+  EXPECT_EQ(options.scope().n_tensors(), 4);
+  EXPECT_EQ(options.min_tensor_bytes(), 7);
+  spillway_buffer* text = nullptr;
+  ASSERT_EQ(
+      Taken(spillway_message_to_json("spillway.v1.RewriteOptions", spillway_buffer_data(message),
+                                     spillway_buffer_size(message), &text)),
+      kOk);
+  const COwner<spillway_buffer> text_owner(text);
+  EXPECT_THAT(spillway_buffer_data(text), HasSubstr("\"n_tensors\": 4"));
+  EXPECT_THAT(spillway_buffer_data(text), HasSubstr("\"min_tensor_bytes\": \"7\""));
+}
+
+TEST(CApiJsonTest, WhatIsNotKnownIsAnError) {
+  spillway_buffer* out = nullptr;
+  const auto from = [&out](const char* name, const std::string& json) {
+    return Taken(spillway_message_from_json(name, json.data(), json.size(), &out));
+  };
+  EXPECT_THAT(from("RewriteOptions", R"({"min_tensor_byte": 7})"), HasSubstr("min_tensor_byte"));
+  EXPECT_THAT(from("RewriteOptions", R"({"scope": {"lb": "three"}})"), HasSubstr("three"));
+  EXPECT_THAT(from("RewriteOptions", "{"), HasSubstr("3 BAD_OPTION json is not a"));
+  EXPECT_THAT(from("RewriteOptions", std::string(100'000, '[')), HasSubstr("3 BAD_OPTION json"));
+  EXPECT_THAT(from("Options", "{}"), HasSubstr("name is 'Options'; spillway.v1 has no message"));
+  EXPECT_THAT(from("google.protobuf.Any", "{}"), HasSubstr("no message of that name"));
+  EXPECT_EQ(out, nullptr);
+}
+
+TEST(CApiLocalTest, InspectAndDiff) {
+  const std::string graph = ReadFile(kMnistPath);
+  const std::string rewritten = ExpectedMnist();
+  spillway_buffer* out = nullptr;
+  ASSERT_EQ(Taken(spillway_inspect(graph.data(), graph.size(), nullptr, 0, nullptr, &out)), kOk);
+  v1::GraphSummary summary;
+  ASSERT_TRUE(summary.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  EXPECT_GT(summary.node_count(), 0);
+  ASSERT_EQ(Taken(spillway_diff(graph.data(), graph.size(), rewritten.data(), rewritten.size(),
+                                nullptr, &out)),
+            kOk);
+  v1::GraphDiff diff;
+  ASSERT_TRUE(diff.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  EXPECT_GT(diff.swaps_size(), 0);
+}
+
+// The smallest class that the helper takes.
+struct Message {
+  std::string bytes;
+  std::string SerializeAsString() const { return bytes; }
+  bool ParseFromArray(const void* data, int size) {
+    bytes.assign(static_cast<const char*>(data), size);
+    return readable;
+  }
+  static bool readable;
+};
+bool Message::readable = true;
+
+TEST(RewriteMessageTest, ReplacesTheMessageHereAndOnAServer) {
+  TestServer server;
+  for (const std::string& target : {std::string(), server.target()}) {
+    Message graph{ReadFile(kMnistPath)};
+    RewriteMessageOptions options;
+    options.target = target;
+    options.options_json = R"({"scope": {"optimizer_scopes": ["adam_optimizer"]}})";
+    const RewriteMessageResult result = RewriteMessage(options, &graph);
+    ASSERT_TRUE(result.ok()) << result.message;
+    EXPECT_EQ(graph.bytes, ExpectedMnist());
+    EXPECT_THAT(result.report_json, HasSubstr("OUTCOME_REWRITTEN"));
+  }
+}
+
+TEST(RewriteMessageTest, AnErrorLeavesTheMessage) {
+  Message graph{"no graph"};
+  const RewriteMessageResult result = RewriteMessage(RewriteMessageOptions(), &graph);
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.reason, "MALFORMED_GRAPH");
+  EXPECT_EQ(graph.bytes, "no graph");
+
+  graph.bytes = ReadFile(kMnistPath);
+  RewriteMessageOptions options;
+  options.timeout_ms = 0;
+  EXPECT_EQ(RewriteMessage(options, &graph).code, 4);
+  options = RewriteMessageOptions();
+  options.options_json = "{";
+  EXPECT_EQ(RewriteMessage(options, &graph).reason, "BAD_OPTION");
+  Message::readable = false;
+  EXPECT_EQ(RewriteMessage(RewriteMessageOptions(), &graph).code, 13);
+  Message::readable = true;
+  EXPECT_EQ(graph.bytes, ReadFile(kMnistPath));
+}
+
+}  // namespace
+}  // namespace spillway
