@@ -140,10 +140,14 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
     stages_[stage] = &stages.Add({{"stage", stage}}, kStageBuckets);
   }
   auto& outcomes = CounterFamily(registry, "spillway_rewrite_outcomes_total",
-                                 "Graphs answered, by what became of them.");
+                                 "Graphs answered, by what became of them and strategy.");
   for (const v1::Outcome outcome : {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO,
                                     v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN, v1::OUTCOME_STRIPPED}) {
-    outcomes_[outcome] = &outcomes.Add({{"outcome", OutcomeName(outcome)}});
+    for (int s = 0; s < kStrategyLabelCount; ++s) {
+      const std::string strategy(StrategyName(static_cast<StrategyLabel>(s)));
+      outcomes_[outcome][s] =
+          &outcomes.Add({{"outcome", OutcomeName(outcome)}, {"strategy", strategy}});
+    }
   }
   swapped_tensors_ = CountersPerStrategy(registry, "spillway_swapped_tensors_total",
                                          "Tensors that rewritten graphs swap.");
@@ -192,8 +196,9 @@ void Metrics::AddOutputBytes(Method method, int64_t bytes) {
 }
 
 void Metrics::CountReport(StrategyLabel strategy, const v1::RewriteReport& report) {
+  const int s = static_cast<int>(strategy);
   if (const auto outcome = outcomes_.find(report.outcome()); outcome != outcomes_.end()) {
-    outcome->second->Increment();
+    outcome->second[s]->Increment();
   }
   for (const v1::StageTiming& timing : report.stages()) {
     if (const auto stage = stages_.find(timing.stage()); stage != stages_.end()) {
@@ -202,7 +207,6 @@ void Metrics::CountReport(StrategyLabel strategy, const v1::RewriteReport& repor
   }
   // A graph that is kept as it came may report the swaps it has; those were counted when made.
   if (report.outcome() != v1::OUTCOME_REWRITTEN) return;
-  const int s = static_cast<int>(strategy);
   for (const v1::DeviceReport& device : report.devices()) {
     swapped_tensors_[s]->Increment(static_cast<double>(device.swapped_tensor_count()));
     unknown_size_tensors_[s]->Increment(static_cast<double>(device.unknown_size_count()));

@@ -76,7 +76,7 @@ class Metrics {
   prometheus::Histogram* queue_wait_ = nullptr;
 
   std::map<std::string, prometheus::Histogram*> stages_;
-  std::map<v1::Outcome, prometheus::Counter*> outcomes_;
+  std::map<v1::Outcome, CounterPerStrategy> outcomes_;
   CounterPerStrategy swapped_tensors_ = {};
   CounterPerStrategy unknown_size_tensors_ = {};
   CounterPerStrategy swap_out_nodes_ = {};

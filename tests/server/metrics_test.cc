@@ -92,8 +92,8 @@ TEST_F(MetricsTest, ReportIsSummedOverDevices) {
            "spillway_swap_in_bytes_per_step_total{strategy=\"scope\"} 12002\n",
            "spillway_swap_in_bytes_per_step_total{strategy=\"strip\"} 0\n",
            "spillway_nodes_added_total{strategy=\"scope\"} 34\n",
-           "spillway_rewrite_outcomes_total{outcome=\"rewritten\"} 2\n",
-           "spillway_rewrite_outcomes_total{outcome=\"kept\"} 0\n",
+           "spillway_rewrite_outcomes_total{outcome=\"rewritten\",strategy=\"scope\"} 2\n",
+           "spillway_rewrite_outcomes_total{outcome=\"kept\",strategy=\"scope\"} 0\n",
            "spillway_stage_duration_seconds_sum{stage=\"apply\"} 0.5\n",
            "spillway_stage_duration_seconds_count{stage=\"apply\"} 2\n",
            "spillway_stage_duration_seconds_count{stage=\"parse\"} 0\n",
@@ -107,7 +107,9 @@ TEST_F(MetricsTest, GraphThatIsKeptSwapsNothingNew) {
   report.set_outcome(v1::OUTCOME_KEPT);
   metrics_.CountReport(StrategyLabel::kScope, report);
   EXPECT_THAT(Text(), HasSubstr("\nspillway_swapped_tensors_total{strategy=\"scope\"} 0\n"));
-  EXPECT_THAT(Text(), HasSubstr("\nspillway_rewrite_outcomes_total{outcome=\"kept\"} 1\n"));
+  EXPECT_THAT(
+      Text(),
+      HasSubstr("\nspillway_rewrite_outcomes_total{outcome=\"kept\",strategy=\"scope\"} 1\n"));
 }
 
 TEST_F(MetricsTest, NamesOfUsersNeverBecomeSeries) {

@@ -166,7 +166,7 @@ TEST_F(OverloadTest, CallWhoseDeadlinePassesInTheQueueNeverRuns) {
   EXPECT_EQ(queued->status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(NothingInFlight());
   EXPECT_EQ(Requests("Rewrite", "DEADLINE_EXCEEDED"), 1);
-  EXPECT_EQ(Metric("spillway_rewrite_outcomes_total{outcome=\"rewritten\"}"), 1);
+  EXPECT_EQ(Metric("spillway_rewrite_outcomes_total{outcome=\"rewritten\",strategy=\"scope\"}"), 1);
 }
 
 TEST_F(OverloadTest, ManyAtOnceAreAllAnswered) {

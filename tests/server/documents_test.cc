@@ -1,0 +1,106 @@
+// The tables of server/README.md say what the program does: its flags with their defaults, its
+// metrics, its failures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "server/flags.h"
+#include "server/server.h"
+#include "spillway/v1/error.pb.h"
+#include "tests/server/test_client.h"
+
+namespace spillway::server {
+namespace {
+
+// The rows of the table under the heading `## name`, without its head, each cell stripped.
+std::vector<std::vector<std::string>> Table(const std::string& heading) {
+  std::ifstream file(SPILLWAY_SERVER_README);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t begin = text.find(absl::StrCat("\n## ", heading, "\n"));
+  EXPECT_NE(begin, std::string::npos) << heading;
+  const std::string section = text.substr(begin + 1, text.find("\n## ", begin + 1) - begin - 1);
+  std::vector<std::vector<std::string>> rows;
+  for (const absl::string_view line : absl::StrSplit(section, '\n')) {
+    if (!absl::StartsWith(line, "| `")) continue;
+    std::vector<std::string> cells;
+    for (absl::string_view cell : absl::StrSplit(line.substr(1), '|')) {
+      cells.emplace_back(absl::StripAsciiWhitespace(cell));
+    }
+    rows.push_back(std::move(cells));
+  }
+  return rows;
+}
+
+// `x` from "`x` ..."; "" from "".
+std::string Code(const std::string& cell) {
+  const std::vector<std::string> parts = absl::StrSplit(cell, '`');
+  return parts.size() < 3 ? "" : parts[1];
+}
+
+TEST(DocumentsTest, FlagsAreThoseOfHelpWithTheirDefaults) {
+  std::map<std::string, std::string> documented;
+  for (const auto& row : Table("Flags")) {
+    const std::vector<std::string> words = absl::StrSplit(Code(row[0]), ' ');
+    EXPECT_TRUE(documented.emplace(words[0], Code(row[1])).second) << words[0] << " twice";
+    EXPECT_GT(row[2].size(), 10u) << words[0] << " is not explained";
+  }
+  const char* const arguments[] = {"spillwayd", "--help"};
+  const std::string help = ParseFlags(2, arguments).text;
+  std::map<std::string, std::string> real;
+  // `  -h,--help  ...` and `  --flag TYPE=default  ...`.
+  const std::regex flag(R"((^|\n)  (?:-h,)?(--[a-z-]+)(?: ([^ \n]+))?)");
+  for (std::sregex_iterator it(help.begin(), help.end(), flag), end; it != end; ++it) {
+    const std::string type = (*it)[3];
+    const size_t equals = type.rfind('=');
+    real[(*it)[2]] = equals == std::string::npos ? "" : type.substr(equals + 1);
+  }
+  EXPECT_GT(real.size(), 20u) << help;
+  EXPECT_EQ(documented, real);
+}
+
+TEST(DocumentsTest, MetricsAreThoseOfAScrape) {
+  std::map<std::string, std::string> documented;
+  for (const auto& row : Table("Metrics")) {
+    EXPECT_TRUE(documented.emplace(Code(row[0]), row[1]).second) << row[0] << " twice";
+    EXPECT_GT(row[4].size(), 3u) << row[0] << " is not explained";
+  }
+  const auto server = Server::BuildAndStart(TestOptions());
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::map<std::string, std::string> real;
+  for (const absl::string_view line : absl::StrSplit((*server)->Scrape(), '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (absl::StartsWith(line, "# TYPE ")) real[words[2]] = words[3];
+  }
+  EXPECT_GT(real.size(), 20u);
+  EXPECT_EQ(documented, real);
+}
+
+TEST(DocumentsTest, FailuresAreTheReasonsOfTheApi) {
+  std::set<std::string> documented;
+  for (const auto& row : Table("Failures")) {
+    EXPECT_TRUE(documented.insert(Code(row[0])).second) << row[0] << " twice";
+    EXPECT_GT(row[1].size(), 5u) << row[0] << " has no code";
+    EXPECT_GT(row[2].size(), 10u) << row[0] << " does not say what to do";
+  }
+  std::set<std::string> real;
+  const google::protobuf::EnumDescriptor& reasons = *v1::ErrorReason_descriptor();
+  for (int i = 0; i < reasons.value_count(); ++i) {
+    if (reasons.value(i)->number() == 0) continue;
+    real.emplace(absl::StripPrefix(reasons.value(i)->name(), "ERROR_REASON_"));
+  }
+  EXPECT_EQ(documented, real);
+}
+
+}  // namespace
+}  // namespace spillway::server
