@@ -14,6 +14,8 @@ namespace spillway::testing {
 namespace {
 
 constexpr int kMaxNodes = 64;
+// An executor runs each graph for all of their truth values.
+constexpr int kMaxPredicates = 3;
 constexpr int kFloat = 1, kInt32 = 3, kBool = 10, kResource = 20, kFloatRef = 101;
 
 struct Port {
@@ -196,7 +198,9 @@ class Builder {
     if (absl::string_view(kind.op) == "AddN") Attr("N").set_i(count);
     if (absl::string_view(kind.op) == "Split") Attr("num_split").set_i(kind.outputs);
     for (int port = 0; port < kind.outputs; ++port) tensors_.push_back({number, port});
-    if (kind.type == kBool) predicates_.push_back({number, 0});
+    if (kind.type == kBool && predicates_.size() < kMaxPredicates) {
+      predicates_.push_back({number, 0});
+    }
     return number;
   }
 
