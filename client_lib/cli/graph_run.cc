@@ -9,6 +9,7 @@
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/summary.h"
 
 namespace spillway::cli {
@@ -26,7 +27,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
                                     const ConnectionFlags& connection, const Session& session) {
   // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
-  const absl::StatusOr<CallOptions> call = connection.MakeCall(session);
+  absl::StatusOr<CallOptions> call = connection.MakeCall(session);
   if (!call.ok()) return call.status();
   absl::StatusOr<std::string> graph = ReadInput(files.input, session.cancellation);
   if (!graph.ok()) return graph.status();
@@ -39,8 +40,11 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   }
 
   SetOutputs(files, &options);
+  ProgressLine progress(files.quiet);
+  call->on_progress = progress.callback();
   absl::StatusOr<v1::RewriteResponse> response =
       connection.Connect(files.quiet).Rewrite(*graph, options, *call);
+  progress.End();
   if (!response.ok()) return WithInputName(response.status(), files.input);
 
   std::vector<std::string> contents;  // In the order of `outputs`.
