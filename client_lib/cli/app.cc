@@ -11,6 +11,7 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/capabilities_command.h"
+#include "client_lib/cli/completion_command.h"
 #include "client_lib/cli/diff_command.h"
 #include "client_lib/cli/exit_code.h"
 #include "client_lib/cli/file_error.h"
@@ -81,6 +82,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddDiffCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);
+  AddCompletionCommand(&app, &session);
   app.footer(
       absl::StrCat("Example:\n"
                    "  spillway rewrite graph.pb -o out.pb\n\n",

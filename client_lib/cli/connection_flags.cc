@@ -3,11 +3,11 @@
 #include <grpc/support/log.h>
 
 #include <cstdlib>
-#include <iostream>
 
 #include "CLI/Validators.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client_lib/cli/progress_line.h"
 #include "rewrite_core/graph/error.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
@@ -20,11 +20,10 @@ constexpr int kMaxRetries = 1000;
 
 // One line on an attempt that failed and the next.
 void PrintRetry(const std::string& server, const RetryNotice& notice) {
-  std::cerr << "spillway: " << server
-            << (absl::IsUnavailable(notice.error) ? " cannot be reached" : " is overloaded")
-            << absl::StreamFormat("; trying again in %.1f s (%d of %d)\n",
-                                  absl::ToDoubleSeconds(notice.pause), notice.next_attempt,
-                                  notice.max_attempts);
+  PrintAboveProgress(absl::StrFormat(
+      "spillway: %s%s; trying again in %.1f s (%d of %d)\n", server,
+      absl::IsUnavailable(notice.error) ? " cannot be reached" : " is overloaded",
+      absl::ToDoubleSeconds(notice.pause), notice.next_attempt, notice.max_attempts));
 }
 
 // gRPC writes lines of its own on handshakes that fail. Users get one sentence instead, unless they

@@ -8,6 +8,7 @@
 
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/summary.h"
 
@@ -36,7 +37,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
                                     const ConnectionFlags& connection, const Session& session) {
   // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
-  const absl::StatusOr<CallOptions> call = connection.MakeCall(session);
+  absl::StatusOr<CallOptions> call = connection.MakeCall(session);
   if (!call.ok()) return call.status();
   absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
   if (!bytes.ok()) return bytes.status();
@@ -49,8 +50,11 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   }
 
   SetOutputs(files, &options);
+  ProgressLine progress(files.quiet);
+  call->on_progress = progress.callback();
   absl::StatusOr<RewrittenFile> result = RewriteGraphFile(*std::move(bytes), files.format, options,
                                                           connection.Connect(files.quiet), *call);
+  progress.End();
   if (!result.ok()) return WithInputName(result.status(), files.input);
 
   std::vector<std::string> contents;  // In the order of `outputs`.

@@ -66,6 +66,10 @@ mv "$work/first" "$work/moved"
 "$work/moved/bin/spillway" --version | grep -q '^spillway [0-9]' || fail "spillway --version"
 "$work/moved/bin/spillwayd" --version >/dev/null || fail "spillwayd --version"
 [[ -f $work/moved/share/spillway/proto/spillway/v1/rewrite_service.proto ]] || fail "no .proto files"
+for script in bash-completion/completions/spillway zsh/site-functions/_spillway \
+    fish/vendor_completions.d/spillway.fish; do
+  grep -q -e already-rewritten "$work/moved/share/$script" || fail "no completion $script"
+done
 ! grep -rqF -e "$build" -e "$work/first" "$work/moved/lib" --include='*.cmake' --include='*.pc' ||
   fail "an installed file names the build folder"
 
