@@ -10,6 +10,7 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/anonymize_command.h"
 #include "client_lib/cli/capabilities_command.h"
 #include "client_lib/cli/diff_command.h"
 #include "client_lib/cli/exit_code.h"
@@ -82,6 +83,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddStripCommand(&app, &session);
   AddInspectCommand(&app, &session);
   AddDiffCommand(&app, &session);
+  AddAnonymizeCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);
   app.footer(
