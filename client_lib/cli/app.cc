@@ -1,6 +1,7 @@
 #include "client_lib/cli/app.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "client_lib/cli/rewrite_command.h"
 #include "client_lib/cli/session.h"
 #include "client_lib/cli/strip_command.h"
+#include "client_lib/cli/style.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/rewriter.h"
 
@@ -30,7 +32,9 @@ namespace {
 void PrintError(const absl::Status& status) {
   std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
   if (reason.empty()) reason = absl::StatusCodeToString(status.code());
-  std::cerr << "spillway: " << status.message() << " [" << reason << "]\n";
+  std::cerr << StyleOf(STDERR_FILENO)
+                   .Error(absl::StrCat("spillway: ", status.message(), " [", reason, "]"))
+            << "\n";
 }
 
 // What was printed may sit in a buffer: whether it came out is known only now.
@@ -86,6 +90,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddAnonymizeCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);
+  for (CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) AddColorFlag(command);
   app.footer(
       absl::StrCat("Example:\n"
                    "  spillway rewrite graph.pb -o out.pb\n\n",

@@ -1,5 +1,7 @@
 #include "client_lib/cli/graph_run.h"
 
+#include <unistd.h>
+
 #include <iostream>
 #include <string>
 #include <utility>
@@ -20,11 +22,12 @@ void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
 }
 
 void PrintSummary(const RewrittenFile& file) {
+  const Style style = StyleOf(STDERR_FILENO);
   for (const RewrittenGraph& graph : file.graphs) {
     if (!graph.kept_because.ok()) {
-      std::cerr << FormatKept(graph.name, graph.kept_because.message());
+      std::cerr << FormatKept(graph.name, graph.kept_because.message(), style);
     } else {
-      std::cerr << FormatSummary(graph.response.report(), graph.name);
+      std::cerr << FormatSummary(graph.response.report(), graph.name, style);
     }
   }
 }
