@@ -393,6 +393,7 @@ section "TensorFlow: install" make_venv
 if have_tensorflow; then
   section "TensorFlow: op table" check_op_table
   section "TensorFlow: backward part" run_tensorflow backward_part.py
+  section "TensorFlow: formats" run_tensorflow formats.py
   if [[ $full == yes ]]; then
     section "TensorFlow: training" run_tensorflow run.py --full
   else

@@ -1,6 +1,7 @@
 #include "client_lib/cli/app.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/anonymize_command.h"
 #include "client_lib/cli/capabilities_command.h"
 #include "client_lib/cli/completion_command.h"
 #include "client_lib/cli/diff_command.h"
@@ -22,6 +24,7 @@
 #include "client_lib/cli/run_command.h"
 #include "client_lib/cli/session.h"
 #include "client_lib/cli/strip_command.h"
+#include "client_lib/cli/style.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/rewriter.h"
 
@@ -39,7 +42,8 @@ absl::Status FlushOutput() {
 int Finish(absl::StatusOr<ExitCode> result) {
   if (absl::Status status = FlushOutput(); result.ok() && !status.ok()) result = status;
   if (result.ok()) return static_cast<int>(*result);
-  std::cerr << "spillway: " << ErrorText(result.status()) << "\n";
+  std::cerr << StyleOf(STDERR_FILENO).Error(absl::StrCat("spillway: ", ErrorText(result.status())))
+            << "\n";
   return static_cast<int>(ExitCodeOf(result.status()));
 }
 
@@ -80,8 +84,10 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddRunCommand(&app, &session);
   AddInspectCommand(&app, &session);
   AddDiffCommand(&app, &session);
+  AddAnonymizeCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);
+  for (CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) AddColorFlag(command);
   AddCompletionCommand(&app, &session);
   app.footer(
       absl::StrCat("Example:\n"

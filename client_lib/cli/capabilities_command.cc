@@ -45,7 +45,7 @@ std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response) {
       {"strategies", absl::StrJoin(response.strategies(), ", ")},
   };
   AddLimits(response.limits(), &rows);
-  return FormatTable(rows, /*all_left=*/true);
+  return FormatFacts(rows);
 }
 
 }  // namespace

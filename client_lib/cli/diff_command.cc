@@ -1,5 +1,7 @@
 #include "client_lib/cli/diff_command.h"
 
+#include <unistd.h>
+
 #include <iostream>
 #include <memory>
 #include <string>
@@ -58,6 +60,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
         {{"flag", "B"}});
   }
   const core::StopToken stop(absl::InfiniteFuture(), session.cancellation.flag());
+  const Style style = StyleOf(STDOUT_FILENO);
   bool same = true;
   std::string text;
   std::vector<MetaGraphJson> entries;
@@ -66,10 +69,11 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
     if (!diff.ok()) return diff.status();
     same &= diff->same_graph();
     entries.push_back({b->tags(i), "diff", ToJson(*diff, /*with_zeros=*/true)});
-    if (!b->NameOf(i).empty()) absl::StrAppend(&text, i > 0 ? "\n" : "", b->NameOf(i), "\n");
+    if (!b->NameOf(i).empty())
+      absl::StrAppend(&text, i > 0 ? "\n" : "", style.Heading(b->NameOf(i)), "\n");
     // The graphs may be, while the files around them are not.
     const bool only_graph = diff->identical() && a->bytes() != b->bytes();
-    absl::StrAppend(&text, only_graph ? kIdenticalGraphs : FormatGraphDiff(*diff));
+    absl::StrAppend(&text, only_graph ? kIdenticalGraphs : FormatGraphDiff(*diff, style));
   }
   if (flags.json) {
     text = format::IsSavedModel(b->format()) ? MetaGraphsJson(entries) : entries[0].json;

@@ -15,6 +15,8 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+constexpr size_t kIndent = 2;
+
 // Device strings may hold control characters, which a terminal would act on.
 std::string DeviceText(const std::string& device) {
   return device.empty() ? "no stated device" : absl::CHexEscape(device);
@@ -98,13 +100,16 @@ std::string SwapInText(const v1::FoundSwapIn& swap_in) {
 
 std::string SwapText(const v1::FoundSwap& swap) {
   const std::string size = swap.has_size_bytes() ? FormatBytes(swap.size_bytes()) : "size unknown";
-  return absl::StrCat("  ", swap.tensor(), " (", size, ") waits on ", DeviceText(swap.device()),
-                      " from ", swap.swap_out(), ";\n    ",
-                      absl::StrJoin(swap.swap_ins(), ";\n    ",
-                                    [](std::string* out, const v1::FoundSwapIn& swap_in) {
-                                      absl::StrAppend(out, SwapInText(swap_in));
-                                    }),
-                      "\n");
+  std::string text =
+      Paragraph(absl::StrCat(swap.tensor(), " (", size, ") waits on ", DeviceText(swap.device()),
+                             " from ", swap.swap_out(), swap.swap_ins().empty() ? "" : ";"),
+                kIndent);
+  for (int i = 0; i < swap.swap_ins_size(); ++i) {
+    const bool last = i + 1 == swap.swap_ins_size();
+    absl::StrAppend(
+        &text, Paragraph(absl::StrCat(SwapInText(swap.swap_ins(i)), last ? "" : ";"), 2 * kIndent));
+  }
+  return text;
 }
 
 std::string NodeText(const v1::DiffNode& node) {
@@ -130,7 +135,8 @@ std::string ChangeText(const v1::NodeChange& change) {
 }
 
 // One line per kind of change: adding shapes to a graph changes every node in one way.
-std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::NodeChange>& changes) {
+std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::NodeChange>& changes,
+                        Style style) {
   constexpr size_t kMaxNames = 3;
   std::vector<std::pair<std::string, std::vector<std::string>>> kinds;
   absl::flat_hash_map<std::string, size_t> positions;
@@ -143,13 +149,16 @@ std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::NodeChange>
   std::string list;
   for (const auto& [text, names] : kinds) {
     const size_t shown = std::min(names.size(), kMaxNames);
-    absl::StrAppend(&list, "  ", absl::StrJoin(names.begin(), names.begin() + shown, ", "),
-                    names.size() > shown
-                        ? absl::StrCat(" and ", FormatCount(names.size() - shown, "other node"))
-                        : "",
-                    ": ", text, "\n");
+    const std::string others =
+        names.size() > shown
+            ? absl::StrCat(" and ", FormatCount(names.size() - shown, "other node"))
+            : "";
+    absl::StrAppend(
+        &list, Paragraph(absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", "),
+                                      others, ": ", text),
+                         kIndent));
   }
-  return list.empty() ? "" : absl::StrCat("\nnodes changed\n", list);
+  return list.empty() ? "" : absl::StrCat("\n", style.Heading("nodes changed"), "\n", list);
 }
 
 std::string InputText(const v1::InputChange& change) {
@@ -164,12 +173,12 @@ std::string ControlText(const v1::ControlChange& change) {
 
 // A headed list of those `entries` that `shown` takes; nothing if there are none.
 template <typename Entries, typename Shown, typename Text>
-std::string List(const char* head, const Entries& entries, Shown shown, Text text) {
+std::string List(const char* head, const Entries& entries, Style style, Shown shown, Text text) {
   std::string list;
   for (const auto& entry : entries) {
-    if (shown(entry)) absl::StrAppend(&list, "  ", text(entry), "\n");
+    if (shown(entry)) absl::StrAppend(&list, Paragraph(text(entry), kIndent));
   }
-  return list.empty() ? "" : absl::StrCat("\n", head, "\n", list);
+  return list.empty() ? "" : absl::StrCat("\n", style.Heading(head), "\n", list);
 }
 
 // How many differences no swap accounts for.
@@ -201,22 +210,23 @@ std::string ClosingLine(const v1::GraphDiff& diff) {
 
 }  // namespace
 
-std::string FormatGraphDiff(const v1::GraphDiff& diff) {
+std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style) {
   if (diff.identical()) return "the files are identical\n";
   if (diff.same_graph()) {
     return absl::StrCat("the graphs are the same, the files are encoded otherwise\n",
-                        FormatTable(Facts(diff), /*all_left=*/true));
+                        FormatFacts(Facts(diff), style));
   }
   const auto all = [](const auto&) { return true; };
   const auto others = [](const auto& entry) { return !entry.in_swap(); };
-  std::string text = FormatTable(Facts(diff), /*all_left=*/true);
-  if (!diff.swaps().empty()) absl::StrAppend(&text, "\nswaps\n");
+  std::string text = FormatFacts(Facts(diff), style);
+  if (!diff.swaps().empty()) absl::StrAppend(&text, "\n", style.Heading("swaps"), "\n");
   for (const v1::FoundSwap& swap : diff.swaps()) absl::StrAppend(&text, SwapText(swap));
-  absl::StrAppend(&text, List("other nodes added", diff.added(), others, NodeText),
-                  List("nodes removed", diff.removed(), all, NodeText), ChangesText(diff.changed()),
-                  List("other data inputs rewired", diff.rewired(), others, InputText),
-                  List("control edges added", diff.controls_added(), all, ControlText),
-                  List("control edges removed", diff.controls_removed(), all, ControlText),
+  absl::StrAppend(&text, List("other nodes added", diff.added(), style, others, NodeText),
+                  List("nodes removed", diff.removed(), style, all, NodeText),
+                  ChangesText(diff.changed(), style),
+                  List("other data inputs rewired", diff.rewired(), style, others, InputText),
+                  List("control edges added", diff.controls_added(), style, all, ControlText),
+                  List("control edges removed", diff.controls_removed(), style, all, ControlText),
                   ClosingLine(diff));
   return text;
 }

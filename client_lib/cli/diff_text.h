@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "client_lib/cli/style.h"
 #include "spillway/v1/diff.pb.h"
 
 namespace spillway::cli {
 
 // Counts, one sentence per swap, one line per other difference, and a closing line that sums up.
-std::string FormatGraphDiff(const v1::GraphDiff& diff);
+std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style = Style());
 
 }  // namespace spillway::cli
 

@@ -11,11 +11,6 @@
 namespace spillway::cli {
 namespace {
 
-struct NamedPath {
-  absl::string_view flag;
-  const std::string& path;
-};
-
 absl::Status Conflict(absl::string_view message, absl::string_view flag) {
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
 }
@@ -69,26 +64,18 @@ FileFlags::FileFlags(CLI::App* command, bool with_patch) {
       ->group("What to write");
 }
 
-absl::Status CheckFiles(const GraphFiles& files) {
-  std::vector<NamedPath> outputs;
-  for (const NamedPath& output :
-       {NamedPath{"-o", files.output}, NamedPath{"--report", files.report},
-        NamedPath{"--patch", files.patch}}) {
-    if (!output.path.empty()) outputs.push_back(output);
-  }
-  if (outputs.empty()) {
-    return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
-  }
+absl::Status CheckOutputs(const std::string& input, const std::vector<NamedPath>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [flag, path] = outputs[i];
-    if (SameFile(path, ResolveInput(files.input))) {
+    if (path.empty()) continue;
+    if (SameFile(path, ResolveInput(input))) {
       return Conflict(absl::StrCat(flag, " ", core::Quoted(path),
                                    " would overwrite the input; give another name"),
                       flag);
     }
     for (size_t j = 0; j < i; ++j) {
       const bool both_stdout = path == "-" && outputs[j].path == "-";
-      if (!both_stdout && !SameFile(path, outputs[j].path)) continue;
+      if (outputs[j].path.empty() || (!both_stdout && !SameFile(path, outputs[j].path))) continue;
       return Conflict(absl::StrCat(outputs[j].flag, " and ", flag, " both write to ",
                                    both_stdout ? "standard output" : core::Quoted(path),
                                    "; give them different names"),
@@ -96,6 +83,14 @@ absl::Status CheckFiles(const GraphFiles& files) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckFiles(const GraphFiles& files) {
+  if (files.output.empty() && files.report.empty() && files.patch.empty()) {
+    return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
+  }
+  return CheckOutputs(files.input,
+                      {{"-o", files.output}, {"--report", files.report}, {"--patch", files.patch}});
 }
 
 }  // namespace spillway::cli

@@ -3,9 +3,11 @@
 #define SPILLWAY_CLIENT_LIB_CLI_FILE_FLAGS_H_
 
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "client_lib/format/graph_format.h"
 
@@ -40,6 +42,16 @@ class FileFlags {
  private:
   GraphFiles files_;
 };
+
+// A path that is written to, and the flag that gave it.
+struct NamedPath {
+  absl::string_view flag;
+  const std::string& path;
+};
+
+// OK unless two paths cannot go together: an output over the input, or two outputs in one place
+// (CONFLICTING_OPTIONS). Empty paths do not count.
+absl::Status CheckOutputs(const std::string& input, const std::vector<NamedPath>& outputs);
 
 // OK unless two of `files` cannot go together: an output over the input, two outputs in one place,
 // or no output at all (CONFLICTING_OPTIONS).

@@ -1,7 +1,8 @@
 #include "client_lib/cli/graph_run.h"
 
+#include <unistd.h>
+
 #include <iostream>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,11 +23,12 @@ void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
 }
 
 void PrintSummary(const RewrittenFile& file) {
+  const Style style = StyleOf(STDERR_FILENO);
   for (const RewrittenGraph& graph : file.graphs) {
     if (!graph.kept_because.ok()) {
-      std::cerr << FormatKept(graph.name, graph.kept_because.message());
+      std::cerr << FormatKept(graph.name, graph.kept_because.message(), style);
     } else {
-      std::cerr << FormatSummary(graph.response.report(), graph.name);
+      std::cerr << FormatSummary(graph.response.report(), graph.name, style);
     }
   }
 }
@@ -41,13 +43,9 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!call.ok()) return call.status();
   absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
   if (!bytes.ok()) return bytes.status();
-  std::vector<std::unique_ptr<OutputFile>> outputs;
-  for (const std::string& path : {files.output, files.report, files.patch}) {
-    if (path.empty()) continue;
-    auto file = OutputFile::Create(path, session.cancellation);
-    if (!file.ok()) return file.status();
-    outputs.push_back(*std::move(file));
-  }
+  const auto outputs =
+      CreateOutputs({files.output, files.report, files.patch}, session.cancellation);
+  if (!outputs.ok()) return outputs.status();
 
   SetOutputs(files, &options);
   ProgressLine progress(files.quiet);
@@ -61,16 +59,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!files.output.empty()) contents.push_back(std::move(result->bytes));
   if (!files.report.empty()) contents.push_back(result->ReportJson());
   if (!files.patch.empty()) contents.push_back(result->PatchJson());
-  // What cannot be taken back comes last, and no file gets its name before all are written.
-  for (const bool direct : {false, true}) {
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i]->direct() != direct) continue;
-      if (absl::Status status = outputs[i]->Write(contents[i]); !status.ok()) return status;
-    }
-  }
-  for (const auto& output : outputs) {
-    if (absl::Status status = output->Commit(); !status.ok()) return status;
-  }
+  if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!files.quiet) PrintSummary(*result);
   return ExitCode::kDone;
 }

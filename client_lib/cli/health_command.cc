@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "client_lib/cli/connection_flags.h"
 
 namespace spillway::cli {
@@ -13,6 +14,7 @@ struct Flags {
   explicit Flags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kProbe) {}
 
   std::string service;
+  bool json = false;
   ConnectionFlags connection;
 };
 
@@ -29,6 +31,8 @@ void AddHealthCommand(CLI::App* app, Session* session) {
                    "The service to ask for, e.g. spillway.v1.RewriteService. [default: the server "
                    "as a whole]")
       ->type_name("NAME");
+  command->add_flag("--json", flags->json, "JSON: {\"status\": \"SERVING\"}.")
+      ->group("What to write");
   command->footer("Example:\n  spillway health --server host:7070 --timeout 2s");
   command->final_callback([flags, session] {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
@@ -37,7 +41,9 @@ void AddHealthCommand(CLI::App* app, Session* session) {
       const auto status =
           flags->connection.Connect(/*quiet=*/false).CheckHealth(flags->service, *call);
       if (!status.ok()) return status.status();
-      std::cout << ServingStatusName(*status) << "\n";
+      const absl::string_view name = ServingStatusName(*status);
+      std::cout << (flags->json ? absl::StrCat("{\"status\": \"", name, "\"}\n")
+                                : absl::StrCat(name, "\n"));
       return *status == ServingStatus::kServing ? ExitCode::kDone : ExitCode::kNotServing;
     };
   });

@@ -1,5 +1,7 @@
 #include "client_lib/cli/inspect_command.h"
 
+#include <unistd.h>
+
 #include <iostream>
 #include <memory>
 #include <string>
@@ -62,6 +64,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
       ReadGraphFile(flags.input, flags.format, session.cancellation);
   if (!file.ok()) return file.status();
   const core::StopToken stop(absl::InfiniteFuture(), session.cancellation.flag());
+  const Style style = StyleOf(STDOUT_FILENO);
   std::string text;
   std::vector<MetaGraphJson> entries;
   for (size_t i = 0; i < file->num_graphs(); ++i) {
@@ -73,9 +76,9 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
       continue;
     }
     if (!file->NameOf(i).empty()) {
-      absl::StrAppend(&text, i > 0 ? "\n" : "", file->NameOf(i), "\n");
+      absl::StrAppend(&text, i > 0 ? "\n" : "", style.Heading(file->NameOf(i)), "\n");
     }
-    absl::StrAppend(&text, FormatGraphSummary(*summary, options->largest_tensor_count()));
+    absl::StrAppend(&text, FormatGraphSummary(*summary, options->largest_tensor_count(), style));
   }
   if (flags.json) {
     text = format::IsSavedModel(file->format()) ? MetaGraphsJson(entries) : entries[0].json;

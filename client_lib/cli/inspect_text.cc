@@ -109,19 +109,20 @@ Rows Facts(const v1::GraphSummary& summary) {
 
 // A headed table of the first `top` of `entries`; nothing if there are none.
 template <typename Entries, typename RowOf>
-std::string Table(std::vector<std::string> head, const Entries& entries, int top, RowOf row_of,
-                  bool all_left = false) {
+std::string Table(std::vector<std::string> head, const Entries& entries, int top, Style style,
+                  RowOf row_of) {
   if (entries.empty() || top == 0) return "";
   Rows rows = {std::move(head)};
   for (int i = 0; i < entries.size() && i < top; ++i) rows.push_back(row_of(entries[i]));
-  std::string text = absl::StrCat("\n", FormatTable(rows, all_left));
+  std::string text = absl::StrCat("\n", FormatTable(rows, style));
   if (entries.size() > top) absl::StrAppend(&text, "  ... ", entries.size() - top, " more\n");
   return text;
 }
 
 std::string CountTable(const char* head, const char* for_empty,
-                       const google::protobuf::RepeatedPtrField<v1::NameCount>& counts, int top) {
-  return Table({head, "nodes"}, counts, top, [for_empty](const v1::NameCount& entry) {
+                       const google::protobuf::RepeatedPtrField<v1::NameCount>& counts, int top,
+                       Style style) {
+  return Table({head, "nodes"}, counts, top, style, [for_empty](const v1::NameCount& entry) {
     // Device strings may hold control characters, which a terminal would act on.
     const std::string name = absl::CHexEscape(entry.name());
     return std::vector<std::string>{name.empty() ? for_empty : name, absl::StrCat(entry.count())};
@@ -136,23 +137,23 @@ std::vector<std::string> TensorRow(const v1::TensorSummary& tensor) {
 
 }  // namespace
 
-std::string FormatGraphSummary(const v1::GraphSummary& summary, int top) {
+std::string FormatGraphSummary(const v1::GraphSummary& summary, int top, Style style) {
   return absl::StrCat(
-      FormatTable(Facts(summary), /*all_left=*/true),
-      CountTable("op type", "", summary.op_types(), top),
-      CountTable("device", "(none given)", summary.devices(), top),
-      CountTable("name scope", "(no scope)", summary.scopes(), top),
-      Table({"loop frame", "nodes", "inside of"}, summary.frames(), top,
+      FormatFacts(Facts(summary), style), CountTable("op type", "", summary.op_types(), top, style),
+      CountTable("device", "(none given)", summary.devices(), top, style),
+      CountTable("name scope", "(no scope)", summary.scopes(), top, style),
+      Table({"loop frame", "nodes", "inside of"}, summary.frames(), top, style,
             [](const v1::LoopFrame& frame) {
               return std::vector<std::string>{frame.name(), absl::StrCat(frame.node_count()),
                                               frame.parent()};
             }),
-      Table({"function", "nodes"}, summary.functions(), top,
+      Table({"function", "nodes"}, summary.functions(), top, style,
             [](const v1::FunctionSummary& function) {
               return std::vector<std::string>{function.name(), absl::StrCat(function.node_count())};
             }),
-      Table({"placeholder", "type", "shape", "size"}, summary.placeholders(), top, TensorRow),
-      Table({"largest tensor", "type", "shape", "size"}, summary.largest_tensors(), top,
+      Table({"placeholder", "type", "shape", "size"}, summary.placeholders(), top, style,
+            TensorRow),
+      Table({"largest tensor", "type", "shape", "size"}, summary.largest_tensors(), top, style,
             TensorRow));
 }
 

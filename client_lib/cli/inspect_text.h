@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "client_lib/cli/style.h"
 #include "spillway/v1/inspect.pb.h"
 
 namespace spillway::cli {
 
 // Facts, then tables of at most `top` rows each; what is left out is counted.
-std::string FormatGraphSummary(const v1::GraphSummary& summary, int top);
+std::string FormatGraphSummary(const v1::GraphSummary& summary, int top, Style style = Style());
 
 }  // namespace spillway::cli
 

@@ -8,6 +8,7 @@ namespace spillway::cli {
 
 InterruptWatcher::InterruptWatcher(CancellationToken token) : token_(std::move(token)) {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);

@@ -12,8 +12,8 @@
 namespace spillway::cli {
 
 // While it lives, either signal cancels `token`, and everything ends the ordinary way: temporary
-// files go, and the exit code is 6. Also ignores SIGPIPE, for good: a write to a closed pipe is an
-// error like another.
+// files go, and the exit code is 6. Also ignores SIGPIPE and SIGXFSZ, for good: a write to a closed
+// pipe, or beyond the allowed size of a file, is an error like another.
 //
 // REQUIRES: made before the process has other threads: they must inherit its signal mask.
 class InterruptWatcher {

@@ -129,6 +129,32 @@ absl::Status OutputFile::Commit() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
+    const std::vector<std::string>& paths, const CancellationToken& token) {
+  std::vector<std::unique_ptr<OutputFile>> outputs;
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    auto file = OutputFile::Create(path, token);
+    if (!file.ok()) return file.status();
+    outputs.push_back(*std::move(file));
+  }
+  return outputs;
+}
+
+absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& outputs,
+                          const std::vector<std::string>& contents) {
+  for (const bool direct : {false, true}) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i]->direct() != direct) continue;
+      if (absl::Status status = outputs[i]->Write(contents[i]); !status.ok()) return status;
+    }
+  }
+  for (const auto& output : outputs) {
+    if (absl::Status status = output->Commit(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 bool SameFile(const std::string& a, const std::string& b) {
   if (a == "-" || b == "-") return false;
   std::error_code error;

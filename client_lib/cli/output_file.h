@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -48,6 +49,15 @@ class OutputFile {
   int fd_ = -1;
   const CancellationToken token_;
 };
+
+// One OutputFile per path that is not empty, in order; the first error where one cannot be opened.
+absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
+    const std::vector<std::string>& paths, const CancellationToken& token);
+
+// Writes contents[i] to outputs[i] and commits them: what cannot be taken back is written last, and
+// no file gets its name before all are written. REQUIRES: as many contents as outputs.
+absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& outputs,
+                          const std::vector<std::string>& contents);
 
 // Whether both paths name one file, existing or not; "-" is no file.
 bool SameFile(const std::string& a, const std::string& b);

@@ -23,7 +23,8 @@ void AddStripCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "strip",
       "Takes the edits of Spillway out of a graph again: the original file comes back, byte for "
-      "byte. A graph without such edits comes back as it is.");
+      "byte (in text form: the same graph, printed anew). A file without such edits comes back as "
+      "it is.");
   auto flags = std::make_shared<Flags>(command);
   command->footer("Example:\n  spillway strip rewritten.pb -o original.pb");
   command->final_callback([flags, session] {

@@ -32,7 +32,7 @@ std::string BytesText(int64_t bytes, int64_t unknown_size_count) {
   return absl::StrCat(unknown_size_count > 0 ? ">= " : "", FormatBytes(bytes));
 }
 
-std::string DeviceTable(const v1::RewriteReport& report) {
+std::string DeviceTable(const v1::RewriteReport& report, Style style) {
   std::vector<std::vector<std::string>> rows = {
       {"device", "tensors", "swap-outs", "swap-ins", "out per step", "in per step"}};
   for (const v1::DeviceReport& device : report.devices()) {
@@ -43,7 +43,7 @@ std::string DeviceTable(const v1::RewriteReport& report) {
                     BytesText(device.swap_out_bytes(), unknown),
                     BytesText(device.swap_in_bytes(), unknown)});
   }
-  return FormatTable(rows);
+  return FormatTable(rows, style);
 }
 
 std::string StageText(const v1::RewriteReport& report) {
@@ -92,12 +92,12 @@ void AddScopeFacts(const v1::ScopeReport& scope, std::vector<std::vector<std::st
   facts->push_back({"", absl::StrCat("ops by name scope: ", CountsText(scope.backward_scopes()))});
 }
 
-std::string DebugTable(const v1::ScopeReport& scope) {
+std::string DebugTable(const v1::ScopeReport& scope, Style style) {
   std::vector<std::vector<std::string>> rows = {{"op", "type", "order"}};
   for (const v1::DebugOp& op : scope.debug_ops()) {
     rows.push_back({op.name(), op.type(), op.has_order() ? absl::StrCat(op.order()) : "-"});
   }
-  return FormatTable(rows);
+  return FormatTable(rows, style);
 }
 
 // The rows below the devices: a word, and what there is to say.
@@ -133,21 +133,23 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
 
 }  // namespace
 
-std::string FormatKept(absl::string_view name, absl::string_view why) {
-  return absl::StrCat("spillway: ", name, ": kept as it is: ", why, "\n");
+std::string FormatKept(absl::string_view name, absl::string_view why, Style style) {
+  return absl::StrCat(style.Heading(absl::StrCat("spillway: ", name, ": kept as it is")), "\n",
+                      Paragraph(why, 2));
 }
 
-std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name) {
-  std::string text =
+std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name, Style style) {
+  std::string heading =
       absl::StrCat("spillway: ", name, name.empty() ? "" : ": ", OutcomeText(report.outcome()));
   if (!report.strategy().empty() && report.outcome() != v1::OUTCOME_STRIPPED) {
-    absl::StrAppend(&text, " (strategy ", report.strategy(), ")");
+    absl::StrAppend(&heading, " (strategy ", report.strategy(), ")");
   }
-  absl::StrAppend(&text, "\n");
-  if (!report.summary().empty()) absl::StrAppend(&text, "  ", report.summary(), "\n");
-  if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report));
-  absl::StrAppend(&text, FormatTable(Facts(report), /*all_left=*/true));
-  if (report.scope().debug_ops_size() > 0) absl::StrAppend(&text, DebugTable(report.scope()));
+  std::string text = absl::StrCat(style.Heading(heading), "\n");
+  if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2));
+  if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report, style));
+  absl::StrAppend(&text, FormatFacts(Facts(report), style));
+  if (report.scope().debug_ops_size() > 0)
+    absl::StrAppend(&text, DebugTable(report.scope(), style));
   return text;
 }
 

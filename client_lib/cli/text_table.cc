@@ -5,28 +5,102 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace spillway::cli {
 
-std::string FormatTable(const std::vector<std::vector<std::string>>& rows, bool all_left) {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr size_t kIndent = 2;  // In front of each column.
+
+std::vector<size_t> Widths(const Rows& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
+  return widths;
+}
+
+// Takes from the widest columns what a line has too much.
+void FitLine(std::vector<size_t>* widths) {
+  size_t total = 0;
+  for (const size_t width : *widths) total += kIndent + width;
+  for (; total > kMaxLineWidth; --total) --*std::max_element(widths->begin(), widths->end());
+}
+
+// Each word of `text` at most `width` long.
+std::string WithShortWords(absl::string_view text, size_t width) {
+  return absl::StrJoin(absl::StrSplit(text, ' '), " ",
+                       [width](std::string* out, absl::string_view word) {
+                         absl::StrAppend(out, Shortened(word, width));
+                       });
+}
+
+}  // namespace
+
+std::string FormatTable(const Rows& rows, Style style) {
+  std::vector<size_t> widths = Widths(rows);
+  FitLine(&widths);
   std::string text;
-  for (const auto& row : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
     std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string fill(widths[i] - row[i].size(), ' ');
-      const bool left = all_left || i == 0;
-      absl::StrAppend(&line, "  ", left ? row[i] : fill, left ? fill : row[i]);
+    for (size_t column = 0; column < rows[i].size(); ++column) {
+      const std::string cell = Shortened(rows[i][column], widths[column]);
+      const std::string fill(widths[column] - cell.size(), ' ');
+      absl::StrAppend(&line, std::string(kIndent, ' '), column == 0 ? cell : fill,
+                      column == 0 ? fill : cell);
     }
     absl::StripTrailingAsciiWhitespace(&line);
-    absl::StrAppend(&text, line, "\n");
+    absl::StrAppend(&text, i == 0 ? style.Heading(line) : line, "\n");
   }
   return text;
+}
+
+std::string FormatFacts(const Rows& rows, Style style) {
+  const std::vector<size_t> widths = Widths(rows);
+  const size_t label_width = widths.empty() ? 0 : widths[0];
+  const size_t text_width = kMaxLineWidth - 2 * kIndent - label_width;
+  std::string text;
+  std::string label;  // An empty one stands for that of the row before.
+  for (const auto& row : rows) {
+    if (!row[0].empty()) label = row[0];
+    std::string lines = row[0];
+    const std::string wrapped = Wrap(WithShortWords(row[1], text_width), text_width);
+    for (absl::string_view line : absl::StrSplit(wrapped, '\n')) {
+      std::string whole =
+          absl::StrCat(std::string(kIndent, ' '), lines,
+                       std::string(label_width - lines.size() + kIndent, ' '), line);
+      absl::StripTrailingAsciiWhitespace(&whole);
+      absl::StrAppend(&text, label == "warning" ? style.Warning(whole) : whole, "\n");
+      lines.clear();
+    }
+  }
+  return text;
+}
+
+std::string Shortened(absl::string_view text, size_t width) {
+  constexpr absl::string_view kMark = "...";
+  if (text.size() <= width) return std::string(text);
+  if (width <= kMark.size()) return std::string(kMark.substr(0, width));
+  const size_t front = (width - kMark.size() + 1) / 2;
+  const size_t back = width - kMark.size() - front;
+  return absl::StrCat(text.substr(0, front), kMark, text.substr(text.size() - back));
+}
+
+std::string Paragraph(absl::string_view text, size_t indent) {
+  constexpr size_t kHanging = 2;
+  const std::string margin(indent, ' ');
+  const size_t width = kMaxLineWidth - indent - kHanging;
+  const std::string lines = Wrap(WithShortWords(text, width), width);
+  return absl::StrCat(
+      margin,
+      absl::StrReplaceAll(lines, {{"\n", absl::StrCat("\n", margin, std::string(kHanging, ' '))}}),
+      "\n");
 }
 
 std::string FormatBytes(int64_t bytes) {

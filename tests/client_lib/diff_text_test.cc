@@ -71,7 +71,8 @@ nodes removed
   r (Relu on no stated device)
 
 nodes changed
-  c: op Relu -> Elu; from no stated device to /gpu:0; 1 attribute added: x; 2 attributes changed: y, z
+  c: op Relu -> Elu; from no stated device to /gpu:0; 1 attribute added: x; 2 attributes changed:
+    y, z
 
 other data inputs rewired
   c input 0: r:0 -> s:1

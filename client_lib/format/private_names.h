@@ -1,0 +1,69 @@
+// Names in place of names.
+#ifndef SPILLWAY_CLIENT_LIB_FORMAT_PRIVATE_NAMES_H_
+#define SPILLWAY_CLIENT_LIB_FORMAT_PRIVATE_NAMES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace spillway::format {
+
+// Gives each name another one, PREFIX0, PREFIX1, ..., in the order in which they are asked for.
+class NameMap {
+ public:
+  explicit NameMap(std::string prefix) : prefix_(std::move(prefix)) {}
+
+  // The empty name stays empty.
+  std::string Map(absl::string_view name) {
+    if (name.empty()) return "";
+    const auto [it, is_new] = positions_.try_emplace(name, pairs_.size());
+    if (is_new) pairs_.emplace_back(name, absl::StrCat(prefix_, pairs_.size()));
+    return pairs_[it->second].second;
+  }
+  bool Has(absl::string_view name) const { return positions_.contains(name); }
+
+  // Old and new, in that order.
+  const std::vector<std::pair<std::string, std::string>>& pairs() const { return pairs_; }
+
+ private:
+  const std::string prefix_;
+  absl::flat_hash_map<std::string, size_t> positions_;
+  std::vector<std::pair<std::string, std::string>> pairs_;
+};
+
+// The same for names of nodes, part by part: `a/b/c` becomes `s0/s1/n0`.
+class PathMap {
+ public:
+  // To be called for every name before the first Map: what is a scope anywhere is one everywhere.
+  void NoteScopes(absl::string_view path);
+
+  std::string Map(absl::string_view path);
+  // Whether all parts of `path` are of names that were mapped.
+  bool HasAll(absl::string_view path) const;
+
+  const NameMap& scopes() const { return scopes_; }
+  const NameMap& leaves() const { return leaves_; }
+
+ private:
+  std::string MapPart(absl::string_view part);
+
+  absl::flat_hash_set<std::string> is_scope_;
+  NameMap scopes_{"s"};
+  NameMap leaves_{"n"};
+};
+
+// What TensorFlow itself calls something, and so tells nothing of a user: values of string
+// attributes, names of attributes, jobs, types of devices.
+bool IsPublicWord(absl::string_view word);
+bool IsPublicAttribute(absl::string_view name, bool op_is_known);
+bool IsPublicJob(absl::string_view job);
+bool IsPublicDeviceType(absl::string_view type);
+
+}  // namespace spillway::format
+
+#endif  // SPILLWAY_CLIENT_LIB_FORMAT_PRIVATE_NAMES_H_
