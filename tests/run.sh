@@ -15,7 +15,9 @@ clone; a few minutes when there is a build already.
   release      builds the preset `release` (in build/) and runs ctest
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl and ghz, which are built with Go 1.21 or later
-  asan-core    builds the core alone with address and undefined-behaviour sanitizers, and runs ctest
+  asan-core    builds the core with address and undefined-behaviour sanitizers, and runs those of its
+               tests that rewrite whole graphs: golden, hostile and damaged ones, and the replays of
+               the fuzz targets
   fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
   deploy       the alert rules with promtool; the dashboard's expressions against a Prometheus that
                scrapes a server under load
