@@ -13,12 +13,14 @@ clone; a few minutes when there is a build already.
   format       clang-format 14, if it is installed
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
   release      builds the preset `release` (in build/) and runs ctest
-  clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
-               later; grpcurl and ghz, which are built with Go 1.21 or later
-  asan-core    builds the core alone with address and undefined-behaviour sanitizers, and runs ctest
-  fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
   deploy       the alert rules with promtool; the dashboard's expressions against a Prometheus that
                scrapes a server under load
+  clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
+               later; grpcurl and ghz, which are built with Go 1.21 or later
+  asan-core    builds the core with address and undefined-behaviour sanitizers, and runs those of its
+               tests that rewrite whole graphs: golden, hostile and damaged ones, and the replays of
+               the fuzz targets
+  fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the op table
                with TensorFlow's op registry, checks the backward part that is found in models of
                many kinds, and trains rewritten graphs: tests/tensorflow/README.md
@@ -29,7 +31,7 @@ clone; a few minutes when there is a build already.
   asan         the preset `asan`, the same sanitizers on everything, with ctest
   tsan         the preset `tsan` (thread sanitizer); ctest without the labels `integration` and
                `grpc`: Debian's gRPC is not built for it, and it reports races inside that are none;
-               and without `property`, whose tests have one thread
+               and without `property` and `fuzz`, whose tests have one thread
   TensorFlow   every graph with every parameter set, instead of the short list
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
 
@@ -405,7 +407,7 @@ if [[ $full == yes ]]; then
     section "Build ($preset)" build "$preset"
     [[ $section_ok == yes ]] || continue
     if [[ $preset == tsan ]]; then
-      section "C++ tests (tsan)" run_ctest tsan --label-exclude '^(integration|grpc|property)$'
+      section "C++ tests (tsan)" run_ctest tsan --label-exclude '^(integration|grpc|property|fuzz)$'
     else
       section "C++ tests ($preset)" run_ctest "$preset"
     fi

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/files.h"
@@ -224,6 +225,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: make_seeds FOLDER\n";
     return EXIT_FAILURE;
   }
+  google::protobuf::SetLogHandler(nullptr);  // Some strings are not UTF-8, on purpose.
   const std::filesystem::path folder = argv[1];
   WriteGraphs(Folder(folder / "graph"));
   WriteLargeGraphs(Folder(folder / "large"));
