@@ -13,8 +13,9 @@ clone; a few minutes when there is a build already.
   format       clang-format 14, if it is installed
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
   release      builds the preset `release` (in build/) and runs ctest
-  deploy       the alert rules with promtool; the dashboard's expressions against a Prometheus that
-               scrapes a server under load
+  deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
+               promtool; the dashboard's expressions against a Prometheus that scrapes a server
+               under load
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl and ghz, which are built with Go 1.21 or later
   asan-core    builds the core with address and undefined-behaviour sanitizers, and runs those of its
@@ -23,7 +24,8 @@ clone; a few minutes when there is a build already.
   fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the op table
                with TensorFlow's op registry, checks the backward part that is found in models of
-               many kinds, and trains rewritten graphs: tests/tensorflow/README.md
+               many kinds, reads and writes SavedModels and other formats, trains in C++ with the
+               sample, and trains rewritten graphs: tests/tensorflow/README.md
 
 --full adds, and may take an hour or more:
   fuzz         each target for 2 minutes instead
@@ -34,6 +36,8 @@ clone; a few minutes when there is a build already.
                and without `property` and `fuzz`, whose tests have one thread
   TensorFlow   every graph with every parameter set, instead of the short list
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
+  Slurm        a real one, of one node on this machine: the samples of deploy/slurm
+  image        the Dockerfile built with buildah; the commands of the manifests, run in it
 
 If installing or the release build fails, the script stops. Any other section that fails does not
 stop those after it. The last line is, alone on its line, `N passed, N failed` or
@@ -41,8 +45,8 @@ stop those after it. The last line is, alone on its line, `N passed, N failed` o
 cases, fuzz targets, one each for format, lint, breaking changes and op table, and one for any other
 section that fails. Exit code 0: nothing failed; 1: something did; 2: bad usage.
 
-What cannot be had here (clang, clang-format, Node, Go, TensorFlow, Prometheus) is skipped, with a
-line that says so.
+What cannot be had here (clang, clang-format, Node, Go, TensorFlow, Prometheus, Slurm, buildah) is
+skipped, with a line that says so.
 Cases that are skipped inside a test that passes have such a line too, and are not counted.
 Logs and results lie in build/test-results/.
 USAGE
@@ -62,6 +66,7 @@ source deploy/steps.sh
 readonly results=build/test-results
 readonly venv=build/tf-venv
 readonly clients_venv=build/clients-venv
+readonly deploy_venv=build/deploy-venv
 readonly npm_folder=build/tools/npm
 readonly cores=$(nproc)
 export PATH=$PWD/build/tools/bin:$PATH
@@ -210,27 +215,28 @@ check_api() {
   echo "No lint, and nothing broke since proto/baseline.binpb."
 }
 
-install_clients_venv() {
-  local requirements=tests/integration/foreign/requirements.txt python
-  if cmp -s "$requirements" "$clients_venv/installed.txt"; then
-    echo "$clients_venv is up to date."
+# install_venv FOLDER REQUIREMENTS WHAT: a virtual environment; WHAT is not tested without it.
+install_venv() {
+  local folder=$1 requirements=$2 python log
+  log=$results/pip-${folder##*/}.log
+  if cmp -s "$requirements" "$folder/installed.txt"; then
+    echo "$folder is up to date."
     return
   fi
-  rm -rf "$clients_venv"
+  rm -rf "$folder"
   if ! python=$(find_python); then
-    skip "no Python 3.9 to 3.11 with venv here: the client in Python is not tested"
-  elif "$python" -m venv "$clients_venv" >"$results/clients-pip.log" 2>&1 &&
-      "$clients_venv/bin/pip" install --disable-pip-version-check -r "$requirements" \
-        >>"$results/clients-pip.log" 2>&1; then
-    cp "$requirements" "$clients_venv/installed.txt"
-    echo "Installed $requirements into $clients_venv."
+    skip "no Python 3.9 to 3.11 with venv here: $3 not tested"
+  elif "$python" -m venv "$folder" >"$log" 2>&1 &&
+      "$folder/bin/pip" install --disable-pip-version-check -r "$requirements" >>"$log" 2>&1; then
+    cp "$requirements" "$folder/installed.txt"
+    echo "Installed $requirements into $folder."
   else
-    skip "pip cannot get grpcio here (log: $results/clients-pip.log): the client in Python is not tested"
+    skip "pip cannot get $requirements here (log: $log): $3 not tested"
   fi
 }
 
 install_clients() {
-  install_clients_venv
+  install_venv "$clients_venv" tests/integration/foreign/requirements.txt "the client in Python is"
   install_go_clients
 }
 
@@ -332,12 +338,23 @@ run_tensorflow() {
     "$venv/bin/python" "tests/tensorflow/$1" --spillway build/bin/spillway "${@:2}"
 }
 
-# The second runs also if the first fails.
+# Each runs also if another fails.
 check_deploy() {
   local code=0
+  install_venv "$deploy_venv" tests/deploy/requirements.txt "the Kubernetes manifests are"
+  if [[ -e $deploy_venv/installed.txt ]]; then
+    run_counted "$results/deploy-kubernetes.log" \
+      "$deploy_venv/bin/python" tests/deploy/kubernetes_test.py || code=1
+  fi
   run_counted "$results/deploy-rules.log" tests/deploy/rules_test.sh || code=1
   run_counted "$results/deploy-dashboard.log" tests/deploy/dashboard_test.py || code=1
   return "$code"
+}
+
+check_image() {
+  if [[ -e $deploy_venv/installed.txt ]]; then
+    run_counted "$results/image.log" "$deploy_venv/bin/python" tests/deploy/image_test.py --install
+  fi
 }
 
 # run_counted LOG COMMAND...: a test whose last line is a summary like ours; its cases are counted.
@@ -358,10 +375,10 @@ run_benchmarks() {
     [[ -f $program && -x $program ]] || continue
     found=yes
     echo "$program"
-    if [[ ${program##*/} == scale_benchmark ]]; then
-      "$program" --quick
-    else
+    if [[ ${program##*/} == rewrite_benchmark ]]; then
       "$program" --benchmark_min_time=0.05
+    else
+      "$program" --quick
     fi
   done
   [[ $found == yes ]] || skip "there are no benchmarks"
@@ -396,6 +413,8 @@ if have_tensorflow; then
   section "TensorFlow: op table" check_op_table
   section "TensorFlow: backward part" run_tensorflow backward_part.py
   section "TensorFlow: formats" run_tensorflow formats.py
+  section "TensorFlow: C++" \
+    run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
   if [[ $full == yes ]]; then
     section "TensorFlow: training" run_tensorflow run.py --full
   else
@@ -413,5 +432,7 @@ if [[ $full == yes ]]; then
     fi
   done
   section "Benchmarks" run_benchmarks
+  section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
+  section "Image" check_image
 fi
 finish

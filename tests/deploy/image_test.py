@@ -22,7 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPH = ROOT / "tests/graphs/resnet50_tf1/graph_shapes.pb"
 MIRROR = "http://deb.debian.org/debian"
 SUITE = "bookworm"
-NEEDS = ("buildah", "debootstrap", "chroot", "ip", "mount", "unshare")
+NEEDS = {"buildah": "buildah", "debootstrap": "debootstrap", "chroot": "coreutils",
+         "ip": "iproute2", "mount": "mount", "unshare": "util-linux"}  # And their packages.
 
 # Of these, a build that is not in two stages would have some.
 NOT_IN_THE_IMAGE = ("usr/bin/g++", "usr/bin/cmake", "usr/include/grpcpp", "src", "build")
@@ -55,6 +56,16 @@ def run(*command, **options):
             shlex.join(str(word) for word in command), done.returncode,
             (done.stdout + done.stderr)[-4000:]))
     return done.stdout.strip()
+
+
+def install():
+    """What is missing, if apt has it."""
+    packages = [package for tool, package in NEEDS.items() if not shutil.which(tool)]
+    if packages and shutil.which("apt-get"):
+        print("Installing: " + " ".join(packages), flush=True)
+        for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+            subprocess.run(["apt-get", "-qq", *command], stdout=subprocess.DEVNULL, check=False,
+                           env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
 
 
 class Storage:
@@ -200,12 +211,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", type=pathlib.Path,
                         help="a folder with Debian's minimal system; made there if it is not there")
+    parser.add_argument("--install", action="store_true",
+                        help="installs what is missing, with apt")
     parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:  # In namespaces of our own: see below.
         run("ip", "link", "set", "lo", "up")
         test_run(arguments.inside)
         return finish()
+    if arguments.install and os.geteuid() == 0:
+        install()
     missing = [tool for tool in NEEDS if not shutil.which(tool)]
     if os.geteuid() != 0 or missing:
         print("skipped: the image is not tested: it takes root%s" %
