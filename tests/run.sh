@@ -237,7 +237,7 @@ run_benchmarks() {
     [[ -f $program && -x $program ]] || continue
     found=yes
     echo "$program"
-    if [[ ${program##*/} == scale_benchmark ]]; then
+    if [[ ${program##*/} =~ ^(scale|service)_benchmark$ ]]; then
       "$program" --quick
     else
       "$program" --benchmark_min_time=0.05
