@@ -4,10 +4,11 @@
 //     call and for a stream;
 //   - the peak memory of a spillwayd that streams a large graph, beyond what it has at its start,
 //   in
-//     units of the graph's bytes (target: at most 2.5);
+//     units of the graph's bytes (target: at most 2.5); once where the bytes are weights in
+//     constants, as in real graphs of this size, and once where they are millions of nodes;
 //   - size of the programs and time until they are up.
 // The server's and the echo's calls and the rewrite in process take turns, so that all see the same
-// machine; the ratio is that of the medians.
+// machine, and the fastest of each is taken: what else runs there only makes them slower.
 //
 //   build/tests/benchmarks/service_benchmark [--quick]
 #include <grpcpp/grpcpp.h>
@@ -61,9 +62,8 @@ std::string ReadFile(const std::string& name) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
+double Fastest(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
 }
 
 v1::RewriteOptions Options() {
@@ -219,9 +219,9 @@ void MeasureCalls(const std::string& name, const std::string& graph, int repetit
       over_service.push_back(served);
       over_echo.push_back(echoed);
     }
-    const double alone = 1e3 * Median(in_process);
-    const double served = 1e3 * Median(over_service);
-    const double echoed = 1e3 * Median(over_echo);
+    const double alone = 1e3 * Fastest(in_process);
+    const double served = 1e3 * Fastest(over_service);
+    const double echoed = 1e3 * Fastest(over_echo);
     std::printf("%-14s %6.1f MB  %-6s %9.2f %9.2f %9.2f %9.2f\n", name.c_str(), graph.size() / 1e6,
                 stream ? "stream" : "unary", alone, served, echoed, (served - alone) / echoed);
     std::fflush(stdout);
@@ -255,14 +255,42 @@ struct Daemon {
   }
 };
 
-void MeasureMemory(int64_t graph_bytes) {
-  testing::TrainingGraphOptions graph_options;
-  constexpr int64_t kProbeNodes = 10'000;
-  graph_options.nodes = kProbeNodes;
+constexpr int64_t kSmallNodes = 10'000;
+
+std::string TrainingGraph(int64_t nodes) {
+  testing::TrainingGraphOptions options;
+  options.nodes = nodes;
+  return testing::MakeTrainingGraph(options);
+}
+
+// A training graph of about so many bytes.
+std::string ManyNodes(int64_t graph_bytes) {
   const double bytes_per_node =
-      static_cast<double>(testing::MakeTrainingGraph(graph_options).size()) / kProbeNodes;
-  graph_options.nodes = static_cast<int64_t>(graph_bytes / bytes_per_node);
-  const std::string graph = testing::MakeTrainingGraph(graph_options);
+      static_cast<double>(TrainingGraph(kSmallNodes).size()) / kSmallNodes;
+  return TrainingGraph(static_cast<int64_t>(graph_bytes / bytes_per_node));
+}
+
+// A small one, and constants of 1 MiB up to so many bytes.
+std::string ManyWeights(int64_t graph_bytes) {
+  std::string graph = TrainingGraph(kSmallNodes);
+  graph.reserve(graph_bytes + (2 << 20));
+  for (int i = 0; static_cast<int64_t>(graph.size()) < graph_bytes; ++i) {
+    testing::GraphDef more;  // Messages of one type are merged by appending them.
+    testing::NodeDef* node = more.add_node();
+    node->set_name(absl::StrCat("weights/", i));
+    node->set_op("Const");
+    constexpr int kFloat = 1;
+    (*node->mutable_attr())["dtype"].set_type(kFloat);
+    testing::TensorProto* tensor = (*node->mutable_attr())["value"].mutable_tensor();
+    tensor->set_dtype(kFloat);
+    tensor->mutable_tensor_shape()->add_dim()->set_size(1 << 18);
+    tensor->set_tensor_content(std::string(1 << 20, 'w'));
+    more.AppendToString(&graph);
+  }
+  return graph;
+}
+
+void MeasureMemory(const char* name, const std::string& graph) {
   size_t size = 0;
   {
     const auto answer = core::Rewrite(graph, Options(), core::DefaultLimits(), core::StopToken());
@@ -275,10 +303,11 @@ void MeasureMemory(int64_t graph_bytes) {
   const double seconds = caller.StreamSeconds(graph, Options(), size);
   const int64_t peak = ProcBytes(daemon.process.pid(), "VmHWM");
   std::printf(
-      "memory: %.0f MB graph (%lld nodes) streamed in %.1f s; server %.0f MB at start, %.0f MB at "
+      "memory, %s: %.0f MB streamed in %.1f s, answer %.0f MB; server %.0f MB at start, %.0f MB at "
       "its peak: %.2f times the graph (target %.1f)\n",
-      graph.size() / 1e6, static_cast<long long>(graph_options.nodes), seconds, before / 1e6,
-      peak / 1e6, static_cast<double>(peak - before) / graph.size(), kMemoryTarget);
+      name, graph.size() / 1e6, seconds, size / 1e6, before / 1e6, peak / 1e6,
+      static_cast<double>(peak - before) / graph.size(), kMemoryTarget);
+  std::fflush(stdout);
 }
 
 std::string Run(std::vector<std::string> command) {
@@ -304,7 +333,7 @@ void MeasurePrograms(int repetitions) {
     }
     std::printf("%s: %.1f MB, %.1f MB stripped; --version in %.0f ms\n", program,
                 std::filesystem::file_size(path) / 1e6, std::filesystem::file_size(stripped) / 1e6,
-                1e3 * Median(version));
+                1e3 * Fastest(version));
   }
   std::filesystem::remove_all(name);
   std::vector<double> serving;
@@ -315,7 +344,7 @@ void MeasurePrograms(int repetitions) {
     serving.push_back(SecondsSince(begin));
   }
   std::printf("spillwayd: SERVING in %.0f ms from its start, as `spillway health` sees it\n",
-              1e3 * Median(serving));
+              1e3 * Fastest(serving));
 }
 
 int Main(bool quick) {
@@ -325,10 +354,10 @@ int Main(bool quick) {
       "echo, target %.1f\n                                    ms        ms        ms\n",
       kServiceTarget);
   MeasureCalls("resnet50_tf1", ReadFile(kGraph), quick ? 5 : 200);
-  testing::TrainingGraphOptions large;
-  large.nodes = quick ? 10'000 : 100'000;
-  MeasureCalls("synthetic", testing::MakeTrainingGraph(large), quick ? 3 : 30);
-  MeasureMemory(quick ? kMemoryGraphBytes / 10 : kMemoryGraphBytes);
+  MeasureCalls("synthetic", TrainingGraph(quick ? kSmallNodes : 10 * kSmallNodes), quick ? 3 : 30);
+  const int64_t graph_bytes = quick ? kMemoryGraphBytes / 10 : kMemoryGraphBytes;
+  MeasureMemory("weights", ManyWeights(graph_bytes));
+  MeasureMemory("nodes", ManyNodes(graph_bytes));
   MeasurePrograms(quick ? 3 : 20);
   return 0;
 }
