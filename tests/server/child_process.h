@@ -27,6 +27,8 @@ class ChildProcess {
   // Writes to its standard input and closes it.
   void WriteStdin(const std::string& text);
   void Signal(int number);
+  // -1 once it has ended.
+  pid_t pid() const { return pid_; }
   // Waits for its end: its exit code, or minus the signal that killed it.
   int Wait();
 
