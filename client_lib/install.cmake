@@ -19,7 +19,7 @@ endforeach()
 set(client_public_deps
   protobuf::libprotobuf absl::status absl::statusor absl::strings absl::time)
 set(client_private_deps
-  gRPC::grpc++ OpenSSL::Crypto re2::re2 Threads::Threads absl::cord absl::flat_hash_map
+  gRPC::grpc++ OpenSSL::Crypto re2::re2 Threads::Threads absl::cleanup absl::cord absl::flat_hash_map
   absl::flat_hash_set absl::hash absl::optional absl::random_random absl::span absl::str_format
   absl::synchronization)
 

@@ -1,32 +1,21 @@
 #include "spillway/remote_connection.h"
 
-#include <limits>
 #include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "client_lib/internal/channel.h"
 #include "client_lib/internal/health_check.h"
 #include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/remote_call.h"
 #include "client_lib/internal/retry.h"
 #include "client_lib/internal/status_conversion.h"
 #include "client_lib/internal/stream_rewrite.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "rewrite_core/graph/error.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
 
 namespace spillway {
 namespace {
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
-  grpc::ChannelArguments arguments;
-  // A report that lists every decision is larger than gRPC's 4 MiB. The server's answers are ours.
-  arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
-  // gRPC would share connections, and their backoff, between channels of one target.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
-}
 
 // Whether the server refused the message and not the graph: its limit for one message is lower than
 // ours. gRPC itself refuses without a reason.
@@ -36,19 +25,25 @@ bool IsTooLargeForUnary(const absl::Status& status) {
   return reason == v1::ERROR_REASON_UNSPECIFIED || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
 }
 
-// A channel, and what makes calls on it.
+// A channel, and what makes calls on it; or why there is none.
 struct Link {
-  explicit Link(const std::string& target)
-      : channel(MakeChannel(target)), stub(v1::RewriteService::NewStub(channel)) {}
+  explicit Link(const RemoteOptions& options) {
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> made = internal::MakeChannel(options);
+    status = made.status();
+    if (!status.ok()) return;
+    channel = *std::move(made);
+    stub = v1::RewriteService::NewStub(channel);
+  }
 
-  const std::shared_ptr<grpc::Channel> channel;
-  const std::unique_ptr<v1::RewriteService::Stub> stub;
+  absl::Status status;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::RewriteService::Stub> stub;
 };
 
 class RemoteConnection : public Connection {
  public:
   explicit RemoteConnection(RemoteOptions options)
-      : options_(std::move(options)), link_(std::make_shared<Link>(options_.target)) {}
+      : options_(std::move(options)), link_(std::make_shared<Link>(options_)) {}
 
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
@@ -88,7 +83,9 @@ class RemoteConnection : public Connection {
                                             const CallOptions& call) override {
     const internal::CallLimits limits(call);
     if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
-    return internal::CheckHealth(CurrentLink()->channel, service, options_.target, limits);
+    const std::shared_ptr<const Link> link = CurrentLink();
+    if (!link->status.ok()) return link->status;
+    return internal::CheckHealth(link->channel, service, options_.target, limits);
   }
 
  private:
@@ -101,6 +98,7 @@ class RemoteConnection : public Connection {
     internal::RetryLoop retry(options_.retry, limits);
     while (true) {
       const std::shared_ptr<const Link> link = CurrentLink();
+      if (!link->status.ok()) return link->status;
       internal::Pushback pushback;
       absl::StatusOr<Response> response = attempt(*link, limits, &pushback);
       if (response.ok()) return response;
@@ -134,7 +132,7 @@ class RemoteConnection : public Connection {
   // could not connect refuses calls for a while (gRPC's own backoff) without trying.
   void Relink(const std::shared_ptr<const Link>& failed) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (link_ == failed) link_ = std::make_shared<Link>(options_.target);
+    if (link_ == failed) link_ = std::make_shared<Link>(options_);
   }
 
   const RemoteOptions options_;

@@ -368,6 +368,8 @@ v1::Limits DefaultLimits() {
   limits.set_max_search_steps(1'000'000'000);
   limits.set_max_concurrent_requests(0);  // 0: one per core.
   limits.set_max_inflight_bytes(4096 * kMiB);
+  limits.set_max_concurrent_streams(100);  // Envoy's advice for servers at an edge.
+  limits.set_max_metadata_bytes(8 << 10);  // gRPC's default.
   return limits;
 }
 

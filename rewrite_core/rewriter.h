@@ -35,7 +35,8 @@ absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                             const v1::Limits& limits, const StopToken& stop);
 
 // The limits that apply where nobody sets others. max_unary_bytes, max_chunk_bytes,
-// max_concurrent_requests and max_inflight_bytes concern the server alone.
+// max_concurrent_requests, max_inflight_bytes, max_concurrent_streams and max_metadata_bytes
+// concern the server alone.
 v1::Limits DefaultLimits();
 
 // The strategies of this build, strongest first; the first one is the default.

@@ -1,14 +1,15 @@
 #include "server/call.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rewrite_core/graph/error.h"
+#include "server/logging.h"
+#include "server/request_id.h"
 #include "server/status_to_grpc.h"
 
 namespace spillway::server {
@@ -38,23 +39,31 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
       state_(state),
       method_(method),
       peer_(context.peer()),
+      request_id_(RequestIdOf(context)),
       start_(absl::Now()),
       deadline_(DeadlineOf(context)),
       stop_(deadline_, &cancelled_) {
   state_.tracker.Begin();
+  context_.AddTrailingMetadata(kRequestIdKey, request_id_);
 }
 
 Call::~Call() {
   const absl::StatusCode code = FinalCode();
   const absl::Duration duration = absl::Now() - start_;
   state_.metrics.CountRequest(method_, strategy_, code, duration);
-  spdlog::info("request method={} strategy={} code={} bytes_in={} bytes_out={} ms={:.1f} peer={}{}",
-               MethodName(method_), StrategyName(strategy_), CodeName(code), input_bytes_,
-               output_bytes_, absl::ToDoubleMilliseconds(duration), peer_,
-               // What we made of a caller that went away would mislead.
-               status_.ok() || status_.code() != code
-                   ? std::string()
-                   : absl::StrCat(" error=\"", status_.message(), "\""));
+  LogFields fields = {
+      {"method", MethodName(method_)},
+      {"strategy", StrategyName(strategy_)},
+      {"code", CodeName(code)},
+      {"bytes_in", input_bytes_},
+      {"bytes_out", output_bytes_},
+      {"ms", std::round(absl::ToDoubleMilliseconds(duration) * 10) / 10},
+      {"peer", peer_},
+      {"id", request_id_},
+  };
+  // What we made of a caller that went away would mislead.
+  if (!status_.ok() && status_.code() == code) fields["error"] = std::string(status_.message());
+  Log(LogLevel::kInfo, "request", fields);
   ticket_.Release();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }

@@ -63,6 +63,7 @@ class Call {
   ServiceState& state_;
   const Method method_;
   const std::string peer_;
+  const std::string request_id_;
   const absl::Time start_;
   const absl::Time deadline_;
   std::atomic<bool> cancelled_{false};

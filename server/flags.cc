@@ -1,15 +1,17 @@
 #include "server/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <set>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
+#include "server/listen_address.h"
 
 namespace spillway::server {
 namespace {
@@ -18,35 +20,35 @@ constexpr char kAbout[] =
     "spillwayd rewrites TensorFlow training graphs so that tensors wait in host memory (Large "
     "Model "
     "Support), as a gRPC service.\n"
-    "It has no authentication and no TLS: listen on loopback or on a network that you trust.";
+    "Without TLS it listens where this machine alone can reach it, unless --insecure says "
+    "otherwise.";
 
 constexpr char kFooter[] =
     "Sizes take a unit (64MiB, 2gb; factors of 1024), durations need one (500ms, 30s, 5m, inf).\n"
     "\n"
     "On SIGTERM or SIGINT the server drains and exits 0; a second signal ends it at once (exit "
     "3).\n"
-    "Exit codes: 0 drained, 1 cannot listen, 2 wrong flags, 3 ended by a second signal.\n"
+    "Exit codes: 0 drained, 1 cannot listen or use a TLS file, 2 wrong flags, 3 ended by a second "
+    "signal.\n"
     "\n"
     "Examples:\n"
     "  spillwayd                                   serve this machine, all cores\n"
-    "  spillwayd --listen 0.0.0.0:7070 --metrics-listen 0.0.0.0:9464\n"
+    "  spillwayd --listen unix:/run/spillway/spillwayd.sock --listen 127.0.0.1:7070\n"
+    "  spillwayd --listen 0.0.0.0:7070 --tls-cert server.pem --tls-key server.key\n"
+    "  spillwayd --listen 0.0.0.0:7070 --insecure   inside a network that you trust\n"
     "  spillwayd --max-inflight-bytes 8GiB --drain-delay 5s    behind a Kubernetes service\n"
     "  spillwayd --listen 127.0.0.1:0 --metrics-listen none    tests: the port is printed";
 
 // An error message of a flag, or "" where it is right: CLI11's convention.
 std::string CheckAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &port) || port < 0 ||
-      port > std::numeric_limits<uint16_t>::max()) {
-    return absl::StrCat("'", address, "' is not HOST:PORT with a port from 0 to 65535");
-  }
-  return "";
+  return std::string(ParseListenAddress(address).status().message());
 }
 
 std::string CheckMetricsAddress(const std::string& address) {
-  return address == "none" ? "" : CheckAddress(address);
+  if (address == "none") return "";
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok()) return std::string(parsed.status().message());
+  return parsed->is_unix() ? absl::StrCat("'", address, "' is not HOST:PORT") : "";
 }
 
 // Binds a flag to a duration, which CLI11 does not know.
@@ -68,10 +70,12 @@ CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration&
       ->default_str(absl::FormatDuration(value));
 }
 
-// A size as flags spell it: `64MiB` where it is a whole number of MiB.
+// A size as flags spell it: `64MiB` or `8KiB` where it is a whole number of these.
 std::string SizeText(int64_t bytes) {
+  constexpr int64_t kKiB = 1 << 10;
   constexpr int64_t kMiB = 1 << 20;
-  return bytes % kMiB == 0 ? absl::StrCat(bytes / kMiB, "MiB") : absl::StrCat(bytes);
+  if (bytes % kMiB == 0) return absl::StrCat(bytes / kMiB, "MiB");
+  return bytes % kKiB == 0 ? absl::StrCat(bytes / kKiB, "KiB") : absl::StrCat(bytes);
 }
 
 // Binds a flag to a limit: a count or, if `is_size`, a number of bytes with an optional unit.
@@ -92,13 +96,19 @@ CLI::Option* AddLimit(CLI::App& app, const std::string& name, v1::Limits& limits
 }
 
 void AddFlags(CLI::App& app, Options& options) {
-  app.add_option("--listen", options.listen, "Where gRPC listens; port 0 takes a free one")
-      ->type_name("HOST:PORT")
+  app.add_option("--listen", options.listen,
+                 "Where gRPC listens; port 0 takes a free one. May be given several times")
+      ->type_name("HOST:PORT|unix:PATH")
+      ->expected(1)
+      ->take_all()
       ->check(CheckAddress)
-      ->capture_default_str()
+      ->default_str(options.listen.front())
+      ->group("Listening");
+  app.add_flag("--insecure", options.insecure,
+               "Listen without TLS also where other machines can read and call")
       ->group("Listening");
   app.add_option("--metrics-listen", options.metrics_listen,
-                 "Where Prometheus scrapes /metrics, or none")
+                 "Where Prometheus scrapes /metrics, without TLS, or none")
       ->type_name("HOST:PORT")
       ->check(CheckMetricsAddress)
       ->capture_default_str()
@@ -106,6 +116,20 @@ void AddFlags(CLI::App& app, Options& options) {
   AddDuration(app, "--max-connection-age", options.max_connection_age,
               "Ask older connections to reconnect, so that clients spread over new replicas")
       ->group("Listening");
+
+  const char* const tls = "TLS (files in PEM format, read again when they change)";
+  app.add_option("--tls-cert", options.tls.cert,
+                 "The server's certificate, then those between it and its CA; TLS for every "
+                 "HOST:PORT of --listen")
+      ->type_name("FILE")
+      ->group(tls);
+  app.add_option("--tls-key", options.tls.key, "The private key of --tls-cert, not encrypted")
+      ->type_name("FILE")
+      ->group(tls);
+  app.add_option("--tls-client-ca", options.tls.client_ca,
+                 "Clients must show a certificate that one of these signed (mTLS)")
+      ->type_name("FILE")
+      ->group(tls);
 
   const char* const capacity = "Capacity";
   v1::Limits& limits = options.limits;
@@ -127,6 +151,14 @@ void AddFlags(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->capture_default_str()
       ->group(capacity);
+  app.add_option_function<int>(
+         "--max-concurrent-streams",
+         [&limits](const int& n) { limits.set_max_concurrent_streams(n); },
+         "Calls at once on one connection; more wait at the client")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->default_str(absl::StrCat(limits.max_concurrent_streams()))
+      ->group(capacity);
   AddDuration(app, "--idle-timeout", options.idle_timeout,
               "Cancel a stream whose client neither sends nor takes anything for this long")
       ->group(capacity);
@@ -139,8 +171,19 @@ void AddFlags(CLI::App& app, Options& options) {
            &v1::Limits::set_max_unary_bytes, true,
            "The largest request message of the unary Rewrite")
       ->group(per_request);
+  AddLimit(app, "--max-chunk-bytes", limits, &v1::Limits::max_chunk_bytes,
+           &v1::Limits::set_max_chunk_bytes, true, "The largest chunk of a stream")
+      ->group(per_request);
+  AddLimit(app, "--max-metadata-bytes", limits, &v1::Limits::max_metadata_bytes,
+           &v1::Limits::set_max_metadata_bytes, true,
+           "The most metadata (headers) of a request; from 1KiB to 1MiB")
+      ->group(per_request);
   AddLimit(app, "--max-node-count", limits, &v1::Limits::max_node_count,
            &v1::Limits::set_max_node_count, false, "The most nodes of a graph")
+      ->group(per_request);
+  AddLimit(app, "--max-input-count", limits, &v1::Limits::max_input_count,
+           &v1::Limits::set_max_input_count, false,
+           "The most inputs (data and control) of all nodes of a graph together")
       ->group(per_request);
   AddLimit(app, "--max-search-steps", limits, &v1::Limits::max_search_steps,
            &v1::Limits::set_max_search_steps, false,
@@ -162,11 +205,40 @@ void AddFlags(CLI::App& app, Options& options) {
           CLI::IsMember(std::set<std::string>{"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str()
       ->group("Logging");
+  app.add_option("--log-format", options.log_format, "text, or json: one object per line")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember(std::set<std::string>{"text", "json"}))
+      ->capture_default_str()
+      ->group("Logging");
 }
 
 // Flags that contradict each other; "" if none do.
 std::string Conflict(const Options& options) {
+  const TlsFiles& tls = options.tls;
+  if (tls.cert.empty() != tls.key.empty()) {
+    return "--tls-cert and --tls-key need each other; give both or none";
+  }
+  if (!tls.client_ca.empty() && !tls.enabled()) {
+    return "--tls-client-ca needs --tls-cert and --tls-key";
+  }
+  if (options.insecure && tls.enabled()) {
+    return "--insecure means no TLS and --tls-cert means TLS; leave one out";
+  }
+  if (tls.enabled() &&
+      std::all_of(options.listen.begin(), options.listen.end(),
+                  [](const std::string& address) { return absl::StartsWith(address, "unix:"); })) {
+    return "--tls-cert has no use: no --listen is a HOST:PORT, and Unix sockets are not encrypted";
+  }
   const v1::Limits& limits = options.limits;
+  // Below, gRPC's own headers have no room; above, one request holds what thousands may.
+  if (limits.max_metadata_bytes() < 1 << 10 || limits.max_metadata_bytes() > 1 << 20) {
+    return absl::StrCat("--max-metadata-bytes is ", limits.max_metadata_bytes(),
+                        " and must be from 1KiB to 1MiB");
+  }
+  if (limits.max_chunk_bytes() > std::numeric_limits<int32_t>::max()) {
+    return absl::StrCat("--max-chunk-bytes is ", limits.max_chunk_bytes(),
+                        " and gRPC cannot carry more than 2147483647; lower it");
+  }
   // Above these, protobuf and gRPC cannot follow.
   constexpr int64_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
   if (limits.max_graph_bytes() > kMaxMessageBytes) {

@@ -11,7 +11,7 @@ namespace spillway::server {
 
 // Exit codes of the program.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;    // An address cannot be listened on.
+inline constexpr int kExitFailed = 1;    // An address cannot be listened on, a file not be used.
 inline constexpr int kExitBadFlags = 2;  // As of many Unix programs.
 inline constexpr int kExitForced = 3;    // A second signal came while the server drained.
 

@@ -4,18 +4,81 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <atomic>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
 namespace spillway::server {
 namespace {
 
+constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
+// Log gives the rest of the object's members.
+constexpr char kJsonPattern[] = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})";
+
+std::atomic<bool> json{false};
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      break;
+  }
+  return spdlog::level::warn;
+}
+
+// ASCII on one line, whatever comes in.
+std::string ToJson(const LogFields& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/true, LogFields::error_handler_t::replace);
+}
+
+// A value as text shows it: as it is if it is one plain word, in quotes otherwise.
+std::string ToText(const LogFields& value) {
+  if (!value.is_string()) return ToJson(value);
+  const std::string& text = value.get_ref<const std::string&>();
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return absl::ascii_isgraph(c) && c != '"' && c != '\\' && c != '=';
+  });
+  return plain ? text : absl::StrCat("\"", absl::CHexEscape(text), "\"");
+}
+
+std::string TextLine(absl::string_view message, const LogFields& fields) {
+  std::string line = absl::CHexEscape(message);
+  for (const auto& [key, value] : fields.items())
+    absl::StrAppend(&line, " ", key, "=", ToText(value));
+  return line;
+}
+
+std::string JsonMembers(absl::string_view message, const LogFields& fields) {
+  LogFields all = {{"message", std::string(message)}};
+  all.update(fields);
+  const std::string object = ToJson(all);
+  return object.substr(1, object.size() - 2);
+}
+
 // gRPC reports as errors what we report ourselves, in one sentence (a port that is taken) or as
 // the code of a request, so its messages are for those who debug.
-void LogGrpcMessage(gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); }
+void LogGrpcMessage(gpr_log_func_args* args) {
+  Log(LogLevel::kDebug, absl::StrCat("grpc: ", args->message));
+}
 
 }  // namespace
 
-void InitLogging(const std::string& level) {
+void Log(LogLevel level, absl::string_view message, const LogFields& fields) {
+  const spdlog::level::level_enum spdlog_level = ToSpdlog(level);
+  if (!spdlog::should_log(spdlog_level)) return;
+  spdlog::log(spdlog_level, "{}", json ? JsonMembers(message, fields) : TextLine(message, fields));
+}
+
+void InitLogging(const std::string& level, const std::string& format) {
+  json = format == "json";
   auto logger = spdlog::stderr_logger_mt("spillwayd");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  logger->set_pattern(json ? kJsonPattern : kTextPattern, spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::trace);  // A log that is read by a pipe must not lag behind.
   spdlog::set_default_logger(std::move(logger));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/rewriter.h"
 #include "server/flags.h"
+#include "server/listen_address.h"
 #include "server/logging.h"
 #include "server/server.h"
 
@@ -25,13 +26,15 @@ void PrintLine(FILE* stream, const std::string& line) {
 }
 
 void PrintAddresses(const Options& options, const Server& server) {
-  using spillway::server::WithPort;
-  PrintLine(stdout, absl::StrCat("spillwayd ", spillway::core::Version(), " listening on ",
-                                 WithPort(options.listen, server.port())));
+  for (const std::string& address : server.addresses()) {
+    PrintLine(stdout,
+              absl::StrCat("spillwayd ", spillway::core::Version(), " listening on ", address));
+  }
   if (server.metrics_port() == 0) return;
   PrintLine(stdout,
             absl::StrCat("metrics on http://",
-                         WithPort(options.metrics_listen, server.metrics_port()), "/metrics"));
+                         spillway::server::WithPort(options.metrics_listen, server.metrics_port()),
+                         "/metrics"));
 }
 
 // The signals that end the server, blocked in this thread and in all that it starts, so that they
@@ -61,11 +64,12 @@ int main(int argc, char** argv) {
     return flags.exit_code;
   }
   const sigset_t signals = BlockStopSignals();
-  spillway::server::InitLogging(flags.options->log_level);
+  spillway::server::InitLogging(flags.options->log_level, flags.options->log_format);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
   if (!server.ok()) {
     PrintLine(stderr, absl::StrCat("spillwayd: ", server.status().message()));
-    return spillway::server::kExitFailed;
+    return absl::IsInvalidArgument(server.status()) ? spillway::server::kExitBadFlags
+                                                    : spillway::server::kExitFailed;
   }
   PrintAddresses(*flags.options, **server);
 

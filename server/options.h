@@ -7,12 +7,14 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/graph/stop_token.h"
 #include "rewrite_core/rewriter.h"
+#include "server/tls_files.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::server {
@@ -23,12 +25,18 @@ using RewriteFunction = std::function<absl::StatusOr<v1::RewriteResponse>(
     const core::StopToken& stop)>;
 
 struct Options {
-  // Where gRPC listens, HOST:PORT; port 0 takes a free one. Loopback by default: there is no
-  // authentication, so opening it to a network is a decision.
-  std::string listen = "127.0.0.1:7070";
+  // Where gRPC listens, each HOST:PORT (port 0 takes a free one) or unix:PATH; at least one.
+  // Loopback by default: opening it to a network is a decision.
+  std::vector<std::string> listen = {"127.0.0.1:7070"};
 
-  // Where Prometheus scrapes, HOST:PORT; port 0 takes a free one; `none`:
-  // nowhere.
+  // TLS for every HOST:PORT of `listen`. A Unix socket is guarded by its file's permissions
+  // instead.
+  TlsFiles tls;
+
+  // Without TLS, also listen where other machines can read and call.
+  bool insecure = false;
+
+  // Where Prometheus scrapes, HOST:PORT, never encrypted; port 0 takes a free one; `none`: nowhere.
   std::string metrics_listen = "127.0.0.1:9464";
 
   // What is refused. Served by GetCapabilities. max_concurrent_requests is the number of worker
@@ -55,6 +63,8 @@ struct Options {
 
   // trace, debug, info, warn, error or off. At debug, gRPC's own messages are logged too.
   std::string log_level = "info";
+  // text or json.
+  std::string log_format = "text";
 
   // Not flags; tests set them. The largest answer, in bytes: what one protobuf message can hold.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();

@@ -7,7 +7,6 @@
 #include <prometheus/exposer.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -21,16 +20,19 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "rewrite_core/rewriter.h"
 #include "server/gauges.h"
+#include "server/listen_address.h"
+#include "server/logging.h"
 #include "server/metrics.h"
 #include "server/process_metrics.h"
 #include "server/rewrite_service.h"
 #include "server/service_state.h"
+#include "server/tls_credentials.h"
+#include "server/unix_socket_file.h"
 
 namespace spillway::server {
 namespace {
@@ -43,10 +45,6 @@ constexpr int64_t kReceiveSlackBytes = 1 << 20;
 // The transport's own memory must always hold some messages, or it refuses every call.
 constexpr int64_t kMinTransportBytes = int64_t{256} << 20;
 
-// Calls at once per connection; more wait at the client. Envoy's advice for servers at an edge.
-constexpr int kMaxConcurrentStreams = 100;
-// gRPC's default, said out loud because status_to_grpc.cc counts on it.
-constexpr int kMaxMetadataBytes = 8 << 10;
 // A peer that connects and says nothing is dropped after this.
 constexpr int kHandshakeTimeoutMs = 10'000;
 // A peer that vanished without a word is noticed after the sum of these, and what it holds of the
@@ -70,8 +68,10 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   builder.SetMaxSendMessageSize(-1);  // Answers are checked in rewrite_task.cc.
   // Two servers on one port must be an error, not a lottery.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxConcurrentStreams);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             options.limits.max_concurrent_streams());
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             static_cast<int>(options.limits.max_metadata_bytes()));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -91,16 +91,26 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   builder.SetResourceQuota(quota);
 }
 
-}  // namespace
-
-std::string WithPort(absl::string_view host_and_port, int port) {
-  return absl::StrCat(host_and_port.substr(0, host_and_port.rfind(':')), ":", port);
+// Plain text is for this machine alone, unless the user wants it otherwise.
+absl::Status CheckPrivacy(const ListenAddress& address, const Options& options) {
+  if (options.tls.enabled() || options.insecure) return absl::OkStatus();
+  const absl::StatusOr<bool> local = IsLocal(address);
+  // A host that nobody knows is refused with its reason where it is listened on.
+  if (!local.ok() || *local) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--listen ", address.text,
+      " would let other machines in without encryption: give --tls-cert and --tls-key, "
+      "or --insecure if you trust the network, or listen on 127.0.0.1"));
 }
+
+}  // namespace
 
 struct Server::Parts {
   explicit Parts(const Options& options)
       : metrics(*registry, core::Version()), state(options, metrics), service(state) {}
 
+  // Finds all faults that can be found before anything listens. Errors: those of BuildAndStart.
+  absl::Status Prepare();
   // Listens for scrapes. Error: UNAVAILABLE.
   absl::Status StartMetrics();
   // Listens for calls. Error: UNAVAILABLE.
@@ -121,13 +131,35 @@ struct Server::Parts {
   std::shared_ptr<prometheus::Collectable> gauges;
   std::unique_ptr<prometheus::Exposer> exposer;
   int metrics_port = 0;
+  std::vector<ListenAddress> addresses;  // With the real ports, once it listens.
+  // Of each address. gRPC asks them for certificates.
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::unique_ptr<grpc::Server> grpc_server;
-  int port = 0;
+  std::vector<std::unique_ptr<UnixSocketFile>> socket_files;
 
   absl::Mutex drain_mu;
   bool drained ABSL_GUARDED_BY(drain_mu) = false;
   bool drained_cleanly ABSL_GUARDED_BY(drain_mu) = true;
 };
+
+absl::Status Server::Parts::Prepare() {
+  const Options& options = state.options;
+  for (const std::string& text : options.listen) {
+    absl::StatusOr<ListenAddress> address = ParseListenAddress(text);
+    if (!address.ok()) return address.status();
+    if (absl::Status status = CheckPrivacy(*address, options); !status.ok()) return status;
+    if (absl::Status status = CheckCanListen(*address, "--listen"); !status.ok()) return status;
+    if (options.tls.enabled() && !address->is_unix()) {
+      auto tls = MakeTlsCredentials(options.tls);
+      if (!tls.ok()) return tls.status();
+      credentials.push_back(*std::move(tls));
+    } else {
+      credentials.push_back(grpc::InsecureServerCredentials());
+    }
+    addresses.push_back(*std::move(address));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Server::Parts::StartMetrics() {
   process_metrics = std::make_shared<ProcessMetrics>();
@@ -145,13 +177,16 @@ absl::Status Server::Parts::StartMetrics() {
   });
   const std::string& address = state.options.metrics_listen;
   if (address == "none") return absl::OkStatus();
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok()) return parsed.status();
+  if (absl::Status status = CheckCanListen(*parsed, "--metrics-listen"); !status.ok()) {
+    return status;
+  }
   try {
     exposer = std::make_unique<prometheus::Exposer>(address);
-  } catch (const std::exception&) {  // CivetException, which says nothing more.
-    return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics on ", address,
-                     ": the port is taken or the host is not an address of this machine; "
-                     "choose another with --metrics-listen, or none"));
+  } catch (const std::exception& error) {  // CivetException, which says little.
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", address, " (--metrics-listen): ", error.what(), "; choose another"));
   }
   metrics_port = exposer->GetListeningPorts().at(0);
   exposer->RegisterCollectable(registry);
@@ -165,14 +200,29 @@ absl::Status Server::Parts::StartGrpc() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetTransportOptions(state.options, builder);
-  builder.AddListeningPort(state.options.listen, grpc::InsecureServerCredentials(), &port);
+  std::vector<int> ports(addresses.size());  // gRPC gives 1 for a Unix socket.
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    builder.AddListeningPort(addresses[i].text, credentials[i], &ports[i]);
+  }
   builder.RegisterService(&service);
-  grpc_server = builder.BuildAndStart();
-  if (grpc_server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", state.options.listen,
-                     ": the port is taken or the host is not an address of this machine; choose "
-                     "another with --listen"));
+  {
+    const PrivateFiles sockets_are_ours;
+    grpc_server = builder.BuildAndStart();
+  }
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    ListenAddress& address = addresses[i];
+    // All were free a moment ago; of two flags with one address the second fails here.
+    if (grpc_server == nullptr || ports[i] == 0) {
+      if (ports[i] != 0) continue;
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", address.text,
+                                                 " (--listen): it was taken in this moment"));
+    }
+    if (address.is_unix()) {
+      socket_files.push_back(std::make_unique<UnixSocketFile>(address.path));
+    } else {
+      address.port = ports[i];
+      address.text = WithPort(address.text, address.port);
+    }
   }
   SetHealth(true);
   return absl::OkStatus();
@@ -184,6 +234,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
     options.limits.set_max_concurrent_requests(std::max(cores, 1));
   }
   auto parts = std::make_unique<Parts>(options);
+  if (absl::Status status = parts->Prepare(); !status.ok()) return status;
   // gRPC last: who can call us can also see us counting.
   if (absl::Status status = parts->StartMetrics(); !status.ok()) return status;
   if (absl::Status status = parts->StartGrpc(); !status.ok()) return status;
@@ -194,7 +245,19 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() { DrainWithin(absl::ZeroDuration(), absl::ZeroDuration()); }
 
-int Server::port() const { return parts_->port; }
+std::vector<std::string> Server::addresses() const {
+  std::vector<std::string> texts;
+  for (const ListenAddress& address : parts_->addresses) texts.push_back(address.text);
+  return texts;
+}
+
+int Server::port() const {
+  for (const ListenAddress& address : parts_->addresses) {
+    if (!address.is_unix()) return address.port;
+  }
+  return 0;
+}
+
 int Server::metrics_port() const { return parts_->metrics_port; }
 std::string Server::Scrape() const {
   std::vector<prometheus::MetricFamily> all = parts_->registry->Collect();
@@ -217,21 +280,23 @@ bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
   absl::MutexLock lock(&parts_->drain_mu);
   if (parts_->drained) return parts_->drained_cleanly;
   RequestTracker& tracker = parts_->state.tracker;
-  spdlog::info("draining: {} requests in flight", tracker.inflight());
+  Log(LogLevel::kInfo, "draining", {{"inflight_requests", tracker.inflight()}});
   parts_->SetHealth(false);
   absl::SleepFor(delay);
   tracker.CloseDoor();
   parts_->drained_cleanly = tracker.AwaitNone(timeout);
   if (!parts_->drained_cleanly) {
-    spdlog::warn("drain timeout: cancelling {} requests", tracker.inflight());
+    Log(LogLevel::kWarn, "drain timeout: cancelling what is left",
+        {{"inflight_requests", tracker.inflight()}});
   }
   // Cancels what is left at the deadline, which fires the stop tokens.
   const absl::Duration grace = parts_->drained_cleanly ? kCloseGrace : absl::ZeroDuration();
   parts_->grpc_server->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   tracker.AwaitNone(absl::InfiniteDuration());
   parts_->grpc_server->Wait();
+  parts_->socket_files.clear();
   parts_->drained = true;
-  spdlog::info("drained");
+  Log(LogLevel::kInfo, "drained");
   return parts_->drained_cleanly;
 }
 

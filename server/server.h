@@ -13,22 +13,20 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/options.h"
 
 namespace spillway::server {
 
-// "HOST:PORT" of a flag with its port replaced, e.g. by the one that port 0 got.
-std::string WithPort(absl::string_view host_and_port, int port);
-
 class Server {
  public:
-  // Starts to listen and to serve. Errors: UNAVAILABLE if an address cannot be listened on; the
-  // message is one sentence that names the address and the flag. REQUIRES: options as
-  // ParseFlags checks them.
+  // Starts to listen and to serve. Errors, one sentence that names the flag and its value:
+  // UNAVAILABLE if an address cannot be listened on, FAILED_PRECONDITION if a TLS file cannot be
+  // used, INVALID_ARGUMENT if other machines could listen in and options.insecure does not allow
+  // it. REQUIRES: options as ParseFlags checks them.
   static absl::StatusOr<std::unique_ptr<Server>> BuildAndStart(Options options);
 
   Server(const Server&) = delete;
@@ -37,7 +35,9 @@ class Server {
   // Drains without delay and cancels what still runs.
   ~Server();
 
-  // The ports in use; metrics_port() is 0 if metrics are off.
+  // Where it listens, as given but with the real ports.
+  std::vector<std::string> addresses() const;
+  // The ports in use: of the first HOST:PORT, and of the scrapes. 0 if there is none.
   int port() const;
   int metrics_port() const;
 

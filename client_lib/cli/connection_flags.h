@@ -1,4 +1,5 @@
-// The flags --server, --timeout and --retries, and what follows from them.
+// The flags of a connection: --server, --timeout, --retries and those of TLS, and what follows from
+// them.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 
@@ -9,6 +10,7 @@
 #include "absl/time/time.h"
 #include "client_lib/cli/session.h"
 #include "spillway/client.h"
+#include "spillway/remote_connection.h"
 
 namespace spillway::cli {
 
@@ -29,8 +31,12 @@ class ConnectionFlags {
   absl::StatusOr<CallOptions> MakeCall(const Session& session) const;
 
  private:
+  void AddTlsFlags(CLI::App* command, CLI::Option* server);
+
   std::string server_;
   std::string timeout_;
+  bool tls_ = false;
+  TlsOptions tls_options_;
   int retries_;
 };
 

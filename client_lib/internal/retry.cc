@@ -6,6 +6,7 @@
 #include "absl/random/random.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "client_lib/internal/status_conversion.h"
 #include "rewrite_core/graph/error.h"
 
 namespace spillway::internal {
@@ -16,6 +17,7 @@ constexpr double kMultiplier = 1.6;
 
 bool MayTryAgain(const absl::Status& status, Pushback pushback) {
   if (pushback && *pushback < absl::ZeroDuration()) return false;
+  if (status.GetPayload(kNoRetryUrl).has_value()) return false;
   if (absl::IsUnavailable(status)) return true;
   // Without a word on when to come back, another try would add to the load.
   return core::GetErrorReason(status) == v1::ERROR_REASON_OVERLOADED && pushback;

@@ -4,6 +4,9 @@
 
 namespace spillway::internal {
 
+// The version of the API that this client speaks.
+inline constexpr char kApiPackage[] = "spillway.v1";
+
 // The name under which a server reports the health of RewriteService.
 inline constexpr char kRewriteService[] = "spillway.v1.RewriteService";
 

@@ -3,12 +3,56 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client_lib/internal/service_names.h"
 #include "rewrite_core/graph/error.h"
 #include "spillway/v1/error.pb.h"
 
 namespace spillway::internal {
 namespace {
+
+// What gRPC 1.51 says where a connection failed for a reason that it knows and its users do not,
+// and what that means. Parts of its messages, since it gives no code.
+struct ConnectionFault {
+  const char* says;
+  const char* means;
+  bool lasts;  // The next attempt fails the same way.
+};
+// A server that wants a certificate says so in an alert that gRPC does not pass on.
+constexpr char kClosed[] =
+    "it closed the connection at once: it may want TLS, or a client certificate from an authority "
+    "that it trusts, or be stopping";
+constexpr ConnectionFault kConnectionFaults[] = {
+    {"certificate verify failed",
+     "its certificate is not valid today, or not from an authority that this client trusts; check "
+     "the server's certificate and the client's list of authorities (--tls-ca)",
+     true},
+    {"is not in peer certificate",
+     "its certificate is for another name; check the address, or give the name in the certificate "
+     "(--tls-server-name)",
+     true},
+    {"wrong version number", "it does not speak TLS; leave TLS out, or check the port", true},
+    {"Socket closed", kClosed, false},
+    {"Connection reset by peer", kClosed, false},
+};
+constexpr char kWhileConnecting[] = "failed to connect";
+
+absl::Status Unreachable(const std::string& server, const std::string& message,
+                         const std::string& cause) {
+  for (const ConnectionFault& fault : kConnectionFaults) {
+    if (!absl::StrContains(message, kWhileConnecting) || !absl::StrContains(message, fault.says)) {
+      continue;
+    }
+    absl::Status status =
+        absl::UnavailableError(absl::StrCat("cannot talk to ", server, ": ", fault.means, cause));
+    if (fault.lasts) status.SetPayload(kNoRetryUrl, absl::Cord());
+    return status;
+  }
+  return absl::UnavailableError(absl::StrCat("cannot reach ", server, cause,
+                                             "; check the address, and that spillwayd runs there, "
+                                             "then try again"));
+}
 
 // An error that gRPC made. gRPC's own message is kept in brackets: it has the cause.
 absl::Status FromTransport(absl::StatusCode code, const std::string& message,
@@ -17,13 +61,11 @@ absl::Status FromTransport(absl::StatusCode code, const std::string& message,
   const std::string server = absl::StrCat("the server ", core::Quoted(target));
   switch (code) {
     case absl::StatusCode::kUnavailable:
-      return absl::Status(code, absl::StrCat("cannot reach ", server, cause,
-                                             "; check the address, and that spillwayd runs there, "
-                                             "then try again"));
+      return Unreachable(server, message, cause);
     case absl::StatusCode::kUnimplemented:
-      return absl::Status(code,
-                          absl::StrCat(server, " does not know this call", cause,
-                                       "; check that it is a spillwayd, and not an older one"));
+      return absl::Status(
+          code, absl::StrCat(server, " does not speak ", kApiPackage, " as this client does", cause,
+                             "; check that it is a spillwayd of the same major version"));
     case absl::StatusCode::kDeadlineExceeded:
       return core::Error(
           code, v1::ERROR_REASON_STOPPED,

@@ -8,6 +8,9 @@
 
 namespace spillway::internal {
 
+// A payload with this URL says that another attempt would fail the same way.
+inline constexpr char kNoRetryUrl[] = "spillway.v1/no-retry";
+
 // `status` of a call to the server `target`. Code and message stay, and so do the details that the
 // server attached (the trailing metadata grpc-status-details-bin): each is a payload under its type
 // URL, the v1::ErrorInfo among them.

@@ -233,7 +233,8 @@ TEST(CliTest, EachRetryIsALineUnlessQuiet) {
   Arguments quiet = arguments;
   quiet.push_back("--quiet");
   ExpectError(Spillway(quiet), 5, "127.0.0.1:1", "UNAVAILABLE");
-  ExpectError(Spillway({"capabilities", "--retries", "-1"}), 2, "--retries", "USAGE");
+  ExpectError(Spillway({"capabilities", "--server", "127.0.0.1:1", "--retries", "-1"}), 2,
+              "--retries", "USAGE");
 }
 
 TEST(CliTest, InspectsAFileAndStandardInput) {

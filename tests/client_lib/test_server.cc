@@ -51,10 +51,16 @@ TestServer::TestServer(const ServerOptions& options) : options_(options) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(absl::StrCat("127.0.0.1:", options_.port),
-                           grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(
+      absl::StrCat("127.0.0.1:", options_.port),
+      options_.credentials != nullptr ? options_.credentials : grpc::InsecureServerCredentials(),
+      &port);
   builder.SetMaxReceiveMessageSize(options_.max_message_bytes);
-  builder.RegisterService(this);
+  if (options_.has_service) {
+    builder.RegisterService(this);
+  } else {
+    builder.RegisterCallbackGenericService(&no_service_);
+  }
   server_ = builder.BuildAndStart();
   target_ = absl::StrCat("127.0.0.1:", port);
   for (const char* service : {"", "spillway.v1.RewriteService"}) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
 
@@ -35,7 +36,10 @@ struct ServerOptions {
   // gRPC refuses larger messages, as it does for a server with a low max_unary_bytes.
   int max_message_bytes = 4 << 20;
   bool healthy = true;
-  int port = 0;             // 0: any that is free.
+  int port = 0;  // 0: any that is free.
+  // How it listens; plain text if there are none.
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  bool has_service = true;  // False: as a server of another major version, which has others.
   std::string pushback_ms;  // Sent as grpc-retry-pushback-ms with the fault kEarlyError, if set.
 };
 
@@ -78,6 +82,7 @@ class TestServer : private v1::RewriteService::Service {
   std::atomic<int> hanging_{0};
   std::atomic<int> released_{0};
   std::string target_;
+  grpc::CallbackGenericService no_service_;  // Answers UNIMPLEMENTED to everything.
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -119,7 +119,7 @@ TEST_F(DrainTest, TwiceIsOnceAndThePortIsFree) {
   EXPECT_TRUE(server_->Drain());
   EXPECT_TRUE(server_->Drain());
   Options options = TestOptions();
-  options.listen = listen;
+  options.listen = {listen};
   EXPECT_TRUE(Server::BuildAndStart(options).ok());
 }
 

@@ -9,6 +9,7 @@
 namespace spillway::server {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 ParsedFlags Parse(std::vector<const char*> arguments) {
@@ -20,7 +21,7 @@ TEST(FlagsTest, DefaultsAreThoseOfOptions) {
   const ParsedFlags flags = Parse({});
   ASSERT_TRUE(flags.options.has_value()) << flags.text;
   const Options defaults;
-  EXPECT_EQ(flags.options->listen, "127.0.0.1:7070");
+  EXPECT_THAT(flags.options->listen, ElementsAre("127.0.0.1:7070"));
   EXPECT_EQ(flags.options->metrics_listen, "127.0.0.1:9464");
   EXPECT_EQ(flags.options->limits.SerializeAsString(), core::DefaultLimits().SerializeAsString());
   EXPECT_EQ(flags.options->max_queued_requests, defaults.max_queued_requests);
@@ -32,6 +33,14 @@ TEST(FlagsTest, DefaultsAreThoseOfOptions) {
 TEST(FlagsTest, EveryFlagReachesItsField) {
   const ParsedFlags flags = Parse({"--listen",
                                    "0.0.0.0:1",
+                                   "--listen",
+                                   "unix:/run/spillwayd.sock",
+                                   "--tls-cert",
+                                   "cert.pem",
+                                   "--tls-key",
+                                   "key.pem",
+                                   "--tls-client-ca",
+                                   "ca.pem",
                                    "--metrics-listen",
                                    "[::1]:2",
                                    "--max-connection-age",
@@ -48,6 +57,14 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "6mb",
                                    "--max-unary-bytes",
                                    "700",
+                                   "--max-chunk-bytes",
+                                   "701",
+                                   "--max-metadata-bytes",
+                                   "16KiB",
+                                   "--max-concurrent-streams",
+                                   "702",
+                                   "--max-input-count",
+                                   "703",
                                    "--max-node-count",
                                    "8",
                                    "--max-search-steps",
@@ -57,10 +74,12 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "--drain-timeout",
                                    "11m",
                                    "--log-level",
-                                   "debug"});
+                                   "debug",
+                                   "--log-format",
+                                   "json"});
   ASSERT_TRUE(flags.options.has_value()) << flags.text;
   const Options& options = *flags.options;
-  EXPECT_EQ(options.listen, "0.0.0.0:1");
+  EXPECT_THAT(options.listen, ElementsAre("0.0.0.0:1", "unix:/run/spillwayd.sock"));
   EXPECT_EQ(options.metrics_listen, "[::1]:2");
   EXPECT_EQ(options.max_connection_age, absl::Hours(1));
   EXPECT_EQ(options.limits.max_concurrent_requests(), 3);
@@ -74,6 +93,21 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.drain_delay, absl::Milliseconds(10));
   EXPECT_EQ(options.drain_timeout, absl::Minutes(11));
   EXPECT_EQ(options.log_level, "debug");
+  EXPECT_EQ(options.log_format, "json");
+  EXPECT_EQ(options.tls.cert, "cert.pem");
+  EXPECT_EQ(options.tls.key, "key.pem");
+  EXPECT_EQ(options.tls.client_ca, "ca.pem");
+  EXPECT_FALSE(options.insecure);
+  EXPECT_EQ(options.limits.max_chunk_bytes(), 701);
+  EXPECT_EQ(options.limits.max_metadata_bytes(), 16 << 10);
+  EXPECT_EQ(options.limits.max_concurrent_streams(), 702);
+  EXPECT_EQ(options.limits.max_input_count(), 703);
+}
+
+TEST(FlagsTest, Insecure) {
+  const ParsedFlags flags = Parse({"--insecure", "--listen=0.0.0.0:1"});
+  ASSERT_TRUE(flags.options.has_value()) << flags.text;
+  EXPECT_TRUE(flags.options->insecure);
 }
 
 TEST(FlagsTest, InfAndNone) {
@@ -99,6 +133,23 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--listen", "localhost:65536"}, {"--listen", "65535"}},
       {{"--listen", "localhost:-1"}, {"--listen", "65535"}},
       {{"--listen", "none"}, {"--listen", "HOST:PORT"}},
+      {{"--listen", "::1:70"}, {"--listen", "brackets"}},
+      {{"--listen", "unix:relative.sock"}, {"--listen", "absolute"}},
+      {{"--listen", "unix:"}, {"--listen", "absolute"}},
+      {{"--listen", "unix-abstract:name"}, {"--listen", "HOST:PORT"}},
+      {{"--listen", "127.0.0.1:1", "--listen", "nowhere"}, {"--listen", "nowhere"}},
+      {{"--metrics-listen", "unix:/run/metrics.sock"}, {"--metrics-listen", "HOST:PORT"}},
+      {{"--tls-cert", "cert.pem"}, {"--tls-cert", "--tls-key"}},
+      {{"--tls-key", "key.pem"}, {"--tls-cert", "--tls-key"}},
+      {{"--tls-client-ca", "ca.pem"}, {"--tls-client-ca", "--tls-cert"}},
+      {{"--insecure", "--tls-cert", "c", "--tls-key", "k"}, {"--insecure", "--tls-cert"}},
+      {{"--listen", "unix:/s", "--tls-cert", "c", "--tls-key", "k"}, {"--tls-cert", "--listen"}},
+      {{"--max-metadata-bytes", "1023"}, {"--max-metadata-bytes", "1KiB"}},
+      {{"--max-metadata-bytes", "2MiB"}, {"--max-metadata-bytes", "1MiB"}},
+      {{"--max-concurrent-streams", "0"}, {"--max-concurrent-streams"}},
+      {{"--max-chunk-bytes", "3GiB"}, {"--max-chunk-bytes", "2147483647"}},
+      {{"--max-input-count", "0"}, {"--max-input-count", "at least 1"}},
+      {{"--log-format", "xml"}, {"--log-format"}},
       {{"--metrics-listen", "nowhere"}, {"--metrics-listen", "HOST:PORT"}},
       {{"--workers", "-1"}, {"--workers"}},
       {{"--workers", "many"}, {"--workers"}},
@@ -134,7 +185,7 @@ TEST(FlagsTest, HelpNamesEveryFlagAndItsDefault) {
   EXPECT_FALSE(flags.options.has_value());
   EXPECT_EQ(flags.exit_code, 0);
   for (const char* words :
-       {"--listen HOST:PORT=127.0.0.1:7070", "--metrics-listen HOST:PORT=127.0.0.1:9464",
+       {"--listen HOST:PORT|unix:PATH=127.0.0.1:7070", "--metrics-listen HOST:PORT=127.0.0.1:9464",
         "--workers", "--max-graph-bytes", "--max-unary-bytes SIZE=64MiB", "--max-node-count",
         "--max-search-steps", "--max-inflight-bytes SIZE=4096MiB", "--drain-delay",
         "--drain-timeout DURATION=30s", "--log-level", "--version", "Exit codes", "Examples"}) {

@@ -200,11 +200,12 @@ TEST_F(ServiceTest, ReflectionListsTheService) {
 
 TEST_F(ServiceTest, TakenAddressesAreErrorsThatNameThem) {
   Options options = TestOptions();
-  options.listen = address();
+  options.listen = {address()};
   const absl::Status listen = Server::BuildAndStart(options).status();
   EXPECT_EQ(listen.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(listen.message()), HasSubstr(address()));
   EXPECT_THAT(std::string(listen.message()), HasSubstr("--listen"));
+  EXPECT_THAT(std::string(listen.message()), HasSubstr("Address already in use"));
 
   options = TestOptions();
   options.metrics_listen = "127.0.0.1:0";

@@ -8,71 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "rewrite_core/rewriter.h"
-#include "tests/server/child_process.h"
-#include "tests/server/http_get.h"
+#include "tests/server/daemon.h"
 #include "tests/server/raw_stream.h"
 #include "tests/server/test_client.h"
+#include "tests/testing/test_certs.h"
 
 namespace spillway::server {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::StartsWith;
-
-constexpr char kProgram[] = SPILLWAY_BIN_DIR "/spillwayd";
-
-// A running spillwayd on ports of its own.
-class Daemon {
- public:
-  explicit Daemon(std::vector<std::string> flags = {}) : process_(Command(std::move(flags))) {
-    const std::string hello = process_.ReadLine();
-    const std::string start = absl::StrCat("spillwayd ", core::Version(), " listening on ");
-    EXPECT_THAT(hello, StartsWith(start));
-    address_ = std::string(absl::StripPrefix(hello, start));
-    const std::string metrics = process_.ReadLine();
-    absl::string_view port = metrics;
-    EXPECT_TRUE(absl::ConsumePrefix(&port, "metrics on http://127.0.0.1:") &&
-                absl::ConsumeSuffix(&port, "/metrics") && absl::SimpleAtoi(port, &metrics_port_))
-        << metrics;
-  }
-
-  const std::string& address() const { return address_; }
-  int metrics_port() const { return metrics_port_; }
-  ChildProcess& process() { return process_; }
-  std::string Scrape() const { return HttpGet(metrics_port_, "/metrics"); }
-
- private:
-  static std::vector<std::string> Command(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {kProgram, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"});
-    return flags;
-  }
-
-  ChildProcess process_;
-  std::string address_;
-  int metrics_port_ = 0;
-};
-
-// Runs it to its end.
-struct Finished {
-  int exit_code;
-  std::string out;
-  std::string err;
-};
-Finished RunToEnd(std::vector<std::string> flags) {
-  flags.insert(flags.begin(), kProgram);
-  ChildProcess process(flags);
-  Finished finished;
-  finished.out = process.ReadStdout();
-  finished.err = process.ReadStderr();
-  finished.exit_code = process.Wait();
-  return finished;
-}
 
 int CountLines(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
@@ -234,10 +181,58 @@ TEST(SpillwaydTest, TakenPortIsOneSentenceAndExitOne) {
 
 TEST(SpillwaydTest, AddressThatIsNotOursIsOneSentenceAndExitOne) {
   // 192.0.2.0/24 is kept for documentation (RFC 5737).
-  const Finished finished = RunToEnd({"--listen", "192.0.2.1:7070", "--metrics-listen", "none"});
+  const Finished finished =
+      RunToEnd({"--listen", "192.0.2.1:7070", "--insecure", "--metrics-listen", "none"});
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("192.0.2.1:7070"));
+}
+
+TEST(SpillwaydTest, PortThatNeedsRightsIsOneSentenceAndExitOne) {
+  ChildProcess process({"setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all",
+                        "--bounding-set=-all", kProgram, "--listen=127.0.0.1:1",
+                        "--metrics-listen=none"});
+  const std::string error = process.ReadStderr();
+  const int code = process.Wait();
+  if (code != 1 || error.find("spillwayd: ") != 0) {
+    GTEST_SKIP() << "cannot run spillwayd as another user here: " << code << " " << error;
+  }
+  EXPECT_THAT(error, AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("Permission denied")));
+}
+
+TEST(SpillwaydTest, PlainTextForOthersIsOneSentenceAndExitTwo) {
+  const Finished finished = RunToEnd({"--listen", "0.0.0.0:0", "--metrics-listen", "none"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("--listen 0.0.0.0:0"), HasSubstr("--insecure")));
+}
+
+TEST(SpillwaydTest, BadTlsFileIsOneSentenceAndExitOne) {
+  const Finished finished = RunToEnd({"--tls-cert", "/none.pem", "--tls-key", "/none.key"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("--tls-cert"), HasSubstr("/none.pem")));
+}
+
+TEST(SpillwaydTest, SocketOfAKilledServerIsTakenOver) {
+  const test_certs::TempFolder folder;
+  const std::string address = "unix:" + folder.path("spillwayd.sock");
+  {
+    ChildProcess killed({kProgram, "--listen", address, "--metrics-listen=none"});
+    EXPECT_THAT(killed.ReadLine(), HasSubstr(address));
+    killed.Signal(SIGKILL);
+    EXPECT_EQ(killed.Wait(), -SIGKILL);
+  }
+  ChildProcess process({kProgram, "--listen", address, "--metrics-listen=none"});
+  EXPECT_THAT(process.ReadLine(), HasSubstr(address));
+  TestClient client(address);
+  grpc::ClientContext context;
+  v1::GetCapabilitiesResponse response;
+  EXPECT_TRUE(client.stub().GetCapabilities(&context, {}, &response).ok());
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.Wait(), 0);
 }
 
 TEST(SpillwaydTest, WrongFlagIsOneSentenceAndExitTwo) {

@@ -39,7 +39,7 @@ v1::RewriteOptions ScopeOptions() {
 
 Options TestOptions() {
   Options options;
-  options.listen = "127.0.0.1:0";
+  options.listen = {"127.0.0.1:0"};
   options.metrics_listen = "none";
   options.limits.set_max_concurrent_requests(1);
   options.idle_timeout = absl::InfiniteDuration();

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "spillway/connection.h"
 #include "spillway/export.h"
 
@@ -24,9 +25,9 @@ struct RetryNotice {
 
 // How a call that failed is tried again. Every call of the service may be repeated safely.
 //
-// Tried again are UNAVAILABLE (the server cannot be reached, or is stopping), and OVERLOADED if the
-// server says when to come back. Everything else fails the same way the next time. Another attempt
-// starts from the beginning, on a new connection.
+// Tried again are UNAVAILABLE (the server cannot be reached, or is stopping; not where the two do
+// not agree on TLS), and OVERLOADED if the server says when to come back. Everything else fails the
+// same way the next time. Another attempt starts from the beginning, on a new connection.
 //
 // The pause before attempt n + 1 is chosen at random between 0 and min(initial_backoff * 1.6^(n-1),
 // max_backoff), so that clients that failed together do not come back together; a server that says
@@ -43,10 +44,30 @@ struct RetryOptions {
   std::function<void(const RetryNotice&)> on_retry;
 };
 
-// How to reach a server. The connection is not encrypted: use it inside a trusted network.
+// TLS with a server. The files are in PEM format and read each time a connection is opened, so that
+// a certificate that was renewed is used from then on. A file that cannot be used is
+// INVALID_ARGUMENT at each call. TLS 1.2 is the oldest version spoken.
+struct TlsOptions {
+  // The authorities that the server's certificate may come from. Empty: those that this machine
+  // trusts (GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, or the system's).
+  std::string ca_file;
+
+  // The client's certificate, followed by those between it and its authority, and its private key
+  // without passphrase: for servers that ask for one. Both or none.
+  std::string cert_file;
+  std::string key_file;
+
+  // The name that the server's certificate must hold. Empty: the host in the target.
+  std::string server_name;
+};
+
+// How to reach a server.
 struct RemoteOptions {
   // REQUIRED. `host:port`, or any other name that gRPC resolves: `dns:///host:port`, `unix:/path`.
   std::string target;
+
+  // Absent: the connection is not encrypted, for this machine and trusted networks.
+  absl::optional<TlsOptions> tls;
 
   // Graphs up to this many bytes go in one message, larger ones in a stream. A stream costs a
   // round trip more and is 3 to 9 times as fast, with a third of the memory, from some MiB on

@@ -1,0 +1,41 @@
+// The file of a Unix socket that this server listens on: removed when it stops, if it is still
+// ours. Not thread-safe.
+#ifndef SPILLWAY_SERVER_UNIX_SOCKET_FILE_H_
+#define SPILLWAY_SERVER_UNIX_SOCKET_FILE_H_
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace spillway::server {
+
+class UnixSocketFile {
+ public:
+  // Notes which file is at `path` now.
+  explicit UnixSocketFile(std::string path);
+  UnixSocketFile(const UnixSocketFile&) = delete;
+  UnixSocketFile& operator=(const UnixSocketFile&) = delete;
+  ~UnixSocketFile();
+
+ private:
+  const std::string path_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+// While it lives, files that this process makes can be used by its user alone. Holds for the whole
+// process; not for where threads make files for others.
+class PrivateFiles {
+ public:
+  PrivateFiles();
+  PrivateFiles(const PrivateFiles&) = delete;
+  PrivateFiles& operator=(const PrivateFiles&) = delete;
+  ~PrivateFiles();
+
+ private:
+  const mode_t before_;
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_UNIX_SOCKET_FILE_H_

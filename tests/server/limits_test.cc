@@ -1,0 +1,125 @@
+// Each limit: what is above it is refused with the right code, what is not is served, before and
+// after. (Bytes in flight and the queue: overload_test.cc.)
+#include <memory>
+#include <string>
+
+#include "rewrite_core/rewriter.h"
+#include "tests/server/fake_core.h"
+#include "tests/server/server_fixture.h"
+
+namespace spillway::server {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::HasSubstr;
+
+class LimitsTest : public ServerFixture {
+ protected:
+  void SetUp() override { request_.set_graph_def(SmallGraph()); }
+
+  grpc::Status Rewrite() { return client_->Rewrite(request_, &response_); }
+
+  // SmallGraph is refused with LIMIT_EXCEEDED, naming `number`; another graph is not.
+  void ExpectRefused(const Options& options, const std::string& number) {
+    Start(options);
+    const grpc::Status status = Rewrite();
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED") << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr(number));
+    grpc::ClientContext context;
+    v1::GetCapabilitiesResponse capabilities;
+    EXPECT_TRUE(client_->stub().GetCapabilities(&context, {}, &capabilities).ok());
+    EXPECT_EQ(capabilities.limits().SerializeAsString(), options.limits.SerializeAsString());
+  }
+
+  v1::RewriteRequest request_;
+  v1::RewriteResponse response_;
+};
+
+TEST_F(LimitsTest, Nodes) {
+  Options options = TestOptions();
+  options.limits.set_max_node_count(10);
+  ExpectRefused(options, "10");
+}
+
+TEST_F(LimitsTest, Inputs) {
+  Options options = TestOptions();
+  options.limits.set_max_input_count(11);
+  ExpectRefused(options, "11");
+}
+
+TEST_F(LimitsTest, UnaryMessage) {
+  Options options = TestOptions();
+  options.limits.set_max_unary_bytes(1200);
+  ExpectRefused(options, "1200");
+}
+
+TEST_F(LimitsTest, SearchSteps) {
+  Options options = TestOptions();
+  options.limits.set_max_search_steps(3);
+  Start(options);
+  *request_.mutable_options() = ScopeOptions();
+  const grpc::Status status = Rewrite();
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(InfoOf(status).reason(), "SEARCH_TOO_LONG");
+}
+
+TEST_F(LimitsTest, StreamedGraphAndChunk) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  options.limits.set_max_graph_bytes(1000);
+  options.limits.set_max_chunk_bytes(100);
+  Start(options);
+  const auto refused = [&](size_t bytes, size_t chunk) {
+    const grpc::Status status =
+        client_->StreamRewrite(std::string(bytes, 'g'), ScopeOptions(), chunk).status;
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    return InfoOf(status).reason();
+  };
+  EXPECT_EQ(refused(1001, 100), "LIMIT_EXCEEDED");
+  EXPECT_EQ(refused(500, 101), "LIMIT_EXCEEDED");
+  EXPECT_TRUE(client_->StreamRewrite(std::string(1000, 'g'), ScopeOptions(), 100).status.ok());
+}
+
+TEST_F(LimitsTest, Metadata) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  options.limits.set_max_metadata_bytes(2000);
+  Start(options);
+  const auto call = [&](size_t bytes) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-long", std::string(bytes, 'm'));
+    return client_->stub().Rewrite(&context, request_, &response_).error_code();
+  };
+  EXPECT_EQ(call(1000), StatusCode::OK);
+  EXPECT_EQ(call(2000), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(call(1000), StatusCode::OK);
+}
+
+TEST_F(LimitsTest, StreamsOfAConnectionWaitForEachOther) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  options.limits.set_max_concurrent_streams(1);
+  Start(options);
+  ASSERT_TRUE(Rewrite().ok()) << "the client knows the limit once it is connected";
+  grpc::ClientContext holding_context;
+  const std::unique_ptr<Stream> holding = client_->stub().StreamRewrite(&holding_context);
+  ASSERT_TRUE(holding->Write(HeaderMessage(5)));
+  ASSERT_TRUE(Eventually([&] { return server_->inflight_requests() == 1; }));
+
+  grpc::ClientContext waiting_context;
+  waiting_context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(200)));
+  EXPECT_EQ(client_->stub().Rewrite(&waiting_context, request_, &response_).error_code(),
+            StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Requests("Rewrite", "OK"), 1) << "the second never came to the server";
+  TestClient other(address());
+  EXPECT_TRUE(other.Rewrite(request_, &response_).ok()) << "another connection has its own";
+
+  ASSERT_TRUE(holding->Write(ChunkMessage("graph")));
+  holding->WritesDone();
+  EXPECT_TRUE(ReadAnswer(*holding).status.ok());
+  EXPECT_TRUE(Rewrite().ok());
+}
+
+}  // namespace
+}  // namespace spillway::server

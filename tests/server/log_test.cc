@@ -1,0 +1,82 @@
+// The log of the program: one line per event, whatever a stranger puts into a request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/server/daemon.h"
+#include "tests/server/test_client.h"
+
+namespace spillway::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// A graph of one node whose name, which is not a name, would end a log line and begin another.
+constexpr char kForged[] = "x\n2026-01-01T00:00:00.000Z info forged=\"yes\"\x1b[31m\xff";
+
+std::string HostileGraph() {
+  const std::string name(kForged);
+  std::string node = absl::StrCat("\x0a", std::string(1, static_cast<char>(name.size())), name);
+  return absl::StrCat("\x0a", std::string(1, static_cast<char>(node.size())), node);
+}
+
+// The lines that a server with these flags logs for one request with HostileGraph.
+std::vector<std::string> LogOfHostileRequest(const std::string& format) {
+  Daemon daemon({absl::StrCat("--log-format=", format)});
+  TestClient client(daemon.address());
+  grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "job-17");
+  v1::RewriteRequest request;
+  request.set_graph_def(HostileGraph());
+  v1::RewriteResponse response;
+  const grpc::Status status = client.stub().Rewrite(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("forged")) << "or this test tests nothing";
+  daemon.process().Signal(SIGTERM);
+  std::vector<std::string> lines =
+      absl::StrSplit(daemon.process().ReadStderr(), '\n', absl::SkipEmpty());
+  EXPECT_EQ(daemon.process().Wait(), 0);
+  EXPECT_EQ(lines.size(), 3u) << "the request, draining, drained";
+  return lines;
+}
+
+TEST(LogTest, JsonIsOneObjectPerLine) {
+  int requests = 0;
+  for (const std::string& line : LogOfHostileRequest("json")) {
+    const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(object.is_object()) << line;
+    EXPECT_EQ(object["level"], "info");
+    EXPECT_THAT(object["time"].get<std::string>(), testing::EndsWith("Z"));
+    if (object["message"] != "request") continue;
+    ++requests;
+    EXPECT_EQ(object["id"], "job-17");
+    EXPECT_EQ(object["method"], "Rewrite");
+    EXPECT_EQ(object["code"], "INVALID_ARGUMENT");
+    EXPECT_EQ(object["bytes_in"], HostileGraph().size());
+    EXPECT_TRUE(object["ms"].is_number());
+    EXPECT_THAT(object["error"].get<std::string>(), HasSubstr("forged"));
+  }
+  EXPECT_EQ(requests, 1);
+}
+
+TEST(LogTest, TextStaysOnItsLine) {
+  int requests = 0;
+  for (const std::string& line : LogOfHostileRequest("text")) {
+    for (const unsigned char c : line) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << line;
+    EXPECT_THAT(line, Not(HasSubstr(" forged=\"yes\""))) << "a quote inside a field is escaped";
+    if (line.find(" request ") == std::string::npos) continue;
+    ++requests;
+    EXPECT_THAT(line, HasSubstr(" id=job-17 "));
+  }
+  EXPECT_EQ(requests, 1);
+}
+
+}  // namespace
+}  // namespace spillway::server

@@ -1,0 +1,60 @@
+#include "server/request_id.h"
+
+#include <string>
+
+#include "tests/server/fake_core.h"
+#include "tests/server/server_fixture.h"
+
+namespace spillway::server {
+namespace {
+
+using ::testing::MatchesRegex;
+
+class RequestIdTest : public ServerFixture {
+ protected:
+  // The id in the trailing metadata of a call that sends `sent`, if that is not empty.
+  std::string Answered(const std::string& sent, const std::string& graph = "graph") {
+    grpc::ClientContext context;
+    if (!sent.empty()) context.AddMetadata("x-request-id", sent);
+    v1::RewriteRequest request;
+    request.set_graph_def(graph);
+    v1::RewriteResponse response;
+    client_->stub().Rewrite(&context, request, &response);
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto found = metadata.find("x-request-id");
+    if (found == metadata.end()) return "";
+    return std::string(found->second.data(), found->second.size());
+  }
+};
+
+TEST_F(RequestIdTest, SaneOnesComeBack) {
+  EXPECT_EQ(Answered("job-17/step:3"), "job-17/step:3") << "the call fails, the id comes";
+  EXPECT_EQ(Answered(std::string(128, 'i')), std::string(128, 'i'));
+}
+
+TEST_F(RequestIdTest, OthersAreReplaced) {
+  const std::string generated = "[0-9a-f]{16}";
+  const std::string first = Answered("");
+  EXPECT_THAT(first, MatchesRegex(generated));
+  EXPECT_NE(Answered(""), first);
+  for (const std::string& bad : {std::string(129, 'i'), std::string("two words"),
+                                 std::string("a\"quote"), std::string("back\\slash")}) {
+    EXPECT_THAT(Answered(bad), MatchesRegex(generated)) << bad;
+  }
+}
+
+TEST_F(RequestIdTest, ComesBackWithSuccessAndOnStreams) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  Start(options);
+  EXPECT_EQ(Answered("fine"), "fine");
+  grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "streamed");
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  stream->WritesDone();
+  EXPECT_FALSE(ReadAnswer(*stream).status.ok());
+  EXPECT_EQ(context.GetServerTrailingMetadata().count("x-request-id"), 1u);
+}
+
+}  // namespace
+}  // namespace spillway::server

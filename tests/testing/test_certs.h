@@ -1,0 +1,60 @@
+// Certificates for tests, made on the spot: no key lies in the repository.
+#ifndef SPILLWAY_TESTS_TESTING_TEST_CERTS_H_
+#define SPILLWAY_TESTS_TESTING_TEST_CERTS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace spillway::test_certs {
+
+// A certificate and its key, both PEM.
+struct CertAndKey {
+  std::string cert;
+  std::string key;
+};
+
+// What a certificate says.
+struct CertRequest {
+  // Names it holds for, as OpenSSL writes them: `DNS:host`, `IP:127.0.0.1`.
+  std::string names = "DNS:localhost,IP:127.0.0.1,IP:::1";
+  std::string common_name = "test";
+  // From an hour ago; negative days: expired already.
+  int days = 1;
+};
+
+// A certificate authority of its own.
+class TestCa {
+ public:
+  explicit TestCa(const std::string& name);
+  ~TestCa();
+
+  // Its own certificate, PEM.
+  const std::string& cert() const { return self_.cert; }
+  CertAndKey Issue(const CertRequest& request = {}) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+  CertAndKey self_;
+};
+
+// A folder that is gone with its files.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+  // Writes a file, in one step for readers, and gives its path.
+  std::string Write(const std::string& name, const std::string& content) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace spillway::test_certs
+
+#endif  // SPILLWAY_TESTS_TESTING_TEST_CERTS_H_
