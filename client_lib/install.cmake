@@ -53,10 +53,15 @@ foreach(dep ${client_private_deps})
   target_link_libraries(spillway_client_shared PRIVATE $<BUILD_INTERFACE:${dep}>)
 endforeach()
 target_link_libraries(spillway_shared PRIVATE ${CMAKE_DL_LIBS})
+# A sanitizer's runtime may be in the program alone.
+set(no_undefined)
+if(NOT SPILLWAY_SANITIZE)
+  set(no_undefined -Wl,--no-undefined)
+endif()
 target_link_options(spillway_client_shared PRIVATE -Wl,--as-needed
-  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway_client.map -Wl,--no-undefined)
+  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway_client.map ${no_undefined})
 target_link_options(spillway_shared PRIVATE
-  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway.map -Wl,--no-undefined)
+  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway.map ${no_undefined})
 set_target_properties(spillway_client_shared PROPERTIES
   LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/libspillway_client.map)
 set_target_properties(spillway_shared PROPERTIES
