@@ -19,7 +19,7 @@ endforeach()
 set(client_public_deps
   protobuf::libprotobuf absl::status absl::statusor absl::strings absl::time)
 set(client_private_deps
-  gRPC::grpc++ OpenSSL::Crypto re2::re2 Threads::Threads absl::cord absl::flat_hash_map
+  gRPC::grpc++ OpenSSL::Crypto re2::re2 Threads::Threads absl::cleanup absl::cord absl::flat_hash_map
   absl::flat_hash_set absl::hash absl::optional absl::random_random absl::span absl::str_format
   absl::synchronization)
 
@@ -53,10 +53,15 @@ foreach(dep ${client_private_deps})
   target_link_libraries(spillway_client_shared PRIVATE $<BUILD_INTERFACE:${dep}>)
 endforeach()
 target_link_libraries(spillway_shared PRIVATE ${CMAKE_DL_LIBS})
+# A sanitizer's runtime may be in the program alone.
+set(no_undefined)
+if(NOT SPILLWAY_SANITIZE)
+  set(no_undefined -Wl,--no-undefined)
+endif()
 target_link_options(spillway_client_shared PRIVATE -Wl,--as-needed
-  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway_client.map -Wl,--no-undefined)
+  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway_client.map ${no_undefined})
 target_link_options(spillway_shared PRIVATE
-  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway.map -Wl,--no-undefined)
+  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/libspillway.map ${no_undefined})
 set_target_properties(spillway_client_shared PROPERTIES
   LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/libspillway_client.map)
 set_target_properties(spillway_shared PROPERTIES

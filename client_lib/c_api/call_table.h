@@ -19,6 +19,7 @@ struct CallTable {
   decltype(&spillway_client_options_set_unary_max_bytes) client_options_set_unary_max_bytes;
   decltype(&spillway_client_options_set_chunk_bytes) client_options_set_chunk_bytes;
   decltype(&spillway_client_options_set_max_attempts) client_options_set_max_attempts;
+  decltype(&spillway_client_options_set_tls) client_options_set_tls;
   decltype(&spillway_client_new) client_new;
   decltype(&spillway_client_free) client_free;
   decltype(&spillway_call_new) call_new;

@@ -197,6 +197,22 @@ spillway_status* SetMaxAttempts(spillway_client_options* options, int32_t attemp
                    [](RemoteOptions* remote) -> int& { return remote->retry.max_attempts; });
 }
 
+spillway_status* SetTls(spillway_client_options* options, const char* ca_file,
+                        const char* cert_file, const char* key_file, const char* server_name) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{options, "options"}});
+    if (!status.ok()) return status;
+    const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
+    TlsOptions tls;
+    tls.ca_file = text(ca_file);
+    tls.cert_file = text(cert_file);
+    tls.key_file = text(key_file);
+    tls.server_name = text(server_name);
+    options->remote.tls = std::move(tls);
+    return absl::OkStatus();
+  });
+}
+
 spillway_status* ClientNew(const spillway_client_options* options, spillway_client** client) {
   return Guarded([&] {
     absl::Status status = CheckGiven({{client, "client"}});
@@ -417,13 +433,13 @@ spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
   });
 }
 
+// In the order of the table.
 constexpr CallTable kTable = {
-    Version,           StatusFree, BufferFree,       ClientOptionsNew,
-    ClientOptionsFree, SetTarget,  SetUnaryMaxBytes, SetChunkBytes,
-    SetMaxAttempts,    ClientNew,  ClientFree,       CallNew,
-    CallFree,          SetTimeout, Cancel,           SetProgress,
-    RewriteGraph,      Rewrite,    GetCapabilities,  CheckHealth,
-    Inspect,           Diff,       MessageFromJson,  MessageToJson,
+    Version,     StatusFree,       BufferFree,    ClientOptionsNew, ClientOptionsFree,
+    SetTarget,   SetUnaryMaxBytes, SetChunkBytes, SetMaxAttempts,   SetTls,
+    ClientNew,   ClientFree,       CallNew,       CallFree,         SetTimeout,
+    Cancel,      SetProgress,      RewriteGraph,  Rewrite,          GetCapabilities,
+    CheckHealth, Inspect,          Diff,          MessageFromJson,  MessageToJson,
 };
 
 }  // namespace

@@ -112,6 +112,13 @@ spillway_status* spillway_client_options_set_max_attempts(spillway_client_option
   return Forward(&CallTable::client_options_set_max_attempts, options, attempts);
 }
 
+spillway_status* spillway_client_options_set_tls(spillway_client_options* options,
+                                                 const char* ca_file, const char* cert_file,
+                                                 const char* key_file, const char* server_name) {
+  return Forward(&CallTable::client_options_set_tls, options, ca_file, cert_file, key_file,
+                 server_name);
+}
+
 spillway_status* spillway_client_new(const spillway_client_options* options,
                                      spillway_client** client) {
   return Forward(&CallTable::client_new, options, client);

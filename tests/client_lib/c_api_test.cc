@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "grpcpp/security/server_credentials.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/rewrite_message.h"
@@ -15,6 +16,7 @@
 #include "spillway/v1/inspect.pb.h"
 #include "tests/client_lib/test_graphs.h"
 #include "tests/client_lib/test_server.h"
+#include "tests/testing/test_certs.h"
 
 namespace spillway {
 namespace {
@@ -223,6 +225,7 @@ TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
       spillway_client_options_set_unary_max_bytes(nullptr, 1),
       spillway_client_options_set_chunk_bytes(nullptr, 1),
       spillway_client_options_set_max_attempts(nullptr, 1),
+      spillway_client_options_set_tls(nullptr, nullptr, nullptr, nullptr, nullptr),
       spillway_call_set_timeout_ms(nullptr, 1),
       spillway_call_set_progress(nullptr, nullptr, nullptr),
       spillway_rewrite_graph(nullptr, "", 0, nullptr, 0, nullptr, &out, nullptr),
@@ -356,6 +359,34 @@ TEST(RewriteMessageTest, ReplacesTheMessageHereAndOnAServer) {
     EXPECT_EQ(graph.bytes, ExpectedMnist());
     EXPECT_THAT(result.report_json, HasSubstr("OUTCOME_REWRITTEN"));
   }
+}
+
+TEST(RewriteMessageTest, TalksTlsBothWays) {
+  const test_certs::TestCa ca("CA");
+  const test_certs::TempFolder folder;
+  const test_certs::CertAndKey server_pair = ca.Issue();
+  const test_certs::CertAndKey own = ca.Issue();
+  grpc::SslServerCredentialsOptions credentials(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  credentials.pem_key_cert_pairs = {{server_pair.key, server_pair.cert}};
+  credentials.pem_root_certs = ca.cert();
+  testing::ServerOptions server_options;
+  server_options.credentials = grpc::SslServerCredentials(credentials);
+  TestServer server(server_options);
+
+  RewriteMessageOptions options;
+  options.target = server.target();
+  options.tls = true;
+  options.tls_ca_file = folder.Write("ca.pem", ca.cert());
+  options.tls_cert_file = folder.Write("own.pem", own.cert);
+  options.tls_key_file = folder.Write("own.key", own.key);
+  Message graph{ReadFile(kMnistPath)};
+  const RewriteMessageResult result = RewriteMessage(options, &graph);
+  EXPECT_TRUE(result.ok()) << result.message;
+  EXPECT_NE(graph.bytes, ReadFile(kMnistPath));
+  // The certificate does not hold this name.
+  options.tls_server_name = "elsewhere.example";
+  EXPECT_EQ(RewriteMessage(options, &graph).code, 14);
 }
 
 TEST(RewriteMessageTest, AnErrorLeavesTheMessage) {

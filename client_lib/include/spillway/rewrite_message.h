@@ -27,6 +27,13 @@ namespace spillway {
 struct RewriteMessageOptions {
   // The server, `host:port`. Empty: in this process.
   std::string target;
+  // Whether to talk TLS with the server, and with what: see spillway_client_options_set_tls. An
+  // empty text is a NULL there.
+  bool tls = false;
+  std::string tls_ca_file;
+  std::string tls_cert_file;
+  std::string tls_key_file;
+  std::string tls_server_name;
   // spillway.v1.RewriteOptions as JSON, e.g. {"scope": {"n_tensors": 10}}. Empty: the defaults.
   std::string options_json;
   // The call fails with DEADLINE_EXCEEDED after this time. Negative: no limit.
@@ -80,6 +87,12 @@ inline RewriteMessageResult RewriteBytes(const RewriteMessageOptions& options,
   const COwner<spillway_client_options> where(spillway_client_options_new());
   status = spillway_client_options_set_target(where.get(), options.target.c_str());
   if (status != nullptr) return ToResult(status);
+  if (options.tls) {
+    status = spillway_client_options_set_tls(
+        where.get(), options.tls_ca_file.c_str(), options.tls_cert_file.c_str(),
+        options.tls_key_file.c_str(), options.tls_server_name.c_str());
+    if (status != nullptr) return ToResult(status);
+  }
   spillway_client* client = nullptr;
   status = spillway_client_new(where.get(), &client);
   if (status != nullptr) return ToResult(status);

@@ -100,6 +100,18 @@ SPILLWAY_EXPORT spillway_status* spillway_client_options_set_chunk_bytes(
 SPILLWAY_EXPORT spillway_status* spillway_client_options_set_max_attempts(
     spillway_client_options* options, int32_t attempts);
 
+/* Talks TLS with the server. Each of these is a file in PEM format, or NULL: `ca_file`, the
+   authorities that the server's certificate may come from (NULL: those that this machine trusts);
+   `cert_file` and `key_file`, the client's certificate and private key (both or none).
+   `server_name`: the name that the server's certificate must hold (NULL: the host in the target).
+   The files are read when a connection is opened; one that cannot be used is an error of each call.
+   Default: no TLS. */
+SPILLWAY_EXPORT spillway_status* spillway_client_options_set_tls(spillway_client_options* options,
+                                                                 const char* ca_file,
+                                                                 const char* cert_file,
+                                                                 const char* key_file,
+                                                                 const char* server_name);
+
 typedef struct spillway_client spillway_client;
 
 /* `options`: NULL, or options without a target, for the core in this process. They are copied. No
