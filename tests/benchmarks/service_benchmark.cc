@@ -353,7 +353,7 @@ int Main(bool quick) {
       "graph              size  call   in process   service      echo  (service - in process) / "
       "echo, target %.1f\n                                    ms        ms        ms\n",
       kServiceTarget);
-  MeasureCalls("resnet50_tf1", ReadFile(kGraph), quick ? 5 : 200);
+  MeasureCalls("resnet50_tf1", ReadFile(kGraph), quick ? 20 : 500);
   MeasureCalls("synthetic", TrainingGraph(quick ? kSmallNodes : 10 * kSmallNodes), quick ? 3 : 30);
   const int64_t graph_bytes = quick ? kMemoryGraphBytes / 10 : kMemoryGraphBytes;
   MeasureMemory("weights", ManyWeights(graph_bytes));
