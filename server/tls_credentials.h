@@ -19,8 +19,8 @@
 
 namespace spillway::server {
 
-// For one listener: each needs its own. With `files.client_ca`, clients without a certificate that it signed are refused. Errors: those
-// of LoadTlsFiles.
+// For one listener: each needs its own. With `files.client_ca`, clients without a certificate that
+// it signed are refused. Errors: those of LoadTlsFiles.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsCredentials(const TlsFiles& files);
 
 }  // namespace spillway::server
