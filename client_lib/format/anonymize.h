@@ -6,14 +6,11 @@
 // (sizes, axes, permutations: without them shapes cannot be inferred, and TensorFlow refuses the
 // graph). Replaced, the same by the same everywhere (also across the graphs of a file):
 //   each part of a node's name     s0, s1, ... where it is a scope, n0, n1, ... where not, so that
-//   the
-//                                  scopes stay; "lms/swapout_..." and "lms/swapin_..." keep their
-//                                  marks
+//                                  the scopes stay; "lms/swapout_..." keeps its mark
 //   functions, job names           f0, ...; job0, ... (TensorFlow's usual ones stay)
 //   op types, attribute names      CustomOp0, ..., attr0, ..., _attr0, ...; TensorFlow's stay
-//   strings                        a name where they are one, else str0, ...; words that
-//   TensorFlow's
-//                                  ops know (SAME, NHWC, ...) and Einsum's equations stay
+//   strings                        a name where they are one, else str0, ...; words that ops of
+//                                  TensorFlow know (SAME, ...) and Einsum's equations stay
 // Dropped: the values of all other constants (they become zeros and empty strings), descriptions,
 // debug information, names of dimensions, device names that are none, unknown fields, and
 // everything in the file around the graphs. The undo records of a rewritten graph are renamed, too:

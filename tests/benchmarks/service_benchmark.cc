@@ -2,8 +2,7 @@
 //   - time per call over loopback minus core::Rewrite in process, in units of the time of an echo
 //     service that moves the same bytes with gRPC's same API (target: at most 1.2), for a unary
 //     call and for a stream;
-//   - the peak memory of a spillwayd that streams a large graph, beyond what it has at its start,
-//   in
+//   - the peak memory of a spillwayd that streams a large graph, beyond that of its start, in
 //     units of the graph's bytes (target: at most 2.5); once where the bytes are weights in
 //     constants, as in real graphs of this size, and once where they are millions of nodes;
 //   - size of the programs and time until they are up.

@@ -3,6 +3,7 @@
 //   large/       graphs too large to mutate, for graph_replay alone: megabyte names, real graphs
 //   structured/  lists of operations
 //   options/     options
+//   file/        files round graphs, each behind the byte that chooses its format
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -216,6 +217,46 @@ void WriteOptions(const Folder& folder) {
   }
 }
 
+// One field of a message: `bytes`, at most 127 of them or two bytes of length, behind its number.
+std::string Field(int number, const std::string& bytes) {
+  std::string field(1, static_cast<char>(number << 3 | 2));
+  if (bytes.size() > 127) {
+    field.push_back(static_cast<char>((bytes.size() & 127) | 128));
+    field.push_back(static_cast<char>(bytes.size() >> 7));
+  } else {
+    field.push_back(static_cast<char>(bytes.size()));
+  }
+  return field + bytes;
+}
+
+// The choices are those of kFormats in file_fuzzer.cc; 0: recognised.
+void WriteFiles(const Folder& folder) {
+  GraphDef graph = Chain();
+  graph.mutable_library()->add_function()->mutable_signature()->set_name("f");
+  const std::string bytes = WriteProto(graph);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(graph, &text);
+  const std::string tags = Field(1, Field(4, "train"));
+  const std::string meta_graph = absl::StrCat(tags, Field(2, bytes), Field(9, "kept"));
+  const std::string meta_text =
+      absl::StrCat("meta_info_def { tags: 'train' } # {\ngraph_def {\n", text, "}\n");
+  const std::string saved_model = absl::StrCat("\x08\x01", Field(2, meta_graph));
+  const std::string saved_text =
+      absl::StrCat("saved_model_schema_version: 1 meta_graphs <", meta_text, "> ");
+  const std::string files[] = {bytes, text, meta_graph, meta_text, saved_model, saved_text};
+  for (int i = 0; i < 6; ++i) {
+    folder.Write(absl::StrCat("recognised_", i), std::string(1, 0) + files[i]);
+    folder.Write(absl::StrCat("given_", i), std::string(1, static_cast<char>(i + 1)) + files[i]);
+  }
+  folder.Write("two_meta_graphs",
+               absl::StrCat(std::string(1, 5), saved_model, Field(2, Field(2, bytes))));
+  folder.Write("no_graph", absl::StrCat(std::string(1, 5), "\x08\x01", Field(2, tags)));
+  // A length in five bytes where one would do.
+  folder.Write("padded_length",
+               absl::StrCat(std::string(1, 3), "\x12\x8a\x80\x80\x80", std::string(1, 0),
+                            Field(1, Field(1, "x") + Field(2, "NoOp"))));
+}
+
 }  // namespace
 }  // namespace spillway::testing
 
@@ -231,5 +272,6 @@ int main(int argc, char** argv) {
   WriteLargeGraphs(Folder(folder / "large"));
   WritePrograms(Folder(folder / "structured"));
   WriteOptions(Folder(folder / "options"));
+  WriteFiles(Folder(folder / "file"));
   return EXIT_SUCCESS;
 }

@@ -21,7 +21,7 @@ fi
 # find less.
 max_size() {
   case $1 in
-    graph) echo 4096 ;;
+    graph | file) echo 4096 ;;
     *) echo 512 ;;
   esac
 }
