@@ -5,7 +5,7 @@
 #   docker run --rm -v "$PWD:/data" -u "$(id -u)" --entrypoint spillway spillway \
 #       rewrite /data/graph.pb -o /data/swapped.pb
 #
-# tests/deploy/image_test.sh builds it with buildah and runs it.
+# tests/deploy/image_test.py builds it with buildah and runs it.
 
 # Another base must be Debian 12, too: what is linked comes from its packages.
 ARG BASE=docker.io/library/debian:bookworm-slim

@@ -104,7 +104,7 @@ section() {
     passed=$((passed + p)) skipped=$((skipped + s)) section_failed=$((section_failed + f))
   done <"$results/counts"
   section_ok=yes
-  [[ $code != 0 ]] || return 0
+  [[ $code != 0 || $section_failed != 0 ]] || return 0
   section_ok=no
   [[ $section_failed != 0 ]] || section_failed=1
   failed=$((failed + section_failed))

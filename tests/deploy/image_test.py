@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -178,7 +179,6 @@ def test_run(image_root):
         stack.callback(process.kill)
         await_serving(chroot, "127.0.0.1:7070")
         print("        the server served after %.2f s" % (time.monotonic() - started))
-        code, out, err = chroot.run(["spillway", "rewrite", "/data/graph.pb", "-o", "-"])
         expected = subprocess.run(
             ["chroot", str(image_root), "spillway", "rewrite", "/data/graph.pb", "-o", "-", "--quiet"],
             check=True, capture_output=True).stdout
@@ -186,8 +186,15 @@ def test_run(image_root):
         written = (graph / "graph.pb").read_bytes()
         check("the init container rewrites the graph",
               code == 0 and written == expected and written != GRAPH.read_bytes(), err)
+        code, out, err = chroot.run(rewrite["command"])
+        check("the init container can be started again",
+              code == 0 and (graph / "graph.pb").read_bytes() == written, err)
+        check("others may read the graph", (graph / "graph.pb").stat().st_mode & 0o777 == 0o644,
+              oct((graph / "graph.pb").stat().st_mode))
         metrics = urllib.request.urlopen("http://127.0.0.1:9464/metrics", timeout=10).read().decode()
-        check("the server counted it", 'outcome="rewritten"} 1' in metrics.replace("} 1.", "} 1"),
+        counted = re.findall(r'^spillway_rewrite_outcomes_total{.*outcome="rewritten".*} (\d+)$',
+                             metrics, re.MULTILINE)
+        check("the server counted it", sum(int(count) for count in counted) == 1,
               [line for line in metrics.splitlines() if "outcomes" in line])
 
         stopped = time.monotonic()

@@ -49,8 +49,8 @@ tf_info() {
 }
 compile() {
   local flags folder
-  flags=$(tf_info '" ".join(tf.sysconfig.get_compile_flags())')
-  folder=$(tf_info 'tf.sysconfig.get_lib()')
+  flags=$(tf_info '" ".join(tf.sysconfig.get_compile_flags())') || return 1
+  folder=$(tf_info 'tf.sysconfig.get_lib()') || return 1
   # shellcheck disable=SC2086
   g++ -std=c++17 -O1 -w $flags -I"$root/client_lib/include" -I"$root/proto" \
     "$root/client_lib/samples/tensorflow_trainer.cc" -o "$work/tensorflow_trainer" \
@@ -59,16 +59,19 @@ compile() {
 }
 
 trains() {
-  "$work/tensorflow_trainer" "$graph" "$@" | tee "$work/out"
+  "$work/tensorflow_trainer" "$graph" "$@" >"$work/out" || return 1
+  cat "$work/out"
   grep -qx 'same losses' "$work/out"
 }
 
 # TensorFlow exports protobuf, RE2 and BoringSSL of its own: nothing of ours may be bound to these. Not
 # looked at is libspillway.so itself: it has no part of these, and std::string is the same everywhere.
 is_isolated() {
-  LD_DEBUG=bindings LD_DEBUG_OUTPUT="$work/bindings" "$work/tensorflow_trainer" "$graph" >/dev/null
-  cat "$work"/bindings.* >"$work/all"
-  grep -q 'binding file .*/libspillway_client.so.0 .* to .*/libprotobuf.so.32 ' "$work/all"
+  # `set -e` does not hold in a condition, and `check` is one.
+  LD_DEBUG=bindings LD_DEBUG_OUTPUT="$work/bindings" "$work/tensorflow_trainer" "$graph" \
+    >/dev/null || return 1
+  cat "$work"/bindings.* >"$work/all" || return 1
+  grep -q 'binding file .*/libspillway_client.so.0 .* to .*/libprotobuf.so.32 ' "$work/all" || return 1
   ! grep -E 'binding file [^ ]*/lib(spillway_client|protobuf|grpc|gpr|absl|re2|ssl|crypto|upb)[^ ]* .* to [^ ]*/libtensorflow' \
     "$work/all" | head -n 20 | grep .
 }
