@@ -48,6 +48,7 @@ class OnTerminal {
     size.ws_col = columns;
     child_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (child_ != 0) return;
+    setenv("NO_COLOR", "1", 1);  // What is looked for is the text.
     std::vector<char*> argv = {const_cast<char*>(kProgram)};
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.data()));
