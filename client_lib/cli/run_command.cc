@@ -15,6 +15,7 @@
 #include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/option_flags.h"
+#include "client_lib/cli/output_file.h"
 #include "client_lib/cli/run_exec.h"
 #include "client_lib/cli/run_metrics.h"
 #include "client_lib/cli/run_prepare.h"
@@ -127,6 +128,33 @@ absl::Status UsageError(absl::string_view flag, absl::string_view message) {
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
 }
 
+// The command may go to another folder before it opens the graph.
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  return error ? path : absolute;
+}
+
+// By their names alone: to look at the files may take forever, and is for a child (run_prepare.h).
+bool SamePath(const std::string& a, const std::string& b) {
+  const auto normal = [](const std::string& path) {
+    return std::filesystem::path(AbsolutePath(path)).lexically_normal();
+  };
+  return !a.empty() && !b.empty() && normal(a) == normal(b);
+}
+
+absl::Status CheckPaths(const Flags& flags) {
+  for (const auto& [flag, path] :
+       {std::pair<absl::string_view, std::string>("--report", flags.report),
+        {"--metrics-textfile", flags.metrics}}) {
+    if (SamePath(path, flags.graph)) return OverwritesError(flag, path, "--graph");
+  }
+  if (SamePath(flags.metrics, flags.report)) {
+    return OverwritesError("--metrics-textfile", flags.metrics, "--report");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFlags(const Flags& flags, const Session& session) {
   if (session.command.empty()) {
     return UsageError("--",
@@ -139,14 +167,7 @@ absl::Status CheckFlags(const Flags& flags, const Session& session) {
   if (flags.report == "-") {
     return UsageError("--report", "--report takes a file: standard output is the command's");
   }
-  return absl::OkStatus();
-}
-
-// The command may go to another folder before it opens the graph.
-std::string AbsolutePath(const std::string& path) {
-  std::error_code error;
-  const std::string absolute = std::filesystem::absolute(path, error).string();
-  return error ? path : absolute;
+  return CheckPaths(flags);
 }
 
 std::string EnvironmentOf(const char* name) {
@@ -207,13 +228,19 @@ HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_clos
 
 // Counts the run in the metrics file, if there is to be one. Returns what to warn of: nothing about
 // metrics is a reason not to run a job.
-std::string WriteMetrics(const std::string& path, const HookRun& run, const Deadline& deadline) {
-  if (path.empty()) return "";
+std::string WriteMetrics(const Flags& flags, const HookRun& run, const Deadline& deadline) {
+  if (flags.metrics.empty()) return "";
   const Deadline own_deadline(std::max(deadline.Remaining(), kMetricsTime));
   const absl::StatusOr<std::string> warning =
       RunInChild(own_deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
         stage = "writing the metrics file";
-        return AddToMetricsFile(path, run);
+        for (const auto& [flag, path] :
+             {std::pair<const char*, std::string>("--graph", flags.graph),
+              {"--report", flags.report}}) {
+          if (path.empty() || !SameFile(flags.metrics, path)) continue;
+          return OverwritesError("--metrics-textfile", flags.metrics, flag);
+        }
+        return AddToMetricsFile(flags.metrics, run);
       });
   return warning.ok() ? *warning : absl::StrCat("no metrics: ", ErrorText(warning.status()));
 }
@@ -258,7 +285,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };
   const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
   const std::string warning =
-      WriteMetrics(flags.metrics, CountedRun(prepared, flags.fail_closed, deadline), deadline);
+      WriteMetrics(flags, CountedRun(prepared, flags.fail_closed, deadline), deadline);
   {
     const IgnoredSigpipe ignored;
     if (!prepared.ok() && flags.fail_closed) {

@@ -170,6 +170,10 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadl
                      "copy; give the file in it"),
         {{"flag", "--graph"}});
   }
+  // Whatever they are called: links, other spellings.
+  if (!request.report.empty() && SameFile(request.report, request.input)) {
+    return OverwritesError("--report", request.report, "--graph");
+  }
   const absl::StatusOr<std::string> graph = ReadInput(request.input, CancellationToken());
   if (!graph.ok()) return graph.status();
   stage = "waiting for another run that rewrites the same graph";
@@ -192,6 +196,15 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadl
 }
 
 }  // namespace
+
+absl::Status OverwritesError(absl::string_view flag, const std::string& path,
+                             absl::string_view other_flag) {
+  return core::InvalidError(
+      v1::ERROR_REASON_CONFLICTING_OPTIONS,
+      absl::StrCat(flag, " ", core::Quoted(path), " would overwrite the file of ", other_flag,
+                   "; give another name"),
+      {{"flag", flag}});
+}
 
 absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
                                            const Deadline& deadline) {

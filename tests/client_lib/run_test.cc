@@ -267,6 +267,36 @@ void ExpectFailures(const TempDir& dir, const std::vector<Failure>& failures) {
   }
 }
 
+// Names that differ only in spelling are wrong command lines; links are found by the child, as
+// other failures are. Either way no file is written over another.
+TEST_F(RunTest, NoOutputOverwritesTheGraphOrAnother) {
+  const std::string bytes = ReadFile(kMnistPath);
+  const std::string graph = dir_.Write("graph.pb", bytes);
+  const std::string other_name = dir_ / "./no/../graph.pb";
+  for (const Words& words :
+       {Words{"--report", graph}, Words{"--report", other_name}, Words{"--metrics-textfile", graph},
+        Words{"--metrics-textfile", other_name},
+        Words{"--report", dir_ / "out", "--metrics-textfile", dir_ / "./out"}}) {
+    const ChildResult result = RunChild(RunWords(graph, dir_, words + kShowGraph));
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr("would overwrite"));
+  }
+  std::filesystem::create_symlink(graph, dir_ / "soft");
+  std::filesystem::create_hard_link(graph, dir_ / "hard");
+  for (const char* link : {"soft", "hard"}) {
+    ExpectFailures(dir_, {{graph, {"--report", dir_ / link}, 2, "CONFLICTING_OPTIONS"}});
+    const ChildResult metrics = RunChild(
+        RunWords(graph, dir_, Words{"--quiet", "--metrics-textfile", dir_ / link} + kShowGraph));
+    EXPECT_THAT(metrics.out, EndsWith(".pb"));
+    EXPECT_THAT(metrics.err, AllOf(StartsWith("spillway: no metrics: "),
+                                   HasSubstr("would overwrite the file of --graph")));
+    EXPECT_EQ(LineCount(metrics.err), 1) << metrics.err;
+    EXPECT_TRUE(ReadFile(dir_ / link) == bytes);
+  }
+  EXPECT_TRUE(ReadFile(graph) == bytes);
+}
+
 TEST_F(RunTest, WrongGraphsAndOptions) {
   ExpectFailures(
       dir_, {{dir_.Write("cut.pb", ReadFile(kMnistPath).substr(0, 5000)), {}, 3, "MALFORMED_GRAPH"},
