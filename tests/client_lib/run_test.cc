@@ -647,13 +647,28 @@ TEST_F(RunTest, MetricsAddUpAndPassTheLint) {
   GTEST_SKIP() << "promtool is not installed (Debian: package prometheus): metrics not linted";
 }
 
+TEST_F(RunTest, FilesOfOthersAreNotReplacedByMetrics) {
+  const std::string file = dir_ / "m.prom";
+  for (const std::string& others :
+       {std::string("other_total 1\n"), std::string("# HELP other_total Of another exporter.\n"),
+        std::string("\n"), std::string("#!/bin/sh\n"), std::string(2 << 20, 'x')}) {
+    dir_.Write("m.prom", others);
+    const ChildResult result =
+        RunMnist(dir_, Words{"--quiet", "--metrics-textfile", file} + kShowGraph);
+    EXPECT_THAT(result.out, EndsWith(".pb"));
+    EXPECT_THAT(result.err, AllOf(StartsWith("spillway: no metrics: "),
+                                  HasSubstr("is not a file of spillway run")));
+    EXPECT_EQ(LineCount(result.err), 1) << result.err;
+    EXPECT_TRUE(ReadFile(file) == others);
+  }
+}
+
 TEST_F(RunTest, MetricsThatAreDamagedBeginAnewAndWithoutAFolderNothingFails) {
   const std::string file = dir_ / "m.prom";
-  for (const std::string& damage :
-       {std::string("spillway_hook_runs_total{result=\"cached\"} 1"),
-        std::string("other_total 1\n"), std::string("spillway_hook_runs_total x\n"),
-        std::string(2 << 20, 'x'),
-        std::string("spillway_hook_runs_total{result=\"cached\"} -1\n")}) {
+  for (const char* damage :
+       {"spillway_hook_runs_total{result=\"cached\"} 1", "spillway_hook_runs_total x\n",
+        "# HELP spillway_hook_runs_total Runs\nother_total 1\n", "# TYPE spillway_hook_runs",
+        "spillway_hook_runs_total{result=\"cached\"} -1\n"}) {
     std::ofstream(file, std::ios::binary) << damage;
     const ChildResult result =
         RunMnist(dir_, Words{"--quiet", "--metrics-textfile", file} + kShowGraph);
@@ -661,6 +676,10 @@ TEST_F(RunTest, MetricsThatAreDamagedBeginAnewAndWithoutAFolderNothingFails) {
     EXPECT_EQ(LineCount(result.err), 1) << result.err;
     EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 1\n"));
   }
+  std::ofstream(file, std::ios::binary);  // An empty one is nobody's.
+  const Words quiet = {"--quiet", "--metrics-textfile", file};
+  EXPECT_EQ(RunMnist(dir_, quiet + kShowGraph).err, "");
+  EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 1\n"));
   const Words nowhere = {"--quiet", "--metrics-textfile", dir_ / "no/m.prom"};
   const ChildResult result = RunMnist(dir_, nowhere + kShowGraph);
   EXPECT_THAT(result.out, EndsWith(".pb"));
