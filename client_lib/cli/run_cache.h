@@ -4,12 +4,13 @@
 // An entry is the files `KEY*` of a folder, KEY being the digest of all that decides the result:
 //
 //   KEY.entry      the lock, and once the entry is complete the digests of its files, and a note
-//   KEY.pb, ...    what was stored
+//   KEY.pb, ...    what was stored; .KEY.pb.tmp where a kill ended that (run_file.h)
 //
 // Whoever works on an entry holds the lock of its `.entry`, which ends with the process: a killed
 // one leaves an empty entry to the next. Files are checked against their digests at each use: what
 // a crash or a program has damaged is made again. Entries that nobody used for kUnusedDays are
-// deleted when another is stored.
+// deleted when another is stored, and so is what kills have left. Other files in the folder are not
+// touched: the user may have given one that has them.
 //
 // Nothing here waits with a limit: run it in a child (run_child.h).
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_CACHE_H_
@@ -37,7 +38,8 @@ inline constexpr int kUnusedDays = 30;
 // usable folder: FileError.
 absl::StatusOr<Folder> OpenCacheFolder(const std::string& path);
 
-// Deletes the entries of `folder` that were last used before `time` and that nobody works on.
+// Deletes the entries of `folder` that were last used before `time` and that nobody works on, and
+// temporary files of any entry that nobody works on.
 void PruneCache(const Folder& folder, absl::Time time);
 
 // One file of an entry.

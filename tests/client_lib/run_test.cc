@@ -576,6 +576,45 @@ TEST_F(RunTest, EntriesThatNobodyUsesAreDeleted) {
   EXPECT_TRUE(std::filesystem::exists(recent));
 }
 
+// A cache folder may be one that has other files: only entries are deleted, whatever their age.
+TEST_F(RunTest, FilesThatAreNoEntriesStay) {
+  const std::string old = RunMnist(dir_, kShowGraph).out;
+  const std::string key = std::filesystem::path(old).stem();
+  const Words others = {
+      "job.entry", "job.pb",        "results.entry",      ".entry",
+      "a.pb",      key + "0.entry", key + "0.pb",         key,
+      key + "x",   key + ".pb.bak", "." + key + ".notes", key.substr(1) + ".entry"};
+  const timespec time = absl::ToTimespec(absl::Now() - absl::Hours(24 * 31));
+  const timespec times[] = {time, time};
+  const auto make_old = [&](const std::string& name) {
+    EXPECT_EQ(utimensat(AT_FDCWD, (dir_ / ("cache/" + name)).c_str(), times, 0), 0) << name;
+  };
+  for (const std::string& name : others) {
+    dir_.Write("cache/" + name, "mine");
+    make_old(name);
+  }
+  make_old(key + ".entry");
+  RunMnist(dir_, Words{"--lb", "3"} + kShowGraph);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_THAT(CacheNames(dir_), SizeIs(3 + others.size()));
+  for (const std::string& name : others) EXPECT_EQ(ReadFile(dir_ / ("cache/" + name)), "mine");
+}
+
+// Where a file system has only files with names, a kill leaves them.
+TEST_F(RunTest, WhatAKillLeftIsDeletedUnlessSomebodyWorksOnIt) {
+  const std::string graph = RunMnist(dir_, kShowGraph).out;
+  const std::string key = std::filesystem::path(graph).stem();
+  const std::string left = dir_.Write("cache/." + key + ".pb.tmp", "half");
+  const int fd = open((dir_ / ("cache/" + key + ".entry")).c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  RunMnist(dir_, Words{"--lb", "2"} + kShowGraph);
+  EXPECT_TRUE(std::filesystem::exists(left));
+  close(fd);
+  RunMnist(dir_, Words{"--lb", "3"} + kShowGraph);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(ReadFile(graph) == ExpectedGraph());
+}
+
 TEST_F(RunTest, ARunWithinARunChangesNothing) {
   const std::string show = "printf '%s %s' \"$SPILLWAY_GRAPH\" \"$SPILLWAY_ORIGINAL_GRAPH\"";
   const std::string graph = RunMnist(dir_, kShowGraph).out;
