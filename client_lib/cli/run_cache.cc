@@ -14,10 +14,12 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "client_lib/cli/file_error.h"
 #include "client_lib/internal/sha256.h"
 
@@ -25,6 +27,7 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kEntrySuffix[] = ".entry";
+constexpr char kFailed[] = "failed";  // No digest begins so.
 constexpr char kFolderAdvice[] =
     "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
 // Digests and a note: a few KiB. What is larger is not ours.
@@ -179,9 +182,34 @@ void PruneCache(const Folder& folder, absl::Time time) {
 }
 
 absl::StatusOr<CacheEntry> CacheEntry::Lock(const Folder& folder, const std::string& key) {
+  // Before the wait, so that what is another text afterwards was written since: no two machines
+  // need the same clock for that. Half a text is another, too.
+  const absl::StatusOr<std::string> before =
+      ReadWholeFile(folder, key + kEntrySuffix, kMaxEntryBytes);
   absl::StatusOr<UniqueFd> fd = LockEntry(folder, key + kEntrySuffix, /*wait=*/true);
   if (!fd.ok()) return fd.status();
-  return CacheEntry(folder, key, *std::move(fd));
+  return CacheEntry(folder, key, *std::move(fd), before.value_or(""));
+}
+
+// In place of the files there is one line, which no other failure has.
+void CacheEntry::StoreFailure(const std::string& note) const {
+  const std::string body =
+      absl::StrCat(kFailed, " ", absl::ToUnixNanos(absl::Now()), " ", getpid(), "\n\n", note);
+  Overwrite(fd_, absl::StrCat(DigestOf(body), "\n", body));
+}
+
+std::optional<std::string> CacheEntry::FailureWhileWaiting() const {
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(*folder_, key_ + kEntrySuffix, kMaxEntryBytes);
+  if (!text.ok() || *text == before_) return std::nullopt;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(*text, absl::MaxSplits('\n', 1));
+  const std::pair<absl::string_view, absl::string_view> body =
+      absl::StrSplit(parts.second, absl::MaxSplits("\n\n", 1));
+  if (parts.first != DigestOf(parts.second) || !absl::StartsWith(body.first, kFailed)) {
+    return std::nullopt;
+  }
+  return std::string(body.second);
 }
 
 // The entry is: the digest of what follows; for each file its digest and suffix; an empty line; the
@@ -195,6 +223,7 @@ std::optional<CacheEntry::Contents> CacheEntry::Load() const {
   if (parts.first != DigestOf(parts.second)) return std::nullopt;
   const std::pair<absl::string_view, absl::string_view> body =
       absl::StrSplit(parts.second, absl::MaxSplits("\n\n", 1));
+  if (absl::StartsWith(body.first, kFailed)) return std::nullopt;
   Contents contents;
   contents.note = std::string(body.second);
   for (const absl::string_view line : absl::StrSplit(body.first, '\n', absl::SkipEmpty())) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -107,7 +108,10 @@ struct Flags : RunFlags {
   explicit Flags(CLI::App* command)
       : RunFlags(command),
         options(command),
+        first_of_connection(command->get_options().size()),
         connection(command, ConnectionFlags::Kind::kCall),
+        end_of_connection(command->get_options().size()),
+        app(command),
         server(command->get_option("--server")->envname("SPILLWAY_SERVER")) {
     command->get_option("--timeout")
         ->description(absl::StrCat(
@@ -119,8 +123,23 @@ struct Flags : RunFlags {
     return server->count() > 0 ? server->as<std::string>() : std::string();
   }
 
+  // The flags of the connection as they were given, files of TLS included.
+  std::string ConnectionText() const {
+    std::string text;
+    const std::vector<const CLI::Option*> all = app->get_options();
+    for (size_t i = first_of_connection; i < end_of_connection; ++i) {
+      for (const std::string& word : all[i]->results()) {
+        absl::StrAppend(&text, all[i]->get_name(), "=", word, "\n");
+      }
+    }
+    return text;
+  }
+
   const OptionFlags options;
+  const size_t first_of_connection;  // Among the options of the command.
   const ConnectionFlags connection;
+  const size_t end_of_connection;
+  const CLI::App* const app;
   const CLI::Option* const server;
 };
 
@@ -282,6 +301,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   request.cache_dir = flags.cache_dir;
   request.report = flags.report;
   request.server = flags.ServerName();
+  request.connection = flags.ConnectionText();
   request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };
   const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
   const std::string warning =

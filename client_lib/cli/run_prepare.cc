@@ -130,6 +130,21 @@ bool TakeFromCache(const CacheEntry& entry, PreparedGraph* prepared) {
   return true;
 }
 
+// Tells those who wait. Not that time is up: they may have more of it.
+void ShareFailure(const absl::Status& status, const PrepareRequest& request,
+                  const CacheEntry& entry) {
+  if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return;
+  entry.StoreFailure(Pack({request.connection, ErrorToBytes(status)}));
+}
+
+// OK: nobody failed while this process waited for the entry, or whoever did asked in another way.
+absl::Status SharedFailure(const PrepareRequest& request, const CacheEntry& entry) {
+  const std::optional<std::string> note = entry.FailureWhileWaiting();
+  std::string connection, error;
+  if (!note.has_value() || !Unpack(*note, {&connection, &error})) return absl::OkStatus();
+  return connection == request.connection ? ErrorFromBytes(error) : absl::OkStatus();
+}
+
 // Rewrites `graph` and stores the result in `entry`.
 absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
                                               const PrepareRequest& request,
@@ -140,7 +155,10 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
   call.timeout = deadline.Remaining();
   absl::StatusOr<RewrittenFile> rewritten =
       RewriteGraphFile(graph, request.format, request.options, request.connect(), call);
-  if (!rewritten.ok()) return WithInputName(rewritten.status(), request.input);
+  if (!rewritten.ok()) {
+    ShareFailure(rewritten.status(), request, entry);
+    return WithInputName(rewritten.status(), request.input);
+  }
   stage = "writing to the cache folder";
   PreparedGraph prepared;
   prepared.report = Brief(rewritten->graphs);
@@ -182,6 +200,9 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadl
   stage = "reading the cache";
   absl::StatusOr<PreparedGraph> prepared = PreparedGraph();
   if (!TakeFromCache(*entry, &*prepared)) {
+    if (absl::Status status = SharedFailure(request, *entry); !status.ok()) {
+      return WithInputName(status, request.input);
+    }
     prepared = RewriteAndStore(*graph, request, *entry, deadline, stage);
     if (!prepared.ok()) return prepared;
     stage = "deleting old entries of the cache";

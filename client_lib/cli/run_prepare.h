@@ -26,6 +26,8 @@ struct PrepareRequest {
   // Where a copy of the report goes, as JSON; empty: nowhere. The graph itself is refused.
   std::string report;
   std::string server;  // Which one the client asks; empty: none.
+  // How it is asked: runs that give the same here and want the same fail for the same reasons.
+  std::string connection;
   v1::RewriteOptions options;
   // Called in the child: a connection has threads, and this process may not.
   std::function<Client()> connect;
@@ -44,7 +46,8 @@ absl::Status OverwritesError(absl::string_view flag, const std::string& path,
                              absl::string_view other_flag);
 
 // Prepares the graph in a child process, until `deadline`. One of several that want the same at
-// once rewrites, the others wait for it and take what it stored. Errors: those of Client::Rewrite,
+// once rewrites, the others wait for it and take what it stored, or its failure: a server that is
+// away is waited for once, not once by each. Errors: those of Client::Rewrite,
 // of reading and writing files, and of RunInChild.
 absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request, const Deadline& deadline);
 

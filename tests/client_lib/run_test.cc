@@ -477,6 +477,63 @@ TEST_F(RunTest, TasksThatStartTogetherShareOneRewrite) {
                     HasSubstr("spillway_hook_duration_seconds_count 8\n")));
 }
 
+// Waits until `count` processes have `path` open for writing, as one has that waits for its lock.
+void WaitForOpenFiles(const std::string& path, int count) {
+  const auto is_open = [&path](const std::filesystem::path& process) {
+    std::error_code error;  // It may end while this looks.
+    for (auto fd = std::filesystem::directory_iterator(process / "fd", error);
+         !error && fd != std::filesystem::directory_iterator(); fd.increment(error)) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(fd->path(), gone) != path) continue;
+      const std::string info = ReadFile(process / "fdinfo" / fd->path().filename());
+      if (absl::StrContains(info, "flags:\t0") && absl::StrContains(info, "02\n")) return true;
+    }
+    return false;
+  };
+  while (true) {
+    int open = 0;
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      int pid = 0;
+      open += absl::SimpleAtoi(process.path().filename().string(), &pid) && is_open(process);
+    }
+    if (open >= count) return;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+// One asks the server that fails, and those who waited for it take its failure. Who comes later, or
+// asks in another way, asks again.
+TEST_F(RunTest, TasksThatStartTogetherShareOneFailure) {
+  constexpr int kTasks = 6;
+  ServerOptions options;
+  options.fault = Fault::kEarlyError;
+  TestServer server(options);
+  const Words words =
+      Words{"--server", server.target(), "--metrics-textfile", dir_ / "m.prom"} + kShowGraph;
+  ASSERT_EQ(RunMnist(dir_, words).out, kMnistPath);
+  ASSERT_THAT(CacheNames(dir_), ElementsAre(EndsWith(".entry")));
+  const std::string entry = dir_ / ("cache/" + CacheNames(dir_)[0]);
+  const auto calls_of = [&](const std::vector<Words>& tasks) {
+    const int before = server.unary_calls();
+    const int fd = open(entry.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(flock(fd, LOCK_EX), 0);
+    std::vector<pid_t> children;
+    for (const Words& task : tasks) {
+      children.push_back(StartChild(RunWords(kMnistPath, dir_, task), -1, -1, -1));
+    }
+    WaitForOpenFiles(std::filesystem::canonical(entry), static_cast<int>(tasks.size()));
+    close(fd);
+    for (const pid_t child : children) EXPECT_EQ(WaitForChild(child).exit_code, 0);
+    return server.unary_calls() - before;
+  };
+  EXPECT_EQ(calls_of(std::vector<Words>(kTasks, words)), 1);
+  EXPECT_THAT(ReadFile(dir_ / "m.prom"),
+              AllOf(HasSubstr("spillway_hook_runs_total{result=\"failed_open\"} 7\n"),
+                    HasSubstr("spillway_hook_failures_total{reason=\"server\"} 7\n")));
+  EXPECT_EQ(calls_of({words}), 1);
+  EXPECT_EQ(calls_of({words, Words{"--retries", "0"} + words}), 2);
+}
+
 TEST_F(RunTest, AnythingElseIsAnotherEntry) {
   TestServer server;
   std::set<std::string> graphs;
