@@ -42,8 +42,7 @@ struct Link {
 
 class RemoteConnection : public Connection {
  public:
-  explicit RemoteConnection(RemoteOptions options)
-      : options_(std::move(options)), link_(std::make_shared<Link>(options_)) {}
+  explicit RemoteConnection(RemoteOptions options) : options_(std::move(options)) {}
 
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
@@ -85,7 +84,9 @@ class RemoteConnection : public Connection {
     if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
     const std::shared_ptr<const Link> link = CurrentLink();
     if (!link->status.ok()) return link->status;
-    return internal::CheckHealth(link->channel, service, options_.target, limits);
+    auto health = internal::CheckHealth(link->channel, service, options_.target, limits);
+    if (absl::IsUnavailable(health.status())) Drop(link);
+    return health;
   }
 
  private:
@@ -103,8 +104,9 @@ class RemoteConnection : public Connection {
       absl::StatusOr<Response> response = attempt(*link, limits, &pushback);
       if (response.ok()) return response;
       absl::Status status = response.status();
+      // Also where this call gives up: the next one shall not fail of what this one found.
+      if (absl::IsUnavailable(status)) Drop(link);
       if (!retry.PauseAfter(&status, pushback)) return status;
-      if (absl::IsUnavailable(status)) Relink(link);
     }
   }
 
@@ -123,21 +125,24 @@ class RemoteConnection : public Connection {
     return response;
   }
 
+  // A link that could not be made is made again: its files may be there by now.
   std::shared_ptr<const Link> CurrentLink() {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (link_ == nullptr || !link_->status.ok()) link_ = std::make_shared<Link>(options_);
     return link_;
   }
 
-  // Takes a new channel in place of one that failed, unless another thread has: a channel that
-  // could not connect refuses calls for a while (gRPC's own backoff) without trying.
-  void Relink(const std::shared_ptr<const Link>& failed) {
+  // Takes no more calls on a channel that failed: one that could not connect refuses calls for a
+  // while (gRPC's own backoff) without trying, and keeps the certificates that it was made with.
+  // Unless another thread has done so.
+  void Drop(const std::shared_ptr<const Link>& failed) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (link_ == failed) link_ = std::make_shared<Link>(options_);
+    if (link_ == failed) link_ = nullptr;
   }
 
   const RemoteOptions options_;
   std::mutex mutex_;
-  std::shared_ptr<const Link> link_;  // Guarded by mutex_.
+  std::shared_ptr<const Link> link_;  // Null until a call needs it. Guarded by mutex_.
 };
 
 }  // namespace

@@ -51,6 +51,11 @@ std::string CheckMetricsAddress(const std::string& address) {
   return parsed->is_unix() ? absl::StrCat("'", address, "' is not HOST:PORT") : "";
 }
 
+// `--tls-client-ca "$CA"` with a variable that is not set must not turn the protection off.
+std::string CheckNotEmpty(const std::string& file) {
+  return file.empty() ? "the value is empty; name a file, or leave the flag out" : "";
+}
+
 // Binds a flag to a duration, which CLI11 does not know.
 CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& value,
                          const std::string& help) {
@@ -122,13 +127,16 @@ void AddFlags(CLI::App& app, Options& options) {
                  "The server's certificate, then those between it and its CA; TLS for every "
                  "HOST:PORT of --listen")
       ->type_name("FILE")
+      ->check(CheckNotEmpty)
       ->group(tls);
   app.add_option("--tls-key", options.tls.key, "The private key of --tls-cert, not encrypted")
       ->type_name("FILE")
+      ->check(CheckNotEmpty)
       ->group(tls);
   app.add_option("--tls-client-ca", options.tls.client_ca,
                  "Clients must show a certificate that one of these signed (mTLS)")
       ->type_name("FILE")
+      ->check(CheckNotEmpty)
       ->group(tls);
 
   const char* const capacity = "Capacity";

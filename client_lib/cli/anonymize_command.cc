@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/input_file.h"
+#include "client_lib/cli/not_empty.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/format/anonymize.h"
 
@@ -60,7 +61,10 @@ void AddAnonymizeCommand(CLI::App* app, Session* session) {
       ->type_name("");
   AddFormatFlag(command, &flags->format);
   const auto add = [command](const char* flag, std::string* path, const char* help) {
-    return command->add_option(flag, *path, help)->type_name("FILE")->group("What to write");
+    return command->add_option(flag, *path, help)
+        ->type_name("FILE")
+        ->check(NotEmpty)
+        ->group("What to write");
   };
   add("-o,--output", &flags->output, "The graph, in the format of IN. - is standard output.")
       ->required();

@@ -7,6 +7,7 @@
 #include "CLI/Validators.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client_lib/cli/not_empty.h"
 #include "client_lib/cli/progress_line.h"
 #include "rewrite_core/graph/error.h"
 #include "spillway/local_connection.h"
@@ -42,11 +43,12 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
   CLI::Option* const server = command->add_option(
       "--server", server_,
       probe ? "The server to ask." : "The server to use. [default: none, in this process]");
-  server->type_name("HOST:PORT")->group("Where and how long")->required(probe);
+  server->type_name("HOST:PORT")->check(NotEmpty)->group("Where and how long")->required(probe);
   command
       ->add_option("--timeout", timeout_,
                    "Gives up after this time, e.g. 30s, 500ms, 2m. [default: no limit]")
       ->type_name("DURATION")
+      ->check(NotEmpty)
       ->group("Where and how long");
   AddTlsFlags(command, server);
   if (probe) return;
@@ -71,7 +73,11 @@ void ConnectionFlags::AddTlsFlags(CLI::App* command, CLI::Option* server) {
       ->needs(server)
       ->group("TLS");
   const auto add_file = [&](const char* name, std::string* file, const char* help) {
-    return command->add_option(name, *file, help)->type_name("FILE")->needs(server)->group("TLS");
+    return command->add_option(name, *file, help)
+        ->type_name("FILE")
+        ->check(NotEmpty)
+        ->needs(server)
+        ->group("TLS");
   };
   add_file("--tls-ca", &tls_options_.ca_file,
            "The authorities that the server's certificate may come from, instead of this machine's "
@@ -88,6 +94,7 @@ void ConnectionFlags::AddTlsFlags(CLI::App* command, CLI::Option* server) {
                    "The name that the server's certificate must hold. [default: the host of "
                    "--server]")
       ->type_name("NAME")
+      ->check(NotEmpty)
       ->needs(server)
       ->group("TLS");
 }

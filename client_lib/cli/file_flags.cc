@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client_lib/cli/input_file.h"
+#include "client_lib/cli/not_empty.h"
 #include "client_lib/cli/output_file.h"
 #include "rewrite_core/graph/error.h"
 
@@ -40,7 +41,10 @@ void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* forma
 
 FileFlags::FileFlags(CLI::App* command, bool with_patch) {
   const auto add = [command](const char* flag, std::string* path, const char* help) {
-    return command->add_option(flag, *path, help)->type_name("FILE")->group("What to write");
+    return command->add_option(flag, *path, help)
+        ->type_name("FILE")
+        ->check(NotEmpty)
+        ->group("What to write");
   };
   command->add_option("IN", files_.input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()

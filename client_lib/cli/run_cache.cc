@@ -8,13 +8,18 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "client_lib/cli/file_error.h"
 #include "client_lib/internal/sha256.h"
 
@@ -22,12 +27,14 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kEntrySuffix[] = ".entry";
+constexpr char kFailed[] = "failed";  // No digest begins so.
 constexpr char kFolderAdvice[] =
     "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
 // Digests and a note: a few KiB. What is larger is not ours.
 constexpr size_t kMaxEntryBytes = 16 << 20;
 // Of a stored file: a graph or its report. A graph has at most 2 GiB; its text form is longer.
 constexpr size_t kMaxFileBytes = size_t{16} << 30;
+constexpr size_t kKeyLength = 64;  // SHA-256, as hex digits.
 // Others must not write to a cached graph, and nor should the job, by mistake.
 constexpr mode_t kFileMode = 0400;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
@@ -94,6 +101,31 @@ int Overwrite(const UniqueFd& fd, absl::string_view bytes) {
   return fsync(fd.get()) == 0 ? 0 : errno;
 }
 
+// A file of an entry, by its name.
+struct CacheName {
+  std::string name;
+  std::string key;
+  bool is_temporary = false;
+};
+
+// KEY.EXTENSION or .KEY.EXTENSION.tmp, a key being the hex digits of a digest. What is called
+// otherwise is none of ours.
+std::optional<CacheName> ParseName(const std::string& name) {
+  absl::string_view rest = name;
+  const bool is_temporary = absl::ConsumePrefix(&rest, ".");
+  if (is_temporary && !absl::ConsumeSuffix(&rest, ".tmp")) return std::nullopt;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(rest, absl::MaxSplits('.', 1));
+  const bool is_key = parts.first.size() == kKeyLength && absl::c_all_of(parts.first, [](char c) {
+                        return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+                      });
+  const bool is_extension = !parts.second.empty() && absl::c_all_of(parts.second, [](char c) {
+    return absl::ascii_isalnum(c);
+  });
+  if (!is_key || !is_extension) return std::nullopt;
+  return CacheName{name, std::string(parts.first), is_temporary};
+}
+
 absl::Time ModifiedAt(const UniqueFd& fd) {
   struct stat info;
   return fstat(fd.get(), &info) == 0 ? absl::TimeFromTimespec(info.st_mtim)
@@ -120,35 +152,64 @@ absl::StatusOr<Folder> OpenCacheFolder(const std::string& path) {
 }
 
 void PruneCache(const Folder& folder, absl::Time time) {
-  std::vector<std::string> names;
+  std::map<std::string, std::vector<CacheName>> entries;  // By key.
   std::error_code error;
   for (auto file = std::filesystem::directory_iterator(folder.path, error);
        !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
-    names.push_back(file->path().filename().string());
+    if (std::optional<CacheName> name = ParseName(file->path().filename().string())) {
+      entries[name->key].push_back(*std::move(name));
+    }
   }
-  for (const std::string& entry : names) {
+  for (const auto& [key, files] : entries) {
+    const std::string entry = key + kEntrySuffix;
+    const bool has_temporary =
+        absl::c_any_of(files, [](const CacheName& file) { return file.is_temporary; });
     struct stat info;
-    if (!absl::EndsWith(entry, kEntrySuffix) ||
-        fstatat(folder.fd.get(), entry.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-        absl::TimeFromTimespec(info.st_mtim) >= time) {
-      continue;
-    }
+    const bool is_old = fstatat(folder.fd.get(), entry.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                        absl::TimeFromTimespec(info.st_mtim) < time;
+    if (!has_temporary && !is_old) continue;
     const absl::StatusOr<UniqueFd> lock = LockEntry(folder, entry, /*wait=*/false);
+    if (!lock.ok() || lock->get() < 0) continue;
     // Its last user may have come between the two looks.
-    if (!lock.ok() || lock->get() < 0 || ModifiedAt(*lock) >= time) continue;
-    const absl::string_view key = absl::string_view(entry).substr(0, entry.rfind('.'));
-    for (const std::string& name : names) {
-      if (name == entry || !absl::StartsWith(absl::StripPrefix(name, "."), key)) continue;
-      unlinkat(folder.fd.get(), name.c_str(), 0);
+    const bool is_unused = is_old && ModifiedAt(*lock) < time;
+    for (const CacheName& file : files) {
+      if ((is_unused || file.is_temporary) && file.name != entry) {
+        unlinkat(folder.fd.get(), file.name.c_str(), 0);
+      }
     }
-    unlinkat(folder.fd.get(), entry.c_str(), 0);
+    if (is_unused) unlinkat(folder.fd.get(), entry.c_str(), 0);
   }
 }
 
 absl::StatusOr<CacheEntry> CacheEntry::Lock(const Folder& folder, const std::string& key) {
+  // Before the wait, so that what is another text afterwards was written since: no two machines
+  // need the same clock for that. Half a text is another, too.
+  const absl::StatusOr<std::string> before =
+      ReadWholeFile(folder, key + kEntrySuffix, kMaxEntryBytes);
   absl::StatusOr<UniqueFd> fd = LockEntry(folder, key + kEntrySuffix, /*wait=*/true);
   if (!fd.ok()) return fd.status();
-  return CacheEntry(folder, key, *std::move(fd));
+  return CacheEntry(folder, key, *std::move(fd), before.value_or(""));
+}
+
+// In place of the files there is one line, which no other failure has.
+void CacheEntry::StoreFailure(const std::string& note) const {
+  const std::string body =
+      absl::StrCat(kFailed, " ", absl::ToUnixNanos(absl::Now()), " ", getpid(), "\n\n", note);
+  Overwrite(fd_, absl::StrCat(DigestOf(body), "\n", body));
+}
+
+std::optional<std::string> CacheEntry::FailureWhileWaiting() const {
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(*folder_, key_ + kEntrySuffix, kMaxEntryBytes);
+  if (!text.ok() || *text == before_) return std::nullopt;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(*text, absl::MaxSplits('\n', 1));
+  const std::pair<absl::string_view, absl::string_view> body =
+      absl::StrSplit(parts.second, absl::MaxSplits("\n\n", 1));
+  if (parts.first != DigestOf(parts.second) || !absl::StartsWith(body.first, kFailed)) {
+    return std::nullopt;
+  }
+  return std::string(body.second);
 }
 
 // The entry is: the digest of what follows; for each file its digest and suffix; an empty line; the
@@ -162,6 +223,7 @@ std::optional<CacheEntry::Contents> CacheEntry::Load() const {
   if (parts.first != DigestOf(parts.second)) return std::nullopt;
   const std::pair<absl::string_view, absl::string_view> body =
       absl::StrSplit(parts.second, absl::MaxSplits("\n\n", 1));
+  if (absl::StartsWith(body.first, kFailed)) return std::nullopt;
   Contents contents;
   contents.note = std::string(body.second);
   for (const absl::string_view line : absl::StrSplit(body.first, '\n', absl::SkipEmpty())) {

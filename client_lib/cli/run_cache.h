@@ -3,13 +3,15 @@
 //
 // An entry is the files `KEY*` of a folder, KEY being the digest of all that decides the result:
 //
-//   KEY.entry      the lock, and once the entry is complete the digests of its files, and a note
-//   KEY.pb, ...    what was stored
+//   KEY.entry      the lock, and once the entry is complete the digests of its files, and a note;
+//                  or why the last one who tried could not complete it
+//   KEY.pb, ...    what was stored; .KEY.pb.tmp where a kill ended that (run_file.h)
 //
 // Whoever works on an entry holds the lock of its `.entry`, which ends with the process: a killed
 // one leaves an empty entry to the next. Files are checked against their digests at each use: what
 // a crash or a program has damaged is made again. Entries that nobody used for kUnusedDays are
-// deleted when another is stored.
+// deleted when another is stored, and so is what kills have left. Other files in the folder are not
+// touched: the user may have given one that has them.
 //
 // Nothing here waits with a limit: run it in a child (run_child.h).
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_CACHE_H_
@@ -37,7 +39,8 @@ inline constexpr int kUnusedDays = 30;
 // usable folder: FileError.
 absl::StatusOr<Folder> OpenCacheFolder(const std::string& path);
 
-// Deletes the entries of `folder` that were last used before `time` and that nobody works on.
+// Deletes the entries of `folder` that were last used before `time` and that nobody works on, and
+// temporary files of any entry that nobody works on.
 void PruneCache(const Folder& folder, absl::Time time);
 
 // One file of an entry.
@@ -58,6 +61,13 @@ class CacheEntry {
   // Waits for whoever works on it. `folder` must outlive the entry.
   static absl::StatusOr<CacheEntry> Lock(const Folder& folder, const std::string& key);
 
+  // Tells those who wait for the entry why it was not completed. In place of what is there; on a
+  // full disk they get nothing.
+  void StoreFailure(const std::string& note) const;
+
+  // The note of a failure since Lock was called, by whoever had the entry meanwhile.
+  std::optional<std::string> FailureWhileWaiting() const;
+
   // What was stored, and marks it as used; nothing if that was never completed, or is damaged.
   std::optional<Contents> Load() const;
 
@@ -67,12 +77,13 @@ class CacheEntry {
   std::string PathOf(const std::string& suffix) const { return folder_->PathOf(key_ + suffix); }
 
  private:
-  CacheEntry(const Folder& folder, const std::string& key, UniqueFd fd)
-      : folder_(&folder), key_(key), fd_(std::move(fd)) {}
+  CacheEntry(const Folder& folder, const std::string& key, UniqueFd fd, std::string before)
+      : folder_(&folder), key_(key), fd_(std::move(fd)), before_(std::move(before)) {}
 
   const Folder* folder_;
   std::string key_;
   UniqueFd fd_;
+  std::string before_;  // What its file said when Lock was called.
 };
 
 }  // namespace spillway::cli

@@ -33,28 +33,8 @@ constexpr char kResult = 'R';
 constexpr char kError = 'E';
 
 std::string Encode(const absl::StatusOr<std::string>& result) {
-  if (result.ok()) return absl::StrCat(std::string(1, kResult), *result);
-  v1::StatusDetails details;
-  details.set_code(static_cast<int>(result.status().code()));
-  details.set_message(std::string(result.status().message()));
-  result.status().ForEachPayload([&details](absl::string_view type_url, const absl::Cord& value) {
-    google::protobuf::Any* detail = details.add_details();
-    detail->set_type_url(std::string(type_url));
-    detail->set_value(std::string(value));
-  });
-  return absl::StrCat(std::string(1, kError), details.SerializeAsString());
-}
-
-absl::Status DecodeError(const std::string& bytes) {
-  v1::StatusDetails details;
-  if (!details.ParseFromArray(bytes.data() + 1, static_cast<int>(bytes.size()) - 1)) {
-    return absl::InternalError("the child process sent an error that cannot be read");
-  }
-  absl::Status status(static_cast<absl::StatusCode>(details.code()), details.message());
-  for (const google::protobuf::Any& detail : details.details()) {
-    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
-  }
-  return status;
+  return result.ok() ? absl::StrCat(std::string(1, kResult), *result)
+                     : absl::StrCat(std::string(1, kError), ErrorToBytes(result.status()));
 }
 
 void WriteAll(int fd, absl::string_view bytes) {
@@ -123,6 +103,30 @@ absl::Duration Deadline::Remaining() const {
   return std::max(absl::ZeroDuration(), absl::FromChrono(end_ - std::chrono::steady_clock::now()));
 }
 
+std::string ErrorToBytes(const absl::Status& status) {
+  v1::StatusDetails details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(std::string(status.message()));
+  status.ForEachPayload([&details](absl::string_view type_url, const absl::Cord& value) {
+    google::protobuf::Any* detail = details.add_details();
+    detail->set_type_url(std::string(type_url));
+    detail->set_value(std::string(value));
+  });
+  return details.SerializeAsString();
+}
+
+absl::Status ErrorFromBytes(const std::string& bytes) {
+  v1::StatusDetails details;
+  if (!details.ParseFromString(bytes) || details.code() == 0) {
+    return absl::InternalError("another process sent an error that cannot be read");
+  }
+  absl::Status status(static_cast<absl::StatusCode>(details.code()), details.message());
+  for (const google::protobuf::Any& detail : details.details()) {
+    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  }
+  return status;
+}
+
 absl::StatusOr<std::string> RunInChild(const Deadline& deadline, const ChildWork& work) {
   void* shared =
       mmap(nullptr, sizeof(ChildStage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -153,7 +157,7 @@ absl::StatusOr<std::string> RunInChild(const Deadline& deadline, const ChildWork
                        absl::StrCat("not done after ", absl::FormatDuration(deadline.timeout()),
                                     ", while ", last_stage, "; give a longer --timeout"));
   }
-  if (!bytes.empty() && bytes[0] == kError) return DecodeError(bytes);
+  if (!bytes.empty() && bytes[0] == kError) return ErrorFromBytes(bytes.substr(1));
   if (!bytes.empty() && bytes[0] == kResult && wait_status == 0) return bytes.substr(1);
   if (wait_status > 0 && WIFSIGNALED(wait_status)) {
     return absl::InternalError(absl::StrCat("signal ", WTERMSIG(wait_status), " (",

@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
@@ -37,6 +38,10 @@ class Deadline {
 using ChildStage = std::atomic<const char*>;
 
 using ChildWork = std::function<absl::StatusOr<std::string>(ChildStage& stage)>;
+
+// An error with all that it carries, as bytes and back; INTERNAL for bytes that are none.
+std::string ErrorToBytes(const absl::Status& status);
+absl::Status ErrorFromBytes(const std::string& bytes);
 
 // Forks, runs `work` in the child and returns its result, errors with all that they carry. The
 // child has no standard input, output and error (all are /dev/null), is killed at the deadline and

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -15,6 +16,7 @@
 #include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/option_flags.h"
+#include "client_lib/cli/output_file.h"
 #include "client_lib/cli/run_exec.h"
 #include "client_lib/cli/run_metrics.h"
 #include "client_lib/cli/run_prepare.h"
@@ -106,7 +108,10 @@ struct Flags : RunFlags {
   explicit Flags(CLI::App* command)
       : RunFlags(command),
         options(command),
+        first_of_connection(command->get_options().size()),
         connection(command, ConnectionFlags::Kind::kCall),
+        end_of_connection(command->get_options().size()),
+        app(command),
         server(command->get_option("--server")->envname("SPILLWAY_SERVER")) {
     command->get_option("--timeout")
         ->description(absl::StrCat(
@@ -118,13 +123,55 @@ struct Flags : RunFlags {
     return server->count() > 0 ? server->as<std::string>() : std::string();
   }
 
+  // The flags of the connection as they were given, files of TLS included.
+  std::string ConnectionText() const {
+    std::string text;
+    const std::vector<const CLI::Option*> all = app->get_options();
+    for (size_t i = first_of_connection; i < end_of_connection; ++i) {
+      for (const std::string& word : all[i]->results()) {
+        absl::StrAppend(&text, all[i]->get_name(), "=", word, "\n");
+      }
+    }
+    return text;
+  }
+
   const OptionFlags options;
+  const size_t first_of_connection;  // Among the options of the command.
   const ConnectionFlags connection;
+  const size_t end_of_connection;
+  const CLI::App* const app;
   const CLI::Option* const server;
 };
 
 absl::Status UsageError(absl::string_view flag, absl::string_view message) {
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
+}
+
+// The command may go to another folder before it opens the graph.
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  return error ? path : absolute;
+}
+
+// By their names alone: to look at the files may take forever, and is for a child (run_prepare.h).
+bool SamePath(const std::string& a, const std::string& b) {
+  const auto normal = [](const std::string& path) {
+    return std::filesystem::path(AbsolutePath(path)).lexically_normal();
+  };
+  return !a.empty() && !b.empty() && normal(a) == normal(b);
+}
+
+absl::Status CheckPaths(const Flags& flags) {
+  for (const auto& [flag, path] :
+       {std::pair<absl::string_view, std::string>("--report", flags.report),
+        {"--metrics-textfile", flags.metrics}}) {
+    if (SamePath(path, flags.graph)) return OverwritesError(flag, path, "--graph");
+  }
+  if (SamePath(flags.metrics, flags.report)) {
+    return OverwritesError("--metrics-textfile", flags.metrics, "--report");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckFlags(const Flags& flags, const Session& session) {
@@ -139,14 +186,7 @@ absl::Status CheckFlags(const Flags& flags, const Session& session) {
   if (flags.report == "-") {
     return UsageError("--report", "--report takes a file: standard output is the command's");
   }
-  return absl::OkStatus();
-}
-
-// The command may go to another folder before it opens the graph.
-std::string AbsolutePath(const std::string& path) {
-  std::error_code error;
-  const std::string absolute = std::filesystem::absolute(path, error).string();
-  return error ? path : absolute;
+  return CheckPaths(flags);
 }
 
 std::string EnvironmentOf(const char* name) {
@@ -207,13 +247,19 @@ HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_clos
 
 // Counts the run in the metrics file, if there is to be one. Returns what to warn of: nothing about
 // metrics is a reason not to run a job.
-std::string WriteMetrics(const std::string& path, const HookRun& run, const Deadline& deadline) {
-  if (path.empty()) return "";
+std::string WriteMetrics(const Flags& flags, const HookRun& run, const Deadline& deadline) {
+  if (flags.metrics.empty()) return "";
   const Deadline own_deadline(std::max(deadline.Remaining(), kMetricsTime));
   const absl::StatusOr<std::string> warning =
       RunInChild(own_deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
         stage = "writing the metrics file";
-        return AddToMetricsFile(path, run);
+        for (const auto& [flag, path] :
+             {std::pair<const char*, std::string>("--graph", flags.graph),
+              {"--report", flags.report}}) {
+          if (path.empty() || !SameFile(flags.metrics, path)) continue;
+          return OverwritesError("--metrics-textfile", flags.metrics, flag);
+        }
+        return AddToMetricsFile(flags.metrics, run);
       });
   return warning.ok() ? *warning : absl::StrCat("no metrics: ", ErrorText(warning.status()));
 }
@@ -255,10 +301,11 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   request.cache_dir = flags.cache_dir;
   request.report = flags.report;
   request.server = flags.ServerName();
+  request.connection = flags.ConnectionText();
   request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };
   const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
   const std::string warning =
-      WriteMetrics(flags.metrics, CountedRun(prepared, flags.fail_closed, deadline), deadline);
+      WriteMetrics(flags, CountedRun(prepared, flags.fail_closed, deadline), deadline);
   {
     const IgnoredSigpipe ignored;
     if (!prepared.ok() && flags.fail_closed) {

@@ -47,7 +47,8 @@ absl::StatusOr<Folder> OpenFolder(const std::string& path);
 // Writes `folder`/`name`: brought to the disk, then named, in place of what had that name. Where
 // the file system has files without a name (O_TMPFILE), a kill leaves nothing behind, except in the
 // moment between two system calls; otherwise at most one file `.NAME.tmp`, which the next write of
-// that name takes away. Two writers of one name at once need a lock around this. Errors: FileError.
+// that name takes away (in the cache, also PruneCache). Two writers of one name at once need a lock
+// around this. Errors: FileError.
 absl::Status WriteWholeFile(const Folder& folder, const std::string& name, absl::string_view bytes,
                             mode_t mode);
 

@@ -141,6 +141,12 @@ absl::StatusOr<Series> Parse(absl::string_view text) {
   return series;
 }
 
+// What Format wrote begins so, whatever has become of the rest.
+bool IsOurs(absl::string_view text) {
+  if (!absl::ConsumePrefix(&text, "# HELP ")) absl::ConsumePrefix(&text, "# TYPE ");
+  return absl::StartsWith(text, kPrefix);
+}
+
 std::string Format(const Series& series) {
   std::string text;
   for (const Family& family : kFamilies) {
@@ -207,9 +213,16 @@ absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const Hook
   if (absl::Status status = LockFile(lock, folder->PathOf(lock_name)); !status.ok()) return status;
   absl::StatusOr<std::string> old = ReadWholeFile(*folder, name, kMaxMetricsBytes);
   if (absl::IsNotFound(old.status())) old = "";  // The first run.
-  const bool too_large = absl::IsOutOfRange(old.status());
-  if (!old.ok() && !too_large) return old.status();
-  absl::StatusOr<std::string> text = too_large ? old.status() : AddToMetrics(*old, run);
+  // Metrics have a few KiB, so what is too large is not ours either.
+  if (absl::IsOutOfRange(old.status()) || (old.ok() && !old->empty() && !IsOurs(*old))) {
+    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                              absl::StrCat(core::Quoted(path),
+                                           " is not a file of spillway run; give another name, or "
+                                           "take it away"),
+                              {{"flag", "--metrics-textfile"}});
+  }
+  if (!old.ok()) return old.status();
+  absl::StatusOr<std::string> text = AddToMetrics(*old, run);
   std::string warning;
   if (!text.ok()) {
     warning =

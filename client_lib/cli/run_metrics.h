@@ -31,8 +31,9 @@ struct HookRun {
 // file: cut off, or somebody else's.
 absl::StatusOr<std::string> AddToMetrics(absl::string_view old, const HookRun& run);
 
-// Adds `run` to the file `path`, alone of all runs that do so at once; a file that is damaged is
-// replaced. Returns what to warn of, or nothing. Waits without a limit: run it in a child.
+// Adds `run` to the file `path`, alone of all runs that do so at once. One of spillway run that is
+// damaged begins anew; any other is left alone: BAD_OPTION. Returns what to warn of, or nothing.
+// Waits without a limit: run it in a child.
 //
 // Beside the file there are `NAME.lock` and, while it is written, `.NAME.tmp`.
 absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const HookRun& run);

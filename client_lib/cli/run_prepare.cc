@@ -130,6 +130,21 @@ bool TakeFromCache(const CacheEntry& entry, PreparedGraph* prepared) {
   return true;
 }
 
+// Tells those who wait. Not that time is up: they may have more of it.
+void ShareFailure(const absl::Status& status, const PrepareRequest& request,
+                  const CacheEntry& entry) {
+  if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return;
+  entry.StoreFailure(Pack({request.connection, ErrorToBytes(status)}));
+}
+
+// OK: nobody failed while this process waited for the entry, or whoever did asked in another way.
+absl::Status SharedFailure(const PrepareRequest& request, const CacheEntry& entry) {
+  const std::optional<std::string> note = entry.FailureWhileWaiting();
+  std::string connection, error;
+  if (!note.has_value() || !Unpack(*note, {&connection, &error})) return absl::OkStatus();
+  return connection == request.connection ? ErrorFromBytes(error) : absl::OkStatus();
+}
+
 // Rewrites `graph` and stores the result in `entry`.
 absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
                                               const PrepareRequest& request,
@@ -140,7 +155,10 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
   call.timeout = deadline.Remaining();
   absl::StatusOr<RewrittenFile> rewritten =
       RewriteGraphFile(graph, request.format, request.options, request.connect(), call);
-  if (!rewritten.ok()) return WithInputName(rewritten.status(), request.input);
+  if (!rewritten.ok()) {
+    ShareFailure(rewritten.status(), request, entry);
+    return WithInputName(rewritten.status(), request.input);
+  }
   stage = "writing to the cache folder";
   PreparedGraph prepared;
   prepared.report = Brief(rewritten->graphs);
@@ -170,6 +188,10 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadl
                      "copy; give the file in it"),
         {{"flag", "--graph"}});
   }
+  // Whatever they are called: links, other spellings.
+  if (!request.report.empty() && SameFile(request.report, request.input)) {
+    return OverwritesError("--report", request.report, "--graph");
+  }
   const absl::StatusOr<std::string> graph = ReadInput(request.input, CancellationToken());
   if (!graph.ok()) return graph.status();
   stage = "waiting for another run that rewrites the same graph";
@@ -178,6 +200,9 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadl
   stage = "reading the cache";
   absl::StatusOr<PreparedGraph> prepared = PreparedGraph();
   if (!TakeFromCache(*entry, &*prepared)) {
+    if (absl::Status status = SharedFailure(request, *entry); !status.ok()) {
+      return WithInputName(status, request.input);
+    }
     prepared = RewriteAndStore(*graph, request, *entry, deadline, stage);
     if (!prepared.ok()) return prepared;
     stage = "deleting old entries of the cache";
@@ -192,6 +217,15 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadl
 }
 
 }  // namespace
+
+absl::Status OverwritesError(absl::string_view flag, const std::string& path,
+                             absl::string_view other_flag) {
+  return core::InvalidError(
+      v1::ERROR_REASON_CONFLICTING_OPTIONS,
+      absl::StrCat(flag, " ", core::Quoted(path), " would overwrite the file of ", other_flag,
+                   "; give another name"),
+      {{"flag", flag}});
+}
 
 absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
                                            const Deadline& deadline) {

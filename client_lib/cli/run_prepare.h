@@ -6,7 +6,9 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "client_lib/cli/run_child.h"
 #include "client_lib/format/graph_format.h"
@@ -21,8 +23,11 @@ struct PrepareRequest {
   std::string input;                           // Path of the graph.
   absl::optional<format::GraphFormat> format;  // Of the input; none: recognised.
   std::string cache_dir;                       // Empty: a default (run_cache.h).
-  std::string report;  // Where a copy of the report goes, as JSON; empty: nowhere.
+  // Where a copy of the report goes, as JSON; empty: nowhere. The graph itself is refused.
+  std::string report;
   std::string server;  // Which one the client asks; empty: none.
+  // How it is asked: runs that give the same here and want the same fail for the same reasons.
+  std::string connection;
   v1::RewriteOptions options;
   // Called in the child: a connection has threads, and this process may not.
   std::function<Client()> connect;
@@ -36,8 +41,13 @@ struct PreparedGraph {
   v1::RewriteReport report;  // Without its lists of tensors; of several graphs, their sum.
 };
 
+// That `path`, the value of `flag`, is the file of `other_flag`.
+absl::Status OverwritesError(absl::string_view flag, const std::string& path,
+                             absl::string_view other_flag);
+
 // Prepares the graph in a child process, until `deadline`. One of several that want the same at
-// once rewrites, the others wait for it and take what it stored. Errors: those of Client::Rewrite,
+// once rewrites, the others wait for it and take what it stored, or its failure: a server that is
+// away is waited for once, not once by each. Errors: those of Client::Rewrite,
 // of reading and writing files, and of RunInChild.
 absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request, const Deadline& deadline);
 

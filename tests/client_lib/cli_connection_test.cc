@@ -47,6 +47,37 @@ TEST(CliConnectionTest, FlagsOfAConnectionNeedAServer) {
   }
 }
 
+// As from a variable that is not set: what was asked for is not left out in silence.
+TEST(CliConnectionTest, EmptyValuesAreRefused) {
+  const TestServer server;
+  for (const char* flag :
+       {"--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--timeout"}) {
+    const ChildResult result = Spillway({"health", "--server", server.target(), flag, ""});
+    ExpectOneLine(result, 2, "empty", "USAGE");
+    EXPECT_THAT(result.err, HasSubstr(flag));
+  }
+  ExpectOneLine(Spillway({"rewrite", kMnistPath, "-o", "", "--report", "-"}), 2, "empty", "USAGE");
+  ExpectOneLine(Spillway({"rewrite", kMnistPath, "-o", "-", "--patch", ""}), 2, "--patch", "USAGE");
+  ExpectOneLine(Spillway({"anonymize", kMnistPath, "-o", "-", "--mapping", ""}), 2, "--mapping",
+                "USAGE");
+}
+
+TEST(CliConnectionTest, AnEmptyServerIsNotThisProcess) {
+  for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{
+           {"health", "--server", ""},
+           {"capabilities", "--server", ""},
+           {"rewrite", kMnistPath, "-o", "-", "--server", ""},
+           {"run", "--graph", kMnistPath, "--server", "", "--", "true"}}) {
+    ExpectOneLine(Spillway(call), 2, "--server", "USAGE");
+  }
+  // A variable that is set to nothing is as good as none.
+  EXPECT_EQ(RunChild({"/usr/bin/env", "SPILLWAY_SERVER=", SPILLWAY_BIN_DIR "/spillway", "run",
+                      "--graph", kMnistPath, "--fail-closed", "--quiet", "--", "true"},
+                     "")
+                .exit_code,
+            0);
+}
+
 TEST(CliConnectionTest, CertificateAndKeyNeedEachOther) {
   ExpectOneLine(Spillway({"health", "--server", "127.0.0.1:1", "--tls-cert", "c"}), 2, "--tls-key",
                 "USAGE");

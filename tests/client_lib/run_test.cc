@@ -267,6 +267,36 @@ void ExpectFailures(const TempDir& dir, const std::vector<Failure>& failures) {
   }
 }
 
+// Names that differ only in spelling are wrong command lines; links are found by the child, as
+// other failures are. Either way no file is written over another.
+TEST_F(RunTest, NoOutputOverwritesTheGraphOrAnother) {
+  const std::string bytes = ReadFile(kMnistPath);
+  const std::string graph = dir_.Write("graph.pb", bytes);
+  const std::string other_name = dir_ / "./no/../graph.pb";
+  for (const Words& words :
+       {Words{"--report", graph}, Words{"--report", other_name}, Words{"--metrics-textfile", graph},
+        Words{"--metrics-textfile", other_name},
+        Words{"--report", dir_ / "out", "--metrics-textfile", dir_ / "./out"}}) {
+    const ChildResult result = RunChild(RunWords(graph, dir_, words + kShowGraph));
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr("would overwrite"));
+  }
+  std::filesystem::create_symlink(graph, dir_ / "soft");
+  std::filesystem::create_hard_link(graph, dir_ / "hard");
+  for (const char* link : {"soft", "hard"}) {
+    ExpectFailures(dir_, {{graph, {"--report", dir_ / link}, 2, "CONFLICTING_OPTIONS"}});
+    const ChildResult metrics = RunChild(
+        RunWords(graph, dir_, Words{"--quiet", "--metrics-textfile", dir_ / link} + kShowGraph));
+    EXPECT_THAT(metrics.out, EndsWith(".pb"));
+    EXPECT_THAT(metrics.err, AllOf(StartsWith("spillway: no metrics: "),
+                                   HasSubstr("would overwrite the file of --graph")));
+    EXPECT_EQ(LineCount(metrics.err), 1) << metrics.err;
+    EXPECT_TRUE(ReadFile(dir_ / link) == bytes);
+  }
+  EXPECT_TRUE(ReadFile(graph) == bytes);
+}
+
 TEST_F(RunTest, WrongGraphsAndOptions) {
   ExpectFailures(
       dir_, {{dir_.Write("cut.pb", ReadFile(kMnistPath).substr(0, 5000)), {}, 3, "MALFORMED_GRAPH"},
@@ -447,6 +477,63 @@ TEST_F(RunTest, TasksThatStartTogetherShareOneRewrite) {
                     HasSubstr("spillway_hook_duration_seconds_count 8\n")));
 }
 
+// Waits until `count` processes have `path` open for writing, as one has that waits for its lock.
+void WaitForOpenFiles(const std::string& path, int count) {
+  const auto is_open = [&path](const std::filesystem::path& process) {
+    std::error_code error;  // It may end while this looks.
+    for (auto fd = std::filesystem::directory_iterator(process / "fd", error);
+         !error && fd != std::filesystem::directory_iterator(); fd.increment(error)) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(fd->path(), gone) != path) continue;
+      const std::string info = ReadFile(process / "fdinfo" / fd->path().filename());
+      if (absl::StrContains(info, "flags:\t0") && absl::StrContains(info, "02\n")) return true;
+    }
+    return false;
+  };
+  while (true) {
+    int open = 0;
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      int pid = 0;
+      open += absl::SimpleAtoi(process.path().filename().string(), &pid) && is_open(process);
+    }
+    if (open >= count) return;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+// One asks the server that fails, and those who waited for it take its failure. Who comes later, or
+// asks in another way, asks again.
+TEST_F(RunTest, TasksThatStartTogetherShareOneFailure) {
+  constexpr int kTasks = 6;
+  ServerOptions options;
+  options.fault = Fault::kEarlyError;
+  TestServer server(options);
+  const Words words =
+      Words{"--server", server.target(), "--metrics-textfile", dir_ / "m.prom"} + kShowGraph;
+  ASSERT_EQ(RunMnist(dir_, words).out, kMnistPath);
+  ASSERT_THAT(CacheNames(dir_), ElementsAre(EndsWith(".entry")));
+  const std::string entry = dir_ / ("cache/" + CacheNames(dir_)[0]);
+  const auto calls_of = [&](const std::vector<Words>& tasks) {
+    const int before = server.unary_calls();
+    const int fd = open(entry.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(flock(fd, LOCK_EX), 0);
+    std::vector<pid_t> children;
+    for (const Words& task : tasks) {
+      children.push_back(StartChild(RunWords(kMnistPath, dir_, task), -1, -1, -1));
+    }
+    WaitForOpenFiles(std::filesystem::canonical(entry), static_cast<int>(tasks.size()));
+    close(fd);
+    for (const pid_t child : children) EXPECT_EQ(WaitForChild(child).exit_code, 0);
+    return server.unary_calls() - before;
+  };
+  EXPECT_EQ(calls_of(std::vector<Words>(kTasks, words)), 1);
+  EXPECT_THAT(ReadFile(dir_ / "m.prom"),
+              AllOf(HasSubstr("spillway_hook_runs_total{result=\"failed_open\"} 7\n"),
+                    HasSubstr("spillway_hook_failures_total{reason=\"server\"} 7\n")));
+  EXPECT_EQ(calls_of({words}), 1);
+  EXPECT_EQ(calls_of({words, Words{"--retries", "0"} + words}), 2);
+}
+
 TEST_F(RunTest, AnythingElseIsAnotherEntry) {
   TestServer server;
   std::set<std::string> graphs;
@@ -546,6 +633,45 @@ TEST_F(RunTest, EntriesThatNobodyUsesAreDeleted) {
   EXPECT_TRUE(std::filesystem::exists(recent));
 }
 
+// A cache folder may be one that has other files: only entries are deleted, whatever their age.
+TEST_F(RunTest, FilesThatAreNoEntriesStay) {
+  const std::string old = RunMnist(dir_, kShowGraph).out;
+  const std::string key = std::filesystem::path(old).stem();
+  const Words others = {
+      "job.entry", "job.pb",        "results.entry",      ".entry",
+      "a.pb",      key + "0.entry", key + "0.pb",         key,
+      key + "x",   key + ".pb.bak", "." + key + ".notes", key.substr(1) + ".entry"};
+  const timespec time = absl::ToTimespec(absl::Now() - absl::Hours(24 * 31));
+  const timespec times[] = {time, time};
+  const auto make_old = [&](const std::string& name) {
+    EXPECT_EQ(utimensat(AT_FDCWD, (dir_ / ("cache/" + name)).c_str(), times, 0), 0) << name;
+  };
+  for (const std::string& name : others) {
+    dir_.Write("cache/" + name, "mine");
+    make_old(name);
+  }
+  make_old(key + ".entry");
+  RunMnist(dir_, Words{"--lb", "3"} + kShowGraph);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_THAT(CacheNames(dir_), SizeIs(3 + others.size()));
+  for (const std::string& name : others) EXPECT_EQ(ReadFile(dir_ / ("cache/" + name)), "mine");
+}
+
+// Where a file system has only files with names, a kill leaves them.
+TEST_F(RunTest, WhatAKillLeftIsDeletedUnlessSomebodyWorksOnIt) {
+  const std::string graph = RunMnist(dir_, kShowGraph).out;
+  const std::string key = std::filesystem::path(graph).stem();
+  const std::string left = dir_.Write("cache/." + key + ".pb.tmp", "half");
+  const int fd = open((dir_ / ("cache/" + key + ".entry")).c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  RunMnist(dir_, Words{"--lb", "2"} + kShowGraph);
+  EXPECT_TRUE(std::filesystem::exists(left));
+  close(fd);
+  RunMnist(dir_, Words{"--lb", "3"} + kShowGraph);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(ReadFile(graph) == ExpectedGraph());
+}
+
 TEST_F(RunTest, ARunWithinARunChangesNothing) {
   const std::string show = "printf '%s %s' \"$SPILLWAY_GRAPH\" \"$SPILLWAY_ORIGINAL_GRAPH\"";
   const std::string graph = RunMnist(dir_, kShowGraph).out;
@@ -617,13 +743,28 @@ TEST_F(RunTest, MetricsAddUpAndPassTheLint) {
   GTEST_SKIP() << "promtool is not installed (Debian: package prometheus): metrics not linted";
 }
 
+TEST_F(RunTest, FilesOfOthersAreNotReplacedByMetrics) {
+  const std::string file = dir_ / "m.prom";
+  for (const std::string& others :
+       {std::string("other_total 1\n"), std::string("# HELP other_total Of another exporter.\n"),
+        std::string("\n"), std::string("#!/bin/sh\n"), std::string(2 << 20, 'x')}) {
+    dir_.Write("m.prom", others);
+    const ChildResult result =
+        RunMnist(dir_, Words{"--quiet", "--metrics-textfile", file} + kShowGraph);
+    EXPECT_THAT(result.out, EndsWith(".pb"));
+    EXPECT_THAT(result.err, AllOf(StartsWith("spillway: no metrics: "),
+                                  HasSubstr("is not a file of spillway run")));
+    EXPECT_EQ(LineCount(result.err), 1) << result.err;
+    EXPECT_TRUE(ReadFile(file) == others);
+  }
+}
+
 TEST_F(RunTest, MetricsThatAreDamagedBeginAnewAndWithoutAFolderNothingFails) {
   const std::string file = dir_ / "m.prom";
-  for (const std::string& damage :
-       {std::string("spillway_hook_runs_total{result=\"cached\"} 1"),
-        std::string("other_total 1\n"), std::string("spillway_hook_runs_total x\n"),
-        std::string(2 << 20, 'x'),
-        std::string("spillway_hook_runs_total{result=\"cached\"} -1\n")}) {
+  for (const char* damage :
+       {"spillway_hook_runs_total{result=\"cached\"} 1", "spillway_hook_runs_total x\n",
+        "# HELP spillway_hook_runs_total Runs\nother_total 1\n", "# TYPE spillway_hook_runs",
+        "spillway_hook_runs_total{result=\"cached\"} -1\n"}) {
     std::ofstream(file, std::ios::binary) << damage;
     const ChildResult result =
         RunMnist(dir_, Words{"--quiet", "--metrics-textfile", file} + kShowGraph);
@@ -631,6 +772,10 @@ TEST_F(RunTest, MetricsThatAreDamagedBeginAnewAndWithoutAFolderNothingFails) {
     EXPECT_EQ(LineCount(result.err), 1) << result.err;
     EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 1\n"));
   }
+  std::ofstream(file, std::ios::binary);  // An empty one is nobody's.
+  const Words quiet = {"--quiet", "--metrics-textfile", file};
+  EXPECT_EQ(RunMnist(dir_, quiet + kShowGraph).err, "");
+  EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 1\n"));
   const Words nowhere = {"--quiet", "--metrics-textfile", dir_ / "no/m.prom"};
   const ChildResult result = RunMnist(dir_, nowhere + kShowGraph);
   EXPECT_THAT(result.out, EndsWith(".pb"));

@@ -164,6 +164,38 @@ TEST_F(ClientTlsTest, RenewedCertificateIsUsedForTheNextConnection) {
   EXPECT_EQ(retries_, 1);
 }
 
+// One client, which is not tried again by itself: each call takes the files as they are.
+TEST_F(ClientTlsTest, AFileThatIsRepairedIsTakenByTheSameClient) {
+  Serve(ca_.Issue());
+  RemoteOptions options = Options();
+  options.retry.max_attempts = 1;
+  options.tls->ca_file = folder_.path("late.pem");
+  Client client(MakeRemoteConnection(options));
+  EXPECT_EQ(client.GetCapabilities().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(client.CheckHealth().status().code(), absl::StatusCode::kInvalidArgument);
+  folder_.Write("late.pem", ca_.cert());
+  EXPECT_EQ(client.CheckHealth().status(), absl::OkStatus());
+  EXPECT_EQ(client.GetCapabilities().status(), absl::OkStatus());
+}
+
+TEST_F(ClientTlsTest, AnotherAuthorityIsTakenByTheSameClient) {
+  Serve(ca_.Issue());
+  for (const int attempts : {1, 5}) {
+    for (const bool by_health : {false, true}) {
+      RemoteOptions options = Options();
+      options.retry.max_attempts = attempts;
+      options.tls->ca_file = folder_.Write("changing.pem", other_ca_.cert());
+      Client client(MakeRemoteConnection(options));
+      const absl::Status wrong =
+          by_health ? client.CheckHealth().status() : client.GetCapabilities().status();
+      EXPECT_EQ(wrong.code(), absl::StatusCode::kUnavailable) << wrong;
+      folder_.Write("changing.pem", ca_.cert());
+      EXPECT_EQ(client.GetCapabilities().status(), absl::OkStatus())
+          << attempts << " attempts, by health: " << by_health;
+    }
+  }
+}
+
 TEST_F(ClientTlsTest, FilesThatCannotBeUsedAreNamedAtEachCall) {
   Serve(ca_.Issue());
   const CertAndKey own = other_ca_.Issue();

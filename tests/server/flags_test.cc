@@ -142,6 +142,12 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--tls-cert", "cert.pem"}, {"--tls-cert", "--tls-key"}},
       {{"--tls-key", "key.pem"}, {"--tls-cert", "--tls-key"}},
       {{"--tls-client-ca", "ca.pem"}, {"--tls-client-ca", "--tls-cert"}},
+      // Of variables that are not set: nothing is switched off silently.
+      {{"--tls-cert", "", "--tls-key", ""}, {"--tls-cert", "empty"}},
+      {{"--tls-cert", "c", "--tls-key", ""}, {"--tls-key", "empty"}},
+      {{"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", ""}, {"--tls-client-ca", "empty"}},
+      {{"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca="}, {"--tls-client-ca"}},
+      {{"--metrics-listen", ""}, {"--metrics-listen", "HOST:PORT"}},
       {{"--insecure", "--tls-cert", "c", "--tls-key", "k"}, {"--insecure", "--tls-cert"}},
       {{"--listen", "unix:/s", "--tls-cert", "c", "--tls-key", "k"}, {"--tls-cert", "--listen"}},
       {{"--max-metadata-bytes", "1023"}, {"--max-metadata-bytes", "1KiB"}},

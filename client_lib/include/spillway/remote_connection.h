@@ -44,9 +44,11 @@ struct RetryOptions {
   std::function<void(const RetryNotice&)> on_retry;
 };
 
-// TLS with a server. The files are in PEM format and read each time a connection is opened, so that
-// a certificate that was renewed is used from then on. A file that cannot be used is
-// INVALID_ARGUMENT at each call. TLS 1.2 is the oldest version spoken.
+// TLS with a server. The files are in PEM format. They are read by the first call, and again by the
+// next attempt of any call after one that was UNAVAILABLE or found a file that cannot be used
+// (INVALID_ARGUMENT): files that were renewed or repaired are taken without a new client. Where
+// gRPC itself opens a connection again that was closed in between (by an idle or restarted server)
+// it goes on with those that were read last. TLS 1.2 is the oldest version spoken.
 struct TlsOptions {
   // The authorities that the server's certificate may come from. Empty: those that this machine
   // trusts (GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, or the system's).
@@ -83,8 +85,8 @@ struct RemoteOptions {
   RetryOptions retry;
 };
 
-// A connection to the server of `options`. Returns at once: the channel is opened by the first
-// call, shared by all and opened again when it breaks. A server that cannot be reached is
+// A connection to the server of `options`. Returns at once and reads no file: the channel is opened
+// by the first call, shared by all and replaced when it breaks. A server that cannot be reached is
 // UNAVAILABLE at each call, once its attempts are used up.
 SPILLWAY_EXPORT std::shared_ptr<Connection> MakeRemoteConnection(const RemoteOptions& options);
 

@@ -104,7 +104,8 @@ SPILLWAY_EXPORT spillway_status* spillway_client_options_set_max_attempts(
    authorities that the server's certificate may come from (NULL: those that this machine trusts);
    `cert_file` and `key_file`, the client's certificate and private key (both or none).
    `server_name`: the name that the server's certificate must hold (NULL: the host in the target).
-   The files are read when a connection is opened; one that cannot be used is an error of each call.
+   The files are read by the first call, and again after one that failed because the server could
+   not be reached (UNAVAILABLE) or a file could not be used (INVALID_ARGUMENT).
    Default: no TLS. */
 SPILLWAY_EXPORT spillway_status* spillway_client_options_set_tls(spillway_client_options* options,
                                                                  const char* ca_file,
