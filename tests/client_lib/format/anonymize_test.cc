@@ -269,5 +269,28 @@ TEST(AnonymizeTest, UndoRecordsAreRenamed) {
   EXPECT_EQ(foreign->report().outcome(), v1::OUTCOME_FOREIGN);
 }
 
+// A node whose undo record has a node whose undo record has ...
+std::string NestedRecords(int depth) {
+  std::string graph;
+  for (int i = 0; i < depth; ++i) {
+    graph = RawField(1, RawField(1, "secret") + RawField(2, "NoOp") +
+                            RawField(5, RawField(1, "_spillway_undo") +
+                                            RawField(2, RawField(1, RawField(2, "raw=" + graph)))));
+  }
+  return graph;
+}
+
+// No recursion over what the user made: 8000 took the stack.
+TEST(AnonymizeTest, RecordsWithinRecordsAreDropped) {
+  const auto file = GraphFile::Read(NestedRecords(8000), GraphFormat::kGraphDef);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto result = Anonymize(*file);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->bytes.find("secret"), std::string::npos);
+  // The outermost and the one in it.
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(result->bytes, "raw=")).size(), 3u);
+  EXPECT_EQ(result->bytes, Anonymous(NestedRecords(3)).bytes);
+}
+
 }  // namespace
 }  // namespace spillway::format
