@@ -319,9 +319,13 @@ class Anonymizer {
     const TensorShapeProto& shape = tensor.tensor_shape();
     if (shape.unknown_rank() || shape.dim_size() > 1) return false;
     const int64_t count = shape.dim_size() == 1 ? shape.dim(0).size() : 1;
-    return count >= 0 && count <= kMaxKeptElements &&
-           tensor.tensor_content().size() <= kMaxKeptElements * sizeof(int64_t) &&
-           tensor.int_val_size() <= kMaxKeptElements && tensor.int64_val_size() <= kMaxKeptElements;
+    if (count < 0 || count > kMaxKeptElements) return false;
+    // What is more than the elements, or of another type, may be anything.
+    const bool is_int32 = tensor.dtype() == DT_INT32;
+    const size_t bytes = count * (is_int32 ? sizeof(int32_t) : sizeof(int64_t));
+    return (tensor.tensor_content().empty() || tensor.tensor_content().size() == bytes) &&
+           tensor.int_val_size() <= (is_int32 ? count : 0) &&
+           tensor.int64_val_size() <= (is_int32 ? 0 : count);
   }
 
   static void DropValues(TensorProto* tensor) {

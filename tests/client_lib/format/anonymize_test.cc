@@ -152,8 +152,34 @@ TEST(AnonymizeTest, OnlySmallIntegerConstantsKeepTheirValues) {
   EXPECT_EQ(content(Constant(DT_INT32, 17, small + "vvvv")), "");
   EXPECT_EQ(content(Constant(DT_INT32, 16, std::string(1000, 'v'))), "");
   EXPECT_EQ(content(Constant(DT_INT32, -1, small)), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 16, small.substr(1))), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 16, small + small)), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 1, "secret")), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 0, "secret")), "");
+  EXPECT_EQ(content(Constant(DT_INT64, 2, small.substr(0, 8))), "");
   EXPECT_EQ(content(Constant(DT_FLOAT, 2, "vvvvvvvv")), "");
   EXPECT_EQ(content(Constant(DT_BOOL, 2, "vv")), "");
+}
+
+TEST(AnonymizeTest, ConstantsKeepNoMoreValuesThanElements) {
+  const auto values = [](DataType dtype, int count) {
+    GraphDef graph;
+    EXPECT_TRUE(graph.ParseFromString(Constant(dtype, 2, "")));
+    auto* tensor = graph.mutable_node(0)->mutable_attr(0)->mutable_value()->mutable_tensor();
+    for (int i = 0; i < count; ++i) tensor->add_int_val(7);
+    EXPECT_TRUE(graph.ParseFromString(Anonymous(graph.SerializeAsString()).bytes));
+    return graph.node(0).attr(0).value().tensor().int_val_size();
+  };
+  EXPECT_EQ(values(DT_INT32, 1), 1);  // TensorFlow repeats the last.
+  EXPECT_EQ(values(DT_INT32, 2), 2);
+  EXPECT_EQ(values(DT_INT32, 3), 0);
+  EXPECT_EQ(values(DT_INT64, 2), 0);  // Not where its values are.
+}
+
+TEST(AnonymizeTest, OpsOfTensorFlowKeepNoAttributesOfOthers) {
+  EXPECT_EQ(
+      AnonymousText("a = Relu() {T=float32, secret_level=3, _secret=4}"),
+      spillway::testing::DescribeGraph(GraphBytes("n0 = Relu() {T=float32, attr0=3, _attr0=4}")));
 }
 
 TEST(AnonymizeTest, FunctionsStayConnected) {
