@@ -52,6 +52,13 @@ absl::StatusOr<Folder> OpenFolder(const std::string& path);
 absl::Status WriteWholeFile(const Folder& folder, const std::string& name, absl::string_view bytes,
                             mode_t mode);
 
+// Writes a file of the user's: a link is followed, a mode stays, pipes and devices are written
+// directly, as OutputFile does it. But after a kill nothing is left of it, where there is O_TMPFILE
+// and `path` is new; otherwise, or in the moment between two system calls, a file
+// `.NAME.spillway-HOST-PID`. Several, also on several machines, may write one `path` at once: one
+// of them stays, whole. Errors: FileError.
+absl::Status WriteUserFile(const std::string& path, absl::string_view bytes);
+
 // The whole of `folder`/`name`, not followed if it is a link; at most `max_bytes`. Errors:
 // FileError; EFBIG where it is larger.
 absl::StatusOr<std::string> ReadWholeFile(const Folder& folder, const std::string& name,

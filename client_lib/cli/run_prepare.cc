@@ -108,12 +108,7 @@ absl::Status CopyReport(const Folder& folder, const PreparedGraph& prepared,
   const std::string name = std::filesystem::path(prepared.report_path).filename();
   const absl::StatusOr<std::string> report = ReadWholeFile(folder, name, kMaxReportBytes);
   if (!report.ok()) return report.status();
-  // Not WriteWholeFile: tasks on several nodes may write to one shared file, and its temporary name
-  // would be the same for all.
-  const auto file = OutputFile::Create(path, CancellationToken());
-  if (!file.ok()) return file.status();
-  if (absl::Status status = (*file)->Write(*report); !status.ok()) return status;
-  return (*file)->Commit();
+  return WriteUserFile(path, *report);
 }
 
 // What is in the complete entry, if it is.

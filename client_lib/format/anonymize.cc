@@ -53,7 +53,7 @@ struct Owner {
 };
 
 // All methods change the message in place. Recursion goes as deep as messages are nested, which
-// protobuf's parser has bounded (100).
+// protobuf's parser has bounded (100); twice that within an undo record, which is parsed by itself.
 class Anonymizer {
  public:
   // To be called for all graphs before the first Run.
@@ -293,14 +293,20 @@ class Anonymizer {
     if (item == "added") return item;
     if (absl::StartsWith(item, "^")) return Input({}, item);
     if (absl::ConsumePrefix(&rest, "raw=")) {
+      // A node as it was before the rewrite has no record itself. One that does was made to be
+      // nested, as deep as its size allows.
       GraphDef graph;
-      if (!graph.ParseFromArray(rest.data(), static_cast<int>(rest.size()))) return "raw=";
+      if (in_undo_record_ || !graph.ParseFromArray(rest.data(), static_cast<int>(rest.size()))) {
+        return "raw=";
+      }
+      in_undo_record_ = true;
       graph.DiscardUnknownFields();
       GraphDef nodes;
       for (NodeDef& node : *graph.mutable_node()) {
         Rename({}, &node);
         nodes.add_node()->Swap(&node);
       }
+      in_undo_record_ = false;
       return absl::StrCat("raw=", nodes.SerializeAsString());
     }
     const size_t equals = std::min(item.find('='), item.size());
@@ -313,9 +319,13 @@ class Anonymizer {
     const TensorShapeProto& shape = tensor.tensor_shape();
     if (shape.unknown_rank() || shape.dim_size() > 1) return false;
     const int64_t count = shape.dim_size() == 1 ? shape.dim(0).size() : 1;
-    return count >= 0 && count <= kMaxKeptElements &&
-           tensor.tensor_content().size() <= kMaxKeptElements * sizeof(int64_t) &&
-           tensor.int_val_size() <= kMaxKeptElements && tensor.int64_val_size() <= kMaxKeptElements;
+    if (count < 0 || count > kMaxKeptElements) return false;
+    // What is more than the elements, or of another type, may be anything.
+    const bool is_int32 = tensor.dtype() == DT_INT32;
+    const size_t bytes = count * (is_int32 ? sizeof(int32_t) : sizeof(int64_t));
+    return (tensor.tensor_content().empty() || tensor.tensor_content().size() == bytes) &&
+           tensor.int_val_size() <= (is_int32 ? count : 0) &&
+           tensor.int64_val_size() <= (is_int32 ? 0 : count);
   }
 
   static void DropValues(TensorProto* tensor) {
@@ -334,6 +344,7 @@ class Anonymizer {
     *tensor = std::move(kept);
   }
 
+  bool in_undo_record_ = false;
   PathMap names_;
   absl::flat_hash_set<std::string> function_names_;
   NameMap functions_{"f"};

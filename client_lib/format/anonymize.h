@@ -9,6 +9,7 @@
 //                                  the scopes stay; "lms/swapout_..." keeps its mark
 //   functions, job names           f0, ...; job0, ... (TensorFlow's usual ones stay)
 //   op types, attribute names      CustomOp0, ..., attr0, ..., _attr0, ...; TensorFlow's stay
+//                                  on ops of its own (attribute_names.inc), a few on others
 //   strings                        a name where they are one, else str0, ...; words that ops of
 //                                  TensorFlow know (SAME, ...) and Einsum's equations stay
 // Dropped: the values of all other constants (they become zeros and empty strings), descriptions,

@@ -148,6 +148,14 @@ constexpr absl::string_view kPublicInternalAttributes[] = {"_XlaCompile",
 constexpr absl::string_view kPublicCommonAttributes[] = {
     "DstT", "N", "SrcT", "T", "Tin", "Tout", "data_format", "dtype", "padding", "shape", "strides"};
 
+// Those of TensorFlow's own ops, whichever of them has it: a name that many graphs have tells
+// nothing of this one.
+constexpr absl::string_view kPublicOpAttributes[] = {
+#define SPILLWAY_ATTRIBUTE(name) name,
+#include "client_lib/format/attribute_names.inc"
+#undef SPILLWAY_ATTRIBUTE
+};
+
 constexpr absl::string_view kPublicJobs[] = {"chief",  "evaluator", "localhost",
                                              "master", "ps",        "worker"};
 constexpr absl::string_view kPublicDeviceTypes[] = {"CPU",     "GPU",     "TPU",      "TPU_SYSTEM",
@@ -203,7 +211,8 @@ bool IsPublicAttribute(absl::string_view name, bool op_is_known) {
   if (absl::StartsWith(name, "_")) {
     return absl::c_linear_search(kPublicInternalAttributes, name);
   }
-  return op_is_known || absl::c_linear_search(kPublicCommonAttributes, name);
+  return op_is_known ? absl::c_binary_search(kPublicOpAttributes, name)
+                     : absl::c_linear_search(kPublicCommonAttributes, name);
 }
 
 bool IsPublicJob(absl::string_view job) { return absl::c_linear_search(kPublicJobs, job); }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -583,6 +584,67 @@ TEST_F(RunTest, AKillInTheMiddleLeavesNothingAndTheNextRunWorks) {
   const ChildResult result = RunMnist(dir_, Words{"--server", server->target()} + kShowGraph);
   EXPECT_TRUE(ReadFile(result.out) == ExpectedGraph()) << result.err;
   EXPECT_THAT(CacheNames(dir_), SizeIs(3));
+}
+
+// Each kill comes as soon as anything appears where the report will be: a temporary file would be
+// left, since a kill is faster than a disk.
+TEST_F(RunTest, AKillLeavesNothingOfAReport) {
+  ASSERT_EQ(RunMnist(dir_, kShowGraph).exit_code, 0);
+  const int probe = open((dir_ / "").c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (probe < 0) GTEST_SKIP() << "the folder for temporary files has no O_TMPFILE";
+  close(probe);
+  std::string entry;
+  for (const std::string& name : CacheNames(dir_)) {
+    if (absl::EndsWith(name, ".entry")) entry = dir_ / ("cache/" + name);
+  }
+  for (int i = 0; i < 20; ++i) {
+    const std::string folder = dir_ / absl::StrCat("reports", i);
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+    const int events = inotify_init1(IN_CLOEXEC);
+    ASSERT_GE(inotify_add_watch(events, folder.c_str(), IN_CREATE), 0);
+    const pid_t child = StartChild(
+        RunWords(kMnistPath, dir_, {"--report", folder + "/report.json", "--", "sleep", "60"}), -1,
+        -1, -1);
+    char event[4096];
+    ASSERT_GT(read(events, event, sizeof(event)), 0);
+    kill(child, SIGKILL);
+    WaitForChild(child);
+    close(events);
+    // Its own child, which has the lock, may take a moment longer.
+    const int fd = open(entry.c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(flock(fd, LOCK_EX), 0);
+    close(fd);
+    Words names;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      names.push_back(file.path().filename());
+    }
+    EXPECT_THAT(names, ElementsAre("report.json"));
+    v1::RewriteReport report;
+    EXPECT_TRUE(
+        google::protobuf::util::JsonStringToMessage(ReadFile(folder + "/report.json"), &report)
+            .ok());
+  }
+}
+
+// As every command writes its files.
+TEST_F(RunTest, ReportsGoToFilesLinksAndDevices) {
+  const auto run = [&](const std::string& path) {
+    return RunMnist(dir_, Words{"--report", path} + kShowGraph);
+  };
+  const std::string file = dir_.Write("old.json", "old");
+  ASSERT_EQ(chmod(file.c_str(), 0640), 0);
+  std::filesystem::create_symlink(file, dir_ / "link.json");
+  EXPECT_THAT(run(dir_ / "link.json").out, EndsWith(".pb"));
+  EXPECT_TRUE(std::filesystem::is_symlink(dir_ / "link.json"));
+  EXPECT_THAT(ReadFile(file), HasSubstr("OUTCOME_REWRITTEN"));
+  struct stat info;
+  ASSERT_EQ(stat(file.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+  EXPECT_THAT(run("/dev/null").out, EndsWith(".pb"));
+  EXPECT_THAT(dir_.Names(), ElementsAre("cache", "link.json", "old.json"));
+  for (const std::string& path : {dir_ / "", dir_ / "no/report.json"}) {
+    EXPECT_THAT(run(path).err, EndsWith("[FILE]\n")) << path;
+  }
 }
 
 TEST_F(RunTest, DamageInTheCacheIsMended) {

@@ -251,6 +251,14 @@ void WriteFiles(const Folder& folder) {
   folder.Write("two_meta_graphs",
                absl::StrCat(std::string(1, 5), saved_model, Field(2, Field(2, bytes))));
   folder.Write("no_graph", absl::StrCat(std::string(1, 5), "\x08\x01", Field(2, tags)));
+  // Undo records within undo records, as far as Field's lengths go.
+  std::string nested;
+  for (int i = 0; i < 100; ++i) {
+    const std::string record = Field(2, Field(1, Field(2, absl::StrCat("raw=", nested))));
+    nested = Field(1, absl::StrCat(Field(1, "n"), Field(2, "NoOp"),
+                                   Field(5, Field(1, "_spillway_undo") + record)));
+  }
+  folder.Write("nested_undo_records", absl::StrCat(std::string(1, 1), nested));
   // A length in five bytes where one would do.
   folder.Write("padded_length",
                absl::StrCat(std::string(1, 3), "\x12\x8a\x80\x80\x80", std::string(1, 0),

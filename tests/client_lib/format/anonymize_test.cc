@@ -152,8 +152,34 @@ TEST(AnonymizeTest, OnlySmallIntegerConstantsKeepTheirValues) {
   EXPECT_EQ(content(Constant(DT_INT32, 17, small + "vvvv")), "");
   EXPECT_EQ(content(Constant(DT_INT32, 16, std::string(1000, 'v'))), "");
   EXPECT_EQ(content(Constant(DT_INT32, -1, small)), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 16, small.substr(1))), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 16, small + small)), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 1, "secret")), "");
+  EXPECT_EQ(content(Constant(DT_INT32, 0, "secret")), "");
+  EXPECT_EQ(content(Constant(DT_INT64, 2, small.substr(0, 8))), "");
   EXPECT_EQ(content(Constant(DT_FLOAT, 2, "vvvvvvvv")), "");
   EXPECT_EQ(content(Constant(DT_BOOL, 2, "vv")), "");
+}
+
+TEST(AnonymizeTest, ConstantsKeepNoMoreValuesThanElements) {
+  const auto values = [](DataType dtype, int count) {
+    GraphDef graph;
+    EXPECT_TRUE(graph.ParseFromString(Constant(dtype, 2, "")));
+    auto* tensor = graph.mutable_node(0)->mutable_attr(0)->mutable_value()->mutable_tensor();
+    for (int i = 0; i < count; ++i) tensor->add_int_val(7);
+    EXPECT_TRUE(graph.ParseFromString(Anonymous(graph.SerializeAsString()).bytes));
+    return graph.node(0).attr(0).value().tensor().int_val_size();
+  };
+  EXPECT_EQ(values(DT_INT32, 1), 1);  // TensorFlow repeats the last.
+  EXPECT_EQ(values(DT_INT32, 2), 2);
+  EXPECT_EQ(values(DT_INT32, 3), 0);
+  EXPECT_EQ(values(DT_INT64, 2), 0);  // Not where its values are.
+}
+
+TEST(AnonymizeTest, OpsOfTensorFlowKeepNoAttributesOfOthers) {
+  EXPECT_EQ(
+      AnonymousText("a = Relu() {T=float32, secret_level=3, _secret=4}"),
+      spillway::testing::DescribeGraph(GraphBytes("n0 = Relu() {T=float32, attr0=3, _attr0=4}")));
 }
 
 TEST(AnonymizeTest, FunctionsStayConnected) {
@@ -267,6 +293,29 @@ TEST(AnonymizeTest, UndoRecordsAreRenamed) {
                     core::DefaultLimits(), core::StopToken());
   ASSERT_TRUE(foreign.ok()) << foreign.status();
   EXPECT_EQ(foreign->report().outcome(), v1::OUTCOME_FOREIGN);
+}
+
+// A node whose undo record has a node whose undo record has ...
+std::string NestedRecords(int depth) {
+  std::string graph;
+  for (int i = 0; i < depth; ++i) {
+    graph = RawField(1, RawField(1, "secret") + RawField(2, "NoOp") +
+                            RawField(5, RawField(1, "_spillway_undo") +
+                                            RawField(2, RawField(1, RawField(2, "raw=" + graph)))));
+  }
+  return graph;
+}
+
+// No recursion over what the user made: 8000 took the stack.
+TEST(AnonymizeTest, RecordsWithinRecordsAreDropped) {
+  const auto file = GraphFile::Read(NestedRecords(8000), GraphFormat::kGraphDef);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto result = Anonymize(*file);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->bytes.find("secret"), std::string::npos);
+  // The outermost and the one in it.
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(result->bytes, "raw=")).size(), 3u);
+  EXPECT_EQ(result->bytes, Anonymous(NestedRecords(3)).bytes);
 }
 
 }  // namespace
