@@ -39,6 +39,8 @@ class LocalConnection : public Connection {
     limits.clear_max_chunk_bytes();
     limits.clear_max_concurrent_requests();
     limits.clear_max_inflight_bytes();
+    limits.clear_max_concurrent_streams();
+    limits.clear_max_metadata_bytes();
     return response;
   }
 

@@ -257,6 +257,12 @@ std::string Conflict(const Options& options) {
     return absl::StrCat("--max-unary-bytes is ", limits.max_unary_bytes(),
                         " and gRPC cannot carry more than ", kMaxMessageBytes, "; lower it");
   }
+  // No machine has as much, and sums with it stay far from where 64 bits end.
+  constexpr int64_t kMaxInflightBytes = int64_t{1} << 50;
+  if (limits.max_inflight_bytes() > kMaxInflightBytes) {
+    return absl::StrCat("--max-inflight-bytes is ", limits.max_inflight_bytes(),
+                        " and must be at most ", kMaxInflightBytes, " (1 PiB)");
+  }
   if (limits.max_graph_bytes() > limits.max_inflight_bytes()) {
     return absl::StrCat("--max-graph-bytes ", limits.max_graph_bytes(),
                         " is above --max-inflight-bytes ", limits.max_inflight_bytes(),

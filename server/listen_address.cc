@@ -135,10 +135,10 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text) {
   if (absl::ConsumePrefix(&path, "unix:")) {
     constexpr size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
     if (path.empty() || path[0] != '/' || path.size() > kMaxPathBytes ||
-        path.find('\0') != absl::string_view::npos) {
+        path.find('\0') != absl::string_view::npos || path.find('%') != absl::string_view::npos) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", text, "' is not unix:PATH with an absolute path of at most ",
-                       kMaxPathBytes, " bytes"));
+                       kMaxPathBytes, " bytes, without '%'"));
     }
     address.path = std::string(path);
     return address;

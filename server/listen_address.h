@@ -13,7 +13,8 @@
 
 namespace spillway::server {
 
-// `HOST:PORT` (an IPv6 address in brackets) or `unix:PATH`.
+// `HOST:PORT` (an IPv6 address in brackets) or `unix:PATH`, the path absolute and without '%',
+// which gRPC would decode.
 struct ListenAddress {
   std::string text;  // As given.
   std::string path;  // Of a Unix socket; empty for TCP.
@@ -36,6 +37,10 @@ absl::StatusOr<bool> IsLocal(const ListenAddress& address);
 // Binds `address` and lets go of it again, to find what stands in the way; `flag` is named in the
 // error. A Unix socket that a dead server left behind is removed, one that is in use never. An
 // address of a host that has several may be missing on this machine; every other must be free.
+//
+// A look, not a lock. Of two servers that take one port in the same instant the second fails in
+// gRPC; on one Unix path it takes the path over, and the first goes on with a socket that nobody
+// can find. Whoever may start two at once gives each a path of its own.
 //
 // Error: UNAVAILABLE, one sentence with flag, address, and the system's reason.
 absl::Status CheckCanListen(const ListenAddress& address, absl::string_view flag);

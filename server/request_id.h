@@ -1,5 +1,6 @@
 // The name of a request in logs: the caller's own `x-request-id`, so that its logs and ours can be
-// put side by side, or one made here. It goes back in the trailing metadata of every call.
+// put side by side, or one made here. It goes back in the trailing metadata of every rewrite;
+// GetCapabilities and health checks, which are not logged, have none.
 #ifndef SPILLWAY_SERVER_REQUEST_ID_H_
 #define SPILLWAY_SERVER_REQUEST_ID_H_
 

@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -95,12 +97,34 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
 absl::Status CheckPrivacy(const ListenAddress& address, const Options& options) {
   if (options.tls.enabled() || options.insecure) return absl::OkStatus();
   const absl::StatusOr<bool> local = IsLocal(address);
-  // A host that nobody knows is refused with its reason where it is listened on.
-  if (!local.ok() || *local) return absl::OkStatus();
+  // Nobody knows who could reach it: closed, even if the resolver answers a moment later.
+  if (!local.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address.text, " (--listen): ", local.status().message()));
+  }
+  if (*local) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--listen ", address.text,
       " would let other machines in without encryption: give --tls-cert and --tls-key, "
       "or --insecure if you trust the network, or listen on 127.0.0.1"));
+}
+
+// gRPC would unlink the first socket to make the second, and serve one of them to nobody.
+absl::Status CheckGivenOnce(const ListenAddress& address,
+                            const std::vector<ListenAddress>& others) {
+  if (!address.is_unix()) return absl::OkStatus();  // The system refuses the second.
+  const auto real = [](const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path found = std::filesystem::weakly_canonical(path, error);
+    return error ? std::filesystem::path(path) : found;
+  };
+  for (const ListenAddress& other : others) {
+    if (!other.is_unix() || real(other.path) != real(address.path)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--listen ", other.text, " and --listen ",
+                                                   address.text,
+                                                   " are the same socket; leave one out"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -148,6 +172,7 @@ absl::Status Server::Parts::Prepare() {
     absl::StatusOr<ListenAddress> address = ParseListenAddress(text);
     if (!address.ok()) return address.status();
     if (absl::Status status = CheckPrivacy(*address, options); !status.ok()) return status;
+    if (absl::Status status = CheckGivenOnce(*address, addresses); !status.ok()) return status;
     if (absl::Status status = CheckCanListen(*address, "--listen"); !status.ok()) return status;
     if (options.tls.enabled() && !address->is_unix()) {
       auto tls = MakeTlsCredentials(options.tls);

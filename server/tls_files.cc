@@ -4,6 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
@@ -15,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 namespace spillway::server {
@@ -79,6 +81,34 @@ absl::StatusOr<Key> PrivateKey(const std::string& file, const std::string& conte
   return key;
 }
 
+// Gives them to OpenSSL as gRPC will. What it refuses depends on the machine's security level:
+// short keys and weak signatures, also in the certificates between the server's and its CA.
+absl::Status CheckUsable(const TlsFiles& files, const std::vector<Certificate>& chain,
+                         EVP_PKEY* key) {
+  const absl::Cleanup no_trace = [] { ERR_clear_error(); };
+  const auto refused = [](const char* flag, const std::string& file) {
+    const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+    return Fault(
+        flag, file,
+        absl::StrCat("OpenSSL refuses it (", reason == nullptr ? "no reason given" : reason,
+                     "); get one with a longer key or a stronger signature"));
+  };
+  ERR_clear_error();
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_method()),
+                                                                  &SSL_CTX_free);
+  if (context == nullptr) return refused("--tls-cert", files.cert);
+  if (SSL_CTX_use_certificate(context.get(), chain.front().get()) != 1) {
+    return refused("--tls-cert", files.cert);
+  }
+  for (size_t i = 1; i < chain.size(); ++i) {
+    if (SSL_CTX_add1_chain_cert(context.get(), chain[i].get()) != 1) {
+      return refused("--tls-cert", files.cert);
+    }
+  }
+  if (SSL_CTX_use_PrivateKey(context.get(), key) != 1) return refused("--tls-key", files.key);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files) {
@@ -102,6 +132,7 @@ absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files) {
   if (X509_cmp_current_time(X509_get0_notAfter(chain->front().get())) < 0) {
     return Fault("--tls-cert", files.cert, "the certificate has expired; get a new one");
   }
+  if (absl::Status status = CheckUsable(files, *chain, key->get()); !status.ok()) return status;
   if (!files.client_ca.empty()) {
     content = ReadFile("--tls-client-ca", files.client_ca);
     if (!content.ok()) return content.status();

@@ -28,7 +28,8 @@ struct TlsMaterial {
 };
 
 // Reads the files and checks that each holds what it should, that the key is that of the
-// certificate, and that the certificate has not expired.
+// certificate, that the certificate has not expired, and that OpenSSL takes the chain and the key
+// at the security level of this machine.
 //
 // Error: FAILED_PRECONDITION, one sentence that names the flag and the file.
 // REQUIRES: files.enabled().

@@ -22,7 +22,7 @@ UnixSocketFile::~UnixSocketFile() {
   }
 }
 
-PrivateFiles::PrivateFiles() : before_(umask(S_IRWXG | S_IRWXO)) {}
+PrivateFiles::PrivateFiles() : before_(umask(S_IXUSR | S_IRWXG | S_IRWXO)) {}
 PrivateFiles::~PrivateFiles() { umask(before_); }
 
 }  // namespace spillway::server

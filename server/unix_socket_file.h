@@ -23,8 +23,8 @@ class UnixSocketFile {
   ino_t inode_ = 0;
 };
 
-// While it lives, files that this process makes can be used by its user alone. Holds for the whole
-// process; not for where threads make files for others.
+// While it lives, files that this process makes can be used by its user alone (mode 0600). Holds
+// for the whole process; not for where threads make files for others.
 class PrivateFiles {
  public:
   PrivateFiles();

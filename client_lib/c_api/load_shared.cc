@@ -1,4 +1,4 @@
-// Loads libspillway_client.so, from beside this library.
+// Loads libspillway_client.so, from beside this library and from nowhere else.
 //
 // It needs Debian's protobuf, gRPC, Abseil and RE2. A program that is linked with TensorFlow has
 // other copies of these, with the same names, in its global scope, and the loader would bind ours
@@ -7,6 +7,8 @@
 // library also takes libc's malloc where the program has put another in its place, and what libc
 // allocates inside (strdup) is freed by the other one.
 #include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 
 #include <cstring>
 #include <string>
@@ -54,20 +56,37 @@ bool HasForeignCopies() {
   return false;
 }
 
+// The folder of this library, absolute: the name that it was loaded by may be relative to a folder
+// that the process has left since, and dlopen would look for a name without one anywhere. "" if the
+// loader does not know.
+std::string OwnFolder() {
+  Dl_info info;
+  link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<const void*>(&LoadCallTable), &info, reinterpret_cast<void**>(&map),
+              RTLD_DL_LINKMAP) == 0 ||
+      map == nullptr) {
+    return "";
+  }
+  char folder[PATH_MAX] = "";
+  if (dlinfo(map, RTLD_DI_ORIGIN, folder) != 0 || folder[0] != '/') return "";
+  return folder;
+}
+
 struct Loaded {
   const CallTable* table = nullptr;
   spillway_status* failure = nullptr;
 };
 
 Loaded Load() {
-  const std::string own = FileOf(reinterpret_cast<const void*>(&LoadCallTable));
-  const size_t slash = own.rfind('/');
-  const std::string path = (slash == std::string::npos ? "" : own.substr(0, slash + 1)) + kLibrary;
+  const std::string folder = OwnFolder();
+  const std::string path = folder + "/" + kLibrary;
   // RTLD_NOW: bound now, whatever the process loads later.
   int mode = RTLD_NOW | RTLD_LOCAL;
   if (SPILLWAY_MAY_BIND_DEEPLY && HasForeignCopies()) mode |= RTLD_DEEPBIND;
   std::string why;
-  if (void* library = dlopen(path.c_str(), mode)) {
+  if (folder.empty()) {
+    why = "the folder of libspillway.so is not known";
+  } else if (void* library = dlopen(path.c_str(), mode)) {
     if (void* getter = dlsym(library, "spillway_internal_call_table")) {
       const auto* table = reinterpret_cast<decltype(&spillway_internal_call_table)>(getter)();
       if (std::strcmp(table->version(), SPILLWAY_VERSION) == 0) return {table, nullptr};

@@ -1,11 +1,16 @@
 #include "client_lib/internal/stream_rewrite.h"
 
+#include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "client_lib/internal/sha256.h"
@@ -15,14 +20,21 @@
 namespace spillway::internal {
 namespace {
 
-// What protobuf, and so TensorFlow, can read. An answer that announces more is not believed: the
-// room for it is set aside at once.
+// What protobuf, and so TensorFlow, can read. An answer that announces more is not believed.
 constexpr int64_t kMaxGraphBytes = std::numeric_limits<int32_t>::max();
+// A rewritten graph is a little larger than the one that was sent. Room for an answer of up to
+// twice that, and these bytes, is set aside at once; beyond, it grows as the bytes arrive: a server
+// that announces much and sends little costs no more than the caller has spent already.
+constexpr int64_t kRoomBytes = 1 << 20;
 // Between two looks at the deadline while hashing: about a millisecond.
 constexpr size_t kDigestPieceBytes = 1 << 20;
 
 using Stream =
     grpc::ClientReaderWriterInterface<v1::StreamRewriteRequest, v1::StreamRewriteResponse>;
+
+absl::Status OutOfMemory() {
+  return absl::ResourceExhaustedError("there is not enough memory for the call");
+}
 
 absl::Status BadAnswer(absl::string_view what) {
   return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_BAD_STREAM,
@@ -64,7 +76,9 @@ void WriteRequest(const v1::StreamRewriteRequest& header, absl::string_view grap
 // Takes the messages of an answer in order. Every method gives the fault it finds.
 class Answer {
  public:
-  explicit Answer(ProgressReporter* progress) : progress_(progress) {}
+  // `sent_bytes`: the size of the graph that this is the answer to.
+  Answer(int64_t sent_bytes, ProgressReporter* progress)
+      : room_bytes_(2 * sent_bytes + kRoomBytes), progress_(progress) {}
 
   absl::Status Add(v1::StreamRewriteResponse* message) {
     return message->has_header() ? AddHeader(message->mutable_header())
@@ -95,8 +109,8 @@ class Answer {
     sha256_ = header->sha256();
     if (header->has_report()) response_.mutable_report()->Swap(header->mutable_report());
     if (header->has_patch()) response_.mutable_patch()->Swap(header->mutable_patch());
-    // At once: a string that grows as it is filled holds the answer twice.
-    response_.mutable_graph_def()->reserve(total_bytes_);
+    // A string that grows as it is filled holds the answer twice.
+    response_.mutable_graph_def()->reserve(std::min(total_bytes_, room_bytes_));
     progress_->Report(Stage::kReceiving, 0, total_bytes_);
     return absl::OkStatus();
   }
@@ -114,6 +128,7 @@ class Answer {
     return absl::OkStatus();
   }
 
+  const int64_t room_bytes_;
   ProgressReporter* const progress_;
   v1::RewriteResponse response_;
   Sha256 digest_;
@@ -139,18 +154,41 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
 
   RemoteCall call(limits);
   std::unique_ptr<Stream> stream = stub->StreamRewrite(call.context());
-  std::thread writer(
-      [&] { WriteRequest(header, graph_def, remote.chunk_bytes, progress, stream.get()); });
-  Answer answer(progress);
+  Answer answer(graph_def.size(), progress);
   absl::Status fault;
-  v1::StreamRewriteResponse message;
-  while (fault.ok() && stream->Read(&message)) fault = answer.Add(&message);
+  std::atomic<bool> writer_failed{false};
+  std::thread writer;
+  // Whatever is thrown below: a thread that is not joined ends the program.
+  const absl::Cleanup join = [&] {
+    if (!writer.joinable()) return;
+    call.context()->TryCancel();
+    writer.join();
+  };
+  try {
+    writer = std::thread([&] {
+      try {
+        WriteRequest(header, graph_def, remote.chunk_bytes, progress, stream.get());
+      } catch (const std::bad_alloc&) {
+        writer_failed = true;
+        call.context()->TryCancel();
+      }
+    });
+    v1::StreamRewriteResponse message;
+    while (fault.ok() && stream->Read(&message)) fault = answer.Add(&message);
+  } catch (const std::bad_alloc&) {
+    fault = OutOfMemory();
+  } catch (const std::system_error& error) {
+    fault = absl::ResourceExhaustedError(
+        absl::StrCat("no thread could be started to send the graph (", error.what(),
+                     "); wait until other calls are done"));
+  }
   // No more of an answer that is wrong already; this also ends a write that waits.
   if (!fault.ok()) call.context()->TryCancel();
-  writer.join();
+  if (writer.joinable()) writer.join();
   const grpc::Status status = stream->Finish();
   *pushback = call.pushback();
   if (!fault.ok()) return fault;
+  if (writer_failed) return OutOfMemory();
   if (!status.ok()) return FromGrpc(status, remote.target);
   return answer.Finish();
 }

@@ -1,7 +1,9 @@
 // The Client over a mock: what it passes on, asynchronous calls, and how a user's test would look.
 #include "spillway/client.h"
 
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
@@ -17,6 +19,7 @@ namespace spillway {
 namespace {
 
 using ::testing::_;
+using ::testing::HasSubstr;
 using testing::kMnistPath;
 using testing::MnistOptions;
 using testing::MockConnection;
@@ -106,6 +109,25 @@ TEST(RewriteAsyncTest, TheCallOutlivesItsClient) {
   }
   client_is_gone.Notify();
   EXPECT_EQ(future.get().status(), absl::UnavailableError("down"));
+}
+
+TEST(RewriteAsyncTest, AnExceptionIsAResultToo) {
+  auto mock = std::make_shared<MockConnection>();
+  EXPECT_CALL(*mock, Rewrite)
+      .WillOnce(
+          [](absl::string_view, const auto&, const auto&) -> Result { throw std::bad_alloc(); })
+      .WillOnce([](absl::string_view, const auto&, const auto&) -> Result {
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+      });
+  const Client client(mock);
+  for (const char* words : {"memory", "thread"}) {
+    absl::Status told;
+    auto future = client.RewriteAsync("graph", v1::RewriteOptions(), CallOptions(),
+                                      [&](const Result& result) { told = result.status(); });
+    EXPECT_EQ(future.get().status(), told) << "the callback was not called";
+    EXPECT_EQ(told.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(told.message()), HasSubstr(words));
+  }
 }
 
 TEST(RewriteAsyncTest, IsCancelledFromOutside) {

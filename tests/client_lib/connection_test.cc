@@ -191,8 +191,14 @@ INSTANTIATE_TEST_SUITE_P(All, ConnectionTest,
 TEST(LocalConnectionTest, CapabilitiesLeaveOutTheLimitsOfAServer) {
   const auto response = Client(MakeLocalConnection()).GetCapabilities();
   ASSERT_TRUE(response.ok());
-  EXPECT_EQ(response->limits().max_unary_bytes(), 0);
-  EXPECT_EQ(response->limits().max_inflight_bytes(), 0);
+  const v1::Limits& limits = response->limits();
+  EXPECT_EQ(limits.max_unary_bytes(), 0);
+  EXPECT_EQ(limits.max_chunk_bytes(), 0);
+  EXPECT_EQ(limits.max_concurrent_requests(), 0);
+  EXPECT_EQ(limits.max_inflight_bytes(), 0);
+  EXPECT_EQ(limits.max_concurrent_streams(), 0);
+  EXPECT_EQ(limits.max_metadata_bytes(), 0);
+  EXPECT_GT(limits.max_graph_bytes(), 0) << "these hold here, too";
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -136,6 +138,7 @@ grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) co
   if (options_.fault == Fault::kShortAnswer) ++size;
   if (options_.fault == Fault::kLongAnswer) --size;
   if (options_.fault == Fault::kHugeAnswer) size = int64_t{1} << 40;
+  if (options_.fault == Fault::kLargeAnswer) size = std::numeric_limits<int32_t>::max();
   header->set_total_size_bytes(size);
   header->set_sha256(Sha256Of(options_.fault == Fault::kWrongDigest ? "another" : graph_def));
   if (options_.fault == Fault::kNoDigest) header->clear_sha256();

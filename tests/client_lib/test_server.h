@@ -21,6 +21,7 @@ enum class Fault {
   kShortAnswer,  // Announces one byte more than it sends.
   kLongAnswer,   // Announces one byte less than it sends.
   kHugeAnswer,   // Announces more than protobuf can read.
+  kLargeAnswer,  // Announces the most that protobuf can read.
   kWrongDigest,  // Sends the digest of something else.
   kNoDigest,     // Sends none.
   kNoHeader,     // Sends a chunk first.

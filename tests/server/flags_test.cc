@@ -135,6 +135,7 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--listen", "none"}, {"--listen", "HOST:PORT"}},
       {{"--listen", "::1:70"}, {"--listen", "brackets"}},
       {{"--listen", "unix:relative.sock"}, {"--listen", "absolute"}},
+      {{"--listen", "unix:/run/a%20b.sock"}, {"--listen", "without '%'"}},
       {{"--listen", "unix:"}, {"--listen", "absolute"}},
       {{"--listen", "unix-abstract:name"}, {"--listen", "HOST:PORT"}},
       {{"--listen", "127.0.0.1:1", "--listen", "nowhere"}, {"--listen", "nowhere"}},
@@ -172,6 +173,8 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--log-level", "loud"}, {"--log-level"}},
       {{"--max-graph-bytes", "3GiB"}, {"--max-graph-bytes", "2147483647"}},
       {{"--max-unary-bytes", "3GiB"}, {"--max-unary-bytes", "2147483647"}},
+      {{"--max-inflight-bytes", "9223372036854775807"},
+       {"--max-inflight-bytes", "1125899906842624"}},
       // Contradictions name both.
       {{"--max-inflight-bytes", "1GiB"}, {"--max-graph-bytes", "--max-inflight-bytes"}},
       {{"--max-inflight-bytes", "1MiB", "--max-graph-bytes", "1MiB"},

@@ -1,10 +1,31 @@
 // Where a server listens: several addresses, Unix sockets, and who is kept out.
+#include <dlfcn.h>
+#include <netdb.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/server/server_fixture.h"
 #include "tests/testing/test_certs.h"
+
+namespace {
+// The next so many look-ups of this thread fail, as while a name server restarts.
+thread_local int failing_lookups = 0;
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* host,
+                                                                  const char* port,
+                                                                  const addrinfo* hints,
+                                                                  addrinfo** found) {
+  if (failing_lookups > 0) {
+    --failing_lookups;
+    return EAI_AGAIN;
+  }
+  static const auto real =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(host, port, hints, found);
+}
 
 namespace spillway::server {
 namespace {
@@ -49,7 +70,7 @@ TEST_F(ListenTest, SocketIsItsUsersAloneAndGoneAfterwards) {
   struct stat info = {};
   ASSERT_EQ(lstat(path_.c_str(), &info), 0);
   EXPECT_TRUE(S_ISSOCK(info.st_mode));
-  EXPECT_EQ(info.st_mode & 0077, 0u);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
   EXPECT_TRUE(Answers(socket_));
   EXPECT_TRUE(server_->Drain());
   EXPECT_NE(lstat(path_.c_str(), &info), 0);
@@ -94,6 +115,31 @@ TEST_F(ListenTest, PlainTextForOthersIsRefusedUnlessAskedFor) {
   options.insecure = false;
   options.tls = {folder_.Write("cert", pair.cert), folder_.Write("key", pair.key), ""};
   EXPECT_TRUE(Server::BuildAndStart(options).ok()) << "with TLS it may";
+}
+
+TEST_F(ListenTest, PlainTextIsRefusedWhereTheResolverFailsOnce) {
+  Options options = TestOptions();
+  options.listen = {"0.0.0.0:0"};
+  failing_lookups = 1;
+  const absl::Status refused = Server::BuildAndStart(options).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("0.0.0.0:0"), HasSubstr("cannot be resolved")));
+  EXPECT_EQ(failing_lookups, 0) << "it was looked up";
+}
+
+TEST_F(ListenTest, TheSameSocketTwiceIsRefused) {
+  Options options = TestOptions();
+  const std::string link = folder_.path("link");
+  std::filesystem::create_directory_symlink(folder_.path("."), link);
+  for (const std::string& again :
+       {socket_, "unix:" + folder_.path("/spillwayd.sock"), "unix:" + link + "/spillwayd.sock"}) {
+    options.listen = {socket_, "127.0.0.1:0", again};
+    const absl::Status status = Server::BuildAndStart(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << again << " " << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(socket_), HasSubstr(again), HasSubstr("same socket")));
+  }
 }
 
 TEST_F(ListenTest, UnixSocketsHaveNoTls) {

@@ -83,6 +83,27 @@ TEST_F(TlsFilesTest, ExpiredCertificateIsNamed) {
   ExpectFault({cert, folder_.Write("old.key", old.key), ""}, "--tls-cert", cert, "expired");
 }
 
+// gRPC would say nothing of these, and every handshake would fail.
+TEST_F(TlsFilesTest, WhatOpenSslRefusesIsNamedWithItsReason) {
+  CertRequest request;
+  request.rsa_bits = 1024;
+  const CertAndKey small = ca_.Issue(request);
+  std::string cert = folder_.Write("small.pem", small.cert);
+  ExpectFault({cert, folder_.Write("small.key", small.key), ""}, "--tls-cert", cert,
+              "ee key too small");
+  cert = folder_.Write("chain.pem", pair_.cert + small.cert);
+  ExpectFault({cert, key_, ""}, "--tls-cert", cert, "ca key too small");
+  request.rsa_bits = 2048;
+  const CertAndKey large = ca_.Issue(request);
+  EXPECT_TRUE(LoadTlsFiles({folder_.Write("large.pem", large.cert),
+                            folder_.Write("large.key", large.key), ""})
+                  .ok());
+  request.sha1 = true;
+  const CertAndKey weak = ca_.Issue(request);
+  cert = folder_.Write("weak.pem", weak.cert);
+  ExpectFault({cert, folder_.Write("weak.key", weak.key), ""}, "--tls-cert", cert, "md too weak");
+}
+
 TEST_F(TlsFilesTest, EncryptedKeyIsRefusedWithoutAsking) {
   // What `openssl genpkey -algorithm ed25519 -aes256` writes, cut short: the header tells.
   const std::string key = folder_.Write(

@@ -90,11 +90,12 @@ TestCa::TestCa(const std::string& name) : parts_(std::make_unique<Parts>()) {
 TestCa::~TestCa() = default;
 
 CertAndKey TestCa::Issue(const CertRequest& request) const {
-  const Key key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+  const Key key(request.rsa_bits > 0 ? EVP_RSA_gen(request.rsa_bits) : EVP_EC_gen("P-256"),
+                &EVP_PKEY_free);
   const Certificate cert = Blank(request.common_name, key.get(), request.days);
   X509_set_issuer_name(cert.get(), X509_get_subject_name(parts_->cert.get()));
   Extend(cert.get(), parts_->cert.get(), NID_subject_alt_name, request.names);
-  X509_sign(cert.get(), parts_->key.get(), EVP_sha256());
+  X509_sign(cert.get(), parts_->key.get(), request.sha1 ? EVP_sha1() : EVP_sha256());
   return {Pem(cert.get()), Pem(key.get())};
 }
 

@@ -58,7 +58,7 @@ class SPILLWAY_EXPORT Client {
   // As with std::async, the destructor of the future waits for the call: keep the future, and
   // cancel `call.cancellation` to be done soon. There is one thread for each call, so no more than
   // some tens should be in flight; where none can be started the result is RESOURCE_EXHAUSTED, at
-  // once.
+  // once, on the caller's thread. So it is, on the call's, where memory ends. `done` always runs.
   std::future<absl::StatusOr<v1::RewriteResponse>> RewriteAsync(
       std::string graph_def, v1::RewriteOptions options, CallOptions call = CallOptions(),
       std::function<void(const absl::StatusOr<v1::RewriteResponse>&)> done = nullptr) const;

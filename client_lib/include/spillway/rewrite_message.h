@@ -28,7 +28,7 @@ struct RewriteMessageOptions {
   // The server, `host:port`. Empty: in this process.
   std::string target;
   // Whether to talk TLS with the server, and with what: see spillway_client_options_set_tls. An
-  // empty text is a NULL there.
+  // empty text is a NULL there; any that is not implies `tls`.
   bool tls = false;
   std::string tls_ca_file;
   std::string tls_cert_file;
@@ -87,7 +87,9 @@ inline RewriteMessageResult RewriteBytes(const RewriteMessageOptions& options,
   const COwner<spillway_client_options> where(spillway_client_options_new());
   status = spillway_client_options_set_target(where.get(), options.target.c_str());
   if (status != nullptr) return ToResult(status);
-  if (options.tls) {
+  // Who names an authority or a certificate does not want plain text.
+  if (options.tls || !options.tls_ca_file.empty() || !options.tls_cert_file.empty() ||
+      !options.tls_key_file.empty() || !options.tls_server_name.empty()) {
     status = spillway_client_options_set_tls(
         where.get(), options.tls_ca_file.c_str(), options.tls_cert_file.c_str(),
         options.tls_key_file.c_str(), options.tls_server_name.c_str());

@@ -1,0 +1,25 @@
+// libspillway.so finds its other half by where it lies, not by the name that it was loaded by.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+#include "spillway/spillway.h"
+
+namespace {
+
+TEST(LoadTest, ALibraryLoadedByARelativeNameIsFoundFromAnotherFolder) {
+  ASSERT_EQ(chdir(SPILLWAY_LIB_DIR), 0);
+  void* const library = dlopen("./libspillway.so", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  ASSERT_EQ(chdir("/"), 0);
+  const auto client_new =
+      reinterpret_cast<decltype(&spillway_client_new)>(dlsym(library, "spillway_client_new"));
+  const auto message = reinterpret_cast<decltype(&spillway_status_message)>(
+      dlsym(library, "spillway_status_message"));
+  spillway_client* client = nullptr;
+  const spillway_status* const status = client_new(nullptr, &client);
+  EXPECT_EQ(status, nullptr) << message(status);
+  EXPECT_NE(client, nullptr);
+}
+
+}  // namespace
