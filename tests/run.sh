@@ -22,8 +22,8 @@ clone; a few minutes when there is a build already.
                tests that rewrite whole graphs: golden, hostile and damaged ones, and the replays of
                the fuzz targets
   fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
-  TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the op table
-               with TensorFlow's op registry, checks the backward part that is found in models of
+  TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
+               of ops and attributes with TensorFlow's op registry, checks the backward part that is found in models of
                many kinds, reads and writes SavedModels and other formats, trains in C++ with the
                sample, and trains rewritten graphs: tests/tensorflow/README.md
 
@@ -42,7 +42,7 @@ clone; a few minutes when there is a build already.
 If installing or the release build fails, the script stops. Any other section that fails does not
 stop those after it. The last line is, alone on its line, `N passed, N failed` or
 `N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
-cases, fuzz targets, one each for format, lint, breaking changes and op table, and one for any other
+cases, fuzz targets, one each for format, lint, breaking changes and tables, and one for any other
 section that fails. Exit code 0: nothing failed; 1: something did; 2: bad usage.
 
 What cannot be had here (clang, clang-format, Node, Go, TensorFlow, Prometheus, Slurm, buildah) is
@@ -327,8 +327,12 @@ have_tensorflow() {
   cmp -s tests/tensorflow/requirements.txt "$venv/installed.txt"
 }
 
-check_op_table() {
+# What is generated from TensorFlow's op registry.
+check_op_tables() {
   "$venv/bin/python" tests/tensorflow/make_op_table.py rewrite_core/graph/op_table.inc --check
+  count 1 0 0
+  "$venv/bin/python" tests/tensorflow/make_attribute_table.py \
+    client_lib/format/attribute_names.inc --check
   count 1 0 0
 }
 
@@ -410,7 +414,7 @@ else
 fi
 section "TensorFlow: install" make_venv
 if have_tensorflow; then
-  section "TensorFlow: op table" check_op_table
+  section "TensorFlow: op tables" check_op_tables
   section "TensorFlow: backward part" run_tensorflow backward_part.py
   section "TensorFlow: formats" run_tensorflow formats.py
   section "TensorFlow: C++" \

@@ -19,8 +19,8 @@ namespace spillway::internal {
 // answer once; twice while it grows, if it is more than twice as large as the graph: no memory is
 // set aside on the server's word alone. `progress` is told of every chunk, from both threads.
 //
-// An answer of another size or digest than it announces is INTERNAL (BAD_STREAM). Too little memory,
-// or no thread, is RESOURCE_EXHAUSTED.
+// An answer of another size or digest than it announces is INTERNAL (BAD_STREAM). Too little
+// memory, or no thread, is RESOURCE_EXHAUSTED.
 absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterface* stub,
                                                   absl::string_view graph_def,
                                                   const v1::RewriteOptions& options,
