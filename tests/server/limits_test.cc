@@ -93,7 +93,9 @@ TEST_F(LimitsTest, Metadata) {
   };
   EXPECT_EQ(call(1000), StatusCode::OK);
   EXPECT_EQ(call(2000), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(call(1000), StatusCode::OK);
+  // gRPC 1.51 now and then closes the connection after that (seen in a tenth of the runs), and the
+  // call that meets it is UNAVAILABLE. The server goes on.
+  EXPECT_TRUE(Eventually([&] { return call(1000) == StatusCode::OK; }));
 }
 
 TEST_F(LimitsTest, StreamsOfAConnectionWaitForEachOther) {
