@@ -175,8 +175,10 @@ server_count() {
   python3 -c '
 import sys, urllib.request
 text = urllib.request.urlopen(sys.argv[1]).read().decode()
-print(next(int(float(line.split()[1])) for line in text.splitlines()
-           if line.startswith("spillway_rewrite_outcomes_total{outcome=\"rewritten\"}")))' "$metrics_url"
+counts = [int(float(line.split()[1])) for line in text.splitlines()
+          if line.startswith("spillway_rewrite_outcomes_total{") and "outcome=\"rewritten\"" in line]
+assert counts, "the server has no such metric"
+print(sum(counts))' "$metrics_url"
 }
 
 field() {
