@@ -66,10 +66,10 @@ inline constexpr uint32_t kUnknownRank = 3;
 inline constexpr uint32_t kDimSize = 1;
 }  // namespace shape_proto
 
-// On every node that Spillway adds or edits: what strip has to do (graph/undo.h).
 // Protobuf, and so TensorFlow, reads no message of 2 GiB or more.
 inline constexpr int64_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
 
+// On every node that Spillway adds or edits: what strip has to do (graph/undo.h).
 inline constexpr char kUndoAttr[] = "_spillway_undo";
 // Keeps Grappler's dependency optimizer from removing an Identity.
 inline constexpr char kGrapplerKeepAttr[] = "_grappler_do_not_remove";

@@ -5,9 +5,9 @@
 One row per name that an attribute of any op has, in order. With --check, OUT is compared with what
 would be written and the exit code says whether they agree.
 """
-import argparse
 import os
-import sys
+
+import op_registry
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -19,32 +19,10 @@ HEADER = """\
 
 
 def table():
-    import tensorflow as tf
-    from tensorflow.core.framework import op_def_pb2
-    from tensorflow.python.client import pywrap_tf_session
-
-    ops = op_def_pb2.OpList()
-    ops.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
-    names = sorted({attr.name for op in ops.op for attr in op.attr})
-    return HEADER % tf.__version__ + "".join('SPILLWAY_ATTRIBUTE("%s")\n' % name for name in names)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", help="client_lib/format/attribute_names.inc")
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    args = parser.parse_args()
-    text = table()
-    if args.check:
-        with open(args.out, encoding="ascii") as f:
-            same = f.read() == text
-        print("attribute names: %s" % ("as TensorFlow has them" if same
-                                       else "DIFFERENT: run without --check"))
-        sys.exit(0 if same else 1)
-    with open(args.out, "w", encoding="ascii") as f:
-        f.write(text)
-    print("wrote %d names to %s" % (text.count("\nSPILLWAY_ATTRIBUTE"), args.out))
+    ops, version = op_registry.all_ops()
+    names = sorted({attr.name for op in ops for attr in op.attr})
+    return HEADER % version + "".join('SPILLWAY_ATTRIBUTE("%s")\n' % name for name in names)
 
 
 if __name__ == "__main__":
-    main()
+    op_registry.write_or_check(__doc__, "client_lib/format/attribute_names.inc", table)

@@ -6,9 +6,9 @@ One row per op: its name and its outputs. The rows are facts about TensorFlow's 
 signatures); with --check, OUT is compared with what would be written and the exit code says
 whether they agree.
 """
-import argparse
 import os
-import sys
+
+import op_registry
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -52,35 +52,14 @@ def word(arg, attrs):
 
 
 def table():
-    import tensorflow as tf
-    from tensorflow.core.framework import op_def_pb2
-    from tensorflow.python.client import pywrap_tf_session
-
-    ops = op_def_pb2.OpList()
-    ops.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
+    ops, version = op_registry.all_ops()
     rows = []
-    for op in sorted(ops.op, key=lambda op: op.name):
+    for op in sorted(ops, key=lambda op: op.name):
         attrs = {attr.name: attr for attr in op.attr}
         rows.append('SPILLWAY_OP("%s", "%s")\n'
                     % (op.name, " ".join(word(arg, attrs) for arg in op.output_arg)))
-    return HEADER % tf.__version__ + "".join(rows)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", help="rewrite_core/graph/op_table.inc")
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    args = parser.parse_args()
-    text = table()
-    if args.check:
-        with open(args.out, encoding="ascii") as f:
-            same = f.read() == text
-        print("op table: %s" % ("as TensorFlow has it" if same else "DIFFERS: run without --check"))
-        sys.exit(0 if same else 1)
-    with open(args.out, "w", encoding="ascii") as f:
-        f.write(text)
-    print("wrote %d ops to %s" % (text.count("\nSPILLWAY_OP"), args.out))
+    return HEADER % version + "".join(rows)
 
 
 if __name__ == "__main__":
-    main()
+    op_registry.write_or_check(__doc__, "rewrite_core/graph/op_table.inc", table)
