@@ -32,22 +32,7 @@ if ! command -v promtool >/dev/null; then
   exit 0
 fi
 
-passed=0
-failed=0
-
-# check NAME COMMAND...: what COMMAND prints is shown if it fails.
-check() {
-  local name=$1 output
-  shift
-  if output=$("$@" 2>&1); then
-    passed=$((passed + 1))
-    echo "ok      $name"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $name"
-    sed 's/^/        /' <<<"$output"
-  fi
-}
+source "$root/tests/deploy/checks.sh"
 
 # In the unit tests, a line `alertname: NAME` is followed by what is expected of it.
 fires_and_is_silent() {

@@ -83,22 +83,7 @@ wait_until() {
   done
 }
 
-passed=0
-failed=0
-
-# check NAME COMMAND...: what COMMAND prints is shown if it fails.
-check() {
-  local name=$1 output
-  shift
-  if output=$("$@" 2>&1); then
-    passed=$((passed + 1))
-    echo "ok      $name"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $name"
-    sed 's/^/        /' <<<"$output"
-  fi
-}
+source "$root/tests/deploy/checks.sh"
 
 free_ports() {
   python3 -c '
