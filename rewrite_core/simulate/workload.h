@@ -1,0 +1,81 @@
+// Workload: one training step as the simulator plays it. Graph semantics are gone: there are
+// operations on engines, the buffers that they read and write, and who waits for whom. A plain
+// value; workload_builder makes it from a graph (and a plan), tests make it by hand.
+//
+// A tensor that crosses between a GPU and the host has a copy operation of its own and two buffers:
+// one on either side. So a swap-out is kCopyOut (reads the device buffer, writes the host buffer),
+// the swap-out node a kHost operation of no duration behind it, the swap-in node another one, and a
+// kCopyIn (reads the host buffer, writes a new device buffer) before the readers on the device.
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "rewrite_core/graph/graph.h"
+
+namespace spillway::core {
+
+using OpId = int32_t;
+using BufferId = int32_t;
+
+enum class OpKind : uint8_t {
+  kCompute,  // On a GPU's compute engine; of no duration: bookkeeping, which launches no kernel.
+  kHost,     // On the CPU: any number at once.
+  kCopyOut,  // On a GPU's device-to-host engine. Exactly one read and one write.
+  kCopyIn,   // On a GPU's host-to-device engine. Exactly one read and one write.
+};
+
+struct WorkloadOp {
+  OpKind kind = OpKind::kCompute;
+  int32_t device = 0;           // Index into devices; of kHost operations: -1.
+  int64_t duration_ns = 0;      // Of its engine. At least 0.
+  int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. kCompute alone.
+  NodeId node = kNoNode;        // What it was made from; of copies the node whose output travels.
+};
+
+struct WorkloadBuffer {
+  int64_t bytes = 0;
+  int32_t device = 0;     // -1: host memory.
+  bool resident = false;  // There before the step and after it (variables, constants): never freed.
+  Tensor tensor;          // What it was made from: the first of its aliases.
+};
+
+// Lists of numbers by index, in one array.
+class IndexLists {
+ public:
+  IndexLists() : begin_{0} {}
+  // Appends to the last list, and begins the next one.
+  void Add(int32_t item) { items_.push_back(item); }
+  void EndList() { begin_.push_back(static_cast<int32_t>(items_.size())); }
+  absl::Span<const int32_t> operator[](int32_t list) const {
+    return absl::MakeSpan(items_).subspan(begin_[list], begin_[list + 1] - begin_[list]);
+  }
+  int32_t size() const { return static_cast<int32_t>(begin_.size()) - 1; }
+  int64_t num_items() const { return static_cast<int64_t>(items_.size()); }
+
+ private:
+  std::vector<int32_t> items_;
+  std::vector<int32_t> begin_;
+};
+
+struct Workload {
+  std::vector<std::string> devices;  // The GPUs, as the nodes spell them.
+  std::vector<WorkloadOp> ops;       // In the order of the graph's nodes, then what was added.
+  std::vector<WorkloadBuffer> buffers;
+  // By operation. All ids are in range; the operations with `waits_for` make an acyclic graph.
+  IndexLists waits_for;  // Operations, without repetition: data and control edges alike.
+  IndexLists reads;      // Buffers, without repetition: held until it has run.
+  IndexLists writes;  // Buffers that it allocates: each buffer that is not resident has one writer,
+                      // which every reader waits for, directly or not.
+  // By operation: buffers among its reads whose memory its outputs may take over, if nobody else is
+  // still to read them (TensorFlow's forward_input_or_allocate_output): the i-th item belongs to
+  // the i-th buffer of `writes` and is -1 where it has none. Empty lists: none for any output.
+  IndexLists reuses;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_H_
