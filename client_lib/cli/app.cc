@@ -16,6 +16,7 @@
 #include "client_lib/cli/completion_command.h"
 #include "client_lib/cli/diff_command.h"
 #include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/explore_command.h"
 #include "client_lib/cli/file_error.h"
 #include "client_lib/cli/health_command.h"
 #include "client_lib/cli/help_format.h"
@@ -23,6 +24,7 @@
 #include "client_lib/cli/rewrite_command.h"
 #include "client_lib/cli/run_command.h"
 #include "client_lib/cli/session.h"
+#include "client_lib/cli/simulate_command.h"
 #include "client_lib/cli/strip_command.h"
 #include "client_lib/cli/style.h"
 #include "rewrite_core/graph/error.h"
@@ -83,6 +85,8 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddStripCommand(&app, &session);
   AddRunCommand(&app, &session);
   AddInspectCommand(&app, &session);
+  AddSimulateCommand(&app, &session);
+  AddExploreCommand(&app, &session);
   AddDiffCommand(&app, &session);
   AddAnonymizeCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);

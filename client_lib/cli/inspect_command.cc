@@ -1,21 +1,22 @@
 #include "client_lib/cli/inspect_command.h"
 
-#include <unistd.h>
-
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/file_flags.h"
-#include "client_lib/cli/input_file.h"
+#include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/inspect_text.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/option_value.h"
+#include "client_lib/cli/per_graph.h"
+#include "client_lib/cli/step_flags.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/inspect.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/shape_table.h"
+#include "rewrite_core/simulate_graph.h"
 
 namespace spillway::cli {
 namespace {
@@ -23,30 +24,24 @@ namespace {
 constexpr char kDefaultTop[] = "10";
 
 struct Flags {
+  explicit Flags(CLI::App* command) : step(command) {}
+
   std::string input;
-  std::vector<std::string> feeds;
-  std::vector<std::string> batch_size;
+  const StepFlags step;
   std::vector<std::string> top;
   absl::optional<format::GraphFormat> format;
+  bool shapes = false;
+  bool memory = false;
   bool json = false;
 };
 
-// Sets the option of that name from what was given for its flag.
-absl::Status Set(const char* flag, const std::vector<std::string>& texts, const char* field,
-                 v1::InspectOptions* options) {
-  if (texts.empty()) return absl::OkStatus();
-  return SetField(flag, texts, v1::InspectOptions::descriptor()->FindFieldByName(field), options);
-}
-
-absl::StatusOr<v1::InspectOptions> OptionsOf(const Flags& flags) {
+absl::StatusOr<int32_t> TopOf(const Flags& flags) {
   v1::InspectOptions options;
-  for (const absl::Status& status :
-       {Set("--feed", flags.feeds, "feeds", &options),
-        Set("--batch-size", flags.batch_size, "batch_size", &options),
-        Set("--top", flags.top.empty() ? std::vector<std::string>{kDefaultTop} : flags.top,
-            "largest_tensor_count", &options)}) {
-    if (!status.ok()) return status;
-  }
+  const auto* field = v1::InspectOptions::descriptor()->FindFieldByName("largest_tensor_count");
+  absl::Status status =
+      SetField("--top", flags.top.empty() ? std::vector<std::string>{kDefaultTop} : flags.top,
+               field, &options);
+  if (!status.ok()) return status;
   // The core would name its own option.
   if (options.largest_tensor_count() < 0) {
     const std::string value = absl::StrCat(options.largest_tensor_count());
@@ -54,37 +49,57 @@ absl::StatusOr<v1::InspectOptions> OptionsOf(const Flags& flags) {
                               absl::StrCat("--top is ", value, "; give 0 or more"),
                               {{"option", "--top"}, {"value", value}});
   }
-  return options;
+  return options.largest_tensor_count();
+}
+
+absl::Status CheckFlags(const Flags& flags) {
+  const auto conflict = [](const std::string& a, const std::string& b, const char* remedy) {
+    return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                              absl::StrCat(a, " does not go with ", b, "; ", remedy),
+                              {{"flag", a}, {"other", b}});
+  };
+  if (flags.shapes && flags.memory) {
+    return conflict("--shapes", "--memory", "print one after the other");
+  }
+  if (flags.shapes && flags.json) {
+    return conflict("--shapes", "--json", "its table is for programs already");
+  }
+  const std::string beyond = flags.step.FirstBeyondShapes();
+  if (!flags.memory && !beyond.empty()) {
+    return core::InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        absl::StrCat(beyond, " is of use with --memory alone; add that, or leave it out"),
+        {{"flag", beyond}});
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
-  const absl::StatusOr<v1::InspectOptions> options = OptionsOf(flags);
-  if (!options.ok()) return options.status();
-  const absl::StatusOr<format::GraphFile> file =
-      ReadGraphFile(flags.input, flags.format, session.cancellation);
-  if (!file.ok()) return file.status();
-  const core::StopToken stop(absl::InfiniteFuture(), session.cancellation.flag());
-  const Style style = StyleOf(STDOUT_FILENO);
-  std::string text;
-  std::vector<MetaGraphJson> entries;
-  for (size_t i = 0; i < file->num_graphs(); ++i) {
-    const absl::StatusOr<v1::GraphSummary> summary =
-        core::Inspect(file->graph(i), *options, core::DefaultLimits(), stop);
-    if (!summary.ok()) return WithInputName(file->WithName(i, summary.status()), flags.input);
-    if (flags.json) {
-      entries.push_back({file->tags(i), "graph", ToJson(*summary, /*with_zeros=*/true)});
-      continue;
+  if (absl::Status status = CheckFlags(flags); !status.ok()) return status;
+  absl::StatusOr<v1::SimulateOptions> step = flags.step.Build();
+  if (!step.ok()) return step.status();
+  const absl::StatusOr<int32_t> top = TopOf(flags);
+  if (!top.ok()) return top.status();
+  step->set_memory(true);
+  v1::InspectOptions options;
+  *options.mutable_feeds() = step->feeds();
+  if (step->has_batch_size()) options.set_batch_size(step->batch_size());
+  options.set_largest_tensor_count(*top);
+  const auto print = [&](absl::string_view graph, const core::StopToken& stop,
+                         Style style) -> absl::StatusOr<std::string> {
+    if (flags.shapes) return core::ShapeTable(graph, options, core::DefaultLimits(), stop);
+    if (flags.memory) {
+      auto report = core::SimulateGraph(graph, *step, core::DefaultLimits(), stop);
+      if (!report.ok()) return report.status();
+      return flags.json ? ToJson(*report, /*with_zeros=*/true) : FormatMemory(*report, *top, style);
     }
-    if (!file->NameOf(i).empty()) {
-      absl::StrAppend(&text, i > 0 ? "\n" : "", style.Heading(file->NameOf(i)), "\n");
-    }
-    absl::StrAppend(&text, FormatGraphSummary(*summary, options->largest_tensor_count(), style));
-  }
-  if (flags.json) {
-    text = format::IsSavedModel(file->format()) ? MetaGraphsJson(entries) : entries[0].json;
-  }
-  std::cout << text;
-  return ExitCode::kDone;
+    auto summary = core::Inspect(graph, options, core::DefaultLimits(), stop);
+    if (!summary.ok()) return summary.status();
+    return flags.json ? ToJson(*summary, /*with_zeros=*/true)
+                      : FormatGraphSummary(*summary, *top, style);
+  };
+  return PrintPerGraph(flags.input, flags.format, flags.json, flags.memory ? "simulation" : "graph",
+                       session, print);
 }
 
 }  // namespace
@@ -94,41 +109,46 @@ void AddInspectCommand(CLI::App* app, Session* session) {
       "inspect",
       "Prints what a graph is made of. Nodes, op types, devices, name scopes (which help to name "
       "optimizer scopes), loops, placeholders, variables, the largest tensors, and whether it was "
-      "rewritten already. Always in this process.");
-  auto flags = std::make_shared<Flags>();
+      "rewritten already; or the shapes of its tensors, or the memory of one step. Always in this "
+      "process.");
+  auto flags = std::make_shared<Flags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
       ->type_name("");
   AddFormatFlag(command, &flags->format);
-  const auto add = [command](const char* flag, std::vector<std::string>* texts, const char* help,
-                             const char* type, const char* group) {
-    command->add_option(flag, *texts, help)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->type_name(type)
-        ->group(group);
-  };
-  add("--feed", &flags->feeds,
-      "Shape of what a step feeds, for tensor sizes: --feed images=128,224,224,3. Give the flag "
-      "once for each name. [default: none]",
-      "NAME=N,N,...", "What is known");
-  add("--batch-size", &flags->batch_size,
-      "Examples in the batch of one step; replaces an unknown first dimension. 1 to 2^31 - 1. "
-      "[default: not set, such a size is unknown]",
-      "N", "What is known");
-  add("--top", &flags->top,
-      "Rows of each table; with --json, how many of the largest tensors are listed (the other "
-      "lists are complete). 0 and up. [default: 10]",
-      "N", "What to write");
+  constexpr char kGroup[] = "What to write";
+  command
+      ->add_flag("--shapes", flags->shapes,
+                 "One line for each tensor: name, type and shape, with tabs between; ? is what is "
+                 "not known.")
+      ->group(kGroup);
+  command
+      ->add_flag(
+          "--memory", flags->memory,
+          "The memory of each GPU over one step: its peak, what is alive then, what is there "
+          "always; and how far apart producers and consumers are.")
+      ->group(kGroup);
+  command
+      ->add_option("--top", flags->top,
+                   "Rows of each table; with --json, how many of the largest tensors are listed "
+                   "(other lists are complete). 0 and up. [default: 10]")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("N")
+      ->group(kGroup);
   command
       ->add_flag("--json", flags->json,
-                 "JSON (GraphSummary in inspect.proto; for a SavedModel, one per MetaGraph).")
-
-      ->group("What to write");
+                 "JSON (GraphSummary in inspect.proto; with --memory SimulateReport in "
+                 "simulate.proto; for a SavedModel, one per MetaGraph).")
+      ->group(kGroup);
   command->footer(
+      "The step and the machine, but for --feed and --batch-size, are of use with --memory alone.\n"
+      "\n"
       "Examples:\n"
       "  spillway inspect graph.pb --batch-size 128 --top 20\n"
+      "  spillway inspect graph.pb --shapes --feed images=128,224,224,3 | grep conv1\n"
+      "  spillway inspect graph.pb --memory --hardware v100_nvlink2\n"
       "  spillway inspect graph.pb --json | jq '.scopes[] | .name'");
   command->final_callback(
       [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client_lib/cli/option_value.h"
+#include "client_lib/cli/field_flag.h"
 #include "google/protobuf/descriptor.h"
 #include "rewrite_core/graph/error.h"
 
@@ -47,11 +47,6 @@ std::vector<StrategyTable> OwnersOf(const std::string& flag,
   return owners;
 }
 
-std::string HelpOf(absl::string_view help, absl::string_view default_text) {
-  if (default_text.empty()) return std::string(help);
-  return absl::StrCat(help, " [default: ", default_text, "]");
-}
-
 // The default of `flag`, with the strategies' names where they differ in it.
 std::string DefaultOf(const std::string& flag, const std::vector<StrategyTable>& owners) {
   const absl::string_view first = FindRow(owners[0], flag)->default_text;
@@ -77,6 +72,10 @@ OptionFlags::OptionFlags(CLI::App* command, absl::Span<const StrategyTable> stra
     Add(FlagOf(row), HelpOf(row.help, row.default_text),
         FieldOf(v1::RewriteOptions::descriptor(), row.field), "What to swap");
   }
+  for (const OptionRow& row : HardwareOptions()) {
+    Add(FlagOf(row), HelpOf(row.help, row.default_text),
+        FieldOf(v1::Hardware::descriptor(), row.field), kHardwareGroup);
+  }
   for (const StrategyTable& strategy : strategies_) {
     for (const OptionRow& row : strategy.rows) {
       const std::string flag = FlagOf(row);
@@ -91,16 +90,7 @@ OptionFlags::OptionFlags(CLI::App* command, absl::Span<const StrategyTable> stra
 
 void OptionFlags::Add(const std::string& flag, const std::string& help,
                       const FieldDescriptor* field, const std::string& group) {
-  CLI::Option* option = nullptr;
-  if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
-    option = command_->add_flag(flag)->description(help);
-  } else {
-    option = command_->add_option(flag, CLI::callback_t(), help);
-    // One text per flag, or `--targets a IN` would take IN; repetition is judged in SetField.
-    option->expected(1)->allow_extra_args(false)->type_name(ValueSyntax(field));
-  }
-  option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(group);
-  flags_[flag] = option;
+  flags_[flag] = AddFieldFlag(command_, flag, help, field, group);
 }
 
 absl::StatusOr<v1::RewriteOptions> OptionFlags::Build() const {
@@ -111,6 +101,10 @@ absl::StatusOr<v1::RewriteOptions> OptionFlags::Build() const {
   v1::RewriteOptions options;
   for (const OptionRow& row : CommonOptions()) {
     if (absl::Status status = Set(row, &options); !status.ok()) return status;
+  }
+  for (const OptionRow& row : HardwareOptions()) {
+    if (flags_.at(FlagOf(row))->count() == 0) continue;
+    if (absl::Status status = Set(row, options.mutable_hardware()); !status.ok()) return status;
   }
   Message* parameters = nullptr;  // Made when needed: an unset strategy means the default.
   const auto mutable_parameters = [&] {
@@ -127,9 +121,7 @@ absl::StatusOr<v1::RewriteOptions> OptionFlags::Build() const {
 
 absl::Status OptionFlags::Set(const OptionRow& row, Message* message) const {
   const std::string flag = FlagOf(row);
-  const CLI::Option* option = flags_.at(flag);
-  if (option->count() == 0) return absl::OkStatus();
-  return SetField(flag, option->results(), FieldOf(message->GetDescriptor(), row.field), message);
+  return SetFromFlag(flag, flags_.at(flag), row.field, message);
 }
 
 absl::StatusOr<const StrategyTable*> OptionFlags::ChosenStrategy() const {

@@ -13,8 +13,8 @@ constexpr OptionRow kCommon[] = {
      "Give the flag once for each name.",
      "none", "--feed"},
     {"batch_size",
-     "Examples in the batch of one step; replaces an unknown first dimension of _output_shapes. "
-     "1 to 2^31 - 1.",
+     "Examples in the batch of one step; replaces an unknown first dimension of placeholders, "
+     "iterators and queues. 1 to 2^31 - 1.",
      "not set, such a size is unknown", ""},
     {"targets", "Nodes or tensors that one step runs; each must exist.", "none", ""},
     {"devices", "Devices whose tensors may be swapped, e.g. /gpu:0.",
@@ -30,6 +30,36 @@ constexpr OptionRow kCommon[] = {
     {"swap_encoding",
      "How a swap is written: identity runs everywhere, copy (_CopyFromGpuToHost) only on a GPU.",
      "identity", ""},
+    {"profile",
+     "A serialized tensorflow.RunMetadata or StepStats of a real run of this graph: its times and "
+     "bytes replace estimates.",
+     "none", ""},
+    {"convolution_workspace_bytes",
+     "Device memory that each convolution may take while it runs (cuDNN). 0 and up.", "0", ""},
+    {"simulation", "Whether the report says what a step takes before and after.", "on", ""},
+};
+
+constexpr OptionRow kHardware[] = {
+    {"preset", "The machine that a step is simulated on; spillway capabilities lists the presets.",
+     "p100_pcie", "--hardware"},
+    {"gpu_memory_bytes",
+     "What TensorFlow's allocator can use on each GPU (less than the board has): the budget.",
+     "the preset's", ""},
+    {"host_memory_bytes", "Pinned host memory that the swaps of all GPUs together may use.",
+     "the preset's", ""},
+    {"peak_flops", "Operations per second; a multiply-add counts as two.", "the preset's", ""},
+    {"eff_conv", "Share of --peak-flops that convolutions reach. Above 0, at most 1.",
+     "the preset's", ""},
+    {"eff_matmul", "Share of --peak-flops that matrix products reach. Above 0, at most 1.",
+     "the preset's", ""},
+    {"mem_bytes_per_s", "Bytes per second of the GPU's own memory.", "the preset's", ""},
+    {"mem_eff", "Share of --mem-bytes-per-s that kernels reach. Above 0, at most 1.",
+     "the preset's", ""},
+    {"launch_s", "Seconds from one kernel's launch to the next one's. 0 to 1.", "the preset's", ""},
+    {"d2h_bytes_per_s", "Bytes per second of copies to the host.", "the preset's", ""},
+    {"h2d_bytes_per_s", "Bytes per second of copies to the device.", "the preset's", ""},
+    {"copy_latency_s", "Seconds that each copy takes besides its bytes. 0 to 1.", "the preset's",
+     ""},
 };
 
 constexpr OptionRow kScope[] = {
@@ -85,6 +115,8 @@ constexpr StrategyTable kStrategies[] = {
 }  // namespace
 
 absl::Span<const OptionRow> CommonOptions() { return kCommon; }
+
+absl::Span<const OptionRow> HardwareOptions() { return kHardware; }
 
 absl::Span<const StrategyTable> Strategies() { return kStrategies; }
 

@@ -34,6 +34,10 @@ struct StrategyTable {
 // Flags that every strategy has: fields of v1::RewriteOptions.
 absl::Span<const OptionRow> CommonOptions();
 
+// Flags that stand for fields of v1::Hardware, and their group in --help.
+inline constexpr char kHardwareGroup[] = "Machine";
+absl::Span<const OptionRow> HardwareOptions();
+
 // The strategies of the command `rewrite`, strongest first: the first is the default.
 absl::Span<const StrategyTable> Strategies();
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client_lib/cli/input_file.h"
 #include "rewrite_core/graph/error.h"
 
 namespace spillway::cli {
@@ -25,6 +26,26 @@ absl::Status BadValue(absl::string_view flag, absl::string_view text, absl::stri
   return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
                             absl::StrCat(flag, ": ", core::Quoted(text), " is not ", expected),
                             {{"flag", flag}, {"value", text}});
+}
+
+// "1536", "1.5KiB", "12 GiB".
+absl::Status ParseByteCount(absl::string_view flag, absl::string_view text, int64_t* value) {
+  if (absl::SimpleAtoi(text, value)) return absl::OkStatus();
+  constexpr struct {
+    absl::string_view unit;
+    int shift;
+  } kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [unit, shift] : kUnits) {
+    absl::string_view number = text;
+    double count = 0;
+    if (!absl::ConsumeSuffix(&number, unit) || !absl::SimpleAtod(number, &count)) continue;
+    count *= static_cast<double>(int64_t{1} << shift);
+    // 2^63, which a double holds exactly. Not-a-number fails both.
+    if (!(count > -0x1p63 && count < 0x1p63)) break;
+    *value = static_cast<int64_t>(count);
+    return absl::OkStatus();
+  }
+  return BadValue(flag, text, "a number of bytes, plain or with KiB, MiB, GiB or TiB behind it");
 }
 
 template <typename Int>
@@ -56,9 +77,16 @@ absl::Status SetScalar(absl::string_view flag, const std::string& text,
                        const FieldDescriptor* field, Message* message) {
   const Reflection* reflection = message->GetReflection();
   switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_STRING:
-      reflection->SetString(message, field, text);
+    case FieldDescriptor::CPPTYPE_STRING: {
+      if (field->type() != FieldDescriptor::TYPE_BYTES) {
+        reflection->SetString(message, field, text);
+        return absl::OkStatus();
+      }
+      absl::StatusOr<std::string> bytes = ReadInput(text, CancellationToken());
+      if (!bytes.ok()) return bytes.status();
+      reflection->SetString(message, field, *std::move(bytes));
       return absl::OkStatus();
+    }
     case FieldDescriptor::CPPTYPE_INT32: {
       int32_t value = 0;
       if (absl::Status status = ParseInt(flag, text, &value); !status.ok()) return status;
@@ -67,7 +95,10 @@ absl::Status SetScalar(absl::string_view flag, const std::string& text,
     }
     case FieldDescriptor::CPPTYPE_INT64: {
       int64_t value = 0;
-      if (absl::Status status = ParseInt(flag, text, &value); !status.ok()) return status;
+      const bool is_bytes = absl::EndsWith(field->name(), "_bytes");
+      absl::Status status =
+          is_bytes ? ParseByteCount(flag, text, &value) : ParseInt(flag, text, &value);
+      if (!status.ok()) return status;
       reflection->SetInt64(message, field, value);
       return absl::OkStatus();
     }
@@ -115,9 +146,9 @@ bool IsFeed(const FieldDescriptor* field) {
 absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& texts,
                       const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
-    absl::StatusOr<v1::FeedShape> feed = ParseFeed(text);
-    if (!feed.ok()) return BadValue(flag, text, feed.status().message());
-    message->GetReflection()->AddMessage(message, field)->CopyFrom(*feed);
+    v1::FeedShape feed;
+    if (absl::Status s = AddFeed(flag, text, /*with_size=*/false, &feed); !s.ok()) return s;
+    message->GetReflection()->AddMessage(message, field)->CopyFrom(feed);
   }
   return absl::OkStatus();
 }
@@ -160,26 +191,30 @@ std::vector<std::string> SplitList(absl::string_view text) {
   return items;
 }
 
-absl::StatusOr<v1::FeedShape> ParseFeed(absl::string_view text) {
+absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_size,
+                     v1::FeedShape* feed) {
   // The last one: a name of TensorFlow holds none, but if one did, a shape still would not.
   const size_t equals = text.rfind('=');
-  if (equals == absl::string_view::npos || equals == 0) {
-    return absl::InvalidArgumentError("NAME=DIM,DIM,..., e.g. images=128,224,224,3");
+  if (equals == std::string::npos || equals == 0) {
+    return BadValue(flag, text, "NAME=DIM,DIM,..., e.g. images=128,224,224,3");
   }
-  v1::FeedShape feed;
-  feed.set_name(std::string(text.substr(0, equals)));
-  const absl::string_view dims = text.substr(equals + 1);
-  if (dims.empty()) return feed;
+  feed->set_name(text.substr(0, equals));
+  const std::string dims = text.substr(equals + 1);
+  if (dims.empty()) return absl::OkStatus();
   for (absl::string_view dim : absl::StrSplit(dims, ',')) {
     int64_t value = 0;
-    if (!absl::SimpleAtoi(dim, &value) || value < 0) {
-      return absl::InvalidArgumentError(
-          "NAME=DIM,DIM,... with whole numbers from 0 to 2^31 - 1; a size that varies is given as "
-          "it will be in the step that must fit");
+    if (with_size && dim == "N") {
+      value = -1;
+    } else if (!absl::SimpleAtoi(dim, &value) || value < 0) {
+      return BadValue(flag, text,
+                      absl::StrCat("NAME=DIM,DIM,... with whole numbers from 0 to 2^31 - 1",
+                                   with_size ? ", or N for the size that varies"
+                                             : "; a size that varies is given as it will be in the "
+                                               "step that must fit"));
     }
-    feed.add_dims(value);
+    feed->add_dims(value);
   }
-  return feed;
+  return absl::OkStatus();
 }
 
 std::vector<std::string> EnumSpellings(const EnumDescriptor* type) {
@@ -193,8 +228,9 @@ std::string ValueSyntax(const FieldDescriptor* field) {
   if (field->is_repeated()) return "A,B,...";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
-    case FieldDescriptor::CPPTYPE_INT64:
       return "N";
+    case FieldDescriptor::CPPTYPE_INT64:
+      return absl::EndsWith(field->name(), "_bytes") ? "BYTES" : "N";
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return "X";
     case FieldDescriptor::CPPTYPE_ENUM:
@@ -202,7 +238,7 @@ std::string ValueSyntax(const FieldDescriptor* field) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "";
     default:
-      return "TEXT";
+      return field->type() == FieldDescriptor::TYPE_BYTES ? "FILE" : "TEXT";
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Syntax: a list whose flag is given once is split at commas (`\,` is a comma inside an item); if
 // the flag is repeated, each text is one item, commas and all. Everything else is one text, given
-// once.
+// once. Fields whose names end in `_bytes` take units (1536, 1.5KiB, 12GiB); a field of type bytes
+// takes a file, whose content is its value.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
 
@@ -27,8 +28,10 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
 // Splits at commas, `\,` excepted. Items may be empty.
 std::vector<std::string> SplitList(absl::string_view text);
 
-// `NAME=128,224,224,3`; `NAME=` is a scalar.
-absl::StatusOr<v1::FeedShape> ParseFeed(absl::string_view text);
+// Sets `feed` from `NAME=128,224,224,3`; `NAME=` is a scalar. `with_size`: a dimension may also be
+// N, the size that varies, and becomes -1. The error is BAD_OPTION and names flag and value.
+absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_size,
+                     v1::FeedShape* feed);
 
 // The spellings of an enum's values: what is behind the common prefix, in lower case, without
 // UNSPECIFIED. `keep` and `replan` for AlreadyRewritten.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/text_table.h"
 
 namespace spillway::cli {
@@ -147,6 +148,7 @@ std::string FormatSummary(const v1::RewriteReport& report, absl::string_view nam
   std::string text = absl::StrCat(style.Heading(heading), "\n");
   if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2));
   if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report, style));
+  absl::StrAppend(&text, FormatBeforeAndAfter(report, style));
   absl::StrAppend(&text, FormatFacts(Facts(report), style));
   if (report.scope().debug_ops_size() > 0)
     absl::StrAppend(&text, DebugTable(report.scope(), style));

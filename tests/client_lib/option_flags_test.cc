@@ -89,10 +89,18 @@ TEST(OptionTableTest, CommonFieldsHaveTheirFlagsAndDefaults) {
   const ProtoSource source;
   const Descriptor* message = source.FindMessage("spillway.v1.RewriteOptions");
   ASSERT_NE(message, nullptr);
-  std::set<std::string> others = {"outputs"};  // From -o, --report and --patch.
+  // From -o, --report and --patch; flags of its own.
+  std::set<std::string> others = {"outputs", "hardware"};
   const auto* strategy = message->FindOneofByName("strategy");
   for (int i = 0; i < strategy->field_count(); ++i) others.insert(strategy->field(i)->name());
   CheckTable(message, CommonOptions(), others);
+}
+
+TEST(OptionTableTest, HardwareHasItsFlagsAndDefaults) {
+  const ProtoSource source;
+  const Descriptor* message = source.FindMessage("spillway.v1.Hardware");
+  ASSERT_NE(message, nullptr);
+  CheckTable(message, HardwareOptions(), {});
 }
 
 TEST(OptionTableTest, EveryStrategyHasItsTableWithFlagsAndDefaults) {
@@ -344,26 +352,49 @@ TEST(OptionValueTest, SplitList) {
   EXPECT_THAT(SplitList("\\d+\\,"), ElementsAre("\\d+,"));
 }
 
+// The feed that `text` stands for; its name is empty if it stands for none.
+v1::FeedShape FeedOf(const std::string& text, bool with_size = false) {
+  v1::FeedShape feed;
+  return AddFeed("--feed", text, with_size, &feed).ok() ? feed : v1::FeedShape();
+}
+
 TEST(OptionValueTest, FeedsThatAreOne) {
-  const auto shape = ParseFeed("images=128,224,224,3");
-  ASSERT_TRUE(shape.ok());
-  EXPECT_EQ(shape->name(), "images");
-  EXPECT_THAT(shape->dims(), ElementsAre(128, 224, 224, 3));
-  const auto scalar = ParseFeed("rate:0=");
-  ASSERT_TRUE(scalar.ok());
-  EXPECT_EQ(scalar->name(), "rate:0");
-  EXPECT_EQ(scalar->dims_size(), 0);
-  const auto empty = ParseFeed("x=0");
-  ASSERT_TRUE(empty.ok());
-  EXPECT_THAT(empty->dims(), ElementsAre(0));
+  const v1::FeedShape shape = FeedOf("images=128,224,224,3");
+  EXPECT_EQ(shape.name(), "images");
+  EXPECT_THAT(shape.dims(), ElementsAre(128, 224, 224, 3));
+  const v1::FeedShape scalar = FeedOf("rate:0=");
+  EXPECT_EQ(scalar.name(), "rate:0");
+  EXPECT_EQ(scalar.dims_size(), 0);
+  EXPECT_THAT(FeedOf("x=0").dims(), ElementsAre(0));
   // The range is the core's to judge, so that all callers get one answer.
-  EXPECT_TRUE(ParseFeed("x=2147483648").ok());
+  EXPECT_EQ(FeedOf("x=2147483648").name(), "x");
+  EXPECT_THAT(FeedOf("x=N,224,N,3", /*with_size=*/true).dims(), ElementsAre(-1, 224, -1, 3));
 }
 
 TEST(OptionValueTest, FeedsThatAreNone) {
   for (const char* text : {"", "x", "=", "=1", "x=1,-2", "x=a", "x=1,", "x=,1", "x=1,,2", "x=1.5",
-                           "x=9223372036854775808", "x=?", "x=1;2"}) {
-    EXPECT_FALSE(ParseFeed(text).ok()) << text;
+                           "x=9223372036854775808", "x=?", "x=1;2", "x=N"}) {
+    EXPECT_EQ(FeedOf(text).name(), "") << text;
+  }
+  EXPECT_EQ(FeedOf("x=n", /*with_size=*/true).name(), "");
+}
+
+TEST(OptionValueTest, BytesTakeUnits) {
+  const auto* field = v1::Hardware::descriptor()->FindFieldByName("gpu_memory_bytes");
+  const auto bytes = [field](const char* text) {
+    v1::Hardware hardware;
+    hardware.set_gpu_memory_bytes(-7);
+    EXPECT_EQ(SetField("--x", {text}, field, &hardware).ok(), hardware.gpu_memory_bytes() != -7);
+    return hardware.gpu_memory_bytes();
+  };
+  EXPECT_EQ(bytes("1536"), 1536);
+  EXPECT_EQ(bytes("1.5KiB"), 1536);
+  EXPECT_EQ(bytes("12GiB"), 12884901888);
+  EXPECT_EQ(bytes("12 GiB"), 12884901888);
+  EXPECT_EQ(bytes("1TiB"), 1099511627776);
+  EXPECT_EQ(bytes("-1MiB"), -1048576);  // The range is the core's to judge.
+  for (const char* text : {"", "GiB", "12GB", "12g", "1e30GiB", "nanGiB", "infGiB", "12GiBx"}) {
+    EXPECT_EQ(bytes(text), -7) << text;
   }
 }
 

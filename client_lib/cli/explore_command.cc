@@ -1,0 +1,137 @@
+#include "client_lib/cli/explore_command.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client_lib/cli/file_flags.h"
+#include "client_lib/cli/forecast_text.h"
+#include "client_lib/cli/json.h"
+#include "client_lib/cli/option_value.h"
+#include "client_lib/cli/per_graph.h"
+#include "client_lib/cli/step_flags.h"
+#include "rewrite_core/explore.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/rewriter.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kSizes[] = "--sizes";
+constexpr char kMultipleOf[] = "--multiple-of";
+// More would take minutes, and no one reads such a table.
+constexpr int64_t kMaxSizes = 10'000;
+
+struct Flags {
+  explicit Flags(CLI::App* command) : step(command) {}
+
+  std::string input;
+  absl::optional<format::GraphFormat> format;
+  const StepFlags step;
+  std::vector<std::string> sizes;
+  std::vector<std::string> multiple_of;
+  bool json = false;
+};
+
+absl::Status BadSizes(absl::string_view text) {
+  return core::InvalidError(
+      v1::ERROR_REASON_BAD_OPTION,
+      absl::StrCat(kSizes, ": ", core::Quoted(text),
+                   " is no list of sizes; give whole numbers from 1 and ranges FROM:TO or "
+                   "FROM:TO:STEP, at most ",
+                   kMaxSizes, " sizes: 32,64,128 or 224:1024:32"),
+      {{"flag", kSizes}, {"value", text}});
+}
+
+// "32", "32:64", "32:64:8", appended to `sizes`.
+absl::Status AddSizes(const std::string& text, v1::ExploreOptions* options) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  int64_t from = 0, to = 0, step = 1;
+  if (parts.size() > 3 || !absl::SimpleAtoi(parts[0], &from)) return BadSizes(text);
+  to = from;
+  if (parts.size() > 1 && !absl::SimpleAtoi(parts[1], &to)) return BadSizes(text);
+  if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &step)) return BadSizes(text);
+  if (from < 1 || to < from || step < 1) return BadSizes(text);
+  if ((to - from) / step >= kMaxSizes - options->sizes_size()) return BadSizes(text);
+  const int64_t count = (to - from) / step + 1;
+  for (int64_t i = 0; i < count; ++i) options->add_sizes(from + i * step);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
+  v1::ExploreOptions options;
+  absl::StatusOr<v1::SimulateOptions> step = flags.step.Build(/*feeds_with_size=*/true);
+  if (!step.ok()) return step.status();
+  *options.mutable_step() = *std::move(step);
+  for (const std::string& text : flags.sizes) {
+    for (const std::string& item : SplitList(text)) {
+      if (absl::Status status = AddSizes(item, &options); !status.ok()) return status;
+    }
+  }
+  if (!flags.multiple_of.empty()) {
+    const auto* field = v1::ExploreOptions::descriptor()->FindFieldByName("multiple_of");
+    absl::Status status = SetField(kMultipleOf, flags.multiple_of, field, &options);
+    if (!status.ok()) return status;
+  }
+  return options;
+}
+
+absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+  const absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
+  if (!options.ok()) return options.status();
+  return PrintPerGraph(flags.input, flags.format, flags.json, "exploration", session,
+                       [&](absl::string_view graph, const core::StopToken& stop,
+                           Style style) -> absl::StatusOr<std::string> {
+                         auto report = core::Explore(graph, *options, core::DefaultLimits(), stop);
+                         if (!report.ok()) return report.status();
+                         if (flags.json) return ToJson(*report, /*with_zeros=*/true);
+                         return FormatExploration(*report, style);
+                       });
+}
+
+}  // namespace
+
+void AddExploreCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "explore",
+      "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
+      "GPU's memory without swapping, the predicted throughput, and the largest that fits. Always "
+      "in this process.");
+  auto flags = std::make_shared<Flags>(command);
+  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
+      ->required()
+      ->type_name("");
+  AddFormatFlag(command, &flags->format);
+  const auto add = [command](const char* flag, std::vector<std::string>* texts, const char* help,
+                             const char* type) {
+    command->add_option(flag, *texts, help)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name(type)
+        ->group("Sizes");
+  };
+  add(kSizes, &flags->sizes,
+      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP. [default: powers of two up to "
+      "the first that does not fit]",
+      "N,N:N,...");
+  add(kMultipleOf, &flags->multiple_of,
+      "The largest size that fits is looked for among multiples of this. [default: 1]", "N");
+  command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
+      ->group("What to write");
+  command->footer(
+      "The size is what stands as N in --feed; without any N, it is the batch size.\n"
+      "\n"
+      "Examples:\n"
+      "  spillway explore graph.pb --hardware v100_nvlink2\n"
+      "  spillway explore graph.pb --feed images=N,224,224,3 --feed labels=N --sizes 32:512:32\n"
+      "  spillway explore graph.pb --feed images=8,N,N,3 --sizes 224:2240:224 --multiple-of 32");
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,40 @@
+// The flags of `simulate`, `explore` and `inspect` that say what one step is and what it runs on:
+// the rows of the option table that v1::SimulateOptions has fields for.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_STEP_FLAGS_H_
+#define SPILLWAY_CLIENT_LIB_CLI_STEP_FLAGS_H_
+
+#include <map>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+#include "client_lib/cli/option_table.h"
+#include "spillway/v1/simulate.pb.h"
+
+namespace spillway::cli {
+
+// Must live as long as the App. Not thread-safe.
+class StepFlags {
+ public:
+  // Adds the flags to `command`.
+  explicit StepFlags(CLI::App* command);
+
+  // Those given. Errors: BAD_OPTION for a value that cannot be read, and a file that cannot.
+  // `feeds_with_size`: a dimension of a feed may be N, which becomes -1.
+  absl::StatusOr<v1::SimulateOptions> Build(bool feeds_with_size = false) const;
+
+  // The first flag given of those that stand for something else than shapes (`--feed`,
+  // `--batch-size`); empty if none is.
+  std::string FirstBeyondShapes() const;
+
+ private:
+  // What a table's rows have been given as, by the row's field.
+  using Options = std::map<std::string, CLI::Option*>;
+
+  Options step_, hardware_;
+  bool no_budget_ = false;
+};
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_STEP_FLAGS_H_
