@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/stop_token.h"
 #include "spillway/v1/rewrite_service.pb.h"
 #include "spillway/v1/simulate.pb.h"
@@ -17,6 +18,11 @@ namespace spillway::core {
 absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                                  const v1::SimulateOptions& options,
                                                  const v1::Limits& limits, const StopToken& stop);
+
+// The same for a graph that is parsed already.
+absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
+                                                 const v1::SimulateOptions& options,
+                                                 const StopToken& stop);
 
 }  // namespace spillway::core
 

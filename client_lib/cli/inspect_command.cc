@@ -15,7 +15,7 @@
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/inspect.h"
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/shape_table.h"
+#include "rewrite_core/shape_listing.h"
 #include "rewrite_core/simulate_graph.h"
 
 namespace spillway::cli {
@@ -87,7 +87,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   options.set_largest_tensor_count(*top);
   const auto print = [&](absl::string_view graph, const core::StopToken& stop,
                          Style style) -> absl::StatusOr<std::string> {
-    if (flags.shapes) return core::ShapeTable(graph, options, core::DefaultLimits(), stop);
+    if (flags.shapes) return core::ListShapes(graph, options, core::DefaultLimits(), stop);
     if (flags.memory) {
       auto report = core::SimulateGraph(graph, *step, core::DefaultLimits(), stop);
       if (!report.ok()) return report.status();

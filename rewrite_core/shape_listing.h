@@ -1,6 +1,6 @@
 // The types and shapes of all tensors of a graph, as a table.
-#ifndef SPILLWAY_REWRITE_CORE_SHAPE_TABLE_H_
-#define SPILLWAY_REWRITE_CORE_SHAPE_TABLE_H_
+#ifndef SPILLWAY_REWRITE_CORE_SHAPE_LISTING_H_
+#define SPILLWAY_REWRITE_CORE_SHAPE_LISTING_H_
 
 #include <string>
 
@@ -17,10 +17,10 @@ namespace spillway::core {
 // `[2,?,3]`, `[]` for a scalar, `?` where the rank is not known; the dtype of a reference ends in
 // `_ref`, an unknown one is `?`. Control characters in names are escaped as in C. Looks at feeds
 // and batch_size of `options` alone. Errors: those of Inspect. Thread-safe.
-absl::StatusOr<std::string> ShapeTable(absl::string_view graph_def,
+absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
                                        const v1::InspectOptions& options, const v1::Limits& limits,
                                        const StopToken& stop);
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_SHAPE_TABLE_H_
+#endif  // SPILLWAY_REWRITE_CORE_SHAPE_LISTING_H_

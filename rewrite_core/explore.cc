@@ -1,0 +1,179 @@
+#include "rewrite_core/explore.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/simulate_graph.h"
+
+namespace spillway::core {
+namespace {
+
+// Of a dimension and of a batch (options.proto).
+constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
+constexpr int64_t kTheSize = -1;
+
+absl::Status BadOption(absl::string_view option, int64_t value, absl::string_view what) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat(option, " is ", value, "; ", what),
+                      {{"option", option}, {"value", absl::StrCat(value)}});
+}
+
+class Explorer {
+ public:
+  Explorer(const Graph& graph, const v1::ExploreOptions& options, const StopToken& stop)
+      : graph_(graph), options_(options), stop_(stop) {}
+
+  absl::StatusOr<v1::ExploreReport> Run() {
+    if (absl::Status s = CheckOptions(); !s.ok()) return s;
+    if (absl::Status s = TrySizes(); !s.ok()) return s;
+    if (absl::Status s = FindLargest(); !s.ok()) return s;
+    for (auto& [size, explored] : tried_) *report_.add_sizes() = std::move(explored);
+    return std::move(report_);
+  }
+
+ private:
+  absl::Status CheckOptions() {
+    bool in_feed = false;
+    bool is_batch = true;  // Every dimension -1 is the first one.
+    for (const v1::FeedShape& feed : options_.step().feeds()) {
+      for (int i = 0; i < feed.dims_size(); ++i) {
+        if (feed.dims(i) != kTheSize) continue;
+        in_feed = true;
+        is_batch = is_batch && i == 0;
+      }
+    }
+    by_batch_size_ = !in_feed;
+    report_.set_size_is_batch(is_batch);
+    if (by_batch_size_ && options_.step().has_batch_size()) {
+      return InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          "batch_size is given, and no dimension of the feeds is left open: nothing "
+          "varies; leave batch_size out, or leave a dimension open",
+          {{"option", "batch_size"}});
+    }
+    multiple_ = options_.has_multiple_of() ? options_.multiple_of() : 1;
+    if (multiple_ < 1 || multiple_ > kMaxSize) {
+      return BadOption("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
+    }
+    for (int64_t size : options_.sizes()) {
+      if (size < 1 || size > kMaxSize) {
+        return BadOption("sizes", size, absl::StrCat("give sizes from 1 to ", kMaxSize));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether the step fits at that size, which is tried once.
+  absl::StatusOr<bool> Fits(int64_t size) {
+    if (const auto it = tried_.find(size); it != tried_.end()) return it->second.unswapped().fits();
+    if (stop_.ShouldStop(1)) return stop_.status("explore");
+    v1::SimulateOptions step = options_.step();
+    step.set_memory(false);
+    if (by_batch_size_) step.set_batch_size(size);
+    for (v1::FeedShape& feed : *step.mutable_feeds()) {
+      for (int i = 0; i < feed.dims_size(); ++i) {
+        if (feed.dims(i) == kTheSize) feed.set_dims(i, size);
+      }
+    }
+    auto simulated = SimulateGraph(graph_, step, stop_);
+    if (!simulated.ok()) {
+      // Sizes that overflow, or that the graph's shapes do not allow: too large, if others are not.
+      const bool smaller_works = !tried_.empty() && tried_.begin()->first < size;
+      if (absl::IsInvalidArgument(simulated.status()) && smaller_works) return false;
+      return simulated.status();
+    }
+    v1::ExploredSize& explored = tried_[size];
+    explored.set_size(size);
+    *explored.mutable_unswapped() = std::move(*simulated->mutable_forecast());
+    if (explored.unswapped().has_step_time_ns() && explored.unswapped().step_time_ns() > 0) {
+      explored.set_steps_per_s(1e9 / explored.unswapped().step_time_ns());
+      explored.set_sizes_per_s(explored.steps_per_s() * size);
+    }
+    *report_.mutable_hardware() = std::move(*simulated->mutable_hardware());
+    *report_.mutable_targets() = std::move(*simulated->mutable_targets());
+    *report_.mutable_warnings() = std::move(*simulated->mutable_warnings());
+    const bool fits = explored.unswapped().fits();
+    if (absl::Status s = CheckThatSizeMatters(); !s.ok()) return s;
+    return fits;
+  }
+
+  absl::Status TrySizes() {
+    std::vector<int64_t> sizes(options_.sizes().begin(), options_.sizes().end());
+    std::sort(sizes.begin(), sizes.end());
+    for (int64_t size : sizes) {
+      absl::StatusOr<bool> fits = Fits(size);
+      if (!fits.ok()) return fits.status();
+      (*fits ? fits_ : fits_not_) = *fits ? std::max(fits_, size) : std::min(fits_not_, size);
+    }
+    return absl::OkStatus();
+  }
+
+  // In multiples of multiple_, between the largest known to fit and the least known not to.
+  absl::Status FindLargest() {
+    int64_t low = 0;  // The largest multiple that fits, so far.
+    int64_t step = std::max<int64_t>(fits_ / multiple_, 1);
+    int64_t high = kMaxSize / multiple_ + 1;
+    if (fits_not_ <= kMaxSize) high = std::min(high, (fits_not_ + multiple_ - 1) / multiple_);
+    const auto check = [&](int64_t multiple) -> absl::Status {
+      absl::StatusOr<bool> fits = Fits(multiple * multiple_);
+      if (!fits.ok()) return fits.status();
+      (*fits ? low : high) = multiple;
+      return absl::OkStatus();
+    };
+    // Doubling, from what is known to fit, until one does not.
+    for (; low < step && step < high; step *= 2) {
+      if (absl::Status s = check(step); !s.ok()) return s;
+    }
+    while (high - low > 1) {
+      if (absl::Status s = check(low + (high - low) / 2); !s.ok()) return s;
+    }
+    if (low > 0) report_.set_largest_fitting_size(low * multiple_);
+    return absl::OkStatus();
+  }
+
+  // A size that changes neither memory nor time is not in the graph. The first two tell.
+  absl::Status CheckThatSizeMatters() const {
+    if (tried_.size() != 2) return absl::OkStatus();
+    const v1::Forecast& first = tried_.begin()->second.unswapped();
+    const v1::Forecast& last = tried_.rbegin()->second.unswapped();
+    if (first.SerializeAsString() != last.SerializeAsString()) return absl::OkStatus();
+    return InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat(
+            "sizes ", tried_.begin()->first, " and ", tried_.rbegin()->first,
+            by_batch_size_
+                ? " give the same step: the graph has no placeholder, iterator or queue of "
+                  "unknown batch; leave the dimensions of its feeds that vary open"
+                : " give the same step: nothing that the targets need depends on the "
+                  "feeds' open dimensions"),
+        {{"option", by_batch_size_ ? "batch_size" : "feeds"}});
+  }
+
+  const Graph& graph_;
+  const v1::ExploreOptions& options_;
+  const StopToken& stop_;
+  bool by_batch_size_ = false;
+  int64_t multiple_ = 1;
+  int64_t fits_ = 0;                 // Of the sizes asked for, the largest that fits, or 0;
+  int64_t fits_not_ = kMaxSize + 1;  // the least that does not.
+  std::map<int64_t, v1::ExploredSize> tried_;
+  v1::ExploreReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
+                                          const v1::ExploreOptions& options,
+                                          const v1::Limits& limits, const StopToken& stop) {
+  auto graph = Graph::Parse(graph_def, limits, stop);
+  if (!graph.ok()) return graph.status();
+  return Explorer(*graph, options, stop).Run();
+}
+
+}  // namespace spillway::core
