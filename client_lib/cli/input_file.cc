@@ -22,7 +22,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kAdvice[] = "give the path of a graph, or - for standard input";
+constexpr char kAdvice[] = "give the path of a graph";
 constexpr char kDirectoryAdvice[] =
     "give the path of a graph, or the directory of a SavedModel, with its saved_model.pb";
 // Of one read: few system calls, and soon done when a cancellation comes.
@@ -50,17 +50,17 @@ std::string ResolveInput(const std::string& path) {
   return path;
 }
 
-absl::StatusOr<std::string> ReadInput(const std::string& given, const CancellationToken& token) {
-  const std::string path = ResolveInput(given);
+absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view advice,
+                                      const CancellationToken& token) {
   // Without O_NONBLOCK, opening a named pipe would wait for its writer, deaf to a cancellation.
   const int fd = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return FileError(errno, "read", path, kAdvice);
+  if (fd < 0) return FileError(errno, "read", path, advice);
   absl::Cleanup close_fd = [fd] {
     if (fd != STDIN_FILENO) close(fd);
   };
   struct stat info;
-  if (fstat(fd, &info) != 0) return FileError(errno, "read", path, kAdvice);
-  if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "read", path, kDirectoryAdvice);
+  if (fstat(fd, &info) != 0) return FileError(errno, "read", path, advice);
+  if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "read", path, advice);
 
   std::string bytes;
   if (S_ISREG(info.st_mode) && info.st_size > core::kMaxMessageBytes) return TooLarge(path);
@@ -81,10 +81,18 @@ absl::StatusOr<std::string> ReadInput(const std::string& given, const Cancellati
     if (count == 0) break;
     if (bytes.size() > core::kMaxMessageBytes) return TooLarge(path);
     if (count < 0 && error != EINTR && error != EAGAIN) {
-      return FileError(error, "read", path, kAdvice);
+      return FileError(error, "read", path, advice);
     }
   }
-  if (bytes.empty()) {
+  return bytes;
+}
+
+absl::StatusOr<std::string> ReadInput(const std::string& given, const CancellationToken& token) {
+  const std::string path = ResolveInput(given);
+  std::error_code error;
+  const bool is_directory = path != "-" && std::filesystem::is_directory(path, error);
+  auto bytes = ReadBytes(path, is_directory ? kDirectoryAdvice : kAdvice, token);
+  if (bytes.ok() && bytes->empty()) {
     return core::InvalidError(
         v1::ERROR_REASON_EMPTY_GRAPH,
         absl::StrCat(NameOf(path),

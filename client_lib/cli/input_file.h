@@ -15,10 +15,15 @@ namespace spillway::cli {
 // there is none, its saved_model.pbtxt; otherwise `path` itself.
 std::string ResolveInput(const std::string& path);
 
-// The bytes of the file that `path` stands for, or of standard input for "-". Read once into memory
-// and not mapped: a mapped file that someone truncates meanwhile ends the program with SIGBUS. An
-// unreadable file or a directory is a FileError, an empty one EMPTY_GRAPH, one of more than 2 GiB
-// LIMIT_EXCEEDED; CANCELLED if `token` is.
+// The bytes of the file `path`, or of standard input for "-". Read once into memory and not mapped:
+// a mapped file that someone truncates meanwhile ends the program with SIGBUS. An unreadable file
+// or a directory is a FileError with that advice, one of more than 2 GiB LIMIT_EXCEEDED; CANCELLED
+// if `token` is.
+absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view advice,
+                                      const CancellationToken& token);
+
+// The bytes of the graph file that `path` stands for. Errors as ReadBytes', and EMPTY_GRAPH if
+// there are none.
 absl::StatusOr<std::string> ReadInput(const std::string& path, const CancellationToken& token);
 
 // The graph file that `path` stands for, in `format` or, without, in the one that it is recognised

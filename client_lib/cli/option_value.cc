@@ -82,7 +82,8 @@ absl::Status SetScalar(absl::string_view flag, const std::string& text,
         reflection->SetString(message, field, text);
         return absl::OkStatus();
       }
-      absl::StatusOr<std::string> bytes = ReadInput(text, CancellationToken());
+      absl::StatusOr<std::string> bytes =
+          ReadBytes(text, "give the path of a file", CancellationToken());
       if (!bytes.ok()) return bytes.status();
       reflection->SetString(message, field, *std::move(bytes));
       return absl::OkStatus();
