@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Fills tests/graphs from a folder of graphs and a folder of what TFLMS v1 did to them.
+"""Fills tests/graphs from a folder of graphs and a folder of what TFLMS did to them.
 
   make_recorded.py GRAPHS RECORDED
 
 GRAPHS/NAME/{graph.pb,meta.json,losses.json} become NAME/graph.pb.gz and copies; where graph.pb is
 there already it stays as it is. RECORDED/NAME.v1.orders.json and NAME.v1.SET.json become
-NAME/v1_orders.json.gz and NAME/v1_swaps.json.gz; README.md says what they hold. The same input
-gives the same bytes.
+NAME/v1_orders.json.gz and NAME/v1_swaps.json.gz, those of V2_SETS NAME/v2_swaps.json.gz; README.md
+says what they hold. The same input gives the same bytes.
 """
 import argparse
 import gzip
@@ -17,6 +17,9 @@ import shutil
 HERE = pathlib.Path(__file__).resolve().parent
 # As the records call them: parts that are the same in every run of TFLMS v1.
 PARTS = ("swapped_tensors", "swapin_consumers", "triggers")
+
+# What is kept of TFLMS v2: sets of parameters, by graph.
+V2_SETS = {"tfcnn_resnet50_b200": ("sync3",)}
 
 
 def write_gz(path, data):
@@ -80,6 +83,30 @@ def result(record):
     return kept
 
 
+def result_v2(record):
+    """One set of TFLMS v2: what it added to the graph."""
+    assert not record.get("error") and not record["partially_rewired"]
+    swaps = {}
+    for swap in record["swapped"]:
+        assert len(swap["swapouts"]) == 1
+        swaps[swap["tensor"]] = {
+            "swap_out": swap["swapouts"][0],
+            "bytes": swap["bytes"],
+            "swap_ins": sorted(({
+                "name": s["name"],
+                "consumers": sorted(s["consumers"]),
+                "triggers": sorted(s["trigger"]),
+            } for s in swap["swapins"]), key=lambda s: s["name"]),
+        }
+    return {
+        "parameters": record["parameters"],
+        "cyclic": record["cyclic"],
+        "trains": record["trains"],
+        "controls": sorted(record["added_control"]),
+        "swaps": swaps,
+    }
+
+
 def copy_graph(source, target):
     target.mkdir(exist_ok=True)
     if not (target / "graph.pb").exists():
@@ -107,6 +134,12 @@ def main():
                 results[part] = result(record)
         if results:
             write_json(target / "v1_swaps.json.gz", results, 3)
+        results = {
+            part: result_v2(json.loads(
+                (options.recorded / (source.name + ".v2." + part + ".json")).read_text()))
+            for part in V2_SETS.get(source.name, ())}
+        if results:
+            write_json(target / "v2_swaps.json.gz", results, 3)
 
 
 if __name__ == "__main__":
