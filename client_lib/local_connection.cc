@@ -27,13 +27,8 @@ class LocalConnection : public Connection {
 
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) override {
     if (absl::Status status = internal::CallLimits(call).CheckStart(); !status.ok()) return status;
-    v1::GetCapabilitiesResponse response;
-    response.set_version(core::Version());
-    for (std::string& strategy : core::Strategies()) {
-      response.add_strategies(std::move(strategy));
-    }
+    v1::GetCapabilitiesResponse response = core::Capabilities(limits_);
     v1::Limits& limits = *response.mutable_limits();
-    limits = limits_;
     // These concern a server alone: absent, not a figure that nobody enforces.
     limits.clear_max_unary_bytes();
     limits.clear_max_chunk_bytes();

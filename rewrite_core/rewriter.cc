@@ -375,6 +375,17 @@ v1::Limits DefaultLimits() {
 
 std::vector<std::string> Strategies() { return {"scope", "strip"}; }
 
+v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits) {
+  v1::GetCapabilitiesResponse response;
+  response.set_version(Version());
+  for (std::string& strategy : Strategies()) response.add_strategies(std::move(strategy));
+  *response.mutable_limits() = limits;
+  for (const HardwarePreset& preset : HardwarePresets()) {
+    *response.add_hardware_presets() = preset.hardware.ToProto();
+  }
+  return response;
+}
+
 std::string Version() { return SPILLWAY_VERSION; }
 
 }  // namespace spillway::core

@@ -42,6 +42,9 @@ v1::Limits DefaultLimits();
 // The strategies of this build, strongest first; the first one is the default.
 std::vector<std::string> Strategies();
 
+// What this build can do, under `limits`.
+v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits);
+
 // The version of this build, `MAJOR.MINOR.PATCH`.
 std::string Version();
 

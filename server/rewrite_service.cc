@@ -24,9 +24,7 @@ RewriteService::StreamRewrite(grpc::CallbackServerContext* context) {
 grpc::ServerUnaryReactor* RewriteService::GetCapabilities(grpc::CallbackServerContext* context,
                                                           const v1::GetCapabilitiesRequest*,
                                                           v1::GetCapabilitiesResponse* response) {
-  response->set_version(core::Version());
-  for (const std::string& strategy : core::Strategies()) response->add_strategies(strategy);
-  *response->mutable_limits() = state_.options.limits;
+  *response = core::Capabilities(state_.options.limits);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

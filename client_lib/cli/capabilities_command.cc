@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/json.h"
@@ -39,20 +40,36 @@ void AddLimits(const v1::Limits& limits, std::vector<std::vector<std::string>>* 
   }
 }
 
+std::string PresetTable(const v1::GetCapabilitiesResponse& response) {
+  if (response.hardware_presets().empty()) return "";  // An older server.
+  std::vector<std::vector<std::string>> rows = {
+      {"machine", "GPU memory", "TFLOP/s", "GB/s", "GB/s out", "GB/s in", "launch"}};
+  for (const v1::Hardware& preset : response.hardware_presets()) {
+    rows.push_back({preset.preset(), FormatBytes(preset.gpu_memory_bytes()),
+                    absl::StrFormat("%.1f", preset.peak_flops() / 1e12),
+                    absl::StrFormat("%.0f", preset.mem_bytes_per_s() / 1e9),
+                    absl::StrFormat("%.1f", preset.d2h_bytes_per_s() / 1e9),
+                    absl::StrFormat("%.1f", preset.h2d_bytes_per_s() / 1e9),
+                    absl::StrFormat("%.0f us", preset.launch_s() * 1e6)});
+  }
+  return absl::StrCat("\n", FormatTable(rows));
+}
+
 std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response) {
   std::vector<std::vector<std::string>> rows = {
       {"version", response.version()},
       {"strategies", absl::StrJoin(response.strategies(), ", ")},
   };
   AddLimits(response.limits(), &rows);
-  return FormatFacts(rows);
+  return absl::StrCat(FormatFacts(rows), PresetTable(response));
 }
 
 }  // namespace
 
 void AddCapabilitiesCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
-      "capabilities", "Prints version, strategies and limits of a server, or of this program.");
+      "capabilities",
+      "Prints version, strategies, limits and known machines of a server, or of this program.");
   auto flags = std::make_shared<Flags>(command);
   command->add_flag("--json", flags->json, "JSON, for other programs.")->group("What to write");
   command->footer("Example:\n  spillway capabilities --server host:7070 --json | jq .limits");
