@@ -1,0 +1,187 @@
+#include "rewrite_core/analysis/hardware.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::core {
+namespace {
+
+// What the allocator of TensorFlow 1.x was seen to get of a 16 GB card, and about the same share of
+// larger ones.
+constexpr int64_t kOf16Gb = 15955132416;
+constexpr int64_t kOf40Gb = 39400000000;
+constexpr int64_t kOf80Gb = 78000000000;
+
+// peak_flops, memory rates and links of data sheets where nothing else is said: fp32 on P100 and
+// V100, TensorFloat-32 without sparsity on A100 and H100 (strict fp32 on A100: 19.5e12). eff_conv
+// of p100_pcie is fitted to 255 images/s of ResNet-50 fp32 at batch 150; the other cards copy the
+// efficiencies of their kind and are not calibrated. Link rates are those that pinned copies reach.
+std::vector<HardwarePreset> MakePresets() {
+  const Hardware p100 = {"p100_pcie", kOf16Gb, 512'000'000'000, 10.6e12, 0.83, 0.8,
+                         732e9,       0.75,    10e-6,           12e9,    12e9, 20e-6};
+  Hardware observed = p100;
+  observed.preset = "p100_pcie_observed";
+  observed.d2h_bytes_per_s = observed.h2d_bytes_per_s = 6e9;
+  Hardware v100 = p100;
+  v100.preset = "v100_pcie";
+  v100.peak_flops = 14e12;
+  v100.mem_bytes_per_s = 900e9;
+  Hardware nvlink = v100;
+  nvlink.preset = "v100_nvlink2";
+  nvlink.peak_flops = 15.7e12;
+  nvlink.d2h_bytes_per_s = nvlink.h2d_bytes_per_s = 68e9;
+  const Hardware a100 = {"a100_40gb_pcie4",
+                         kOf40Gb,
+                         512'000'000'000,
+                         156e12,
+                         0.4,
+                         0.6,
+                         1555e9,
+                         0.8,
+                         5e-6,
+                         25e9,
+                         25e9,
+                         15e-6};
+  Hardware g10 = a100;
+  g10.preset = "a100_40gb_g10";
+  g10.host_memory_bytes = 128'000'000'000;
+  g10.d2h_bytes_per_s = g10.h2d_bytes_per_s = 15.754e9;
+  g10.copy_latency_s = 45e-6;
+  const Hardware h100 = {
+      "h100_pcie5", kOf80Gb, 1'024'000'000'000, 378e12, 0.4, 0.6, 2000e9, 0.8, 5e-6, 52e9,
+      52e9,         15e-6};
+  return {
+      {"P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50", p100},
+      {"the same with the link that a published run of TFLMS v2 reached", observed},
+      {"V100 16 GB, PCIe 3.0; not calibrated", v100},
+      {"V100 16 GB, NVLink 2.0 to the host (POWER9); not calibrated", nvlink},
+      {"A100 40 GB, PCIe 4.0, TF32; not calibrated", a100},
+      {"A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)", g10},
+      {"H100 80 GB, PCIe 5.0, TF32; not calibrated", h100},
+  };
+}
+
+// The numbers: how they are called, where they are, what they may be.
+struct CountField {
+  absl::string_view name;
+  int64_t Hardware::*member;
+  int64_t low;
+  bool (v1::Hardware::*has)() const;
+  int64_t (v1::Hardware::*get)() const;
+  void (v1::Hardware::*set)(int64_t);
+};
+struct RateField {
+  absl::string_view name;
+  double Hardware::*member;
+  bool above_zero;  // 0 itself is out of range.
+  double high;
+  bool (v1::Hardware::*has)() const;
+  double (v1::Hardware::*get)() const;
+  void (v1::Hardware::*set)(double);
+};
+
+constexpr double kFinite = std::numeric_limits<double>::max();
+
+#define SPILLWAY_ACCESS(field) \
+  &v1::Hardware::has_##field, &v1::Hardware::field, &v1::Hardware::set_##field
+constexpr CountField kCounts[] = {
+    {"gpu_memory_bytes", &Hardware::gpu_memory_bytes, 1, SPILLWAY_ACCESS(gpu_memory_bytes)},
+    {"host_memory_bytes", &Hardware::host_memory_bytes, 0, SPILLWAY_ACCESS(host_memory_bytes)},
+};
+constexpr RateField kRates[] = {
+    {"peak_flops", &Hardware::peak_flops, true, kFinite, SPILLWAY_ACCESS(peak_flops)},
+    {"eff_conv", &Hardware::eff_conv, true, 1, SPILLWAY_ACCESS(eff_conv)},
+    {"eff_matmul", &Hardware::eff_matmul, true, 1, SPILLWAY_ACCESS(eff_matmul)},
+    {"mem_bytes_per_s", &Hardware::mem_bytes_per_s, true, kFinite,
+     SPILLWAY_ACCESS(mem_bytes_per_s)},
+    {"mem_eff", &Hardware::mem_eff, true, 1, SPILLWAY_ACCESS(mem_eff)},
+    {"launch_s", &Hardware::launch_s, false, 1, SPILLWAY_ACCESS(launch_s)},
+    {"d2h_bytes_per_s", &Hardware::d2h_bytes_per_s, true, kFinite,
+     SPILLWAY_ACCESS(d2h_bytes_per_s)},
+    {"h2d_bytes_per_s", &Hardware::h2d_bytes_per_s, true, kFinite,
+     SPILLWAY_ACCESS(h2d_bytes_per_s)},
+    {"copy_latency_s", &Hardware::copy_latency_s, false, 1, SPILLWAY_ACCESS(copy_latency_s)},
+};
+#undef SPILLWAY_ACCESS
+
+absl::Status BadNumber(absl::string_view name, const std::string& value, absl::string_view range) {
+  const std::string option = absl::StrCat("hardware.", name);
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat(option, " is ", value, "; give a number ", range),
+                      {{"option", option}, {"value", value}});
+}
+
+bool HasEveryNumber(const v1::Hardware& options) {
+  for (const CountField& field : kCounts) {
+    if (!(options.*field.has)()) return false;
+  }
+  for (const RateField& field : kRates) {
+    if (!(options.*field.has)()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Span<const HardwarePreset> HardwarePresets() {
+  static const auto& presets = *new std::vector<HardwarePreset>(MakePresets());
+  return presets;
+}
+
+absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
+  Hardware hardware;
+  if (!options.preset().empty() || !HasEveryNumber(options)) {
+    const absl::string_view name =
+        options.preset().empty() ? kDefaultPreset : absl::string_view(options.preset());
+    for (const HardwarePreset& preset : HardwarePresets()) {
+      if (preset.hardware.preset == name) hardware = preset.hardware;
+    }
+    if (hardware.preset.empty()) {
+      return InvalidError(
+          v1::ERROR_REASON_BAD_OPTION,
+          absl::StrCat("hardware.preset is ", Quoted(name), ", which does not exist; there are ",
+                       absl::StrJoin(HardwarePresets(), ", ",
+                                     [](std::string* out, const HardwarePreset& preset) {
+                                       absl::StrAppend(out, preset.hardware.preset);
+                                     })),
+          {{"option", "hardware.preset"}, {"value", name}});
+    }
+  }
+  for (const CountField& field : kCounts) {
+    if (!(options.*field.has)()) continue;
+    const int64_t value = (options.*field.get)();
+    if (value < field.low) {
+      return BadNumber(field.name, absl::StrCat(value), absl::StrCat("of bytes, from ", field.low));
+    }
+    hardware.*field.member = value;
+  }
+  for (const RateField& field : kRates) {
+    if (!(options.*field.has)()) continue;
+    const double value = (options.*field.get)();
+    // Written so that NaN fails.
+    const bool high_enough = field.above_zero ? value > 0 : value >= 0;
+    if (!high_enough || !(value <= field.high)) {
+      return BadNumber(field.name, absl::StrCat(value),
+                       absl::StrCat(field.above_zero ? "above 0" : "from 0",
+                                    field.high == kFinite ? ", not infinite"
+                                                          : absl::StrCat(" to ", field.high)));
+    }
+    hardware.*field.member = value;
+  }
+  return hardware;
+}
+
+v1::Hardware Hardware::ToProto() const {
+  v1::Hardware proto;
+  proto.set_preset(preset);
+  for (const CountField& field : kCounts) (proto.*field.set)(this->*field.member);
+  for (const RateField& field : kRates) (proto.*field.set)(this->*field.member);
+  return proto;
+}
+
+}  // namespace spillway::core

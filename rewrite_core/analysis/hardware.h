@@ -1,0 +1,58 @@
+// Hardware: the machine that a step is simulated on, as plain numbers with units in their names,
+// and the presets that stand for known machines.
+//
+// Rates are what a program reaches, not what a data sheet says, unless an efficiency stands beside
+// them. Links are of pinned copies, per direction, both directions at once. Field by field as
+// spillway.v1.Hardware, which has the ranges.
+//
+// Thread safety: everything here is a value or constant.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_HARDWARE_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_HARDWARE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "spillway/v1/hardware.pb.h"
+
+namespace spillway::core {
+
+struct Hardware {
+  std::string preset;             // Empty: every number was given.
+  int64_t gpu_memory_bytes = 0;   // What TensorFlow's allocator can use on each GPU.
+  int64_t host_memory_bytes = 0;  // Pinned host memory for the swaps of all GPUs.
+  double peak_flops = 0;          // Operations per second; a multiply-add counts as two.
+  double eff_conv = 0;            // Share of peak_flops that convolutions reach,
+  double eff_matmul = 0;          // and matrix products.
+  double mem_bytes_per_s = 0;     // The GPU's own memory,
+  double mem_eff = 0;             // and the share of it that kernels reach.
+  double launch_s = 0;            // From one kernel's launch to the next one's.
+  double d2h_bytes_per_s = 0;
+  double h2d_bytes_per_s = 0;
+  double copy_latency_s = 0;  // Of each copy, besides its bytes.
+
+  // The preset named (none: kDefaultPreset, unless every number is given) with the numbers given in
+  // its place. INVALID_ARGUMENT (BAD_OPTION) for a preset that does not exist and for a number out
+  // of its range, NaN and infinity among them.
+  static absl::StatusOr<Hardware> FromOptions(const v1::Hardware& options);
+
+  // With every number filled in.
+  v1::Hardware ToProto() const;
+};
+
+inline constexpr absl::string_view kDefaultPreset = "p100_pcie";
+
+// A machine by name. `about` is one line on what it is and where its numbers are from.
+struct HardwarePreset {
+  absl::string_view about;
+  Hardware hardware;
+};
+
+// All presets, the default first.
+absl::Span<const HardwarePreset> HardwarePresets();
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_HARDWARE_H_
