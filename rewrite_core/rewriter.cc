@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/message.h"
 #include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/graph/error.h"

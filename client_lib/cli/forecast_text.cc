@@ -69,14 +69,15 @@ void AddWarnings(const Warnings& warnings, Rows* facts) {
 std::string DeviceRows(const std::vector<const v1::Forecast*>& forecasts,
                        const std::vector<std::string>& heads, Style style) {
   std::string text;
-  for (int d = 0; d < forecasts[0]->devices_size(); ++d) {
-    Rows rows = {{DeviceText(forecasts[0]->devices(d).device())}};
+  for (int gpu = 0; gpu < forecasts[0]->devices_size(); ++gpu) {
+    Rows rows = {{DeviceText(forecasts[0]->devices(gpu).device())}};
     for (const std::string& head : heads) rows[0].push_back(head);
     const auto add = [&](const char* what, const auto& cell) {
       rows.push_back({what});
       for (const v1::Forecast* forecast : forecasts) {
-        rows.back().push_back(d < forecast->devices_size() ? cell(*forecast, forecast->devices(d))
-                                                           : std::string(kNotKnown));
+        rows.back().push_back(gpu < forecast->devices_size()
+                                  ? cell(*forecast, forecast->devices(gpu))
+                                  : std::string(kNotKnown));
       }
     };
     using F = v1::Forecast;
