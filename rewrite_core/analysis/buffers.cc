@@ -21,8 +21,8 @@ enum class Alias : uint8_t {
 constexpr uint32_t kAny = Buffers::kAnyInput;
 constexpr uint32_t In(int i) { return uint32_t{1} << i; }
 
-// One row per family: whose memory the outputs are; which output may take over which inputs; whether
-// no kernel is launched, whatever the sizes.
+// One row per family: whose memory the outputs are; which output may take over which inputs;
+// whether no kernel is launched, whatever the sizes.
 struct Row {
   absl::string_view ops;
   Alias alias = Alias::kNever;
@@ -34,7 +34,8 @@ struct Row {
 
 constexpr Row kRows[] = {
     // Hands on what it reads (set_output(i, input(j)), or CopyFrom with another shape).
-    {"Identity StopGradient PreventGradient CheckNumerics CheckNumericsV2 Reshape Squeeze ExpandDims "
+    {"Identity StopGradient PreventGradient CheckNumerics CheckNumericsV2 Reshape Squeeze "
+     "ExpandDims "
      "Bitcast EnsureShape PlaceholderWithDefault GuaranteeConst DebugIdentity DebugIdentityV2 "
      "DebugIdentityV3 Print Enter Exit NextIteration LoopCond Switch _SwitchN RefIdentity RefEnter "
      "RefExit RefNextIteration RefSwitch ReadVariableOp StackPushV2 _CopyFromGpuToHost "
@@ -56,15 +57,20 @@ constexpr Row kRows[] = {
     {"Slice StridedSlice SplitV Unpack", Alias::kPart},
     {"Split", Alias::kPart, 1},
     // forward_input_or_allocate_output. UnaryOp, UnaryElementWiseOp and others that work in place.
-    {"Abs Acos Acosh Asin Asinh Atan Atanh Ceil Conj Cos Cosh Digamma Erf Erfc Erfinv Exp Expm1 Floor "
-     "Inv Invert Lgamma Log Log1p LogicalNot Ndtri Neg Reciprocal Rint Round Rsqrt Sigmoid Sign Sin "
+    {"Abs Acos Acosh Asin Asinh Atan Atanh Ceil Conj Cos Cosh Digamma Erf Erfc Erfinv Exp Expm1 "
+     "Floor "
+     "Inv Invert Lgamma Log Log1p LogicalNot Ndtri Neg Reciprocal Rint Round Rsqrt Sigmoid Sign "
+     "Sin "
      "Sinh Sqrt Square Tan Tanh Elu Relu Relu6 Selu LeakyRelu Softplus Softsign Softmax LogSoftmax "
-     "ZerosLike OnesLike BiasAdd BiasAddV1 Snapshot ClipByValue TensorScatterUpdate TensorScatterAdd "
+     "ZerosLike OnesLike BiasAdd BiasAddV1 Snapshot ClipByValue TensorScatterUpdate "
+     "TensorScatterAdd "
      "TensorScatterSub TensorScatterMin TensorScatterMax",
      Alias::kNever, 0, 0, In(0)},
     // BinaryOp and BinaryElementWiseOp.
-    {"Add AddV2 Sub Mul MulNoNan Div DivNoNan RealDiv FloorDiv TruncateDiv FloorMod Mod TruncateMod "
-     "Maximum Minimum Pow SquaredDifference Atan2 Xdivy Xlogy Xlog1py NextAfter BitwiseAnd BitwiseOr "
+    {"Add AddV2 Sub Mul MulNoNan Div DivNoNan RealDiv FloorDiv TruncateDiv FloorMod Mod "
+     "TruncateMod "
+     "Maximum Minimum Pow SquaredDifference Atan2 Xdivy Xlogy Xlog1py NextAfter BitwiseAnd "
+     "BitwiseOr "
      "BitwiseXor LeftShift RightShift LogicalAnd LogicalOr Igamma Igammac Zeta Polygamma ReluGrad "
      "Relu6Grad EluGrad SeluGrad LeakyReluGrad SoftplusGrad SoftsignGrad SigmoidGrad TanhGrad "
      "SqrtGrad RsqrtGrad InvGrad ReciprocalGrad",
@@ -206,7 +212,7 @@ class BufferFinder {
         const Tensor input = inputs[row.from];
         const int element_bytes = ElementBytes(shapes_.type(tensor).dtype);
         return IsRows(shapes_.shape(input), shapes_.shape(tensor), element_bytes) ? row.from
-                                                                                   : kNoAlias;
+                                                                                  : kNoAlias;
       }
       case Alias::kTranspose: {
         if (!is_data(0) || !is_data(1)) return kNoAlias;

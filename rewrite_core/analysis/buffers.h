@@ -1,12 +1,12 @@
-// Buffers: which tensors share one piece of memory (an alias class), where it lies, how large it is,
-// what of it is there before the step (variables, optimizer slots, constants), and which outputs may
-// take over an input's memory.
+// Buffers: which tensors share one piece of memory (an alias class), where it lies, how large it
+// is, what of it is there before the step (variables, optimizer slots, constants), and which
+// outputs may take over an input's memory.
 //
 // Only what TensorFlow's kernels really do counts. (OpInfo::forwards is wider: it is there to be
 // careful with variables.) The tables in the .cc have a row per family.
 //
-// A handle of a resource variable stands for the variable's own memory. A Merge shares the memory of
-// its largest input, outside of loops; in them, of what enters.
+// A handle of a resource variable stands for the variable's own memory. A Merge shares the memory
+// of its largest input, outside of loops; in them, of what enters.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
@@ -39,7 +39,7 @@ inline constexpr int32_t kNoBuffer = -1;
 class Buffers {
  public:
   struct Buffer {
-    Tensor first;                // The first of its aliases.
+    Tensor first;                  // The first of its aliases.
     int64_t bytes = kUnknownSize;  // The largest of them; kUnknownSize if none is known.
     Place place = kNoMemory;
     Storage storage = Storage::kAllocated;

@@ -32,8 +32,8 @@ struct Row {
   int8_t filter = 0;  // Of kWeights: the weights, with `data` the sequence.
   // Times 2 * multiply-adds: gradients that compute two products in one node.
   double factor = 1;
-  // How often the inputs below are read, and how many inputs from 0 on are read so often. The others
-  // are read once.
+  // How often the inputs below are read, and how many inputs from 0 on are read so often. The
+  // others are read once.
   double passes = 1;
   int8_t passes_inputs = 0;
   // If above 0: bytes are this many times those of the largest input that is no reference or handle
@@ -73,7 +73,8 @@ constexpr Row kRows[] = {
     // Updates: the variable and each slot is read and written, the gradient is read.
     {"Assign AssignVariableOp", Work::kMove, 0, 0, 1, 1, 0, 2},
     {"AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp ApplyGradientDescent "
-     "ResourceApplyGradientDescent ApplyProximalGradientDescent ResourceApplyProximalGradientDescent "
+     "ResourceApplyGradientDescent ApplyProximalGradientDescent "
+     "ResourceApplyProximalGradientDescent "
      "ScatterAdd ScatterSub ScatterUpdate ScatterMul ResourceScatterAdd ResourceScatterSub "
      "ResourceScatterUpdate",
      Work::kMove, 0, 0, 1, 1, 0, 3},
@@ -85,7 +86,8 @@ constexpr Row kRows[] = {
      "ResourceSparseApplyAdagradV2",
      Work::kMove, 0, 0, 1, 1, 0, 5},
     {"ApplyAdam ResourceApplyAdam ApplyAdaMax ResourceApplyAdaMax ApplyAdadelta "
-     "ResourceApplyAdadelta ApplyRMSProp ResourceApplyRMSProp ApplyFtrl ResourceApplyFtrl ApplyFtrlV2 "
+     "ResourceApplyAdadelta ApplyRMSProp ResourceApplyRMSProp ApplyFtrl ResourceApplyFtrl "
+     "ApplyFtrlV2 "
      "ResourceApplyFtrlV2 ApplyAdagradDA ResourceApplyAdagradDA SparseApplyAdadelta "
      "SparseApplyRMSProp SparseApplyFtrl SparseApplyFtrlV2 ResourceSparseApplyAdadelta "
      "ResourceSparseApplyRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2",

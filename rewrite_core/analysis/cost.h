@@ -2,11 +2,11 @@
 //
 //   launch_s + max(operations / (peak_flops * efficiency), bytes / (mem_bytes_per_s * mem_eff))
 //
-// Operations count for convolutions and matrix products alone; a multiply-add is two. Bytes are those
-// of inputs and outputs, each read or written once, or as often as its row in the table says. What
-// launches no kernel (Buffers::LaunchesKernel) takes no time, nor does what runs on the host: nothing
-// is known of the CPU. Where a size is unknown, only the launch counts, and the node is counted.
-// A function call (If, While, PartitionedCall) is one node of unknown cost.
+// Operations count for convolutions and matrix products alone; a multiply-add is two. Bytes are
+// those of inputs and outputs, each read or written once, or as often as its row in the table says.
+// What launches no kernel (Buffers::LaunchesKernel) takes no time, nor does what runs on the host:
+// nothing is known of the CPU. Where a size is unknown, only the launch counts, and the node is
+// counted. A function call (If, While, PartitionedCall) is one node of unknown cost.
 //
 // A profile replaces the estimates of the nodes that it has, also of those on the host.
 //
@@ -28,7 +28,8 @@
 
 namespace spillway::core {
 
-// No operation is taken to last longer (100 s), so that the times of any graph add up within 63 bits.
+// No operation is taken to last longer (100 s), so that the times of any graph add up within 63
+// bits.
 inline constexpr int64_t kMaxDurationNs = 100'000'000'000;
 
 // `seconds` as nanoseconds, rounded, from 0 to kMaxDurationNs; NaN is kMaxDurationNs.
@@ -39,7 +40,7 @@ int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t by
 
 struct NodeCost {
   int64_t duration_ns = 0;
-  double flops = 0;        // Operations; 0 for what only moves data.
+  double flops = 0;         // Operations; 0 for what only moves data.
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
   bool is_known = true;  // False: a size was missing, or it is a function call.
@@ -48,8 +49,8 @@ struct NodeCost {
 class Costs {
  public:
   // `convolution_workspace_bytes`: what each convolution and each of its gradients takes while it
-  // runs. `profile` may be null. INVALID_ARGUMENT (BAD_OPTION) if the workspace is negative or above
-  // 2^50; otherwise errors of `stop`.
+  // runs. `profile` may be null. INVALID_ARGUMENT (BAD_OPTION) if the workspace is negative or
+  // above 2^50; otherwise errors of `stop`.
   static absl::StatusOr<Costs> Estimate(const Graph& graph, const Shapes& shapes,
                                         const Placement& placement, const Buffers& buffers,
                                         const Hardware& hardware,

@@ -13,7 +13,8 @@
 namespace spillway::core {
 
 // The row of each op type, by Graph::op_id; null where there is none. A row's first member is
-// `ops`: the names of its op types, separated by spaces. Of two rows with one name the first counts.
+// `ops`: the names of its op types, separated by spaces. Of two rows with one name the first
+// counts.
 template <typename Row, size_t N>
 std::vector<const Row*> RowsByOp(const Graph& graph, const Row (&table)[N]) {
   // Built once per table: Row is a type of its own for each.

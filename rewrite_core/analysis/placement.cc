@@ -28,8 +28,10 @@ constexpr HostRow kHostOps[] = {
     {"Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 MergeV2Checkpoints WriteFile "
      "CheckpointExists"},
     // Strings and parsing.
-    {"StringToNumber StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringLength "
-     "StringEqual StaticRegexFullMatch RegexFullMatch DecodeRaw DecodePaddedRaw DecodeCSV DecodeJpeg "
+    {"StringToNumber StringToHashBucket StringToHashBucketFast StringToHashBucketStrong "
+     "StringLength "
+     "StringEqual StaticRegexFullMatch RegexFullMatch DecodeRaw DecodePaddedRaw DecodeCSV "
+     "DecodeJpeg "
      "DecodeAndCropJpeg DecodePng DecodeGif DecodeBmp DecodeImage DecodeWav ParseExample "
      "ParseExampleV2 ParseSingleExample ParseSequenceExample ParseSequenceExampleV2 ParseTensor "
      "ExtractJpegShape UnicodeDecode UnicodeDecodeWithOffsets"},
@@ -42,7 +44,7 @@ constexpr HostRow kHostOps[] = {
     {"_CopyFromGpuToHost _CopyFromHostToGpu"},
 };
 // The same by a part of the name.
-constexpr absl::string_view kHostOpParts[] = {"Dataset", "Queue",    "Reader", "LookupTable",
+constexpr absl::string_view kHostOpParts[] = {"Dataset",   "Queue",   "Reader", "LookupTable",
                                               "HashTable", "Summary", "Barrier"};
 
 // Kernels that keep int32 or other inputs elsewhere than their type says.
@@ -67,7 +69,8 @@ constexpr MemoryRow kMemoryRows[] = {
      "TensorScatterUpdate TensorScatterAdd",
      false, 0, In(1)},
     {"ScatterNd", false, 0, In(0)},
-    {"SparseApplyMomentum SparseApplyAdagrad ResourceSparseApplyAdagrad ResourceSparseApplyMomentum "
+    {"SparseApplyMomentum SparseApplyAdagrad ResourceSparseApplyAdagrad "
+     "ResourceSparseApplyMomentum "
      "ResourceSparseApplyKerasMomentum",
      false, 0, In(3) | In(4)},
 };
@@ -84,8 +87,8 @@ bool IsHostOp(const OpInfo& info, absl::string_view op) {
 
 // Whether a GPU has kernels for variables of this type.
 bool MayVariableBeOnGpu(DataType dtype) {
-  return dtype != kDtInt32 && dtype != kDtString && (dtype <= kDtInt64 || dtype == kDtHalf ||
-                                                     dtype == kDtBfloat16 || dtype == kDtVariant);
+  return dtype != kDtInt32 && dtype != kDtString &&
+         (dtype <= kDtInt64 || dtype == kDtHalf || dtype == kDtBfloat16 || dtype == kDtVariant);
 }
 
 bool IsGpuType(const DeviceName& name) { return !name.type.empty() && name.type != "CPU"; }

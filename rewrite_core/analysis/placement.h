@@ -1,9 +1,9 @@
 // Placement: on which GPU a node runs, or on the host, and in whose memory its inputs and outputs
 // lie, as TensorFlow's placer and its kernels decide.
 //
-// GPUs. Device strings that name the same device are one (`/gpu:0`, `/device:GPU:0`). A node without
-// a device runs on the first GPU of its job and task; in a graph that names no GPU at all, such
-// nodes are on one GPU, whose name is empty (as the eligibility table counts them).
+// GPUs. Device strings that name the same device are one (`/gpu:0`, `/device:GPU:0`). A node
+// without a device runs on the first GPU of its job and task; in a graph that names no GPU at all,
+// such nodes are on one GPU, whose name is empty (as the eligibility table counts them).
 //
 // The host. Nodes on a CPU; ops that have no GPU kernel (input pipelines, files, strings, tables,
 // summaries), wherever the graph says; what is fed; variables of types that GPUs have no kernels

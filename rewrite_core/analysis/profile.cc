@@ -157,8 +157,8 @@ class ProfileReader {
       while (reader.Next()) {
         if (poll.Tick()) return stop.status("profile");
         if (reader.IsBytes(kDeviceNode) && !AddNode(reader.bytes(), source, static_cast<int>(i))) {
-          return BadProfile(absl::StrCat("is damaged at a node of device ",
-                                         Quoted(devices[i].name)));
+          return BadProfile(
+              absl::StrCat("is damaged at a node of device ", Quoted(devices[i].name)));
         }
       }
     }
@@ -166,9 +166,9 @@ class ProfileReader {
     if (known_ < unknown_) {
       return InvalidError(
           v1::ERROR_REASON_BAD_OPTION,
-          absl::StrCat("profile is of another graph: of ", known_ + unknown_,
-                       " entries only ", known_, " are of nodes that this graph has; ",
-                       Quoted(first_unknown_), " is not; give a profile of this graph, or none"),
+          absl::StrCat("profile is of another graph: of ", known_ + unknown_, " entries only ",
+                       known_, " are of nodes that this graph has; ", Quoted(first_unknown_),
+                       " is not; give a profile of this graph, or none"),
           {{"option", "profile"}, {"node", first_unknown_}});
     }
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {

@@ -1,8 +1,8 @@
 // Profile: what a real run of a graph measured, from a serialized tensorflow.RunMetadata or
 // StepStats: nanoseconds per node and allocated bytes per tensor. It replaces estimates.
 //
-// Times. Where there are entries of a GPU's streams (`/device:GPU:0/stream:all`, or single streams if
-// that is missing), they are the kernels' own times and the only ones taken for what runs there;
+// Times. Where there are entries of a GPU's streams (`/device:GPU:0/stream:all`, or single streams
+// if that is missing), they are the kernels' own times and the only ones taken for what runs there;
 // otherwise those of the devices' own entries, from the start of the op to its end. Several entries
 // of one node (kernels of one op, turns of a loop, steps) add up within one device.
 //
@@ -25,9 +25,9 @@ inline constexpr int64_t kNotMeasured = -1;
 
 class Profile {
  public:
-  // INVALID_ARGUMENT (BAD_OPTION) if `bytes` is neither message, has no node, or is of another graph:
-  // fewer than half of the nodes that it names are in `graph` (nodes that TensorFlow adds when it
-  // partitions a graph do not count). Names one that is not.
+  // INVALID_ARGUMENT (BAD_OPTION) if `bytes` is neither message, has no node, or is of another
+  // graph: fewer than half of the nodes that it names are in `graph` (nodes that TensorFlow adds
+  // when it partitions a graph do not count). Names one that is not.
   static absl::StatusOr<Profile> Read(absl::string_view bytes, const Graph& graph,
                                       const StopToken& stop);
 

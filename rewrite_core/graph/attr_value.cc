@@ -38,6 +38,12 @@ absl::optional<int64_t> AttrInt(absl::string_view value) {
   return static_cast<int64_t>(*number);
 }
 
+absl::optional<bool> AttrBool(absl::string_view value) {
+  const auto number = LastVarint(value, attr_value::kBool);
+  if (!number) return absl::nullopt;
+  return *number != 0;
+}
+
 absl::optional<absl::string_view> AttrString(absl::string_view value) {
   return LastBytes(value, attr_value::kString);
 }
@@ -45,6 +51,11 @@ absl::optional<absl::string_view> AttrString(absl::string_view value) {
 absl::optional<Shape> AttrShape(absl::string_view value) {
   const auto shape = LastBytes(value, attr_value::kShape);
   return shape ? ParseShape(*shape) : absl::nullopt;
+}
+
+absl::optional<absl::string_view> AttrFunction(absl::string_view value) {
+  const auto function = LastBytes(value, attr_value::kFunction);
+  return function ? LastBytes(*function, name_attr_list::kName) : absl::nullopt;
 }
 
 bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)>& visit) {
@@ -102,6 +113,19 @@ std::vector<absl::string_view> AttrStrings(absl::string_view value) {
   WireReader reader(*list);
   while (reader.Next()) {
     if (reader.IsBytes(attr_value::kListString)) items.push_back(reader.bytes());
+  }
+  if (!reader.ok()) items.clear();
+  return items;
+}
+
+std::vector<absl::string_view> AttrFunctions(absl::string_view value) {
+  std::vector<absl::string_view> items;
+  const auto list = LastBytes(value, attr_value::kList);
+  if (!list) return items;
+  WireReader reader(*list);
+  while (reader.Next()) {
+    if (!reader.IsBytes(attr_value::kListFunction)) continue;
+    items.push_back(LastBytes(reader.bytes(), name_attr_list::kName).value_or(""));
   }
   if (!reader.ok()) items.clear();
   return items;

@@ -26,8 +26,12 @@ struct Shape {
 // Single values.
 DataType AttrType(absl::string_view value);  // kDtInvalid: not a type.
 absl::optional<int64_t> AttrInt(absl::string_view value);
+absl::optional<bool> AttrBool(absl::string_view value);
 absl::optional<absl::string_view> AttrString(absl::string_view value);
 absl::optional<Shape> AttrShape(absl::string_view value);
+
+// The name of a function.
+absl::optional<absl::string_view> AttrFunction(absl::string_view value);
 
 // Lists of types: calls visit(item) until it returns false. False if `value` is no such list.
 bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)>& visit);
@@ -37,6 +41,7 @@ int CountAttrShapes(absl::string_view value);
 // The items of a list; empty if `value` is no such list. At most `limit` shapes.
 std::vector<Shape> AttrShapes(absl::string_view value, int64_t limit);
 std::vector<absl::string_view> AttrStrings(absl::string_view value);
+std::vector<absl::string_view> AttrFunctions(absl::string_view value);  // Their names.
 
 // A serialized TensorShapeProto; nothing if malformed.
 absl::optional<Shape> ParseShape(absl::string_view shape_proto);

@@ -79,6 +79,7 @@ class Graph {
   int32_t num_ops() const { return static_cast<int32_t>(ops_.size()); }
   int32_t num_devices() const { return static_cast<int32_t>(devices_.size()); }
   absl::string_view op_name(int32_t op_id) const { return ops_[op_id].spelling; }
+  const OpInfo& op_type_info(int32_t op_id) const { return ops_[op_id].info; }
   absl::string_view device_name(int32_t device_id) const { return devices_[device_id]; }
 
   // Inputs of a node in file order: data, then control.

@@ -1,5 +1,5 @@
 // Field numbers of TensorFlow's GraphDef (tensorflow/core/framework/{graph,node_def,attr_value,
-// tensor_shape,function,op_def,versions}.proto) and the names of the attributes that mean something
+// tensor,tensor_shape,function,op_def,versions}.proto) and the names of the attributes that mean something
 // to Spillway.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
@@ -22,8 +22,19 @@ inline constexpr uint32_t kFunction = 1;
 namespace function_def {
 inline constexpr uint32_t kSignature = 1;  // An OpDef.
 inline constexpr uint32_t kNode = 3;
+inline constexpr uint32_t kReturn = 4;  // A map from an output argument to `node:output:index`.
 inline constexpr uint32_t kSignatureName = 1;
 }  // namespace function_def
+
+namespace op_def {
+inline constexpr uint32_t kInputArg = 2;
+inline constexpr uint32_t kOutputArg = 3;
+inline constexpr uint32_t kArgName = 1;
+inline constexpr uint32_t kArgType = 3;
+inline constexpr uint32_t kArgTypeAttr = 4;
+inline constexpr uint32_t kArgNumberAttr = 5;
+inline constexpr uint32_t kArgTypeListAttr = 6;
+}  // namespace op_def
 
 namespace version_def {
 inline constexpr uint32_t kProducer = 1;
@@ -51,6 +62,8 @@ inline constexpr uint32_t kFloat = 4;
 inline constexpr uint32_t kBool = 5;
 inline constexpr uint32_t kType = 6;
 inline constexpr uint32_t kShape = 7;
+inline constexpr uint32_t kTensor = 8;
+inline constexpr uint32_t kFunction = 10;  // A NameAttrList.
 // Fields of AttrValue.ListValue.
 inline constexpr uint32_t kListString = 2;
 inline constexpr uint32_t kListInt = 3;
@@ -58,7 +71,19 @@ inline constexpr uint32_t kListFloat = 4;
 inline constexpr uint32_t kListBool = 5;
 inline constexpr uint32_t kListType = 6;
 inline constexpr uint32_t kListShape = 7;
+inline constexpr uint32_t kListFunction = 9;
 }  // namespace attr_value
+
+namespace name_attr_list {
+inline constexpr uint32_t kName = 1;
+}  // namespace name_attr_list
+
+namespace tensor_proto {
+inline constexpr uint32_t kShape = 2;
+inline constexpr uint32_t kContent = 4;
+inline constexpr uint32_t kIntVal = 7;
+inline constexpr uint32_t kInt64Val = 10;
+}  // namespace tensor_proto
 
 namespace shape_proto {
 inline constexpr uint32_t kDim = 2;

@@ -1,0 +1,60 @@
+// The functions of a graph's library, and what calls of them return.
+//
+// A body is turned into a graph of its own when it is first called. Calls with the same arguments
+// are inferred once. A function that calls itself, calls nested more than kMaxDepth deep, and calls
+// beyond a total of kMaxSteps nodes are not followed: nothing is known of what they return.
+// Nothing in a body is an error: it may never run.
+//
+// Not thread-safe.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_FUNCTION_LIBRARY_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_FUNCTION_LIBRARY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/analysis/shape_context.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+class FunctionLibrary : public FunctionCaller {
+ public:
+  static constexpr int kMaxDepth = 64;
+  static constexpr int64_t kMaxSteps = 2'000'000;
+
+  // `graph_def`, `pool` and `stop` must outlive the library.
+  FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
+                  const StopToken& stop);
+  ~FunctionLibrary() override;
+
+  bool Call(absl::string_view function, absl::Span<const TensorFact> arguments,
+            std::vector<TensorFact>* results) override;
+
+ private:
+  struct Body;
+  struct Entry {
+    absl::string_view function_def;
+    std::unique_ptr<Body> body;
+    bool built = false;   // Or tried: without a body it cannot be.
+    bool active = false;  // A call is being inferred.
+  };
+
+  std::unique_ptr<Body> Build(absl::string_view function_def);
+
+  const int producer_;
+  ShapePool& pool_;
+  const StopToken& stop_;
+  absl::flat_hash_map<absl::string_view, Entry> functions_;
+  // By function and what is known of the arguments.
+  absl::flat_hash_map<std::string, std::vector<TensorFact>> calls_;
+  int depth_ = 0;
+  int64_t steps_ = 0;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_FUNCTION_LIBRARY_H_

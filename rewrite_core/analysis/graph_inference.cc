@@ -1,0 +1,338 @@
+#include "rewrite_core/analysis/graph_inference.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_reader.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kStage[] = "analysis";
+
+// Ops whose outputs come from outside of the graph, one element per example of a batch.
+constexpr absl::string_view kSources[] = {
+    "IteratorGetNext",
+    "IteratorGetNextSync",
+    "MultiDeviceIteratorGetNextFromShard",
+    "OneShotIterator",
+    "Placeholder",
+    "PlaceholderV2",
+    "PlaceholderWithDefault",
+    "QueueDequeue",
+    "QueueDequeueMany",
+    "QueueDequeueManyV2",
+    "QueueDequeueUpTo",
+    "QueueDequeueUpToV2",
+    "QueueDequeueV2",
+    "ReaderRead",
+    "ReaderReadUpTo",
+    "ReaderReadUpToV2",
+    "ReaderReadV2",
+    "StageGet",
+    "Unstage",
+};
+
+// What two statements on one shape say together; kContradiction if they cannot both hold.
+constexpr ShapeId kContradiction = -1;
+ShapeId MergeShapes(ShapePool& pool, ShapeId a, ShapeId b) {
+  if (a == b || b == kUnknownShape) return a;
+  if (a == kUnknownShape) return b;
+  const absl::Span<const int64_t> x = pool[a], y = pool[b];
+  if (x.size() != y.size()) return kContradiction;
+  DimVector dims(x.begin(), x.end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == kUnknownDim) {
+      dims[i] = y[i];
+    } else if (y[i] != kUnknownDim && y[i] != dims[i]) {
+      return kContradiction;
+    }
+  }
+  return pool.Intern(dims);
+}
+
+bool SameFact(const TensorFact& a, const TensorFact& b) {
+  return a.shape == b.shape && a.extra == b.extra && a.conditional == b.conditional;
+}
+
+}  // namespace
+
+GraphOps::GraphOps(const Graph& graph) {
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    const OpInfo& info = graph.op_type_info(op);
+    const absl::string_view name = graph.op_name(op);
+    ops_.push_back(
+        {FindShapeFunction(name), OutputSignature(info), info.known,
+         std::find(std::begin(kSources), std::end(kSources), name) != std::end(kSources)});
+  }
+}
+
+GraphInference::GraphInference(const InferenceInputs& inputs, ShapePool& pool,
+                               FunctionCaller* caller)
+    : in_(inputs), pool_(pool), context_(inputs.graph, inputs.producer, pool, caller) {}
+
+void GraphInference::LayOut() {
+  // A node may claim 2^31 outputs in ten bytes. We keep as many as its bytes and readers can tell
+  // apart; what is claimed beyond is never read.
+  constexpr int64_t kAlwaysKept = 64;
+  const Graph& graph = in_.graph;
+  first_.assign(graph.num_nodes() + 1, 0);
+  NodeAttrs attrs;
+  int64_t total = 0;
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    const GraphOps::Op& op = in_.ops[graph.op_id(id)];
+    int64_t count = op.outputs.fixed_count();
+    if (!op.known || !op.outputs.fixed()) {
+      attrs.Reset(graph.node_bytes(id));
+      if (op.known) {
+        count = op.outputs.Count(attrs);
+      } else {
+        const auto stated = attrs.Find(kOutputShapesAttr);
+        count = stated ? CountAttrShapes(*stated) : -1;
+        if (count < 0) {
+          // At least those that are read: a call of a function may say what they are.
+          const Graph::Readers readers = graph.readers(id);
+          count = readers.empty() ? 0 : readers[readers.size() - 1].port + int64_t{1};
+        }
+      }
+      const int64_t backed =
+          std::max<int64_t>(graph.node_bytes(id).size(), graph.readers(id).size());
+      count = std::min(std::max<int64_t>(count, 0), std::max(kAlwaysKept, backed));
+    }
+    total += count;
+    first_[id + 1] = static_cast<uint32_t>(total);
+  }
+  facts_.assign(total, TensorFact());
+}
+
+void GraphInference::ReadStated() {
+  stated_.clear();
+  const auto attr = context_.attrs_.Find(kOutputShapesAttr);
+  if (!attr) return;
+  absl::string_view list;
+  WireReader value(*attr);
+  while (value.Next()) {
+    if (value.IsBytes(attr_value::kList)) list = value.bytes();
+  }
+  WireReader reader(list);
+  DimVector dims;
+  while (stated_.size() < context_.outputs_.size() && reader.Next()) {
+    if (!reader.IsBytes(attr_value::kListShape)) continue;
+    dims.clear();
+    bool unknown_rank = false;
+    WireReader shape(reader.bytes());
+    while (shape.Next()) {
+      if (shape.IsVarint(shape_proto::kUnknownRank)) unknown_rank = shape.number() != 0;
+      if (!shape.IsBytes(shape_proto::kDim)) continue;
+      int64_t size = 0;
+      WireReader dim(shape.bytes());
+      while (dim.Next()) {
+        if (dim.IsVarint(shape_proto::kDimSize)) size = static_cast<int64_t>(dim.number());
+      }
+      dims.push_back(size < 0 ? kUnknownDim : size);
+      if (dims.size() > kMaxRank) unknown_rank = true;
+      if (unknown_rank) dims.clear();
+    }
+    if (!shape.ok()) break;
+    stated_.push_back(unknown_rank ? kUnknownShape : pool_.Intern(dims));
+  }
+}
+
+absl::Status GraphInference::Visit(NodeId id) {
+  const Graph& graph = in_.graph;
+  const GraphOps::Op& op = in_.ops[graph.op_id(id)];
+  ShapeContext& c = context_;
+  c.node_ = id;
+  c.inputs_ = graph.inputs(id);
+  c.num_inputs_ = CountDataInputs(graph, id);
+  c.outputs_ = absl::MakeSpan(facts_).subspan(first_[id], first_[id + 1] - first_[id]);
+  c.attrs_.Reset(graph.node_bytes(id));
+  if (op.function == nullptr && c.outputs_.empty()) return absl::OkStatus();
+
+  bool conditional = graph.op_info(id).control_flow == ControlFlow::kSwitch;
+  for (int i = 0; i < c.num_inputs_; ++i) conditional |= c.fact(i).conditional;
+  for (TensorFact& output : c.outputs_) {
+    output = TensorFact();
+    output.conditional = conditional;
+  }
+  op.outputs.SetTypes(c.attrs_, c.outputs_);
+  const absl::flat_hash_map<int, ShapeId>* feeds = nullptr;
+  if (in_.feeds != nullptr && !in_.feeds->empty()) {
+    const auto found = in_.feeds->find(id);
+    if (found != in_.feeds->end()) feeds = &found->second;
+  }
+  const TensorFact* argument = nullptr;
+  if (in_.arguments != nullptr) {
+    const auto found = in_.arguments->find(id);
+    if (found != in_.arguments->end()) argument = &found->second;
+  }
+  if (argument != nullptr) {
+    c.set_fact(0, *argument);
+  } else if (op.function != nullptr) {
+    op.function(c);
+  } else if (!op.known && c.caller_ != nullptr) {
+    CallByName(c);
+  }
+  if (c.failed()) {
+    const std::string failure = std::move(c.failure_);
+    c.failure_.clear();
+    for (TensorFact& output : c.outputs_) output.shape = output.extra = kUnknownShape;
+    if (in_.strict && !conditional && feeds == nullptr) return Mismatch(id, failure);
+  }
+  if (c.outputs_.empty()) return absl::OkStatus();
+  ReadStated();
+  for (int port = 0; port < c.num_outputs(); ++port) {
+    TensorFact& fact = c.outputs_[port];
+    if (port < static_cast<int>(stated_.size())) {
+      fact.stated = true;
+      const ShapeId merged = MergeShapes(pool_, fact.shape, stated_[port]);
+      fact.shape = merged == kContradiction ? stated_[port] : merged;
+    }
+    const ShapeId* feed = nullptr;
+    if (feeds != nullptr) {
+      const auto found = feeds->find(port);
+      if (found != feeds->end()) feed = &found->second;
+    }
+    if (feed != nullptr) {
+      if (MergeShapes(pool_, *feed, fact.shape) == kContradiction) {
+        return BadFeed(id, port, *feed, fact.shape);
+      }
+      fact.shape = *feed;
+      fact.extra = kUnknownShape;
+      fact.stated = true;
+    } else if (op.is_source && in_.batch_size != kUnknownDim && feeds == nullptr &&
+               fact.shape > kScalar && pool_[fact.shape][0] == kUnknownDim) {
+      fact.shape = c.ReplaceDim(fact.shape, 0, in_.batch_size);
+    }
+    // A value whose size is not the tensor's is none.
+    if (fact.extra > kUnknownShape && IsValueType(fact.dtype) &&
+        pool_.elements(fact.shape) != static_cast<int64_t>(pool_[fact.extra].size())) {
+      fact.extra = kNoValue;
+    }
+    const int64_t elements = pool_.elements(fact.shape);
+    int64_t bytes;
+    if (elements == ShapePool::kTooManyElements ||
+        (elements > 0 &&
+         __builtin_mul_overflow(elements, int64_t{ElementBytes(static_cast<DataType>(fact.dtype))},
+                                &bytes))) {
+      if (in_.strict && (fact.stated || !conditional)) return TooLarge(id, port, fact.shape);
+      fact.shape = kUnknownShape;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void GraphInference::CallByName(ShapeContext& c) {
+  std::vector<TensorFact> arguments, results;
+  for (int i = 0; i < c.num_inputs(); ++i) arguments.push_back(c.fact(i));
+  if (!c.Call(c.op(), arguments, &results)) return;
+  for (int i = 0; i < c.num_outputs() && i < static_cast<int>(results.size()); ++i) {
+    c.outputs_[i].dtype = results[i].dtype;
+    c.set_fact(i, results[i]);
+  }
+}
+
+absl::Status GraphInference::Run(const StopToken& stop) {
+  const Graph& graph = in_.graph;
+  LayOut();
+  context_.facts_ = facts_.data();
+  context_.first_ = first_.data();
+  StopPoller poll(stop);
+  std::vector<NodeId> loops;  // Merges that read a loop's end.
+  for (NodeId id : in_.topology.order()) {
+    if (poll.Tick()) return stop.status(kStage);
+    if (absl::Status status = Visit(id); !status.ok()) return status;
+    if (graph.has_control_flow() && graph.op_info(id).control_flow == ControlFlow::kMerge) {
+      for (Tensor input : graph.inputs(id)) {
+        if (!IsBackEdge(graph, input.node, id)) continue;
+        loops.push_back(id);
+        break;
+      }
+    }
+  }
+  if (loops.empty()) return absl::OkStatus();
+
+  context_.first_round_ = false;
+  std::vector<bool> is_loop(graph.num_nodes(), false), dirty(graph.num_nodes(), false);
+  for (NodeId id : loops) is_loop[id] = dirty[id] = true;
+  std::vector<TensorFact> before;
+  for (int round = 1; round <= kMaxRounds; ++round) {
+    bool changed = false;
+    for (NodeId id : in_.topology.order()) {
+      if (poll.Tick()) return stop.status(kStage);
+      if (!dirty[id]) continue;
+      dirty[id] = false;
+      before.assign(facts_.begin() + first_[id], facts_.begin() + first_[id + 1]);
+      // In the last round nothing is known of any loop, so whatever follows holds.
+      if (absl::Status status = Visit(id); !status.ok()) return status;
+      if (is_loop[id]) {
+        TensorFact& fact = facts_[first_[id]];
+        if (round == kMaxRounds) {
+          fact.extra = fact.shape = kUnknownShape;
+          if (!stated_.empty()) fact.shape = stated_[0];
+        } else {
+          const TensorFact joined = context_.JoinFacts(before[0], fact);
+          fact.shape = joined.shape;
+          fact.extra = joined.extra;
+        }
+      }
+      if (std::equal(before.begin(), before.end(), facts_.begin() + first_[id], SameFact)) continue;
+      const Graph::Readers readers = graph.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (readers[i].port == kControl) continue;
+        dirty[readers[i].node] = true;
+        changed = true;
+      }
+    }
+    if (!changed || round == kMaxRounds) break;
+    if (round + 1 == kMaxRounds) {
+      for (NodeId id : loops) dirty[id] = true;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphInference::Mismatch(NodeId id, absl::string_view failure) const {
+  const Graph& graph = in_.graph;
+  constexpr int kMaxShown = 6;
+  std::string shapes;
+  for (int i = 0; i < context_.num_inputs_ && i < kMaxShown; ++i) {
+    absl::StrAppend(&shapes, i == 0 ? "" : ", ", ShapeText(pool_, context_.input(i)));
+  }
+  if (context_.num_inputs_ > kMaxShown) absl::StrAppend(&shapes, ", ...");
+  return InvalidError(
+      v1::ERROR_REASON_BAD_INPUT,
+      absl::StrCat("node ", Quoted(graph.name(id)), " (", Quoted(graph.op(id)),
+                   ") cannot take its inputs, of shapes ", shapes, ": ", failure,
+                   "; mend the graph, or the feeds and batch_size if they are given"),
+      {{"node", graph.name(id)}, {"field", "input"}, {"value", shapes}});
+}
+
+absl::Status GraphInference::BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const {
+  const std::string tensor = absl::StrCat(in_.graph.name(id), ":", port);
+  return InvalidError(
+      v1::ERROR_REASON_BAD_OPTION,
+      absl::StrCat("feed ", Quoted(tensor), " has the shape ", ShapeText(pool_, feed),
+                   ", but the graph says ", ShapeText(pool_, shape), " of that tensor of node ",
+                   Quoted(in_.graph.name(id)), "; give the shape that is really fed"),
+      {{"option", "feeds"},
+       {"value", tensor},
+       {"node", in_.graph.name(id)},
+       {"field", kOutputShapesAttr}});
+}
+
+absl::Status GraphInference::TooLarge(NodeId id, int port, ShapeId shape) const {
+  const std::string dims = absl::StrJoin(pool_[shape], ",");
+  return InvalidError(
+      v1::ERROR_REASON_BAD_ATTRIBUTE,
+      absl::StrCat("output ", port, " of node ", Quoted(in_.graph.name(id)), " has the shape [",
+                   dims,
+                   "], whose size in bytes does not fit 63 bits; mend the shape, the feed or "
+                   "batch_size"),
+      {{"node", in_.graph.name(id)}, {"field", kOutputShapesAttr}, {"value", dims}});
+}
+
+}  // namespace spillway::core

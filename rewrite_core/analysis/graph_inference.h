@@ -1,0 +1,96 @@
+// Shape inference over one graph, the caller's or a function's body: the pass, and the fixed point
+// of its loops. shapes.h says what it finds; shape_table.h how ops are taught.
+//
+// A tensor's shape is what the op's shape function finds, merged with what the node states in
+// `_output_shapes` and with its feed. Where inference contradicts a statement, the statement holds:
+// it is TensorFlow's own word.
+//
+// Loops (Merge that reads a NextIteration): the first round takes the shape on entry; as long as a
+// loop's end brings another one, both are joined and what depends on it is done again; after
+// kMaxRounds what still changes is unknown.
+//
+// Not thread-safe.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPH_INFERENCE_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPH_INFERENCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "rewrite_core/analysis/output_signature.h"
+#include "rewrite_core/analysis/shape_context.h"
+#include "rewrite_core/analysis/shape_table.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+// What is known of a graph's op types: looked up once for all of its nodes.
+class GraphOps {
+ public:
+  explicit GraphOps(const Graph& graph);
+
+  struct Op {
+    ShapeFunction function;
+    OutputSignature outputs;
+    bool known;      // Its outputs are those of the signature.
+    bool is_source;  // Its data come from outside: their first dimension may be the batch.
+  };
+  const Op& operator[](int32_t op_id) const { return ops_[op_id]; }
+
+ private:
+  std::vector<Op> ops_;
+};
+
+struct InferenceInputs {
+  const Graph& graph;
+  const Topology& topology;
+  const GraphOps& ops;
+  int producer = 0;
+  int64_t batch_size = kUnknownDim;
+  // Shapes of fed tensors, by node and port; a node's name is looked up here for its feed.
+  const absl::flat_hash_map<NodeId, absl::flat_hash_map<int, ShapeId>>* feeds = nullptr;
+  // What is known from outside, of `_Arg` nodes of a function's body.
+  const absl::flat_hash_map<NodeId, TensorFact>* arguments = nullptr;
+  // Whether what cannot be is an error; otherwise unknown.
+  bool strict = false;
+};
+
+class GraphInference {
+ public:
+  static constexpr int kMaxRounds = 8;
+
+  GraphInference(const InferenceInputs& inputs, ShapePool& pool, FunctionCaller* caller);
+
+  // Errors: see Shapes::Infer.
+  absl::Status Run(const StopToken& stop);
+
+  TensorFact FactOf(Tensor tensor) const {
+    const int64_t index = int64_t{first_[tensor.node]} + tensor.port;
+    return index < first_[tensor.node + 1] ? facts_[index] : TensorFact();
+  }
+  std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
+  std::vector<TensorFact>& facts() { return facts_; }
+
+ private:
+  void LayOut();
+  absl::Status Visit(NodeId id);
+  void ReadStated();
+  static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
+  absl::Status Mismatch(NodeId id, absl::string_view failure) const;
+  absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;
+  absl::Status TooLarge(NodeId id, int port, ShapeId shape) const;
+
+  const InferenceInputs in_;
+  ShapePool& pool_;
+  ShapeContext context_;
+  std::vector<uint32_t> first_;
+  std::vector<TensorFact> facts_;
+  std::vector<ShapeId> stated_;  // Of the node at hand.
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPH_INFERENCE_H_

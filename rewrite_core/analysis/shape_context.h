@@ -1,0 +1,180 @@
+// What a shape function sees: one node, its inputs' shapes and values, its attributes; and where it
+// puts what it found out.
+//
+// A shape function sets what it knows and leaves the rest alone: unknown is always right, a guess
+// never is. What an op *demands* of its inputs it asks for with WithRank, Merge and the like: these
+// note the first failure (the graph is then wrong) and return something unknown, so that functions
+// need no error paths. Everything takes kUnknownShape and unknown dimensions, so they need no
+// special cases for these either:
+//
+//   void MatMul(ShapeContext& c) {
+//     const ShapeId a = c.WithRank(0, 2), b = c.WithRank(1, 2);
+//     const bool ta = c.Bool("transpose_a"), tb = c.Bool("transpose_b");
+//     c.MergeDims(c.dim(a, ta ? 0 : 1), c.dim(b, tb ? 1 : 0));
+//     c.set(0, c.Make({c.dim(a, ta ? 1 : 0), c.dim(b, tb ? 0 : 1)}));
+//   }
+//
+// Not thread-safe.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_CONTEXT_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_CONTEXT_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/node_attrs.h"
+#include "rewrite_core/analysis/shape_pool.h"
+#include "rewrite_core/analysis/tensor_fact.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/graph.h"
+
+namespace spillway::core {
+
+using DimVector = absl::InlinedVector<int64_t, 8>;
+
+class ShapeContext;
+
+// Infers calls of library functions.
+class FunctionCaller {
+ public:
+  virtual ~FunctionCaller() = default;
+  // What `function` returns for these arguments; false (and nothing) if that cannot be told.
+  virtual bool Call(absl::string_view function, absl::Span<const TensorFact> arguments,
+                    std::vector<TensorFact>* results) = 0;
+};
+
+class ShapeContext {
+ public:
+  // ---- The node.
+  absl::string_view op() const { return graph_.op(node_); }
+  int num_inputs() const { return num_inputs_; }  // Data inputs, lists flattened.
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
+  // The version of TensorFlow's graphs that it was made by (GraphDef.versions.producer).
+  int producer() const { return producer_; }
+
+  // ---- Inputs. Of one that is not there nothing is known.
+  const TensorFact& fact(int i) const;
+  ShapeId input(int i) const { return fact(i).shape; }
+  DataType input_type(int i) const { return static_cast<DataType>(fact(i).dtype); }
+  // The value of a small integer tensor, in row-major order; see TensorFact::extra.
+  absl::optional<absl::Span<const int64_t>> Value(int i) const;
+  // That of a tensor of one element; kUnknownElement if unknown.
+  int64_t ScalarValue(int i) const;
+  // The shape that an integer vector spells (-1: unknown), as far as it is known.
+  ShapeId ShapeFromValue(int i);
+  // The shape of what a resource or variant is a handle of.
+  ShapeId handle(int i) const;
+  // Whether the input comes from a loop's end and has not been looked at yet.
+  bool pending(int i) const;
+
+  // ---- Attributes; `otherwise` (an empty list, kUnknownShape) if absent or of another kind.
+  bool Has(absl::string_view key) { return attrs_.Find(key).has_value(); }
+  int64_t Int(absl::string_view key, int64_t otherwise = 0);
+  bool Bool(absl::string_view key, bool otherwise = false);
+  absl::string_view String(absl::string_view key, absl::string_view otherwise = "");
+  DataType Type(absl::string_view key);
+  DimVector Ints(absl::string_view key);
+  ShapeId ShapeAttr(absl::string_view key);
+  std::vector<ShapeId> ShapesAttr(absl::string_view key);  // At most num_outputs().
+  absl::string_view Function(absl::string_view key);       // A function's name.
+  std::vector<absl::string_view> Functions(absl::string_view key);
+
+  // ---- Shapes: looking.
+  static bool known(ShapeId s) { return s != kUnknownShape; }  // Is the rank known?
+  int rank(ShapeId s) const { return known(s) ? static_cast<int>(pool_[s].size()) : -1; }
+  absl::Span<const int64_t> dims(ShapeId s) const { return pool_[s]; }
+  // Negative i count from the end. kUnknownDim if that dimension, or the rank, is not known.
+  int64_t dim(ShapeId s, int i) const;
+  bool FullyKnown(ShapeId s) const { return pool_.elements(s) != ShapePool::kUnknownElements; }
+  // The number of elements, or kUnknownDim.
+  int64_t Elements(ShapeId s) const {
+    return pool_.elements(s) < 0 ? kUnknownDim : pool_.elements(s);
+  }
+
+  // ---- Shapes: making. More than kMaxRank dimensions are a failure.
+  ShapeId Make(absl::Span<const int64_t> dims);
+  ShapeId Make(std::initializer_list<int64_t> dims) {
+    return Make(absl::Span<const int64_t>(dims.begin(), dims.size()));
+  }
+  ShapeId OfRank(int rank);  // All dimensions unknown; of rank -1: kUnknownShape.
+  ShapeId Concat(ShapeId a, ShapeId b);
+  ShapeId Slice(ShapeId s, int begin, int end = kMaxRank);  // Negative: from the end. Clipped.
+  ShapeId ReplaceDim(ShapeId s, int i, int64_t dim);        // Negative i: from the end.
+  // What either may be: dimensions that differ are unknown.
+  ShapeId Join(ShapeId a, ShapeId b);
+
+  // ---- Demands of the op. What cannot be is noted; the result is then unknown.
+  ShapeId WithRank(int input, int rank) { return Demand(input, rank, rank); }
+  ShapeId WithRankAtLeast(int input, int rank) { return Demand(input, rank, kMaxRank); }
+  ShapeId WithRankAtMost(int input, int rank) { return Demand(input, 0, rank); }
+  ShapeId Merge(ShapeId a, ShapeId b);  // Both are the same: what is known of either.
+  int64_t MergeDims(int64_t a, int64_t b);
+  ShapeId Broadcast(ShapeId a, ShapeId b);  // As NumPy does.
+  // Where an axis (negative: from the end) lies in a shape of that rank; -1 if either is unknown.
+  int Axis(int64_t axis, int rank);
+  void Fail(absl::string_view what);
+  bool failed() const { return !failure_.empty(); }
+
+  // ---- Dimensions: unknown if an operand is, if they overflow, or have no answer.
+  static int64_t Add(int64_t a, int64_t b);
+  static int64_t Sub(int64_t a, int64_t b);
+  static int64_t Mul(int64_t a, int64_t b);
+  static int64_t Div(int64_t a, int64_t b);  // Rounded down.
+
+  // ---- Results. A port that is not there is left out.
+  void set(int port, ShapeId shape);
+  void set_all(ShapeId shape);
+  void refine(int port, ShapeId shape);  // As set, merged with what is set.
+  // The value of an int32 or int64 output; left out if it is too long.
+  void set_value(int port, absl::Span<const int64_t> value);
+  void set_shape_value(int port, ShapeId shape);  // The value is that shape.
+  void set_handle(int port, ShapeId shape);
+  void pass_extra(int port, int input);             // Its value or handle is that input's.
+  void set_fact(int port, const TensorFact& fact);  // Shape, and value or handle.
+  // The same tensor as that input: shape, and value or handle.
+  void pass(int port, int input) { set_fact(port, fact(input)); }
+
+  // ---- Calls of functions.
+  bool Call(absl::string_view function, absl::Span<const TensorFact> arguments,
+            std::vector<TensorFact>* results);
+  // What either of two tensors may be.
+  TensorFact JoinFacts(const TensorFact& a, const TensorFact& b);
+
+ private:
+  friend class GraphInference;
+  ShapeContext(const Graph& graph, int producer, ShapePool& pool, FunctionCaller* caller)
+      : graph_(graph), producer_(producer), pool_(pool), caller_(caller) {}
+
+  ShapeId Demand(int input, int min_rank, int max_rank);
+  // The value of a Const, read now.
+  void ReadConst(Tensor tensor, TensorFact* fact) const;
+
+  const Graph& graph_;
+  const int producer_;
+  ShapePool& pool_;
+  FunctionCaller* const caller_;  // Null: there are no functions.
+  // By tensor; see GraphInference.
+  TensorFact* facts_ = nullptr;
+  const uint32_t* first_ = nullptr;
+  bool first_round_ = true;
+  // Of the node that it is at.
+  NodeId node_ = kNoNode;
+  int num_inputs_ = 0;
+  absl::Span<const Tensor> inputs_;
+  absl::Span<TensorFact> outputs_;
+  mutable NodeAttrs attrs_;
+  mutable NodeAttrs const_attrs_;
+  std::string failure_;
+};
+
+// ShapeText(pool, id): `[2,?,3]`, `[]`, `?`.
+std::string ShapeText(const ShapePool& pool, ShapeId shape);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_CONTEXT_H_

@@ -1,0 +1,39 @@
+// The table of shape functions, by op type. Families are in shape_functions/.
+//
+// To teach it an op: add a row to the table at the end of its family's file, with a function that
+// is there (Unchanged, BroadcastBinary, ...) or a small new one; and a test with TensorFlow's
+// answer. A new family: a new file with its table, declared below and listed in shape_table.cc.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_TABLE_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_TABLE_H_
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/shape_context.h"
+
+namespace spillway::core {
+
+using ShapeFunction = void (*)(ShapeContext&);
+
+struct ShapeRule {
+  absl::string_view op;
+  ShapeFunction function;
+};
+
+// The function of an op type; null if nothing is known of it.
+ShapeFunction FindShapeFunction(absl::string_view op);
+
+// The families. An op stands in one of them.
+absl::Span<const ShapeRule> ArrayShapeRules();
+absl::Span<const ShapeRule> ControlFlowShapeRules();
+absl::Span<const ShapeRule> MathShapeRules();
+absl::Span<const ShapeRule> NnShapeRules();
+absl::Span<const ShapeRule> StateShapeRules();
+
+// Functions that several families use.
+void Scalars(ShapeContext& c);          // All outputs are scalars.
+void Unchanged(ShapeContext& c);        // All outputs have the first input's shape.
+void BroadcastBinary(ShapeContext& c);  // Output 0: inputs 0 and 1, broadcast.
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_TABLE_H_

@@ -1,0 +1,149 @@
+#include "rewrite_core/analysis/shapes.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/function_library.h"
+#include "rewrite_core/analysis/graph_inference.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/wire_reader.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
+
+using Feeds = absl::flat_hash_map<NodeId, absl::flat_hash_map<int, ShapeId>>;
+
+absl::Status BadFeed(absl::string_view name, absl::string_view what) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat("feed ", Quoted(name), " ", what),
+                      {{"option", "feeds"}, {"value", name}});
+}
+
+absl::Status ReadFeed(const Graph& graph, const v1::FeedShape& feed, ShapePool& pool,
+                      Feeds* feeds) {
+  absl::string_view name = feed.name();
+  int port = 0;
+  const size_t colon = name.rfind(':');
+  if (colon != absl::string_view::npos) {
+    if (!absl::SimpleAtoi(name.substr(colon + 1), &port) || port < 0) {
+      return BadFeed(feed.name(), "is not of the form node or node:port");
+    }
+    name = name.substr(0, colon);
+  }
+  const NodeId node = graph.Find(name);
+  if (node == kNoNode) {
+    return BadFeed(feed.name(), "names no node of the graph; feeds are named as in the graph");
+  }
+  const int count = CountOutputs(graph, node);
+  if (count >= 0 && port >= count) {
+    return BadFeed(feed.name(), absl::StrCat("names output ", port, ", but the node has ", count));
+  }
+  if (feed.dims_size() > kMaxRank) {
+    return BadFeed(feed.name(), absl::StrCat("has ", feed.dims_size(), " dimensions; ", kMaxRank,
+                                             " is the most"));
+  }
+  for (int64_t dim : feed.dims()) {
+    if (dim < 0 || dim > kMaxDim) {
+      return BadFeed(feed.name(),
+                     absl::StrCat("has the dimension ", dim, "; give sizes from 0 to ", kMaxDim));
+    }
+  }
+  const ShapeId shape = pool.Intern(absl::MakeConstSpan(feed.dims().data(), feed.dims_size()));
+  if (!(*feeds)[node].try_emplace(port, shape).second) {
+    return BadFeed(feed.name(), "is given twice; give one shape");
+  }
+  return absl::OkStatus();
+}
+
+// The field of that number in a GraphDef, read from where it is expected and else from everywhere.
+int ReadProducer(const Graph& graph) {
+  for (absl::string_view bytes : {graph.bytes().substr(graph.nodes_end()), graph.bytes()}) {
+    absl::string_view versions;
+    WireReader reader(bytes);
+    while (reader.Next()) {
+      if (reader.IsBytes(graph_def::kVersions)) versions = reader.bytes();
+    }
+    WireReader version(versions);
+    while (version.Next()) {
+      if (version.IsVarint(version_def::kProducer)) return static_cast<int>(version.number());
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topology,
+                                     const v1::RewriteOptions& options, const StopToken& stop) {
+  Shapes shapes;
+  const GraphOps ops(graph);
+  InferenceInputs inputs{graph, topology, ops};
+  inputs.strict = true;
+  inputs.producer = ReadProducer(graph);
+  if (options.has_batch_size()) {
+    if (options.batch_size() < 1 || options.batch_size() > kMaxDim) {
+      return InvalidError(
+          v1::ERROR_REASON_BAD_OPTION,
+          absl::StrCat("batch_size is ", options.batch_size(),
+                       "; give the examples of one step, 1 to ", kMaxDim),
+          {{"option", "batch_size"}, {"value", absl::StrCat(options.batch_size())}});
+    }
+    inputs.batch_size = options.batch_size();
+  }
+  Feeds feeds;
+  for (const v1::FeedShape& feed : options.feeds()) {
+    if (absl::Status status = ReadFeed(graph, feed, shapes.pool_, &feeds); !status.ok()) {
+      return status;
+    }
+  }
+  for (const auto& [node, ports] : feeds) shapes.fed_.insert(node);
+  inputs.feeds = &feeds;
+  absl::optional<FunctionLibrary> library;
+  if (graph.has_functions()) library.emplace(graph.bytes(), inputs.producer, shapes.pool_, stop);
+  GraphInference inference(inputs, shapes.pool_, library ? &*library : nullptr);
+  if (absl::Status status = inference.Run(stop); !status.ok()) return status;
+  shapes.first_ = std::move(inference.first());
+  shapes.facts_ = std::move(inference.facts());
+  return shapes;
+}
+
+int64_t Shapes::buffer_bytes(Tensor tensor) const {
+  const TensorFact& f = fact(tensor);
+  const int width = ElementBytes(static_cast<DataType>(f.dtype));
+  const int64_t elements = pool_.elements(f.shape);
+  return width == 0 || elements < 0 ? kUnknownSize : elements * width;
+}
+
+int64_t Shapes::size_bytes(Tensor tensor) const {
+  return fact(tensor).is_ref ? kUnknownSize : buffer_bytes(tensor);
+}
+
+v1::SizeUnknown Shapes::why_unknown(Tensor tensor) const {
+  const TensorFact& f = fact(tensor);
+  if (f.shape == kUnknownShape) {
+    return f.stated ? v1::SIZE_UNKNOWN_RANK : v1::SIZE_UNKNOWN_NO_SHAPE;
+  }
+  if (pool_.elements(f.shape) < 0) return v1::SIZE_UNKNOWN_DIM;
+  if (size_bytes(tensor) == kUnknownSize) return v1::SIZE_UNKNOWN_DTYPE;
+  return v1::SIZE_UNKNOWN_UNSPECIFIED;
+}
+
+absl::optional<absl::Span<const int64_t>> Shapes::value(Tensor tensor) const {
+  const TensorFact& f = fact(tensor);
+  if (!IsValueType(f.dtype) || f.extra <= kUnknownShape) return absl::nullopt;
+  return pool_[f.extra];
+}
+
+ShapeView Shapes::handle_shape(Tensor tensor) const {
+  const TensorFact& f = fact(tensor);
+  if (!IsHandleType(f.dtype) || f.extra <= kUnknownShape) return {};
+  return {true, pool_[f.extra]};
+}
+
+}  // namespace spillway::core

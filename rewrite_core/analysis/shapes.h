@@ -1,0 +1,92 @@
+// What is known of the tensors of a graph: type, shape, size in bytes, and the values of the small
+// integer tensors that shapes are computed with.
+//
+// One pass of shape functions over the graph (shape_functions/), merged with what nodes state in
+// `_output_shapes`; loops by a bounded fixed point; function calls through the library. Feeds fix
+// the shapes of what is fed, and the batch size stands for an unknown first dimension of sources
+// (placeholders, iterators, dequeues). Unknown is a value of its own, with a reason: never 0.
+//
+// Thread safety: immutable after Infer.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPES_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/shape_pool.h"
+#include "rewrite_core/analysis/tensor_fact.h"
+#include "rewrite_core/analysis/tensor_info.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/op_outputs.h"
+#include "rewrite_core/graph/stop_token.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::core {
+
+// A shape as far as it is known; an unknown dimension is kUnknownDim.
+struct ShapeView {
+  bool known_rank = false;
+  absl::Span<const int64_t> dims;
+};
+
+class Shapes {
+ public:
+  // Reads options.feeds and options.batch_size. Errors (INVALID_ARGUMENT) name the node and the
+  // field or the option: a feed that names no node, is given twice, has a dimension out of range or
+  // contradicts what the graph states; a batch_size out of range; inputs that an op cannot take
+  // (ranks, dimensions), outside of what may not run (conditionals, functions); a size in bytes
+  // above 63 bits.
+  static absl::StatusOr<Shapes> Infer(const Graph& graph, const Topology& topology,
+                                      const v1::RewriteOptions& options, const StopToken& stop);
+
+  // 0 where it cannot be told. Of a node that claims more outputs than its bytes and its readers
+  // account for, only as many as these do.
+  int num_outputs(NodeId node) const { return static_cast<int>(first_[node + 1] - first_[node]); }
+
+  // What is known of one tensor; nothing of a port that is not there.
+  ShapeView shape(Tensor tensor) const {
+    const ShapeId id = fact(tensor).shape;
+    return {id != kUnknownShape, pool_[id]};
+  }
+  OutputType type(Tensor tensor) const {
+    const TensorFact& f = fact(tensor);
+    return {static_cast<DataType>(f.dtype), f.is_ref};
+  }
+  // Bytes of a tensor; kUnknownSize if unknown, for the reason given. References have no size.
+  int64_t size_bytes(Tensor tensor) const;
+  v1::SizeUnknown why_unknown(Tensor tensor) const;
+  // The same, but for a reference that of the variable that it refers to.
+  int64_t buffer_bytes(Tensor tensor) const;
+  // The value of an int32 or int64 tensor of at most ShapePool::kMaxListSize elements, as far as it
+  // is known: in row-major order, an unknown element is kUnknownElement.
+  absl::optional<absl::Span<const int64_t>> value(Tensor tensor) const;
+  // The shape of what a resource or variant tensor is a handle of: a variable's, a list's
+  // elements'.
+  ShapeView handle_shape(Tensor tensor) const;
+
+  // Whether the caller feeds this node.
+  bool IsFed(NodeId node) const { return fed_.contains(node); }
+
+ private:
+  const TensorFact& fact(Tensor tensor) const {
+    static constexpr TensorFact kNothing;
+    const int64_t index = int64_t{first_[tensor.node]} + tensor.port;
+    return tensor.port >= 0 && index < first_[tensor.node + 1] ? facts_[index] : kNothing;
+  }
+
+  std::vector<uint32_t> first_;  // In facts_: num_nodes + 1.
+  std::vector<TensorFact> facts_;
+  ShapePool pool_;
+  absl::flat_hash_set<NodeId> fed_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPES_H_

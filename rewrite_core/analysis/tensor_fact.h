@@ -1,0 +1,37 @@
+// What shape inference keeps of one tensor.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_TENSOR_FACT_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_TENSOR_FACT_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "rewrite_core/analysis/shape_pool.h"
+#include "rewrite_core/graph/dtype.h"
+
+namespace spillway::core {
+
+// An element, not known, of a tensor of which others are known. (-1 is a value like any other.)
+inline constexpr int64_t kUnknownElement = std::numeric_limits<int64_t>::min();
+
+// In TensorFact::extra: there is no value, and it has been looked for.
+inline constexpr ShapeId kNoValue = -1;
+
+struct TensorFact {
+  ShapeId shape = kUnknownShape;
+  // Of int32 and int64: the value in row-major order, an unknown element being kUnknownElement. Of
+  // a resource or variant: the shape of what it is a handle of.
+  ShapeId extra = kUnknownShape;
+  int16_t dtype = kDtInvalid;
+  bool is_ref = false;
+  bool stated = false;       // The graph says something of its shape, if only "unknown".
+  bool conditional = false;  // It may not run: a Switch stands before it.
+};
+
+inline bool IsHandleType(int dtype) { return dtype == kDtResource || dtype == kDtVariant; }
+// The integer types whose small tensors have values here: those that shapes are computed in.
+inline constexpr int kDtInt64 = 9;
+inline bool IsValueType(int dtype) { return dtype == kDtInt32 || dtype == kDtInt64; }
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_TENSOR_FACT_H_
