@@ -20,6 +20,7 @@ namespace spillway::core {
 
 using OpId = int32_t;
 using BufferId = int32_t;
+inline constexpr OpId kNoOp = -1;
 
 enum class OpKind : uint8_t {
   kCompute,  // On a GPU's compute engine; of no duration: bookkeeping, which launches no kernel.

@@ -1,0 +1,58 @@
+#include "rewrite_core/simulate/memory_pool.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace spillway::core {
+namespace {
+
+constexpr int64_t kNobody = std::numeric_limits<int64_t>::max();
+constexpr int32_t kSmallest = 8;
+
+}  // namespace
+
+void WaitingList::Add(OpId op, int64_t bytes) {
+  if (count_ == 0) end_ = 0;
+  if (end_ == capacity_) Grow();
+  ops_[end_] = op;
+  int32_t node = capacity_ + end_;
+  least_[node] = bytes;
+  while (node /= 2) least_[node] = std::min(least_[2 * node], least_[2 * node + 1]);
+  ++end_;
+  ++count_;
+}
+
+OpId WaitingList::TakeFirst(int64_t free_bytes) {
+  free_bytes = std::min(free_bytes, kNobody - 1);
+  if (count_ == 0 || least_[1] > free_bytes) return kNoOp;
+  int32_t node = 1;
+  while (node < capacity_) node = 2 * node + (least_[2 * node] <= free_bytes ? 0 : 1);
+  const OpId op = ops_[node - capacity_];
+  least_[node] = kNobody;
+  while (node /= 2) least_[node] = std::min(least_[2 * node], least_[2 * node + 1]);
+  --count_;
+  return op;
+}
+
+void WaitingList::Grow() {
+  // Those who still wait move together; the tree doubles only if they fill half of it.
+  std::vector<std::pair<OpId, int64_t>> left;
+  for (int32_t place = 0; place < end_; ++place) {
+    const int64_t bytes = least_[capacity_ + place];
+    if (bytes != kNobody) left.emplace_back(ops_[place], bytes);
+  }
+  if (2 * count_ >= capacity_) capacity_ = std::max(kSmallest, 2 * capacity_);
+  ops_.resize(capacity_);
+  least_.assign(2 * static_cast<size_t>(capacity_), kNobody);
+  end_ = static_cast<int32_t>(left.size());
+  for (int32_t place = 0; place < end_; ++place) {
+    ops_[place] = left[place].first;
+    least_[capacity_ + place] = left[place].second;
+  }
+  for (int32_t node = capacity_ - 1; node > 0; --node) {
+    least_[node] = std::min(least_[2 * node], least_[2 * node + 1]);
+  }
+}
+
+}  // namespace spillway::core

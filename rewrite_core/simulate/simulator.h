@@ -1,0 +1,142 @@
+// The simulator: plays a Workload on GPUs of three engines each (compute, copies out, copies in)
+// and says how much memory it takes, how long, and whether it fits. Events, not ticks: integer
+// nanoseconds, time in the order of (operations + edges) * log. Out of memory is a result.
+//
+// Memory. A buffer counts with its bytes rounded up to 256. Resident buffers of a device are there
+// from the start; every other buffer from when its writer is given memory until its writer and its
+// readers have let go. An output takes over the memory of the input that `reuses` names, at the
+// moment at which its operation first asks for memory, if that operation is all who is still to
+// read it, and both have the same number of bytes: what TensorFlow's forward_input asks, whose
+// check of types is the workload's. In the host's memory count only what kCopyOut and kHost write:
+// buffers on their way, not CPU variables, nor the small outputs of GPU kernels that live there.
+//
+// kLaunchAhead, what TensorFlow does. Each GPU has a launcher: a queue in order of readiness. A
+// compute operation is ready when all it waits for is *launched* (compute on its own device) or
+// *done* (all else). The launcher, when it is free, gives the head memory for its outputs and its
+// workspace; then the head is launched, lets go of what it reads and of its workspace (who takes
+// that memory runs later on the same stream), and runs after all that was launched before. The
+// launcher is free again `launch_ns` later, or at once if the duration is 0. A copy out is issued
+// when all it waits for is launched or done as above, starts in order of issue when all that is
+// done, its engine is free and there is host memory. A copy in asks for memory when all it waits
+// for is done, is issued when it has it, and starts in order of issue when all that was launched on
+// its device before its issue is done.
+//
+// kSynchronous. All wait until what they wait for is done. Each engine takes its queue in order of
+// readiness; memory is given at the start, and let go at the end.
+//
+// Who asks for memory that is not there waits. Memory goes to the first of those who asked that it
+// suffices for. Who has waited for 10 s (kMemoryWaitNs), or still waits when nothing runs, is out
+// of memory; of several the first who asked.
+//
+// One moment is played in rounds, until a round gives memory to nobody:
+//   1. What ends now ends.
+//   2. What has become ready joins its queue, in order of ids; those without a queue (kHost, copies
+//      in when launched ahead) ask for memory.
+//   3. By device, the head of each queue whose engine is free asks: compute, copies out, copies in.
+//   4. The host, then device by device, gives out memory; who is given it starts or is launched.
+//
+// Thread safety: pure functions; any number of calls at once.
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATOR_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATOR_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/simulate/workload.h"
+
+namespace spillway::core {
+
+inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+// TensorFlow's allocator hands out multiples of this (Allocator::kAllocatorAlignment of the BFC
+// allocator, kMinAllocationSize).
+inline constexpr int64_t kAllocationBytes = 256;
+inline constexpr int64_t AllocatedBytes(int64_t bytes) {
+  return (bytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes;
+}
+// How long an allocation waits for memory to be freed (TensorFlow's BFCAllocator: 10,000 ms).
+inline constexpr int64_t kMemoryWaitNs = 10'000'000'000;
+
+enum class SimulationMode : uint8_t { kLaunchAhead, kSynchronous };
+
+struct SimulationOptions {
+  SimulationMode mode = SimulationMode::kLaunchAhead;
+  // Bytes, by device; devices beyond the list have no limit.
+  std::vector<int64_t> device_budget_bytes;
+  int64_t host_budget_bytes = kUnlimited;
+  // From one kernel's launch to the next. kLaunchAhead alone.
+  int64_t launch_ns = 0;
+  // Fill in `timeline` and `at_peak`.
+  bool record_timeline = false;
+};
+
+struct OutOfMemory {
+  int32_t device = 0;  // -1: the host.
+  OpId op = kNoOp;     // Who asked; kNoOp: the resident buffers alone are too much.
+  int64_t requested_bytes = 0;
+  int64_t in_use_bytes = 0;
+  int64_t budget_bytes = 0;
+  int64_t time_ns = 0;  // When the wait ended.
+};
+
+// A moment at which memory changed.
+struct MemoryPoint {
+  int64_t time_ns = 0;
+  int64_t high_bytes = 0;  // The most in use after somebody was given memory in that moment,
+  int64_t bytes = 0;       // and at its end.
+};
+
+struct DeviceUse {
+  int64_t resident_bytes = 0;
+  int64_t peak_bytes = 0;  // With the resident ones.
+  OpId peak_op = kNoOp;    // Whose memory made the peak; kNoOp: it is what is resident.
+  // Busy times of the engines, and the time for which the compute engine stood still, with kernels
+  // to run left, because a copy, the host or another device had to be waited for, or memory; not
+  // because of the launcher.
+  int64_t compute_ns = 0;
+  int64_t copy_out_ns = 0;
+  int64_t copy_in_ns = 0;
+  int64_t stall_ns = 0;
+  int64_t copy_out_bytes = 0;  // Not rounded.
+  int64_t copy_in_bytes = 0;
+  // If asked for: memory in use over time, from time 0, and the buffers that are there at the
+  // peak, by id, without the resident ones.
+  std::vector<MemoryPoint> timeline;
+  std::vector<BufferId> at_peak;
+};
+
+struct SimulationResult {
+  bool fits() const { return !out_of_memory.has_value(); }
+  // Absent if all has run. Otherwise the figures below are those of the moment at which it ended.
+  std::optional<OutOfMemory> out_of_memory;
+  int64_t step_time_ns = 0;
+  std::vector<DeviceUse> devices;  // As in the workload.
+  int64_t host_peak_bytes = 0;
+  // The compute operations in the order in which they were launched, or started.
+  std::vector<OpId> order;
+};
+
+// INTERNAL if the workload breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or times add
+// up to more than int64 holds, and as `stop` says.
+absl::StatusOr<SimulationResult> Simulate(const Workload& workload,
+                                          const SimulationOptions& options, const StopToken& stop);
+
+// A step fits if it does either way.
+struct BothModes {
+  SimulationResult launch_ahead;
+  SimulationResult synchronous;
+
+  bool fits() const { return launch_ahead.fits() && synchronous.fits(); }
+};
+
+// Cheaper than two calls of Simulate. options.mode is not looked at.
+absl::StatusOr<BothModes> SimulateBothModes(const Workload& workload,
+                                            const SimulationOptions& options,
+                                            const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATOR_H_

@@ -1,0 +1,69 @@
+#include "rewrite_core/simulate/memory_pool.h"
+
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "tests/testing/random.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+
+TEST(WaitingListTest, GivesTheFirstThatFits) {
+  WaitingList list;
+  list.Add(7, 300);
+  list.Add(8, 100);
+  list.Add(9, 100);
+  EXPECT_EQ(list.TakeFirst(99), kNoOp);
+  EXPECT_EQ(list.TakeFirst(200), 8);
+  EXPECT_EQ(list.TakeFirst(300), 7);
+  EXPECT_EQ(list.TakeFirst(kAll), 9);
+  EXPECT_TRUE(list.empty());
+  EXPECT_EQ(list.TakeFirst(kAll), kNoOp);
+}
+
+TEST(WaitingListTest, AgreesWithAPlainList) {
+  testing::Random random(1);
+  WaitingList list;
+  std::list<std::pair<OpId, int64_t>> plain;
+  size_t longest = 0;
+  for (OpId step = 0; step < 20'000; ++step) {
+    // Long and short stretches of growing and shrinking.
+    if (random.OneIn(step / 2'000 % 2 == 0 ? 3 : 1) && random.OneIn(2)) {
+      const int64_t free_bytes = random.Below(100);
+      auto at = plain.begin();
+      while (at != plain.end() && at->second > free_bytes) ++at;
+      const OpId expected = at == plain.end() ? kNoOp : at->first;
+      if (at != plain.end()) plain.erase(at);
+      ASSERT_EQ(list.TakeFirst(free_bytes), expected) << step;
+    } else {
+      const int64_t bytes = random.Below(120);
+      list.Add(step, bytes);
+      plain.emplace_back(step, bytes);
+    }
+    longest = std::max(longest, plain.size());
+    ASSERT_EQ(list.empty(), plain.empty());
+  }
+  EXPECT_GT(longest, 1'000u);
+}
+
+TEST(MemoryPoolTest, PeakIsTheFirstMomentOfTheMost) {
+  MemoryPool pool(1'000);
+  EXPECT_TRUE(pool.Take(1, 600));
+  EXPECT_FALSE(pool.Fits(401));
+  EXPECT_TRUE(pool.Fits(400));
+  pool.GiveBack(500);
+  EXPECT_FALSE(pool.Take(2, 500));
+  EXPECT_EQ(pool.peak_op(), 1);
+  EXPECT_TRUE(pool.Take(3, 1));
+  EXPECT_EQ(pool.peak_op(), 3);
+  EXPECT_EQ(pool.peak_bytes(), 601);
+  EXPECT_EQ(pool.in_use_bytes(), 601);
+}
+
+}  // namespace
+}  // namespace spillway::core

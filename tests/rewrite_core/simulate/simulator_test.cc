@@ -1,0 +1,477 @@
+#include "rewrite_core/simulate/simulator.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/graph/error.h"
+#include "tests/testing/workload_maker.h"
+
+namespace spillway::core {
+namespace {
+
+using ::spillway::testing::WorkloadMaker;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kK = 1024;  // Four times what sizes are rounded to.
+
+SimulationOptions Ahead(int64_t budget = kUnlimited, int64_t launch_ns = 0) {
+  SimulationOptions options;
+  options.device_budget_bytes = {budget};
+  options.launch_ns = launch_ns;
+  options.record_timeline = true;
+  return options;
+}
+
+SimulationOptions Synchronous(int64_t budget = kUnlimited) {
+  SimulationOptions options = Ahead(budget);
+  options.mode = SimulationMode::kSynchronous;
+  return options;
+}
+
+SimulationResult Play(const WorkloadMaker& maker, const SimulationOptions& options) {
+  auto result = Simulate(maker.Make(), options, StopToken());
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *std::move(result) : SimulationResult();
+}
+
+std::vector<std::vector<int64_t>> Points(const DeviceUse& use) {
+  std::vector<std::vector<int64_t>> points;
+  for (const MemoryPoint& point : use.timeline) {
+    points.push_back({point.time_ns, point.high_bytes, point.bytes});
+  }
+  return points;
+}
+
+// Three kernels in a row, 100 ns each, a -> b -> c; each writes 1 KiB, the last for nobody.
+struct Chain {
+  Chain() {
+    x = maker.Buffer(0, kK);
+    y = maker.Buffer(0, kK);
+    z = maker.Buffer(0, kK);
+    a = maker.Compute(100, {}, {}, {x});
+    b = maker.Compute(100, {a}, {x}, {y});
+    c = maker.Compute(100, {b}, {y}, {z});
+  }
+  WorkloadMaker maker;
+  BufferId x, y, z;
+  OpId a, b, c;
+};
+
+TEST(SimulatorTest, SynchronousTakesMemoryAtTheStartAndLetsGoAtTheEnd) {
+  const SimulationResult result = Play(Chain().maker, Synchronous());
+  EXPECT_TRUE(result.fits());
+  EXPECT_EQ(result.step_time_ns, 300);
+  const DeviceUse& use = result.devices[0];
+  // x and y while b runs; at 200 x goes, z comes.
+  EXPECT_EQ(use.peak_bytes, 2 * kK);
+  EXPECT_EQ(use.peak_op, 1);
+  EXPECT_THAT(use.at_peak, ElementsAre(0, 1));
+  EXPECT_THAT(Points(use), ElementsAre(ElementsAre(0, kK, kK), ElementsAre(100, 2 * kK, 2 * kK),
+                                       ElementsAre(200, 2 * kK, 2 * kK), ElementsAre(300, 0, 0)));
+  EXPECT_EQ(use.compute_ns, 300);
+  EXPECT_EQ(use.stall_ns, 0);
+  EXPECT_THAT(result.order, ElementsAre(0, 1, 2));
+}
+
+TEST(SimulatorTest, LaunchedAheadMemoryIsLetGoAtTheLaunch) {
+  // Launches at 0, 10 and 20: all memory has come and gone while the first kernel runs.
+  const SimulationResult result = Play(Chain().maker, Ahead(kUnlimited, 10));
+  EXPECT_EQ(result.step_time_ns, 300);
+  const DeviceUse& use = result.devices[0];
+  EXPECT_EQ(use.peak_bytes, 2 * kK);
+  EXPECT_THAT(Points(use), ElementsAre(ElementsAre(0, kK, kK), ElementsAre(10, 2 * kK, kK),
+                                       ElementsAre(20, 2 * kK, 0)));
+  EXPECT_EQ(use.stall_ns, 0);
+  EXPECT_THAT(result.order, ElementsAre(0, 1, 2));
+}
+
+TEST(SimulatorTest, WorkspaceIsThereWhileTheKernelRunsOrAtItsLaunch) {
+  Chain chain;
+  chain.maker.op(chain.b).workspace_bytes = 3 * kK + 1;  // Rounded up: 3 KiB and 256 bytes.
+  for (const auto& options : {Ahead(), Synchronous()}) {
+    const SimulationResult result = Play(chain.maker, options);
+    EXPECT_EQ(result.devices[0].peak_bytes, 5 * kK + 256);
+    EXPECT_EQ(result.devices[0].peak_op, chain.b);
+  }
+}
+
+TEST(SimulatorTest, SizesAreRoundedUpTo256) {
+  WorkloadMaker maker;
+  maker.Resident(0, 1);
+  maker.Compute(
+      1, {}, {},
+      {maker.Buffer(0, 0), maker.Buffer(0, 1), maker.Buffer(0, 256), maker.Buffer(0, 257)});
+  const SimulationResult result = Play(maker, Ahead());
+  EXPECT_EQ(result.devices[0].resident_bytes, 256);
+  EXPECT_EQ(result.devices[0].peak_bytes, 256 + 0 + 256 + 256 + 512);
+}
+
+TEST(SimulatorTest, LaunchesAreOneLaunchOverheadApart) {
+  // Kernels of 5 ns, launches of 20 ns: the engine starves, which is not a stall. The operation
+  // without duration takes none of the launcher's time.
+  WorkloadMaker maker;
+  maker.Compute(5, {}, {}, {});
+  maker.Compute(0, {}, {}, {});
+  maker.Compute(5, {}, {}, {});
+  maker.Compute(5, {}, {}, {});
+  const SimulationResult result = Play(maker, Ahead(kUnlimited, 20));
+  EXPECT_EQ(result.step_time_ns, 45);  // Launches at 0, 20, 20 and 40.
+  EXPECT_EQ(result.devices[0].stall_ns, 0);
+  EXPECT_EQ(Play(maker, Synchronous()).step_time_ns, 15);
+}
+
+TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
+  // 3 makes 2 and 0 ready at one moment; 1 is ready from the start, and so before both.
+  WorkloadMaker maker;
+  maker.Compute(10, {3}, {}, {});
+  maker.Compute(10, {}, {}, {});
+  maker.Compute(10, {3}, {}, {});
+  maker.Compute(10, {}, {}, {});
+  EXPECT_THAT(Play(maker, Ahead()).order, ElementsAre(1, 3, 0, 2));
+  EXPECT_THAT(Play(maker, Synchronous()).order, ElementsAre(1, 3, 0, 2));
+}
+
+TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
+  for (const auto& options : {Ahead(), Synchronous()}) {
+    Chain chain;
+    chain.maker.op(chain.b).reuses = {chain.x};
+    chain.maker.op(chain.c).reuses = {chain.y};
+    SimulationResult result = Play(chain.maker, options);
+    EXPECT_EQ(result.devices[0].peak_bytes, kK);
+    EXPECT_EQ(result.devices[0].timeline.back().bytes, 0);
+    EXPECT_THAT(result.devices[0].at_peak, ElementsAre(chain.x));
+    // Somebody after it reads x as well.
+    chain.maker.Compute(100, {chain.c}, {chain.x}, {});
+    result = Play(chain.maker, options);
+    EXPECT_EQ(result.devices[0].peak_bytes, 2 * kK);
+  }
+}
+
+TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
+  for (const auto& options : {Ahead(), Synchronous()}) {
+    Chain chain;
+    chain.maker.op(chain.b).reuses = {chain.x};
+    WorkloadMaker other = chain.maker;
+    const BufferId smaller = other.Buffer(0, kK - 4);  // Counts the same, is not the same.
+    other.op(chain.b).writes = {smaller};
+    other.op(chain.c).reads = {smaller};
+    EXPECT_EQ(Play(other, options).devices[0].peak_bytes, 2 * kK);
+
+    WorkloadMaker resident;
+    const BufferId variable = resident.Resident(0, kK);
+    resident.Add({OpKind::kCompute, 0, 1, {}, {variable}, {resident.Buffer(0, kK)}, {variable}, 0});
+    EXPECT_EQ(Play(resident, options).devices[0].peak_bytes, 2 * kK);
+
+    WorkloadMaker twice = chain.maker;
+    twice.op(chain.b).writes = {chain.y, twice.Buffer(0, kK)};
+    twice.op(chain.b).reuses = {chain.x, chain.x};
+    EXPECT_EQ(Play(twice, options).devices[0].peak_bytes, 2 * kK);
+    twice.op(chain.b).reuses = {-1, -1};
+    EXPECT_EQ(Play(twice, options).devices[0].peak_bytes, 3 * kK);
+  }
+}
+
+TEST(SimulatorTest, CopyOutBlocksTakingOverUntilItHasEnded) {
+  // x is copied out from 100 to 150; b may take x over only if it asks later.
+  for (const int64_t pause_ns : {0, 100}) {
+    Chain chain;
+    chain.maker.op(chain.b).reuses = {chain.x};
+    chain.maker.CopyOut(50, {chain.a}, chain.x, chain.maker.Buffer(-1, kK));
+    const OpId pause = chain.maker.Host(pause_ns, {chain.a});
+    chain.maker.op(chain.b).waits_for = {chain.a, pause};
+    const SimulationResult result = Play(chain.maker, Synchronous());
+    EXPECT_EQ(result.devices[0].peak_bytes,
+              (pause_ns == 0 ? 2 : 1) * kK + (pause_ns == 0 ? 0 : kK))  // y and z, as ever.
+        << pause_ns;
+  }
+}
+
+// A swap: a writes x, which is copied out (40 ns), passes two host nodes and is copied in (40 ns)
+// for d; b is beside it and c waits for nothing but b. Trigger: b.
+struct Swap {
+  Swap() {
+    x = maker.Buffer(0, kK);
+    host = maker.Buffer(-1, kK);
+    back = maker.Buffer(0, kK);
+    y = maker.Buffer(0, kK);
+    a = maker.Compute(100, {}, {}, {x});
+    out = maker.CopyOut(40, {a}, x, host);
+    swap_out = maker.Host(0, {out});
+    b = maker.Compute(100, {a}, {}, {y});
+    swap_in = maker.Host(0, {swap_out, b});
+    in = maker.CopyIn(40, {swap_in}, host, back);
+    c = maker.Compute(100, {b}, {y}, {});
+    d = maker.Compute(100, {c, in}, {back}, {});
+  }
+  WorkloadMaker maker;
+  BufferId x, host, back, y;
+  OpId a, out, swap_out, b, swap_in, in, c, d;
+};
+
+TEST(SimulatorTest, SynchronousCopiesOverlapWithCompute) {
+  const SimulationResult result = Play(Swap().maker, Synchronous());
+  // a 0-100, b 100-200, out 100-140, in 200-240 beside c 200-300, d 300-400.
+  EXPECT_EQ(result.step_time_ns, 400);
+  const DeviceUse& use = result.devices[0];
+  EXPECT_EQ(use.stall_ns, 0);
+  EXPECT_EQ(use.copy_out_ns, 40);
+  EXPECT_EQ(use.copy_in_ns, 40);
+  EXPECT_EQ(use.copy_out_bytes, kK);
+  EXPECT_EQ(use.copy_in_bytes, kK);
+  EXPECT_EQ(result.host_peak_bytes, kK);
+  EXPECT_EQ(use.peak_bytes, 2 * kK);
+}
+
+TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
+  const SimulationResult result = Play(Swap().maker, Ahead());
+  // a, b and c are launched at 0. b is done at 200: the copy is issued, and waits for c: 300-340.
+  // d is launched when it has ended.
+  EXPECT_EQ(result.step_time_ns, 440);
+  EXPECT_EQ(result.devices[0].stall_ns, 40);
+  // x is there until its copy has ended, y came and went at 0; `back` goes when d is launched.
+  EXPECT_THAT(Points(result.devices[0]),
+              ElementsAre(ElementsAre(0, 2 * kK, kK), ElementsAre(140, 0, 0),
+                          ElementsAre(200, kK, kK), ElementsAre(340, kK, 0)));
+}
+
+TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {
+  Swap swap;
+  swap.maker.op(swap.c).waits_for = {swap.b, swap.swap_in};
+  const SimulationResult result = Play(swap.maker, Ahead());
+  // c is launched when swap_in is done, at 200, in the same round in which the copy asks: the
+  // copy asks first, so nothing is ahead of it.
+  EXPECT_EQ(result.step_time_ns, 400);
+  EXPECT_EQ(result.devices[0].stall_ns, 0);
+}
+
+TEST(SimulatorTest, DeadlineEdgeHoldsBackTheLaunchUntilTheCopyOutHasEnded) {
+  // Without it, b is launched at 0 while x is there; with it when x is gone.
+  Swap swap;
+  SimulationResult result = Play(swap.maker, Ahead(2 * kK - 1));
+  EXPECT_TRUE(result.fits());  // b waits for memory, as long as it takes: until 140.
+  EXPECT_EQ(result.devices[0].stall_ns, 40 + 40);
+  swap.maker.op(swap.b).waits_for = {swap.a, swap.swap_out};
+  result = Play(swap.maker, Ahead());
+  EXPECT_EQ(result.devices[0].peak_bytes, kK);
+  // b 140-240, c 240-340 (launched at 140), the copy in 340-380, d 380-480.
+  EXPECT_EQ(result.step_time_ns, 480);
+  EXPECT_EQ(result.devices[0].stall_ns, 80);
+}
+
+TEST(SimulatorTest, HostWaitsForTheDeviceAndTheDeviceForTheHost) {
+  WorkloadMaker maker;
+  const OpId a = maker.Compute(100, {}, {}, {});
+  const OpId host = maker.Host(30, {a});
+  const OpId b = maker.Compute(10, {host}, {}, {});
+  maker.Compute(10, {b}, {}, {});
+  maker.Host(5, {});
+  const SimulationResult result = Play(maker, Ahead(kUnlimited, 7));
+  EXPECT_EQ(result.step_time_ns, 100 + 30 + 10 + 10);
+  EXPECT_EQ(result.devices[0].stall_ns, 30);
+}
+
+TEST(SimulatorTest, DevicesWaitForEachOtherUntilDone) {
+  WorkloadMaker maker(2);
+  const OpId a = maker.Compute(100, {}, {}, {});
+  maker.Add({OpKind::kCompute, 1, 50, {a}, {}, {}, {}, 0});
+  const SimulationResult result = Play(maker, Ahead());
+  EXPECT_EQ(result.step_time_ns, 150);
+  EXPECT_EQ(result.devices[1].stall_ns, 100);
+  EXPECT_EQ(result.devices[1].compute_ns, 50);
+}
+
+TEST(SimulatorTest, CopiesOutOfOneEngineAreInOrderOfIssue) {
+  WorkloadMaker maker;
+  const BufferId x = maker.Buffer(0, kK), y = maker.Buffer(0, 2 * kK);
+  const OpId a = maker.Compute(100, {}, {}, {x});
+  const OpId b = maker.Compute(100, {}, {}, {y});
+  // Ids the other way round: the order of issue is that of the launches.
+  maker.CopyOut(500, {b}, y, maker.Buffer(-1, 2 * kK));
+  maker.CopyOut(500, {a}, x, maker.Buffer(-1, kK));
+  const SimulationResult result = Play(maker, Ahead(kUnlimited, 1));
+  EXPECT_EQ(result.step_time_ns, 100 + 500 + 500);
+  EXPECT_THAT(Points(result.devices[0]),
+              ElementsAre(ElementsAre(0, kK, kK), ElementsAre(1, 3 * kK, 3 * kK),
+                          ElementsAre(600, 2 * kK, 2 * kK), ElementsAre(1'100, 0, 0)));
+}
+
+TEST(SimulatorTest, OutOfMemoryNamesTheOperationAndTheNumbers) {
+  Chain chain;
+  chain.maker.Resident(0, kK);
+  for (const auto& options : {Ahead(3 * kK - 1, 10), Synchronous(3 * kK - 1)}) {
+    const SimulationResult result = Play(chain.maker, options);
+    ASSERT_FALSE(result.fits());
+    EXPECT_EQ(result.out_of_memory->device, 0);
+    EXPECT_EQ(result.out_of_memory->op, chain.b);
+    EXPECT_EQ(result.out_of_memory->requested_bytes, kK);
+    EXPECT_EQ(result.out_of_memory->in_use_bytes, 2 * kK);
+    EXPECT_EQ(result.out_of_memory->budget_bytes, 3 * kK - 1);
+    // It is known when a has ended and nothing runs any more.
+    EXPECT_EQ(result.out_of_memory->time_ns, 100);
+    EXPECT_EQ(result.step_time_ns, 100);
+  }
+  EXPECT_TRUE(Play(chain.maker, Ahead(3 * kK)).fits());
+}
+
+TEST(SimulatorTest, ResidentBuffersAloneMayBeTooMuch) {
+  Chain chain;
+  chain.maker.Resident(0, 5 * kK);
+  const SimulationResult result = Play(chain.maker, Ahead(5 * kK - 1));
+  ASSERT_FALSE(result.fits());
+  EXPECT_EQ(result.out_of_memory->op, kNoOp);
+  EXPECT_EQ(result.out_of_memory->requested_bytes, 5 * kK);
+  EXPECT_EQ(result.out_of_memory->time_ns, 0);
+}
+
+TEST(SimulatorTest, LaunchWaitsTenSecondsForMemoryAndNoLonger) {
+  // x is copied out until 100 + copy; b, launched at 0, needs its memory.
+  for (const auto& [copy_ns, fits] : std::vector<std::pair<int64_t, bool>>{
+           {kMemoryWaitNs - 100, true}, {kMemoryWaitNs - 99, false}}) {
+    Swap swap;
+    swap.maker.op(swap.out).duration_ns = copy_ns;
+    const SimulationResult result = Play(swap.maker, Ahead(2 * kK - 1));
+    EXPECT_EQ(result.fits(), fits) << copy_ns;
+    if (!fits) {
+      EXPECT_EQ(result.out_of_memory->op, swap.b);
+      EXPECT_EQ(result.out_of_memory->time_ns, kMemoryWaitNs);
+    }
+  }
+}
+
+TEST(SimulatorTest, CopyOutWaitsForHostMemory) {
+  // Two swaps of 1 KiB with room for one: the second copy out starts when the first buffer has
+  // been copied back.
+  for (const bool ahead : {true, false}) {
+    WorkloadMaker maker;
+    std::vector<OpId> last = {};
+    for (int i = 0; i < 2; ++i) {
+      const BufferId x = maker.Buffer(0, kK), host = maker.Buffer(-1, kK);
+      const OpId a = maker.Compute(100, {}, {}, {x});
+      const OpId out = maker.CopyOut(50, {a}, x, host);
+      maker.CopyIn(50, {out}, host, maker.Buffer(0, kK));
+    }
+    SimulationOptions options = ahead ? Ahead() : Synchronous();
+    options.host_budget_bytes = kK;
+    SimulationResult result = Play(maker, options);
+    // Kernels 0-100 and 100-200; out 100-150; its way back: 150-200, or when launched ahead after
+    // the second kernel, 200-250. Then out and in again.
+    EXPECT_EQ(result.step_time_ns, ahead ? 250 + 50 + 50 : 200 + 50 + 50);
+    EXPECT_EQ(result.host_peak_bytes, kK);
+    options.host_budget_bytes = kK - 1;
+    result = Play(maker, options);
+    ASSERT_FALSE(result.fits());
+    EXPECT_EQ(result.out_of_memory->device, -1);
+    EXPECT_EQ(result.out_of_memory->op, 1);
+    EXPECT_EQ(result.out_of_memory->requested_bytes, kK);
+    EXPECT_EQ(result.out_of_memory->in_use_bytes, 0);
+    EXPECT_EQ(result.out_of_memory->time_ns, 200);
+  }
+}
+
+TEST(SimulatorTest, CopyInWaitsForDeviceMemory) {
+  // a holds 2 KiB of 2 until c has been launched, which waits for a host operation of 500 ns.
+  WorkloadMaker maker;
+  const BufferId x = maker.Buffer(0, 2 * kK), host = maker.Buffer(-1, kK);
+  const BufferId back = maker.Buffer(0, kK);
+  const OpId a = maker.Compute(100, {}, {}, {x});
+  const OpId pause = maker.Host(500, {});
+  const OpId source = maker.Host(10, {}, {}, {host});
+  const OpId in = maker.CopyIn(50, {source}, host, back);
+  const OpId c = maker.Compute(100, {a, pause}, {x}, {});
+  maker.Compute(100, {c, in}, {back}, {});
+  // Memory at 500, when c is launched: the copy waits for c, 600-650; the last kernel 650-750.
+  EXPECT_EQ(Play(maker, Ahead(2 * kK)).step_time_ns, 750);
+  // Memory at 600, when c has ended.
+  EXPECT_EQ(Play(maker, Synchronous(2 * kK)).step_time_ns, 750);
+  // With room it is there at once.
+  EXPECT_EQ(Play(maker, Ahead(3 * kK)).step_time_ns, 700);
+  EXPECT_EQ(Play(maker, Synchronous(3 * kK)).step_time_ns, 700);
+}
+
+TEST(SimulatorTest, MemoryGoesToTheFirstWhoAskedThatItSufficesFor) {
+  // 1 KiB free of 4. The copy in of 2 KiB waits from 10 on; the launch of 1 KiB, which asks at 50,
+  // is not held up by it.
+  WorkloadMaker maker;
+  const BufferId x = maker.Buffer(0, 3 * kK), host = maker.Buffer(-1, 2 * kK);
+  const OpId a = maker.Compute(100, {}, {}, {x});
+  const OpId source = maker.Host(10, {}, {}, {host});
+  maker.CopyIn(50, {source}, host, maker.Buffer(0, 2 * kK));
+  const OpId pause = maker.Host(50, {});
+  maker.Compute(100, {a, pause}, {}, {maker.Buffer(0, kK)});
+  const OpId late = maker.Host(300, {});
+  maker.Compute(100, {a, late}, {x}, {});
+  const SimulationResult result = Play(maker, Ahead(4 * kK));
+  ASSERT_TRUE(result.fits());
+  // The copy gets its memory at 300, after the last launch, and waits for it: 400-450.
+  EXPECT_EQ(result.step_time_ns, 450);
+  EXPECT_THAT(result.order, ElementsAre(0, 4, 6));
+}
+
+TEST(SimulatorTest, BothModesMustFit) {
+  // Launched ahead y is allocated while x is copied out, and waits until that ends; the
+  // synchronous way does not fit either below 2 KiB, where both are there at once.
+  Swap swap;
+  auto both = SimulateBothModes(swap.maker.Make(), Ahead(2 * kK), StopToken());
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_TRUE(both->fits());
+  EXPECT_EQ(both->launch_ahead.step_time_ns, 440);
+  EXPECT_EQ(both->synchronous.step_time_ns, 400);
+  both = SimulateBothModes(swap.maker.Make(), Ahead(kK - 1), StopToken());
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_FALSE(both->fits());
+  EXPECT_EQ(both->launch_ahead.out_of_memory->op, swap.a);
+}
+
+TEST(SimulatorTest, NothingToDo) {
+  const SimulationResult result = Play(WorkloadMaker(), Ahead());
+  EXPECT_TRUE(result.fits());
+  EXPECT_EQ(result.step_time_ns, 0);
+  EXPECT_EQ(result.devices[0].peak_bytes, 0);
+  EXPECT_EQ(result.devices[0].peak_op, kNoOp);
+}
+
+TEST(SimulatorTest, BrokenWorkloadsAreErrors) {
+  Chain cycle;
+  cycle.maker.op(cycle.b).waits_for = {cycle.c};
+  auto result = Simulate(cycle.maker.Make(), Ahead(), StopToken());
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(result.status().message(), HasSubstr("2 of the workload's 3 operations wait"));
+
+  Chain afar;
+  afar.maker.Host(1, {afar.a}, {afar.x});
+  result = Simulate(afar.maker.Make(), Ahead(), StopToken());
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(result.status().message(), HasSubstr("operation 3 reads from afar"));
+
+  WorkloadMaker huge;
+  for (int i = 0; i < 3; ++i) huge.Compute(1, {}, {}, {huge.Buffer(0, int64_t{1} << 60)});
+  result = Simulate(huge.Make(), Ahead(), StopToken());
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(GetErrorReason(result.status()), v1::ERROR_REASON_LIMIT_EXCEEDED);
+
+  WorkloadMaker slow;
+  for (int i = 0; i < 3; ++i) slow.Compute(int64_t{1} << 60, {}, {}, {});
+  result = Simulate(slow.Make(), Ahead(), StopToken());
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SimulatorTest, StopsSoonAfterTheTokenFires) {
+  WorkloadMaker maker;
+  for (int i = 0; i < 20'000; ++i) {
+    maker.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {});
+  }
+  const Workload workload = maker.Make();
+  for (const int64_t steps : {0, 20'000, 70'000}) {
+    const StopToken stop = StopToken::AfterStepsForTest(steps);
+    const auto both = SimulateBothModes(workload, Ahead(), stop);
+    EXPECT_FALSE(both.ok()) << steps;
+    EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride) << steps;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::core

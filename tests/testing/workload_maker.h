@@ -1,0 +1,91 @@
+// Workloads by hand: one call per operation and per buffer.
+#ifndef SPILLWAY_TESTS_TESTING_WORKLOAD_MAKER_H_
+#define SPILLWAY_TESTS_TESTING_WORKLOAD_MAKER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rewrite_core/simulate/workload.h"
+
+namespace spillway::testing {
+
+// One operation with its lists.
+struct MadeOp {
+  core::OpKind kind = core::OpKind::kCompute;
+  int device = 0;
+  int64_t duration_ns = 0;
+  std::vector<core::OpId> waits_for;
+  std::vector<core::BufferId> reads;
+  std::vector<core::BufferId> writes;
+  std::vector<core::BufferId> reuses;
+  int64_t workspace_bytes = 0;
+};
+
+class WorkloadMaker {
+ public:
+  explicit WorkloadMaker(int devices = 1) : devices_(devices) {}
+
+  core::BufferId Buffer(int device, int64_t bytes) { return AddBuffer(device, bytes, false); }
+  core::BufferId Resident(int device, int64_t bytes) { return AddBuffer(device, bytes, true); }
+  core::OpId Add(MadeOp op) {
+    ops_.push_back(std::move(op));
+    return static_cast<core::OpId>(ops_.size()) - 1;
+  }
+  // Shorter, for the kinds that have no more than this.
+  core::OpId Compute(int64_t duration_ns, std::vector<core::OpId> waits_for,
+                     std::vector<core::BufferId> reads, std::vector<core::BufferId> writes) {
+    return Add({core::OpKind::kCompute, 0, duration_ns, waits_for, reads, writes, {}, 0});
+  }
+  core::OpId Host(int64_t duration_ns, std::vector<core::OpId> waits_for,
+                  std::vector<core::BufferId> reads = {}, std::vector<core::BufferId> writes = {}) {
+    return Add({core::OpKind::kHost, -1, duration_ns, waits_for, reads, writes, {}, 0});
+  }
+  core::OpId CopyOut(int64_t duration_ns, std::vector<core::OpId> waits_for, core::BufferId from,
+                     core::BufferId to, int device = 0) {
+    return Add({core::OpKind::kCopyOut, device, duration_ns, waits_for, {from}, {to}, {}, 0});
+  }
+  core::OpId CopyIn(int64_t duration_ns, std::vector<core::OpId> waits_for, core::BufferId from,
+                    core::BufferId to, int device = 0) {
+    return Add({core::OpKind::kCopyIn, device, duration_ns, waits_for, {from}, {to}, {}, 0});
+  }
+
+  MadeOp& op(core::OpId id) { return ops_[id]; }
+  const std::vector<MadeOp>& ops() const { return ops_; }
+  const std::vector<core::WorkloadBuffer>& buffers() const { return buffers_; }
+
+  core::Workload Make() const {
+    core::Workload workload;
+    for (int d = 0; d < devices_; ++d) {
+      workload.devices.push_back("/device:GPU:" + std::to_string(d));
+    }
+    workload.buffers = buffers_;
+    const auto add = [](const std::vector<int32_t>& items, core::IndexLists* lists) {
+      for (int32_t item : items) lists->Add(item);
+      lists->EndList();
+    };
+    for (const MadeOp& op : ops_) {
+      workload.ops.push_back(
+          {op.kind, op.device, op.duration_ns, op.workspace_bytes, core::kNoNode});
+      add(op.waits_for, &workload.waits_for);
+      add(op.reads, &workload.reads);
+      add(op.writes, &workload.writes);
+      add(op.reuses, &workload.reuses);
+    }
+    return workload;
+  }
+
+ private:
+  core::BufferId AddBuffer(int device, int64_t bytes, bool resident) {
+    buffers_.push_back({bytes, device, resident, core::Tensor()});
+    return static_cast<core::BufferId>(buffers_.size()) - 1;
+  }
+
+  int devices_;
+  std::vector<core::WorkloadBuffer> buffers_;
+  std::vector<MadeOp> ops_;
+};
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_TESTING_WORKLOAD_MAKER_H_
