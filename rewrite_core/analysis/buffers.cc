@@ -1,0 +1,307 @@
+#include "rewrite_core/analysis/buffers.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "rewrite_core/analysis/op_rows.h"
+
+namespace spillway::core {
+namespace {
+
+enum class Alias : uint8_t {
+  kNever,
+  kFrom,       // Every output is the input `from`.
+  kEach,       // Output i is input i.
+  kMerge,      // Output 0 is one of the inputs.
+  kSameBytes,  // Output 0 is the input `from` if they are of one size: nothing was to be done.
+  kPart,       // The outputs are rows of the input `from`, where its rows are aligned.
+  kTranspose,  // Output 0 is input 0 if only dimensions of 1 move.
+};
+
+constexpr uint32_t kAny = Buffers::kAnyInput;
+constexpr uint32_t In(int i) { return uint32_t{1} << i; }
+
+// One row per family: whose memory the outputs are; which output may take over which inputs;
+// whether no kernel is launched, whatever the sizes.
+struct Row {
+  absl::string_view ops;
+  Alias alias = Alias::kNever;
+  int from = 0;
+  int reuse_output = -1;
+  uint32_t reuse_inputs = 0;
+  bool bookkeeping = false;
+};
+
+constexpr Row kRows[] = {
+    // Hands on what it reads (set_output(i, input(j)), or CopyFrom with another shape).
+    {"Identity StopGradient PreventGradient CheckNumerics CheckNumericsV2 Reshape Squeeze "
+     "ExpandDims "
+     "Bitcast EnsureShape PlaceholderWithDefault GuaranteeConst DebugIdentity DebugIdentityV2 "
+     "DebugIdentityV3 Print Enter Exit NextIteration LoopCond Switch _SwitchN RefIdentity RefEnter "
+     "RefExit RefNextIteration RefSwitch ReadVariableOp StackPushV2 _CopyFromGpuToHost "
+     "_CopyFromHostToGpu",
+     Alias::kFrom, 0, -1, 0, true},
+    {"IdentityN _ReadVariablesOp", Alias::kEach, 0, -1, 0, true},
+    {"Merge RefMerge", Alias::kMerge, 0, -1, 0, true},
+    // Names memory, or orders others.
+    {"Const VariableV2 Variable VarHandleOp _VarHandlesOp NoOp ControlTrigger Placeholder "
+     "VarIsInitializedOp IsVariableInitialized StackV2 TensorArrayV3 TensorArrayGradV3 "
+     "TensorArraySizeV3 EmptyTensorList TensorListReserve",
+     Alias::kNever, 0, -1, 0, true},
+    // Hands on where there is nothing to do: reductions of nothing, paddings of 0, multiples of 1.
+    {"Sum Mean Prod Max Min All Any Tile Pad PadV2 BroadcastTo Pack ConcatV2 Cast",
+     Alias::kSameBytes},
+    {"Concat", Alias::kSameBytes, 1},
+    {"Transpose ConjugateTranspose", Alias::kTranspose},
+    // Tensor::Slice.
+    {"Slice StridedSlice SplitV Unpack", Alias::kPart},
+    {"Split", Alias::kPart, 1},
+    // forward_input_or_allocate_output. UnaryOp, UnaryElementWiseOp and others that work in place.
+    {"Abs Acos Acosh Asin Asinh Atan Atanh Ceil Conj Cos Cosh Digamma Erf Erfc Erfinv Exp Expm1 "
+     "Floor "
+     "Inv Invert Lgamma Log Log1p LogicalNot Ndtri Neg Reciprocal Rint Round Rsqrt Sigmoid Sign "
+     "Sin "
+     "Sinh Sqrt Square Tan Tanh Elu Relu Relu6 Selu LeakyRelu Softplus Softsign Softmax LogSoftmax "
+     "ZerosLike OnesLike BiasAdd BiasAddV1 Snapshot ClipByValue TensorScatterUpdate "
+     "TensorScatterAdd "
+     "TensorScatterSub TensorScatterMin TensorScatterMax",
+     Alias::kNever, 0, 0, In(0)},
+    // BinaryOp and BinaryElementWiseOp.
+    {"Add AddV2 Sub Mul MulNoNan Div DivNoNan RealDiv FloorDiv TruncateDiv FloorMod Mod "
+     "TruncateMod "
+     "Maximum Minimum Pow SquaredDifference Atan2 Xdivy Xlogy Xlog1py NextAfter BitwiseAnd "
+     "BitwiseOr "
+     "BitwiseXor LeftShift RightShift LogicalAnd LogicalOr Igamma Igammac Zeta Polygamma ReluGrad "
+     "Relu6Grad EluGrad SeluGrad LeakyReluGrad SoftplusGrad SoftsignGrad SigmoidGrad TanhGrad "
+     "SqrtGrad RsqrtGrad InvGrad ReciprocalGrad",
+     Alias::kNever, 0, 0, In(0) | In(1)},
+    {"Select SelectV2", Alias::kNever, 0, 0, In(1) | In(2)},
+    {"AddN AccumulateNV2", Alias::kNever, 0, 0, kAny},
+    // The gradient by the logits takes their place.
+    {"SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", Alias::kNever, 0, 1,
+     In(0)},
+};
+
+// Rows whose size is no multiple of this are copied rather than shared: the largest alignment that
+// Eigen may ask for (EIGEN_MAX_ALIGN_BYTES with AVX-512).
+constexpr int64_t kRowAlignment = 64;
+
+bool IsVariableReference(const OpInfo& info) { return absl::StrContains(info.outputs, '&'); }
+
+// Whether `part` is what remains of `whole` when some rows (of its first dimension), or one, are
+// taken.
+bool IsRows(const ShapeView& whole, const ShapeView& part, int element_bytes) {
+  if (!whole.known_rank || !part.known_rank || whole.dims.empty()) return false;
+  const absl::Span<const int64_t> row = whole.dims.subspan(1);
+  const bool some = part.dims.size() == whole.dims.size() && part.dims.subspan(1) == row;
+  if (!some && part.dims != row) return false;
+  int64_t bytes = element_bytes;
+  for (int64_t dim : row) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) return false;
+  }
+  return bytes % kRowAlignment == 0;
+}
+
+// Whether a permutation leaves all dimensions but those of 1 in their order.
+bool MovesOnlyOnes(absl::Span<const int64_t> dims, absl::Span<const int64_t> permutation) {
+  if (permutation.size() != dims.size()) return false;
+  int64_t last = -1;
+  for (int64_t from : permutation) {
+    if (from < 0 || from >= static_cast<int64_t>(dims.size())) return false;
+    if (dims[from] == 1) continue;
+    if (from <= last) return false;
+    last = from;
+  }
+  return true;
+}
+
+}  // namespace
+
+class BufferFinder {
+ public:
+  BufferFinder(const Graph& graph, const Shapes& shapes, const Placement& placement,
+               const Profile* profile)
+      : graph_(graph),
+        shapes_(shapes),
+        placement_(placement),
+        profile_(profile),
+        rows_(RowsByOp(graph, kRows)),
+        result_(graph) {}
+
+  absl::StatusOr<Buffers> Find(const Topology& topology, const StopToken& stop) {
+    result_.reuse_.resize(graph_.num_ops());
+    result_.bookkeeping_.assign(graph_.num_ops(), false);
+    for (int32_t op = 0; op < graph_.num_ops(); ++op) {
+      if (rows_[op] == nullptr) continue;
+      result_.reuse_[op] = {rows_[op]->reuse_output, rows_[op]->reuse_inputs};
+      result_.bookkeeping_[op] = rows_[op]->bookkeeping;
+    }
+    const int32_t n = graph_.num_nodes();
+    result_.first_.assign(n + 1, 0);
+    StopPoller poll(stop);
+    for (NodeId id = 0; id < n; ++id) {
+      if (poll.Tick()) return stop.status("buffers");
+      int32_t count = shapes_.num_outputs(id);
+      // Readers are ordered by port.
+      const Graph::Readers readers = graph_.readers(id);
+      if (!readers.empty()) count = std::max(count, readers[readers.size() - 1].port + 1);
+      result_.first_[id + 1] = result_.first_[id] + count;
+    }
+    result_.outputs_.resize(result_.first_[n]);
+    result_.buffers_.reserve(result_.first_[n]);
+    for (NodeId id : topology.order()) {
+      if (poll.Tick()) return stop.status("buffers");
+      for (int32_t port = 0; port < result_.num_outputs(id); ++port) Place_(Tensor{id, port});
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Buffers::Output& out(Tensor tensor) { return result_.outputs_[result_.index(tensor)]; }
+
+  int64_t Bytes(Tensor tensor) const {
+    if (profile_ != nullptr) {
+      const int64_t measured = profile_->allocated_bytes(tensor);
+      if (measured != kUnknownSize) return measured;
+    }
+    return shapes_.buffer_bytes(tensor);
+  }
+
+  // Of the variable that a handle stands for.
+  int64_t VariableBytes(NodeId id) const {
+    const ShapeView shape = shapes_.handle_shape({id, 0});
+    const auto held = graph_.attr(id, "dtype");
+    const int element_bytes = held ? ElementBytes(AttrType(*held)) : 0;
+    if (!shape.known_rank || element_bytes == 0) return kUnknownSize;
+    if (std::count_if(shape.dims.begin(), shape.dims.end(), [](int64_t d) { return d < 0; }) > 0) {
+      return kUnknownSize;
+    }
+    return CheckedBytes(shape.dims, element_bytes).value_or(kUnknownSize);
+  }
+
+  int32_t AliasInput(Tensor tensor, const Row& row, absl::Span<const Tensor> inputs) {
+    const auto is_data = [&](int32_t i) {
+      return i >= 0 && i < static_cast<int32_t>(inputs.size()) && !inputs[i].is_control();
+    };
+    switch (row.alias) {
+      case Alias::kNever:
+        return kNoAlias;
+      case Alias::kFrom:
+        return is_data(row.from) ? row.from : kNoAlias;
+      case Alias::kEach:
+        return is_data(tensor.port) ? tensor.port : kNoAlias;
+      case Alias::kMerge: {
+        if (tensor.port != 0) return kNoAlias;
+        int32_t best = kNoAlias;
+        for (int32_t i = 0; is_data(i); ++i) {
+          if (IsBackEdge(graph_, inputs[i].node, tensor.node)) continue;
+          if (best == kNoAlias || out(inputs[i]).bytes > out(inputs[best]).bytes) best = i;
+        }
+        return best;
+      }
+      case Alias::kSameBytes: {
+        if (tensor.port != 0 || !is_data(row.from)) return kNoAlias;
+        const Tensor input = inputs[row.from];
+        return Bytes(tensor) != kUnknownSize && Bytes(tensor) == out(input).bytes &&
+                       shapes_.type(tensor).dtype == shapes_.type(input).dtype
+                   ? row.from
+                   : kNoAlias;
+      }
+      case Alias::kPart: {
+        if (!is_data(row.from)) return kNoAlias;
+        const Tensor input = inputs[row.from];
+        const int element_bytes = ElementBytes(shapes_.type(tensor).dtype);
+        return IsRows(shapes_.shape(input), shapes_.shape(tensor), element_bytes) ? row.from
+                                                                                  : kNoAlias;
+      }
+      case Alias::kTranspose: {
+        if (!is_data(0) || !is_data(1)) return kNoAlias;
+        const ShapeView shape = shapes_.shape(inputs[0]);
+        const auto permutation = shapes_.value(inputs[1]);
+        return shape.known_rank && permutation && MovesOnlyOnes(shape.dims, *permutation)
+                   ? 0
+                   : kNoAlias;
+      }
+    }
+    return kNoAlias;
+  }
+
+  void Place_(Tensor tensor) {
+    const NodeId id = tensor.node;
+    const int32_t op = graph_.op_id(id);
+    const OpInfo& info = graph_.op_info(id);
+    Buffers::Output& output = out(tensor);
+    output.place = placement_.output(tensor);
+    output.bytes = Bytes(tensor);
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    if (IsVariableOp(graph_.op(id)) && graph_.op(id) != "TemporaryVariable") {
+      output.storage = Storage::kVariable;
+      if (output.place == kNoMemory) output.bytes = VariableBytes(id);
+      return NewBuffer(tensor, placement_.node(id));
+    }
+    if (shapes_.IsFed(id)) {
+      // Comes from outside, whatever the node would have done.
+    } else if (rows_[op] != nullptr) {
+      output.alias_input = AliasInput(tensor, *rows_[op], inputs);
+    } else if (IsVariableReference(info) && !inputs.empty() && !inputs[0].is_control()) {
+      output.alias_input = 0;  // An update gives the reference on.
+    }
+    if (output.alias_input != kNoAlias) {
+      const Buffers::Output& input = out(inputs[output.alias_input]);
+      output.storage = input.storage;
+      if (input.buffer != kNoBuffer) {
+        Buffers::Buffer& buffer = result_.buffers_[input.buffer];
+        if (output.place == kNoMemory || output.place == buffer.place) {
+          if (output.place == kNoMemory) output.bytes = buffer.bytes;
+          buffer.bytes = std::max(buffer.bytes, output.bytes);
+          output.buffer = input.buffer;
+          return;
+        }
+      }
+    }
+    if (output.place == kNoMemory) {
+      output.storage = Storage::kNone;
+      return;
+    }
+    output.storage = graph_.op(id) == "Const" ? Storage::kConstant : Storage::kAllocated;
+    NewBuffer(tensor, output.place);
+  }
+
+  void NewBuffer(Tensor tensor, Place place) {
+    Buffers::Output& output = out(tensor);
+    output.buffer = static_cast<int32_t>(result_.buffers_.size());
+    result_.buffers_.push_back({tensor, output.bytes, place, output.storage});
+  }
+
+  const Graph& graph_;
+  const Shapes& shapes_;
+  const Placement& placement_;
+  const Profile* profile_;
+  const std::vector<const Row*> rows_;
+  Buffers result_;
+};
+
+absl::StatusOr<Buffers> Buffers::Find(const Graph& graph, const Topology& topology,
+                                      const Shapes& shapes, const Placement& placement,
+                                      const Profile* profile, const StopToken& stop) {
+  return BufferFinder(graph, shapes, placement, profile).Find(topology, stop);
+}
+
+uint32_t Buffers::reusable_inputs(Tensor tensor) const {
+  const Reuse& reuse = reuse_[graph_->op_id(tensor.node)];
+  return reuse.output == tensor.port ? reuse.inputs : 0;
+}
+
+bool Buffers::LaunchesKernel(NodeId id) const {
+  if (bookkeeping_[graph_->op_id(id)]) return false;
+  const int32_t count = num_outputs(id);
+  if (count == 0) return true;
+  if (IsVariableReference(graph_->op_info(id))) return true;
+  for (int32_t port = 0; port < count; ++port) {
+    const Output& output = outputs_[first_[id] + port];
+    if (output.place >= 0 && output.alias_input == kNoAlias) return true;
+  }
+  return false;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,107 @@
+// Buffers: which tensors share one piece of memory (an alias class), where it lies, how large it
+// is, what of it is there before the step (variables, optimizer slots, constants), and which
+// outputs may take over an input's memory.
+//
+// Only what TensorFlow's kernels really do counts. (OpInfo::forwards is wider: it is there to be
+// careful with variables.) The tables in the .cc have a row per family.
+//
+// A handle of a resource variable stands for the variable's own memory. A Merge shares the memory
+// of its largest input, outside of loops; in them, of what enters.
+//
+// Thread safety: immutable after Find.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/placement.h"
+#include "rewrite_core/analysis/profile.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+// What makes the memory behind a tensor.
+enum class Storage : uint8_t {
+  kNone,       // A handle, nothing to hold.
+  kAllocated,  // Each step anew.
+  kVariable,   // Resident, whether its nodes run or not.
+  kConstant,   // Resident if its node runs.
+};
+
+inline constexpr int32_t kNoAlias = -1;
+inline constexpr int32_t kNoBuffer = -1;
+
+class Buffers {
+ public:
+  struct Buffer {
+    Tensor first;                  // The first of its aliases.
+    int64_t bytes = kUnknownSize;  // The largest of them; kUnknownSize if none is known.
+    Place place = kNoMemory;
+    Storage storage = Storage::kAllocated;
+  };
+
+  // `profile` (may be null) has sizes that were measured. Errors: those of `stop`. `graph` must
+  // outlive the result.
+  static absl::StatusOr<Buffers> Find(const Graph& graph, const Topology& topology,
+                                      const Shapes& shapes, const Placement& placement,
+                                      const Profile* profile, const StopToken& stop);
+
+  // Outputs of a node: those it is known to have, and those that are read.
+  int32_t num_outputs(NodeId id) const { return first_[id + 1] - first_[id]; }
+  // A dense number for each tensor, below num_tensors().
+  int32_t index(Tensor tensor) const { return first_[tensor.node] + tensor.port; }
+  int32_t num_tensors() const { return first_.back(); }
+
+  // The input whose memory this output shares, or kNoAlias. They may lie in different memories, as
+  // those of an Identity on the CPU: it then shares the copy's.
+  int32_t alias_input(Tensor tensor) const { return outputs_[index(tensor)].alias_input; }
+  // The inputs of which this output may take over the memory if nobody else is to read them:
+  // TensorFlow's forward_input_or_allocate_output. Bit i: input i. kAnyInput: each.
+  uint32_t reusable_inputs(Tensor tensor) const;
+  static constexpr uint32_t kAnyInput = ~uint32_t{0};
+
+  // Bytes of this tensor, and of a handle or reference those of its variable; kUnknownSize.
+  int64_t bytes(Tensor tensor) const { return outputs_[index(tensor)].bytes; }
+  Place place(Tensor tensor) const { return outputs_[index(tensor)].place; }
+  Storage storage(Tensor tensor) const { return outputs_[index(tensor)].storage; }
+
+  // The buffer behind a tensor; kNoBuffer if there is none.
+  int32_t buffer_of(Tensor tensor) const { return outputs_[index(tensor)].buffer; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+
+  // Whether a node on a GPU launches a kernel there. Not so what only hands memory on or names it,
+  // nor what works in host memory.
+  bool LaunchesKernel(NodeId id) const;
+
+ private:
+  struct Output {
+    int64_t bytes = kUnknownSize;
+    int32_t buffer = kNoBuffer;
+    int32_t alias_input = kNoAlias;
+    Place place = kNoMemory;
+    Storage storage = Storage::kNone;
+  };
+  struct Reuse {
+    int32_t output = -1;
+    uint32_t inputs = 0;
+  };
+  friend class BufferFinder;
+
+  explicit Buffers(const Graph& graph) : graph_(&graph) {}
+
+  const Graph* graph_;
+  std::vector<int32_t> first_;
+  std::vector<Output> outputs_;
+  std::vector<Buffer> buffers_;
+  std::vector<Reuse> reuse_;       // By Graph::op_id.
+  std::vector<bool> bookkeeping_;  // By Graph::op_id.
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_

@@ -1,0 +1,68 @@
+// Costs: how long each node runs, by a roofline, in integer nanoseconds:
+//
+//   launch_s + max(operations / (peak_flops * efficiency), bytes / (mem_bytes_per_s * mem_eff))
+//
+// Operations count for convolutions and matrix products alone; a multiply-add is two. Bytes are
+// those of inputs and outputs, each read or written once, or as often as its row in the table says.
+// What launches no kernel (Buffers::LaunchesKernel) takes no time, nor does what runs on the host:
+// nothing is known of the CPU. Where a size is unknown, only the launch counts, and the node is
+// counted. A function call (If, While, PartitionedCall) is one node of unknown cost.
+//
+// A profile replaces the estimates of the nodes that it has, also of those on the host.
+//
+// Thread safety: immutable after Estimate.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_COST_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_COST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/buffers.h"
+#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/placement.h"
+#include "rewrite_core/analysis/profile.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+// No operation is taken to last longer (100 s), so that the times of any graph add up within 63
+// bits.
+inline constexpr int64_t kMaxDurationNs = 100'000'000'000;
+
+// `seconds` as nanoseconds, rounded, from 0 to kMaxDurationNs; NaN is kMaxDurationNs.
+int64_t ToNanoseconds(double seconds);
+
+// The time of one copy of `bytes` (unknown: its latency alone) at `bytes_per_s`.
+int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t bytes);
+
+struct NodeCost {
+  int64_t duration_ns = 0;
+  double flops = 0;         // Operations; 0 for what only moves data.
+  double memory_bytes = 0;  // Read and written.
+  int64_t workspace_bytes = 0;
+  bool is_known = true;  // False: a size was missing, or it is a function call.
+};
+
+class Costs {
+ public:
+  // `convolution_workspace_bytes`: what each convolution and each of its gradients takes while it
+  // runs. `profile` may be null. INVALID_ARGUMENT (BAD_OPTION) if the workspace is negative or
+  // above 2^50; otherwise errors of `stop`.
+  static absl::StatusOr<Costs> Estimate(const Graph& graph, const Shapes& shapes,
+                                        const Placement& placement, const Buffers& buffers,
+                                        const Hardware& hardware,
+                                        int64_t convolution_workspace_bytes, const Profile* profile,
+                                        const StopToken& stop);
+
+  const NodeCost& operator[](NodeId id) const { return nodes_[id]; }
+
+ private:
+  std::vector<NodeCost> nodes_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_COST_H_

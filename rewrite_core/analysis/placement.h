@@ -1,0 +1,77 @@
+// Placement: on which GPU a node runs, or on the host, and in whose memory its inputs and outputs
+// lie, as TensorFlow's placer and its kernels decide.
+//
+// GPUs. Device strings that name the same device are one (`/gpu:0`, `/device:GPU:0`). A node
+// without a device runs on the first GPU of its job and task; in a graph that names no GPU at all,
+// such nodes are on one GPU, whose name is empty (as the eligibility table counts them).
+//
+// The host. Nodes on a CPU; ops that have no GPU kernel (input pipelines, files, strings, tables,
+// summaries), wherever the graph says; what is fed; variables of types that GPUs have no kernels
+// for, and ops without a device that work on these.
+//
+// Memory. Nodes on a GPU keep strings, shapes and int32 in host memory, but for the kernels that
+// have real int32 data (table in the .cc).
+//
+// Thread safety: immutable after Find.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_PLACEMENT_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_PLACEMENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+// A GPU by its index in Placement::devices(), or one of these.
+using Place = int32_t;
+inline constexpr Place kHostPlace = -1;
+inline constexpr Place kNoMemory = -2;  // A handle, or what has no size: nothing to copy.
+
+class Placement {
+ public:
+  // Errors: those of `stop`. `graph` and `shapes` must outlive the result.
+  static absl::StatusOr<Placement> Find(const Graph& graph, const Topology& topology,
+                                        const Shapes& shapes, const StopToken& stop);
+
+  // The GPUs, as their first node spells them, in that order.
+  const std::vector<std::string>& devices() const { return devices_; }
+
+  // Where a node runs: a GPU or the host.
+  Place node(NodeId id) const { return place_[id]; }
+  // Where a node of device string `device` would run.
+  Place Resolve(absl::string_view device) const;
+
+  // The memory in which an output lies.
+  Place output(Tensor tensor) const;
+  // The memory in which `reader` wants what it reads from `tensor` at its input `index`.
+  Place input(NodeId reader, int32_t index, Tensor tensor) const;
+
+ private:
+  struct OpRule {
+    bool on_host = false;           // No GPU kernel.
+    bool host_outputs = false;      // Whatever their type.
+    bool int32_on_device = false;   // Its int32 outputs are data.
+    uint32_t host_inputs = 0;       // Bit i: input i is read on the host, whatever its type.
+    uint32_t int32_inputs_gpu = 0;  // Bit i: an int32 there is data.
+  };
+
+  Placement(const Graph& graph, const Shapes& shapes) : graph_(&graph), shapes_(&shapes) {}
+  void FindDevices();
+
+  const Graph* graph_;
+  const Shapes* shapes_;
+  std::vector<std::string> devices_;
+  std::vector<Place> by_device_id_;
+  std::vector<OpRule> rules_;  // By Graph::op_id.
+  std::vector<Place> place_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_PLACEMENT_H_
