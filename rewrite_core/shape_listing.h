@@ -1,4 +1,4 @@
-// The types and shapes of all tensors of a graph, as a table.
+// Types, shapes and sizes of tensors, for people and programs.
 #ifndef SPILLWAY_REWRITE_CORE_SHAPE_LISTING_H_
 #define SPILLWAY_REWRITE_CORE_SHAPE_LISTING_H_
 
@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/stop_token.h"
 #include "spillway/v1/inspect.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -20,6 +22,9 @@ namespace spillway::core {
 absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
                                        const v1::InspectOptions& options, const v1::Limits& limits,
                                        const StopToken& stop);
+
+// One tensor: its name, its type, its shape and its size as far as they are known.
+v1::TensorSummary Summarize(const Graph& graph, const Shapes& shapes, Tensor tensor);
 
 }  // namespace spillway::core
 

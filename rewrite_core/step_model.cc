@@ -1,0 +1,318 @@
+#include "rewrite_core/step_model.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/shape_listing.h"
+#include "rewrite_core/shown_name.h"
+#include "rewrite_core/simulate/lower_bounds.h"
+
+namespace spillway::core {
+namespace {
+
+v1::Warning MakeWarning(v1::WarningCode code, std::string message) {
+  v1::Warning warning;
+  warning.set_code(code);
+  warning.set_message(std::move(message));
+  return warning;
+}
+
+// Whether a step that waits for no memory stays within the budgets.
+bool Within(const SimulationResult& result, const SimulationOptions& budgets) {
+  if (result.host_peak_bytes > budgets.host_budget_bytes) return false;
+  for (size_t i = 0; i < result.devices.size(); ++i) {
+    if (result.devices[i].peak_bytes > budgets.device_budget_bytes[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const StepModel>> StepModel::Create(
+    const Graph& graph, const Topology& topology, const Shapes& shapes,
+    const v1::RewriteOptions& options, const StopToken& stop) {
+  std::unique_ptr<StepModel> model(new StepModel(graph, topology, shapes));
+  if (absl::Status s = model->Analyse(options, stop); !s.ok()) return s;
+  return std::unique_ptr<const StepModel>(std::move(model));
+}
+
+absl::Status StepModel::Analyse(const v1::RewriteOptions& options, const StopToken& stop) {
+  auto hardware = Hardware::FromOptions(options.hardware());
+  if (!hardware.ok()) return hardware.status();
+  hardware_ = *std::move(hardware);
+  if (!options.profile().empty()) {
+    auto profile = Profile::Read(options.profile(), graph_, stop);
+    if (!profile.ok()) return profile.status();
+    profile_ = *std::move(profile);
+  }
+  const Profile* profile = profile_ ? &*profile_ : nullptr;
+  auto placement = Placement::Find(graph_, topology_, shapes_, stop);
+  if (!placement.ok()) return placement.status();
+  placement_ = *std::move(placement);
+  auto buffers = Buffers::Find(graph_, topology_, shapes_, *placement_, profile, stop);
+  if (!buffers.ok()) return buffers.status();
+  buffers_ = *std::move(buffers);
+  auto costs = Costs::Estimate(graph_, shapes_, *placement_, *buffers_, hardware_,
+                               options.convolution_workspace_bytes(), profile, stop);
+  if (!costs.ok()) return costs.status();
+  costs_ = *std::move(costs);
+  const std::vector<std::string> targets(options.targets().begin(), options.targets().end());
+  auto active = FindActiveNodes(graph_, topology_, shapes_, targets, /*backward=*/nullptr, stop);
+  if (!active.ok()) return active.status();
+  active_ = *std::move(active);
+  auto workload = BuildWorkload(Facts(), /*plan=*/nullptr, &notes_, stop);
+  if (!workload.ok()) return workload.status();
+  workload_ = *std::move(workload);
+  return absl::OkStatus();
+}
+
+StepFacts StepModel::Facts() const {
+  return {graph_, topology_, shapes_, *placement_, *buffers_, *costs_, hardware_, *active_};
+}
+
+SimulationOptions StepModel::Unlimited() const {
+  SimulationOptions options;
+  options.launch_ns = ToNanoseconds(hardware_.launch_s);
+  return options;
+}
+
+SimulationOptions StepModel::Budgets() const {
+  SimulationOptions options = Unlimited();
+  options.device_budget_bytes.assign(workload_.devices.size(), hardware_.gpu_memory_bytes);
+  options.host_budget_bytes = hardware_.host_memory_bytes;
+  return options;
+}
+
+std::string StepModel::NameOf(const Workload& workload, OpId op) const {
+  if (op == kNoOp || workload.ops[op].node == kNoNode) return "";
+  return ShownName(graph_.name(workload.ops[op].node));
+}
+
+v1::OutOfMemory StepModel::ToProto(const Workload& workload, const OutOfMemory& oom) const {
+  v1::OutOfMemory out;
+  out.set_host(oom.device < 0);
+  if (oom.device >= 0) out.set_device(workload.devices[oom.device]);
+  out.set_node(NameOf(workload, oom.op));
+  out.set_requested_bytes(oom.requested_bytes);
+  out.set_in_use_bytes(oom.in_use_bytes);
+  out.set_budget_bytes(oom.budget_bytes);
+  return out;
+}
+
+absl::StatusOr<v1::Forecast> StepModel::Forecast(const SwapPlan* plan, bool no_budget,
+                                                 const StopToken& stop) const {
+  absl::optional<Workload> planned;
+  if (plan != nullptr) {
+    auto workload = BuildWorkload(Facts(), plan, /*notes=*/nullptr, stop);
+    if (!workload.ok()) return workload.status();
+    planned = *std::move(workload);
+  }
+  const Workload& workload = planned ? *planned : workload_;
+  auto free = SimulateBothModes(workload, Unlimited(), stop);
+  if (!free.ok()) return free.status();
+  // Where nobody ever waits for memory, budgets change nothing.
+  const SimulationOptions budgets = Budgets();
+  absl::optional<BothModes> limited;
+  if (!no_budget && !(Within(free->launch_ahead, budgets) && Within(free->synchronous, budgets))) {
+    auto both = SimulateBothModes(workload, budgets, stop);
+    if (!both.ok()) return both.status();
+    limited = *std::move(both);
+  }
+  const BothModes& step = limited ? *limited : *free;
+  // Without end, if it does not fit: what it would take.
+  const BothModes& use = step.fits() ? step : *free;
+
+  v1::Forecast forecast;
+  forecast.set_fits(step.fits());
+  for (const SimulationResult* result : {&step.synchronous, &step.launch_ahead}) {
+    if (!result->fits()) {
+      *forecast.mutable_out_of_memory() = ToProto(workload, *result->out_of_memory);
+    }
+  }
+  if (step.launch_ahead.fits()) forecast.set_step_time_ns(step.launch_ahead.step_time_ns);
+  if (step.synchronous.fits()) {
+    forecast.set_synchronous_step_time_ns(step.synchronous.step_time_ns);
+  }
+  forecast.set_host_peak_bytes(
+      std::max(use.launch_ahead.host_peak_bytes, use.synchronous.host_peak_bytes));
+  for (size_t i = 0; i < workload.devices.size(); ++i) {
+    const DeviceUse& ahead = use.launch_ahead.devices[i];
+    const DeviceUse& sync = use.synchronous.devices[i];
+    const DeviceUse& worse = sync.peak_bytes > ahead.peak_bytes ? sync : ahead;
+    v1::DeviceForecast* device = forecast.add_devices();
+    device->set_device(workload.devices[i]);
+    device->set_resident_bytes(ahead.resident_bytes);
+    device->set_peak_bytes(worse.peak_bytes);
+    device->set_peak_node(NameOf(workload, worse.peak_op));
+    device->set_compute_ns(ahead.compute_ns);
+    device->set_copy_out_ns(ahead.copy_out_ns);
+    device->set_copy_in_ns(ahead.copy_in_ns);
+    device->set_stall_ns(ahead.stall_ns);
+    device->set_copy_out_bytes(ahead.copy_out_bytes);
+    device->set_copy_in_bytes(ahead.copy_in_bytes);
+  }
+  if (plan == nullptr && !no_budget) {
+    absl::Status status = AddBounds(free->launch_ahead.order, stop, &forecast);
+    if (!status.ok()) return status;
+  }
+  return forecast;
+}
+
+absl::Status StepModel::AddBounds(const std::vector<OpId>& order, const StopToken& stop,
+                                  v1::Forecast* forecast) const {
+  LowerBoundOptions options;
+  options.device_budget_bytes = Budgets().device_budget_bytes;
+  options.copy_out_bytes_per_s = hardware_.d2h_bytes_per_s;
+  options.copy_in_bytes_per_s = hardware_.h2d_bytes_per_s;
+  auto bounds = ComputeLowerBounds(workload_, order, options, stop);
+  if (!bounds.ok()) return bounds.status();
+  for (size_t i = 0; i < bounds->size(); ++i) {
+    const DeviceBounds& found = (*bounds)[i];
+    v1::LowerBounds* out = forecast->mutable_devices(static_cast<int>(i))->mutable_bounds();
+    out->set_memory_bytes(found.memory_bytes);
+    out->set_memory_node(NameOf(workload_, found.memory_op));
+    out->set_copy_out_bytes(found.swap_out_bytes);
+    out->set_copy_in_bytes(found.swap_in_bytes);
+    out->set_step_time_ns(found.step_time_ns);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepModel::DescribeMemory(const StopToken& stop, v1::SimulateReport* report) const {
+  SimulationOptions options = Unlimited();
+  options.record_timeline = true;
+  auto result = Simulate(workload_, options, stop);
+  if (!result.ok()) return result.status();
+  StopPoller poll(stop);
+  std::vector<std::vector<BufferId>> alive(workload_.devices.size());
+  for (BufferId id = 0; id < static_cast<BufferId>(workload_.buffers.size()); ++id) {
+    if (poll.Tick()) return stop.status("simulate");
+    const WorkloadBuffer& buffer = workload_.buffers[id];
+    if (buffer.resident && buffer.device >= 0) alive[buffer.device].push_back(id);
+  }
+  for (size_t i = 0; i < workload_.devices.size(); ++i) {
+    const DeviceUse& use = result->devices[i];
+    v1::DeviceMemory* memory = report->add_memory();
+    memory->set_device(workload_.devices[i]);
+    for (const MemoryPoint& point : use.timeline) {
+      const auto add = [memory, &point](int64_t bytes) {
+        v1::MemorySample* sample = memory->add_timeline();
+        sample->set_time_ns(point.time_ns);
+        sample->set_bytes(bytes);
+      };
+      // What was there for no time shows, too: the peak may be that.
+      if (point.high_bytes > point.bytes) add(point.high_bytes);
+      add(point.bytes);
+    }
+    std::vector<BufferId>& ids = alive[i];
+    ids.insert(ids.end(), use.at_peak.begin(), use.at_peak.end());
+    std::sort(ids.begin(), ids.end(), [this](BufferId a, BufferId b) {
+      const int64_t bytes_a = workload_.buffers[a].bytes, bytes_b = workload_.buffers[b].bytes;
+      return bytes_a != bytes_b ? bytes_a > bytes_b : a < b;
+    });
+    for (BufferId id : ids) {
+      if (poll.Tick()) return stop.status("simulate");
+      const WorkloadBuffer& buffer = workload_.buffers[id];
+      v1::LiveTensor* live = memory->add_alive_at_peak();
+      *live->mutable_tensor() = Summarize(graph_, shapes_, buffer.tensor);
+      live->mutable_tensor()->set_size_bytes(buffer.bytes);
+      live->set_resident(buffer.resident);
+    }
+  }
+  return CountDistances(stop, report);
+}
+
+absl::Status StepModel::CountDistances(const StopToken& stop, v1::SimulateReport* report) const {
+  struct Count {
+    int64_t edges = 0;
+    int64_t bytes = 0;
+  };
+  std::map<int32_t, Count> counts;
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    if (!active_->flags[id] || placement_->node(id) < 0) continue;
+    // Readers are in order of ports; each tensor counts once in a distance.
+    std::map<int32_t, int32_t> last_port;
+    const Graph::Readers readers = graph_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("simulate");
+      const auto [reader, index, port] = readers[i];
+      if (port == kControl || !active_->flags[reader] || placement_->node(reader) < 0) continue;
+      const int32_t distance = topology_.level(reader) - topology_.level(id);
+      if (distance <= 0) continue;  // The back edge of a loop.
+      Count& count = counts[distance];
+      ++count.edges;
+      const auto [it, is_first] = last_port.try_emplace(distance, port);
+      if (!is_first && it->second == port) continue;
+      it->second = port;
+      const int64_t bytes = shapes_.size_bytes({id, port});
+      if (bytes == kUnknownSize) continue;
+      // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
+      if (__builtin_add_overflow(count.bytes, bytes, &count.bytes)) count.bytes = kUnlimited;
+    }
+  }
+  for (const auto& [distance, count] : counts) {
+    v1::DistanceCount* out = report->add_distances();
+    out->set_distance(distance);
+    out->set_edge_count(count.edges);
+    out->set_tensor_bytes(count.bytes);
+  }
+  return absl::OkStatus();
+}
+
+int64_t StepModel::num_active_nodes() const {
+  return std::count(active_->flags.begin(), active_->flags.end(), true);
+}
+
+std::vector<std::string> StepModel::TargetNames() const {
+  std::vector<std::string> names;
+  for (NodeId id : active_->targets) names.push_back(ShownName(graph_.name(id)));
+  return names;
+}
+
+std::vector<v1::Warning> StepModel::Warnings() const {
+  std::vector<v1::Warning> warnings;
+  if (workload_.devices.empty()) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_NO_GPU,
+                                   "no node of this step runs on a GPU: there is nothing to swap, "
+                                   "and no time but that of the host"));
+  }
+  if (active_->source == TargetSource::kSinks) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_TARGETS_ARE_SINKS,
+        "no targets were given and no weight updates found: the step is taken to run all nodes "
+        "that nobody reads, initializers and savers among them; name what a step runs (targets)"));
+  }
+  if (notes_.unknown_buffers > 0) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_UNKNOWN_SIZES,
+        absl::StrCat(notes_.unknown_buffers,
+                     " buffers on GPUs are of unknown size and count as 0 bytes, so peaks are too "
+                     "low; feeds, batch_size, a graph with _output_shapes or a profile may help")));
+  }
+  if (notes_.unknown_costs > 0) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_UNKNOWN_COSTS,
+        absl::StrCat(notes_.unknown_costs,
+                     " nodes are of unknown cost (unknown sizes, function calls) and count with "
+                     "their launch alone, so times are too low; a profile helps")));
+  }
+  if (notes_.loops > 0) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_LOOPS_ONCE,
+                                   absl::StrCat(notes_.loops,
+                                                " loop variables: bodies of loops are played once, "
+                                                "so times and peaks of the loops are too low")));
+  }
+  if (notes_.merges > 0) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_BOTH_BRANCHES,
+                                   absl::StrCat("both sides of ", notes_.merges,
+                                                " conditionals are played, so times and peaks may "
+                                                "be a little too high")));
+  }
+  return warnings;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,89 @@
+// StepModel: one training step of a graph on a machine, ready to be played: every analysis that a
+// forecast stands on, computed once. Forecasts of several plans for one graph share it.
+//
+// Thread safety: immutable after Create.
+#ifndef SPILLWAY_REWRITE_CORE_STEP_MODEL_H_
+#define SPILLWAY_REWRITE_CORE_STEP_MODEL_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/analysis/active_nodes.h"
+#include "rewrite_core/analysis/buffers.h"
+#include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/placement.h"
+#include "rewrite_core/analysis/profile.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/simulator.h"
+#include "rewrite_core/simulate/workload_builder.h"
+#include "spillway/v1/forecast.pb.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/report.pb.h"
+#include "spillway/v1/simulate.pb.h"
+
+namespace spillway::core {
+
+class StepModel {
+ public:
+  // Reads targets, hardware, profile and convolution_workspace_bytes of `options`; the shapes have
+  // the rest. `graph`, `topology` and `shapes` must outlive the result. Errors: those of the
+  // analyses about these options.
+  static absl::StatusOr<std::unique_ptr<const StepModel>> Create(const Graph& graph,
+                                                                 const Topology& topology,
+                                                                 const Shapes& shapes,
+                                                                 const v1::RewriteOptions& options,
+                                                                 const StopToken& stop);
+
+  // What a step takes with that plan (null: as the graph is). With `no_budget` there is memory
+  // without end; otherwise the hardware's budgets hold, and lower bounds are there, too, if `plan`
+  // is null. Errors: those of Simulate.
+  absl::StatusOr<v1::Forecast> Forecast(const SwapPlan* plan, bool no_budget,
+                                        const StopToken& stop) const;
+
+  // Fills in memory and distances of `report`, with memory without end.
+  absl::Status DescribeMemory(const StopToken& stop, v1::SimulateReport* report) const;
+
+  const Hardware& hardware() const { return hardware_; }
+  int64_t num_active_nodes() const;
+  // The names of the targets, each at most as long as others are shown.
+  std::vector<std::string> TargetNames() const;
+  // What its forecasts leave out.
+  std::vector<v1::Warning> Warnings() const;
+
+ private:
+  StepModel(const Graph& graph, const Topology& topology, const Shapes& shapes)
+      : graph_(graph), topology_(topology), shapes_(shapes) {}
+
+  absl::Status Analyse(const v1::RewriteOptions& options, const StopToken& stop);
+  StepFacts Facts() const;
+  SimulationOptions Unlimited() const;
+  SimulationOptions Budgets() const;
+  absl::Status AddBounds(const std::vector<OpId>& order, const StopToken& stop,
+                         v1::Forecast* forecast) const;
+  v1::OutOfMemory ToProto(const Workload& workload, const OutOfMemory& oom) const;
+  std::string NameOf(const Workload& workload, OpId op) const;
+  absl::Status CountDistances(const StopToken& stop, v1::SimulateReport* report) const;
+
+  const Graph& graph_;
+  const Topology& topology_;
+  const Shapes& shapes_;
+  Hardware hardware_;
+  absl::optional<Profile> profile_;
+  absl::optional<Placement> placement_;
+  absl::optional<Buffers> buffers_;
+  absl::optional<Costs> costs_;
+  absl::optional<ActiveNodes> active_;
+  Workload workload_;  // Of the graph as it is.
+  WorkloadNotes notes_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STEP_MODEL_H_
