@@ -108,39 +108,6 @@ void GraphInference::LayOut() {
   facts_.assign(total, TensorFact());
 }
 
-void GraphInference::ReadStated() {
-  stated_.clear();
-  const auto attr = context_.attrs_.Find(kOutputShapesAttr);
-  if (!attr) return;
-  absl::string_view list;
-  WireReader value(*attr);
-  while (value.Next()) {
-    if (value.IsBytes(attr_value::kList)) list = value.bytes();
-  }
-  WireReader reader(list);
-  DimVector dims;
-  while (stated_.size() < context_.outputs_.size() && reader.Next()) {
-    if (!reader.IsBytes(attr_value::kListShape)) continue;
-    dims.clear();
-    bool unknown_rank = false;
-    WireReader shape(reader.bytes());
-    while (shape.Next()) {
-      if (shape.IsVarint(shape_proto::kUnknownRank)) unknown_rank = shape.number() != 0;
-      if (!shape.IsBytes(shape_proto::kDim)) continue;
-      int64_t size = 0;
-      WireReader dim(shape.bytes());
-      while (dim.Next()) {
-        if (dim.IsVarint(shape_proto::kDimSize)) size = static_cast<int64_t>(dim.number());
-      }
-      dims.push_back(size < 0 ? kUnknownDim : size);
-      if (dims.size() > kMaxRank) unknown_rank = true;
-      if (unknown_rank) dims.clear();
-    }
-    if (!shape.ok()) break;
-    stated_.push_back(unknown_rank ? kUnknownShape : pool_.Intern(dims));
-  }
-}
-
 absl::Status GraphInference::Visit(NodeId id) {
   const Graph& graph = in_.graph;
   const GraphOps::Op& op = in_.ops[graph.op_id(id)];
@@ -183,7 +150,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     if (in_.strict && !conditional && feeds == nullptr) return Mismatch(id, failure);
   }
   if (c.outputs_.empty()) return absl::OkStatus();
-  ReadStated();
+  stated_ = context_.ShapesAttr(kOutputShapesAttr);
   for (int port = 0; port < c.num_outputs(); ++port) {
     TensorFact& fact = c.outputs_[port];
     if (port < static_cast<int>(stated_.size())) {

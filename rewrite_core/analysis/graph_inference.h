@@ -77,7 +77,6 @@ class GraphInference {
  private:
   void LayOut();
   absl::Status Visit(NodeId id);
-  void ReadStated();
   static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
   absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;

@@ -174,18 +174,68 @@ DimVector ShapeContext::Ints(absl::string_view key) {
 ShapeId ShapeContext::ShapeAttr(absl::string_view key) {
   const auto value = attrs_.Find(key);
   if (!value) return kUnknownShape;
-  const auto shape = AttrShape(*value);
-  return shape && !shape->unknown_rank ? Make(shape->dims) : kUnknownShape;
+  absl::optional<absl::string_view> shape;
+  WireReader attr(*value);
+  while (attr.Next()) {
+    if (attr.IsBytes(attr_value::kShape)) shape = attr.bytes();
+  }
+  return shape && attr.ok() ? ReadShape(*shape).value_or(kUnknownShape) : kUnknownShape;
 }
 
 std::vector<ShapeId> ShapeContext::ShapesAttr(absl::string_view key) {
   std::vector<ShapeId> shapes;
   const auto value = attrs_.Find(key);
   if (!value) return shapes;
-  for (const Shape& shape : AttrShapes(*value, num_outputs())) {
-    shapes.push_back(shape.unknown_rank ? kUnknownShape : Make(shape.dims));
+  absl::string_view list;
+  WireReader attr(*value);
+  while (attr.Next()) {
+    if (attr.IsBytes(attr_value::kList)) list = attr.bytes();
+  }
+  WireReader reader(list);
+  while (static_cast<int>(shapes.size()) < num_outputs() && reader.Next()) {
+    if (!reader.IsBytes(attr_value::kListShape)) continue;
+    const auto shape = ReadShape(reader.bytes());
+    if (!shape) break;
+    shapes.push_back(*shape);
   }
   return shapes;
+}
+
+ShapeId ShapeContext::TensorAttrShape(absl::string_view key) {
+  const auto value = attrs_.Find(key);
+  if (!value) return kUnknownShape;
+  absl::optional<absl::string_view> tensor, shape;
+  WireReader attr(*value);
+  while (attr.Next()) {
+    if (attr.IsBytes(attr_value::kTensor)) tensor = attr.bytes();
+  }
+  if (!tensor) return kUnknownShape;
+  WireReader reader(*tensor);
+  while (reader.Next()) {
+    if (reader.IsBytes(tensor_proto::kShape)) shape = reader.bytes();
+  }
+  if (!attr.ok() || !reader.ok()) return kUnknownShape;
+  return ReadShape(shape.value_or("")).value_or(kUnknownShape);
+}
+
+absl::optional<ShapeId> ShapeContext::ReadShape(absl::string_view proto) const {
+  DimVector dims;
+  bool unknown_rank = false;
+  WireReader reader(proto);
+  while (reader.Next()) {
+    if (reader.IsVarint(shape_proto::kUnknownRank)) unknown_rank = reader.number() != 0;
+    if (!reader.IsBytes(shape_proto::kDim)) continue;
+    int64_t size = 0;
+    WireReader dim(reader.bytes());
+    while (dim.Next()) {
+      if (dim.IsVarint(shape_proto::kDimSize)) size = static_cast<int64_t>(dim.number());
+    }
+    if (!dim.ok()) return absl::nullopt;
+    if (dims.size() == kMaxRank) return kUnknownShape;
+    dims.push_back(size < 0 ? kUnknownDim : size);
+  }
+  if (!reader.ok()) return absl::nullopt;
+  return unknown_rank ? kUnknownShape : pool_.Intern(dims);
 }
 
 absl::string_view ShapeContext::Function(absl::string_view key) {

@@ -57,6 +57,14 @@ class ShapeContext {
   // The version of TensorFlow's graphs that it was made by (GraphDef.versions.producer).
   int producer() const { return producer_; }
 
+  DataType output_type(int port) const {
+    return port < num_outputs() ? static_cast<DataType>(outputs_[port].dtype) : kDtInvalid;
+  }
+  // What is set so far.
+  ShapeId output(int port) const {
+    return port < num_outputs() ? outputs_[port].shape : kUnknownShape;
+  }
+
   // ---- Inputs. Of one that is not there nothing is known.
   const TensorFact& fact(int i) const;
   ShapeId input(int i) const { return fact(i).shape; }
@@ -81,6 +89,7 @@ class ShapeContext {
   DimVector Ints(absl::string_view key);
   ShapeId ShapeAttr(absl::string_view key);
   std::vector<ShapeId> ShapesAttr(absl::string_view key);  // At most num_outputs().
+  ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);
 
@@ -150,6 +159,8 @@ class ShapeContext {
   ShapeContext(const Graph& graph, int producer, ShapePool& pool, FunctionCaller* caller)
       : graph_(graph), producer_(producer), pool_(pool), caller_(caller) {}
 
+  // A TensorShapeProto; nothing if it is malformed.
+  absl::optional<ShapeId> ReadShape(absl::string_view proto) const;
   ShapeId Demand(int input, int min_rank, int max_rank);
   // The value of a Const, read now.
   void ReadConst(Tensor tensor, TensorFact* fact) const;

@@ -8,8 +8,9 @@ ShapeFunction FindShapeFunction(absl::string_view op) {
   // Built at the first use and never changed.
   static const auto& table = *[] {
     auto* rules = new absl::flat_hash_map<absl::string_view, ShapeFunction>;
-    for (const auto& family : {ArrayShapeRules(), ControlFlowShapeRules(), MathShapeRules(),
-                               NnShapeRules(), StateShapeRules()}) {
+    for (const auto& family :
+         {ArrayShapeRules(), ControlFlowShapeRules(), MathShapeRules(), NnShapeRules(),
+          OptimizerShapeRules(), RandomShapeRules(), StateShapeRules()}) {
       for (const ShapeRule& rule : family) rules->emplace(rule.op, rule.function);
     }
     return rules;

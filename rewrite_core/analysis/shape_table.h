@@ -27,6 +27,8 @@ absl::Span<const ShapeRule> ArrayShapeRules();
 absl::Span<const ShapeRule> ControlFlowShapeRules();
 absl::Span<const ShapeRule> MathShapeRules();
 absl::Span<const ShapeRule> NnShapeRules();
+absl::Span<const ShapeRule> OptimizerShapeRules();
+absl::Span<const ShapeRule> RandomShapeRules();
 absl::Span<const ShapeRule> StateShapeRules();
 
 // Functions that several families use.

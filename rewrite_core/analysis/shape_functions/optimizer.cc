@@ -1,0 +1,44 @@
+// Weight updates: the Apply ops by reference put out the reference; by resource nothing.
+#include "rewrite_core/analysis/shape_table.h"
+
+namespace spillway::core {
+namespace {
+
+// Input 0 is the variable, and its shape that of all slots.
+void Apply(ShapeContext& c) { c.set(0, c.input(0)); }
+
+constexpr ShapeRule kRules[] = {
+    {"ApplyAdaMax", Apply},
+    {"ApplyAdadelta", Apply},
+    {"ApplyAdagrad", Apply},
+    {"ApplyAdagradDA", Apply},
+    {"ApplyAdagradV2", Apply},
+    {"ApplyAdam", Apply},
+    {"ApplyAddSign", Apply},
+    {"ApplyCenteredRMSProp", Apply},
+    {"ApplyFtrl", Apply},
+    {"ApplyFtrlV2", Apply},
+    {"ApplyGradientDescent", Apply},
+    {"ApplyMomentum", Apply},
+    {"ApplyPowerSign", Apply},
+    {"ApplyProximalAdagrad", Apply},
+    {"ApplyProximalGradientDescent", Apply},
+    {"ApplyRMSProp", Apply},
+    {"SparseApplyAdadelta", Apply},
+    {"SparseApplyAdagrad", Apply},
+    {"SparseApplyAdagradDA", Apply},
+    {"SparseApplyAdagradV2", Apply},
+    {"SparseApplyCenteredRMSProp", Apply},
+    {"SparseApplyFtrl", Apply},
+    {"SparseApplyFtrlV2", Apply},
+    {"SparseApplyMomentum", Apply},
+    {"SparseApplyProximalAdagrad", Apply},
+    {"SparseApplyProximalGradientDescent", Apply},
+    {"SparseApplyRMSProp", Apply},
+};
+
+}  // namespace
+
+absl::Span<const ShapeRule> OptimizerShapeRules() { return kRules; }
+
+}  // namespace spillway::core
