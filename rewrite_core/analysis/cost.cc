@@ -28,76 +28,104 @@ constexpr int8_t kOut = -1;
 struct Row {
   absl::string_view ops;
   Work work = Work::kMove;
-  int8_t data = 0;    // kConv, kDepthwise: what has the spatial extent of the forward output.
-  int8_t filter = 0;  // Of kWeights: the weights, with `data` the sequence.
-  // Times 2 * multiply-adds: gradients that compute two products in one node.
-  double factor = 1;
-  // How often the inputs below are read, and how many inputs from 0 on are read so often. The
-  // others are read once.
+  // kConv, kDepthwise: the operands with the extent of the forward pass's output, and of its
+  // filter. kWeights: the sequence, and the weights.
+  int8_t data = 0;
+  int8_t filter = 0;
+  double products = 1;  // kWeights: a gradient computes two.
+  // How often the first `passes_inputs` inputs are read; the others are read once.
   double passes = 1;
   int8_t passes_inputs = 0;
-  // If above 0: bytes are this many times those of the largest input that is no reference or handle
-  // (the gradient), since an update reads and writes what its handles stand for.
+  // How many inputs and outputs count; 0: all. Behind them is cuDNN's reserve space, of open size.
+  int8_t counted = 0;
+  // If above 0: all bytes are so many times those of the largest input that is no reference and no
+  // handle (the gradient).
   double update_passes = 0;
 };
 
+constexpr Row Conv(Work work, int8_t data, int8_t filter, absl::string_view ops) {
+  Row row{ops, work};
+  row.data = data;
+  row.filter = filter;
+  return row;
+}
+constexpr Row Cell(int8_t sequence, int8_t weights, double products, absl::string_view ops) {
+  Row row{ops, Work::kWeights};
+  row.data = sequence;
+  row.filter = weights;
+  row.products = products;
+  return row;
+}
+// Reads its first `inputs` inputs `passes` times.
+constexpr Row Passes(double passes, int8_t inputs, int8_t counted, absl::string_view ops) {
+  Row row{ops, Work::kMove};
+  row.passes = passes;
+  row.passes_inputs = inputs;
+  row.counted = counted;
+  return row;
+}
+// Reads of its first `inputs` inputs as much as it writes.
+constexpr Row Part(int8_t inputs, absl::string_view ops) { return Passes(0, inputs, 0, ops); }
+constexpr Row Update(double passes, absl::string_view ops) {
+  Row row{ops, Work::kMove};
+  row.update_passes = passes;
+  return row;
+}
+
 constexpr Row kRows[] = {
-    {"Conv2D Conv3D _FusedConv2D FusedConv2DBiasActivation", Work::kConv, kOut, 1},
-    {"Conv2DBackpropInput Conv3DBackpropInput Conv3DBackpropInputV2", Work::kConv, 2, 1},
-    {"Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2", Work::kConv, 2, kOut},
-    {"DepthwiseConv2dNative _FusedDepthwiseConv2dNative", Work::kDepthwise, kOut, 1},
-    {"DepthwiseConv2dNativeBackpropInput", Work::kDepthwise, 2, 1},
-    {"DepthwiseConv2dNativeBackpropFilter", Work::kDepthwise, 2, kOut},
+    Conv(Work::kConv, kOut, 1, "Conv2D Conv3D _FusedConv2D FusedConv2DBiasActivation"),
+    Conv(Work::kConv, 2, 1, "Conv2DBackpropInput Conv3DBackpropInput Conv3DBackpropInputV2"),
+    Conv(Work::kConv, 2, kOut, "Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2"),
+    Conv(Work::kDepthwise, kOut, 1, "DepthwiseConv2dNative _FusedDepthwiseConv2dNative"),
+    Conv(Work::kDepthwise, 2, 1, "DepthwiseConv2dNativeBackpropInput"),
+    Conv(Work::kDepthwise, 2, kOut, "DepthwiseConv2dNativeBackpropFilter"),
     {"MatMul _FusedMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 SparseMatMul", Work::kMatmul},
     {"Einsum", Work::kEinsum},
-    {"CudnnRNN CudnnRNNV2 CudnnRNNV3", Work::kWeights, 0, 3},
-    {"CudnnRNNBackprop CudnnRNNBackpropV2 CudnnRNNBackpropV3", Work::kWeights, 0, 3, 2},
-    {"LSTMBlockCell GRUBlockCell", Work::kWeights, 0, 3},
-    {"BlockLSTM BlockLSTMV2", Work::kWeights, 1, 4},
-    {"BlockLSTMGrad BlockLSTMGradV2", Work::kWeights, 1, 4, 2},
+    Cell(0, 3, 1, "CudnnRNN CudnnRNNV2 CudnnRNNV3 LSTMBlockCell"),
+    Cell(0, 3, 2, "CudnnRNNBackprop CudnnRNNBackpropV2 CudnnRNNBackpropV3"),
+    Cell(1, 4, 1, "BlockLSTM BlockLSTMV2"),
+    Cell(1, 4, 2, "BlockLSTMGrad BlockLSTMGradV2"),
     {"If StatelessIf Case StatelessCase While StatelessWhile For PartitionedCall "
-     "StatefulPartitionedCall SymbolicGradient RemoteCall _XlaRun",
+     "StatefulPartitionedCall SymbolicGradient RemoteCall",
      Work::kCall},
     // In training: once for mean and variance, once to normalize.
-    {"FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 _FusedBatchNormEx", Work::kMove, 0, 0, 1, 2,
-     1},
-    // Both the gradient and the input: once for the sums, once for the result.
-    {"FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 _FusedBatchNormGradEx",
-     Work::kMove, 0, 0, 1, 2, 2},
-    // The largest, the sum of exponentials, the result.
-    {"Softmax LogSoftmax", Work::kMove, 0, 0, 1, 3, 1},
-    {"SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", Work::kMove, 0, 0, 1, 3,
-     1},
-    // Mean, variance, result.
-    {"LayerNorm InstanceNorm MklLayerNorm", Work::kMove, 0, 0, 1, 3, 1},
-    // Updates: the variable and each slot is read and written, the gradient is read.
-    {"Assign AssignVariableOp", Work::kMove, 0, 0, 1, 1, 0, 2},
-    {"AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp ApplyGradientDescent "
-     "ResourceApplyGradientDescent ApplyProximalGradientDescent "
-     "ResourceApplyProximalGradientDescent "
-     "ScatterAdd ScatterSub ScatterUpdate ScatterMul ResourceScatterAdd ResourceScatterSub "
-     "ResourceScatterUpdate",
-     Work::kMove, 0, 0, 1, 1, 0, 3},
-    {"ApplyMomentum ResourceApplyMomentum ResourceApplyKerasMomentum ApplyAdagrad "
-     "ResourceApplyAdagrad ApplyAdagradV2 ResourceApplyAdagradV2 ApplyProximalAdagrad "
-     "ResourceApplyProximalAdagrad ApplyAddSign ResourceApplyAddSign ApplyPowerSign "
-     "ResourceApplyPowerSign SparseApplyMomentum ResourceSparseApplyMomentum "
-     "ResourceSparseApplyKerasMomentum SparseApplyAdagrad ResourceSparseApplyAdagrad "
-     "ResourceSparseApplyAdagradV2",
-     Work::kMove, 0, 0, 1, 1, 0, 5},
-    {"ApplyAdam ResourceApplyAdam ApplyAdaMax ResourceApplyAdaMax ApplyAdadelta "
-     "ResourceApplyAdadelta ApplyRMSProp ResourceApplyRMSProp ApplyFtrl ResourceApplyFtrl "
-     "ApplyFtrlV2 "
-     "ResourceApplyFtrlV2 ApplyAdagradDA ResourceApplyAdagradDA SparseApplyAdadelta "
-     "SparseApplyRMSProp SparseApplyFtrl SparseApplyFtrlV2 ResourceSparseApplyAdadelta "
-     "ResourceSparseApplyRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2",
-     Work::kMove, 0, 0, 1, 1, 0, 7},
-    {"ApplyCenteredRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdamWithAmsgrad "
-     "SparseApplyCenteredRMSProp ResourceSparseApplyCenteredRMSProp",
-     Work::kMove, 0, 0, 1, 1, 0, 9},
-    // Reads the rows that it gives, not the table.
-    {"Gather GatherV2 GatherNd ResourceGather ResourceGatherNd", Work::kMove, 0, 0, 1, 0, 1},
-    {"Slice StridedSlice Split SplitV", Work::kMove, 0, 0, 1, 0, 2},
+    Passes(2, 1, 5, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 _FusedBatchNormEx"),
+    // The gradient and the input: once for the sums, once for the result.
+    Passes(2, 2, 5,
+           "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 _FusedBatchNormGradEx"),
+    // The largest element, the sum of exponentials, the result.
+    Passes(3, 1, 0,
+           "Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"),
+    // The variable and each slot are read and written, the gradient is read. Assign: no slots, and
+    // the variable is not read.
+    Update(2, "Assign AssignVariableOp"),
+    Update(3,
+           "AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp ApplyGradientDescent "
+           "ResourceApplyGradientDescent ApplyProximalGradientDescent "
+           "ResourceApplyProximalGradientDescent ScatterAdd ScatterSub ScatterUpdate ScatterMul "
+           "ResourceScatterAdd ResourceScatterSub ResourceScatterUpdate"),
+    // One slot.
+    Update(5,
+           "ApplyMomentum ResourceApplyMomentum ResourceApplyKerasMomentum ApplyAdagrad "
+           "ResourceApplyAdagrad ApplyAdagradV2 ResourceApplyAdagradV2 ApplyProximalAdagrad "
+           "ResourceApplyProximalAdagrad ApplyAddSign ResourceApplyAddSign ApplyPowerSign "
+           "ResourceApplyPowerSign SparseApplyMomentum ResourceSparseApplyMomentum "
+           "ResourceSparseApplyKerasMomentum SparseApplyAdagrad ResourceSparseApplyAdagrad "
+           "SparseApplyAdagradV2 ResourceSparseApplyAdagradV2"),
+    // Two slots.
+    Update(7,
+           "ApplyAdam ResourceApplyAdam ApplyAdaMax ResourceApplyAdaMax ApplyAdadelta "
+           "ResourceApplyAdadelta ApplyRMSProp ResourceApplyRMSProp ApplyFtrl ResourceApplyFtrl "
+           "ApplyFtrlV2 ResourceApplyFtrlV2 ApplyAdagradDA ResourceApplyAdagradDA "
+           "SparseApplyAdadelta SparseApplyRMSProp SparseApplyFtrl SparseApplyFtrlV2 "
+           "ResourceSparseApplyAdadelta ResourceSparseApplyRMSProp ResourceSparseApplyFtrl "
+           "ResourceSparseApplyFtrlV2"),
+    // Three.
+    Update(9,
+           "ApplyCenteredRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdamWithAmsgrad "
+           "SparseApplyCenteredRMSProp ResourceSparseApplyCenteredRMSProp"),
+    Part(1, "Gather GatherV2 GatherNd ResourceGather ResourceGatherNd Slice StridedSlice SplitV"),
+    Part(2, "Split"),
 };
 
 constexpr int64_t kMaxWorkspaceBytes = int64_t{1} << 50;
@@ -180,7 +208,7 @@ class Estimator {
         if (!sequence.known_rank || !weights.known_rank || sequence.dims.empty()) return -1;
         const double rows = Elements(sequence.dims.subspan(0, sequence.dims.size() - 1));
         const double size = Elements(weights.dims);
-        return rows < 0 || size < 0 ? -1 : 2 * rows * size * row.factor;
+        return rows < 0 || size < 0 ? -1 : 2 * rows * size * row.products;
       }
     }
     return -1;
@@ -247,7 +275,8 @@ class Estimator {
     double largest = -1;
     bool unknown = false;
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
-    for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+    const size_t counted = row.counted > 0 ? row.counted : inputs.size();
+    for (size_t i = 0; i < std::min(inputs.size(), counted) && !inputs[i].is_control(); ++i) {
       const Place place = buffers_.place(inputs[i]);
       if (place == kNoMemory) continue;  // A handle.
       const bool is_ref = shapes_.type(inputs[i]).is_ref;
@@ -265,16 +294,13 @@ class Estimator {
     }
     if (unknown) return -1;
     if (row.update_passes > 0) return largest < 0 ? -1 : row.update_passes * largest;
-    for (int32_t port = 0; port < buffers_.num_outputs(id); ++port) {
+    const int32_t num_outputs = buffers_.num_outputs(id);
+    const int32_t counted_outputs = row.counted > 0 ? row.counted : num_outputs;
+    for (int32_t port = 0; port < std::min(num_outputs, counted_outputs); ++port) {
       const Tensor tensor{id, port};
       if (buffers_.place(tensor) == kNoMemory) continue;
       const int64_t bytes = buffers_.bytes(tensor);
-      if (bytes == kUnknownSize) {
-        // cuDNN's reserve space has an open size, and is small.
-        if (port > 0) continue;
-        return -1;
-      }
-      // A part that gathers or cuts reads as much as it writes.
+      if (bytes == kUnknownSize) return -1;
       sum += static_cast<double>(bytes) * (row.passes == 0 ? 2 : 1);
     }
     return sum;

@@ -1,0 +1,89 @@
+#include "rewrite_core/analysis/active_nodes.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/graph/op_outputs.h"
+
+namespace spillway::core {
+namespace {
+
+absl::Status BadTarget(absl::string_view name, absl::string_view what) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat("target ", Quoted(name), " ", what,
+                                   "; name nodes, or tensors as node:port, of this graph"),
+                      {{"option", "targets"}, {"value", name}});
+}
+
+absl::StatusOr<NodeId> FindTarget(const Graph& graph, absl::string_view target) {
+  absl::string_view name = target;
+  const size_t colon = name.rfind(':');
+  int port = 0;
+  if (colon != absl::string_view::npos) {
+    if (!absl::SimpleAtoi(name.substr(colon + 1), &port) || port < 0) {
+      return BadTarget(target, "is not of the form node or node:port");
+    }
+    name = name.substr(0, colon);
+  }
+  const NodeId node = graph.Find(name);
+  if (node == kNoNode) return BadTarget(target, "names no node of the graph");
+  if (colon != absl::string_view::npos) {
+    const int count = CountOutputs(graph, node);
+    if (count >= 0 && port >= count) {
+      return BadTarget(target, absl::StrCat("names output ", port, ", but the node has ", count));
+    }
+  }
+  return node;
+}
+
+}  // namespace
+
+absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& topology,
+                                            const Shapes& shapes,
+                                            const std::vector<std::string>& names,
+                                            const BackwardPart* backward, const StopToken& stop) {
+  ActiveNodes active;
+  for (const std::string& name : names) {
+    absl::StatusOr<NodeId> node = FindTarget(graph, name);
+    if (!node.ok()) return node.status();
+    active.targets.push_back(*node);
+  }
+  if (names.empty()) {
+    active.source = TargetSource::kUpdates;
+    if (backward != nullptr) {
+      active.targets = backward->updates;
+    } else {
+      auto found = FindBackwardPart(graph, topology, stop);
+      if (!found.ok()) return found.status();
+      active.targets = std::move(found->updates);
+    }
+  }
+  if (active.targets.empty()) {
+    active.source = TargetSource::kSinks;
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (graph.readers(id).empty()) active.targets.push_back(id);
+    }
+    // A graph that is one large loop.
+    if (active.targets.empty()) active.targets.push_back(topology.order().back());
+  }
+  active.flags.assign(graph.num_nodes(), false);
+  std::vector<NodeId> stack;
+  const auto visit = [&](NodeId id) {
+    if (active.flags[id]) return;
+    active.flags[id] = true;
+    if (!shapes.IsFed(id)) stack.push_back(id);
+  };
+  StopPoller poll(stop);
+  for (NodeId id : active.targets) visit(id);
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    for (Tensor input : graph.inputs(id)) {
+      if (poll.Tick()) return stop.status("active nodes");
+      visit(input.node);
+    }
+  }
+  return active;
+}
+
+}  // namespace spillway::core

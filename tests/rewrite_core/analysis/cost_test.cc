@@ -1,0 +1,289 @@
+#include "rewrite_core/analysis/cost.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::CaseName;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::TestGraph;
+using testing::ValueOrDie;
+
+// Numbers that are easy to work with by hand: an operation takes 1 ns at efficiency 1, convolutions
+// reach 1/2 and matrix products 1/4; a byte takes 1 ns at mem_eff 1, kernels reach 1/10; a launch
+// takes 1000 ns.
+Hardware EasyHardware() {
+  Hardware hardware;
+  hardware.peak_flops = 1e9;
+  hardware.eff_conv = 0.5;
+  hardware.eff_matmul = 0.25;
+  hardware.mem_bytes_per_s = 1e9;
+  hardware.mem_eff = 0.1;
+  hardware.launch_s = 1e-6;
+  hardware.d2h_bytes_per_s = 2e9;
+  hardware.h2d_bytes_per_s = 4e9;
+  hardware.copy_latency_s = 1e-6;
+  return hardware;
+}
+
+absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
+                               int64_t workspace = 0, const Profile* profile = nullptr) {
+  const Topology topology = ValueOrDie(Topology::Build(*graph, {}), "topology");
+  const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, {}, {}), "shapes");
+  const Placement placement =
+      ValueOrDie(Placement::Find(*graph, topology, shapes, {}), "placement");
+  const Buffers buffers =
+      ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, nullptr, {}), "buffers");
+  return Costs::Estimate(*graph, shapes, placement, buffers, hardware, workspace, profile, {});
+}
+
+// A source of any shape: a custom op, of which nothing is known but what it states.
+std::string Source(const std::string& name, const std::string& shape) {
+  return name + " = Abs() {T=float32, _output_shapes=[" + shape + "]}\n";
+}
+
+struct CostCase {
+  std::string name;
+  std::string graph;  // The cost of its node `n`.
+  double flops;
+  double bytes;
+};
+class CostTest : public ::testing::TestWithParam<CostCase> {};
+
+TEST_P(CostTest, CountsOperationsAndBytes) {
+  const TestGraph graph(GetParam().graph);
+  const Costs costs = ValueOrDie(Estimate(graph, EasyHardware()), "costs");
+  const NodeCost& cost = costs[graph["n"]];
+  EXPECT_TRUE(cost.is_known);
+  EXPECT_EQ(cost.flops, GetParam().flops);
+  EXPECT_EQ(cost.memory_bytes, GetParam().bytes);
+}
+
+// The textbook's convolution: for each output element, one multiply-add (two operations) for each
+// of the kernel's taps and each input channel. Here: 2 images of 8x8 with 3 channels, a kernel of
+// 3x3 to 5 channels, output 2x8x8x5.
+constexpr double kConvFlops = 2.0 * (2 * 8 * 8 * 5) * (3 * 3 * 3);
+constexpr double kImages = 4 * 2 * 8 * 8 * 3, kFilter = 4 * 3 * 3 * 3 * 5,
+                 kMaps = 4 * 2 * 8 * 8 * 5;
+
+INSTANTIATE_TEST_SUITE_P(
+    Cost, CostTest,
+    ::testing::Values(
+        CostCase{"Conv2DNhwc",
+                 Source("x", "(2,8,8,3)") + Source("w", "(3,3,3,5)") +
+                     "n = Conv2D(x, w) {T=float32, _output_shapes=[(2,8,8,5)], "
+                     "data_format=\"NHWC\", padding=\"SAME\", strides=[1,1,1,1]}",
+                 kConvFlops, kImages + kFilter + kMaps},
+        CostCase{"Conv2DNchw",
+                 Source("x", "(2,3,8,8)") + Source("w", "(3,3,3,5)") +
+                     "n = Conv2D(x, w) {T=float32, _output_shapes=[(2,5,8,8)], "
+                     "data_format=\"NCHW\", padding=\"SAME\", strides=[1,1,1,1]}",
+                 kConvFlops, kImages + kFilter + kMaps},
+        // With strides the output is what counts: 2x4x4x5 of it.
+        CostCase{"Conv2DStrides",
+                 Source("x", "(2,8,8,3)") + Source("w", "(3,3,3,5)") +
+                     "n = Conv2D(x, w) {T=float32, _output_shapes=[(2,4,4,5)], "
+                     "data_format=\"NHWC\", padding=\"SAME\", strides=[1,2,2,1]}",
+                 2.0 * (2 * 4 * 4 * 5) * (3 * 3 * 3), kImages + kFilter + kMaps / 4},
+        // The gradients do as many as the forward pass. The sizes are int32, read on the host: 16
+        // bytes of parameters.
+        CostCase{"Conv2DBackpropInput",
+                 "s = Const() {dtype=int32, _output_shapes=[(4)]}\n" + Source("w", "(3,3,3,5)") +
+                     Source("g", "(2,8,8,5)") +
+                     "n = Conv2DBackpropInput(s, w, g) {T=float32, _output_shapes=[(2,8,8,3)], "
+                     "data_format=\"NHWC\", padding=\"SAME\", strides=[1,1,1,1]}",
+                 kConvFlops, 16 + kFilter + kMaps + kImages},
+        CostCase{"Conv2DBackpropFilter",
+                 "s = Const() {dtype=int32, _output_shapes=[(4)]}\n" + Source("x", "(2,8,8,3)") +
+                     Source("g", "(2,8,8,5)") +
+                     "n = Conv2DBackpropFilter(x, s, g) {T=float32, _output_shapes=[(3,3,3,5)], "
+                     "data_format=\"NHWC\", padding=\"SAME\", strides=[1,1,1,1]}",
+                 kConvFlops, 16 + kFilter + kMaps + kImages},
+        // 1 volume of 4x4x4, 2 channels, kernel 3x3x3 to 7 channels.
+        CostCase{"Conv3D",
+                 Source("x", "(1,4,4,4,2)") + Source("w", "(3,3,3,2,7)") +
+                     "n = Conv3D(x, w) {T=float32, _output_shapes=[(1,4,4,4,7)], "
+                     "data_format=\"NDHWC\", padding=\"SAME\", strides=[1,1,1,1,1]}",
+                 2.0 * (64 * 7) * (27 * 2), 4.0 * (64 * 2 + 27 * 2 * 7 + 64 * 7)},
+        // Each output channel comes from one input channel: 3x3 taps, whatever the channels.
+        CostCase{"Depthwise",
+                 Source("x", "(2,8,8,3)") + Source("w", "(3,3,3,2)") +
+                     "n = DepthwiseConv2dNative(x, w) {T=float32, _output_shapes=[(2,8,8,6)], "
+                     "data_format=\"NHWC\", padding=\"SAME\", strides=[1,1,1,1]}",
+                 2.0 * (2 * 8 * 8 * 6) * 9, kImages + 4.0 * 3 * 3 * 3 * 2 + 4.0 * 2 * 8 * 8 * 6},
+        // [2,3] x [3,5]: 2*2*3*5.
+        CostCase{"MatMul",
+                 Source("a", "(2,3)") + Source("b", "(3,5)") +
+                     "n = MatMul(a, b) {T=float32, _output_shapes=[(2,5)]}",
+                 60, 4.0 * (6 + 15 + 10)},
+        CostCase{"MatMulTransposed",
+                 Source("a", "(3,2)") + Source("b", "(5,3)") +
+                     "n = MatMul(a, b) {T=float32, transpose_a=true, transpose_b=true, "
+                     "_output_shapes=[(2,5)]}",
+                 60, 4.0 * (6 + 15 + 10)},
+        CostCase{"BatchMatMul",
+                 Source("a", "(7,4,2,3)") + Source("b", "(7,4,3,5)") +
+                     "n = BatchMatMulV2(a, b) {T=float32, _output_shapes=[(7,4,2,5)]}",
+                 28 * 60, 4.0 * 28 * (6 + 15 + 10)},
+        // The second operand serves all 28 matrices.
+        CostCase{"BatchMatMulBroadcast",
+                 Source("a", "(7,4,2,3)") + Source("b", "(3,5)") +
+                     "n = BatchMatMulV2(a, b) {T=float32, _output_shapes=[(7,4,2,5)]}",
+                 28 * 60, 4.0 * (28 * 6 + 15 + 28 * 10)},
+        CostCase{"Einsum",
+                 Source("a", "(7,2,3)") + Source("b", "(3,5)") +
+                     "n = Einsum(a, b) {N=2, T=float32, equation=\"bij,jk->bik\", "
+                     "_output_shapes=[(7,2,5)]}",
+                 7 * 60, 4.0 * (7 * 6 + 15 + 7 * 10)},
+        CostCase{"EinsumEllipsis",
+                 Source("a", "(7,4,2,3)") + Source("b", "(3,5)") +
+                     "n = Einsum(a, b) {N=2, T=float32, equation=\"...ij,jk->...ik\", "
+                     "_output_shapes=[(7,4,2,5)]}",
+                 28 * 60, 4.0 * (28 * 6 + 15 + 28 * 10)},
+        // Inputs and outputs, each once.
+        CostCase{"Relu", Source("x", "(100)") + "n = Relu(x) {T=float32, _output_shapes=[(100)]}",
+                 0, 800},
+        CostCase{"Add",
+                 Source("x", "(100)") + Source("y", "(1)") +
+                     "n = AddV2(x, y) {T=float32, _output_shapes=[(100)]}",
+                 0, 400 + 4 + 400},
+        // x twice, y once, four vectors of 3 in, four out; the reserve space does not count.
+        CostCase{"FusedBatchNorm",
+                 Source("x", "(2,8,8,3)") + Source("s", "(3)") +
+                     "n = FusedBatchNormV3(x, s, s, s, s) {T=float32, U=float32, "
+                     "_output_shapes=[(2,8,8,3),(3),(3),(3),(3),(*)]}",
+                 0, 3 * kImages + 8 * 12},
+        // y_backprop and x twice, x_backprop once; three vectors of 3 in, two out, two empty.
+        CostCase{"FusedBatchNormGrad",
+                 Source("x", "(2,8,8,3)") + Source("s", "(3)") +
+                     "r = Abs() {T=float32, _output_shapes=[(*)]}\n"
+                     "n = FusedBatchNormGradV3(x, x, s, s, s, r) {T=float32, U=float32, "
+                     "_output_shapes=[(2,8,8,3),(3),(3),(0),(0)]}",
+                 0, 5 * kImages + 5 * 12},
+        CostCase{"Softmax",
+                 Source("x", "(10,10)") + "n = Softmax(x) {T=float32, _output_shapes=[(10,10)]}", 0,
+                 4 * 400},
+        // Momentum: variable and slot read and written, gradient read: five times 400.
+        CostCase{"ApplyMomentum",
+                 "v = VariableV2() {dtype=float32, shape=(100)}\n"
+                 "m = VariableV2() {dtype=float32, shape=(100)}\n" +
+                     Source("g", "(100)") + Source("lr", "()") +
+                     "n = ApplyMomentum(v, m, lr, g, lr) {T=float32, _output_shapes=[(100)]}",
+                 0, 5 * 400},
+        CostCase{"ResourceApplyAdam",
+                 "v = VarHandleOp() {dtype=float32, shape=(100)}\n" + Source("g", "(100)") +
+                     Source("b", "()") +
+                     "n = ResourceApplyAdam(v, v, v, b, b, b, b, b, b, g) {T=float32}",
+                 0, 7 * 400},
+        // Of a table of 4 MB it reads the 5 rows of 10 that it gives.
+        CostCase{"Gather",
+                 Source("t", "(100000,10)") +
+                     "i = Abs() {T=int64, _output_shapes=[(5)]}\n"
+                     "a = Const() {dtype=int32, _output_shapes=[()]}\n"
+                     "n = GatherV2(t, i, a) {Tparams=float32, Tindices=int64, Taxis=int32, "
+                     "_output_shapes=[(5,10)]}",
+                 0, 2 * 200 + 40 + 4},
+        CostCase{"Empty", Source("x", "(0,5)") + "n = Relu(x) {T=float32, _output_shapes=[(0,5)]}",
+                 0, 0}),
+    CaseName());
+
+TEST(CostTimeTest, IsTheLongerOfComputingAndMoving) {
+  // 60 operations at 1/4 of 1e9/s: 240 ns. 124 bytes at 1/10 of 1e9/s: 1240 ns. Launch 1000 ns.
+  const TestGraph graph(Source("a", "(2,3)") + Source("b", "(3,5)") +
+                        "n = MatMul(a, b) {T=float32, _output_shapes=[(2,5)]}");
+  EXPECT_EQ(ValueOrDie(Estimate(graph, EasyHardware()), "costs")[graph["n"]].duration_ns, 2240);
+  Hardware fast_memory = EasyHardware();
+  fast_memory.mem_bytes_per_s = 1e12;
+  EXPECT_EQ(ValueOrDie(Estimate(graph, fast_memory), "costs")[graph["n"]].duration_ns, 1240);
+}
+
+TEST(CostTimeTest, ConvolutionsHaveAnEfficiencyOfTheirOwn) {
+  Hardware hardware = EasyHardware();
+  hardware.mem_bytes_per_s = 1e15;
+  const TestGraph graph(Source("x", "(2,8,8,3)") + Source("w", "(3,3,3,5)") +
+                        "n = Conv2D(x, w) {T=float32, _output_shapes=[(2,8,8,5)], "
+                        "data_format=\"NHWC\", padding=\"SAME\", strides=[1,1,1,1]}");
+  const Costs costs = ValueOrDie(Estimate(graph, hardware, 12345), "costs");
+  EXPECT_EQ(costs[graph["n"]].duration_ns, 1000 + 2 * static_cast<int64_t>(kConvFlops));
+  EXPECT_EQ(costs[graph["n"]].workspace_bytes, 12345);
+  EXPECT_EQ(costs[graph["x"]].workspace_bytes, 0);
+}
+
+TEST(CostTimeTest, WhatLaunchesNothingTakesNoTime) {
+  const TestGraph graph(Source("x", "(2,8)") +
+                        "i = Identity(x) {T=float32, _output_shapes=[(2,8)]}\n"
+                        "s = Const() {dtype=int32, _output_shapes=[(1)]}\n"
+                        "r = Reshape(i, s) {T=float32, _output_shapes=[(16)]}\n"
+                        "v = VarHandleOp() {dtype=float32, shape=(3)}\n"
+                        "read = ReadVariableOp(v) {dtype=float32, _output_shapes=[(3)]}\n"
+                        "shape = Shape(x) {T=float32, _output_shapes=[(2)]}\n"
+                        "sum = AddV2(shape, shape) {T=int32, _output_shapes=[(2)]}\n"
+                        "no = NoOp(^r)\n"
+                        "cpu = Relu(x) @/cpu:0 {T=float32, _output_shapes=[(2,8)]}\n");
+  const Costs costs = ValueOrDie(Estimate(graph, EasyHardware()), "costs");
+  for (const char* node : {"i", "s", "r", "v", "read", "shape", "sum", "no", "cpu"}) {
+    EXPECT_EQ(costs[graph[node]].duration_ns, 0) << node;
+    EXPECT_TRUE(costs[graph[node]].is_known) << node;
+  }
+  EXPECT_GT(costs[graph["x"]].duration_ns, 1000);
+}
+
+TEST(CostTimeTest, UnknownSizesAreALaunchAndAreMarked) {
+  const TestGraph graph(Source("x", "(?,8)") +
+                        "n = Relu(x) {T=float32, _output_shapes=[(?,8)]}\n"
+                        "m = MatMul(x, x) {T=float32, _output_shapes=[(?,8)]}\n"
+                        "custom = HorovodAllreduce(x) {T=float32}\n"
+                        "call = StatefulPartitionedCall(x) {Tin=[float32], Tout=[float32], "
+                        "_output_shapes=[(4)]}");
+  const Costs costs = ValueOrDie(Estimate(graph, EasyHardware()), "costs");
+  for (const char* node : {"n", "m", "call"}) {
+    EXPECT_EQ(costs[graph[node]].duration_ns, 1000) << node;
+    EXPECT_FALSE(costs[graph[node]].is_known) << node;
+    EXPECT_EQ(costs[graph[node]].flops, 0) << node;
+  }
+}
+
+TEST(CostTimeTest, HugeShapesAndSlowMachinesDoNotOverflow) {
+  const TestGraph graph(Source("a", "(1073741824,1073741824)") +
+                        "n = MatMul(a, a) {T=float32, "
+                        "_output_shapes=[(1073741824,1073741824)]}");
+  Hardware hardware = EasyHardware();
+  hardware.mem_bytes_per_s = 1e-300;
+  EXPECT_EQ(ValueOrDie(Estimate(graph, hardware), "costs")[graph["n"]].duration_ns, kMaxDurationNs);
+}
+
+TEST(CostTimeTest, RefusesAWorkspaceOutOfRange) {
+  const TestGraph graph("n = NoOp()");
+  for (int64_t bytes : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    const absl::Status status = Estimate(graph, EasyHardware(), bytes).status();
+    EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("convolution_workspace_bytes"));
+  }
+}
+
+TEST(NanosecondsTest, RoundsAndClamps) {
+  EXPECT_EQ(ToNanoseconds(1.4e-9), 1);
+  EXPECT_EQ(ToNanoseconds(1.6e-9), 2);
+  EXPECT_EQ(ToNanoseconds(-1), 0);
+  EXPECT_EQ(ToNanoseconds(1e6), kMaxDurationNs);
+  EXPECT_EQ(ToNanoseconds(std::nan("")), kMaxDurationNs);
+}
+
+TEST(NanosecondsTest, ACopyIsItsLatencyAndItsBytes) {
+  const Hardware hardware = EasyHardware();
+  EXPECT_EQ(CopyNanoseconds(hardware, 2e9, 8000), 1000 + 4000);
+  EXPECT_EQ(CopyNanoseconds(hardware, 2e9, 0), 1000);
+  EXPECT_EQ(CopyNanoseconds(hardware, 2e9, kUnknownSize), 1000);
+}
+
+}  // namespace
+}  // namespace spillway::core

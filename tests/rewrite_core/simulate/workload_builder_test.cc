@@ -1,0 +1,3 @@
+#include "rewrite_core/simulate/workload_builder.h"
+
+#include <gtest/gtest.h>
