@@ -64,7 +64,7 @@ class Maker {
 
   int64_t Bytes() {
     const int64_t bytes = random_.Below(options_.max_units + 1) * options_.unit_bytes;
-    return bytes > 0 && random_.OneIn(4) ? bytes - 1 : bytes;
+    return options_.odd_sizes && bytes > 0 && random_.OneIn(4) ? bytes - 1 : bytes;
   }
   int64_t Duration() { return random_.Pick(std::vector<int64_t>{0, 0, 1, 3, 5, 10, 10, 20, 50}); }
   int64_t CopyDuration() {

@@ -14,7 +14,8 @@ struct RandomWorkloadOptions {
   int max_steps = 12;         // A step adds one operation, or the four of a swap.
   bool long_copies = true;    // Now and then one of some seconds.
   bool kernels_only = false;  // No host operations and no copies.
-  int max_units = 9;          // Buffers are of 0 to so many times unit_bytes, or a little less.
+  int max_units = 9;          // Buffers are of 0 to so many times unit_bytes,
+  bool odd_sizes = true;      // or a byte less.
   int64_t unit_bytes = 256;
 };
 
