@@ -361,18 +361,15 @@ bool Player::MayTakeOver(BufferId input, BufferId output) const {
 void Player::GiveOut(int32_t device, std::vector<OpId>* asked) {
   MemoryPool& memory = pool(device);
   for (OpId id : *asked) {
-    if (memory.waiting.empty() && memory.Fits(need_[id])) {
+    if (!memory.somebody_waits() && memory.Fits(need_[id])) {
       Grant(id);
     } else {
-      memory.waiting.Add(id, need_[id]);
+      memory.Wait(id, need_[id]);
     }
   }
   asked->clear();
-  while (!memory.waiting.empty()) {
-    const OpId id = memory.waiting.TakeFirst(memory.budget_bytes() - memory.in_use_bytes());
-    if (id == kNoOp) break;
-    Grant(id);
-  }
+  // Who is launched lets go of memory at once: somebody before him may be next.
+  for (OpId id = memory.NextServed(); id != kNoOp; id = memory.NextServed()) Grant(id);
 }
 
 void Player::Grant(OpId id) {
@@ -500,7 +497,7 @@ void Player::GiveBack(int32_t device, int64_t bytes) {
   if (bytes == 0) return;
   pool(device).GiveBack(bytes);
   Record(device, /*taken=*/false);
-  if (pool(device).waiting.empty()) return;
+  if (!pool(device).somebody_waits()) return;
   if (device < 0) {
     host_touched_ = true;
   } else {
