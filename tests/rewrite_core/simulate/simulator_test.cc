@@ -125,14 +125,18 @@ TEST(SimulatorTest, LaunchesAreOneLaunchOverheadApart) {
 }
 
 TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
-  // 3 makes 2 and 0 ready at one moment; 1 is ready from the start, and so before both.
+  // 3 makes 2 ready and 4 makes 0 ready, both at 10; 1 is ready from the start, and so before both;
+  // 5 becomes ready a moment later.
   WorkloadMaker maker;
-  maker.Compute(10, {3}, {}, {});
-  maker.Compute(10, {}, {}, {});
-  maker.Compute(10, {3}, {}, {});
-  maker.Compute(10, {}, {}, {});
-  EXPECT_THAT(Play(maker, Ahead()).order, ElementsAre(1, 3, 0, 2));
-  EXPECT_THAT(Play(maker, Synchronous()).order, ElementsAre(1, 3, 0, 2));
+  maker.Compute(50, {4}, {}, {});
+  maker.Compute(50, {}, {}, {});
+  maker.Compute(50, {3}, {}, {});
+  maker.Host(10, {});
+  maker.Host(10, {});
+  maker.Compute(50, {6}, {}, {});
+  maker.Host(11, {});
+  EXPECT_THAT(Play(maker, Ahead(kUnlimited, 20)).order, ElementsAre(1, 0, 2, 5));
+  EXPECT_THAT(Play(maker, Synchronous()).order, ElementsAre(1, 0, 2, 5));
 }
 
 TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
@@ -159,6 +163,7 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
     const BufferId smaller = other.Buffer(0, kK - 4);  // Counts the same, is not the same.
     other.op(chain.b).writes = {smaller};
     other.op(chain.c).reads = {smaller};
+    other.op(chain.c).writes = {};
     EXPECT_EQ(Play(other, options).devices[0].peak_bytes, 2 * kK);
 
     WorkloadMaker resident;
@@ -176,17 +181,17 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
 }
 
 TEST(SimulatorTest, CopyOutBlocksTakingOverUntilItHasEnded) {
-  // x is copied out from 100 to 150; b may take x over only if it asks later.
-  for (const int64_t pause_ns : {0, 100}) {
-    Chain chain;
-    chain.maker.op(chain.b).reuses = {chain.x};
-    chain.maker.CopyOut(50, {chain.a}, chain.x, chain.maker.Buffer(-1, kK));
-    const OpId pause = chain.maker.Host(pause_ns, {chain.a});
-    chain.maker.op(chain.b).waits_for = {chain.a, pause};
-    const SimulationResult result = Play(chain.maker, Synchronous());
-    EXPECT_EQ(result.devices[0].peak_bytes,
-              (pause_ns == 0 ? 2 : 1) * kK + (pause_ns == 0 ? 0 : kK))  // y and z, as ever.
-        << pause_ns;
+  // x is copied out from 100 to 150. b may take x over if it asks after that, and not before.
+  for (const auto& options : {Ahead(), Synchronous()}) {
+    for (const bool late : {false, true}) {
+      Chain chain;
+      chain.maker.op(chain.b).reuses = {chain.x};
+      chain.maker.op(chain.c).writes = {};
+      chain.maker.CopyOut(50, {chain.a}, chain.x, chain.maker.Buffer(-1, kK));
+      const OpId pause = chain.maker.Host(late ? 50 : 0, {chain.a});
+      chain.maker.op(chain.b).waits_for = {chain.a, pause};
+      EXPECT_EQ(Play(chain.maker, options).devices[0].peak_bytes, late ? kK : 2 * kK);
+    }
   }
 }
 
@@ -460,16 +465,22 @@ TEST(SimulatorTest, BrokenWorkloadsAreErrors) {
 }
 
 TEST(SimulatorTest, StopsSoonAfterTheTokenFires) {
-  WorkloadMaker maker;
+  // A chain, of one operation a moment, and 20,000 host operations of one moment.
+  WorkloadMaker chain, wide;
   for (int i = 0; i < 20'000; ++i) {
-    maker.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {});
+    chain.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {});
+    wide.Host(1, {});
   }
-  const Workload workload = maker.Make();
-  for (const int64_t steps : {0, 20'000, 70'000}) {
-    const StopToken stop = StopToken::AfterStepsForTest(steps);
-    const auto both = SimulateBothModes(workload, Ahead(), stop);
-    EXPECT_FALSE(both.ok()) << steps;
-    EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride) << steps;
+  for (const WorkloadMaker& maker : {chain, wide}) {
+    const Workload workload = maker.Make();
+    const StopToken all;
+    ASSERT_TRUE(SimulateBothModes(workload, Ahead(), all).ok());
+    ASSERT_GT(all.steps(), 100'000);
+    for (int64_t steps = 0; steps < all.steps() - StopPoller::kStride; steps += 10'000) {
+      const StopToken stop = StopToken::AfterStepsForTest(steps);
+      EXPECT_FALSE(SimulateBothModes(workload, Ahead(), stop).ok()) << steps;
+      EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride) << steps;
+    }
   }
 }
 
