@@ -232,7 +232,7 @@ TEST(BuffersTest, InALoopTheMergeSharesWhatEnters) {
 }
 
 TEST(BuffersTest, OnlyElementwiseOpsTakeMemoryOver) {
-  const Found f(std::string(kX) +
+  const Found f(std::string("x = Abs() {T=float32}\n") +
                 "relu = Relu(x) {T=float32}\nadd = AddV2(x, x) {T=float32}\n"
                 "n = AddN(x, x, x) {N=3, T=float32}\nmm = MatMul(x, x) {T=float32}\n"
                 "bias = BiasAdd(x, x) {T=float32}\npool = MaxPool(x) {T=float32}\n"
