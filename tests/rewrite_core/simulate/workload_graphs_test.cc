@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iostream>
 #include <string>
 
 #include "tests/testing/files.h"
@@ -58,8 +59,9 @@ TEST(WorkloadGraphsTest, TheBenchmarksOwnGraphOnAP100) {
   EXPECT_EQ(workload.devices.size(), 1);
 }
 
-// 25,557,032 weights (the textbook's ResNet-50 with 1000 classes), each with a slot for momentum,
-// and a running mean and variance for each of the 26,560 channels that are normalized.
+// 25,557,032 weights are the textbook's ResNet-50 with 1000 classes; this one has 1001: 2048
+// weights and a bias more. Each has a slot for momentum; each of the 26,560 channels that are
+// normalized has a running mean and variance; and there is the step's number, an int64.
 TEST(WorkloadGraphsTest, ResidentBytesOfResNet50) {
   const Step step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_tf1/graph.pb")));
   int64_t variables = 0;
@@ -67,7 +69,7 @@ TEST(WorkloadGraphsTest, ResidentBytesOfResNet50) {
     const bool is_variable = buffer.resident && step.graph->op(buffer.tensor.node) == "VariableV2";
     if (is_variable) variables += buffer.bytes;
   }
-  EXPECT_EQ(variables, 4 * (2 * 25557032 + 2 * 26560));
+  EXPECT_EQ(variables, 4 * (2 * (25557032 + 2049) + 2 * 26560) + 8);
 }
 
 }  // namespace
