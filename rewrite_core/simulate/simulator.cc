@@ -29,6 +29,7 @@ struct Device {
   int64_t compute_end_ns = 0;  // Of what was launched.
   int64_t kernel_end_ns = 0;   // Of what was launched and takes time.
   int64_t in_end_ns = 0;       // Of the copies issued.
+  int32_t kernels_left = 0;    // Operations that take time and have not been launched.
   bool touched = false;        // To be looked at in the next round.
   std::vector<OpId> asked;     // For its memory, in this round.
 };
@@ -46,6 +47,19 @@ struct Asked {
   int64_t time_ns;
   OpId op;
 };
+
+// Without the points at which as much was let go as was taken, and none was there in between.
+void KeepChanges(std::vector<MemoryPoint>* timeline) {
+  size_t kept = 0;
+  for (MemoryPoint point : *timeline) {
+    point.high_bytes = std::max(point.high_bytes, point.bytes);
+    if (kept > 0 && point.high_bytes == point.bytes && point.bytes == (*timeline)[kept - 1].bytes) {
+      continue;
+    }
+    (*timeline)[kept++] = point;
+  }
+  timeline->resize(kept);
+}
 
 // One run of one mode.
 class Player {
@@ -87,7 +101,10 @@ class Player {
   void Launch(OpId id);
   void StartNow(OpId id);
   void End(OpId id);
-  void CountKernel(OpId id, int64_t idle_since_ns);
+  // The compute engine is about to get a kernel.
+  void CountKernel(OpId id);
+  // Counts the time until now since the device could have run something.
+  void Stall(int32_t device);
   // Lets go of what `id` reads and, as its writer, of what it wrote.
   void LetGo(OpId id);
   void GiveBack(int32_t device, int64_t bytes);
@@ -163,19 +180,27 @@ void Player::Start() {
   for (OpId id = 0; id < left_; ++id) {
     waits_left_[id] = static_cast<int32_t>(workload_.waits_for[id].size());
     if (waits_left_[id] == 0) ready_.push_back(id);
+    if (op(id).kind == OpKind::kCompute && op(id).duration_ns > 0) {
+      ++devices_[op(id).device].kernels_left;
+    }
   }
 }
 
 bool Player::TakeResident() {
-  for (int32_t d = 0; d < static_cast<int32_t>(devices_.size()); ++d) {
+  const int32_t num_devices = static_cast<int32_t>(devices_.size());
+  for (int32_t d = 0; d < num_devices; ++d) {
+    result_.devices[d].resident_bytes = prepared_.resident_bytes[d];
+  }
+  for (int32_t d = 0; d < num_devices; ++d) {
     const int64_t bytes = prepared_.resident_bytes[d];
-    result_.devices[d].resident_bytes = bytes;
     if (!pool(d).Fits(bytes)) {
       result_.out_of_memory =
           OutOfMemory{d, kNoOp, bytes, /*in_use_bytes=*/0, pool(d).budget_bytes(), /*time_ns=*/0};
       return false;
     }
-    pool(d).Take(kNoOp, bytes);
+  }
+  for (int32_t d = 0; d < num_devices; ++d) {
+    pool(d).Take(kNoOp, prepared_.resident_bytes[d]);
     Record(d, /*taken=*/true);
   }
   return true;
@@ -352,7 +377,8 @@ void Player::GiveOut(int32_t device, std::vector<OpId>* asked) {
 
 void Player::Grant(OpId id) {
   const int32_t device = MemoryOf(op(id));
-  const bool new_peak = pool(device).Take(id, std::exchange(need_[id], kNever));
+  const int64_t bytes = std::exchange(need_[id], kNever);
+  const bool new_peak = pool(device).Take(id, bytes);
   --left_;
   for (BufferId output : workload_.writes[id]) {
     if (held_[output] > 0) continue;  // Taken over.
@@ -363,7 +389,7 @@ void Player::Grant(OpId id) {
     ++step_;
     if (new_peak) peak_step_[device] = step_;
   }
-  Record(device, /*taken=*/true);
+  if (bytes > 0) Record(device, /*taken=*/true);
   if (op(id).kind == OpKind::kCompute) result_.order.push_back(id);
   if (ahead_ && op(id).kind == OpKind::kCompute) {
     Launch(id);
@@ -378,8 +404,7 @@ void Player::Launch(OpId id) {
   const int64_t duration = op(id).duration_ns;
   end_ns_[id] = device.compute_end_ns = std::max(now_, device.compute_end_ns) + duration;
   if (duration > 0) {
-    // The launcher had nothing that it could launch from when it was free.
-    CountKernel(id, std::max(device.kernel_end_ns, device.launcher_free_ns));
+    CountKernel(id);
     device.kernel_end_ns = device.compute_end_ns;
     device.launcher_free_ns = now_ + options_.launch_ns;
   }
@@ -403,7 +428,7 @@ void Player::StartNow(OpId id) {
       Pop(&device.compute);
       device.compute.busy = true;
       if (duration > 0) {
-        CountKernel(id, device.kernel_end_ns);
+        CountKernel(id);
         device.kernel_end_ns = end_ns;
       }
     } else if (op(id).kind == OpKind::kCopyOut) {
@@ -427,10 +452,18 @@ void Player::StartNow(OpId id) {
   AddEvent(end_ns, id);
 }
 
-void Player::CountKernel(OpId id, int64_t idle_since_ns) {
-  DeviceUse& use = result_.devices[op(id).device];
-  use.compute_ns += op(id).duration_ns;
-  use.stall_ns += std::max<int64_t>(0, now_ - idle_since_ns);
+void Player::CountKernel(OpId id) {
+  Stall(op(id).device);
+  --devices_[op(id).device].kernels_left;
+  result_.devices[op(id).device].compute_ns += op(id).duration_ns;
+}
+
+void Player::Stall(int32_t index) {
+  const Device& device = devices_[index];
+  if (device.kernels_left == 0) return;
+  // Until its launcher is free, the engine waits for that.
+  const int64_t since_ns = std::max(device.kernel_end_ns, device.launcher_free_ns);
+  result_.devices[index].stall_ns += std::max<int64_t>(0, now_ - since_ns);
 }
 
 void Player::End(OpId id) {
@@ -512,6 +545,9 @@ void Player::Record(int32_t device, bool taken) {
 }
 
 SimulationResult Player::TakeResult() {
+  if (!result_.fits()) {
+    for (int32_t d = 0; d < static_cast<int32_t>(devices_.size()); ++d) Stall(d);
+  }
   result_.step_time_ns = result_.fits() ? last_end_ns_ : now_;
   result_.host_peak_bytes = pool(-1).peak_bytes();
   for (int32_t d = 0; d < static_cast<int32_t>(devices_.size()); ++d) {
@@ -519,11 +555,7 @@ SimulationResult Player::TakeResult() {
     result_.devices[d].peak_op = pool(d).peak_op();
   }
   if (options_.record_timeline) {
-    for (DeviceUse& use : result_.devices) {
-      for (MemoryPoint& point : use.timeline) {
-        point.high_bytes = std::max(point.high_bytes, point.bytes);
-      }
-    }
+    for (DeviceUse& use : result_.devices) KeepChanges(&use.timeline);
     for (BufferId id = 0; id < static_cast<BufferId>(workload_.buffers.size()); ++id) {
       const int32_t device = workload_.buffers[id].device;
       if (device < 0 || from_step_[id] == kNever || prepared_.counted_bytes[id] == 0) continue;

@@ -6,9 +6,10 @@
 // from the start; every other buffer from when its writer is given memory until its writer and its
 // readers have let go. An output takes over the memory of the input that `reuses` names, at the
 // moment at which its operation first asks for memory, if that operation is all who is still to
-// read it, and both have the same number of bytes: what TensorFlow's forward_input asks, whose
-// check of types is the workload's. In the host's memory count only what kCopyOut and kHost write:
-// buffers on their way, not CPU variables, nor the small outputs of GPU kernels that live there.
+// read it, and both have the same number of bytes and count: what TensorFlow's forward_input asks,
+// whose check of types is the workload's. In the host's memory count only what kCopyOut and kHost
+// write: buffers on their way, not CPU variables, nor the small outputs of GPU kernels that live
+// there.
 //
 // kLaunchAhead, what TensorFlow does. Each GPU has a launcher: a queue in order of readiness. A
 // compute operation is ready when all it waits for is *launched* (compute on its own device) or
@@ -82,7 +83,7 @@ struct OutOfMemory {
   int64_t time_ns = 0;  // When the wait ended.
 };
 
-// A moment at which memory changed.
+// A moment at which the memory in use changed, at its end or on the way.
 struct MemoryPoint {
   int64_t time_ns = 0;
   int64_t high_bytes = 0;  // The most in use after somebody was given memory in that moment,

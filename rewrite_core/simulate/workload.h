@@ -71,9 +71,15 @@ struct Workload {
   IndexLists reads;      // Buffers, without repetition: held until it has run.
   IndexLists writes;  // Buffers that it allocates: each buffer that is not resident has one writer,
                       // which every reader waits for, directly or not.
+  // kCompute reads and writes on its own device, and host memory (shapes and the like, which do not
+  // count); kHost host memory alone; copies one buffer on either side.
+  //
   // By operation: buffers among its reads whose memory its outputs may take over, if nobody else is
-  // still to read them (TensorFlow's forward_input_or_allocate_output): the i-th item belongs to
-  // the i-th buffer of `writes` and is -1 where it has none. Empty lists: none for any output.
+  // still to read them and both have the same number of bytes (TensorFlow's
+  // forward_input_or_allocate_output, which asks for the same type as well: so does who makes the
+  // list): the i-th item belongs to the i-th buffer of `writes` and is -1 where it has none. Empty
+  // lists: none for any output. An input that the operation reads at two of its positions cannot
+  // be taken over (two references). Copies take over nothing.
   IndexLists reuses;
 };
 

@@ -2,7 +2,9 @@
 #ifndef SPILLWAY_TESTS_TESTING_RANDOM_H_
 #define SPILLWAY_TESTS_TESTING_RANDOM_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace spillway::testing {

@@ -66,12 +66,12 @@ TEST(SimulatorTest, SynchronousTakesMemoryAtTheStartAndLetsGoAtTheEnd) {
   EXPECT_TRUE(result.fits());
   EXPECT_EQ(result.step_time_ns, 300);
   const DeviceUse& use = result.devices[0];
-  // x and y while b runs; at 200 x goes, z comes.
+  // x and y while b runs; at 200 x goes, z comes, and as much is in use as before.
   EXPECT_EQ(use.peak_bytes, 2 * kK);
   EXPECT_EQ(use.peak_op, 1);
   EXPECT_THAT(use.at_peak, ElementsAre(0, 1));
   EXPECT_THAT(Points(use), ElementsAre(ElementsAre(0, kK, kK), ElementsAre(100, 2 * kK, 2 * kK),
-                                       ElementsAre(200, 2 * kK, 2 * kK), ElementsAre(300, 0, 0)));
+                                       ElementsAre(300, 0, 0)));
   EXPECT_EQ(use.compute_ns, 300);
   EXPECT_EQ(use.stall_ns, 0);
   EXPECT_THAT(result.order, ElementsAre(0, 1, 2));
@@ -125,14 +125,18 @@ TEST(SimulatorTest, LaunchesAreOneLaunchOverheadApart) {
 }
 
 TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
-  // 3 makes 2 and 0 ready at one moment; 1 is ready from the start, and so before both.
+  // 3 makes 2 ready and 4 makes 0 ready, both at 10; 1 is ready from the start, and so before both;
+  // 5 becomes ready a moment later.
   WorkloadMaker maker;
-  maker.Compute(10, {3}, {}, {});
-  maker.Compute(10, {}, {}, {});
-  maker.Compute(10, {3}, {}, {});
-  maker.Compute(10, {}, {}, {});
-  EXPECT_THAT(Play(maker, Ahead()).order, ElementsAre(1, 3, 0, 2));
-  EXPECT_THAT(Play(maker, Synchronous()).order, ElementsAre(1, 3, 0, 2));
+  maker.Compute(50, {4}, {}, {});
+  maker.Compute(50, {}, {}, {});
+  maker.Compute(50, {3}, {}, {});
+  maker.Host(10, {});
+  maker.Host(10, {});
+  maker.Compute(50, {6}, {}, {});
+  maker.Host(11, {});
+  EXPECT_THAT(Play(maker, Ahead(kUnlimited, 20)).order, ElementsAre(1, 0, 2, 5));
+  EXPECT_THAT(Play(maker, Synchronous()).order, ElementsAre(1, 0, 2, 5));
 }
 
 TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
@@ -159,6 +163,7 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
     const BufferId smaller = other.Buffer(0, kK - 4);  // Counts the same, is not the same.
     other.op(chain.b).writes = {smaller};
     other.op(chain.c).reads = {smaller};
+    other.op(chain.c).writes = {};
     EXPECT_EQ(Play(other, options).devices[0].peak_bytes, 2 * kK);
 
     WorkloadMaker resident;
@@ -176,17 +181,17 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
 }
 
 TEST(SimulatorTest, CopyOutBlocksTakingOverUntilItHasEnded) {
-  // x is copied out from 100 to 150; b may take x over only if it asks later.
-  for (const int64_t pause_ns : {0, 100}) {
-    Chain chain;
-    chain.maker.op(chain.b).reuses = {chain.x};
-    chain.maker.CopyOut(50, {chain.a}, chain.x, chain.maker.Buffer(-1, kK));
-    const OpId pause = chain.maker.Host(pause_ns, {chain.a});
-    chain.maker.op(chain.b).waits_for = {chain.a, pause};
-    const SimulationResult result = Play(chain.maker, Synchronous());
-    EXPECT_EQ(result.devices[0].peak_bytes,
-              (pause_ns == 0 ? 2 : 1) * kK + (pause_ns == 0 ? 0 : kK))  // y and z, as ever.
-        << pause_ns;
+  // x is copied out from 100 to 150. b may take x over if it asks after that, and not before.
+  for (const auto& options : {Ahead(), Synchronous()}) {
+    for (const bool late : {false, true}) {
+      Chain chain;
+      chain.maker.op(chain.b).reuses = {chain.x};
+      chain.maker.op(chain.c).writes = {};
+      chain.maker.CopyOut(50, {chain.a}, chain.x, chain.maker.Buffer(-1, kK));
+      const OpId pause = chain.maker.Host(late ? 50 : 0, {chain.a});
+      chain.maker.op(chain.b).waits_for = {chain.a, pause};
+      EXPECT_EQ(Play(chain.maker, options).devices[0].peak_bytes, late ? kK : 2 * kK);
+    }
   }
 }
 
@@ -235,7 +240,7 @@ TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
   // x is there until its copy has ended, y came and went at 0; `back` goes when d is launched.
   EXPECT_THAT(Points(result.devices[0]),
               ElementsAre(ElementsAre(0, 2 * kK, kK), ElementsAre(140, 0, 0),
-                          ElementsAre(200, kK, kK), ElementsAre(340, kK, 0)));
+                          ElementsAre(200, kK, kK), ElementsAre(340, 0, 0)));
 }
 
 TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {

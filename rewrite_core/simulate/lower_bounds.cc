@@ -1,0 +1,320 @@
+#include "rewrite_core/simulate/lower_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/error.h"
+#include "rewrite_core/simulate/prepared_workload.h"
+#include "rewrite_core/simulate/simulator.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr int32_t kNoStep = -1;
+// As the simulator's own limit: sums of a few do not overflow.
+constexpr int64_t kLongestNs = std::numeric_limits<int64_t>::max() / 4;
+
+int64_t CopyNs(int64_t bytes, double bytes_per_s) {
+  const double ns = std::floor(static_cast<double>(bytes) / bytes_per_s * 1e9);
+  return ns < static_cast<double>(kLongestNs) ? static_cast<int64_t>(ns) : kLongestNs;
+}
+
+// The same steps and demands, last first.
+std::vector<StepInterval> Reversed(const std::vector<StepInterval>& intervals, int32_t steps) {
+  std::vector<StepInterval> reversed;
+  reversed.reserve(intervals.size());
+  for (const StepInterval& i : intervals) {
+    reversed.push_back({steps - 1 - i.last, steps - 1 - i.first, i.bytes});
+  }
+  return reversed;
+}
+
+// By step: the bytes of all intervals over it.
+std::vector<int64_t> BytesOver(const std::vector<StepInterval>& intervals, int32_t steps) {
+  std::vector<int64_t> bytes(steps + 1, 0);
+  for (const StepInterval& i : intervals) {
+    bytes[i.first] += i.bytes;
+    bytes[i.last + 1] -= i.bytes;
+  }
+  for (int32_t step = 0; step < steps; ++step) bytes[step + 1] += bytes[step];
+  return bytes;
+}
+
+// The bounds of one device at a time.
+class Bounds {
+ public:
+  Bounds(const PreparedWorkload& prepared, const LowerBoundOptions& options)
+      : prepared_(prepared), workload_(*prepared.workload), options_(options) {}
+
+  absl::Status Prepare(absl::Span<const OpId> order, const StopToken& stop);
+  absl::StatusOr<DeviceBounds> OfDevice(int32_t device, const StopToken& stop);
+
+ private:
+  // What happens to a buffer on the device, as the steps go by.
+  struct Use {
+    int32_t last_step = kNoStep;
+    bool may_be_taken_over = false;  // At its last step.
+    bool on_host_anyway = false;
+    StepInterval all_gaps{kNoStep, kNoStep, 0};
+  };
+
+  int64_t size(BufferId id) const { return prepared_.counted_bytes[id]; }
+  bool Moves(BufferId id, int32_t device) const {
+    const WorkloadBuffer& buffer = workload_.buffers[id];
+    return buffer.device == device && !buffer.resident;
+  }
+  // Fills in taken_over_ for `id`.
+  void FindTakenOver(OpId id);
+  // REQUIRES: taken_over_ is that of `id`.
+  int64_t Need(OpId id, int32_t device) const;
+  void UseAt(int32_t step, BufferId id);
+  int64_t StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
+                   const std::vector<int64_t>& out_until, int32_t device) const;
+
+  const PreparedWorkload& prepared_;
+  const Workload& workload_;
+  const LowerBoundOptions& options_;
+  std::vector<std::vector<OpId>> steps_;  // By device.
+  // By device: copies that the step has anyway, in ns; the operation that copies the most in.
+  std::vector<int64_t> copy_out_ns_, copy_in_ns_;
+  std::vector<OpId> largest_copy_in_;
+  std::vector<BufferId> taken_over_;  // By output of one operation: what it may take over, or -1.
+  std::vector<OpId>
+      taken_over_by_;           // By buffer: who may take it over, of those looked at the last.
+  std::vector<Use> uses_;       // By buffer.
+  std::vector<BufferId> used_;  // On this device.
+  std::vector<StepInterval> gaps_;
+  std::vector<StepInterval> gaps_on_host_anyway_;
+};
+
+absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop) {
+  const size_t num_devices = workload_.devices.size();
+  const OpId num_ops = static_cast<OpId>(workload_.ops.size());
+  StopPoller poll(stop);
+  steps_.resize(num_devices);
+  copy_out_ns_.assign(num_devices, 0);
+  copy_in_ns_.assign(num_devices, 0);
+  largest_copy_in_.assign(num_devices, kNoOp);
+  uses_.resize(workload_.buffers.size());
+  taken_over_by_.assign(workload_.buffers.size(), kNoOp);
+  std::vector<bool> seen(num_ops, false);
+  for (OpId id : order) {
+    if (poll.Tick()) return stop.status("lower bounds");
+    if (id < 0 || id >= num_ops || seen[id] || workload_.ops[id].kind != OpKind::kCompute) {
+      return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+                   absl::StrCat("Operation ", id,
+                                " has no place in an order of the workload's compute operations; "
+                                "this is an error in Spillway."));
+    }
+    seen[id] = true;
+    steps_[workload_.ops[id].device].push_back(id);
+  }
+  for (OpId id = 0; id < num_ops; ++id) {
+    if (poll.Tick()) return stop.status("lower bounds");
+    const WorkloadOp& op = workload_.ops[id];
+    if (op.kind == OpKind::kCopyOut) {
+      copy_out_ns_[op.device] += op.duration_ns;
+      uses_[workload_.reads[id][0]].on_host_anyway = true;
+    } else if (op.kind == OpKind::kCopyIn) {
+      copy_in_ns_[op.device] += op.duration_ns;
+      const BufferId written = workload_.writes[id][0];
+      uses_[written].on_host_anyway = true;
+      OpId& largest = largest_copy_in_[op.device];
+      if (largest == kNoOp || size(written) > size(workload_.writes[largest][0])) largest = id;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Bounds::FindTakenOver(OpId id) {
+  const auto reuses = workload_.reuses[id];
+  taken_over_.assign(workload_.writes[id].size(), -1);
+  for (size_t i = 0; i < reuses.size(); ++i) {
+    if (reuses[i] < 0 || taken_over_by_[reuses[i]] == id) continue;  // Each input once.
+    const WorkloadBuffer& input = workload_.buffers[reuses[i]];
+    const WorkloadBuffer& output = workload_.buffers[workload_.writes[id][i]];
+    if (input.resident || input.device < 0 || input.device != output.device ||
+        input.bytes != output.bytes) {
+      continue;
+    }
+    taken_over_[i] = reuses[i];
+    taken_over_by_[reuses[i]] = id;
+  }
+}
+
+int64_t Bounds::Need(OpId id, int32_t device) const {
+  int64_t need = prepared_.resident_bytes[device];
+  need += AllocatedBytes(workload_.ops[id].workspace_bytes);
+  for (BufferId read : workload_.reads[id]) {
+    if (Moves(read, device)) need += size(read);
+  }
+  const auto writes = workload_.writes[id];
+  for (size_t i = 0; i < writes.size(); ++i) {
+    if (taken_over_[i] < 0 && Moves(writes[i], device)) need += size(writes[i]);
+  }
+  return need;
+}
+
+void Bounds::UseAt(int32_t step, BufferId id) {
+  Use& use = uses_[id];
+  if (use.last_step != kNoStep) {
+    const StepInterval gap{use.may_be_taken_over ? use.last_step : use.last_step + 1, step - 1,
+                           workload_.buffers[id].bytes};
+    if (gap.first <= gap.last && gap.bytes > 0) {
+      gaps_.push_back(gap);
+      if (use.on_host_anyway) gaps_on_host_anyway_.push_back(gap);
+      if (use.all_gaps.first == kNoStep) use.all_gaps.first = gap.first;
+      use.all_gaps.last = gap.last;
+      use.all_gaps.bytes = gap.bytes;
+    }
+  }
+  if (use.last_step == kNoStep) used_.push_back(id);
+  use.last_step = step;
+  use.may_be_taken_over = false;
+}
+
+absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& stop) {
+  const std::vector<OpId>& order = steps_[device];
+  const int32_t steps = static_cast<int32_t>(order.size());
+  StopPoller poll(stop);
+  DeviceBounds bounds;
+  bounds.memory_bytes = prepared_.resident_bytes[device];
+  const auto raise_memory = [&bounds](OpId id, int64_t need) {
+    if (need <= bounds.memory_bytes) return;
+    bounds.memory_bytes = need;
+    bounds.memory_op = id;
+  };
+  gaps_.clear();
+  used_.clear();
+  gaps_on_host_anyway_.clear();
+  std::vector<int64_t> demand(steps, 0);  // For now what is needed, then what must be away.
+  for (int32_t step = 0; step < steps; ++step) {
+    if (poll.Tick()) return stop.status("lower bounds");
+    const OpId id = order[step];
+    FindTakenOver(id);
+    demand[step] = Need(id, device);
+    raise_memory(id, demand[step]);
+    for (BufferId read : workload_.reads[id]) {
+      if (Moves(read, device)) UseAt(step, read);
+    }
+    for (BufferId written : workload_.writes[id]) {
+      if (Moves(written, device)) UseAt(step, written);
+    }
+    for (BufferId taken : taken_over_) {
+      if (taken >= 0) uses_[taken].may_be_taken_over = true;
+    }
+  }
+  if (const OpId id = largest_copy_in_[device]; id != kNoOp) {
+    raise_memory(id, prepared_.resident_bytes[device] + size(workload_.writes[id][0]));
+  }
+
+  const std::vector<int64_t> waiting = BytesOver(gaps_, steps);
+  const std::vector<int64_t> free = BytesOver(gaps_on_host_anyway_, steps);
+  const int64_t budget = device < static_cast<int32_t>(options_.device_budget_bytes.size())
+                             ? options_.device_budget_bytes[device]
+                             : kUnlimited;
+  std::vector<int64_t> demand_out(steps, 0);
+  for (int32_t step = 0; step < steps; ++step) {
+    const int64_t alive = demand[step] + waiting[step];
+    demand[step] = alive > budget ? alive - budget : 0;
+    demand_out[step] = std::max<int64_t>(0, demand[step] - free[step]);
+    bounds.excess_bytes = std::max(bounds.excess_bytes, demand[step]);
+  }
+  std::vector<int64_t> out_until(steps, 0);
+  if (bounds.excess_bytes > 0) {
+    std::vector<StepInterval> buffers;
+    for (BufferId id : used_) {
+      const Use& use = uses_[id];
+      if (!use.on_host_anyway && use.all_gaps.bytes > 0) buffers.push_back(use.all_gaps);
+    }
+    out_until = LeastCover(std::move(buffers), demand_out);
+    bounds.swap_out_bytes = out_until.back();
+    bounds.swap_in_bytes = LeastCover(gaps_, demand).back();
+  }
+  bounds.step_time_ns = StepTime(bounds, demand, out_until, device);
+  return bounds;
+}
+
+int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
+                         const std::vector<int64_t>& out_until, int32_t device) const {
+  const int32_t steps = static_cast<int32_t>(demand.size());
+  const double rate_out = options_.copy_out_bytes_per_s, rate_in = options_.copy_in_bytes_per_s;
+  int64_t compute_left_ns = 0;
+  for (OpId id : steps_[device]) compute_left_ns += workload_.ops[id].duration_ns;
+  int64_t time_ns =
+      std::max({compute_left_ns, copy_out_ns_[device] + CopyNs(bounds.swap_out_bytes, rate_out),
+                copy_in_ns_[device] + CopyNs(bounds.swap_in_bytes, rate_in)});
+  if (bounds.excess_bytes == 0) return time_ns;
+  const std::vector<int64_t> in_from =
+      LeastCover(Reversed(gaps_, steps), std::vector<int64_t>(demand.rbegin(), demand.rend()));
+  int64_t compute_done_ns = 0;
+  for (int32_t step = 0; step < steps; ++step) {
+    const int64_t before_ns = std::max(compute_done_ns, CopyNs(out_until[step], rate_out));
+    const int64_t from_ns = std::max(compute_left_ns, CopyNs(in_from[steps - 1 - step], rate_in));
+    time_ns = std::max(time_ns, before_ns + from_ns);
+    compute_done_ns += workload_.ops[steps_[device][step]].duration_ns;
+    compute_left_ns -= workload_.ops[steps_[device][step]].duration_ns;
+  }
+  return time_ns;
+}
+
+}  // namespace
+
+std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
+                                absl::Span<const int64_t> demand) {
+  const int32_t steps = static_cast<int32_t>(demand.size());
+  std::sort(intervals.begin(), intervals.end(),
+            [](const StepInterval& a, const StepInterval& b) { return a.first < b.first; });
+  const auto ends_before = [](const StepInterval& a, const StepInterval& b) {
+    return a.last < b.last;
+  };
+  std::vector<StepInterval> open;           // A heap: the one that ends last is its front.
+  std::vector<int64_t> ends(steps + 1, 0);  // What was taken of those whose last step is before.
+  std::vector<int64_t> taken_until(steps, 0);
+  int64_t taken = 0, covered = 0;
+  size_t next = 0;
+  for (int32_t step = 0; step < steps; ++step) {
+    for (; next < intervals.size() && intervals[next].first <= step; ++next) {
+      open.push_back(intervals[next]);
+      std::push_heap(open.begin(), open.end(), ends_before);
+    }
+    covered -= ends[step];
+    while (covered < demand[step] && !open.empty()) {
+      StepInterval& best = open.front();
+      if (best.last < step) break;  // So are all others.
+      const int64_t bytes = std::min(best.bytes, demand[step] - covered);
+      taken += bytes;
+      covered += bytes;
+      ends[best.last + 1] += bytes;
+      best.bytes -= bytes;
+      if (best.bytes == 0) {
+        std::pop_heap(open.begin(), open.end(), ends_before);
+        open.pop_back();
+      }
+    }
+    taken_until[step] = taken;
+  }
+  return taken_until;
+}
+
+absl::StatusOr<std::vector<DeviceBounds>> ComputeLowerBounds(const Workload& workload,
+                                                             absl::Span<const OpId> order,
+                                                             const LowerBoundOptions& options,
+                                                             const StopToken& stop) {
+  auto prepared = PreparedWorkload::Prepare(workload, /*launch_ns=*/0, stop);
+  if (!prepared.ok()) return prepared.status();
+  Bounds bounds(*prepared, options);
+  if (absl::Status status = bounds.Prepare(order, stop); !status.ok()) return status;
+  std::vector<DeviceBounds> result;
+  for (int32_t device = 0; device < static_cast<int32_t>(workload.devices.size()); ++device) {
+    auto of_device = bounds.OfDevice(device, stop);
+    if (!of_device.ok()) return of_device.status();
+    result.push_back(*of_device);
+  }
+  return result;
+}
+
+}  // namespace spillway::core

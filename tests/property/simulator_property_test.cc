@@ -1,0 +1,231 @@
+// The simulator beside the naive one of tests/testing, on thousands of small random workloads:
+// every figure the same, with memory from ample to too little; and what must hold for each run.
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/simulate/simulator.h"
+#include "tests/testing/naive_simulator.h"
+#include "tests/testing/random.h"
+#include "tests/testing/random_workload.h"
+
+namespace spillway::core {
+namespace {
+
+using ::spillway::testing::NaiveSimulate;
+using ::spillway::testing::Random;
+using ::spillway::testing::RandomWorkload;
+using ::spillway::testing::RandomWorkloadOptions;
+
+constexpr int kWorkloads = 4'000;
+
+// Everything in a result, as text: what differs is seen at once.
+std::string Text(const SimulationResult& result) {
+  std::string text = absl::StrCat("time ", result.step_time_ns, " host ", result.host_peak_bytes,
+                                  " order ", absl::StrJoin(result.order, ","), "\n");
+  if (result.out_of_memory.has_value()) {
+    const OutOfMemory& out = *result.out_of_memory;
+    absl::StrAppend(&text, "out of memory: device ", out.device, " op ", out.op, " requested ",
+                    out.requested_bytes, " in use ", out.in_use_bytes, " budget ", out.budget_bytes,
+                    " at ", out.time_ns, "\n");
+  }
+  for (const DeviceUse& use : result.devices) {
+    absl::StrAppend(&text, "resident ", use.resident_bytes, " peak ", use.peak_bytes, " by ",
+                    use.peak_op, " (", absl::StrJoin(use.at_peak, ","), ") compute ",
+                    use.compute_ns, " out ", use.copy_out_ns, " in ", use.copy_in_ns, " stall ",
+                    use.stall_ns, " bytes out ", use.copy_out_bytes, " in ", use.copy_in_bytes,
+                    "\n ");
+    for (const MemoryPoint& point : use.timeline) {
+      absl::StrAppend(&text, " ", point.time_ns, ":", point.high_bytes, "/", point.bytes);
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+std::string Text(const Workload& workload) {
+  std::string text;
+  for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
+    const WorkloadOp& op = workload.ops[id];
+    absl::StrAppend(&text, id, ": kind ", static_cast<int>(op.kind), " device ", op.device, " ns ",
+                    op.duration_ns, " workspace ", op.workspace_bytes, " waits ",
+                    absl::StrJoin(workload.waits_for[id], ","), " reads ",
+                    absl::StrJoin(workload.reads[id], ","), " writes ",
+                    absl::StrJoin(workload.writes[id], ","), " reuses ",
+                    absl::StrJoin(workload.reuses[id], ","), "\n");
+  }
+  for (size_t i = 0; i < workload.buffers.size(); ++i) {
+    const WorkloadBuffer& buffer = workload.buffers[i];
+    absl::StrAppend(&text, "buffer ", i, ": device ", buffer.device, " bytes ", buffer.bytes,
+                    buffer.resident ? " resident\n" : "\n");
+  }
+  return text;
+}
+
+SimulationResult Play(const Workload& workload, const SimulationOptions& options) {
+  auto result = Simulate(workload, options, StopToken());
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *std::move(result) : SimulationResult();
+}
+
+// Budgets worth trying for what takes `peak` without one.
+int64_t SomeBudget(int64_t resident, int64_t peak, Random* random) {
+  switch (random->Below(8)) {
+    case 0:
+    case 1:
+    case 2:
+      return kUnlimited;
+    case 3:
+      return peak;
+    case 4:
+      return std::max<int64_t>(0, peak - 1);
+    case 5:
+    case 6:
+      return peak - static_cast<int64_t>(random->Next() % ((peak - resident) / 3 + 1));
+    default:
+      return resident + static_cast<int64_t>(random->Next() % (peak - resident + 1));
+  }
+}
+
+// The longest chain of durations, each waiting for the one before it.
+int64_t LongestChainNs(const Workload& workload) {
+  const OpId num_ops = static_cast<OpId>(workload.ops.size());
+  std::vector<int64_t> end(num_ops, 0);
+  for (OpId again = 0; again < num_ops; ++again) {
+    for (OpId id = 0; id < num_ops; ++id) {
+      int64_t start = 0;
+      for (OpId before : workload.waits_for[id]) start = std::max(start, end[before]);
+      end[id] = start + workload.ops[id].duration_ns;
+    }
+  }
+  return end.empty() ? 0 : *std::max_element(end.begin(), end.end());
+}
+
+// What must hold whatever the order of things.
+void CheckFigures(const Workload& workload, const SimulationResult& result) {
+  const int devices = static_cast<int>(workload.devices.size());
+  std::vector<int64_t> compute(devices, 0), out(devices, 0), in(devices, 0), largest(devices, 0);
+  std::vector<int64_t> resident(devices, 0);
+  for (const WorkloadBuffer& buffer : workload.buffers) {
+    if (buffer.resident) resident[buffer.device] += AllocatedBytes(buffer.bytes);
+  }
+  for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
+    const WorkloadOp& op = workload.ops[id];
+    if (op.device < 0) continue;
+    (op.kind == OpKind::kCompute   ? compute
+     : op.kind == OpKind::kCopyOut ? out
+                                   : in)[op.device] += op.duration_ns;
+    // What the operation reads is there when it takes memory for what takes nothing over.
+    int64_t need = AllocatedBytes(op.workspace_bytes);
+    for (BufferId read : workload.reads[id]) {
+      const WorkloadBuffer& buffer = workload.buffers[read];
+      if (buffer.device == op.device && !buffer.resident) need += AllocatedBytes(buffer.bytes);
+    }
+    for (size_t i = 0; i < workload.writes[id].size(); ++i) {
+      const WorkloadBuffer& buffer = workload.buffers[workload.writes[id][i]];
+      const bool may_take_over = i < workload.reuses[id].size() && workload.reuses[id][i] >= 0;
+      if (buffer.device == op.device && !may_take_over) need += AllocatedBytes(buffer.bytes);
+    }
+    largest[op.device] = std::max(largest[op.device], need);
+  }
+  EXPECT_GE(result.step_time_ns, LongestChainNs(workload));
+  for (int d = 0; d < devices; ++d) {
+    const DeviceUse& use = result.devices[d];
+    EXPECT_EQ(use.resident_bytes, resident[d]);
+    EXPECT_GE(use.peak_bytes, resident[d] + largest[d]);
+    EXPECT_EQ(use.compute_ns, compute[d]);
+    EXPECT_EQ(use.copy_out_ns, out[d]);
+    EXPECT_EQ(use.copy_in_ns, in[d]);
+    EXPECT_GE(result.step_time_ns, std::max({compute[d] + use.stall_ns, out[d], in[d]}));
+    int64_t high = 0;
+    for (const MemoryPoint& point : use.timeline) high = std::max(high, point.high_bytes);
+    EXPECT_EQ(high, use.peak_bytes);
+    // All that is not resident has been given back.
+    EXPECT_EQ(use.timeline.back().bytes, resident[d]);
+    int64_t at_peak = resident[d];
+    for (BufferId id : use.at_peak) at_peak += AllocatedBytes(workload.buffers[id].bytes);
+    const int64_t workspace =
+        use.peak_op == kNoOp ? 0 : AllocatedBytes(workload.ops[use.peak_op].workspace_bytes);
+    if (result.order.size() <= 1 || workspace == 0) {
+      EXPECT_LE(at_peak, use.peak_bytes);
+    } else {
+      EXPECT_LE(at_peak + workspace, use.peak_bytes);
+    }
+  }
+}
+
+TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
+  int64_t runs = 0, tight = 0, out_of_device = 0, out_of_host = 0, after_ten_seconds = 0;
+  int64_t stalled = 0, taken_over = 0;
+  for (uint64_t seed = 0; seed < kWorkloads && !HasFailure(); ++seed) {
+    Random random(seed);
+    RandomWorkloadOptions workload_options;
+    if (seed % 200 == 0) workload_options.max_steps = 50;
+    const Workload workload = RandomWorkload(workload_options, &random);
+    for (const SimulationMode mode : {SimulationMode::kLaunchAhead, SimulationMode::kSynchronous}) {
+      SimulationOptions options;
+      options.mode = mode;
+      options.launch_ns = random.Pick(std::vector<int64_t>{0, 1, 4, 7});
+      options.record_timeline = true;
+      const SimulationResult ample = Play(workload, options);
+      ASSERT_TRUE(ample.fits());
+      CheckFigures(workload, ample);
+      ASSERT_EQ(Text(ample), Text(NaiveSimulate(workload, options))) << "seed " << seed << "\n"
+                                                                     << Text(workload);
+      ASSERT_EQ(Text(ample), Text(Play(workload, options))) << seed;
+      // What is never too little is as good as any more.
+      options.host_budget_bytes = ample.host_peak_bytes;
+      for (const DeviceUse& use : ample.devices) {
+        options.device_budget_bytes.push_back(use.peak_bytes);
+      }
+      ASSERT_EQ(Text(ample), Text(Play(workload, options))) << seed;
+      for (int i = 0; i < 4; ++i) {
+        options.device_budget_bytes.clear();
+        for (const DeviceUse& use : ample.devices) {
+          options.device_budget_bytes.push_back(
+              SomeBudget(use.resident_bytes - (random.OneIn(20) && use.resident_bytes > 0 ? 1 : 0),
+                         use.peak_bytes, &random));
+        }
+        options.host_budget_bytes = SomeBudget(0, ample.host_peak_bytes, &random);
+        const SimulationResult result = Play(workload, options);
+        ASSERT_EQ(Text(result), Text(NaiveSimulate(workload, options)))
+            << "seed " << seed << " budgets " << absl::StrJoin(options.device_budget_bytes, ",")
+            << " host " << options.host_budget_bytes << " launch " << options.launch_ns << " mode "
+            << static_cast<int>(mode) << "\n"
+            << Text(workload);
+        if (result.fits()) CheckFigures(workload, result);
+        for (size_t d = 0; d < result.devices.size(); ++d) {
+          EXPECT_LE(result.devices[d].peak_bytes, options.device_budget_bytes[d]);
+        }
+        EXPECT_LE(result.host_peak_bytes, options.host_budget_bytes);
+        // The test has met what it is for.
+        ++runs;
+        tight += result.fits() && result.step_time_ns > ample.step_time_ns;
+        for (const DeviceUse& use : result.devices) stalled += use.stall_ns > 0;
+        if (!result.fits()) {
+          ++(result.out_of_memory->device < 0 ? out_of_host : out_of_device);
+          const bool waited = result.out_of_memory->time_ns >= kMemoryWaitNs;
+          after_ten_seconds += waited;
+        }
+      }
+      taken_over += workload.reuses.num_items() > 0;
+    }
+  }
+  std::cout << runs << " runs: " << tight << " slower for want of memory, " << out_of_device
+            << " out of device memory, " << out_of_host << " out of host memory, "
+            << after_ten_seconds << " of them late, " << stalled << " stalls\n";
+  EXPECT_GT(tight, runs / 100);
+  EXPECT_GT(out_of_device, runs / 20);
+  EXPECT_GT(out_of_host, runs / 100);
+  EXPECT_GT(after_ten_seconds, runs / 1000);
+  EXPECT_GT(stalled, runs / 20);
+  EXPECT_GT(taken_over, 0);
+}
+
+}  // namespace
+}  // namespace spillway::core

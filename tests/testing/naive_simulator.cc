@@ -1,0 +1,360 @@
+#include "tests/testing/naive_simulator.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace spillway::testing {
+namespace {
+
+using core::BufferId;
+using core::OpId;
+using core::OpKind;
+
+class Naive {
+ public:
+  Naive(const core::Workload& workload, const core::SimulationOptions& options)
+      : w_(workload),
+        options_(options),
+        ahead_(options.mode == core::SimulationMode::kLaunchAhead),
+        num_ops_(static_cast<OpId>(workload.ops.size())),
+        num_devices_(static_cast<int>(workload.devices.size())) {
+    result_.devices.resize(num_devices_);
+  }
+
+  core::SimulationResult Play() {
+    for (int d = 0; d < num_devices_; ++d) result_.devices[d].resident_bytes = InUse(d);
+    for (int d = 0; d < num_devices_; ++d) {
+      const int64_t resident = InUse(d);
+      if (resident > Budget(d)) {
+        result_.out_of_memory = core::OutOfMemory{d, core::kNoOp, resident, 0, Budget(d), 0};
+        return result_;
+      }
+    }
+    for (int d = 0; d < num_devices_; ++d) result_.devices[d].peak_bytes = InUse(d);
+    while (true) {
+      high_.clear();
+      while (Round()) {
+      }
+      EndOfMoment();
+      // Somebody's patience is at its end: of several, whoever asked first.
+      if (!asks_.empty() && now_ >= asked_at_.at(asks_.front()) + core::kMemoryWaitNs) {
+        return OutOfMemory();
+      }
+      const std::optional<int64_t> next = NextEvent();
+      if (!next.has_value()) {
+        if (!asks_.empty()) return OutOfMemory();
+        break;
+      }
+      int64_t until = *next;
+      if (!asks_.empty()) {
+        until = std::min(until, asked_at_.at(asks_.front()) + core::kMemoryWaitNs);
+      }
+      CountStall(until);
+      now_ = until;
+    }
+    result_.step_time_ns = 0;
+    for (const auto& [op, end] : end_) {
+      result_.step_time_ns = std::max(result_.step_time_ns, end);
+    }
+    return result_;
+  }
+
+ private:
+  // ---- What is true now.
+  int64_t Budget(int device) const {
+    if (device == -1) return options_.host_budget_bytes;
+    const auto& budgets = options_.device_budget_bytes;
+    return device < static_cast<int>(budgets.size()) ? budgets[device] : core::kUnlimited;
+  }
+  bool Given(OpId op) const { return end_.count(op) > 0; }
+  bool Ended(OpId op) const { return ended_.count(op) > 0; }
+  bool IsCompute(OpId op) const { return w_.ops[op].kind == OpKind::kCompute; }
+  // Has let go of what it reads, and of what it wrote as its writer.
+  bool HasLetGo(OpId op) const { return ahead_ && IsCompute(op) ? Given(op) : Ended(op); }
+
+  OpId Writer(BufferId buffer) const {
+    for (OpId op = 0; op < num_ops_; ++op) {
+      for (BufferId written : w_.writes[op]) {
+        if (written == buffer) return op;
+      }
+    }
+    return core::kNoOp;
+  }
+  bool Reads(OpId op, BufferId buffer) const {
+    const auto reads = w_.reads[op];
+    return std::find(reads.begin(), reads.end(), buffer) != reads.end();
+  }
+  // The operations that have not let go of it.
+  std::set<OpId> Holders(BufferId buffer) const {
+    std::set<OpId> holders;
+    for (OpId op = 0; op < num_ops_; ++op) {
+      if ((Reads(op, buffer) || Writer(buffer) == op) && !HasLetGo(op)) holders.insert(op);
+    }
+    return holders;
+  }
+  bool IsThere(BufferId buffer) const {
+    if (w_.buffers[buffer].resident) return true;
+    if (taken_from_.count(buffer) > 0) return false;
+    const OpId writer = Writer(buffer);
+    if (writer == core::kNoOp) return false;
+    return (took_.count(buffer) > 0 || Given(writer)) && !Holders(buffer).empty();
+  }
+  static int64_t RoundUp(int64_t bytes) {
+    while (bytes % 256 != 0) ++bytes;
+    return bytes;
+  }
+  int64_t Size(BufferId buffer) const {
+    const auto& b = w_.buffers[buffer];
+    // Of the host's memory, what copies and host operations write.
+    if (b.device == -1 && (b.resident || IsCompute(Writer(buffer)))) return 0;
+    return RoundUp(b.bytes);
+  }
+  int64_t InUse(int device) const {
+    int64_t bytes = 0;
+    for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+      if (w_.buffers[b].device == device && IsThere(b)) bytes += Size(b);
+    }
+    for (OpId op = 0; op < num_ops_ && !ahead_; ++op) {
+      if (w_.ops[op].device == device && Given(op) && !Ended(op)) {
+        bytes += RoundUp(w_.ops[op].workspace_bytes);
+      }
+    }
+    return bytes;
+  }
+  int PoolOf(OpId op) const {
+    const auto& o = w_.ops[op];
+    return o.kind == OpKind::kCompute || o.kind == OpKind::kCopyIn ? o.device : -1;
+  }
+  // Of what `op` waits for, `before` is behind it.
+  bool Satisfied(OpId before, OpId op) const {
+    const auto &a = w_.ops[before], &b = w_.ops[op];
+    const bool launch_is_enough = ahead_ && a.kind == OpKind::kCompute && a.device == b.device &&
+                                  (b.kind == OpKind::kCompute || b.kind == OpKind::kCopyOut);
+    return launch_is_enough ? Given(before) : Ended(before);
+  }
+  bool IsReady(OpId op) const {
+    for (OpId before : w_.waits_for[op]) {
+      if (!Satisfied(before, op)) return false;
+    }
+    return true;
+  }
+  int64_t LauncherFree(int device) const {
+    int64_t free = 0;
+    for (const auto& [op, launched] : given_at_) {
+      if (IsCompute(op) && w_.ops[op].device == device && w_.ops[op].duration_ns > 0) {
+        free = std::max(free, launched + options_.launch_ns);
+      }
+    }
+    return free;
+  }
+  // The latest end of the operations of `kind` on `device` that have been launched or started.
+  int64_t EngineFree(int device, OpKind kind) const {
+    int64_t free = 0;
+    for (const auto& [op, end] : end_) {
+      if (w_.ops[op].device == device && w_.ops[op].kind == kind) free = std::max(free, end);
+    }
+    return free;
+  }
+  bool IsBusy(int device, OpKind kind) const {
+    for (const auto& [op, end] : end_) {
+      if (w_.ops[op].device == device && w_.ops[op].kind == kind && !Ended(op)) return true;
+    }
+    return false;
+  }
+
+  // ---- What happens.
+  bool Round() {
+    for (const auto& [op, end] : end_) {
+      if (end <= now_) ended_.insert(op);
+    }
+    for (OpId op = 0; op < num_ops_; ++op) {
+      if (ready_.count(op) > 0 || !IsReady(op)) continue;
+      ready_.insert(op);
+      const auto& o = w_.ops[op];
+      if (o.kind == OpKind::kHost || (ahead_ && o.kind == OpKind::kCopyIn)) {
+        Ask(op);
+      } else {
+        queues_[{o.device, o.kind}].push_back(op);
+      }
+    }
+    for (int d = 0; d < num_devices_; ++d) {
+      for (OpKind kind : {OpKind::kCompute, OpKind::kCopyOut, OpKind::kCopyIn}) {
+        const auto& queue = queues_[{d, kind}];
+        if (queue.empty() || asked_at_.count(queue.front()) > 0) continue;
+        if (ahead_ && kind == OpKind::kCompute) {
+          if (now_ < LauncherFree(d)) continue;
+        } else if (IsBusy(d, kind)) {
+          continue;
+        }
+        bool all_done = true;
+        for (OpId before : w_.waits_for[queue.front()]) all_done = all_done && Ended(before);
+        if (kind == OpKind::kCopyOut && !all_done) continue;
+        Ask(queue.front());
+      }
+    }
+    bool gave = false;
+    for (int device = -1; device < num_devices_; ++device) {
+      while (GiveToFirst(device)) gave = true;
+    }
+    return gave;
+  }
+
+  void Ask(OpId op) {
+    int64_t need = RoundUp(w_.ops[op].workspace_bytes);
+    for (size_t i = 0; i < w_.writes[op].size(); ++i) {
+      const BufferId output = w_.writes[op][i];
+      const BufferId input = i < w_.reuses[op].size() ? w_.reuses[op][i] : -1;
+      if (input >= 0 && !w_.buffers[input].resident && taken_from_.count(input) == 0 &&
+          w_.buffers[input].device == w_.buffers[output].device &&
+          w_.buffers[input].bytes == w_.buffers[output].bytes && Size(input) == Size(output) &&
+          Holders(input) == std::set<OpId>{op}) {
+        taken_from_.insert(input);
+        took_.insert(output);
+      } else {
+        need += Size(output);
+      }
+    }
+    need_[op] = need;
+    asked_at_[op] = now_;
+    asks_.push_back(op);
+  }
+
+  bool GiveToFirst(int device) {
+    for (auto it = asks_.begin(); it != asks_.end(); ++it) {
+      const OpId op = *it;
+      if (PoolOf(op) != device || need_[op] > Budget(device) - InUse(device)) continue;
+      asks_.erase(it);
+      Give(op, device);
+      return true;
+    }
+    return false;
+  }
+
+  void Give(OpId op, int device) {
+    const int64_t in_use = InUse(device) + need_[op];
+    if (device == -1) {
+      result_.host_peak_bytes = std::max(result_.host_peak_bytes, in_use);
+    } else {
+      core::DeviceUse& use = result_.devices[device];
+      if (need_[op] > 0) high_[device] = std::max(high_[device], in_use);
+      if (in_use > use.peak_bytes) {
+        use.peak_bytes = in_use;
+        use.peak_op = op;
+        use.at_peak.clear();
+        for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+          if (w_.buffers[b].device != device || w_.buffers[b].resident || Size(b) == 0) continue;
+          // There already, or given now.
+          if (IsThere(b) || Writer(b) == op) use.at_peak.push_back(b);
+        }
+      }
+    }
+    const auto& o = w_.ops[op];
+    int64_t start = now_;
+    if (ahead_ && o.kind == OpKind::kCompute) {
+      start = std::max(now_, EngineFree(o.device, OpKind::kCompute));
+    } else if (ahead_ && o.kind == OpKind::kCopyIn) {
+      start = std::max(
+          {now_, EngineFree(o.device, OpKind::kCompute), EngineFree(o.device, OpKind::kCopyIn)});
+    }
+    given_at_[op] = now_;
+    end_[op] = start + o.duration_ns;
+    if (o.device >= 0) {
+      auto& queue = queues_[{o.device, o.kind}];
+      if (!queue.empty() && queue.front() == op) queue.erase(queue.begin());
+      core::DeviceUse& use = result_.devices[o.device];
+      if (o.kind == OpKind::kCompute) {
+        use.compute_ns += o.duration_ns;
+        result_.order.push_back(op);
+      } else if (o.kind == OpKind::kCopyOut) {
+        use.copy_out_ns += o.duration_ns;
+        use.copy_out_bytes += w_.buffers[w_.reads[op][0]].bytes;
+      } else {
+        use.copy_in_ns += o.duration_ns;
+        use.copy_in_bytes += w_.buffers[w_.reads[op][0]].bytes;
+      }
+    }
+  }
+
+  std::optional<int64_t> NextEvent() const {
+    std::optional<int64_t> next;
+    const auto consider = [&](int64_t time) {
+      if (time > now_ && (!next.has_value() || time < *next)) next = time;
+    };
+    for (const auto& [op, end] : end_) consider(end);
+    for (const auto& [key, queue] : queues_) {
+      if (ahead_ && key.second == OpKind::kCompute && !queue.empty()) {
+        consider(LauncherFree(key.first));
+      }
+    }
+    return next;
+  }
+
+  void CountStall(int64_t until) {
+    for (int d = 0; d < num_devices_; ++d) {
+      bool work_left = false, runs = false;
+      for (OpId op = 0; op < num_ops_; ++op) {
+        const auto& o = w_.ops[op];
+        if (o.kind != OpKind::kCompute || o.device != d || o.duration_ns == 0) continue;
+        if (!Given(op)) work_left = true;
+        if (Given(op) && end_.at(op) > now_) runs = true;
+      }
+      const int64_t from = ahead_ ? std::max(now_, LauncherFree(d)) : now_;
+      if (work_left && !runs && until > from) result_.devices[d].stall_ns += until - from;
+    }
+  }
+
+  void EndOfMoment() {
+    if (!options_.record_timeline) return;
+    for (int d = 0; d < num_devices_; ++d) {
+      auto& timeline = result_.devices[d].timeline;
+      const int64_t bytes = InUse(d);
+      const int64_t high =
+          std::max({bytes, high_.count(d) > 0 ? high_[d] : 0,
+                    timeline.empty() ? result_.devices[d].resident_bytes : int64_t{0}});
+      if (timeline.empty() || high != bytes || timeline.back().bytes != bytes) {
+        timeline.push_back({now_, high, bytes});
+      }
+    }
+  }
+
+  core::SimulationResult OutOfMemory() {
+    const OpId op = asks_.front();
+    const int device = PoolOf(op);
+    result_.out_of_memory =
+        core::OutOfMemory{device, op, need_[op], InUse(device), Budget(device), now_};
+    result_.step_time_ns = now_;
+    return result_;
+  }
+
+  const core::Workload& w_;
+  const core::SimulationOptions& options_;
+  const bool ahead_;
+  const OpId num_ops_;
+  const int num_devices_;
+
+  int64_t now_ = 0;
+  std::set<OpId> ready_, ended_;
+  std::map<OpId, int64_t> asked_at_, need_;
+  std::map<OpId, int64_t> given_at_, end_;  // Of those that have their memory.
+  std::vector<OpId> asks_;                  // Of those that have not, in order.
+  std::map<std::pair<int, OpKind>, std::vector<OpId>> queues_;
+  std::set<BufferId> taken_from_, took_;
+  std::map<int, int64_t> high_;  // In this moment, by device.
+  core::SimulationResult result_;
+};
+
+}  // namespace
+
+core::SimulationResult NaiveSimulate(const core::Workload& workload,
+                                     const core::SimulationOptions& options) {
+  core::SimulationResult result = Naive(workload, options).Play();
+  if (!options.record_timeline) {
+    for (auto& device : result.devices) device.at_peak.clear();
+  }
+  return result;
+}
+
+}  // namespace spillway::testing
