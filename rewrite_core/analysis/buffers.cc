@@ -86,6 +86,9 @@ constexpr Row kRows[] = {
 // Eigen may ask for (EIGEN_MAX_ALIGN_BYTES with AVX-512).
 constexpr int64_t kRowAlignment = 64;
 
+// Outputs that a node of unknown type may have besides those that are read.
+constexpr int64_t kUnreadOutputs = 4;
+
 bool IsVariableReference(const OpInfo& info) { return absl::StrContains(info.outputs, '&'); }
 
 // Whether `part` is what remains of `whole` when some rows (of its first dimension), or one, are
@@ -144,7 +147,11 @@ class BufferFinder {
       int32_t count = shapes_.num_outputs(id);
       // Readers are ordered by port.
       const Graph::Readers readers = graph_.readers(id);
-      if (!readers.empty()) count = std::max(count, readers[readers.size() - 1].port + 1);
+      if (!readers.empty()) {
+        const int64_t last = readers[readers.size() - 1].port;
+        const int64_t believed = std::min(last + 1, int64_t{readers.size()} + kUnreadOutputs);
+        count = std::max(count, static_cast<int32_t>(believed));
+      }
       result_.first_[id + 1] = result_.first_[id] + count;
     }
     result_.outputs_.resize(result_.first_[n]);

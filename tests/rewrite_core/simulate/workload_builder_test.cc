@@ -305,6 +305,29 @@ TEST(WorkloadBuilderTest, APlansNodesAreThereAsIfWritten) {
                   "gpu0 c 1ns: waits b in a; reads b:0@gpu0 a:0@gpu0; writes c:0@gpu0 (256);"));
 }
 
+// Graphs that nobody would train: an answer, in time and memory that the graph accounts for.
+TEST(WorkloadBuilderTest, HostileGraphs) {
+  // A port that an op nobody knows does not have.
+  const Step ports(
+      "a = Custom() {T=float32}\nb = Relu(a:2147483647) {T=float32}\n"
+      "c = Relu(a:7) {T=float32}\nend = NoOp(^b, ^c)",
+      Options("end"));
+  EXPECT_EQ(ports.Build().ops.size(), 4);
+  EXPECT_LE(ports.buffers.num_tensors(), 100);  // Not two thousand million.
+
+  // One sum of very many, and as many devices.
+  std::string text, inputs, controls;
+  constexpr int kMany = 30000;
+  for (int i = 0; i < kMany; ++i) {
+    absl::StrAppend(&text, "x", i, " = Abs() @/job:j", i, "/gpu:0 {T=float32}\n");
+    absl::StrAppend(&inputs, i == 0 ? "" : ", ", "x", i % 2 == 0 ? 0 : i);
+  }
+  absl::StrAppend(&text, "n = AddN(", inputs, ") @/job:j0/gpu:0 {N=", kMany, ", T=float32}");
+  const Step wide(text, Options("n"));
+  EXPECT_EQ(wide.placement.devices().size(), kMany);
+  EXPECT_GT(wide.Build().ops.size(), kMany / 2);
+}
+
 // What is the same for two workloads that differ in numbering alone: the multiset of what each
 // operation is, whom it waits for and what it touches, some steps deep.
 std::vector<size_t> Form(const Step& step, const Workload& w) {
@@ -440,7 +463,7 @@ TEST_P(PlanGraphTest, OnTrainingGraphs) {
 INSTANTIATE_TEST_SUITE_P(WorkloadBuilder, PlanGraphTest,
                          ::testing::Values("bert_tiny", "cond_v1", "lstm_while", "mixed_fp16",
                                            "resnet26_2tower_b2", "tfcnn_resnet50_nhwc_b2"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& graph) { return graph.param; });
 
 }  // namespace
 }  // namespace spillway::core
