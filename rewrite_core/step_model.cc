@@ -182,7 +182,9 @@ absl::Status StepModel::AddBounds(const std::vector<OpId>& order, const StopToke
 }
 
 absl::Status StepModel::DescribeMemory(const StopToken& stop, v1::SimulateReport* report) const {
+  // Not launched ahead: memory would be shown when it is given out, long before it is used.
   SimulationOptions options = Unlimited();
+  options.mode = SimulationMode::kSynchronous;
   options.record_timeline = true;
   auto result = Simulate(workload_, options, stop);
   if (!result.ok()) return result.status();

@@ -47,7 +47,7 @@ class StepModel {
   absl::StatusOr<v1::Forecast> Forecast(const SwapPlan* plan, bool no_budget,
                                         const StopToken& stop) const;
 
-  // Fills in memory and distances of `report`, with memory without end.
+  // Fills in memory and distances of `report`: played synchronously, with memory without end.
   absl::Status DescribeMemory(const StopToken& stop, v1::SimulateReport* report) const;
 
   const Hardware& hardware() const { return hardware_; }

@@ -15,6 +15,7 @@ enum class Alias : uint8_t {
   kMerge,      // Output 0 is one of the inputs.
   kSameBytes,  // Output 0 is the input `from` if they are of one size: nothing was to be done.
   kPart,       // The outputs are rows of the input `from`, where its rows are aligned.
+  kSingle,     // Output 0 is input 0 if that is the only one.
   kTranspose,  // Output 0 is input 0 if only dimensions of 1 move.
 };
 
@@ -76,7 +77,7 @@ constexpr Row kRows[] = {
      "SqrtGrad RsqrtGrad InvGrad ReciprocalGrad",
      Alias::kNever, 0, 0, In(0) | In(1)},
     {"Select SelectV2", Alias::kNever, 0, 0, In(1) | In(2)},
-    {"AddN AccumulateNV2", Alias::kNever, 0, 0, kAny},
+    {"AddN AccumulateNV2", Alias::kSingle, 0, 0, kAny},
     // The gradient by the logits takes their place.
     {"SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", Alias::kNever, 0, 1,
      In(0)},
@@ -85,6 +86,9 @@ constexpr Row kRows[] = {
 // Rows whose size is no multiple of this are copied rather than shared: the largest alignment that
 // Eigen may ask for (EIGEN_MAX_ALIGN_BYTES with AVX-512).
 constexpr int64_t kRowAlignment = 64;
+
+// Outputs that a node of unknown type may have besides those that are read.
+constexpr int64_t kUnreadOutputs = 4;
 
 bool IsVariableReference(const OpInfo& info) { return absl::StrContains(info.outputs, '&'); }
 
@@ -144,7 +148,11 @@ class BufferFinder {
       int32_t count = shapes_.num_outputs(id);
       // Readers are ordered by port.
       const Graph::Readers readers = graph_.readers(id);
-      if (!readers.empty()) count = std::max(count, readers[readers.size() - 1].port + 1);
+      if (!readers.empty()) {
+        const int64_t last = readers[readers.size() - 1].port;
+        const int64_t believed = std::min(last + 1, int64_t{readers.size()} + kUnreadOutputs);
+        count = std::max(count, static_cast<int32_t>(believed));
+      }
       result_.first_[id + 1] = result_.first_[id] + count;
     }
     result_.outputs_.resize(result_.first_[n]);
@@ -214,6 +222,8 @@ class BufferFinder {
         return IsRows(shapes_.shape(input), shapes_.shape(tensor), element_bytes) ? row.from
                                                                                   : kNoAlias;
       }
+      case Alias::kSingle:
+        return tensor.port == 0 && is_data(0) && !is_data(1) ? 0 : kNoAlias;
       case Alias::kTranspose: {
         if (!is_data(0) || !is_data(1)) return kNoAlias;
         const ShapeView shape = shapes_.shape(inputs[0]);

@@ -12,6 +12,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -53,8 +54,12 @@ class Buffers {
 
   // Outputs of a node: those it is known to have, and those that are read.
   int32_t num_outputs(NodeId id) const { return first_[id + 1] - first_[id]; }
-  // A dense number for each tensor, below num_tensors().
-  int32_t index(Tensor tensor) const { return first_[tensor.node] + tensor.port; }
+  // A dense number for each tensor, below num_tensors(). Absurd ports of ops that nobody knows
+  // share the number of the node's last output, so that memory stays in proportion to the graph.
+  // REQUIRES: the tensor has a reader, or is among num_outputs().
+  int32_t index(Tensor tensor) const {
+    return first_[tensor.node] + std::min(tensor.port, num_outputs(tensor.node) - 1);
+  }
   int32_t num_tensors() const { return first_.back(); }
 
   // The input whose memory this output shares, or kNoAlias. They may lie in different memories, as

@@ -142,10 +142,11 @@ double Elements(absl::Span<const int64_t> dims) {
 
 class Estimator {
  public:
-  Estimator(const Graph& graph, const Shapes& shapes, const Buffers& buffers,
-            const Hardware& hardware)
+  Estimator(const Graph& graph, const Shapes& shapes, const Placement& placement,
+            const Buffers& buffers, const Hardware& hardware)
       : graph_(graph),
         shapes_(shapes),
+        placement_(placement),
         buffers_(buffers),
         hardware_(hardware),
         conv_flops_(hardware.peak_flops * hardware.eff_conv),
@@ -273,32 +274,26 @@ class Estimator {
   double Bytes(NodeId id, const Row& row) const {
     double sum = 0;
     double largest = -1;
-    bool unknown = false;
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     const size_t counted = row.counted > 0 ? row.counted : inputs.size();
     for (size_t i = 0; i < std::min(inputs.size(), counted) && !inputs[i].is_control(); ++i) {
-      const Place place = buffers_.place(inputs[i]);
-      if (place == kNoMemory) continue;  // A handle.
+      // Handles, and parameters in host memory, are not what the kernel reads.
+      if (placement_.input(id, static_cast<int32_t>(i), inputs[i]) < 0) continue;
       const bool is_ref = shapes_.type(inputs[i]).is_ref;
       if (row.update_passes > 0 && is_ref) continue;
       const double passes = static_cast<int>(i) < row.passes_inputs ? row.passes : 1;
       if (passes == 0) continue;
       const int64_t bytes = buffers_.bytes(inputs[i]);
-      if (bytes == kUnknownSize) {
-        // What lies in host memory is a parameter: small.
-        unknown = unknown || place != kHostPlace;
-        continue;
-      }
+      if (bytes == kUnknownSize) return -1;
       sum += passes * static_cast<double>(bytes);
       largest = std::max(largest, static_cast<double>(bytes));
     }
-    if (unknown) return -1;
     if (row.update_passes > 0) return largest < 0 ? -1 : row.update_passes * largest;
     const int32_t num_outputs = buffers_.num_outputs(id);
     const int32_t counted_outputs = row.counted > 0 ? row.counted : num_outputs;
     for (int32_t port = 0; port < std::min(num_outputs, counted_outputs); ++port) {
       const Tensor tensor{id, port};
-      if (buffers_.place(tensor) == kNoMemory) continue;
+      if (buffers_.place(tensor) < 0) continue;
       const int64_t bytes = buffers_.bytes(tensor);
       if (bytes == kUnknownSize) return -1;
       sum += static_cast<double>(bytes) * (row.passes == 0 ? 2 : 1);
@@ -308,6 +303,7 @@ class Estimator {
 
   const Graph& graph_;
   const Shapes& shapes_;
+  const Placement& placement_;
   const Buffers& buffers_;
   const Hardware& hardware_;
   const double conv_flops_;
@@ -341,7 +337,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
                                      "; give a size in bytes, 0 to ", kMaxWorkspaceBytes),
                         {{"option", "convolution_workspace_bytes"}, {"value", value}});
   }
-  const Estimator estimator(graph, shapes, buffers, hardware);
+  const Estimator estimator(graph, shapes, placement, buffers, hardware);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());
   StopPoller poll(stop);

@@ -73,6 +73,7 @@ bool ReadArguments(absl::string_view signature, uint32_t field,
 
 v1::Limits NoLimits() {
   v1::Limits limits;
+  limits.set_max_graph_bytes(kMaxMessageBytes);
   limits.set_max_node_count(std::numeric_limits<int32_t>::max());
   limits.set_max_input_count(std::numeric_limits<int32_t>::max());
   return limits;

@@ -137,6 +137,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     if (found != in_.arguments->end()) argument = &found->second;
   }
   if (argument != nullptr) {
+    c.outputs_[0].dtype = argument->dtype;
     c.set_fact(0, *argument);
   } else if (op.function != nullptr) {
     op.function(c);

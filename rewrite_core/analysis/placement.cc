@@ -1,7 +1,11 @@
 #include "rewrite_core/analysis/placement.h"
 
+#include <limits>
+
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/analysis/op_rows.h"
@@ -93,6 +97,9 @@ bool MayVariableBeOnGpu(DataType dtype) {
 
 bool IsGpuType(const DeviceName& name) { return !name.type.empty() && name.type != "CPU"; }
 
+// A graph of more device strings than this has them spelled alike, or is none.
+constexpr size_t kMaxCompared = 1024;
+
 bool SameTask(const DeviceName& a, const DeviceName& b) {
   const auto agree = [](const std::string& x, const std::string& y) {
     return x.empty() || y.empty() || x == y;
@@ -102,44 +109,52 @@ bool SameTask(const DeviceName& a, const DeviceName& b) {
 
 }  // namespace
 
-void Placement::FindDevices() {
+absl::Status Placement::FindDevices(const StopToken& stop) {
   const int32_t count = graph_->num_devices();
+  StopPoller poll(stop);
   std::vector<DeviceName> names;
-  for (int32_t i = 0; i < count; ++i) names.push_back(ParseDeviceName(graph_->device_name(i)));
-  by_device_id_.assign(count, kHostPlace);
-  // What stands for a device string: itself, or for one without a type the first GPU it may mean.
-  std::vector<int32_t> meant(count);
+  // Device strings of GPUs by type and index: only such of one kind may name the same.
+  absl::flat_hash_map<std::string, std::vector<int32_t>> alike;
+  std::vector<int32_t> gpus;
   for (int32_t i = 0; i < count; ++i) {
-    meant[i] = i;
-    if (!names[i].type.empty()) continue;
-    int best = -1;
-    int64_t best_index = 0;
-    for (int32_t j = 0; j < count; ++j) {
-      if (!IsGpuType(names[j]) || !SameTask(names[i], names[j])) continue;
-      int64_t index = 0;
-      if (!absl::SimpleAtoi(names[j].index, &index)) index = 0;
-      if (best < 0 || index < best_index) {
-        best = j;
-        best_index = index;
+    if (poll.Tick()) return stop.status("placement");
+    names.push_back(ParseDeviceName(graph_->device_name(i)));
+    if (IsGpuType(names[i]) && gpus.size() < kMaxCompared) gpus.push_back(i);
+  }
+  by_device_id_.assign(count, kHostPlace);
+  for (int32_t i = 0; i < count; ++i) {
+    if (names[i].type == "CPU") continue;
+    // What the string stands for: itself, or without a type the first GPU that it may mean.
+    int32_t meant = i;
+    if (names[i].type.empty()) {
+      int64_t lowest = std::numeric_limits<int64_t>::max();
+      for (int32_t gpu : gpus) {
+        if (poll.Tick()) return stop.status("placement");
+        int64_t index = 0;
+        if (!absl::SimpleAtoi(names[gpu].index, &index)) index = 0;
+        if (index >= lowest || !SameTask(names[i], names[gpu])) continue;
+        lowest = index;
+        meant = gpu;
       }
     }
-    if (best >= 0) meant[i] = best;
-  }
-  std::vector<int32_t> spelled;  // Per GPU: the device string it got its name from.
-  for (int32_t i = 0; i < count; ++i) {
-    const DeviceName& name = names[meant[i]];
-    if (name.type == "CPU") continue;
-    int32_t gpu = 0;
-    while (gpu < static_cast<int32_t>(spelled.size()) && spelled[gpu] != meant[i] &&
-           (name.type.empty() || !NamesDevice(names[spelled[gpu]], name))) {
-      ++gpu;
+    std::vector<int32_t>& same_kind =
+        alike[absl::StrCat(names[meant].type, ":", names[meant].index)];
+    int32_t known = -1;
+    for (int32_t other : same_kind) {
+      if (poll.Tick()) return stop.status("placement");
+      // Without a type nothing is named; those strings are told apart.
+      if (other == meant || NamesDevice(names[other], names[meant])) known = other;
+      if (known >= 0) break;
     }
-    if (gpu == static_cast<int32_t>(spelled.size())) {
-      spelled.push_back(meant[i]);
-      devices_.emplace_back(graph_->device_name(meant[i]));
+    if (known >= 0) {
+      by_device_id_[i] = by_device_id_[meant] = by_device_id_[known];
+      continue;
     }
-    by_device_id_[i] = gpu;
+    by_device_id_[i] = by_device_id_[meant] = static_cast<Place>(devices_.size());
+    devices_.emplace_back(graph_->device_name(meant));
+    if (same_kind.size() < kMaxCompared) same_kind.push_back(meant);
   }
+  return absl::OkStatus();
 }
 
 Place Placement::Resolve(absl::string_view device) const {
@@ -155,7 +170,7 @@ Place Placement::Resolve(absl::string_view device) const {
 absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& topology,
                                           const Shapes& shapes, const StopToken& stop) {
   Placement placement(graph, shapes);
-  placement.FindDevices();
+  if (absl::Status status = placement.FindDevices(stop); !status.ok()) return status;
   const auto host_rows = RowsByOp(graph, kHostOps);
   const auto memory_rows = RowsByOp(graph, kMemoryRows);
   std::vector<bool> is_variable(graph.num_ops());

@@ -62,7 +62,7 @@ class Placement {
   };
 
   Placement(const Graph& graph, const Shapes& shapes) : graph_(&graph), shapes_(&shapes) {}
-  void FindDevices();
+  absl::Status FindDevices(const StopToken& stop);
 
   const Graph* graph_;
   const Shapes* shapes_;

@@ -9,7 +9,7 @@ ShapeFunction FindShapeFunction(absl::string_view op) {
   static const auto& table = *[] {
     auto* rules = new absl::flat_hash_map<absl::string_view, ShapeFunction>;
     for (const auto& family :
-         {ArrayShapeRules(), ControlFlowShapeRules(), MathShapeRules(), NnShapeRules(),
+         {ArrayShapeRules(), ControlFlowShapeRules(), HorovodShapeRules(), MathShapeRules(), NnShapeRules(),
           OptimizerShapeRules(), RandomShapeRules(), StateShapeRules()}) {
       for (const ShapeRule& rule : family) rules->emplace(rule.op, rule.function);
     }

@@ -25,6 +25,7 @@ ShapeFunction FindShapeFunction(absl::string_view op);
 // The families. An op stands in one of them.
 absl::Span<const ShapeRule> ArrayShapeRules();
 absl::Span<const ShapeRule> ControlFlowShapeRules();
+absl::Span<const ShapeRule> HorovodShapeRules();
 absl::Span<const ShapeRule> MathShapeRules();
 absl::Span<const ShapeRule> NnShapeRules();
 absl::Span<const ShapeRule> OptimizerShapeRules();

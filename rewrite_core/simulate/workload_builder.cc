@@ -148,6 +148,7 @@ class Builder {
   std::vector<OpId> waited_;      // By operation: who waits for it already, of late.
   std::vector<OpId> read_;        // By buffer: who reads it already, of late.
   std::vector<int32_t> readers_;  // By buffer: how many.
+  std::vector<int32_t> uses_;     // By buffer: inputs of the node at hand.
   std::vector<bool> travels_;     // By buffer: read or written by a copy.
   Workload workload_;
   WorkloadNotes notes_;
@@ -248,6 +249,7 @@ BufferId Builder::AddBuffer(Place place, int64_t bytes, bool resident, Tensor te
   workload_.buffers.push_back({bytes, place, resident, tensor});
   read_.push_back(kNoOperation);
   readers_.push_back(0);
+  uses_.push_back(0);
   travels_.push_back(false);
   return static_cast<BufferId>(workload_.buffers.size()) - 1;
 }
@@ -360,9 +362,7 @@ void Builder::AddOutput(Tensor tensor, OpId op) {
     const bool listed = reusable == Buffers::kAnyInput || (i < 32 && (reusable >> i & 1) != 0);
     if (!listed || views_[i].buffer == kNoBufferId) continue;
     if (facts_.shapes.type(Original(inputs[i])).dtype != dtype) continue;
-    // Read at two inputs, it has two holders.
-    const auto same = [&](const View& view) { return view.buffer == views_[i].buffer; };
-    if (std::count_if(views_.begin(), views_.end(), same) > 1) continue;
+    if (uses_[views_[i].buffer] > 1) continue;  // Read at two inputs, it has two holders.
     candidates_.push_back(views_[i].buffer);
   }
   reuse.end = static_cast<int32_t>(candidates_.size());
@@ -400,9 +400,16 @@ void Builder::AddNode(NodeId id) {
     return;
   }
   notes_.merges += is_merge && !in_loop;
+  const auto count_uses = [&](int32_t by) {
+    for (const View& view : views_) {
+      if (view.buffer != kNoBufferId) uses_[view.buffer] += by;
+    }
+  };
+  count_uses(1);
   for (int32_t port = 0; port < facts_.buffers.num_outputs(id); ++port) {
     AddOutput({id, port}, op);
   }
+  count_uses(-1);
 }
 
 // Of several inputs whose memory an output may have, the one with the fewest readers: the likeliest

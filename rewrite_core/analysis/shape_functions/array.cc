@@ -212,15 +212,19 @@ void ConcatInputs(ShapeContext& c, int first, int last, int axis_input) {
     if (c.known(c.input(i))) out = c.Merge(out, c.ReplaceDim(c.input(i), axis, kUnknownDim));
   }
   c.set(0, c.ReplaceDim(out, axis, sum));
-  if (rank != 1 || !PutsOutIntegers(c)) return;
+  if (!PutsOutIntegers(c)) return;
+  // The value, row by row of what stands before the axis.
+  const int64_t count = c.Elements(c.output(0));
+  if (count < 0 || count > ShapePool::kMaxListSize) return;
+  const int64_t rows = c.Elements(c.Slice(out, 0, axis));
   DimVector items;
-  for (int i = first; i < last; ++i) {
-    const int64_t size = c.dim(c.input(i), 0);
-    if (size < 0 || items.size() + size > ShapePool::kMaxListSize) return;
-    if (const auto value = c.Value(i)) {
-      items.insert(items.end(), value->begin(), value->end());
-    } else {
-      items.resize(items.size() + size, kUnknownElement);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int i = first; i < last; ++i) {
+      const size_t size = c.Elements(c.Slice(c.input(i), axis));
+      const auto value = c.Value(i);
+      for (size_t k = 0; k < size; ++k) {
+        items.push_back(value ? (*value)[row * size + k] : kUnknownElement);
+      }
     }
   }
   c.set_value(0, items);

@@ -165,6 +165,8 @@ TEST(BuffersTest, OpsForwardOnlyWhereThereIsNothingToDo) {
       "rows = Unpack(x) {T=float32, num=4, axis=0, _output_shapes=[(1,16),(1,16),(1,16),(1,16)]}\n"
       "thin = Abs() {T=float32, _output_shapes=[(4,1)]}\n"
       "thin_rows = Unpack(thin) {T=float32, num=4, axis=0, _output_shapes=[(1),(1),(1),(1)]}\n"
+      "one = AddN(x) {N=1, T=float32, _output_shapes=[(4,1,16)]}\n"
+      "two = AddN(x, x) {N=2, T=float32, _output_shapes=[(4,1,16)]}\n"
       "columns = Slice(x, dims, dims) {T=float32, _output_shapes=[(4,1,8)]}\n");
   EXPECT_TRUE(f.Share("x", "same"));
   EXPECT_FALSE(f.Share("x", "less"));
@@ -176,6 +178,8 @@ TEST(BuffersTest, OpsForwardOnlyWhereThereIsNothingToDo) {
   EXPECT_TRUE(f.Share("x", "rows:3"));
   EXPECT_FALSE(f.Share("thin", "thin_rows"));
   EXPECT_FALSE(f.Share("x", "columns"));
+  EXPECT_TRUE(f.Share("x", "one"));
+  EXPECT_FALSE(f.Share("x", "two"));
 }
 
 TEST(BuffersTest, AnIdentityOnTheHostHasABufferOfItsOwn) {
@@ -232,7 +236,7 @@ TEST(BuffersTest, InALoopTheMergeSharesWhatEnters) {
 }
 
 TEST(BuffersTest, OnlyElementwiseOpsTakeMemoryOver) {
-  const Found f(std::string(kX) +
+  const Found f(std::string("x = Abs() {T=float32}\n") +
                 "relu = Relu(x) {T=float32}\nadd = AddV2(x, x) {T=float32}\n"
                 "n = AddN(x, x, x) {N=3, T=float32}\nmm = MatMul(x, x) {T=float32}\n"
                 "bias = BiasAdd(x, x) {T=float32}\npool = MaxPool(x) {T=float32}\n"

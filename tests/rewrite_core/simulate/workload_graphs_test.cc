@@ -1,91 +1,172 @@
-// Workloads of whole training graphs.
+// Whole training graphs against what was published of real runs: ResNet-50 in fp32 on a P100 of 16
+// GB trains at 255 images/s at batch 150 and runs out of memory at 200; with IBM's TFLMS v2 and its
+// synchronous plan it trains at 200, at 21 images/s.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <cstdint>
 #include <iostream>
 #include <map>
 #include <string>
 
+#include "nlohmann/json.hpp"
 #include "rewrite_core/simulate/simulator.h"
-#include "rewrite_core/simulate/workload_builder.h"
 #include "tests/testing/files.h"
+#include "tests/testing/graph_schema.pb.h"
 #include "tests/testing/step.h"
 
 namespace spillway::core {
 namespace {
+
 using testing::Step;
 using testing::TestGraph;
-double Ms(std::chrono::steady_clock::time_point t0) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t0).count();
+
+double ComputeSeconds(const Workload& workload) {
+  int64_t ns = 0;
+  for (const WorkloadOp& op : workload.ops) ns += op.kind == OpKind::kCompute ? op.duration_ns : 0;
+  return static_cast<double>(ns) * 1e-9;
 }
-void Show(const std::string& name, const v1::RewriteOptions& o) {
-  Step s(TestGraph::FromBytes(testing::ReadFile("/work/shared/graphs/"+name+"/graph_shapes.pb")), o);
-  WorkloadNotes notes;
-  Workload w = s.Build(nullptr, &notes);
-  for (int i = 0; i < 3; ++i) {
-    auto t = std::chrono::steady_clock::now();
-    auto p = Placement::Find(*s.graph, s.topology, s.shapes, {});
-    double a = Ms(t);
-    t = std::chrono::steady_clock::now();
-    auto b = Buffers::Find(*s.graph, s.topology, s.shapes, *p, nullptr, {});
-    double bb = Ms(t);
-    t = std::chrono::steady_clock::now();
-    auto c = Costs::Estimate(*s.graph, s.shapes, *p, *b, s.hardware, 0, nullptr, {});
-    double cc = Ms(t);
-    t = std::chrono::steady_clock::now();
-    auto ac = FindActiveNodes(*s.graph, s.topology, s.shapes, {}, nullptr, {});
-    double aa = Ms(t);
-    t = std::chrono::steady_clock::now();
-    s.Build();
-    std::cout << name << " ms placement " << a << " buffers " << bb << " cost " << cc << " active " << aa << " workload " << Ms(t) << "\n";
-  }
-  double sum = 0;
-  std::map<std::string, std::pair<double, int>> by_op;
-  std::map<OpKind, std::pair<double, int>> kinds;
-  for (auto& op : w.ops) {
-    kinds[op.kind].first += op.duration_ns * 1e-9;
-    kinds[op.kind].second++;
-    if (op.kind == OpKind::kCompute) {
-      sum += op.duration_ns * 1e-9;
-      auto& e = by_op[std::string(s.graph->op(op.node))];
-      e.first += op.duration_ns * 1e-9;
-      e.second += op.duration_ns > 0;
+
+v1::RewriteOptions ImagesAndLabels(int64_t batch) {
+  v1::RewriteOptions options;
+  v1::FeedShape* images = options.add_feeds();
+  images->set_name("images:0");
+  for (int64_t dim : {batch, int64_t{224}, int64_t{224}, int64_t{3}}) images->add_dims(dim);
+  v1::FeedShape* labels = options.add_feeds();
+  labels->set_name("labels:0");
+  labels->add_dims(batch);
+  return options;
+}
+
+SimulationResult Simulated(const Step& step, SimulationMode mode) {
+  SimulationOptions options;
+  options.mode = mode;
+  options.launch_ns = ToNanoseconds(step.hardware.launch_s);
+  options.device_budget_bytes = {step.hardware.gpu_memory_bytes};
+  return testing::ValueOrDie(Simulate(step.Build(), options, {}), "simulation");
+}
+
+bool Fits(const Step& step) {
+  return Simulated(step, SimulationMode::kLaunchAhead).fits() &&
+         Simulated(step, SimulationMode::kSynchronous).fits();
+}
+
+// The graph after what IBM's program did to it.
+std::string WithRecordedSwaps(const std::string& name, const std::string& record) {
+  testing::GraphDef graph;
+  EXPECT_TRUE(graph.ParseFromString(testing::ReadTestGraph(name + "/graph.pb")));
+  std::map<std::string, testing::NodeDef*> nodes;
+  for (auto& node : *graph.mutable_node()) nodes[node.name()] = &node;
+  const auto add = [&](const std::string& node_name, const std::string& input) {
+    testing::NodeDef* node = graph.add_node();
+    node->set_name(node_name);
+    node->set_op("Identity");
+    node->set_device("/cpu:0");
+    node->add_input(input);
+    (*node->mutable_attr())["T"].set_type(kDtFloat32);
+    return nodes[node_name] = node;
+  };
+  const auto recorded = nlohmann::json::parse(testing::ReadTestGraph(name + "/" + record));
+  for (const auto& swap : recorded["swapped"]) {
+    const std::string swap_out = swap["swapouts"].at(0);
+    add(swap_out, swap["tensor"].get<std::string>());
+    for (const auto& swap_in : swap["swapins"]) {
+      testing::NodeDef* in = add(swap_in["name"].get<std::string>(), swap_out);
+      for (const auto& trigger : swap_in["trigger"]) {
+        in->add_input("^" + trigger.get<std::string>());
+      }
+      for (const auto& consumer : swap_in["consumers"]) {
+        nodes.at(consumer.at(0).get<std::string>())
+            ->set_input(consumer.at(1).get<int>(), in->name());
+      }
     }
   }
-  double res = 0;
-  for (auto& b : w.buffers) if (b.resident && b.device >= 0) res += b.bytes;
-  std::cout << name << " active " << std::count(s.active.flags.begin(), s.active.flags.end(), true) << "/" << s.graph->num_nodes() << " targets " << s.active.targets.size() << " source " << int(s.active.source)
-            << " devices " << w.devices.size() << " sum " << sum << " s; resident MiB " << res / 1048576
-            << " unknown buffers " << notes.unknown_buffers << " costs " << notes.unknown_costs << " loops " << notes.loops << " merges " << notes.merges << "\n";
-  for (auto& [k, v] : kinds) std::cout << "   kind " << int(k) << " n " << v.second << " s " << v.first << "\n";
-  std::vector<std::pair<double, std::string>> top;
-  for (auto& [k, v] : by_op) top.push_back({v.first, k + " x" + std::to_string(v.second)});
-  std::sort(top.rbegin(), top.rend());
-  for (size_t i = 0; i < 9 && i < top.size(); ++i) std::cout << "     " << top[i].first << " " << top[i].second << "\n";
-  for (auto mode : {SimulationMode::kLaunchAhead, SimulationMode::kSynchronous}) {
-    SimulationOptions so; so.mode = mode; so.launch_ns = 10000;
-    auto r = Simulate(w, so, {});
-    if (!r.ok()) { std::cout << r.status() << "\n"; continue; }
-    std::cout << "   sim: t " << r->step_time_ns * 1e-9;
-    for (auto& d : r->devices) std::cout << " peak GiB " << d.peak_bytes / 1073741824.0 << " stall " << d.stall_ns * 1e-9 << " out " << d.copy_out_bytes << " in " << d.copy_in_bytes << " peak at " << (d.peak_op >= 0 ? std::string(s.graph->name(w.ops[d.peak_op].node)) : "-");
-    std::cout << " host " << r->host_peak_bytes << "\n";
+  for (const auto& edge : recorded["added_control"]) {
+    nodes.at(edge.at(1).get<std::string>())->add_input("^" + edge.at(0).get<std::string>());
   }
+  return graph.SerializeAsString();
 }
-TEST(Calib, All) {
-  v1::RewriteOptions o;
-  Show("resnet50_tf1", o);
-  Show("tfcnn_resnet50_b200", o);
-  Show("bert_base", o);
-  for (int b : {150, 200}) {
-    v1::RewriteOptions f;
-    auto* x = f.add_feeds();
-    x->set_name("images:0");
-    for (int d : {b, 224, 224, 3}) x->add_dims(d);
-    x = f.add_feeds();
-    x->set_name("labels:0");
-    x->add_dims(b);
-    Show("resnet50_free", f);
+
+TEST(WorkloadGraphsTest, ResNet50FitsAP100AtBatch150AndNotAt200) {
+  const std::string bytes = testing::ReadTestGraph("resnet50_free/graph.pb");
+  EXPECT_TRUE(Fits(Step(TestGraph::FromBytes(bytes), ImagesAndLabels(150))));
+  EXPECT_FALSE(Fits(Step(TestGraph::FromBytes(bytes), ImagesAndLabels(200))));
+  EXPECT_FALSE(
+      Fits(Step(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")))));
+}
+
+// 180 tensors, 245 swap-ins; IBM's program says 20.33 GiB out and 31.36 GiB in, and the record has
+// that to the byte. Besides, the graph has copies of its own, of scalars and the like.
+TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
+  v1::RewriteOptions options;
+  options.mutable_hardware()->set_preset("p100_pcie_observed");
+  const Step plain(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")),
+                   options);
+  const Step step(TestGraph::FromBytes(WithRecordedSwaps("tfcnn_resnet50_b200", "v2_sync3.json")),
+                  options);
+  int64_t out_bytes[2] = {0, 0}, in_bytes[2] = {0, 0};
+  int outs[2] = {0, 0}, ins[2] = {0, 0};
+  const Step* steps[2] = {&plain, &step};
+  for (int i = 0; i < 2; ++i) {
+    const Workload workload = steps[i]->Build();
+    for (OpId op = 0; op < static_cast<OpId>(workload.ops.size()); ++op) {
+      const OpKind kind = workload.ops[op].kind;
+      if (kind != OpKind::kCopyOut && kind != OpKind::kCopyIn) continue;
+      const int64_t bytes = workload.buffers[workload.writes[op][0]].bytes;
+      (kind == OpKind::kCopyOut ? out_bytes : in_bytes)[i] += bytes;
+      ++(kind == OpKind::kCopyOut ? outs : ins)[i];
+    }
   }
+  EXPECT_LT(out_bytes[0] + in_bytes[0], 2048);
+  EXPECT_EQ(outs[1] - outs[0], 180);
+  EXPECT_EQ(ins[1] - ins[0], 245);
+  EXPECT_EQ(out_bytes[1] - out_bytes[0], 21826369440);  // 20.33 GiB.
+  EXPECT_EQ(in_bytes[1] - in_bytes[0], 33667905440);    // 31.36 GiB.
+
+  EXPECT_TRUE(Fits(step));
+  const double images_per_s =
+      200e9 / static_cast<double>(Simulated(step, SimulationMode::kLaunchAhead).step_time_ns);
+  std::cout << "TFLMS v2, synchronous: " << images_per_s << " images/s\n";
+  EXPECT_NEAR(images_per_s, 21, 0.2 * 21);
 }
+
+// What eff_conv of the preset is fitted to. Within a tenth.
+TEST(WorkloadGraphsTest, ResNet50OnAP100) {
+  const Step step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_free/graph.pb")),
+                  ImagesAndLabels(150));
+  WorkloadNotes notes;
+  const Workload workload = step.Build(nullptr, &notes);
+  const double images_per_s = 150 / ComputeSeconds(workload);
+  std::cout << "resnet50_free at batch 150: " << images_per_s << " images/s\n";
+  EXPECT_NEAR(images_per_s, 255, 25.5);
+  EXPECT_EQ(notes.unknown_costs, 0);
+  EXPECT_EQ(step.active.source, TargetSource::kUpdates);
+  EXPECT_EQ(step.active.targets.size(), 161);  // One ApplyMomentum per trained variable.
+}
+
+TEST(WorkloadGraphsTest, TheBenchmarksOwnGraphOnAP100) {
+  const Step step(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")));
+  WorkloadNotes notes;
+  const Workload workload = step.Build(nullptr, &notes);
+  const double images_per_s = 200 / ComputeSeconds(workload);
+  std::cout << "tfcnn_resnet50_b200: " << images_per_s << " images/s\n";
+  EXPECT_NEAR(images_per_s, 255, 25.5);
+  EXPECT_EQ(notes.unknown_costs, 0);
+  // `/gpu:0` and `/device:GPU:0` in one graph.
+  EXPECT_EQ(workload.devices.size(), 1);
+}
+
+// 25,557,032 weights are the textbook's ResNet-50 with 1000 classes; this one has 1001: 2048
+// weights and a bias more. Each has a slot for momentum; each of the 26,560 channels that are
+// normalized has a running mean and variance; and there is the step's number, an int64.
+TEST(WorkloadGraphsTest, ResidentBytesOfResNet50) {
+  const Step step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_tf1/graph.pb")));
+  int64_t variables = 0;
+  for (const WorkloadBuffer& buffer : step.Build().buffers) {
+    const bool is_variable = buffer.resident && step.graph->op(buffer.tensor.node) == "VariableV2";
+    if (is_variable) variables += buffer.bytes;
+  }
+  EXPECT_EQ(variables, 4 * (2 * (25557032 + 2049) + 2 * 26560) + 8);
+}
+
 }  // namespace
 }  // namespace spillway::core
