@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/dtype.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_schema.pb.h"
 
@@ -40,6 +41,8 @@ class Editor {
     node->set_name(name);
     node->set_op("Identity");
     node->set_device(kCpuDevice);
+    // The graphs recorded swap nothing else.
+    (*node->mutable_attr())["T"].set_type(core::kDtFloat32);
     node->add_input(input);
     by_name_[name] = node;
     return node;
