@@ -233,6 +233,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
     out_until = LeastCover(std::move(buffers), demand_out);
     bounds.swap_out_bytes = out_until.back();
     bounds.swap_in_bytes = LeastCover(gaps_, demand).back();
+    if (stop.ShouldStop(steps)) return stop.status("lower bounds");
   }
   bounds.step_time_ns = StepTime(bounds, demand, out_until, device);
   return bounds;

@@ -55,13 +55,18 @@ class MemoryPool {
   }
   void GiveBack(int64_t bytes) { in_use_ -= bytes; }
 
-  WaitingList waiting;
+  bool somebody_waits() const { return !waiting_.empty(); }
+  void Wait(OpId op, int64_t bytes) { waiting_.Add(op, bytes); }
+  // The first of those who wait for whom there is enough, who then waits no longer; kNoOp if there
+  // is nobody.
+  OpId NextServed() { return waiting_.TakeFirst(budget_ - in_use_); }
 
  private:
   int64_t budget_;
   int64_t in_use_ = 0;
   int64_t peak_ = 0;
   OpId peak_op_ = kNoOp;
+  WaitingList waiting_;
 };
 
 }  // namespace spillway::core

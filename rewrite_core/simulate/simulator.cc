@@ -1,6 +1,7 @@
 #include "rewrite_core/simulate/simulator.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -82,6 +83,8 @@ class Player {
     return op.kind == OpKind::kCopyOut || op.kind == OpKind::kHost ? -1 : op.device;
   }
 
+  // Counts a step; true once work should end: every loop then does, and Play says so.
+  bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
   void Start();
   // False if the resident buffers do not fit.
   bool TakeResident();
@@ -123,6 +126,7 @@ class Player {
   const bool ahead_;
   const StopToken& stop_;
   StopPoller poll_;
+  bool stopped_ = false;
 
   int64_t now_ = 0;
   int64_t last_end_ns_ = 0;
@@ -177,7 +181,7 @@ void Player::Start() {
   }
   left_ = static_cast<OpId>(num_ops);
   waits_left_.resize(num_ops);
-  for (OpId id = 0; id < left_; ++id) {
+  for (OpId id = 0; id < left_ && !Stopped(); ++id) {
     waits_left_[id] = static_cast<int32_t>(workload_.waits_for[id].size());
     if (waits_left_[id] == 0) ready_.push_back(id);
     if (op(id).kind == OpKind::kCompute && op(id).duration_ns > 0) {
@@ -211,10 +215,10 @@ absl::StatusOr<SimulationResult> Player::Play() {
   if (!TakeResident()) return TakeResult();
   do {
     do {
-      if (poll_.Tick()) return stop_.status("simulate");
       EndEvents();
-    } while (Round());
-  } while (Advance());
+    } while (Round() && !Stopped());
+  } while (!Stopped() && Advance());
+  if (stopped_) return stop_.status("simulate");
   if (!result_.out_of_memory.has_value() && left_ > 0) {
     return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                  absl::StrCat(left_, " of the workload's ", workload_.ops.size(),
@@ -226,7 +230,7 @@ absl::StatusOr<SimulationResult> Player::Play() {
 bool Player::Round() {
   const OpId left_before = left_;
   std::sort(ready_.begin(), ready_.end());
-  for (OpId id : ready_) BecomeReady(id);
+  for (size_t i = 0; i < ready_.size() && !Stopped(); ++i) BecomeReady(ready_[i]);
   ready_.clear();
   // What is touched from here on, by memory given out, is for the next round.
   std::swap(touched_, touched_now_);
@@ -264,7 +268,7 @@ bool Player::Advance() {
 }
 
 void Player::EndEvents() {
-  while (!events_.empty() && events_.front().time_ns == now_) {
+  while (!events_.empty() && events_.front().time_ns == now_ && !Stopped()) {
     const int32_t what = events_.front().what;
     std::pop_heap(events_.begin(), events_.end(), kLater);
     events_.pop_back();
@@ -361,18 +365,16 @@ bool Player::MayTakeOver(BufferId input, BufferId output) const {
 void Player::GiveOut(int32_t device, std::vector<OpId>* asked) {
   MemoryPool& memory = pool(device);
   for (OpId id : *asked) {
-    if (memory.waiting.empty() && memory.Fits(need_[id])) {
+    if (Stopped()) return;
+    if (!memory.somebody_waits() && memory.Fits(need_[id])) {
       Grant(id);
     } else {
-      memory.waiting.Add(id, need_[id]);
+      memory.Wait(id, need_[id]);
     }
   }
   asked->clear();
-  while (!memory.waiting.empty()) {
-    const OpId id = memory.waiting.TakeFirst(memory.budget_bytes() - memory.in_use_bytes());
-    if (id == kNoOp) break;
-    Grant(id);
-  }
+  // Who is launched lets go of memory at once: somebody before him may be next.
+  for (OpId id = memory.NextServed(); id != kNoOp; id = memory.NextServed()) Grant(id);
 }
 
 void Player::Grant(OpId id) {
@@ -500,7 +502,7 @@ void Player::GiveBack(int32_t device, int64_t bytes) {
   if (bytes == 0) return;
   pool(device).GiveBack(bytes);
   Record(device, /*taken=*/false);
-  if (pool(device).waiting.empty()) return;
+  if (!pool(device).somebody_waits()) return;
   if (device < 0) {
     host_touched_ = true;
   } else {

@@ -465,16 +465,22 @@ TEST(SimulatorTest, BrokenWorkloadsAreErrors) {
 }
 
 TEST(SimulatorTest, StopsSoonAfterTheTokenFires) {
-  WorkloadMaker maker;
+  // A chain, of one operation a moment, and 20,000 host operations of one moment.
+  WorkloadMaker chain, wide;
   for (int i = 0; i < 20'000; ++i) {
-    maker.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {});
+    chain.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {});
+    wide.Host(1, {});
   }
-  const Workload workload = maker.Make();
-  for (const int64_t steps : {0, 20'000, 70'000}) {
-    const StopToken stop = StopToken::AfterStepsForTest(steps);
-    const auto both = SimulateBothModes(workload, Ahead(), stop);
-    EXPECT_FALSE(both.ok()) << steps;
-    EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride) << steps;
+  for (const WorkloadMaker& maker : {chain, wide}) {
+    const Workload workload = maker.Make();
+    const StopToken all;
+    ASSERT_TRUE(SimulateBothModes(workload, Ahead(), all).ok());
+    ASSERT_GT(all.steps(), 100'000);
+    for (int64_t steps = 0; steps < all.steps() - StopPoller::kStride; steps += 10'000) {
+      const StopToken stop = StopToken::AfterStepsForTest(steps);
+      EXPECT_FALSE(SimulateBothModes(workload, Ahead(), stop).ok()) << steps;
+      EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride) << steps;
+    }
   }
 }
 
