@@ -201,6 +201,24 @@ std::vector<ShapeId> ShapeContext::ShapesAttr(absl::string_view key) {
   return shapes;
 }
 
+ShapeId ShapeContext::SourceShapeAttr(int i, absl::string_view key) {
+  if (i < 0 || i >= num_inputs_) return kUnknownShape;
+  const_attrs_.Reset(graph_.node_bytes(inputs_[i].node));
+  std::swap(attrs_, const_attrs_);
+  const ShapeId shape = ShapeAttr(key);
+  std::swap(attrs_, const_attrs_);
+  return shape;
+}
+
+std::vector<ShapeId> ShapeContext::SourceShapesAttr(int i, absl::string_view key) {
+  if (i < 0 || i >= num_inputs_) return {};
+  const_attrs_.Reset(graph_.node_bytes(inputs_[i].node));
+  std::swap(attrs_, const_attrs_);
+  std::vector<ShapeId> shapes = ShapesAttr(key);
+  std::swap(attrs_, const_attrs_);
+  return shapes;
+}
+
 ShapeId ShapeContext::TensorAttrShape(absl::string_view key) {
   const auto value = attrs_.Find(key);
   if (!value) return kUnknownShape;

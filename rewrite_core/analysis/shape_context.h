@@ -92,6 +92,9 @@ class ShapeContext {
   ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);
+  // The same, of the node that an input comes from (a queue).
+  ShapeId SourceShapeAttr(int input, absl::string_view key);
+  std::vector<ShapeId> SourceShapesAttr(int input, absl::string_view key);
 
   // ---- Shapes: looking.
   static bool known(ShapeId s) { return s != kUnknownShape; }  // Is the rank known?

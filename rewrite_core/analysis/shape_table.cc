@@ -9,8 +9,11 @@ ShapeFunction FindShapeFunction(absl::string_view op) {
   static const auto& table = *[] {
     auto* rules = new absl::flat_hash_map<absl::string_view, ShapeFunction>;
     for (const auto& family :
-         {ArrayShapeRules(), ControlFlowShapeRules(), HorovodShapeRules(), MathShapeRules(), NnShapeRules(),
-          OptimizerShapeRules(), RandomShapeRules(), StateShapeRules()}) {
+         {ArrayShapeRules(), ControlFlowShapeRules(), DataShapeRules(), DistributionShapeRules(),
+          HorovodShapeRules(), ImageShapeRules(), ListShapeRules(), MathShapeRules(),
+          MiscellaneousShapeRules(), NnShapeRules(), OptimizerShapeRules(), QuantizedShapeRules(),
+          RandomShapeRules(), RecurrentShapeRules(), ScalarShapeRules(), SparseShapeRules(),
+          StateShapeRules(), StringShapeRules()}) {
       for (const ShapeRule& rule : family) rules->emplace(rule.op, rule.function);
     }
     return rules;

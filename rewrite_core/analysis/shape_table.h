@@ -25,12 +25,22 @@ ShapeFunction FindShapeFunction(absl::string_view op);
 // The families. An op stands in one of them.
 absl::Span<const ShapeRule> ArrayShapeRules();
 absl::Span<const ShapeRule> ControlFlowShapeRules();
+absl::Span<const ShapeRule> DataShapeRules();
+absl::Span<const ShapeRule> DistributionShapeRules();
 absl::Span<const ShapeRule> HorovodShapeRules();
+absl::Span<const ShapeRule> ImageShapeRules();
+absl::Span<const ShapeRule> ListShapeRules();
 absl::Span<const ShapeRule> MathShapeRules();
+absl::Span<const ShapeRule> MiscellaneousShapeRules();
 absl::Span<const ShapeRule> NnShapeRules();
 absl::Span<const ShapeRule> OptimizerShapeRules();
+absl::Span<const ShapeRule> QuantizedShapeRules();
 absl::Span<const ShapeRule> RandomShapeRules();
+absl::Span<const ShapeRule> RecurrentShapeRules();
+absl::Span<const ShapeRule> ScalarShapeRules();
+absl::Span<const ShapeRule> SparseShapeRules();
 absl::Span<const ShapeRule> StateShapeRules();
+absl::Span<const ShapeRule> StringShapeRules();
 
 // Functions that several families use.
 void Scalars(ShapeContext& c);          // All outputs are scalars.

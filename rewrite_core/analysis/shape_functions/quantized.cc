@@ -1,0 +1,87 @@
+// Quantized tensors: each is three, the values and their least and greatest as scalars.
+#include "rewrite_core/analysis/shape_table.h"
+
+namespace spillway::core {
+namespace {
+
+// Of the first input's shape, and two scalars.
+void Quantized(ShapeContext& c) {
+  c.set_all(kScalar);
+  c.set(0, c.input(0));
+}
+
+// QuantizeV2(input, min_range, max_range): along an axis, least and greatest are vectors.
+void QuantizeV2(ShapeContext& c) {
+  const ShapeId in = c.input(0);
+  const int64_t axis = c.Int("axis", -1);
+  ShapeId range = kScalar;
+  if (axis != -1) {
+    const int at = c.Axis(axis, c.rank(in));
+    range = c.Make({at < 0 ? kUnknownDim : c.dim(in, at)});
+  }
+  c.set_all(range);
+  c.set(0, in);
+}
+
+// QuantizedAdd(x, y, min_x, ...), QuantizedMul.
+void QuantizedBinary(ShapeContext& c) {
+  c.set_all(kScalar);
+  BroadcastBinary(c);
+}
+
+// QuantizedMatMul(a, b, ...) and what has more fused into it.
+void QuantizedMatMul(ShapeContext& c) {
+  const ShapeId a = c.WithRank(0, 2), b = c.WithRank(1, 2);
+  const bool ta = c.Bool("transpose_a"), tb = c.Bool("transpose_b");
+  c.MergeDims(c.dim(a, ta ? 0 : 1), c.dim(b, tb ? 1 : 0));
+  c.set_all(kScalar);
+  c.set(0, c.Make({c.dim(a, ta ? 1 : 0), c.dim(b, tb ? 0 : 1)}));
+}
+
+// QuantizedConcat, QuantizedReshape: nothing but the scalars.
+void OnlyRange(ShapeContext& c) {
+  for (int i = 1; i < c.num_outputs(); ++i) c.set(i, kScalar);
+}
+
+// FakeQuantWithMinMaxVarsPerChannelGradient(gradients, inputs, min, max).
+void PerChannelGrad(ShapeContext& c) {
+  const ShapeId in = c.Merge(c.WithRankAtLeast(0, 1), c.input(1));
+  const int64_t channels = c.MergeDims(
+      c.dim(in, -1), c.MergeDims(c.dim(c.WithRank(2, 1), 0), c.dim(c.WithRank(3, 1), 0)));
+  c.set_all(c.Make({channels}));
+  c.set(0, in);
+}
+
+constexpr ShapeRule kRules[] = {
+    {"FakeQuantWithMinMaxVarsPerChannelGradient", PerChannelGrad},
+    {"QuantizeAndDequantizeV4Grad", QuantizeV2},
+    {"QuantizeDownAndShrinkRange", Quantized},
+    {"QuantizeV2", QuantizeV2},
+    {"QuantizedAdd", QuantizedBinary},
+    {"QuantizedBatchNormWithGlobalNormalization", Quantized},
+    {"QuantizedBiasAdd", Quantized},
+    {"QuantizedConcat", OnlyRange},
+    {"QuantizedConcatV2", OnlyRange},
+    {"QuantizedInstanceNorm", Quantized},
+    {"QuantizedMatMul", QuantizedMatMul},
+    {"QuantizedMatMulWithBias", QuantizedMatMul},
+    {"QuantizedMatMulWithBiasAndDequantize", QuantizedMatMul},
+    {"QuantizedMatMulWithBiasAndRelu", QuantizedMatMul},
+    {"QuantizedMatMulWithBiasAndReluAndRequantize", QuantizedMatMul},
+    {"QuantizedMatMulWithBiasAndRequantize", QuantizedMatMul},
+    {"QuantizedMul", QuantizedBinary},
+    {"QuantizedRelu", Quantized},
+    {"QuantizedRelu6", Quantized},
+    {"QuantizedReluX", Quantized},
+    {"QuantizedReshape", OnlyRange},
+    {"RequantizationRange", Scalars},
+    {"RequantizationRangePerChannel", Scalars},
+    {"Requantize", Quantized},
+    {"RequantizePerChannel", Quantized},
+};
+
+}  // namespace
+
+absl::Span<const ShapeRule> QuantizedShapeRules() { return kRules; }
+
+}  // namespace spillway::core
