@@ -12,6 +12,8 @@
 #include "google/protobuf/message.h"
 #include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/graph/error.h"
@@ -22,6 +24,7 @@
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report.h"
+#include "rewrite_core/step_model.h"
 #include "rewrite_core/strategy/scope_strategy.h"
 
 namespace spillway::core {
@@ -79,6 +82,13 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
   // Not left to the strategy, which does not run on a graph that is kept.
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.scope().ctrld_strategy())) {
     return UnknownValue("ctrld_strategy", options.scope().ctrld_strategy());
+  }
+  if (!v1::Simulation_IsValid(options.simulation())) {
+    return UnknownValue("simulation", options.simulation());
+  }
+  // Not left to the simulation, which may be off.
+  if (auto hardware = Hardware::FromOptions(options.hardware()); !hardware.ok()) {
+    return hardware.status();
   }
   for (int output : options.outputs()) {
     if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
@@ -149,6 +159,7 @@ class Rewriter {
 
     const EarlierRewrite earlier = FindEarlierRewrite(*graph_);
     if (earlier.foreign_node != kNoNode) {
+      if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
       return Unchanged(
           v1::OUTCOME_FOREIGN,
           absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
@@ -164,6 +175,7 @@ class Rewriter {
     if (!eligibility.ok()) return eligibility.status();
     if (earlier.ours && IsRewrittenOn(*eligibility)) {
       if (options_.already_rewritten() != v1::ALREADY_REWRITTEN_REPLAN) {
+        if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
         return Unchanged(v1::OUTCOME_KEPT,
                          "Spillway has rewritten this graph before: it is returned as it came "
                          "(already_rewritten = REPLAN strips it first)");
@@ -186,6 +198,7 @@ class Rewriter {
     if (!result.ok()) return result.status();
     Explain(*result);
     if (result->plan.empty()) {
+      if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
       return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
                        options_.scope().has_n_tensors() && options_.scope().n_tensors() == 0
                            ? "n_tensors is 0: no tensor was to be swapped"
@@ -280,7 +293,66 @@ class Rewriter {
     return !swaps;
   }
 
+  // What a step takes, before and after `plan` (null: nothing changes).
+  absl::Status Forecast(const Topology& topology, const Shapes& shapes, const SwapPlan* plan) {
+    return Stage("simulate", [&]() -> absl::Status {
+      auto model = StepModel::Create(*graph_, topology, shapes, options_, stop_);
+      if (!model.ok()) return NotSimulated(model.status());
+      auto before = (*model)->Forecast(/*plan=*/nullptr, /*no_budget=*/false, stop_);
+      if (!before.ok()) return NotSimulated(before.status());
+      if (plan != nullptr) {
+        auto after = (*model)->Forecast(plan, /*no_budget=*/false, stop_);
+        if (!after.ok()) return NotSimulated(after.status());
+        *report().mutable_forecast_after() = *std::move(after);
+      }
+      *report().mutable_forecast_before() = *std::move(before);
+      *report().mutable_hardware() = (*model)->hardware().ToProto();
+      for (std::string& name : (*model)->TargetNames()) report().add_targets(std::move(name));
+      for (v1::Warning& warning : (*model)->Warnings()) {
+        *report().add_warnings() = std::move(warning);
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  // A rewrite does not fail because nothing can be said of its time. What is wrong with an option
+  // is the caller's to know, though.
+  absl::Status NotSimulated(const absl::Status& status) {
+    const v1::ErrorReason reason = GetErrorReason(status);
+    if (reason == v1::ERROR_REASON_STOPPED || reason == v1::ERROR_REASON_BAD_OPTION) return status;
+    AddWarning(v1::WARNING_CODE_NOT_SIMULATED,
+               absl::StrCat("there is no forecast: ", status.message()), &report());
+    return absl::OkStatus();
+  }
+
+  bool WantsForecast() const {
+    return Wants(v1::OUTPUT_REPORT) && options_.simulation() != v1::SIMULATION_OFF;
+  }
+
+  // Of graph_, which is returned as it came.
+  absl::Status ForecastUnchanged() {
+    if (!WantsForecast()) return absl::OkStatus();
+    auto topology = Topology::Build(*graph_, stop_);
+    if (!topology.ok()) return topology.status();
+    auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
+    if (!shapes.ok()) return shapes.status();
+    return Forecast(*topology, *shapes, /*plan=*/nullptr);
+  }
+
+  // Of graph_ with `plan`, which is one for it. The analyses are there unless it was rewritten
+  // before.
+  absl::Status ForecastPlan(const SwapPlan& plan) {
+    if (!WantsForecast()) return absl::OkStatus();
+    if (original_ == nullptr) return Forecast(facts_->topology, facts_->shapes, &plan);
+    auto topology = Topology::Build(*graph_, stop_);
+    if (!topology.ok()) return topology.status();
+    auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
+    if (!shapes.ok()) return shapes.status();
+    return Forecast(*topology, *shapes, &plan);
+  }
+
   absl::Status RunPlan(const SwapPlan& plan, const ControlFlowAnalysis& control_flow) {
+    if (absl::Status s = ForecastPlan(plan); !s.ok()) return s;
     std::vector<SwapNodeNames> names;
     int64_t added = 0;
     auto bytes = Stage("apply", [&] {

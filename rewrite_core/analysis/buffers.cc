@@ -92,6 +92,19 @@ constexpr int64_t kUnreadOutputs = 4;
 
 bool IsVariableReference(const OpInfo& info) { return absl::StrContains(info.outputs, '&'); }
 
+// Bytes of a tensor; kUnknownSize if a dimension is unknown, or they do not fit 63 bits.
+int64_t BytesOf(absl::Span<const int64_t> dims, int element_bytes) {
+  int64_t bytes = element_bytes;
+  bool fits = true;
+  for (int64_t dim : dims) {
+    if (dim < 0) return kUnknownSize;
+    fits = fits && !__builtin_mul_overflow(bytes, dim, &bytes);
+  }
+  // Whatever the other dimensions are, a 0 makes it nothing.
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
+  return fits ? bytes : kUnknownSize;
+}
+
 // Whether `part` is what remains of `whole` when some rows (of its first dimension), or one, are
 // taken.
 bool IsRows(const ShapeView& whole, const ShapeView& part, int element_bytes) {
@@ -99,11 +112,8 @@ bool IsRows(const ShapeView& whole, const ShapeView& part, int element_bytes) {
   const absl::Span<const int64_t> row = whole.dims.subspan(1);
   const bool some = part.dims.size() == whole.dims.size() && part.dims.subspan(1) == row;
   if (!some && part.dims != row) return false;
-  int64_t bytes = element_bytes;
-  for (int64_t dim : row) {
-    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) return false;
-  }
-  return bytes % kRowAlignment == 0;
+  const int64_t bytes = BytesOf(row, element_bytes);
+  return bytes != kUnknownSize && bytes % kRowAlignment == 0;
 }
 
 // Whether a permutation leaves all dimensions but those of 1 in their order.
@@ -180,11 +190,8 @@ class BufferFinder {
     const ShapeView shape = shapes_.handle_shape({id, 0});
     const auto held = graph_.attr(id, "dtype");
     const int element_bytes = held ? ElementBytes(AttrType(*held)) : 0;
-    if (!shape.known_rank || element_bytes == 0) return kUnknownSize;
-    if (std::count_if(shape.dims.begin(), shape.dims.end(), [](int64_t d) { return d < 0; }) > 0) {
-      return kUnknownSize;
-    }
-    return CheckedBytes(shape.dims, element_bytes).value_or(kUnknownSize);
+    return shape.known_rank && element_bytes > 0 ? BytesOf(shape.dims, element_bytes)
+                                                 : kUnknownSize;
   }
 
   int32_t AliasInput(Tensor tensor, const Row& row, absl::Span<const Tensor> inputs) {
