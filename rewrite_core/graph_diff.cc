@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/tensor_info.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/wire_reader.h"
@@ -155,41 +156,34 @@ class Differ {
 
   // From B, or from A where B lost the shape.
   absl::Status SetSizes() {
-    const auto infos_a = TensorInfos::Create(a_, v1::RewriteOptions());
-    if (!infos_a.ok()) return infos_a.status();
-    const auto infos_b = TensorInfos::Create(b_, v1::RewriteOptions());
-    if (!infos_b.ok()) return infos_b.status();
-    // By node, so that one with many outputs swapped is read once.
-    std::map<NodeId, std::vector<int>> swaps_of;
-    for (int i = 0; i < diff_.swaps_size(); ++i) swaps_of[swapped_[i].node].push_back(i);
-    for (auto& [node, swaps] : swaps_of) {
-      std::sort(swaps.begin(), swaps.end(),
-                [this](int x, int y) { return swapped_[x].port < swapped_[y].port; });
-      std::vector<int32_t> ports;
-      for (int swap : swaps) {
-        const int32_t port = swapped_[swap].port;
-        if (ports.empty() || ports.back() != port) ports.push_back(port);
+    if (swapped_.empty()) return absl::OkStatus();
+    const auto shapes_a = InferShapes(a_);
+    if (!shapes_a.ok()) return shapes_a.status();
+    const auto shapes_b = InferShapes(b_);
+    if (!shapes_b.ok()) return shapes_b.status();
+    for (int i = 0; i < diff_.swaps_size(); ++i) {
+      if (poll_.Tick()) return Stopped();
+      const Tensor tensor = swapped_[i];
+      int64_t size_bytes = *shapes_b ? (*shapes_b)->size_bytes(tensor) : kUnknownSize;
+      if (size_bytes == kUnknownSize && *shapes_a) {
+        size_bytes = (*shapes_a)->size_bytes({in_a_[tensor.node], tensor.port});
       }
-      const std::vector<int64_t> sizes_b = SizesOf(*infos_b, node, ports);
-      const std::vector<int64_t> sizes_a = SizesOf(*infos_a, in_a_[node], ports);
-      size_t p = 0;
-      for (int swap : swaps) {
-        if (poll_.Tick()) return Stopped();
-        if (ports[p] != swapped_[swap].port) ++p;
-        const int64_t size_bytes = sizes_b[p] != kUnknownSize ? sizes_b[p] : sizes_a[p];
-        if (size_bytes != kUnknownSize) diff_.mutable_swaps(swap)->set_size_bytes(size_bytes);
-      }
+      if (size_bytes != kUnknownSize) diff_.mutable_swaps(i)->set_size_bytes(size_bytes);
     }
     return absl::OkStatus();
   }
 
-  // A shape whose size does not fit is no size.
-  static std::vector<int64_t> SizesOf(const TensorInfos& infos, NodeId node,
-                                      const std::vector<int32_t>& ports) {
-    std::vector<int64_t> sizes(ports.size(), kUnknownSize);
-    const auto outputs = infos.Outputs(node, ports);
-    for (size_t i = 0; outputs.ok() && i < ports.size(); ++i) sizes[i] = (*outputs)[i].size_bytes;
-    return sizes;
+  // Nothing of a graph that TensorFlow would refuse: what differs can be said all the same.
+  absl::StatusOr<absl::optional<Shapes>> InferShapes(const Graph& graph) const {
+    auto topology = Topology::Build(graph, stop_);
+    absl::Status status = topology.status();
+    if (status.ok()) {
+      auto shapes = Shapes::Infer(graph, *topology, v1::RewriteOptions(), stop_);
+      if (shapes.ok()) return *std::move(shapes);
+      status = shapes.status();
+    }
+    if (absl::IsInvalidArgument(status)) return absl::optional<Shapes>();
+    return status;
   }
 
   absl::Status ListNodes() {

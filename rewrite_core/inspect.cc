@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rewrite_core/analysis/control_flow.h"
-#include "rewrite_core/analysis/tensor_info.h"
+#include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/error.h"
@@ -60,7 +60,7 @@ void AddCount(absl::string_view name, int64_t count, NameCounts* counts) {
   entry->set_count(count);
 }
 
-std::string ShapeText(const Shape& shape) {
+std::string ShapeText(const ShapeView& shape) {
   return absl::StrCat("[",
                       absl::StrJoin(shape.dims, ",",
                                     [](std::string* out, int64_t dim) {
@@ -210,8 +210,9 @@ class Inspector {
   }
 
   absl::Status DescribeOrder() {
-    auto topology = Topology::Build(graph_, stop_);
-    if (!topology.ok()) return topology.status();
+    auto built = Topology::Build(graph_, stop_);
+    if (!built.ok()) return built.status();
+    const Topology* topology = &topology_.emplace(*std::move(built));
     NodeId end = 0;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (topology->level(id) > topology->level(end)) end = id;
@@ -276,8 +277,8 @@ class Inspector {
     v1::RewriteOptions sizes;
     *sizes.mutable_feeds() = options_.feeds();
     if (options_.has_batch_size()) sizes.set_batch_size(options_.batch_size());
-    auto infos = TensorInfos::Create(graph_, sizes);
-    if (!infos.ok()) return infos.status();
+    const auto shapes = Shapes::Infer(graph_, *topology_, sizes, stop_);
+    if (!shapes.ok()) return shapes.status();
     struct Sized {
       int64_t size_bytes;
       Tensor tensor;
@@ -290,9 +291,7 @@ class Inspector {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       ports.clear();
       if (IsPlaceholder(graph_.op(id))) {
-        auto placeholder = Describe(*infos, {id, 0});
-        if (!placeholder.ok()) return placeholder.status();
-        *summary_.add_placeholders() = *std::move(placeholder);
+        *summary_.add_placeholders() = Describe(*shapes, {id, 0});
       }
       const Graph::Readers readers = graph_.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
@@ -300,19 +299,17 @@ class Inspector {
         const int32_t port = readers[i].port;
         if (port != kControl && (ports.empty() || ports.back() != port)) ports.push_back(port);
       }
-      if (ports.empty()) continue;
-      auto outputs = infos->Outputs(id, ports);
-      if (!outputs.ok()) return outputs.status();
-      for (size_t i = 0; i < ports.size(); ++i) {
+      for (int32_t port : ports) {
         if (poll.Tick()) return stop_.status(kStage);
-        const TensorInfo& info = (*outputs)[i];
-        if (info.size_bytes == kUnknownSize) {
-          ++unknown[info.why_unknown];
+        const Tensor tensor{id, port};
+        const int64_t size_bytes = shapes->size_bytes(tensor);
+        if (size_bytes == kUnknownSize) {
+          ++unknown[shapes->why_unknown(tensor)];
           continue;
         }
-        known.push_back({info.size_bytes, {id, ports[i]}});
+        known.push_back({size_bytes, tensor});
         // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
-        if (__builtin_add_overflow(total, info.size_bytes, &total)) {
+        if (__builtin_add_overflow(total, size_bytes, &total)) {
           total = std::numeric_limits<int64_t>::max();
         }
       }
@@ -340,25 +337,23 @@ class Inspector {
     });
     for (auto it = known.begin(); it != end; ++it) {
       if (poll.Tick()) return stop_.status(kStage);
-      auto tensor = Describe(*infos, it->tensor);
-      if (!tensor.ok()) return tensor.status();
-      *summary_.add_largest_tensors() = *std::move(tensor);
+      *summary_.add_largest_tensors() = Describe(*shapes, it->tensor);
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<v1::TensorSummary> Describe(const TensorInfos& infos, Tensor tensor) const {
-    auto outputs = infos.Outputs(tensor.node, {tensor.port});
-    if (!outputs.ok()) return outputs.status();
-    const TensorInfo& info = outputs->front();
+  v1::TensorSummary Describe(const Shapes& shapes, Tensor tensor) const {
+    const OutputType type = shapes.type(tensor);
+    const ShapeView shape = shapes.shape(tensor);
+    const int64_t size_bytes = shapes.size_bytes(tensor);
     v1::TensorSummary summary;
     summary.set_tensor(absl::StrCat(ShownName(graph_.name(tensor.node)), ":", tensor.port));
-    summary.set_dtype(absl::StrCat(DataTypeName(info.type.dtype), info.type.is_ref ? "_ref" : ""));
-    if (info.shape && !info.shape->unknown_rank) summary.set_shape(ShapeText(*info.shape));
-    if (info.size_bytes == kUnknownSize) {
-      summary.set_size_unknown(info.why_unknown);
+    summary.set_dtype(absl::StrCat(DataTypeName(type.dtype), type.is_ref ? "_ref" : ""));
+    if (shape.known_rank) summary.set_shape(ShapeText(shape));
+    if (size_bytes == kUnknownSize) {
+      summary.set_size_unknown(shapes.why_unknown(tensor));
     } else {
-      summary.set_size_bytes(info.size_bytes);
+      summary.set_size_bytes(size_bytes);
     }
     return summary;
   }
@@ -397,6 +392,7 @@ class Inspector {
   const Graph& graph_;
   const v1::InspectOptions& options_;
   const StopToken& stop_;
+  absl::optional<Topology> topology_;
   v1::GraphSummary summary_;
   std::vector<int64_t> ops_;                          // Nodes by op id.
   absl::flat_hash_set<absl::string_view> functions_;  // Names in the library.

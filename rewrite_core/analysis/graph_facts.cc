@@ -9,16 +9,16 @@ namespace spillway::core {
 absl::StatusOr<GraphFacts> GraphFacts::Compute(const Graph& graph,
                                                const v1::RewriteOptions& options,
                                                const StopToken& stop) {
-  auto infos = TensorInfos::Create(graph, options);
-  if (!infos.ok()) return infos.status();
   auto topology = Topology::Build(graph, stop);
   if (!topology.ok()) return topology.status();
+  auto shapes = Shapes::Infer(graph, *topology, options, stop);
+  if (!shapes.ok()) return shapes.status();
   auto control_flow = ControlFlowAnalysis::Build(graph, *topology, stop);
   if (!control_flow.ok()) return control_flow.status();
   auto aliases = FindVariableAliases(graph, stop);
   if (!aliases.ok()) return aliases.status();
   return GraphFacts{&graph, *std::move(topology), *std::move(control_flow), *std::move(aliases),
-                    *std::move(infos)};
+                    *std::move(shapes)};
 }
 
 }  // namespace spillway::core

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/control_flow.h"
-#include "rewrite_core/analysis/tensor_info.h"
+#include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/stop_token.h"
@@ -25,7 +25,7 @@ struct GraphFacts {
   Topology topology;
   ControlFlowAnalysis control_flow;
   std::vector<bool> variable_aliases;
-  TensorInfos tensor_infos;
+  Shapes shapes;
 };
 
 }  // namespace spillway::core

@@ -144,14 +144,15 @@ absl::Status GraphInference::Visit(NodeId id) {
   } else if (!op.known && c.caller_ != nullptr) {
     CallByName(c);
   }
+  stated_ = c.ShapesAttr(kOutputShapesAttr);
   if (c.failed()) {
     const std::string failure = std::move(c.failure_);
     c.failure_.clear();
     for (TensorFact& output : c.outputs_) output.shape = output.extra = kUnknownShape;
-    if (in_.strict && !conditional && feeds == nullptr) return Mismatch(id, failure);
+    if (in_.strict && !conditional && feeds == nullptr && !RestsOnStatements()) {
+      return Mismatch(id, failure);
+    }
   }
-  if (c.outputs_.empty()) return absl::OkStatus();
-  stated_ = context_.ShapesAttr(kOutputShapesAttr);
   for (int port = 0; port < c.num_outputs(); ++port) {
     TensorFact& fact = c.outputs_[port];
     if (port < static_cast<int>(stated_.size())) {
@@ -170,7 +171,7 @@ absl::Status GraphInference::Visit(NodeId id) {
       }
       fact.shape = *feed;
       fact.extra = kUnknownShape;
-      fact.stated = true;
+      fact.stated = false;
     } else if (op.is_source && in_.batch_size != kUnknownDim && feeds == nullptr &&
                fact.shape > kScalar && pool_[fact.shape][0] == kUnknownDim) {
       fact.shape = c.ReplaceDim(fact.shape, 0, in_.batch_size);
@@ -191,6 +192,15 @@ absl::Status GraphInference::Visit(NodeId id) {
     }
   }
   return absl::OkStatus();
+}
+
+bool GraphInference::RestsOnStatements() const {
+  for (int i = 0; i < context_.num_inputs_; ++i) {
+    if (context_.fact(i).stated && context_.known(context_.input(i))) return true;
+  }
+  return !stated_.empty() && stated_.size() == context_.outputs_.size() &&
+         std::all_of(stated_.begin(), stated_.end(),
+                     [this](ShapeId shape) { return context_.FullyKnown(shape); });
 }
 
 void GraphInference::CallByName(ShapeContext& c) {

@@ -19,7 +19,6 @@
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/shape_pool.h"
 #include "rewrite_core/analysis/tensor_fact.h"
-#include "rewrite_core/analysis/tensor_info.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph.h"
@@ -29,6 +28,8 @@
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
+
+inline constexpr int64_t kUnknownSize = -1;
 
 // A shape as far as it is known; an unknown dimension is kUnknownDim.
 struct ShapeView {

@@ -12,7 +12,7 @@ namespace {
 struct Subject {
   const GraphFacts& facts;
   Tensor tensor;
-  const TensorInfo& info;
+  OutputType type;
 };
 
 // The rules that need no options, in the order in which they are tried. Each says what it forbids.
@@ -28,18 +28,16 @@ constexpr Rule kRules[] = {
        return (op == "Identity" || absl::StartsWith(op, "_CopyFrom")) &&
               absl::StrContains(s.facts.graph->name(s.tensor.node), kSwapNodeMark);
      }},
-    {v1::REASON_FED, [](const Subject& s) { return s.facts.tensor_infos.IsFed(s.tensor.node); }},
-    {v1::REASON_REFERENCE, [](const Subject& s) { return s.info.type.is_ref; }},
-    {v1::REASON_UNKNOWN_DTYPE, [](const Subject& s) { return s.info.type.dtype == kDtInvalid; }},
+    {v1::REASON_FED, [](const Subject& s) { return s.facts.shapes.IsFed(s.tensor.node); }},
+    {v1::REASON_REFERENCE, [](const Subject& s) { return s.type.is_ref; }},
+    {v1::REASON_UNKNOWN_DTYPE, [](const Subject& s) { return s.type.dtype == kDtInvalid; }},
     {v1::REASON_RESOURCE,
-     [](const Subject& s) {
-       return s.info.type.dtype == kDtResource || s.info.type.dtype == kDtVariant;
-     }},
+     [](const Subject& s) { return s.type.dtype == kDtResource || s.type.dtype == kDtVariant; }},
     // TensorFlow's GPU kernels keep int32 and strings in host memory, and so all that shapes are
     // computed with.
     {v1::REASON_HOST_MEMORY,
      [](const Subject& s) {
-       return s.info.type.dtype == kDtInt32 || s.info.type.dtype == kDtString ||
+       return s.type.dtype == kDtInt32 || s.type.dtype == kDtString ||
               s.facts.graph->op_info(s.tensor.node).host_outputs;
      }},
     {v1::REASON_VARIABLE_ALIAS,
@@ -94,14 +92,15 @@ absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
   return result;
 }
 
-v1::Reason Eligibility::Judge(Tensor tensor, const TensorInfo& info) const {
-  const Subject subject{*facts_, tensor, info};
+v1::Reason Eligibility::Judge(Tensor tensor) const {
+  const Subject subject{*facts_, tensor, facts_->shapes.type(tensor)};
   for (const Rule& rule : kRules) {
     if (rule.forbids(subject)) return rule.reason;
   }
   const v1::Reason device = device_rule_[facts_->graph->device_id(tensor.node)];
   if (device != kWanted) return device;
-  if (info.size_bytes != kUnknownSize && info.size_bytes < min_tensor_bytes_) {
+  const int64_t size_bytes = facts_->shapes.size_bytes(tensor);
+  if (size_bytes != kUnknownSize && size_bytes < min_tensor_bytes_) {
     return v1::REASON_TOO_SMALL;
   }
   return v1::REASON_SWAPPED;

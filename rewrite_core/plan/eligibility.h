@@ -22,7 +22,7 @@ class Eligibility {
                                             const v1::RewriteOptions& options);
 
   // REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
-  v1::Reason Judge(Tensor tensor, const TensorInfo& info) const;
+  v1::Reason Judge(Tensor tensor) const;
 
   // Whether `consumer` may read a swap-in instead of the tensor itself. Not so a functional loop:
   // what it reads becomes a loop variable, which TensorFlow places with the swap-in, on the host

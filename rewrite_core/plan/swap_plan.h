@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rewrite_core/analysis/tensor_info.h"
+#include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {

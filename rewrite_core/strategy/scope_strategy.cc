@@ -99,29 +99,27 @@ class ScopePlanner {
       first_reader.push_back(i);
     }
     first_reader.push_back(readers.size());
-    auto infos = facts_.tensor_infos.Outputs(id, ports);
-    if (!infos.ok()) return infos.status();
     for (size_t i = 0; i < ports.size(); ++i) {
       const Tensor tensor{id, ports[i]};
-      const TensorInfo& info = (*infos)[i];
       v1::Reason reason = sets_.excluded[id] ? v1::REASON_EXCLUDED : v1::REASON_NOT_INCLUDED;
       if (!barred) {
         auto decided =
-            HandleTensor(tensor, info, readers, first_reader[i], first_reader[i + 1], unordered);
+            HandleTensor(tensor, readers, first_reader[i], first_reader[i + 1], unordered);
         if (!decided.ok()) return decided.status();
         reason = *decided;
       }
       if (explain_) {
-        result_->decisions.push_back({tensor, reason, info.size_bytes, info.why_unknown});
+        result_->decisions.push_back(
+            {tensor, reason, facts_.shapes.size_bytes(tensor), facts_.shapes.why_unknown(tensor)});
       }
     }
     return absl::OkStatus();
   }
 
   // Decides on one tensor, whose readers are those from `begin` to `end`.
-  absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const TensorInfo& info,
-                                          const Graph::Readers& readers, uint32_t begin,
-                                          uint32_t end, std::vector<NodeId>* unordered) {
+  absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const Graph::Readers& readers,
+                                          uint32_t begin, uint32_t end,
+                                          std::vector<NodeId>* unordered) {
     const std::vector<InputPosition> late = LateConsumers(readers, begin, end);
     if (late.empty()) return v1::REASON_NO_LATE_CONSUMER;
     if (parameters_.n_tensors >= 0 &&
@@ -143,7 +141,7 @@ class ScopePlanner {
     };
     ordered.erase(std::remove_if(ordered.begin(), ordered.end(), is_loop), ordered.end());
     if (ordered.empty()) return v1::REASON_READ_BY_LOOP;
-    const v1::Reason verdict = eligibility_.Judge(tensor, info);
+    const v1::Reason verdict = eligibility_.Judge(tensor);
     if (verdict != v1::REASON_SWAPPED) return verdict;
     // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.
     ordered.erase(std::remove_if(ordered.begin(), ordered.end(),
@@ -156,8 +154,8 @@ class ScopePlanner {
 
     PlannedSwap swap;
     swap.tensor = tensor;
-    swap.dtype = info.type.dtype;
-    swap.size_bytes = info.size_bytes;
+    swap.dtype = facts_.shapes.type(tensor).dtype;
+    swap.size_bytes = facts_.shapes.size_bytes(tensor);
     for (const std::vector<InputPosition>& group : Groups(ordered)) {
       auto swap_in = PlanSwapIn(tensor.node, group);
       if (!swap_in.ok()) return swap_in.status();
@@ -187,7 +185,7 @@ class ScopePlanner {
           (scope_.swap_branches() &&
            int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
       // What is fed does not run, and must not be edited.
-      if (is_late && HasDataReader(graph_, reader.node) && !facts_.tensor_infos.IsFed(reader.node))
+      if (is_late && HasDataReader(graph_, reader.node) && !facts_.shapes.IsFed(reader.node))
         late.push_back({reader.node, reader.index});
     }
     return late;

@@ -47,7 +47,7 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
 bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
   if (absl::StrContains(facts_.graph->name(trigger), kCondScope)) return false;
   // A control edge from a fed node would make it run.
-  if (facts_.tensor_infos.IsFed(trigger)) return false;
+  if (facts_.shapes.IsFed(trigger)) return false;
   return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
     // Spent steps are noticed at the search's own next step.
     return !budget_->Spend() && facts_.topology.level(trigger) < facts_.topology.level(consumer) &&

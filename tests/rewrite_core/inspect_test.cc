@@ -122,7 +122,7 @@ constexpr char kSizes[] = R"(
     x = Placeholder() {dtype=float32, shape=(?,4)}
     big = Relu(x) {T=float32, _output_shapes=[(100,4)]}
     small = Relu(big) {T=float32, _output_shapes=[(1,4)]}
-    none = Relu(small) {T=float32}
+    none = PyFunc(small) {Tin=[float32], Tout=[float32]}
     unread = Relu(none) {T=float32, _output_shapes=[(1000,4)]})";
 
 TEST(InspectTest, TheLargestTensorsThatAreReadAndWhySizesAreUnknown) {

@@ -75,7 +75,7 @@ constexpr char kNet[] = R"(
     x = Placeholder() {dtype=float32}
     f1 = Relu(x) {T=float32, _output_shapes=[(8,4)]}
     f2 = Relu(f1) {T=float32, _output_shapes=[(2,4)]}
-    loss = Relu(f2) {T=float32}
+    loss = PyFunc(f2) {Tin=[float32], Tout=[float32]}
     G/g3 = Relu(loss) {T=float32}
     G/g2 = AddV2(G/g3, f2) {T=float32}
     G/g1 = AddV2(G/g2, f1) {T=float32}
@@ -550,7 +550,7 @@ TEST(RewriterTest, TheTwinsOfRefusedOptionsPass) {
   for (const char* options :
        {"batch_size: 1", "batch_size: 2147483647", "min_tensor_bytes: 0", "targets: 'loss'",
         "targets: 'loss:0' targets: 'G/end'", "feeds { name: 'x' dims: 2 }",
-        "feeds { name: 'x:0' } feeds { name: 'f1' dims: 0 }"}) {
+        "feeds { name: 'x:0' } feeds { name: 'f1' dims: 8 dims: 4 }"}) {
     EXPECT_THAT(TryRewrite(Net(), On(options)), IsOk()) << options;
   }
 }
@@ -568,7 +568,8 @@ TEST(RewriterTest, UnknownValuesAreRefusedOnARewrittenGraphToo) {
 
 TEST(RewriterTest, AFedNodeIsNeverEdited) {
   // g1 would be rewired, f1 swapped.
-  const v1::RewriteResponse fed_producer = Answer(Net(), On("feeds { name: 'f1' dims: 1 }"));
+  const v1::RewriteResponse fed_producer =
+      Answer(Net(), On("feeds { name: 'f1' dims: 8 dims: 4 }"));
   EXPECT_THAT(SwappedTensors(fed_producer), ElementsAre("f2:0", "loss:0"));
   const auto fed_consumer = TryRewrite(Net(), On("feeds { name: 'G/g1' dims: 1 }"));
   ASSERT_THAT(fed_consumer, IsOk());

@@ -64,9 +64,11 @@ bool Exists(const std::string& name) {
 
 std::string Text(const ShapeView& shape) {
   if (!shape.known_rank) return "?";
-  return absl::StrCat("[", absl::StrJoin(shape.dims, ",", [](std::string* out, int64_t dim) {
-                        absl::StrAppend(out, dim < 0 ? "?" : absl::StrCat(dim));
-                      }),
+  return absl::StrCat("[",
+                      absl::StrJoin(shape.dims, ",",
+                                    [](std::string* out, int64_t dim) {
+                                      absl::StrAppend(out, dim < 0 ? "?" : absl::StrCat(dim));
+                                    }),
                       "]");
 }
 
@@ -146,8 +148,7 @@ class ShapesTruthTest : public ::testing::TestWithParam<std::string> {
       const OutputType type = shapes.type(tensor);
       complete += IsComplete(ours);
       theirs += row.known_rank && !absl::StrContains(row.text, '?');
-      const std::string dtype =
-          absl::StrCat(DataTypeName(type.dtype), type.is_ref ? "_ref" : "");
+      const std::string dtype = absl::StrCat(DataTypeName(type.dtype), type.is_ref ? "_ref" : "");
       // Of ops that TensorFlow does not have, the type cannot be told.
       // Of a real step, references are recorded as what they refer to.
       // So it is where horovod_like was given ops that were not there when it was made.
@@ -157,16 +158,16 @@ class ShapesTruthTest : public ::testing::TestWithParam<std::string> {
       if (!same && ++types <= kMaxShown) {
         ADD_FAILURE() << row.tensor << " is of type " << row.dtype << ", not " << dtype;
       }
-      const std::string what = absl::StrCat(row.tensor, " (", graph->op(tensor.node), "): ",
-                                            Text(ours), ", but TensorFlow says ", row.text);
+      const std::string what = absl::StrCat(row.tensor, " (", graph->op(tensor.node),
+                                            "): ", Text(ours), ", but TensorFlow says ", row.text);
       if (real_step && RunsOtherwise(*graph, tensor, row)) continue;
       if (Contradicts(ours, row) && ++contradictions <= kMaxShown) ADD_FAILURE() << what;
       if (must_know && KnowsLess(ours, row) && ++less <= kMaxShown) ADD_FAILURE() << what;
     }
     EXPECT_EQ(contradictions, 0);
     EXPECT_EQ(less, 0);
-    std::cout << table << ": " << complete << " of " << rows.size()
-              << " shapes known, TensorFlow " << theirs << "\n";
+    std::cout << table << ": " << complete << " of " << rows.size() << " shapes known, TensorFlow "
+              << theirs << "\n";
   }
 
   const nlohmann::json meta_;
@@ -182,7 +183,8 @@ TEST_P(ShapesTruthTest, StatedShapes) {
     lists[node.name()]->mutable_list();
   }
   for (const Row& row : ReadTable(File("shapes.tsv"))) {
-    auto* shape = lists.at(row.tensor.substr(0, row.tensor.rfind(':')))->mutable_list()->add_shape();
+    auto* shape =
+        lists.at(row.tensor.substr(0, row.tensor.rfind(':')))->mutable_list()->add_shape();
     shape->set_unknown_rank(!row.known_rank);
     for (int64_t dim : row.dims) shape->add_dim()->set_size(dim);
   }
@@ -192,8 +194,7 @@ TEST_P(ShapesTruthTest, StatedShapes) {
 
 TEST_P(ShapesTruthTest, PlannedFeeds) {
   const TestGraph graph = TestGraph::FromBytes(testing::ReadTestGraph(File("graph.pb")));
-  const std::string planned =
-      absl::StrCat("shapes_b", meta_.at("batch").get<int>(), ".tsv");
+  const std::string planned = absl::StrCat("shapes_b", meta_.at("batch").get<int>(), ".tsv");
   const bool has_planned = Exists(File(planned));
   Compare(graph, Infer(graph, Feeds(meta_, false)), File(has_planned ? planned : "shapes.tsv"),
           /*must_know=*/true);

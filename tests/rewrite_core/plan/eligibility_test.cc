@@ -60,9 +60,7 @@ TEST_P(EligibilityTest, Judges) {
   const auto eligibility = Eligibility::Create(f.facts, GetParam().options);
   ASSERT_THAT(eligibility, testing::IsOk());
   const Tensor tensor = f.graph.Output(GetParam().line.substr(0, GetParam().line.find(' ')));
-  const auto infos = f.facts.tensor_infos.Outputs(tensor.node, {0});
-  ASSERT_THAT(infos, testing::IsOk());
-  EXPECT_EQ(v1::Reason_Name(eligibility->Judge(tensor, (*infos)[0])),
+  EXPECT_EQ(v1::Reason_Name(eligibility->Judge(tensor)),
             v1::Reason_Name(GetParam().reason));
 }
 

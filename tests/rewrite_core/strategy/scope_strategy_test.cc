@@ -65,13 +65,14 @@ std::map<std::string, std::string> Verdicts(const std::string& graph, const std:
 
 // Five forward ops, and a backward op for each. The seed is f1, which reaches the four others that
 // feed the backward part. Orders: f1 0, f2 1, f3 2, f4 3, loss 4, g5 5, g4 6, g3 7, g2 8, g1 9, end
-// 10; the backward part starts at 5. How each trigger comes about is told in trigger_search_test.
+// 10; the backward part starts at 5. Nobody knows the shapes of f4 and loss. How each trigger comes
+// about is told in trigger_search_test.
 constexpr char kNet[] = R"(
-    x = Placeholder() {dtype=float32}
+    x = Placeholder() {dtype=float32, shape=(?,4)}
     f1 = Relu(x) {T=float32, _output_shapes=[(?,4)]}
     f2 = Relu(f1) {T=float32, _output_shapes=[(2,4)]}
     f3 = Tanh(f2) {T=float32, _output_shapes=[(3,4)]}
-    f4 = Relu(f3) {T=float32}
+    f4 = PyFunc(f3) {Tin=[float32], Tout=[float32]}
     loss = Relu(f4) {T=float32}
     G/g5 = Relu(loss) {T=float32}
     G/g4 = AddV2(G/g5, f4) {T=float32}
@@ -320,7 +321,8 @@ TEST(ScopeStrategyTest, TheEarliestIsSoByOrderNotByPlaceInTheFile) {
 
 // A skip connection: f4 reads f1 too. f1's forward consumers have orders 1 and 3.
 TEST(ScopeStrategyTest, BranchesAreSwappedBeyondTheThreshold) {
-  const std::string graph = Changed("f4 = Relu(f3)", "f4 = AddV2(f3, f1)");
+  const std::string graph =
+      Changed("f4 = PyFunc(f3) {Tin=[float32], Tout=[float32]}", "f4 = AddV2(f3, f1) {T=float32}");
   const std::string own =
       // In the graph without branches f1 -> G/g1 alone: one step from f1 are f2 and f4 now, whose
       // backward consumers are g2 (8) and g4 (6): the lowest is g4.
@@ -376,10 +378,10 @@ TEST(ScopeStrategyTest, ATensorWhoseConsumersHaveNoOrderIsNotSwapped) {
 // ---- Refusals ----
 
 TEST(ScopeStrategyTest, WhatIsNotEligibleIsRefusedWithItsReason) {
-  const std::string graph =
-      absl::StrReplaceAll(kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
-                                 {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
-                                 {"f4 = Relu(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
+  const std::string graph = absl::StrReplaceAll(
+      kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
+             {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
+             {"f4 = PyFunc(f3) {Tin=[float32], Tout=[float32]}", "f4 = MyOwnOp(f3)"}});
   EXPECT_EQ(Verdicts(graph, ""), (std::map<std::string, std::string>{{"f1:0", "CPU_PRODUCER"},
                                                                      {"f2:0", "SWAPPED"},
                                                                      {"f3:0", "HOST_MEMORY"},
@@ -396,7 +398,7 @@ TEST(ScopeStrategyTest, ARefusedTensorDoesNotCountAgainstTheLimit) {
 TEST(ScopeStrategyTest, DevicesNameWhatIsSwapped) {
   const std::string graph =
       absl::StrReplaceAll(kNet, {{"f2 = Relu(f1) ", "f2 = Relu(f1) @/gpu:1 "},
-                                 {"f4 = Relu(f3) ", "f4 = Relu(f3) @/device:GPU:0 "}});
+                                 {"f4 = PyFunc(f3) ", "f4 = PyFunc(f3) @/device:GPU:0 "}});
   EXPECT_EQ(Printed(graph, "devices: '/gpu:1'"), LinesOf({"f2"}));
   EXPECT_EQ(Printed(graph, "devices: '/gpu:0' devices: '/gpu:1'"), LinesOf({"f2", "f4"}));
   EXPECT_EQ(Printed(graph, ""), kNetPlan);

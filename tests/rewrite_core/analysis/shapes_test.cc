@@ -1,8 +1,7 @@
-#include "rewrite_core/analysis/tensor_info.h"
+#include "rewrite_core/analysis/shapes.h"
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -29,6 +28,12 @@ v1::RewriteOptions Batch(int64_t size) {
   return options;
 }
 
+absl::StatusOr<Shapes> Infer(const TestGraph& graph, const v1::RewriteOptions& options = {}) {
+  const StopToken stop;
+  const auto topology = testing::ValueOrDie(Topology::Build(*graph, stop), "topology");
+  return Shapes::Infer(*graph, topology, options, stop);
+}
+
 struct SizeCase {
   std::string name;
   std::string node;  // Its definition; the tensor is its output 0.
@@ -41,16 +46,15 @@ class SizeTest : public ::testing::TestWithParam<SizeCase> {};
 
 TEST_P(SizeTest, IsAsExpected) {
   const TestGraph graph("x = Const() {dtype=float32}\nn = " + GetParam().node);
-  const auto infos = TensorInfos::Create(*graph, GetParam().options);
-  ASSERT_THAT(infos, IsOk());
-  const auto outputs = infos->Outputs(graph.Node("n"), {0});
-  ASSERT_THAT(outputs, IsOk());
-  EXPECT_EQ((*outputs)[0].size_bytes, GetParam().bytes);
-  EXPECT_EQ((*outputs)[0].why_unknown, GetParam().why);
+  const auto shapes = Infer(graph, GetParam().options);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(shapes->size_bytes(graph.Output("n")), GetParam().bytes);
+  EXPECT_EQ(v1::SizeUnknown_Name(shapes->why_unknown(graph.Output("n"))),
+            v1::SizeUnknown_Name(GetParam().why));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    TensorInfo, SizeTest,
+    Shapes, SizeTest,
     ::testing::Values(
         // 2 * 3 * 5 elements of 4, 2, 8 and 1 bytes.
         SizeCase{"Float", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}", {}, 120},
@@ -102,26 +106,37 @@ INSTANTIATE_TEST_SUITE_P(
                  {},
                  kUnknownSize,
                  v1::SIZE_UNKNOWN_DTYPE},
-        // The batch size stands for an unknown first dimension, and for no other.
-        SizeCase{"Batch", "Relu(x) {T=float32, _output_shapes=[(?,5)]}", Batch(7), 140},
+        // The batch size stands for an unknown first dimension of a source, and for no other.
+        SizeCase{"Batch", "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}", Batch(7), 140},
         SizeCase{"NoBatch",
-                 "Relu(x) {T=float32, _output_shapes=[(?,5)]}",
+                 "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}",
                  {},
                  kUnknownSize,
                  v1::SIZE_UNKNOWN_DIM},
-        SizeCase{"BatchOfKnown", "Relu(x) {T=float32, _output_shapes=[(2,5)]}", Batch(7), 40},
-        SizeCase{"BatchInTheMiddle", "Relu(x) {T=float32, _output_shapes=[(2,?)]}", Batch(7),
+        SizeCase{"BatchOfKnown", "Placeholder() {dtype=float32, _output_shapes=[(2,5)]}", Batch(7),
+                 40},
+        SizeCase{"BatchInTheMiddle", "Placeholder() {dtype=float32, _output_shapes=[(2,?)]}",
+                 Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_DIM},
+        SizeCase{"BatchAndAnother", "Placeholder() {dtype=float32, _output_shapes=[(?,?)]}",
+                 Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_DIM},
+        SizeCase{"BatchOfUnknownRank", "Placeholder() {dtype=float32, _output_shapes=[(*)]}",
+                 Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_RANK},
+        // What is computed may hold more than the batch there: rows of all examples, say.
+        SizeCase{"BatchOfAComputedTensor", "Relu(x) {T=float32, _output_shapes=[(?,5)]}", Batch(7),
                  kUnknownSize, v1::SIZE_UNKNOWN_DIM},
-        SizeCase{"BatchAndAnother", "Relu(x) {T=float32, _output_shapes=[(?,?)]}", Batch(7),
-                 kUnknownSize, v1::SIZE_UNKNOWN_DIM},
-        SizeCase{"BatchOfUnknownRank", "Relu(x) {T=float32, _output_shapes=[(*)]}", Batch(7),
-                 kUnknownSize, v1::SIZE_UNKNOWN_RANK},
         // Feeds go before what the graph says.
         SizeCase{"Feed", "Placeholder() {dtype=float32}", Feeding("n", {6, 2}), 48},
         SizeCase{"FeedByTensor", "Placeholder() {dtype=float32}", Feeding("n:0", {6, 2}), 48},
         SizeCase{"FeedOfAScalar", "Placeholder() {dtype=float32}", Feeding("n", {}), 4},
-        SizeCase{"FeedOverShape", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}",
-                 Feeding("n", {10}), 40},
+        SizeCase{"FeedOverAnOpenShape", "Relu(x) {T=float32, _output_shapes=[(?,3,5)]}",
+                 Feeding("n", {10, 3, 5}), 600},
+        SizeCase{"FeedOverTheBatch", "Placeholder() {dtype=float32, shape=(?,4)}",
+                 [] {
+                   v1::RewriteOptions options = Feeding("n", {3, 4});
+                   options.set_batch_size(100);
+                   return options;
+                 }(),
+                 48},
         SizeCase{"FeedOfAnother", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}",
                  Feeding("x", {10}), 120},
         SizeCase{"FeedOfZero", "Placeholder() {dtype=float32}", Feeding("n", {0, 3}), 0},
@@ -145,58 +160,48 @@ INSTANTIATE_TEST_SUITE_P(
                  v1::SIZE_UNKNOWN_NO_SHAPE}),
     testing::CaseName());
 
-TEST(TensorInfoTest, EachOutputHasItsOwn) {
+TEST(ShapesTest, EachOutputHasItsOwn) {
   const TestGraph graph(R"(
       x = Const() {dtype=float32}
-      n = FusedBatchNormV3(x, x, x, x, x) {T=float16, U=float32, _output_shapes=[(8,2), (2), (*)]}
+      n = IdentityN(x, x, x, x) {T=[float16,float32,float32,float32], _output_shapes=[(8,2), (?), (*)]}
   )");
-  const auto infos = TensorInfos::Create(*graph, Feeding("n:1", {100}));
-  ASSERT_THAT(infos, IsOk());
-  const auto outputs = infos->Outputs(graph.Node("n"), {0, 1, 2, 3});
-  ASSERT_THAT(outputs, IsOk());
-  EXPECT_EQ((*outputs)[0].size_bytes, 32);   // 8 * 2 halves, from the shape.
-  EXPECT_EQ((*outputs)[1].size_bytes, 400);  // 100 floats, as fed.
-  EXPECT_EQ((*outputs)[2].why_unknown, v1::SIZE_UNKNOWN_RANK);
-  EXPECT_EQ((*outputs)[3].why_unknown, v1::SIZE_UNKNOWN_NO_SHAPE);
-  // Ports may be asked for one by one.
-  const auto some = infos->Outputs(graph.Node("n"), {1, 3});
-  ASSERT_THAT(some, IsOk());
-  ASSERT_EQ(some->size(), 2u);
-  EXPECT_EQ((*some)[0].size_bytes, 400);
-  EXPECT_EQ((*some)[1].why_unknown, v1::SIZE_UNKNOWN_NO_SHAPE);
-  EXPECT_TRUE(infos->IsFed(graph.Node("n")));
-  EXPECT_FALSE(infos->IsFed(graph.Node("x")));
+  const auto shapes = Infer(graph, Feeding("n:1", {100}));
+  ASSERT_THAT(shapes, IsOk());
+  const NodeId n = graph.Node("n");
+  EXPECT_EQ(shapes->num_outputs(n), 4);
+  EXPECT_EQ(shapes->size_bytes({n, 0}), 32);   // 8 * 2 halves, from the shape.
+  EXPECT_EQ(shapes->size_bytes({n, 1}), 400);  // 100 floats, as fed.
+  EXPECT_EQ(shapes->why_unknown({n, 2}), v1::SIZE_UNKNOWN_RANK);
+  EXPECT_EQ(shapes->why_unknown({n, 3}), v1::SIZE_UNKNOWN_NO_SHAPE);
+  // What is no port is unknown.
+  EXPECT_EQ(shapes->why_unknown({n, 4}), v1::SIZE_UNKNOWN_NO_SHAPE);
+  EXPECT_EQ(shapes->why_unknown({n, kControl}), v1::SIZE_UNKNOWN_NO_SHAPE);
+  EXPECT_TRUE(shapes->IsFed(n));
+  EXPECT_FALSE(shapes->IsFed(graph.Node("x")));
 }
 
-TEST(TensorInfoTest, AnOverflowNamesNodeOutputAndShape) {
-  const TestGraph graph(R"(
-      x = Const() {dtype=float32}
-      small = Relu(x) {T=float32, _output_shapes=[(1152921504606846976)]}
-      big/one = Relu(x) {T=float32, _output_shapes=[(2305843009213693952)]}
-      product = Relu(x) {T=bool, _output_shapes=[(4294967296,4294967296)]}
-      by_batch = Relu(x) {T=float64, _output_shapes=[(?,2147483647,2147483647)]}
-  )");
-  const auto infos = TensorInfos::Create(*graph, Batch(2));
-  ASSERT_THAT(infos, IsOk());
-  EXPECT_THAT(infos->Outputs(graph.Node("small"), {0}), IsOk());
-  const auto big = infos->Outputs(graph.Node("big/one"), {0});
+// A reference has no bytes of its own; its variable has.
+TEST(ShapesTest, BytesOfVariables) {
+  const TestGraph graph("v = VariableV2() {dtype=float32, shape=(3,5)}");
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(shapes->size_bytes(graph.Output("v")), kUnknownSize);
+  EXPECT_EQ(shapes->buffer_bytes(graph.Output("v")), 60);
+}
+
+TEST(ShapesTest, AnOverflowNamesNodeOutputAndShape) {
+  const auto infer = [](const std::string& node) {
+    return Infer(TestGraph("x = Const() {dtype=float32}\n" + node), Batch(2));
+  };
+  EXPECT_THAT(infer("small = Relu(x) {T=float32, _output_shapes=[(1152921504606846976)]}"), IsOk());
+  const auto big = infer("big/one = Relu(x) {T=float32, _output_shapes=[(2305843009213693952)]}");
   EXPECT_THAT(big, IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "output 0 of node 'big/one'"));
   EXPECT_EQ(testing::ErrorDetailOf(big, "node"), "big/one");
   EXPECT_EQ(testing::ErrorDetailOf(big, "value"), "2305843009213693952");
-  EXPECT_THAT(infos->Outputs(graph.Node("product"), {0}),
+  EXPECT_THAT(infer("n = Relu(x) {T=bool, _output_shapes=[(4294967296,4294967296)]}"),
               IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "[4294967296,4294967296]"));
-  EXPECT_THAT(infos->Outputs(graph.Node("by_batch"), {0}),
+  EXPECT_THAT(infer("n = Placeholder() {dtype=float64, shape=(?,2147483647,2147483647)}"),
               IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "[2,2147483647,2147483647]"));
-}
-
-TEST(TensorInfoTest, CheckedBytes) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(CheckedBytes({}, 4), 4);
-  EXPECT_EQ(CheckedBytes({3, 5}, 8), 120);
-  EXPECT_EQ(CheckedBytes({kMax}, 1), kMax);
-  EXPECT_EQ(CheckedBytes({kMax}, 2), absl::nullopt);
-  EXPECT_EQ(CheckedBytes({kMax, kMax, 0}, 8), 0);
-  EXPECT_EQ(CheckedBytes({int64_t{1} << 32, int64_t{1} << 31}, 1), absl::nullopt);
 }
 
 struct BadCase {
@@ -210,9 +215,9 @@ class BadFeedTest : public ::testing::TestWithParam<BadCase> {};
 
 TEST_P(BadFeedTest, IsRefused) {
   const TestGraph graph("x = Placeholder() {dtype=float32}");
-  const auto infos = TensorInfos::Create(*graph, GetParam().options);
-  EXPECT_THAT(infos, IsInvalid(v1::ERROR_REASON_BAD_OPTION, GetParam().message));
-  EXPECT_EQ(testing::ErrorDetailOf(infos, "option"), GetParam().option);
+  const auto shapes = Infer(graph, GetParam().options);
+  EXPECT_THAT(shapes, IsInvalid(v1::ERROR_REASON_BAD_OPTION, GetParam().message));
+  EXPECT_EQ(testing::ErrorDetailOf(shapes, "option"), GetParam().option);
 }
 
 v1::RewriteOptions FeedingTwice(const std::string& a, const std::string& b) {
@@ -222,7 +227,7 @@ v1::RewriteOptions FeedingTwice(const std::string& a, const std::string& b) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    TensorInfo, BadFeedTest,
+    Shapes, BadFeedTest,
     ::testing::Values(
         BadCase{"UnknownNode", Feeding("y", {1}), "'y' names no node", "feeds"},
         BadCase{"EmptyName", Feeding("", {1}), "'' names no node", "feeds"},
@@ -241,11 +246,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"BatchHuge", Batch(int64_t{1} << 31), "batch_size is 2147483648", "batch_size"}),
     testing::CaseName());
 
-TEST(TensorInfoTest, TheLargestFeedAndBatchAreAccepted) {
+TEST(ShapesTest, TheLargestFeedAndBatchAreAccepted) {
   const TestGraph graph("x = Placeholder() {dtype=float32}");
-  EXPECT_THAT(TensorInfos::Create(*graph, Feeding("x", {2147483647})), IsOk());
-  EXPECT_THAT(TensorInfos::Create(*graph, Batch(2147483647)), IsOk());
-  EXPECT_THAT(TensorInfos::Create(*graph, Batch(1)), IsOk());
+  EXPECT_THAT(Infer(graph, Feeding("x", {2147483647})), IsOk());
+  EXPECT_THAT(Infer(graph, Batch(2147483647)), IsOk());
+  EXPECT_THAT(Infer(graph, Batch(1)), IsOk());
 }
 
 }  // namespace
