@@ -59,6 +59,35 @@ void TakeSparseGradient(ShapeContext& c) {
   c.set(2, c.Make({c.rank(shape)}));
 }
 
+// Batch(tensors...) -> tensors..., batch_index, id: of several steps, joined.
+void Batch(ShapeContext& c) {
+  const int n = c.num_inputs();
+  for (int i = 0; i < n; ++i) {
+    if (c.rank(c.input(i)) > 0) c.set(i, c.ReplaceDim(c.input(i), 0, kUnknownDim));
+  }
+  c.set(n, c.Make({kUnknownDim, 3}));
+  c.set(n + 1, kScalar);
+}
+
+// Unbatch(batched_tensor, batch_index, id).
+void Unbatch(ShapeContext& c) {
+  if (c.rank(c.input(0)) > 0) c.set(0, c.ReplaceDim(c.input(0), 0, kUnknownDim));
+}
+
+// UnbatchGrad(original_input, batch_index, grad, id).
+void UnbatchGrad(ShapeContext& c) { c.set(0, c.OfRank(c.rank(c.input(2)))); }
+
+// GenerateVocabRemapping -> remapping, num_present.
+void VocabRemapping(ShapeContext& c) {
+  c.set(0, c.Make({std::max(c.Int("num_new_vocab", kUnknownDim), kUnknownDim)}));
+  c.set(1, kScalar);
+}
+
+void RemappedMatrix(ShapeContext& c) {
+  c.set(0, c.Make({std::max(c.Int("num_rows", kUnknownDim), kUnknownDim),
+                   std::max(c.Int("num_cols", kUnknownDim), kUnknownDim)}));
+}
+
 // ---- Lookup tables: the handle's shape is that of a value, where keys are scalars.
 void HashTable(ShapeContext& c) {
   c.set(0, kScalar);
@@ -133,6 +162,7 @@ void ParseExampleV2(ShapeContext& c) {
   ListSetter out(c);
   out.AddSparse(c.Int("num_sparse"), RankIn(c, batch, 1));
   out.Add(batch, c.ShapesAttr("dense_shapes"));
+  out.Add(c.num_outputs(), c.OfRank(1));  // Values and row splits of ragged features.
 }
 
 // ParseSingleExample(serialized, ...).
@@ -199,11 +229,16 @@ constexpr ShapeRule kRules[] = {
     {"QueueDequeueUpTo", DequeueUpTo},
     {"QueueDequeueUpToV2", DequeueUpTo},
     {"QueueDequeueV2", Dequeue},
+    {"QueueSizeV2", Unchanged},
     {"RandomShuffleQueue", TwoStrings},
     {"ResourceAccumulatorTakeGradient", TakeGradient},
     {"ResourceConditionalAccumulator", TwoStrings},
     {"SparseAccumulatorTakeGradient", TakeSparseGradient},
     {"SparseConditionalAccumulator", TwoStrings},
+    // Batches of several steps.
+    {"Batch", Batch},
+    {"Unbatch", Unbatch},
+    {"UnbatchGrad", UnbatchGrad},
     // Readers.
     {"FixedLengthRecordReader", TwoStrings},
     {"IdentityReader", TwoStrings},
@@ -219,8 +254,10 @@ constexpr ShapeRule kRules[] = {
     {"AnonymousMutableDenseHashTable", DenseTable},
     {"AnonymousMutableHashTable", HashTable},
     {"AnonymousMutableHashTableOfTensors", TableOfTensors},
+    {"GenerateVocabRemapping", VocabRemapping},
     {"HashTable", TwoStrings},
     {"HashTableV2", HashTable},
+    {"LoadAndRemapMatrix", RemappedMatrix},
     {"LookupTableExport", TableExportV1},
     {"LookupTableExportV2", TableExport},
     {"LookupTableFindV2", TableFind},

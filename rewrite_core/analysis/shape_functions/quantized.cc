@@ -12,7 +12,8 @@ void Quantized(ShapeContext& c) {
 
 // QuantizeV2(input, min_range, max_range): along an axis, least and greatest are vectors.
 void QuantizeV2(ShapeContext& c) {
-  const ShapeId in = c.input(0);
+  // The gradient's two first inputs have one shape.
+  const ShapeId in = c.num_inputs() > 3 ? c.Merge(c.input(0), c.input(1)) : c.input(0);
   const int64_t axis = c.Int("axis", -1);
   ShapeId range = kScalar;
   if (axis != -1) {
@@ -21,6 +22,11 @@ void QuantizeV2(ShapeContext& c) {
   }
   c.set_all(range);
   c.set(0, in);
+}
+
+void QuantizedImages(ShapeContext& c) {
+  c.set_all(kScalar);
+  c.set(0, c.WithRank(0, 4));
 }
 
 // QuantizedAdd(x, y, min_x, ...), QuantizedMul.
@@ -58,7 +64,7 @@ constexpr ShapeRule kRules[] = {
     {"QuantizeDownAndShrinkRange", Quantized},
     {"QuantizeV2", QuantizeV2},
     {"QuantizedAdd", QuantizedBinary},
-    {"QuantizedBatchNormWithGlobalNormalization", Quantized},
+    {"QuantizedBatchNormWithGlobalNormalization", QuantizedImages},
     {"QuantizedBiasAdd", Quantized},
     {"QuantizedConcat", OnlyRange},
     {"QuantizedConcatV2", OnlyRange},
