@@ -151,6 +151,11 @@ DataType ShapeContext::Type(absl::string_view key) {
   return value ? AttrType(*value) : kDtInvalid;
 }
 
+int64_t ShapeContext::CountTypes(absl::string_view key) {
+  const auto value = attrs_.Find(key);
+  return value ? CountAttrTypes(*value) : -1;
+}
+
 DimVector ShapeContext::Ints(absl::string_view key) {
   DimVector items;
   const auto value = attrs_.Find(key);

@@ -89,6 +89,7 @@ class ShapeContext {
   DimVector Ints(absl::string_view key);
   ShapeId ShapeAttr(absl::string_view key);
   std::vector<ShapeId> ShapesAttr(absl::string_view key);  // At most num_outputs().
+  int64_t CountTypes(absl::string_view key);               // Of a list; -1 if there is none.
   ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);

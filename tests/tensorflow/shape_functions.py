@@ -18,6 +18,7 @@ One line per chain and model, and per op that is wrong; at the end, alone on its
 `N passed, N failed, 0 skipped`. Exit code 0: nothing failed; 1: something did; 2: bad usage.
 """
 import argparse
+import collections
 import os
 import pathlib
 import pickle
@@ -35,6 +36,8 @@ import tensorflow as tf  # noqa: E402
 from tensorflow.core.framework import graph_pb2, node_def_pb2, op_def_pb2, types_pb2  # noqa: E402
 from tensorflow.python.client import pywrap_tf_session  # noqa: E402
 from tensorflow.python.framework import ops as tf_ops  # noqa: E402
+
+from shape_cases import CASES  # noqa: E402
 
 v1 = tf.compat.v1
 raw = tf.raw_ops
@@ -144,6 +147,7 @@ _DIFFERS = {
     "RaggedCross": "counts the rows by whichever input tells them",
     "RaggedTensorToTensor": "reads strings",
     "RestoreV2": "reads strings",
+    "SdcaOptimizer(V2)?": "tells the shapes of the changed weights too",
     "ResourceGatherNd": "takes a handle without a variable for the variable",
 }
 
@@ -376,71 +380,89 @@ def _op_defs():
                    not any(a.type in ("func", "list(func)", "tensor") for a in op.attr)), key=lambda op: op.name)
 
 
+class OpsCheck:
+    """What is wrong with single ops."""
+
+    def __init__(self, spillway):
+        self.spillway = spillway
+        self.types = self.nodes = self.refused = self.known = self.more = 0
+        self.problems = {}
+
+    def add(self, ops):
+        """Checks a graph of RandomOps."""
+        counts = collections.Counter(ops.owner.values())
+        self.types += len(counts)
+        self.nodes += len(ops.owner)
+        theirs, ours = self._ask(ops, counts)
+        for name, shape in theirs.items():
+            node = name.split(":")[0]
+            if node not in ops.owner:
+                continue
+            self.known += _complete(shape)
+            found = ours.get(name)
+            self.more += found is not None and _complete(found) and not _complete(shape)
+            wrong = compare(shape, found)
+            if wrong and not any(re.fullmatch(odd, ops.owner[node]) for odd in _DIFFERS):
+                given = ", ".join(self._given(theirs[i.name][1], i.op) for i in
+                                  ops.graph.get_operation_by_name(node).inputs)
+                self.problems.setdefault(ops.owner[node], []).append(
+                    "output %s of %s %s" % (name.split(":")[1], given, wrong))
+
+    @staticmethod
+    def _given(dims, op):
+        value = ""
+        if op.type == "Const":
+            value = "=%s" % tf.make_ndarray(op.get_attr("value")).tolist()
+        return _text(dims) + value
+
+    def _ask(self, ops, counts):
+        """Theirs and ours of the nodes that are not refused."""
+        graph_def, theirs = ops.graph.as_graph_def(), theirs_of(ops.graph)
+        while True:
+            try:
+                return theirs, self.spillway.shapes(graph_def.SerializeToString())
+            except RuntimeError as error:
+                # One node that it refuses, as TensorFlow's kernel may do too. On without those that
+                # are given the same; a type of which all are refused is wrong.
+                found = re.search(r"'(op\d+)'", str(error))
+                if not found:
+                    raise
+                bad = next(node for node in graph_def.node if node.name == found.group(1))
+                gone = {node.name for node in graph_def.node
+                        if node.op == bad.op and node.input == bad.input}
+                self.refused += len(gone)
+                counts[bad.op] -= len(gone)
+                if not counts[bad.op]:
+                    self.problems[bad.op] = ["is refused: %s" % error]
+                kept = [node for node in graph_def.node if node.name not in gone]
+                theirs = {t: s for t, s in theirs.items() if t.split(":")[0] not in gone}
+                graph_def = graph_pb2.GraphDef(versions=graph_def.versions)
+                graph_def.node.extend(kept)
+
+
 def check_ops(spillway, seed, tries, pattern):
     """Prints what is wrong, by op type; how many types are right and wrong."""
     op_defs = [op for op in _op_defs() if pattern in "op/" + op.name]
-    accepted = accepted_instances(op_defs, seed, tries)
-    ops = RandomOps(seed)
-    counts = {}
-    for name, instances in accepted.items():
-        count = sum(ops.accept(instance) for instance in instances)
-        if count:
-            counts[name] = count
-    if not counts:
-        return 0, 0
-    graph_def = ops.graph.as_graph_def()
-    theirs = theirs_of(ops.graph)
-    problems, refused = {}, 0
-    while True:
-        try:
-            ours = spillway.shapes(graph_def.SerializeToString())
-            break
-        except RuntimeError as error:
-            # One node that it refuses, as TensorFlow's kernel may do too. On without those that
-            # are given the same; a type of which all are refused is wrong.
-            found = re.search(r"'(op\d+)'", str(error))
-            if not found:
-                raise
-            bad = ops.graph.get_operation_by_name(found.group(1))
-            gone = {node.name for node in graph_def.node
-                    if node.op == bad.type and list(node.input) == [i.op.name for i in bad.inputs]}
-            refused += len(gone)
-            counts[bad.type] -= len(gone)
-            if not counts[bad.type]:
-                problems[bad.type] = ["is refused: %s" % error]
-            kept = [node for node in graph_def.node if node.name not in gone]
-            theirs = {t: s for t, s in theirs.items() if t.split(":")[0] not in gone}
-            graph_def = graph_pb2.GraphDef(versions=graph_def.versions)
-            graph_def.node.extend(kept)
-    known = more = 0
-    for name, shape in theirs.items():
-        node = name.split(":")[0]
-        if node not in ops.owner:
-            continue
-        known += _complete(shape)
-        wrong = compare(shape, ours.get(name))
-        if wrong and not any(re.fullmatch(odd, ops.owner[node]) for odd in _DIFFERS):
-            op = ops.graph.get_operation_by_name(node)
-            given = ", ".join(
-                "%s%s" % (_text(theirs[i.name][1]), "=%s" % tf.make_ndarray(
-                    i.op.get_attr("value")).tolist() if i.op.type == "Const" else "")
-                for i in op.inputs)
-            problems.setdefault(ops.owner[node], []).append(
-                "output %s of %s %s" % (name.split(":")[1], given, wrong))
-        more += ours.get(name) is not None and _complete(ours[name]) and not _complete(shape)
-    for name in sorted(problems):
+    accepted = list(accepted_instances(op_defs, seed, tries).values())
+    check, at_once = OpsCheck(spillway), 40
+    for first in range(0, len(accepted), at_once):
+        ops = RandomOps(seed)
+        for instances in accepted[first:first + at_once]:
+            for instance in instances:
+                ops.accept(instance)
+        check.add(ops)
+    for name in sorted(check.problems):
         print("FAIL  op/%s" % name)
-        for problem in problems[name][:4]:
+        for problem in check.problems[name][:4]:
             print("      " + problem)
-    print("%-5s %-30s %d types, %d nodes, %d of them refused; TensorFlow knows %d tensors, Spillway "
-          "%d more" % ("FAIL" if problems else "ok", "op/*", len(counts), len(ops.owner), refused,
-                       known, more))
-    return len(counts) - len(problems), len(problems)
+    if check.types:
+        print("%-5s %-30s %d types, %d nodes, %d of them refused; TensorFlow knows %d tensors, "
+              "Spillway %d more" % ("FAIL" if check.problems else "ok", "op/*", check.types,
+                                    check.nodes, check.refused, check.known, check.more))
+    return check.types - len(check.problems), len(check.problems)
 
 
 # ---- Main.
-
-CASES = {}
 
 
 def main():
@@ -461,6 +483,7 @@ def main():
         if arguments.k not in name:
             continue
         graph = tf.Graph()
+        v1.disable_control_flow_v2()
         with graph.as_default():
             build()
         try:

@@ -148,6 +148,11 @@ int64_t RankIn(ShapeContext& c, ShapeId batch, int rank) {
   return c.known(batch) ? c.rank(batch) + rank : kUnknownDim;
 }
 
+// The row splits of ragged features: where those of each example begin, and the end.
+ShapeId RowSplits(ShapeContext& c, ShapeId batch) {
+  return c.rank(batch) == 1 ? c.Make({c.Add(c.dim(batch, 0), 1)}) : c.OfRank(1);
+}
+
 // ParseExample(serialized, names, ...).
 void ParseExample(ShapeContext& c) {
   const ShapeId batch = c.WithRank(0, 1);
@@ -162,7 +167,9 @@ void ParseExampleV2(ShapeContext& c) {
   ListSetter out(c);
   out.AddSparse(c.Int("num_sparse"), RankIn(c, batch, 1));
   out.Add(batch, c.ShapesAttr("dense_shapes"));
-  out.Add(c.num_outputs(), c.OfRank(1));  // Values and row splits of ragged features.
+  const int64_t ragged = c.CountTypes("ragged_value_types");
+  out.Add(ragged, c.OfRank(1));
+  out.Add(ragged, RowSplits(c, batch));
 }
 
 // ParseSingleExample(serialized, ...).
@@ -181,6 +188,25 @@ void ParseSequenceExample(ShapeContext& c) {
   out.AddSparse(c.Int("Nfeature_list_sparse"), 3);
   out.Add(c.Concat(batch, c.OfRank(1)), c.ShapesAttr("feature_list_dense_shapes"));
   out.Add(c.Int("Nfeature_list_dense"), batch);
+}
+
+// ParseSequenceExampleV2(serialized, debug_name, ...): of one example or many, with ragged
+// features.
+void ParseSequenceExampleV2(ShapeContext& c) {
+  const ShapeId batch = c.WithRankAtMost(0, 1), splits = RowSplits(c, batch);
+  ListSetter out(c);
+  out.AddSparse(c.Int("Ncontext_sparse"), RankIn(c, batch, 1));
+  out.Add(batch, c.ShapesAttr("context_dense_shapes"));
+  const int64_t ragged = c.CountTypes("context_ragged_value_types");
+  out.Add(ragged, c.OfRank(1));
+  out.Add(ragged, splits);
+  out.AddSparse(c.Int("Nfeature_list_sparse"), RankIn(c, batch, 2));
+  out.Add(c.Concat(batch, c.OfRank(1)), c.ShapesAttr("feature_list_dense_shapes"));
+  out.Add(c.Int("Nfeature_list_dense"), batch);
+  const int64_t lists = c.CountTypes("feature_list_ragged_value_types");
+  out.Add(lists, c.OfRank(1));
+  out.Add(lists, splits);
+  out.Add(lists, c.OfRank(1));
 }
 
 // ParseSingleSequenceExample(serialized, ...).
@@ -272,6 +298,7 @@ constexpr ShapeRule kRules[] = {
     {"ParseExample", ParseExample},
     {"ParseExampleV2", ParseExampleV2},
     {"ParseSequenceExample", ParseSequenceExample},
+    {"ParseSequenceExampleV2", ParseSequenceExampleV2},
     {"ParseSingleExample", ParseSingleExample},
     {"ParseSingleSequenceExample", ParseSingleSequenceExample},
 };

@@ -22,6 +22,8 @@ void QuantizeV2(ShapeContext& c) {
   }
   c.set_all(range);
   c.set(0, in);
+  // The gradient's are of the shapes of the forward ones.
+  for (int i = 1; i < c.num_outputs() && c.num_inputs() > 3; ++i) c.refine(i, c.input(i + 1));
 }
 
 void QuantizedImages(ShapeContext& c) {

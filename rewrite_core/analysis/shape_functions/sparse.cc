@@ -181,7 +181,7 @@ void SparseSets(ShapeContext& c) {
 // DenseCountSparseOutput(values, weights).
 void DenseCount(ShapeContext& c) {
   // Without weights, they are an empty vector.
-  const ShapeId weights = c.Elements(c.input(1)) > 0 ? c.input(1) : kUnknownShape;
+  const ShapeId weights = c.Elements(c.input(1)) != 0 ? c.input(1) : kUnknownShape;
   const ShapeId values = c.Merge(c.input(0), weights);
   SetSparse(c, 0, kUnknownDim, c.known(values) ? c.rank(values) : kUnknownDim);
 }
@@ -259,6 +259,16 @@ void RaggedFillEmptyRows(ShapeContext& c) {
 void RaggedFromVariant(ShapeContext& c) {
   c.set_all(c.OfRank(1));
   c.set(c.num_outputs() - 1, kUnknownShape);
+}
+
+// RaggedTensorToTensor(shape, values, default_value, row partitions...): a dimension for each
+// partition; the first may be the number of rows, a scalar, which makes none.
+void RaggedToTensor(ShapeContext& c) {
+  const ShapeId values = c.WithRankAtLeast(1, 1);
+  if (!c.known(values) || !c.known(c.input(3))) return;
+  const int ragged = c.num_inputs() - 3 - (c.rank(c.input(3)) == 0 ? 1 : 0);
+  const ShapeId shape = c.Concat(c.OfRank(ragged + 1), c.Slice(values, 1));
+  c.set(0, c.Merge(shape, c.ShapeFromValue(0)));
 }
 
 // RaggedTensorToVariant(splits..., values): one variant, or one for each row.
@@ -365,6 +375,7 @@ constexpr ShapeRule kRules[] = {
     {"RaggedRange", RaggedRange},
     {"RaggedTensorFromVariant", RaggedFromVariant},
     {"RaggedTensorToSparse", RaggedToSparse},
+    {"RaggedTensorToTensor", RaggedToTensor},
     {"RaggedTensorToVariant", RaggedToVariant},
     {"RaggedTensorToVariantGradient", RaggedToVariantGrad},
     // Segments.
