@@ -252,7 +252,8 @@ bool FunctionLibrary::Call(absl::string_view function, absl::Span<const TensorFa
     *results = memo->second;
     return true;
   }
-  if (steps_ > kMaxSteps) return false;
+  // A body may be too short for its own loop to look at the clock.
+  if (steps_ > kMaxSteps || stop_.ShouldStop(body.graph->num_nodes())) return false;
   steps_ += body.graph->num_nodes();
 
   absl::flat_hash_map<NodeId, TensorFact> facts;

@@ -55,7 +55,7 @@ ShapeId MergeShapes(ShapePool& pool, ShapeId a, ShapeId b) {
 }
 
 bool SameFact(const TensorFact& a, const TensorFact& b) {
-  return a.shape == b.shape && a.extra == b.extra && a.conditional == b.conditional;
+  return a.shape == b.shape && a.extra == b.extra && a.unsure == b.unsure;
 }
 
 }  // namespace
@@ -75,13 +75,16 @@ GraphInference::GraphInference(const InferenceInputs& inputs, ShapePool& pool,
     : in_(inputs), pool_(pool), context_(inputs.graph, inputs.producer, pool, caller) {}
 
 void GraphInference::LayOut() {
-  // A node may claim 2^31 outputs in ten bytes. We keep as many as its bytes and readers can tell
-  // apart; what is claimed beyond is never read.
-  constexpr int64_t kAlwaysKept = 64;
+  // A node may claim 2^31 outputs in ten bytes. All are kept that are few or that have as many
+  // readers; further ones as long as they are, in all, no more than the graph's bytes account for.
+  // Those beyond are unknown.
+  constexpr int64_t kFew = 8;
+  constexpr size_t kBytesPerOutput = 8;
   const Graph& graph = in_.graph;
   first_.assign(graph.num_nodes() + 1, 0);
   NodeAttrs attrs;
   int64_t total = 0;
+  auto further = static_cast<int64_t>(graph.bytes().size() / kBytesPerOutput);
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     const GraphOps::Op& op = in_.ops[graph.op_id(id)];
     int64_t count = op.outputs.fixed_count();
@@ -98,9 +101,12 @@ void GraphInference::LayOut() {
           count = readers.empty() ? 0 : readers[readers.size() - 1].port + int64_t{1};
         }
       }
-      const int64_t backed =
-          std::max<int64_t>(graph.node_bytes(id).size(), graph.readers(id).size());
-      count = std::min(std::max<int64_t>(count, 0), std::max(kAlwaysKept, backed));
+      count = std::max<int64_t>(count, 0);
+      const int64_t kept = std::max<int64_t>(kFew, graph.readers(id).size());
+      if (count > kept) {
+        count = std::min(count, kept + further);
+        further -= count - kept;
+      }
     }
     total += count;
     first_[id + 1] = static_cast<uint32_t>(total);
@@ -119,11 +125,11 @@ absl::Status GraphInference::Visit(NodeId id) {
   c.attrs_.Reset(graph.node_bytes(id));
   if (op.function == nullptr && c.outputs_.empty()) return absl::OkStatus();
 
-  bool conditional = graph.op_info(id).control_flow == ControlFlow::kSwitch;
-  for (int i = 0; i < c.num_inputs_; ++i) conditional |= c.fact(i).conditional;
+  bool unsure = graph.op_info(id).control_flow == ControlFlow::kSwitch;
+  for (int i = 0; i < c.num_inputs_; ++i) unsure |= c.fact(i).unsure;
   for (TensorFact& output : c.outputs_) {
     output = TensorFact();
-    output.conditional = conditional;
+    output.unsure = unsure;
   }
   op.outputs.SetTypes(c.attrs_, c.outputs_);
   const absl::flat_hash_map<int, ShapeId>* feeds = nullptr;
@@ -149,7 +155,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     const std::string failure = std::move(c.failure_);
     c.failure_.clear();
     for (TensorFact& output : c.outputs_) output.shape = output.extra = kUnknownShape;
-    if (in_.strict && !conditional && feeds == nullptr && !RestsOnStatements()) {
+    if (in_.strict && !unsure && feeds == nullptr && !IsStatedInFull()) {
       return Mismatch(id, failure);
     }
   }
@@ -157,6 +163,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     TensorFact& fact = c.outputs_[port];
     if (port < static_cast<int>(stated_.size())) {
       fact.stated = true;
+      fact.unsure = fact.unsure || ShapeContext::known(stated_[port]);
       const ShapeId merged = MergeShapes(pool_, fact.shape, stated_[port]);
       fact.shape = merged == kContradiction ? stated_[port] : merged;
     }
@@ -171,7 +178,6 @@ absl::Status GraphInference::Visit(NodeId id) {
       }
       fact.shape = *feed;
       fact.extra = kUnknownShape;
-      fact.stated = false;
     } else if (op.is_source && in_.batch_size != kUnknownDim && feeds == nullptr &&
                fact.shape > kScalar && pool_[fact.shape][0] == kUnknownDim) {
       fact.shape = c.ReplaceDim(fact.shape, 0, in_.batch_size);
@@ -187,17 +193,14 @@ absl::Status GraphInference::Visit(NodeId id) {
         (elements > 0 &&
          __builtin_mul_overflow(elements, int64_t{ElementBytes(static_cast<DataType>(fact.dtype))},
                                 &bytes))) {
-      if (in_.strict && (fact.stated || !conditional)) return TooLarge(id, port, fact.shape);
+      if (in_.strict && (fact.stated || !unsure)) return TooLarge(id, port, fact.shape);
       fact.shape = kUnknownShape;
     }
   }
   return absl::OkStatus();
 }
 
-bool GraphInference::RestsOnStatements() const {
-  for (int i = 0; i < context_.num_inputs_; ++i) {
-    if (context_.fact(i).stated && context_.known(context_.input(i))) return true;
-  }
+bool GraphInference::IsStatedInFull() const {
   return !stated_.empty() && stated_.size() == context_.outputs_.size() &&
          std::all_of(stated_.begin(), stated_.end(),
                      [this](ShapeId shape) { return context_.FullyKnown(shape); });

@@ -3,8 +3,8 @@
 //
 // A tensor's shape is what the op's shape function finds, merged with what the node states in
 // `_output_shapes` and with its feed. Where inference contradicts a statement, the statement holds:
-// it is TensorFlow's own word. So inputs that an op cannot take are an error only where no statement
-// is involved: not one on an input, nor a full one on the node's own outputs.
+// it is TensorFlow's own word. So inputs that an op cannot take are an error only where nothing is
+// stated: not of the node, and not of what its inputs come from.
 //
 // Loops (Merge that reads a NextIteration): the first round takes the shape on entry; as long as a
 // loop's end brings another one, both are joined and what depends on it is done again; after
@@ -78,7 +78,7 @@ class GraphInference {
  private:
   void LayOut();
   absl::Status Visit(NodeId id);
-  bool RestsOnStatements() const;
+  bool IsStatedInFull() const;
   static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
   absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;

@@ -108,6 +108,7 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   if (graph.has_functions()) library.emplace(graph.bytes(), inputs.producer, shapes.pool_, stop);
   GraphInference inference(inputs, shapes.pool_, library ? &*library : nullptr);
   if (absl::Status status = inference.Run(stop); !status.ok()) return status;
+  if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
   shapes.first_ = std::move(inference.first());
   shapes.facts_ = std::move(inference.facts());
   return shapes;

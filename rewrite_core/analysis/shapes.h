@@ -47,8 +47,8 @@ class Shapes {
   static absl::StatusOr<Shapes> Infer(const Graph& graph, const Topology& topology,
                                       const v1::RewriteOptions& options, const StopToken& stop);
 
-  // 0 where it cannot be told. Of a node that claims more outputs than its bytes and its readers
-  // account for, only as many as these do.
+  // 0 where it cannot be told; of an op that TensorFlow does not have, at least those that are
+  // read. Of a node that claims more outputs than the graph's size accounts for, fewer.
   int num_outputs(NodeId node) const { return static_cast<int>(first_[node + 1] - first_[node]); }
 
   // What is known of one tensor; nothing of a port that is not there.

@@ -23,8 +23,10 @@ struct TensorFact {
   ShapeId extra = kUnknownShape;
   int16_t dtype = kDtInvalid;
   bool is_ref = false;
-  bool stated = false;       // The graph says something of its shape, if only "unknown".
-  bool conditional = false;  // It may not run: a Switch stands before it.
+  bool stated = false;  // The graph says something of its shape, if only "unknown".
+  // What contradicts it is no error: it may not run (a Switch stands before it), or it rests on
+  // what some node states.
+  bool unsure = false;
 };
 
 inline bool IsHandleType(int dtype) { return dtype == kDtResource || dtype == kDtVariant; }

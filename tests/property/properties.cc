@@ -306,7 +306,16 @@ v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {
     if (node.op() != "Placeholder" || !random->OneIn(6)) continue;
     v1::FeedShape* feed = options.add_feeds();
     feed->set_name(node.name());
-    feed->add_dims(random->Below(10));
+    // Shapes that every reader can take, and that contradict no statement.
+    std::vector<int64_t> dims = {8, 8};
+    const auto stated = node.attr().find("_output_shapes");
+    if (stated != node.attr().end() && stated->second.list().shape_size() > 0) {
+      dims.clear();
+      for (const auto& dim : stated->second.list().shape(0).dim()) {
+        dims.push_back(dim.size() < 0 ? 8 : dim.size());
+      }
+    }
+    for (int64_t dim : dims) feed->add_dims(dim);
     if (random->OneIn(3)) options.add_targets(node.name());
   }
   return options;

@@ -792,6 +792,13 @@ void MatrixDiagPart(ShapeContext& c) {
                     c.Make({rows < 0 || columns < 0 ? kUnknownDim : std::min(rows, columns)})));
 }
 
+// MatrixSetDiag(input, diagonal): the batch dimensions are those of both.
+void MatrixSetDiag(ShapeContext& c) {
+  const ShapeId in = c.WithRankAtLeast(0, 2), diagonal = c.WithRankAtLeast(1, 1);
+  const ShapeId batch = c.known(diagonal) ? c.Slice(diagonal, 0, -1) : kUnknownShape;
+  c.set(0, c.Merge(in, c.Concat(batch, c.OfRank(2))));
+}
+
 // MatrixDiagPartV2(input, k, padding): as MatrixDiagPart for the main diagonal.
 void MatrixDiagPartV2(ShapeContext& c) {
   const auto k = c.Value(1);
@@ -890,7 +897,7 @@ constexpr ShapeRule kRules[] = {
     {"MatrixDiagPartV3", MatrixDiagPartV2},
     {"MatrixDiagV2", MatrixDiagV2},
     {"MatrixDiagV3", MatrixDiagV2},
-    {"MatrixSetDiag", Unchanged},
+    {"MatrixSetDiag", MatrixSetDiag},
     {"MatrixSetDiagV2", Unchanged},
     {"MatrixSetDiagV3", Unchanged},
     {"MirrorPad", Pad},

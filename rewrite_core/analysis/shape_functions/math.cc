@@ -369,13 +369,21 @@ void MatrixDeterminant(ShapeContext& c) {
   if (c.known(in)) c.set_all(c.Slice(in, 0, -2));
 }
 
-// MatrixSolve(matrix, rhs): [m, n] x [n, k], of square or (SolveLs) any matrices.
-void MatrixSolve(ShapeContext& c) {
+// MatrixSolve(matrix [..., m, n], rhs [..., m, k]) -> [..., n, k].
+void MatrixSolveWith(ShapeContext& c, bool square, bool broadcast) {
   const ShapeId matrix = c.WithRankAtLeast(0, 2), rhs = c.WithRankAtLeast(1, 2);
   if (!c.known(matrix) || !c.known(rhs)) return;
-  c.set(0, c.Concat(c.Broadcast(c.Slice(matrix, 0, -2), c.Slice(rhs, 0, -2)),
-                    c.Make({c.dim(matrix, -1), c.dim(rhs, -1)})));
+  const int64_t rows = c.MergeDims(c.dim(matrix, -2), c.dim(rhs, -2));
+  int64_t columns = c.dim(matrix, -1);
+  if (square) columns = c.MergeDims(rows, columns);
+  const ShapeId x = c.Slice(matrix, 0, -2), y = c.Slice(rhs, 0, -2);
+  c.set(0,
+        c.Concat(broadcast ? c.Broadcast(x, y) : c.Merge(x, y), c.Make({columns, c.dim(rhs, -1)})));
 }
+
+void MatrixSolve(ShapeContext& c) { MatrixSolveWith(c, true, false); }
+void MatrixSolveLs(ShapeContext& c) { MatrixSolveWith(c, false, false); }
+void MatrixTriangularSolve(ShapeContext& c) { MatrixSolveWith(c, true, true); }
 
 // SelfAdjointEigV2(input) -> values, vectors.
 void EigV2(ShapeContext& c) {
@@ -615,9 +623,9 @@ constexpr ShapeRule kRules[] = {
     {"MatrixInverse", SquareUnchanged},
     {"MatrixLogarithm", SquareUnchanged},
     {"MatrixSolve", MatrixSolve},
-    {"MatrixSolveLs", MatrixSolve},
+    {"MatrixSolveLs", MatrixSolveLs},
     {"MatrixSquareRoot", SquareUnchanged},
-    {"MatrixTriangularSolve", MatrixSolve},
+    {"MatrixTriangularSolve", MatrixTriangularSolve},
     {"Qr", Qr},
     {"SelfAdjointEigV2", EigV2},
     {"Svd", Svd},

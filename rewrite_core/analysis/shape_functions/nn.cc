@@ -247,6 +247,9 @@ void BatchNormGrad(ShapeContext& c) {
   c.set(0, c.Merge(c.input(0), c.input(4)));
 }
 
+// LRN.
+void Image(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
+
 // Of attribute data_format: the channels' position in a tensor of any rank.
 int ChannelOf(ShapeContext& c, int rank) {
   return c.String("data_format", "NHWC") == "NCHW" ? 1 : rank - 1;
@@ -278,7 +281,8 @@ void UnchangedVector(ShapeContext& c) {
 
 // SoftmaxCrossEntropyWithLogits(features, labels) -> loss, backprop.
 void SoftmaxCrossEntropy(ShapeContext& c) {
-  ShapeId both = c.Broadcast(c.input(0), c.input(1));
+  const bool known = c.known(c.input(0)) && c.known(c.input(1));
+  ShapeId both = known ? c.Broadcast(c.input(0), c.input(1)) : c.Merge(c.input(0), c.input(1));
   if (!c.known(both)) both = c.OfRank(2);
   if (c.rank(both) != 2) return c.Fail("logits and labels must be matrices");
   c.set(0, c.Make({c.dim(both, 0)}));
@@ -364,7 +368,7 @@ constexpr ShapeRule kRules[] = {
     {"FusedBatchNormGradV3", FusedBatchNormGrad},
     {"FusedBatchNormV2", FusedBatchNorm},
     {"FusedBatchNormV3", FusedBatchNorm},
-    {"LRN", Unchanged},
+    {"LRN", Image},
     {"LRNGrad", MergeAll},
     // Activations.
     {"DataFormatDimMap", Unchanged},

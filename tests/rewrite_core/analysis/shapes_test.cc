@@ -204,6 +204,120 @@ TEST(ShapesTest, AnOverflowNamesNodeOutputAndShape) {
               IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "[2,2147483647,2147483647]"));
 }
 
+std::string ShapeOf(const Shapes& shapes, Tensor tensor) {
+  const ShapeView shape = shapes.shape(tensor);
+  if (!shape.known_rank) return "?";
+  std::string text;
+  for (int64_t dim : shape.dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
+  return "[" + text + "]";
+}
+
+// The batch goes from the source on; where it is folded with the sequence, that is seen.
+TEST(ShapesTest, TheBatchIsFollowed) {
+  const TestGraph graph(R"(
+      x = Placeholder() {dtype=float32, shape=(?,128,768)}
+      s = Placeholder() {dtype=int32, shape=(2)}
+      flat = Reshape(x, s) {T=float32, _output_shapes=[(?,768)]}
+      sum = Relu(x) {T=float32, _output_shapes=[(?,128,768)]}
+      custom = MyOp(x) {_output_shapes=[(?,7)]}
+  )");
+  const auto shapes = Infer(graph, Batch(64));
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("sum")), "[64,128,768]");
+  // 64 * 128 rows, not 64: nobody knows what s says, but the number of elements does.
+  EXPECT_NE(ShapeOf(*shapes, graph.Output("flat")), "[64,768]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("custom")), "[-1,7]");
+}
+
+// A loop variable that keeps its shape, and one that grows along an axis that nobody knows.
+TEST(ShapesTest, LoopsComeToAFixedPoint) {
+  const TestGraph graph(R"(
+      x = Placeholder() {dtype=float32, shape=(2,5)}
+      d = Placeholder() {dtype=int32, shape=()}
+      p = Placeholder() {dtype=bool, shape=()}
+      a = Enter(x) {T=float32, frame_name="f"}
+      b = Enter(x) {T=float32, frame_name="f"}
+      c = Enter(d) {T=int32, frame_name="f"}
+      q = Enter(p) {T=bool, frame_name="f"}
+      ma = Merge(a, na) {T=float32, N=2}
+      mb = Merge(b, nb) {T=float32, N=2}
+      cond = LoopCond(q)
+      sa = Switch(ma, cond) {T=float32}
+      sb = Switch(mb, cond) {T=float32}
+      same = Relu(sa:1) {T=float32}
+      more = Concat(c, sb:1, sb:1) {T=float32, N=2}
+      na = NextIteration(same) {T=float32}
+      nb = NextIteration(more) {T=float32}
+      ea = Exit(sa) {T=float32}
+      eb = Exit(sb) {T=float32}
+  )");
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("ea")), "[2,5]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("eb")), "[-1,-1]");
+}
+
+TEST(ShapesTest, InputsThatAnOpCannotTake) {
+  const auto bad = Infer(TestGraph(R"(
+      x = Placeholder() {dtype=float32, shape=(2,5)}
+      y = Placeholder() {dtype=float32, shape=(2,5,1)}
+      z/product = MatMul(x, y) {T=float32}
+  )"));
+  EXPECT_THAT(bad, IsInvalid(v1::ERROR_REASON_BAD_INPUT, "node 'z/product'"));
+  EXPECT_THAT(bad, IsInvalid(v1::ERROR_REASON_BAD_INPUT, "input 1 has rank 3, but it takes 2"));
+  EXPECT_EQ(testing::ErrorDetailOf(bad, "node"), "z/product");
+  EXPECT_EQ(testing::ErrorDetailOf(bad, "field"), "input");
+  // Behind a Switch it may be the branch that is not taken.
+  EXPECT_THAT(Infer(TestGraph(R"(
+      x = Placeholder() {dtype=float32, shape=(2,5)}
+      y = Placeholder() {dtype=float32, shape=(2,5,1)}
+      p = Placeholder() {dtype=bool}
+      s = Switch(y, p) {T=float32}
+      z = MatMul(x, s) {T=float32}
+  )")),
+              IsOk());
+  // By a feed alone.
+  const std::string open = "x = Placeholder() {dtype=float32}\nz = MatMul(x, x) {T=float32}";
+  EXPECT_THAT(Infer(TestGraph(open), Feeding("x", {3, 3})), IsOk());
+  EXPECT_THAT(Infer(TestGraph(open), Feeding("x", {3, 4})),
+              IsInvalid(v1::ERROR_REASON_BAD_INPUT, "4 and 3"));
+}
+
+TEST(ShapesTest, AFeedThatContradictsTheGraph) {
+  // What the graph says, as the Placeholder's own attribute or as a statement.
+  for (const char* node : {"n = Placeholder() {dtype=float32, shape=(?,784)}",
+                           "n = Placeholder() {dtype=float32, _output_shapes=[(?,784)]}"}) {
+    const auto bad = Infer(TestGraph(node), Feeding("n", {100, 28, 28}));
+    EXPECT_THAT(bad, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "[100,28,28]"));
+    EXPECT_THAT(bad, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "[?,784]"));
+    EXPECT_EQ(testing::ErrorDetailOf(bad, "option"), "feeds");
+    EXPECT_EQ(testing::ErrorDetailOf(bad, "node"), "n");
+    EXPECT_THAT(Infer(TestGraph(node), Feeding("n", {100, 784})), IsOk());
+  }
+}
+
+// An attribute claims 2^31 - 1 outputs in ten bytes, and somebody reads the last one.
+TEST(ShapesTest, OutputsAreNotTakenAtTheirWord) {
+  const TestGraph graph(R"(
+      a = Placeholder() {dtype=int32, shape=()}
+      x = Placeholder() {dtype=float32, shape=(4,6)}
+      s = Split(a, x) {T=float32, num_split=2147483647}
+      last = Relu(s:2147483646) {T=float32}
+  )");
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_LT(shapes->num_outputs(graph.Node("s")), 1000);
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("last")), "?");
+}
+
+TEST(ShapesTest, Stops) {
+  const TestGraph graph("x = Placeholder() {dtype=float32, shape=(4,6)}\ny = Relu(x) {T=float32}");
+  const auto topology = testing::ValueOrDie(Topology::Build(*graph, StopToken()), "topology");
+  const StopToken stop(absl::InfinitePast());
+  EXPECT_TRUE(stop.ShouldStop(1));
+  EXPECT_FALSE(Shapes::Infer(*graph, topology, {}, stop).ok());
+}
+
 struct BadCase {
   std::string name;
   v1::RewriteOptions options;

@@ -122,13 +122,8 @@ bool RunsOtherwise(const Graph& graph, Tensor tensor, const Row& row) {
   return row.dtype == "resource" && row.dims.empty();
 }
 
-class ShapesTruthTest : public ::testing::TestWithParam<std::string> {
+class TruthTest : public ::testing::Test {
  protected:
-  ShapesTruthTest()
-      : meta_(nlohmann::json::parse(testing::ReadTestGraph(GetParam() + "/meta.json"))) {}
-
-  std::string File(const std::string& name) const { return GetParam() + "/" + name; }
-
   static Shapes Infer(const TestGraph& graph, const v1::RewriteOptions& options) {
     const StopToken stop;
     const auto topology = testing::ValueOrDie(Topology::Build(*graph, stop), "topology");
@@ -169,9 +164,25 @@ class ShapesTruthTest : public ::testing::TestWithParam<std::string> {
     std::cout << table << ": " << complete << " of " << rows.size() << " shapes known, TensorFlow "
               << theirs << "\n";
   }
+};
+
+// The parameter: a folder of tests/graphs.
+class ShapesTruthTest : public TruthTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  ShapesTruthTest()
+      : meta_(nlohmann::json::parse(testing::ReadTestGraph(GetParam() + "/meta.json"))) {}
+
+  std::string File(const std::string& name) const { return GetParam() + "/" + name; }
 
   const nlohmann::json meta_;
 };
+
+// Each op several times, with known, partly known and unknown shapes: see make_op_zoo.py.
+TEST_F(TruthTest, OpZoo) {
+  const std::string folder = "../rewrite_core/analysis/op_zoo/";
+  const TestGraph graph = TestGraph::FromBytes(testing::ReadTestGraph(folder + "graph.pb"));
+  Compare(graph, Infer(graph, {}), folder + "shapes.tsv", /*must_know=*/true);
+}
 
 // As `as_graph_def(add_shapes=True)` writes it: what TensorFlow knows is stated.
 TEST_P(ShapesTruthTest, StatedShapes) {
