@@ -10,7 +10,8 @@ void Quantized(ShapeContext& c) {
   c.set(0, c.input(0));
 }
 
-// QuantizeV2(input, min_range, max_range): along an axis, least and greatest are vectors.
+// QuantizeV2(input, min_range, max_range), and gradients (gradients, input, min, max): along an
+// axis, least and greatest are vectors.
 void QuantizeV2(ShapeContext& c) {
   // The gradient's two first inputs have one shape.
   const ShapeId in = c.num_inputs() > 3 ? c.Merge(c.input(0), c.input(1)) : c.input(0);
@@ -22,8 +23,10 @@ void QuantizeV2(ShapeContext& c) {
   }
   c.set_all(range);
   c.set(0, in);
-  // The gradient's are of the shapes of the forward ones.
-  for (int i = 1; i < c.num_outputs() && c.num_inputs() > 3; ++i) c.refine(i, c.input(i + 1));
+  if (c.num_inputs() <= 3) return;
+  // The gradients of least and greatest.
+  range = c.Merge(range, c.Merge(c.input(2), c.input(3)));
+  for (int i = 1; i < c.num_outputs(); ++i) c.set(i, range);
 }
 
 void QuantizedImages(ShapeContext& c) {
@@ -61,6 +64,7 @@ void PerChannelGrad(ShapeContext& c) {
 }
 
 constexpr ShapeRule kRules[] = {
+    {"FakeQuantWithMinMaxVarsGradient", QuantizeV2},
     {"FakeQuantWithMinMaxVarsPerChannelGradient", PerChannelGrad},
     {"QuantizeAndDequantizeV4Grad", QuantizeV2},
     {"QuantizeDownAndShrinkRange", Quantized},
