@@ -24,7 +24,7 @@ clone; a few minutes when there is a build already.
   fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
                of ops and attributes with TensorFlow's op registry, checks the backward part that is found in models of
-               many kinds, reads and writes SavedModels and other formats, trains in C++ with the
+               many kinds, compares inferred shapes with TensorFlow's, reads and writes SavedModels and other formats, trains in C++ with the
                sample, and trains rewritten graphs: tests/tensorflow/README.md
 
 --full adds, and may take an hour or more:
@@ -419,6 +419,7 @@ section "TensorFlow: install" make_venv
 if have_tensorflow; then
   section "TensorFlow: op tables" check_op_tables
   section "TensorFlow: backward part" run_tensorflow backward_part.py
+  section "TensorFlow: shapes" run_tensorflow shape_functions.py
   section "TensorFlow: formats" run_tensorflow formats.py
   section "TensorFlow: C++" \
     run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build

@@ -1,6 +1,7 @@
 #include "rewrite_core/analysis/shape_context.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -151,6 +152,11 @@ DataType ShapeContext::Type(absl::string_view key) {
   return value ? AttrType(*value) : kDtInvalid;
 }
 
+int64_t ShapeContext::CountTypes(absl::string_view key) {
+  const auto value = attrs_.Find(key);
+  return value ? CountAttrTypes(*value) : -1;
+}
+
 DimVector ShapeContext::Ints(absl::string_view key) {
   DimVector items;
   const auto value = attrs_.Find(key);
@@ -166,6 +172,33 @@ DimVector ShapeContext::Ints(absl::string_view key) {
       items.push_back(static_cast<int64_t>(reader.number()));
     } else if (reader.IsBytes(attr_value::kListInt)) {
       AppendVarints(reader, &items);
+    }
+  }
+  return items;
+}
+
+absl::InlinedVector<float, 8> ShapeContext::Floats(absl::string_view key) {
+  absl::InlinedVector<float, 8> items;
+  const auto append = [&](uint32_t bits) {
+    float item;
+    std::memcpy(&item, &bits, sizeof(item));
+    if (items.size() < ShapePool::kMaxListSize) items.push_back(item);
+  };
+  const auto value = attrs_.Find(key);
+  if (!value) return items;
+  absl::string_view list;
+  WireReader attr(*value);
+  while (attr.Next()) {
+    if (attr.IsBytes(attr_value::kList)) list = attr.bytes();
+  }
+  WireReader reader(list);
+  while (reader.Next()) {
+    if (reader.IsFixed32(attr_value::kListFloat)) {
+      append(static_cast<uint32_t>(reader.number()));
+    } else if (reader.IsBytes(attr_value::kListFloat)) {
+      DimVector bits;
+      AppendLittleEndian<int32_t>(reader.bytes().substr(0, 4 * ShapePool::kMaxListSize), &bits);
+      for (int64_t item : bits) append(static_cast<uint32_t>(item));
     }
   }
   return items;

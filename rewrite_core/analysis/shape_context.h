@@ -87,8 +87,10 @@ class ShapeContext {
   absl::string_view String(absl::string_view key, absl::string_view otherwise = "");
   DataType Type(absl::string_view key);
   DimVector Ints(absl::string_view key);
+  absl::InlinedVector<float, 8> Floats(absl::string_view key);
   ShapeId ShapeAttr(absl::string_view key);
   std::vector<ShapeId> ShapesAttr(absl::string_view key);  // At most num_outputs().
+  int64_t CountTypes(absl::string_view key);               // Of a list; -1 if there is none.
   ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);

@@ -468,6 +468,19 @@ void StridedSlice(ShapeContext& c) {
 void ShapeFromFirst(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
 void ShapeFromSecond(ShapeContext& c) { c.set(0, c.ShapeFromValue(1)); }
 
+// BroadcastTo(input, shape): of a shape that is not known, it has the dimensions that are not 1.
+void BroadcastTo(ShapeContext& c) {
+  const ShapeId in = c.input(0), shape = c.ShapeFromValue(1);
+  if (!c.known(shape) || !c.known(in)) return c.set(0, shape);
+  DimVector dims(c.dims(shape).begin(), c.dims(shape).end());
+  if (c.rank(in) > static_cast<int>(dims.size())) return c.Fail("the shape has a smaller rank");
+  for (int i = 1; i <= c.rank(in); ++i) {
+    int64_t& dim = dims[dims.size() - i];
+    if (dim == kUnknownDim && c.dim(in, -i) > 1) dim = c.dim(in, -i);
+  }
+  c.set(0, c.Make(dims));
+}
+
 // ---- Padding. Input 1 is a matrix of what is added (sign 1) or taken away before and behind each
 // dimension.
 void PadBy(ShapeContext& c, int sign) {
@@ -749,8 +762,15 @@ void Blocks(ShapeContext& c, int sign) {
 
 void SpaceToBatchND(ShapeContext& c) { BlocksND(c, 1); }
 void BatchToSpaceND(ShapeContext& c) { BlocksND(c, -1); }
-void SpaceToBatch(ShapeContext& c) { Blocks(c, 1); }
-void BatchToSpace(ShapeContext& c) { Blocks(c, -1); }
+void SpaceToBatch(ShapeContext& c) {
+  Blocks(c, 1);
+  c.refine(0, c.OfRank(4));
+}
+
+void BatchToSpace(ShapeContext& c) {
+  Blocks(c, -1);
+  c.refine(0, c.OfRank(4));
+}
 
 // SpaceToDepth (sign 1) and DepthToSpace, of images in any layout.
 void MoveSpaceAndDepth(ShapeContext& c, int sign) {
@@ -799,17 +819,71 @@ void MatrixSetDiag(ShapeContext& c) {
   c.set(0, c.Merge(in, c.Concat(batch, c.OfRank(2))));
 }
 
-// MatrixDiagPartV2(input, k, padding): as MatrixDiagPart for the main diagonal.
-void MatrixDiagPartV2(ShapeContext& c) {
-  const auto k = c.Value(1);
-  if (k && k->size() == 1 && k->front() == 0) MatrixDiagPart(c);
+// A band of diagonals: an input holds one number, or the lowest and the highest. Above the main
+// diagonal (0) they are positive.
+struct Band {
+  int64_t low, high;
+};
+
+absl::optional<Band> ReadBand(ShapeContext& c, int input) {
+  // More than a dimension can have; so sums do not overflow.
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const auto k = c.Value(input);
+  if (!k || k->empty() || k->size() > 2) return absl::nullopt;
+  for (int64_t item : *k) {
+    if (item < -kMost || item > kMost) return absl::nullopt;
+  }
+  if (k->front() > k->back()) return absl::nullopt;
+  return Band{k->front(), k->back()};
 }
 
-// MatrixDiagV2(diagonal, k, rows, columns, padding): for the main diagonal and no size asked for.
+// MatrixDiagPartV2(input, k, padding): a row for each diagonal, if there is more than one.
+void MatrixDiagPartV2(ShapeContext& c) {
+  const ShapeId in = c.WithRankAtLeast(0, 2);
+  const auto band = ReadBand(c, 1);
+  if (!c.known(in) || !band) return;
+  const int64_t rows = c.dim(in, -2), columns = c.dim(in, -1);
+  int64_t length = kUnknownDim;
+  if (rows >= 0 && columns >= 0) {
+    length = std::min(rows + std::min<int64_t>(band->high, 0),
+                      columns - std::max<int64_t>(band->low, 0));
+  }
+  ShapeId out = c.Slice(in, 0, -2);
+  if (band->low < band->high) out = c.Concat(out, c.Make({band->high - band->low + 1}));
+  c.set(0, c.Concat(out, c.Make({std::max(length, kUnknownDim)})));
+}
+
+// MatrixDiagV2(diagonal, k, rows, columns, padding); -1: as few as hold the diagonals, and for a
+// square.
 void MatrixDiagV2(ShapeContext& c) {
-  const auto k = c.Value(1);
+  const ShapeId in = c.WithRankAtLeast(0, 1);
+  const auto band = ReadBand(c, 1);
   const int64_t rows = c.ScalarValue(2), columns = c.ScalarValue(3);
-  if (k && k->size() == 1 && k->front() == 0 && rows == -1 && columns == -1) MatrixDiag(c);
+  if (!c.known(in) || !band) return;
+  const ShapeId batch = c.Slice(in, 0, band->low < band->high ? -2 : -1);
+  const int64_t length = c.dim(in, -1);
+  if (rows == kUnknownElement || columns == kUnknownElement) {
+    return c.set(0, c.Concat(batch, c.OfRank(2)));
+  }
+  const bool square = rows == -1 && columns == -1;
+  int64_t least_rows = kUnknownDim, least_columns = kUnknownDim;
+  if (length >= 0) {
+    least_rows = c.Add(length, -std::min<int64_t>(band->high, 0));
+    least_columns = c.Add(length, std::max<int64_t>(band->low, 0));
+    if (square) least_rows = least_columns = std::max(least_rows, least_columns);
+  }
+  c.set(0, c.Concat(batch, c.Make({rows >= 0 ? rows : least_rows,
+                                   columns >= 0 ? columns : least_columns})));
+}
+
+// MatrixSetDiagV2(input, diagonal, k).
+void MatrixSetDiagV2(ShapeContext& c) {
+  const ShapeId in = c.WithRankAtLeast(0, 2), diagonal = c.WithRankAtLeast(1, 1);
+  const auto band = ReadBand(c, 2);
+  c.set(0, in);
+  if (!band || !c.known(diagonal)) return;
+  const ShapeId batch = c.Slice(diagonal, 0, band->low < band->high ? -2 : -1);
+  c.set(0, c.Merge(in, c.Concat(batch, c.OfRank(2))));
 }
 
 void Diag(ShapeContext& c) { c.set(0, c.Concat(c.input(0), c.input(0))); }
@@ -830,6 +904,13 @@ void Reverse(ShapeContext& c) {
   c.set_value(0, DimVector(value->rbegin(), value->rend()));
 }
 
+// Reverse(tensor, dims): a boolean for each dimension.
+void ReverseMarked(ShapeContext& c) {
+  const int64_t rank = c.dim(c.WithRank(1, 1), 0);
+  c.set(0,
+        c.Merge(c.input(0), rank <= kMaxRank ? c.OfRank(static_cast<int>(rank)) : kUnknownShape));
+}
+
 // LowerBound(sorted, values).
 void ShapeOfSecond(ShapeContext& c) { c.set(0, c.input(1)); }
 
@@ -847,7 +928,7 @@ constexpr ShapeRule kRules[] = {
     {"Bitcast", Bitcast},
     {"BroadcastArgs", BroadcastArgs},
     {"BroadcastGradientArgs", BroadcastGradientArgs},
-    {"BroadcastTo", ShapeFromSecond},
+    {"BroadcastTo", BroadcastTo},
     {"CheckNumerics", Unchanged},
     {"CheckNumericsV2", Unchanged},
     {"Concat", Concat},
@@ -873,7 +954,6 @@ constexpr ShapeRule kRules[] = {
     {"FakeQuantWithMinMaxArgs", Unchanged},
     {"FakeQuantWithMinMaxArgsGradient", Unchanged},
     {"FakeQuantWithMinMaxVars", Unchanged},
-    {"FakeQuantWithMinMaxVarsGradient", Quantize},
     {"FakeQuantWithMinMaxVarsPerChannel", Unchanged},
     {"Fill", Fill},
     {"Gather", Gather},
@@ -898,8 +978,8 @@ constexpr ShapeRule kRules[] = {
     {"MatrixDiagV2", MatrixDiagV2},
     {"MatrixDiagV3", MatrixDiagV2},
     {"MatrixSetDiag", MatrixSetDiag},
-    {"MatrixSetDiagV2", Unchanged},
-    {"MatrixSetDiagV3", Unchanged},
+    {"MatrixSetDiagV2", MatrixSetDiagV2},
+    {"MatrixSetDiagV3", MatrixSetDiagV2},
     {"MirrorPad", Pad},
     {"MirrorPadGrad", MirrorPadGrad},
     {"OneHot", OneHot},
@@ -921,7 +1001,7 @@ constexpr ShapeRule kRules[] = {
     {"Rank", Rank},
     {"RefIdentity", Pass},
     {"Reshape", Reshape},
-    {"Reverse", Unchanged},
+    {"Reverse", ReverseMarked},
     {"ReverseSequence", Unchanged},
     {"ReverseV2", Reverse},
     {"Roll", Unchanged},

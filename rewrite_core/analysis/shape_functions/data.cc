@@ -59,6 +59,35 @@ void TakeSparseGradient(ShapeContext& c) {
   c.set(2, c.Make({c.rank(shape)}));
 }
 
+// Batch(tensors...) -> tensors..., batch_index, id: of several steps, joined.
+void Batch(ShapeContext& c) {
+  const int n = c.num_inputs();
+  for (int i = 0; i < n; ++i) {
+    if (c.rank(c.input(i)) > 0) c.set(i, c.ReplaceDim(c.input(i), 0, kUnknownDim));
+  }
+  c.set(n, c.Make({kUnknownDim, 3}));
+  c.set(n + 1, kScalar);
+}
+
+// Unbatch(batched_tensor, batch_index, id).
+void Unbatch(ShapeContext& c) {
+  if (c.rank(c.input(0)) > 0) c.set(0, c.ReplaceDim(c.input(0), 0, kUnknownDim));
+}
+
+// UnbatchGrad(original_input, batch_index, grad, id).
+void UnbatchGrad(ShapeContext& c) { c.set(0, c.OfRank(c.rank(c.input(2)))); }
+
+// GenerateVocabRemapping -> remapping, num_present.
+void VocabRemapping(ShapeContext& c) {
+  c.set(0, c.Make({std::max(c.Int("num_new_vocab", kUnknownDim), kUnknownDim)}));
+  c.set(1, kScalar);
+}
+
+void RemappedMatrix(ShapeContext& c) {
+  c.set(0, c.Make({std::max(c.Int("num_rows", kUnknownDim), kUnknownDim),
+                   std::max(c.Int("num_cols", kUnknownDim), kUnknownDim)}));
+}
+
 // ---- Lookup tables: the handle's shape is that of a value, where keys are scalars.
 void HashTable(ShapeContext& c) {
   c.set(0, kScalar);
@@ -119,6 +148,11 @@ int64_t RankIn(ShapeContext& c, ShapeId batch, int rank) {
   return c.known(batch) ? c.rank(batch) + rank : kUnknownDim;
 }
 
+// The row splits of ragged features: where those of each example begin, and the end.
+ShapeId RowSplits(ShapeContext& c, ShapeId batch) {
+  return c.rank(batch) == 1 ? c.Make({c.Add(c.dim(batch, 0), 1)}) : c.OfRank(1);
+}
+
 // ParseExample(serialized, names, ...).
 void ParseExample(ShapeContext& c) {
   const ShapeId batch = c.WithRank(0, 1);
@@ -133,6 +167,9 @@ void ParseExampleV2(ShapeContext& c) {
   ListSetter out(c);
   out.AddSparse(c.Int("num_sparse"), RankIn(c, batch, 1));
   out.Add(batch, c.ShapesAttr("dense_shapes"));
+  const int64_t ragged = c.CountTypes("ragged_value_types");
+  out.Add(ragged, c.OfRank(1));
+  out.Add(ragged, RowSplits(c, batch));
 }
 
 // ParseSingleExample(serialized, ...).
@@ -151,6 +188,25 @@ void ParseSequenceExample(ShapeContext& c) {
   out.AddSparse(c.Int("Nfeature_list_sparse"), 3);
   out.Add(c.Concat(batch, c.OfRank(1)), c.ShapesAttr("feature_list_dense_shapes"));
   out.Add(c.Int("Nfeature_list_dense"), batch);
+}
+
+// ParseSequenceExampleV2(serialized, debug_name, ...): of one example or many, with ragged
+// features.
+void ParseSequenceExampleV2(ShapeContext& c) {
+  const ShapeId batch = c.WithRankAtMost(0, 1), splits = RowSplits(c, batch);
+  ListSetter out(c);
+  out.AddSparse(c.Int("Ncontext_sparse"), RankIn(c, batch, 1));
+  out.Add(batch, c.ShapesAttr("context_dense_shapes"));
+  const int64_t ragged = c.CountTypes("context_ragged_value_types");
+  out.Add(ragged, c.OfRank(1));
+  out.Add(ragged, splits);
+  out.AddSparse(c.Int("Nfeature_list_sparse"), RankIn(c, batch, 2));
+  out.Add(c.Concat(batch, c.OfRank(1)), c.ShapesAttr("feature_list_dense_shapes"));
+  out.Add(c.Int("Nfeature_list_dense"), batch);
+  const int64_t lists = c.CountTypes("feature_list_ragged_value_types");
+  out.Add(lists, c.OfRank(1));
+  out.Add(lists, splits);
+  out.Add(lists, c.OfRank(1));
 }
 
 // ParseSingleSequenceExample(serialized, ...).
@@ -199,11 +255,16 @@ constexpr ShapeRule kRules[] = {
     {"QueueDequeueUpTo", DequeueUpTo},
     {"QueueDequeueUpToV2", DequeueUpTo},
     {"QueueDequeueV2", Dequeue},
+    {"QueueSizeV2", Unchanged},
     {"RandomShuffleQueue", TwoStrings},
     {"ResourceAccumulatorTakeGradient", TakeGradient},
     {"ResourceConditionalAccumulator", TwoStrings},
     {"SparseAccumulatorTakeGradient", TakeSparseGradient},
     {"SparseConditionalAccumulator", TwoStrings},
+    // Batches of several steps.
+    {"Batch", Batch},
+    {"Unbatch", Unbatch},
+    {"UnbatchGrad", UnbatchGrad},
     // Readers.
     {"FixedLengthRecordReader", TwoStrings},
     {"IdentityReader", TwoStrings},
@@ -219,8 +280,10 @@ constexpr ShapeRule kRules[] = {
     {"AnonymousMutableDenseHashTable", DenseTable},
     {"AnonymousMutableHashTable", HashTable},
     {"AnonymousMutableHashTableOfTensors", TableOfTensors},
+    {"GenerateVocabRemapping", VocabRemapping},
     {"HashTable", TwoStrings},
     {"HashTableV2", HashTable},
+    {"LoadAndRemapMatrix", RemappedMatrix},
     {"LookupTableExport", TableExportV1},
     {"LookupTableExportV2", TableExport},
     {"LookupTableFindV2", TableFind},
@@ -235,6 +298,7 @@ constexpr ShapeRule kRules[] = {
     {"ParseExample", ParseExample},
     {"ParseExampleV2", ParseExampleV2},
     {"ParseSequenceExample", ParseSequenceExample},
+    {"ParseSequenceExampleV2", ParseSequenceExampleV2},
     {"ParseSingleExample", ParseSingleExample},
     {"ParseSingleSequenceExample", ParseSingleSequenceExample},
 };

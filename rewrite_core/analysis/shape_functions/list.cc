@@ -74,8 +74,15 @@ void SameList(ShapeContext& c) {
   c.set_handle(0, c.handle(0));
 }
 
-void SameLists(ShapeContext& c) {
-  c.set(0, c.input(0));
+// TensorListConcatLists(input_a, input_b).
+void TwoLists(ShapeContext& c) {
+  c.set(0, c.Merge(c.input(0), c.input(1)));
+  c.set_handle(0, c.handle(0));
+}
+
+// TensorListPushBackBatch(input_handles, tensor): a row for each list.
+void PushBackBatch(ShapeContext& c) {
+  c.set(0, c.Make({c.MergeDims(c.dim(c.WithRank(0, 1), 0), c.dim(c.input(1), 0))}));
   c.set_handle(0, c.handle(0));
 }
 
@@ -87,8 +94,9 @@ void ListFromTensor(ShapeContext& c) {
 
 // TensorListScatter(tensor, indices, element_shape, ...): likewise.
 void ListScatter(ShapeContext& c) {
+  const ShapeId row = c.Slice(c.WithRankAtLeast(0, 1), 1);
   c.set(0, kScalar);
-  c.set_handle(0, c.Merge(c.Slice(c.WithRankAtLeast(0, 1), 1), c.ShapeFromValue(2)));
+  c.set_handle(0, MoreSpecific(c, c.ShapeFromValue(2), row));
 }
 
 // TensorListSplit(tensor, element_shape, lengths): pieces of several rows.
@@ -159,7 +167,7 @@ constexpr ShapeRule kRules[] = {
     {"TensorArrayWriteV2", Scalars},
     {"TensorArrayWriteV3", Scalars},
     {"TensorListConcat", ListConcat},
-    {"TensorListConcatLists", SameLists},
+    {"TensorListConcatLists", TwoLists},
     {"TensorListConcatV2", ListConcat},
     {"TensorListElementShape", ListElementShape},
     {"TensorListFromTensor", ListFromTensor},
@@ -168,7 +176,7 @@ constexpr ShapeRule kRules[] = {
     {"TensorListLength", Scalars},
     {"TensorListPopBack", ListPopBack},
     {"TensorListPushBack", SameList},
-    {"TensorListPushBackBatch", SameLists},
+    {"TensorListPushBackBatch", PushBackBatch},
     {"TensorListReserve", NewList},
     {"TensorListResize", SameList},
     {"TensorListScatter", ListScatter},

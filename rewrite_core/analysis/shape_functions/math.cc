@@ -116,7 +116,16 @@ void Cast(ShapeContext& c) {
 
 // Equal and NotEqual: shapes that do not broadcast may be an answer ("not equal").
 void Equal(ShapeContext& c) {
-  if (c.Bool("incompatible_shape_error", true)) BroadcastBinary(c);
+  const ShapeId a = c.input(0), b = c.input(1);
+  if (c.Bool("incompatible_shape_error", true)) return BroadcastBinary(c);
+  if (!c.known(a) || !c.known(b)) return;
+  for (int i = 1; i <= std::min(c.rank(a), c.rank(b)); ++i) {
+    const int64_t x = c.dim(a, -i), y = c.dim(b, -i);
+    if (x == 1 || y == 1) continue;
+    if (x < 0 || y < 0) return;
+    if (x != y) return c.set(0, kScalar);
+  }
+  BroadcastBinary(c);
 }
 
 // All inputs are one shape (AddN, gradients of activations).
@@ -157,10 +166,20 @@ void Select(ShapeContext& c) {
   }
 }
 
-// ClipByValue(t, low, high).
-void Clip(ShapeContext& c) {
-  c.set(0, c.Broadcast(c.Broadcast(c.input(0), c.input(1)), c.input(2)));
+// Betainc(a, b, x): those that are no scalars have one shape.
+void Betainc(ShapeContext& c) {
+  ShapeId shape = kScalar;
+  bool all_known = true;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const ShapeId in = c.input(i);
+    if (!c.known(in)) all_known = false;
+    if (c.rank(in) > 0) shape = shape == kScalar ? in : c.Merge(shape, in);
+  }
+  if (all_known || shape != kScalar) c.set(0, shape);
 }
+
+// ClipByValue(t, low, high): the bounds are scalars, or of the same shape.
+void Clip(ShapeContext& c) { c.set(0, c.input(0)); }
 
 // ---- Matrices.
 void MatMul(ShapeContext& c) {
@@ -177,8 +196,9 @@ void BatchMatMulWith(ShapeContext& c, bool broadcast) {
   const ShapeId a = c.WithRankAtLeast(0, 2), b = c.WithRankAtLeast(1, 2);
   const bool ta = c.Bool("adj_x"), tb = c.Bool("adj_y");
   if (!c.known(a) || !c.known(b)) {
-    if (!broadcast) c.set(0, c.OfRank(std::max(c.rank(a), c.rank(b))));
-    return;
+    if (broadcast || (!c.known(a) && !c.known(b))) return;
+    const ShapeId batch = c.Slice(c.known(a) ? a : b, 0, -2);
+    return c.set(0, c.Concat(batch, c.Make({c.dim(a, ta ? -1 : -2), c.dim(b, tb ? -2 : -1)})));
   }
   c.MergeDims(c.dim(a, ta ? -2 : -1), c.dim(b, tb ? -1 : -2));
   const ShapeId x = c.Slice(a, 0, -2), y = c.Slice(b, 0, -2);
@@ -372,7 +392,7 @@ void MatrixDeterminant(ShapeContext& c) {
 // MatrixSolve(matrix [..., m, n], rhs [..., m, k]) -> [..., n, k].
 void MatrixSolveWith(ShapeContext& c, bool square, bool broadcast) {
   const ShapeId matrix = c.WithRankAtLeast(0, 2), rhs = c.WithRankAtLeast(1, 2);
-  if (!c.known(matrix) || !c.known(rhs)) return;
+  if (broadcast ? !c.known(matrix) || !c.known(rhs) : !c.known(matrix) && !c.known(rhs)) return;
   const int64_t rows = c.MergeDims(c.dim(matrix, -2), c.dim(rhs, -2));
   int64_t columns = c.dim(matrix, -1);
   if (square) columns = c.MergeDims(rows, columns);
@@ -531,7 +551,7 @@ constexpr ShapeRule kRules[] = {
     {"AddV2", Add},
     {"ApproximateEqual", MergeAll},
     {"Atan2", BroadcastBinary},
-    {"Betainc", BroadcastAll},
+    {"Betainc", Betainc},
     {"BitwiseAnd", BroadcastBinary},
     {"BitwiseOr", BroadcastBinary},
     {"BitwiseXor", BroadcastBinary},

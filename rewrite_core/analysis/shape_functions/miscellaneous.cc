@@ -96,6 +96,18 @@ void UnravelIndex(ShapeContext& c) {
 void LikeFirst(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
 void LikeSecond(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
 
+// RefSelect(index, inputs...): one of them.
+void RefSelect(ShapeContext& c) {
+  const ShapeId shape = c.input(1);
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    if (c.input(i) != shape || !c.FullyKnown(shape)) return;
+  }
+  c.set(0, shape);
+}
+
+// SdcaOptimizer: four numbers for each example, then the weights.
+void Sdca(ShapeContext& c) { c.set(0, c.Make({kUnknownDim, 4})); }
+
 constexpr ShapeRule kRules[] = {
     // Random numbers.
     {"NonDeterministicInts", FromFirst},
@@ -134,8 +146,12 @@ constexpr ShapeRule kRules[] = {
     {"TridiagonalSolve", LikeLast},
     // Order.
     {"KthOrderStatistic", KthOrder},
+    {"IsotonicRegression", Unchanged},
     {"MakeUnique", Matrix},
+    {"RefSelect", RefSelect},
     {"SdcaFprint", Fprint},
+    {"SdcaOptimizer", Sdca},
+    {"SdcaOptimizerV2", Sdca},
     {"TopKUnique", TopKUnique},
     {"TopKWithUnique", TopKUnique},
     {"UnravelIndex", UnravelIndex},
@@ -143,6 +159,7 @@ constexpr ShapeRule kRules[] = {
     {"Conv2DBackpropFilterV2", LikeSecond},
     {"Conv2DBackpropInputV2", LikeFirst},
     // What says something about a tensor, and passes it on.
+    {"DebugIdentityV3", Unchanged},
     {"Print", Unchanged},
 };
 

@@ -138,7 +138,21 @@ void Conv2DBackpropFilter(ShapeContext& c) { ConvBackpropFilter(c, 2); }
 void Conv3DBackpropFilterV2(ShapeContext& c) { ConvBackpropFilter(c, 3); }
 
 void ShapeOfSecond(ShapeContext& c) { c.set(0, c.input(1)); }
-void ShapeFromFirst(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
+
+// AvgPoolGrad(orig_input_shape, grad) and its like.
+void PoolGradFromShape(ShapeContext& c, int rank) {
+  c.set(0, c.OfRank(rank));
+  c.refine(0, c.ShapeFromValue(0));
+}
+
+void PoolGradFromShape2D(ShapeContext& c) { PoolGradFromShape(c, 4); }
+void PoolGradFromShape3D(ShapeContext& c) { PoolGradFromShape(c, 5); }
+
+// MaxPoolGrad(orig_input, orig_output, grad): the input's; MaxPoolGradGrad: the output's.
+void MaxPoolGrad2D(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
+void MaxPoolGrad3D(ShapeContext& c) { c.set(0, c.WithRank(0, 5)); }
+void MaxPoolGradGrad2D(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
+void MaxPoolGradGrad3D(ShapeContext& c) { c.set(0, c.WithRank(1, 5)); }
 
 // MaxPool and AvgPool; MaxPoolV2 has sizes and strides as inputs.
 void PoolWith(ShapeContext& c, int spatial, bool from_inputs) {
@@ -166,10 +180,23 @@ void Pool2D(ShapeContext& c) { PoolWith(c, 2, false); }
 void Pool2DV2(ShapeContext& c) { PoolWith(c, 2, true); }
 void Pool3D(ShapeContext& c) { PoolWith(c, 3, false); }
 
+// FractionalMaxPool(value) -> output, row_pooling_sequence, col_pooling_sequence. TensorFlow infers
+// one number in these for each region; its kernel puts out one more.
 void FractionalPool(ShapeContext& c) {
   const ShapeId in = c.WithRank(0, 4);
+  const auto ratios = c.Floats("pooling_ratio");
+  if (c.failed()) return;
   c.set_all(c.OfRank(1));
-  c.set(0, c.Make({c.dim(in, 0), kUnknownDim, kUnknownDim, c.dim(in, 3)}));
+  if (ratios.size() != 4) return c.set(0, c.OfRank(4));
+  DimVector out(c.dims(in).begin(), c.dims(in).end());
+  for (int i = 0; i < 4; ++i) {
+    if (!(ratios[i] >= 1)) return c.Fail("a pooling ratio is below 1");
+    // In the precision of TensorFlow's own division.
+    if (out[i] > 0) out[i] = static_cast<int64_t>(static_cast<float>(out[i]) / ratios[i]);
+  }
+  c.set(0, c.Make(out));
+  c.set(1, c.Make({out[1]}));
+  c.set(2, c.Make({out[2]}));
 }
 
 // Dilation2D(input, filter [rows, columns, depth]).
@@ -231,7 +258,8 @@ void FusedBatchNormGrad(ShapeContext& c) {
   const ShapeId gradient = NormalizedInput(c, 0, &channel);
   if (!c.known(gradient) || c.failed()) return;
   const ShapeId in = c.Merge(gradient, c.input(1));
-  const int64_t depth = c.MergeDims(c.dim(in, channel), c.dim(c.WithRank(2, 1), 0));
+  int64_t depth = c.dim(in, channel);
+  for (int i = 2; i < 5; ++i) depth = c.MergeDims(depth, c.dim(c.WithRank(i, 1), 0));
   if (c.failed()) return;
   c.set(0, c.ReplaceDim(in, channel, depth));
   c.set(1, c.Make({depth}));
@@ -272,6 +300,12 @@ void MergeAll(ShapeContext& c) {
   ShapeId merged = c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) merged = c.Merge(merged, c.input(i));
   c.set(0, merged);
+}
+
+// LRNGrad(input_grads, input_image, output_image).
+void LrnGrad(ShapeContext& c) {
+  MergeAll(c);
+  c.refine(0, c.OfRank(4));
 }
 
 void UnchangedVector(ShapeContext& c) {
@@ -339,21 +373,21 @@ constexpr ShapeRule kRules[] = {
     // Pooling.
     {"AvgPool", Pool2D},
     {"AvgPool3D", Pool3D},
-    {"AvgPool3DGrad", ShapeFromFirst},
-    {"AvgPoolGrad", ShapeFromFirst},
+    {"AvgPool3DGrad", PoolGradFromShape3D},
+    {"AvgPoolGrad", PoolGradFromShape2D},
     {"FractionalAvgPool", FractionalPool},
-    {"FractionalAvgPoolGrad", ShapeFromFirst},
+    {"FractionalAvgPoolGrad", PoolGradFromShape2D},
     {"FractionalMaxPool", FractionalPool},
-    {"FractionalMaxPoolGrad", Unchanged},
+    {"FractionalMaxPoolGrad", MaxPoolGrad2D},
     {"MaxPool", Pool2D},
     {"MaxPool3D", Pool3D},
-    {"MaxPool3DGrad", Unchanged},
-    {"MaxPool3DGradGrad", ShapeOfSecond},
-    {"MaxPoolGrad", Unchanged},
-    {"MaxPoolGradGrad", ShapeOfSecond},
-    {"MaxPoolGradGradV2", ShapeOfSecond},
-    {"MaxPoolGradV2", Unchanged},
-    {"MaxPoolGradWithArgmax", Unchanged},
+    {"MaxPool3DGrad", MaxPoolGrad3D},
+    {"MaxPool3DGradGrad", MaxPoolGradGrad3D},
+    {"MaxPoolGrad", MaxPoolGrad2D},
+    {"MaxPoolGradGrad", MaxPoolGradGrad2D},
+    {"MaxPoolGradGradV2", MaxPoolGradGrad2D},
+    {"MaxPoolGradV2", MaxPoolGrad2D},
+    {"MaxPoolGradWithArgmax", MaxPoolGrad2D},
     {"MaxPoolV2", Pool2DV2},
     {"MaxPoolWithArgmax", Pool2D},
     // Normalization.
@@ -369,7 +403,7 @@ constexpr ShapeRule kRules[] = {
     {"FusedBatchNormV2", FusedBatchNorm},
     {"FusedBatchNormV3", FusedBatchNorm},
     {"LRN", Image},
-    {"LRNGrad", MergeAll},
+    {"LRNGrad", LrnGrad},
     // Activations.
     {"DataFormatDimMap", Unchanged},
     {"DataFormatVecPermute", Unchanged},

@@ -10,9 +10,11 @@ void Quantized(ShapeContext& c) {
   c.set(0, c.input(0));
 }
 
-// QuantizeV2(input, min_range, max_range): along an axis, least and greatest are vectors.
+// QuantizeV2(input, min_range, max_range), and gradients (gradients, input, min, max): along an
+// axis, least and greatest are vectors.
 void QuantizeV2(ShapeContext& c) {
-  const ShapeId in = c.input(0);
+  // The gradient's two first inputs have one shape.
+  const ShapeId in = c.num_inputs() > 3 ? c.Merge(c.input(0), c.input(1)) : c.input(0);
   const int64_t axis = c.Int("axis", -1);
   ShapeId range = kScalar;
   if (axis != -1) {
@@ -21,6 +23,15 @@ void QuantizeV2(ShapeContext& c) {
   }
   c.set_all(range);
   c.set(0, in);
+  if (c.num_inputs() <= 3) return;
+  // The gradients of least and greatest.
+  range = c.Merge(range, c.Merge(c.input(2), c.input(3)));
+  for (int i = 1; i < c.num_outputs(); ++i) c.set(i, range);
+}
+
+void QuantizedImages(ShapeContext& c) {
+  c.set_all(kScalar);
+  c.set(0, c.WithRank(0, 4));
 }
 
 // QuantizedAdd(x, y, min_x, ...), QuantizedMul.
@@ -53,12 +64,13 @@ void PerChannelGrad(ShapeContext& c) {
 }
 
 constexpr ShapeRule kRules[] = {
+    {"FakeQuantWithMinMaxVarsGradient", QuantizeV2},
     {"FakeQuantWithMinMaxVarsPerChannelGradient", PerChannelGrad},
     {"QuantizeAndDequantizeV4Grad", QuantizeV2},
     {"QuantizeDownAndShrinkRange", Quantized},
     {"QuantizeV2", QuantizeV2},
     {"QuantizedAdd", QuantizedBinary},
-    {"QuantizedBatchNormWithGlobalNormalization", Quantized},
+    {"QuantizedBatchNormWithGlobalNormalization", QuantizedImages},
     {"QuantizedBiasAdd", Quantized},
     {"QuantizedConcat", OnlyRange},
     {"QuantizedConcatV2", OnlyRange},

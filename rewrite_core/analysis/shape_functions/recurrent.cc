@@ -33,13 +33,14 @@ void BlockLstmGrad(ShapeContext& c) {
   for (int i = 0; i < 8; ++i) c.set(i, c.WithRank(i + 1, kRanks[i]));
 }
 
-// GRUBlockCell(x [batch, inputs], h_prev [batch, cells], ...) -> r, u, c, h.
+// GRUBlockCellGrad(x [batch, inputs], h_prev [batch, cells], w_ru [..., 2 * cells], ...) -> d_x,
+// d_h_prev, d_c_bar, d_r_bar_u_bar.
 void GruCellGrad(ShapeContext& c) {
   const ShapeId x = c.WithRank(0, 2), state = c.WithRank(1, 2);
   const int64_t batch = c.MergeDims(c.dim(x, 0), c.dim(state, 0)), cells = c.dim(state, 1);
   c.set_all(c.Make({batch, cells}));
   c.set(0, c.Make({batch, c.dim(x, 1)}));
-  c.set(3, c.Make({batch, c.Mul(cells, 2)}));
+  c.set(3, c.Make({batch, c.MergeDims(c.Mul(cells, 2), c.dim(c.WithRank(2, 2), 1))}));
 }
 
 // ---- cuDNN: whole layers. Without time_major, time and batch change places in inputs and outputs.

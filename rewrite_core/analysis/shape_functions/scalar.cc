@@ -171,7 +171,6 @@ constexpr ShapeRule kRules[] = {
     {"QueueIsClosed", Scalars},
     {"QueueIsClosedV2", Scalars},
     {"QueueSize", Scalars},
-    {"QueueSizeV2", Scalars},
     {"RandomDataset", Scalars},
     {"RandomDatasetV2", Scalars},
     {"RandomShuffleQueueV2", Scalars},

@@ -2,6 +2,7 @@
 //
 // A sparse tensor is three: indices [elements, rank], values [elements], shape [rank].
 #include <algorithm>
+#include <vector>
 
 #include "rewrite_core/analysis/shape_table.h"
 
@@ -123,6 +124,27 @@ void FillEmptyRowsGrad(ShapeContext& c) {
   c.set(1, kScalar);
 }
 
+// SparseReduceSum(input_indices, input_values, input_shape, reduction_axes): dense.
+void SparseReduce(ShapeContext& c) {
+  const ShapeId in = c.ShapeFromValue(2);
+  const auto axes = c.Value(3);
+  if (!c.known(in) || !axes) return;
+  DimVector dims(c.dims(in).begin(), c.dims(in).end());
+  const bool keep = c.Bool("keep_dims");
+  std::vector<bool> gone(dims.size(), axes->empty());  // No axes stand for all.
+  for (int64_t item : *axes) {
+    const int axis = c.Axis(item, c.rank(in));
+    if (axis < 0) return;
+    gone[axis] = true;
+  }
+  DimVector out;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!gone[i]) out.push_back(dims[i]);
+    if (gone[i] && keep) out.push_back(1);
+  }
+  c.set(0, c.Make(out));
+}
+
 // SparseReduceSumSparse(input_indices, ...): of a rank that the axes decide.
 void UnknownSparse(ShapeContext& c) { SetSparse(c, 0, kUnknownDim, kUnknownDim); }
 
@@ -158,7 +180,9 @@ void SparseSets(ShapeContext& c) {
 
 // DenseCountSparseOutput(values, weights).
 void DenseCount(ShapeContext& c) {
-  const ShapeId values = c.input(0);
+  // Without weights, they are an empty vector.
+  const ShapeId weights = c.Elements(c.input(1)) != 0 ? c.input(1) : kUnknownShape;
+  const ShapeId values = c.Merge(c.input(0), weights);
   SetSparse(c, 0, kUnknownDim, c.known(values) ? c.rank(values) : kUnknownDim);
 }
 
@@ -197,10 +221,13 @@ void RaggedBincount(ShapeContext& c) {
 // RaggedRange(starts, limits, deltas) -> rt_nested_splits, rt_dense_values.
 void RaggedRange(ShapeContext& c) {
   int64_t rows = kUnknownDim;
+  int scalars = 0;
   for (int i = 0; i < 3; ++i) {
     const ShapeId in = c.WithRankAtMost(i, 1);
     if (c.rank(in) == 1) rows = c.MergeDims(rows, c.dim(in, 0));
+    if (c.rank(in) == 0) ++scalars;
   }
+  if (scalars == 3) rows = 1;
   c.set(0, c.Make({c.Add(rows, 1)}));
   c.set(1, c.OfRank(1));
 }
@@ -217,13 +244,31 @@ void RaggedGather(ShapeContext& c) {
 void RaggedToSparse(ShapeContext& c) {
   const ShapeId values = c.input(c.num_inputs() - 1);
   const int64_t rank = c.known(values) ? c.rank(values) + c.num_inputs() - 1 : kUnknownDim;
-  SetSparse(c, 0, kUnknownDim, rank);
+  SetSparse(c, 0, c.Elements(values), rank);
+}
+
+// RaggedFillEmptyRows(value_rowids, values, nrows, default_value) -> value_rowids, values,
+// empty_row_indicator, reverse_index_map.
+void RaggedFillEmptyRows(ShapeContext& c) {
+  c.set_all(c.OfRank(1));
+  c.set(2, c.Make({DimFromScalar(c, 2)}));
+  c.set(3, c.Make({c.MergeDims(c.dim(c.WithRank(0, 1), 0), c.dim(c.WithRank(1, 1), 0))}));
 }
 
 // RaggedTensorFromVariant -> splits..., values.
 void RaggedFromVariant(ShapeContext& c) {
   c.set_all(c.OfRank(1));
   c.set(c.num_outputs() - 1, kUnknownShape);
+}
+
+// RaggedTensorToTensor(shape, values, default_value, row partitions...): a dimension for each
+// partition; the first may be the number of rows, a scalar, which makes none.
+void RaggedToTensor(ShapeContext& c) {
+  const ShapeId values = c.WithRankAtLeast(1, 1);
+  if (!c.known(values) || !c.known(c.input(3))) return;
+  const int ragged = c.num_inputs() - 3 - (c.rank(c.input(3)) == 0 ? 1 : 0);
+  const ShapeId shape = c.Concat(c.OfRank(ragged + 1), c.Slice(values, 1));
+  c.set(0, c.Merge(shape, c.ShapeFromValue(0)));
 }
 
 // RaggedTensorToVariant(splits..., values): one variant, or one for each row.
@@ -239,11 +284,8 @@ void Vectors(ShapeContext& c) { c.set_all(c.OfRank(1)); }
 
 // ---- Segments.
 
-// SegmentSumV2(data, segment_ids, num_segments).
-void SegmentV2(ShapeContext& c) {
-  const ShapeId data = c.WithRankAtLeast(0, 1);
-  if (c.known(data)) c.set(0, c.ReplaceDim(data, 0, DimFromScalar(c, 2)));
-}
+// SegmentSumV2(data, segment_ids, num_segments), UnsortedSegmentJoin: as UnsortedSegmentSum.
+void UnsortedSegment(ShapeContext& c) { FindShapeFunction("UnsortedSegmentSum")(c); }
 
 // SparseSegmentSumGradV2(grad, indices, segment_ids, dense_output_dim0) -> output,
 // sorted_unique_indices: the rows that are not zero.
@@ -300,7 +342,9 @@ constexpr ShapeRule kRules[] = {
     {"SparseCrossV2", SparseMatrix},
     {"SparseFillEmptyRows", FillEmptyRows},
     {"SparseFillEmptyRowsGrad", FillEmptyRowsGrad},
+    {"SparseReduceMax", SparseReduce},
     {"SparseReduceMaxSparse", UnknownSparse},
+    {"SparseReduceSum", SparseReduce},
     {"SparseReduceSumSparse", UnknownSparse},
     {"SparseReorder", SparseReorder},
     {"SparseReshape", SparseReshape},
@@ -325,22 +369,25 @@ constexpr ShapeRule kRules[] = {
     {"SparseCountSparseOutput", SparseCount},
     // Ragged.
     {"RaggedCross", Vectors},
+    {"RaggedFillEmptyRows", RaggedFillEmptyRows},
     {"RaggedFillEmptyRowsGrad", FillEmptyRowsGrad},
     {"RaggedGather", RaggedGather},
     {"RaggedRange", RaggedRange},
     {"RaggedTensorFromVariant", RaggedFromVariant},
     {"RaggedTensorToSparse", RaggedToSparse},
+    {"RaggedTensorToTensor", RaggedToTensor},
     {"RaggedTensorToVariant", RaggedToVariant},
     {"RaggedTensorToVariantGradient", RaggedToVariantGrad},
     // Segments.
     {"EditDistance", EditDistance},
-    {"SegmentMaxV2", SegmentV2},
-    {"SegmentMinV2", SegmentV2},
-    {"SegmentProdV2", SegmentV2},
-    {"SegmentSumV2", SegmentV2},
+    {"SegmentMaxV2", UnsortedSegment},
+    {"SegmentMinV2", UnsortedSegment},
+    {"SegmentProdV2", UnsortedSegment},
+    {"SegmentSumV2", UnsortedSegment},
     {"SparseSegmentMeanGradV2", SparseSegmentGradV2},
     {"SparseSegmentSqrtNGradV2", SparseSegmentGradV2},
     {"SparseSegmentSumGradV2", SparseSegmentGradV2},
+    {"UnsortedSegmentJoin", UnsortedSegment},
     // Candidate sampling.
     {"AllCandidateSampler", CandidateSampler},
     {"ComputeAccidentalHits", Vectors},

@@ -48,8 +48,17 @@ void DecodeProto(ShapeContext& c) {
   c.set(0, c.Concat(c.input(0), c.Make({c.num_outputs() - 1})));
 }
 
-// EncodeProto(sizes, values...).
-void EncodeProto(ShapeContext& c) { c.set(0, c.Slice(c.WithRankAtLeast(0, 1), 0, -1)); }
+// EncodeProto(sizes [batch..., fields], values [batch..., repetitions] of each field).
+void EncodeProto(ShapeContext& c) {
+  ShapeId batch = kUnknownShape;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    batch = c.Merge(batch, c.Slice(c.WithRankAtLeast(i, 1), 0, -1));
+  }
+  c.set(0, batch);
+}
+
+// ReduceJoin(inputs, reduction_indices): as any reduction.
+void ReduceJoin(ShapeContext& c) { FindShapeFunction("All")(c); }
 
 // Fingerprint(data): of each row, in as many bytes as the method makes.
 void Fingerprint(ShapeContext& c) {
@@ -100,6 +109,7 @@ constexpr ShapeRule kRules[] = {
     {"EncodeProto", EncodeProto},
     {"Fingerprint", Fingerprint},
     {"Mfcc", Mfcc},
+    {"ReduceJoin", ReduceJoin},
     {"RegexFullMatch", Unchanged},
     {"RegexReplace", Unchanged},
     {"StaticRegexFullMatch", Unchanged},
