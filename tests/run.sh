@@ -31,9 +31,8 @@ clone; a few minutes when there is a build already.
   fuzz         each target for 2 minutes instead
   dev          the preset `dev` (debug, warnings as errors) with ctest
   asan         the preset `asan`, the same sanitizers on everything, with ctest
-  tsan         the preset `tsan` (thread sanitizer); ctest without the labels `integration` and
-               `grpc`: Debian's gRPC is not built for it, and it reports races inside that are none;
-               and without `property` and `fuzz`, whose tests have one thread
+  tsan         the preset `tsan` (thread sanitizer), without the tests that it is not for
+               (tests/CMakeLists.txt)
   TensorFlow   every graph with every parameter set, instead of the short list
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
@@ -433,11 +432,7 @@ if [[ $full == yes ]]; then
   for preset in dev asan tsan; do
     section "Build ($preset)" build "$preset"
     [[ $section_ok == yes ]] || continue
-    if [[ $preset == tsan ]]; then
-      section "C++ tests (tsan)" run_ctest tsan --label-exclude '^(integration|grpc|property|fuzz)$'
-    else
-      section "C++ tests ($preset)" run_ctest "$preset"
-    fi
+    section "C++ tests ($preset)" run_ctest "$preset"
   done
   section "Benchmarks" run_benchmarks
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
