@@ -96,6 +96,9 @@ void UnravelIndex(ShapeContext& c) {
 void LikeFirst(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
 void LikeSecond(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
 
+// MaxPoolGradGradWithArgmax(input, grad, argmax): of the forward op's output.
+void LikeArgmax(ShapeContext& c) { c.set(0, c.WithRank(2, 4)); }
+
 // RefSelect(index, inputs...): one of them.
 void RefSelect(ShapeContext& c) {
   const ShapeId shape = c.input(1);
@@ -158,6 +161,7 @@ constexpr ShapeRule kRules[] = {
     // Convolutions.
     {"Conv2DBackpropFilterV2", LikeSecond},
     {"Conv2DBackpropInputV2", LikeFirst},
+    {"MaxPoolGradGradWithArgmax", LikeArgmax},
     // What says something about a tensor, and passes it on.
     {"DebugIdentityV3", Unchanged},
     {"Print", Unchanged},
