@@ -47,10 +47,16 @@ tf.get_logger().setLevel("ERROR")
 
 # ---- Asking both.
 
+def _dims_of(tensor):
+    try:
+        return None if tensor.shape.rank is None else tensor.shape.as_list()
+    except ValueError:
+        return None  # A dimension below 0: no answer.
+
+
 def theirs_of(graph):
     """What TensorFlow says of each tensor: {name: (type, dims or None)}."""
-    return {tensor.name: (tensor.dtype.name, None if tensor.shape.rank is None
-                          else tensor.shape.as_list())
+    return {tensor.name: (tensor.dtype.name, _dims_of(tensor))
             for op in graph.get_operations() for tensor in op.outputs}
 
 

@@ -43,11 +43,12 @@ void Lu(ShapeContext& c) {
 // Eig(input) -> e, v.
 void Eig(ShapeContext& c) {
   const ShapeId in = c.WithRankAtLeast(0, 2);
+  if (!c.Bool("compute_v", true)) c.set(1, c.Make({0}));
   if (!c.known(in)) return;
   const int64_t size = c.MergeDims(c.dim(in, -2), c.dim(in, -1));
   const ShapeId batch = c.Slice(in, 0, -2);
   c.set(0, c.Concat(batch, c.Make({size})));
-  c.set(1, c.Bool("compute_v", true) ? c.Concat(batch, c.Make({size, size})) : c.Make({0}));
+  if (c.Bool("compute_v", true)) c.set(1, c.Concat(batch, c.Make({size, size})));
 }
 
 // SelfAdjointEig(input): the eigenvalues stand above the eigenvectors.
