@@ -27,6 +27,12 @@ void QuantizedResize(ShapeContext& c) {
   Sized(c, 1);
 }
 
+// ExtractGlimpse(input, size, offsets [batch, 2]).
+void ExtractGlimpse(ShapeContext& c) {
+  Sized(c, 1);
+  c.refine(0, c.Make({c.dim(c.WithRank(2, 2), 0), kUnknownDim, kUnknownDim, kUnknownDim}));
+}
+
 // Of the original image, which is input 1 (ResizeBilinearGrad); of the boxes, which are input 2.
 void LikeSecond(ShapeContext& c) { c.set(0, c.input(1)); }
 void LikeThird(ShapeContext& c) { c.set(0, c.input(2)); }
@@ -128,8 +134,8 @@ constexpr ShapeRule kRules[] = {
     {"CropAndResize", CropAndResize},
     {"CropAndResizeGradBoxes", LikeThird},
     {"CropAndResizeGradImage", CropAndResizeGradImage},
-    {"ExtractGlimpse", Resize},
-    {"ExtractGlimpseV2", Resize},
+    {"ExtractGlimpse", ExtractGlimpse},
+    {"ExtractGlimpseV2", ExtractGlimpse},
     {"ImageProjectiveTransformV2", ProjectiveTransform},
     {"ImageProjectiveTransformV3", ProjectiveTransform},
     {"QuantizedResizeBilinear", QuantizedResize},

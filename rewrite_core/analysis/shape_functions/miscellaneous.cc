@@ -43,11 +43,12 @@ void Lu(ShapeContext& c) {
 // Eig(input) -> e, v.
 void Eig(ShapeContext& c) {
   const ShapeId in = c.WithRankAtLeast(0, 2);
+  if (!c.Bool("compute_v", true)) c.set(1, c.Make({0}));
   if (!c.known(in)) return;
   const int64_t size = c.MergeDims(c.dim(in, -2), c.dim(in, -1));
   const ShapeId batch = c.Slice(in, 0, -2);
   c.set(0, c.Concat(batch, c.Make({size})));
-  c.set(1, c.Bool("compute_v", true) ? c.Concat(batch, c.Make({size, size})) : c.Make({0}));
+  if (c.Bool("compute_v", true)) c.set(1, c.Concat(batch, c.Make({size, size})));
 }
 
 // SelfAdjointEig(input): the eigenvalues stand above the eigenvectors.
@@ -95,6 +96,9 @@ void UnravelIndex(ShapeContext& c) {
 // ---- Gradients of convolutions that are given the tensor whose shape they have.
 void LikeFirst(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
 void LikeSecond(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
+
+// MaxPoolGradGradWithArgmax(input, grad, argmax): of the forward op's output.
+void LikeArgmax(ShapeContext& c) { c.set(0, c.WithRank(2, 4)); }
 
 // RefSelect(index, inputs...): one of them.
 void RefSelect(ShapeContext& c) {
@@ -158,6 +162,7 @@ constexpr ShapeRule kRules[] = {
     // Convolutions.
     {"Conv2DBackpropFilterV2", LikeSecond},
     {"Conv2DBackpropInputV2", LikeFirst},
+    {"MaxPoolGradGradWithArgmax", LikeArgmax},
     // What says something about a tensor, and passes it on.
     {"DebugIdentityV3", Unchanged},
     {"Print", Unchanged},

@@ -155,10 +155,12 @@ void MaxPoolGradGrad2D(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
 void MaxPoolGradGrad3D(ShapeContext& c) { c.set(0, c.WithRank(1, 5)); }
 
 // MaxPool and AvgPool; MaxPoolV2 has sizes and strides as inputs.
-void PoolWith(ShapeContext& c, int spatial, bool from_inputs) {
+// Only MaxPool slides over channels too.
+void PoolWith(ShapeContext& c, int spatial, bool from_inputs, bool channels) {
   const ShapeId in = c.WithRank(0, spatial + 2);
   if (c.failed()) return;
-  if (!ReadLayout(c, spatial)) return;
+  const auto layout = ReadLayout(c, spatial);
+  if (!layout) return;
   DimVector sizes = c.Ints("ksize"), strides = c.Ints("strides");
   if (from_inputs) {
     const auto size = c.Value(1), stride = c.Value(2);
@@ -171,14 +173,17 @@ void PoolWith(ShapeContext& c, int spatial, bool from_inputs) {
     return;
   }
   DimVector out(c.dims(in).begin(), c.dims(in).end());
+  const int begin = channels ? 1 : layout->first_space;
   SlideWindows(
-      c, 1, spatial + 2, [&](int i) { return sizes[i]; }, strides, &out);
+      c, begin, channels ? spatial + 2 : begin + spatial, [&](int i) { return sizes[i]; }, strides,
+      &out);
   c.set_all(c.Make(out));
 }
 
-void Pool2D(ShapeContext& c) { PoolWith(c, 2, false); }
-void Pool2DV2(ShapeContext& c) { PoolWith(c, 2, true); }
-void Pool3D(ShapeContext& c) { PoolWith(c, 3, false); }
+void AvgPool(ShapeContext& c) { PoolWith(c, 2, false, false); }
+void MaxPool(ShapeContext& c) { PoolWith(c, 2, false, true); }
+void MaxPoolV2(ShapeContext& c) { PoolWith(c, 2, true, true); }
+void Pool3D(ShapeContext& c) { PoolWith(c, 3, false, false); }
 
 // FractionalMaxPool(value) -> output, row_pooling_sequence, col_pooling_sequence. TensorFlow infers
 // one number in these for each region; its kernel puts out one more.
@@ -246,7 +251,9 @@ void FusedBatchNorm(ShapeContext& c) {
   const ShapeId in = NormalizedInput(c, 0, &channel);
   if (!c.known(in) || c.failed()) return;
   int64_t depth = c.dim(in, channel);
-  for (int i = 1; i < 3; ++i) depth = c.MergeDims(depth, c.dim(c.WithRank(i, 1), 0));
+  // Mean and variance are empty in training.
+  const int vectors = c.Bool("is_training", true) ? 3 : 5;
+  for (int i = 1; i < vectors; ++i) depth = c.MergeDims(depth, c.dim(c.WithRank(i, 1), 0));
   c.set(0, c.ReplaceDim(in, channel, depth));
   for (int i = 1; i < 5; ++i) c.set(i, c.Make({depth}));
   // Output 5, cuDNN's own, is of its choosing.
@@ -371,7 +378,7 @@ constexpr ShapeRule kRules[] = {
     {"ExtractImagePatches", ExtractImagePatches},
     {"ExtractVolumePatches", ExtractVolumePatches},
     // Pooling.
-    {"AvgPool", Pool2D},
+    {"AvgPool", AvgPool},
     {"AvgPool3D", Pool3D},
     {"AvgPool3DGrad", PoolGradFromShape3D},
     {"AvgPoolGrad", PoolGradFromShape2D},
@@ -379,7 +386,7 @@ constexpr ShapeRule kRules[] = {
     {"FractionalAvgPoolGrad", PoolGradFromShape2D},
     {"FractionalMaxPool", FractionalPool},
     {"FractionalMaxPoolGrad", MaxPoolGrad2D},
-    {"MaxPool", Pool2D},
+    {"MaxPool", MaxPool},
     {"MaxPool3D", Pool3D},
     {"MaxPool3DGrad", MaxPoolGrad3D},
     {"MaxPool3DGradGrad", MaxPoolGradGrad3D},
@@ -388,8 +395,8 @@ constexpr ShapeRule kRules[] = {
     {"MaxPoolGradGradV2", MaxPoolGradGrad2D},
     {"MaxPoolGradV2", MaxPoolGrad2D},
     {"MaxPoolGradWithArgmax", MaxPoolGrad2D},
-    {"MaxPoolV2", Pool2DV2},
-    {"MaxPoolWithArgmax", Pool2D},
+    {"MaxPoolV2", MaxPoolV2},
+    {"MaxPoolWithArgmax", MaxPool},
     // Normalization.
     {"BatchNormWithGlobalNormalization", Unchanged},
     {"BatchNormWithGlobalNormalizationGrad", BatchNormGrad},
