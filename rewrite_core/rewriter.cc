@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -126,6 +127,7 @@ class Rewriter {
   absl::StatusOr<v1::RewriteResponse> Run() {
     if (absl::Status status = CheckOptions(options_); !status.ok()) return status;
     if (absl::Status status = RunStages(); !status.ok()) return status;
+    for (v1::Warning& warning : forecast_warnings_) *report().add_warnings() = std::move(warning);
     if (!Wants(v1::OUTPUT_REPORT)) response_.clear_report();
     return std::move(response_);
   }
@@ -308,9 +310,7 @@ class Rewriter {
       *report().mutable_forecast_before() = *std::move(before);
       *report().mutable_hardware() = (*model)->hardware().ToProto();
       for (std::string& name : (*model)->TargetNames()) report().add_targets(std::move(name));
-      for (v1::Warning& warning : (*model)->Warnings()) {
-        *report().add_warnings() = std::move(warning);
-      }
+      forecast_warnings_ = (*model)->Warnings();
       return absl::OkStatus();
     });
   }
@@ -419,6 +419,7 @@ class Rewriter {
   std::unique_ptr<Graph> graph_;     // What is edited.
   std::unique_ptr<Graph> original_;  // The same before an earlier rewrite; null if there was none.
   std::unique_ptr<GraphFacts> facts_;
+  std::vector<v1::Warning> forecast_warnings_;  // They come after those of the plan.
   v1::RewriteResponse response_;
 };
 

@@ -384,7 +384,8 @@ TEST(OptionValueTest, BytesTakeUnits) {
   const auto bytes = [field](const char* text) {
     v1::Hardware hardware;
     hardware.set_gpu_memory_bytes(-7);
-    EXPECT_EQ(SetField("--x", {text}, field, &hardware).ok(), hardware.gpu_memory_bytes() != -7);
+    const bool ok = SetField("--x", {text}, field, &hardware).ok();
+    EXPECT_EQ(ok, hardware.gpu_memory_bytes() != -7) << text;
     return hardware.gpu_memory_bytes();
   };
   EXPECT_EQ(bytes("1536"), 1536);

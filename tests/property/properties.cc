@@ -302,18 +302,29 @@ v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {
   if (random->OneIn(8)) options.add_devices("/gpu:0");
   if (random->OneIn(8)) options.set_swap_encoding(v1::SWAP_ENCODING_COPY);
   if (random->OneIn(8)) options.set_decision_detail(v1::DECISION_DETAIL_NONE);
+  // From far too little memory to ample; the copies' rates make them wait for each other.
+  if (random->OneIn(2)) {
+    options.mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << random->Between(8, 34));
+  }
+  if (random->OneIn(4)) options.mutable_hardware()->set_host_memory_bytes(random->Below(1 << 20));
+  if (random->OneIn(4)) options.mutable_hardware()->set_d2h_bytes_per_s(1e6);
+  if (random->OneIn(6)) options.set_simulation(v1::SIMULATION_OFF);
   for (const NodeDef& node : graph.node()) {
     if (node.op() != "Placeholder" || !random->OneIn(6)) continue;
     v1::FeedShape* feed = options.add_feeds();
     feed->set_name(node.name());
     // Shapes that every reader can take, and that contradict no statement.
     std::vector<int64_t> dims = {8, 8};
-    const auto stated = node.attr().find("_output_shapes");
-    if (stated != node.attr().end() && stated->second.list().shape_size() > 0) {
+    const auto follow = [&dims](const TensorShapeProto& stated) {
       dims.clear();
-      for (const auto& dim : stated->second.list().shape(0).dim()) {
-        dims.push_back(dim.size() < 0 ? 8 : dim.size());
-      }
+      for (const auto& dim : stated.dim()) dims.push_back(dim.size() < 0 ? 8 : dim.size());
+    };
+    const auto shapes = node.attr().find("_output_shapes");
+    const auto shape = node.attr().find("shape");
+    if (shapes != node.attr().end() && shapes->second.list().shape_size() > 0) {
+      follow(shapes->second.list().shape(0));
+    } else if (shape != node.attr().end() && !shape->second.shape().dim().empty()) {
+      follow(shape->second.shape());
     }
     for (int64_t dim : dims) feed->add_dims(dim);
     if (random->OneIn(3)) options.add_targets(node.name());

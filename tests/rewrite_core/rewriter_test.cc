@@ -56,9 +56,13 @@ std::vector<std::string> SwappedTensors(const v1::RewriteResponse& response) {
   return tensors;
 }
 
+// Those of the rewrite itself: of the forecast's, which come after, there is a test of its own.
 std::vector<v1::WarningCode> Warnings(const v1::RewriteResponse& response) {
   std::vector<v1::WarningCode> codes;
-  for (const v1::Warning& warning : response.report().warnings()) codes.push_back(warning.code());
+  for (const v1::Warning& warning : response.report().warnings()) {
+    if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS) break;  // The first one of kNet's.
+    codes.push_back(warning.code());
+  }
   return codes;
 }
 
@@ -385,14 +389,104 @@ TEST(RewriterTest, ThePatchListsTheEdits) {
 }
 
 TEST(RewriterTest, StagesAreListedInTheOrderRun) {
-  EXPECT_THAT(Stages(Answer(Net(), kScope)),
-              ElementsAre("parse", "analysis", "strategy", "apply", "verify", "report"));
+  EXPECT_THAT(Stages(Answer(Net(), kScope)), ElementsAre("parse", "analysis", "strategy",
+                                                         "simulate", "apply", "verify", "report"));
   EXPECT_THAT(Stages(Answer(Net(), "scope { optimizer_scopes: 'G/' n_tensors: 0 }")),
-              ElementsAre("parse", "analysis", "strategy"));
+              ElementsAre("parse", "analysis", "strategy", "simulate"));
+  EXPECT_THAT(Stages(Answer(Net(), On("simulation: SIMULATION_OFF"))),
+              ElementsAre("parse", "analysis", "strategy", "apply", "verify", "report"));
   const v1::RewriteResponse r = Answer(Net(), kScope);
   for (const v1::StageTiming& stage : r.report().stages()) {
     EXPECT_GE(stage.duration_ns(), 0);
     EXPECT_LT(stage.duration_ns(), int64_t{60} * 1'000'000'000);
+  }
+}
+
+// ---- The forecast ----
+
+// Two nodes of 1024 bytes each lie far apart; the whole is small enough to be worked out by hand.
+constexpr char kStep[] = R"(
+    v = VariableV2() {dtype=float32, shape=(256)}
+    lr = Const() {dtype=float32, value=float32(0.1)}
+    x = Placeholder() {dtype=float32, shape=(256)}
+    f1 = PyFunc(x, v) {Tin=[float32,float32], Tout=[float32], _output_shapes=[(256)]}
+    f2 = PyFunc(f1) {Tin=[float32], Tout=[float32], _output_shapes=[(256)]}
+    G/g2 = PyFunc(f2) {Tin=[float32], Tout=[float32], _output_shapes=[(256)]}
+    G/g1 = PyFunc(G/g2, f1) {Tin=[float32,float32], Tout=[float32], _output_shapes=[(256)]}
+    G/up = ApplyGradientDescent(v, lr, G/g1) {T=float32}
+)";
+
+TEST(RewriterTest, ForecastsAreOfTheGraphBeforeAndAfter) {
+  const v1::RewriteResponse r =
+      Answer(GraphBytes(kStep), On("targets: 'G/up' hardware { preset: 'v100_pcie' }"));
+  ASSERT_EQ(r.report().outcome(), v1::OUTCOME_REWRITTEN);
+  ASSERT_TRUE(r.report().has_forecast_before());
+  ASSERT_TRUE(r.report().has_forecast_after());
+  EXPECT_EQ(r.report().hardware().preset(), "v100_pcie");
+  EXPECT_EQ(r.report().hardware().peak_flops(), 14e12);
+  EXPECT_THAT(r.report().targets(), ElementsAre("G/up"));
+  const v1::Forecast& before = r.report().forecast_before();
+  const v1::Forecast& after = r.report().forecast_after();
+  EXPECT_TRUE(before.fits());
+  EXPECT_TRUE(after.fits());
+  ASSERT_EQ(before.devices_size(), 1);
+  ASSERT_EQ(after.devices_size(), 1);
+  // The input alone is copied, before; every swap besides, after.
+  const v1::DeviceReport& swaps = r.report().devices(0);
+  EXPECT_GT(swaps.swap_out_bytes(), 0);
+  EXPECT_EQ(after.devices(0).copy_out_bytes() - before.devices(0).copy_out_bytes(),
+            swaps.swap_out_bytes());
+  EXPECT_EQ(after.devices(0).copy_in_bytes() - before.devices(0).copy_in_bytes(),
+            swaps.swap_in_bytes());
+  EXPECT_GT(after.host_peak_bytes(), 0);
+  EXPECT_GT(after.step_time_ns(), before.step_time_ns());
+  EXPECT_TRUE(before.devices(0).has_bounds());
+  EXPECT_LE(before.devices(0).bounds().memory_bytes(), before.devices(0).peak_bytes());
+  EXPECT_LE(before.devices(0).bounds().step_time_ns(), before.step_time_ns());
+}
+
+TEST(RewriterTest, AStepThatDoesNotFitIsNoError) {
+  const v1::RewriteResponse r =
+      Answer(GraphBytes(kStep), On("targets: 'G/up' hardware { gpu_memory_bytes: 2048 }"));
+  EXPECT_FALSE(r.report().forecast_before().fits());
+  EXPECT_EQ(r.report().forecast_before().out_of_memory().budget_bytes(), 2048);
+  EXPECT_FALSE(r.report().forecast_before().has_step_time_ns());
+  EXPECT_GT(r.report().forecast_before().devices(0).peak_bytes(), 2048);
+}
+
+TEST(RewriterTest, AGraphThatStaysAsItIsHasAForecastToo) {
+  const v1::RewriteResponse r =
+      Answer(GraphBytes(kStep), "targets: 'G/up' scope { optimizer_scopes: 'G/' n_tensors: 0 }");
+  EXPECT_EQ(r.report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_TRUE(r.report().forecast_before().fits());
+  EXPECT_FALSE(r.report().has_forecast_after());
+}
+
+TEST(RewriterTest, WithoutAForecastNothingIsForecast) {
+  const v1::RewriteResponse r =
+      Answer(GraphBytes(kStep), On("targets: 'G/up' simulation: SIMULATION_OFF"));
+  EXPECT_FALSE(r.report().has_forecast_before());
+  EXPECT_FALSE(r.report().has_forecast_after());
+  EXPECT_FALSE(r.report().has_hardware());
+}
+
+TEST(RewriterTest, WhatTheForecastLeavesOutIsSaidLast) {
+  const v1::RewriteResponse r = Answer(Net(), kScope);
+  std::vector<v1::WarningCode> codes;
+  for (const v1::Warning& warning : r.report().warnings()) codes.push_back(warning.code());
+  // No targets and no updates; PyFunc's output is of unknown size, and so is what it costs.
+  EXPECT_THAT(codes, ElementsAre(v1::WARNING_CODE_UNKNOWN_SIZES, v1::WARNING_CODE_NO_TRIGGER,
+                                 v1::WARNING_CODE_TARGETS_ARE_SINKS, v1::WARNING_CODE_UNKNOWN_SIZES,
+                                 v1::WARNING_CODE_UNKNOWN_COSTS));
+}
+
+TEST(RewriterTest, BadHardwareIsAnErrorEvenWithoutAForecast) {
+  for (const char* hardware :
+       {"preset: 'abacus'", "gpu_memory_bytes: 0", "peak_flops: nan", "d2h_bytes_per_s: -1"}) {
+    const auto response = TryRewrite(
+        Net(), On(absl::StrCat("simulation: SIMULATION_OFF hardware { ", hardware, " }")));
+    EXPECT_TRUE(absl::IsInvalidArgument(response.status())) << hardware;
+    EXPECT_EQ(GetErrorReason(response.status()), v1::ERROR_REASON_BAD_OPTION) << hardware;
   }
 }
 

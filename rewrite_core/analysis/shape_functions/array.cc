@@ -464,10 +464,6 @@ void StridedSlice(ShapeContext& c) {
   c.set_value(0, items);
 }
 
-// StridedSliceGrad(shape, begin, end, strides, dy) and others whose input 0 spells the shape.
-void ShapeFromFirst(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
-void ShapeFromSecond(ShapeContext& c) { c.set(0, c.ShapeFromValue(1)); }
-
 // BroadcastTo(input, shape): of a shape that is not known, it has the dimensions that are not 1.
 void BroadcastTo(ShapeContext& c) {
   const ShapeId in = c.input(0), shape = c.ShapeFromValue(1);
@@ -915,12 +911,6 @@ void ReverseMarked(ShapeContext& c) {
 void ShapeOfSecond(ShapeContext& c) { c.set(0, c.input(1)); }
 
 void Pass(ShapeContext& c) { c.pass(0, 0); }
-
-// QuantizeV2 and the like -> output, min, max.
-void Quantize(ShapeContext& c) {
-  c.set_all(kScalar);
-  c.set(0, c.input(0));
-}
 
 constexpr ShapeRule kRules[] = {
     {"BatchToSpace", BatchToSpace},
