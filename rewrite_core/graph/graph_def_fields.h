@@ -1,6 +1,6 @@
 // Field numbers of TensorFlow's GraphDef (tensorflow/core/framework/{graph,node_def,attr_value,
-// tensor,tensor_shape,function,op_def,versions}.proto) and the names of the attributes that mean something
-// to Spillway.
+// tensor,tensor_shape,function,op_def,versions}.proto) and the names of the attributes that mean
+// something to Spillway.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
 

@@ -92,7 +92,8 @@ TEST(GraphDiffTest, EachOutputOfANodeHasItsOwnSize) {
   const std::string split =
       "d = Const() {dtype=int32}\nx = Const() {dtype=float32}\n"
       "s = SplitV(x, d, d) {T=float32, num_split=3, _output_shapes=[(1), (?), (3)]}\n";
-  const v1::GraphDiff diff = Diff(split + "p = ConcatV2(s, s:1, s:2, s:2, d) {T=float32, N=4}", split + R"(
+  const v1::GraphDiff diff =
+      Diff(split + "p = ConcatV2(s, s:1, s:2, s:2, d) {T=float32, N=4}", split + R"(
       p = ConcatV2(in0, in1, in2, in3, d) {T=float32, N=4}
       out2 = Identity(s:2) {T=float32}
       out3 = Identity(s:2) {T=float32}

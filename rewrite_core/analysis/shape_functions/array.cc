@@ -464,6 +464,9 @@ void StridedSlice(ShapeContext& c) {
   c.set_value(0, items);
 }
 
+// StridedSliceGrad(shape, begin, end, strides, dy) and others whose input 0 spells the shape.
+void ShapeFromFirst(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
+
 // BroadcastTo(input, shape): of a shape that is not known, it has the dimensions that are not 1.
 void BroadcastTo(ShapeContext& c) {
   const ShapeId in = c.input(0), shape = c.ShapeFromValue(1);
