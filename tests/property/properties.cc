@@ -195,6 +195,7 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
     verdict.refused = true;
     if (kind == GraphKind::kAny && absl::IsInvalidArgument(response.status())) return verdict;
     const v1::ErrorReason reason = core::GetErrorReason(response.status());
+    if (kind == GraphKind::kAnyShapes && reason == v1::ERROR_REASON_BAD_INPUT) return verdict;
     if (response.status().code() != absl::StatusCode::kInvalidArgument ||
         (reason != v1::ERROR_REASON_NO_STARTING_OP &&
          (reason != v1::ERROR_REASON_NO_BACKWARD_PART ||

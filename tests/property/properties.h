@@ -32,9 +32,9 @@ struct Verdict {
 // and otherwise that it is returned as it came, or refused for a reason that lies in the options.
 // A Rewrite must never say INTERNAL.
 //
-// A graph of kind kAny may also be refused for what it is, or be taken for one that another program
-// rewrote.
-enum class GraphKind { kValid, kAny };
+// A graph of kind kAnyShapes may also be refused for the shapes that its ops take (BAD_INPUT); one
+// of kind kAny for whatever it is, or be taken for one that another program rewrote.
+enum class GraphKind { kValid, kAnyShapes, kAny };
 Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random,
                      GraphKind kind = GraphKind::kValid);
 

@@ -404,15 +404,14 @@ TEST(RewriterTest, StagesAreListedInTheOrderRun) {
 
 // ---- The forecast ----
 
-// Two nodes of 1024 bytes each lie far apart; the whole is small enough to be worked out by hand.
 constexpr char kStep[] = R"(
     v = VariableV2() {dtype=float32, shape=(256)}
-    lr = Const() {dtype=float32, value=float32(0.1)}
+    lr = Const() {dtype=float32, _output_shapes=[()]}
     x = Placeholder() {dtype=float32, shape=(256)}
-    f1 = PyFunc(x, v) {Tin=[float32,float32], Tout=[float32], _output_shapes=[(256)]}
-    f2 = PyFunc(f1) {Tin=[float32], Tout=[float32], _output_shapes=[(256)]}
-    G/g2 = PyFunc(f2) {Tin=[float32], Tout=[float32], _output_shapes=[(256)]}
-    G/g1 = PyFunc(G/g2, f1) {Tin=[float32,float32], Tout=[float32], _output_shapes=[(256)]}
+    f1 = Tanh(x) {T=float32}
+    f2 = Tanh(f1) {T=float32}
+    G/g2 = TanhGrad(f2, f2) {T=float32}
+    G/g1 = TanhGrad(f1, G/g2) {T=float32}
     G/up = ApplyGradientDescent(v, lr, G/g1) {T=float32}
 )";
 
