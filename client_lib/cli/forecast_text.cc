@@ -90,17 +90,17 @@ std::string ExcessText(const v1::Forecast& forecast) {
     }
   }
   const std::string budget = FormatBytes(oom.budget_bytes());
-  if (peak <= oom.budget_bytes()) {
-    return absl::StrCat(oom.host() ? "the copies need more pinned host memory than the "
-                                   : absl::StrCat(GpuText(oom.device()), " needs more than its "),
-                        budget, oom.host() ? " that there are" : "");
-  }
   const std::string excess = FormatBytes(peak - oom.budget_bytes());
-  return oom.host()
-             ? absl::StrCat("the copies would need ", FormatBytes(peak), " of pinned host memory, ",
-                            excess, " more than the ", budget, " that there are")
-             : absl::StrCat(GpuText(oom.device()), " would need ", FormatBytes(peak), ", ", excess,
-                            " more than its ", budget);
+  const bool is_known = peak > oom.budget_bytes();  // Or it is some other GPU's fault.
+  if (oom.host()) {
+    if (!is_known) return "the copies would need more pinned host memory than there is";
+    return absl::StrCat("the copies would need ", FormatBytes(peak), " of pinned host memory, ",
+                        excess, " more than there is");
+  }
+  const std::string gpu = GpuText(oom.device());
+  if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
+  return absl::StrCat(gpu, " would need ", FormatBytes(peak), ", ", excess, " more than its ",
+                      budget);
 }
 
 // Where it ran out.
