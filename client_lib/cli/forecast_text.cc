@@ -91,7 +91,8 @@ std::string ExcessText(const v1::Forecast& forecast) {
   }
   const std::string budget = FormatBytes(oom.budget_bytes());
   const std::string excess = FormatBytes(peak - oom.budget_bytes());
-  const bool is_known = peak > oom.budget_bytes();  // Or it is some other GPU's fault.
+  // Not so where waiting for another budget made the order another.
+  const bool is_known = peak > oom.budget_bytes();
   if (oom.host()) {
     if (!is_known) return "the copies would need more pinned host memory than there is";
     return absl::StrCat("the copies would need ", FormatBytes(peak), " of pinned host memory, ",
