@@ -381,7 +381,7 @@ run_benchmarks() {
     [[ -f $program && -x $program ]] || continue
     found=yes
     echo "$program"
-    if [[ ${program##*/} == rewrite_benchmark ]]; then
+    if [[ ${program##*/} == @(rewrite|shapes)_benchmark ]]; then
       "$program" --benchmark_min_time=0.05
     else
       "$program" --quick
