@@ -24,6 +24,12 @@ absl::Status BadOption(absl::string_view option, int64_t value, absl::string_vie
                       {{"option", option}, {"value", absl::StrCat(value)}});
 }
 
+// Whether bytes or times of a tensor, or of all, do not fit 63 bits: larger than any memory.
+bool IsOverflow(const absl::Status& status) {
+  const v1::ErrorReason reason = GetErrorReason(status);
+  return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
+}
+
 class Explorer {
  public:
   Explorer(const Graph& graph, const v1::ExploreOptions& options, const StopToken& stop)
@@ -83,9 +89,8 @@ class Explorer {
     }
     auto simulated = SimulateGraph(graph_, step, stop_);
     if (!simulated.ok()) {
-      // Sizes that overflow, or that the graph's shapes do not allow: too large, if others are not.
       const bool smaller_works = !tried_.empty() && tried_.begin()->first < size;
-      if (absl::IsInvalidArgument(simulated.status()) && smaller_works) return false;
+      if (smaller_works && IsOverflow(simulated.status())) return false;
       return simulated.status();
     }
     v1::ExploredSize& explored = tried_[size];
