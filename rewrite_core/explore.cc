@@ -139,6 +139,8 @@ class Explorer {
       if (absl::Status s = check(low + (high - low) / 2); !s.ok()) return s;
     }
     if (low > 0) report_.set_largest_fitting_size(low * multiple_);
+    // A single size does not tell whether sizes matter.
+    if (tried_.size() == 1) return Fits(2 * tried_.begin()->first).status();
     return absl::OkStatus();
   }
 
