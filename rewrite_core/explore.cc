@@ -25,6 +25,12 @@ absl::Status BadOption(absl::string_view option, int64_t value, absl::string_vie
                       {{"option", option}, {"value", absl::StrCat(value)}});
 }
 
+// Whether bytes or times of a tensor, or of all, do not fit 63 bits: larger than any memory.
+bool IsOverflow(const absl::Status& status) {
+  const v1::ErrorReason reason = GetErrorReason(status);
+  return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
+}
+
 class Explorer {
  public:
   Explorer(const Graph& graph, const v1::ExploreOptions& options, const StopToken& stop)
@@ -38,7 +44,7 @@ class Explorer {
       if (absl::Status s = FindLargest(); !s.ok()) return s;
     }
     for (auto& [size, explored] : tried_) *report_.add_sizes() = std::move(explored);
-    AddRefused();
+    AddOverflow();
     return std::move(report_);
   }
 
@@ -98,14 +104,13 @@ class Explorer {
     if (stop_.ShouldStop(1)) return stop_.status("explore");
     auto simulated = Simulate(size);
     if (!simulated.ok()) {
-      // Sizes that overflow, or that the graph's shapes do not allow: too large, if others are not.
       const bool smaller_works = !tried_.empty() && tried_.begin()->first < size;
-      if (!absl::IsInvalidArgument(simulated.status()) || !smaller_works) {
-        return tried_.empty() ? AtSize(size, simulated.status()) : simulated.status();
+      if (!smaller_works || !IsOverflow(simulated.status())) {
+        return AtSize(size, simulated.status());
       }
-      if (refused_.ok() || size < refused_size_) {
-        refused_size_ = size;
-        refused_ = simulated.status();
+      if (overflow_.ok() || size < overflow_size_) {
+        overflow_size_ = size;
+        overflow_ = simulated.status();
       }
       return false;
     }
@@ -183,8 +188,10 @@ class Explorer {
         {{"option", by_batch_size_ ? "batch_size" : "feeds"}});
   }
 
-  // An error about the first size, with the size in front. Those about options name their values.
+  // An error about the graph at a size, with the size in front. Those about options name their
+  // values.
   static absl::Status AtSize(int64_t size, const absl::Status& status) {
+    if (!absl::IsInvalidArgument(status)) return status;
     if (GetErrorReason(status) == v1::ERROR_REASON_BAD_OPTION) return status;
     absl::Status named(status.code(), absl::StrCat("at size ", size, ": ", status.message()));
     status.ForEachPayload(
@@ -192,14 +199,13 @@ class Explorer {
     return named;
   }
 
-  // Sizes that could not be tried are in no row: says which, and why.
-  void AddRefused() {
-    if (refused_.ok()) return;
+  // Sizes that overflow are in no row: says from which on, and why.
+  void AddOverflow() {
+    if (overflow_.ok()) return;
     v1::Warning* warning = report_.add_warnings();
     warning->set_code(v1::WARNING_CODE_NOT_SIMULATED);
-    warning->set_message(absl::StrCat(
-        "size ", refused_size_,
-        " is not possible, and counts as one that does not fit: ", refused_.message()));
+    warning->set_message(absl::StrCat("size ", overflow_size_,
+                                      " counts as one that does not fit: ", overflow_.message()));
   }
 
   const Graph& graph_;
@@ -210,8 +216,8 @@ class Explorer {
   int64_t fits_ = 0;                 // Of the sizes asked for, the largest that fits, or 0;
   int64_t fits_not_ = kMaxSize + 1;  // the least that does not.
   std::map<int64_t, v1::ExploredSize> tried_;
-  int64_t refused_size_ = 0;  // The least that the graph's shapes do not allow, with
-  absl::Status refused_;      // the reason; OK if there is none.
+  int64_t overflow_size_ = 0;  // The least whose bytes overflow,
+  absl::Status overflow_;      // and how; OK if there is none.
   v1::ExploreReport report_;
 };
 

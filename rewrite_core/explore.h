@@ -13,10 +13,9 @@ namespace spillway::core {
 
 // `graph_def`: a serialized tensorflow.GraphDef. The search for the largest size goes by bisection:
 // it takes for granted that what is above a size that does not fit does not fit either. Sizes up to
-// 2^31 - 1; a size at which the graph's shapes contradict each other counts as one that does not
-// fit if a smaller one fits, and is an error otherwise. Errors: those of SimulateGraph, and
-// INVALID_ARGUMENT if sizes, multiple_of or the dimensions -1 are wrong, or if the size changes
-// nothing in the graph. Thread-safe.
+// 2^31 - 1; one at which bytes overflow 63 bits does not fit. Errors: those of SimulateGraph, also
+// where a size contradicts the graph's shapes; INVALID_ARGUMENT if sizes, multiple_of or the
+// dimensions -1 are wrong, or if the size changes nothing in the graph. Thread-safe.
 absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
                                           const v1::ExploreOptions& options,
                                           const v1::Limits& limits, const StopToken& stop);

@@ -206,11 +206,11 @@ class Rewriter {
                            ? "n_tensors is 0: no tensor was to be swapped"
                            : "no tensor qualifies: the decisions say why");
     }
-    if (original_ == nullptr) return RunPlan(result->plan, facts_->control_flow);
+    if (original_ == nullptr) return RunPlan(result->plan, std::move(facts_->control_flow));
     // On top of an earlier rewrite of other devices: the same nodes, under the ids they have there.
     auto control_flow = Stage("analysis", [&] { return AnalyseControlFlow(); });
     if (!control_flow.ok()) return control_flow.status();
-    return RunPlan(MovePlan(result->plan, *original_, *graph_), *control_flow);
+    return RunPlan(MovePlan(result->plan, *original_, *graph_), *std::move(control_flow));
   }
 
   absl::Status Parse(absl::string_view bytes) {
@@ -300,19 +300,27 @@ class Rewriter {
     return Stage("simulate", [&]() -> absl::Status {
       auto model = StepModel::Create(*graph_, topology, shapes, options_, stop_);
       if (!model.ok()) return NotSimulated(model.status());
-      auto before = (*model)->Forecast(/*plan=*/nullptr, /*no_budget=*/false, stop_);
+      WorkloadNotes notes;
+      auto before = Played(**model, /*plan=*/nullptr, &notes);
       if (!before.ok()) return NotSimulated(before.status());
       if (plan != nullptr) {
-        auto after = (*model)->Forecast(plan, /*no_budget=*/false, stop_);
+        auto after = Played(**model, plan, /*notes=*/nullptr);
         if (!after.ok()) return NotSimulated(after.status());
         *report().mutable_forecast_after() = *std::move(after);
       }
       *report().mutable_forecast_before() = *std::move(before);
       *report().mutable_hardware() = (*model)->hardware().ToProto();
       for (std::string& name : (*model)->TargetNames()) report().add_targets(std::move(name));
-      forecast_warnings_ = (*model)->Warnings();
+      forecast_warnings_ = (*model)->Warnings(notes);
       return absl::OkStatus();
     });
+  }
+
+  absl::StatusOr<v1::Forecast> Played(const StepModel& model, const SwapPlan* plan,
+                                      WorkloadNotes* notes) const {
+    auto workload = model.Build(plan, notes, stop_);
+    if (!workload.ok()) return workload.status();
+    return model.Forecast(*workload, /*no_budget=*/false, /*with_bounds=*/plan == nullptr, stop_);
   }
 
   // A rewrite does not fail because nothing can be said of its time. What is wrong with an option
@@ -351,8 +359,9 @@ class Rewriter {
     return Forecast(*topology, *shapes, &plan);
   }
 
-  absl::Status RunPlan(const SwapPlan& plan, const ControlFlowAnalysis& control_flow) {
+  absl::Status RunPlan(const SwapPlan& plan, ControlFlowAnalysis control_flow) {
     if (absl::Status s = ForecastPlan(plan); !s.ok()) return s;
+    facts_.reset();  // What follows needs memory, and of these the control flow alone.
     std::vector<SwapNodeNames> names;
     int64_t added = 0;
     auto bytes = Stage("apply", [&] {

@@ -34,16 +34,20 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   if (!shapes.ok()) return shapes.status();
   auto model = StepModel::Create(graph, *topology, *shapes, rewrite_options, stop);
   if (!model.ok()) return model.status();
-  auto forecast = (*model)->Forecast(/*plan=*/nullptr, options.no_budget(), stop);
+  WorkloadNotes notes;
+  auto workload = (*model)->Build(/*plan=*/nullptr, &notes, stop);
+  if (!workload.ok()) return workload.status();
+  auto forecast = (*model)->Forecast(*workload, options.no_budget(), /*with_bounds=*/true, stop);
   if (!forecast.ok()) return forecast.status();
   v1::SimulateReport report;
   *report.mutable_forecast() = *std::move(forecast);
   *report.mutable_hardware() = (*model)->hardware().ToProto();
   for (std::string& name : (*model)->TargetNames()) report.add_targets(std::move(name));
   report.set_node_count((*model)->num_active_nodes());
-  for (v1::Warning& warning : (*model)->Warnings()) *report.add_warnings() = std::move(warning);
+  for (v1::Warning& warning : (*model)->Warnings(notes))
+    *report.add_warnings() = std::move(warning);
   if (options.memory()) {
-    if (absl::Status s = (*model)->DescribeMemory(stop, &report); !s.ok()) return s;
+    if (absl::Status s = (*model)->DescribeMemory(*workload, stop, &report); !s.ok()) return s;
   }
   return report;
 }

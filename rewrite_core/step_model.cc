@@ -68,14 +68,14 @@ absl::Status StepModel::Analyse(const v1::RewriteOptions& options, const StopTok
   auto active = FindActiveNodes(graph_, topology_, shapes_, targets, /*backward=*/nullptr, stop);
   if (!active.ok()) return active.status();
   active_ = *std::move(active);
-  auto workload = BuildWorkload(Facts(), /*plan=*/nullptr, &notes_, stop);
-  if (!workload.ok()) return workload.status();
-  workload_ = *std::move(workload);
   return absl::OkStatus();
 }
 
-StepFacts StepModel::Facts() const {
-  return {graph_, topology_, shapes_, *placement_, *buffers_, *costs_, hardware_, *active_};
+absl::StatusOr<Workload> StepModel::Build(const SwapPlan* plan, WorkloadNotes* notes,
+                                          const StopToken& stop) const {
+  const StepFacts facts = {graph_,    topology_, shapes_,   *placement_,
+                           *buffers_, *costs_,   hardware_, *active_};
+  return BuildWorkload(facts, plan, notes, stop);
 }
 
 SimulationOptions StepModel::Unlimited() const {
@@ -86,7 +86,7 @@ SimulationOptions StepModel::Unlimited() const {
 
 SimulationOptions StepModel::Budgets() const {
   SimulationOptions options = Unlimited();
-  options.device_budget_bytes.assign(workload_.devices.size(), hardware_.gpu_memory_bytes);
+  options.device_budget_bytes.assign(placement_->devices().size(), hardware_.gpu_memory_bytes);
   options.host_budget_bytes = hardware_.host_memory_bytes;
   return options;
 }
@@ -107,15 +107,8 @@ v1::OutOfMemory StepModel::ToProto(const Workload& workload, const OutOfMemory& 
   return out;
 }
 
-absl::StatusOr<v1::Forecast> StepModel::Forecast(const SwapPlan* plan, bool no_budget,
-                                                 const StopToken& stop) const {
-  absl::optional<Workload> planned;
-  if (plan != nullptr) {
-    auto workload = BuildWorkload(Facts(), plan, /*notes=*/nullptr, stop);
-    if (!workload.ok()) return workload.status();
-    planned = *std::move(workload);
-  }
-  const Workload& workload = planned ? *planned : workload_;
+absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool no_budget,
+                                                 bool with_bounds, const StopToken& stop) const {
   auto free = SimulateBothModes(workload, Unlimited(), stop);
   if (!free.ok()) return free.status();
   // Where nobody ever waits for memory, budgets change nothing.
@@ -159,26 +152,26 @@ absl::StatusOr<v1::Forecast> StepModel::Forecast(const SwapPlan* plan, bool no_b
     device->set_copy_out_bytes(ahead.copy_out_bytes);
     device->set_copy_in_bytes(ahead.copy_in_bytes);
   }
-  if (plan == nullptr && !no_budget) {
-    absl::Status status = AddBounds(free->launch_ahead.order, stop, &forecast);
+  if (with_bounds && !no_budget) {
+    absl::Status status = AddBounds(workload, free->launch_ahead.order, stop, &forecast);
     if (!status.ok()) return status;
   }
   return forecast;
 }
 
-absl::Status StepModel::AddBounds(const std::vector<OpId>& order, const StopToken& stop,
-                                  v1::Forecast* forecast) const {
+absl::Status StepModel::AddBounds(const Workload& workload, const std::vector<OpId>& order,
+                                  const StopToken& stop, v1::Forecast* forecast) const {
   LowerBoundOptions options;
   options.device_budget_bytes = Budgets().device_budget_bytes;
   options.copy_out_bytes_per_s = hardware_.d2h_bytes_per_s;
   options.copy_in_bytes_per_s = hardware_.h2d_bytes_per_s;
-  auto bounds = ComputeLowerBounds(workload_, order, options, stop);
+  auto bounds = ComputeLowerBounds(workload, order, options, stop);
   if (!bounds.ok()) return bounds.status();
   for (size_t i = 0; i < bounds->size(); ++i) {
     const DeviceBounds& found = (*bounds)[i];
     v1::LowerBounds* out = forecast->mutable_devices(static_cast<int>(i))->mutable_bounds();
     out->set_memory_bytes(found.memory_bytes);
-    out->set_memory_node(NameOf(workload_, found.memory_op));
+    out->set_memory_node(NameOf(workload, found.memory_op));
     out->set_copy_out_bytes(found.swap_out_bytes);
     out->set_copy_in_bytes(found.swap_in_bytes);
     out->set_step_time_ns(found.step_time_ns);
@@ -186,24 +179,25 @@ absl::Status StepModel::AddBounds(const std::vector<OpId>& order, const StopToke
   return absl::OkStatus();
 }
 
-absl::Status StepModel::DescribeMemory(const StopToken& stop, v1::SimulateReport* report) const {
+absl::Status StepModel::DescribeMemory(const Workload& workload, const StopToken& stop,
+                                       v1::SimulateReport* report) const {
   // Not launched ahead: memory would be shown when it is given out, long before it is used.
   SimulationOptions options = Unlimited();
   options.mode = SimulationMode::kSynchronous;
   options.record_timeline = true;
-  auto result = Simulate(workload_, options, stop);
+  auto result = Simulate(workload, options, stop);
   if (!result.ok()) return result.status();
   StopPoller poll(stop);
-  std::vector<std::vector<BufferId>> alive(workload_.devices.size());
-  for (BufferId id = 0; id < static_cast<BufferId>(workload_.buffers.size()); ++id) {
+  std::vector<std::vector<BufferId>> alive(workload.devices.size());
+  for (BufferId id = 0; id < static_cast<BufferId>(workload.buffers.size()); ++id) {
     if (poll.Tick()) return stop.status("simulate");
-    const WorkloadBuffer& buffer = workload_.buffers[id];
+    const WorkloadBuffer& buffer = workload.buffers[id];
     if (buffer.resident && buffer.device >= 0) alive[buffer.device].push_back(id);
   }
-  for (size_t i = 0; i < workload_.devices.size(); ++i) {
+  for (size_t i = 0; i < workload.devices.size(); ++i) {
     const DeviceUse& use = result->devices[i];
     v1::DeviceMemory* memory = report->add_memory();
-    memory->set_device(workload_.devices[i]);
+    memory->set_device(workload.devices[i]);
     for (const MemoryPoint& point : use.timeline) {
       const auto add = [memory, &point](int64_t bytes) {
         v1::MemorySample* sample = memory->add_timeline();
@@ -216,13 +210,13 @@ absl::Status StepModel::DescribeMemory(const StopToken& stop, v1::SimulateReport
     }
     std::vector<BufferId>& ids = alive[i];
     ids.insert(ids.end(), use.at_peak.begin(), use.at_peak.end());
-    std::sort(ids.begin(), ids.end(), [this](BufferId a, BufferId b) {
-      const int64_t bytes_a = workload_.buffers[a].bytes, bytes_b = workload_.buffers[b].bytes;
+    std::sort(ids.begin(), ids.end(), [&workload](BufferId a, BufferId b) {
+      const int64_t bytes_a = workload.buffers[a].bytes, bytes_b = workload.buffers[b].bytes;
       return bytes_a != bytes_b ? bytes_a > bytes_b : a < b;
     });
     for (BufferId id : ids) {
       if (poll.Tick()) return stop.status("simulate");
-      const WorkloadBuffer& buffer = workload_.buffers[id];
+      const WorkloadBuffer& buffer = workload.buffers[id];
       v1::LiveTensor* live = memory->add_alive_at_peak();
       *live->mutable_tensor() = Summarize(graph_, shapes_, buffer.tensor);
       live->mutable_tensor()->set_size_bytes(buffer.bytes);
@@ -280,9 +274,9 @@ std::vector<std::string> StepModel::TargetNames() const {
   return names;
 }
 
-std::vector<v1::Warning> StepModel::Warnings() const {
+std::vector<v1::Warning> StepModel::Warnings(const WorkloadNotes& notes) const {
   std::vector<v1::Warning> warnings;
-  if (workload_.devices.empty()) {
+  if (placement_->devices().empty()) {
     warnings.push_back(MakeWarning(v1::WARNING_CODE_NO_GPU,
                                    "no node of this step runs on a GPU: there is nothing to swap, "
                                    "and no time but that of the host"));
@@ -293,31 +287,31 @@ std::vector<v1::Warning> StepModel::Warnings() const {
         "no targets were given and no weight updates found: the step is taken to run all nodes "
         "that nobody reads, initializers and savers among them; name what a step runs (targets)"));
   }
-  if (notes_.unknown_buffers > 0) {
+  if (notes.unknown_buffers > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UNKNOWN_SIZES,
-        absl::StrCat("the size of ", Count(notes_.unknown_buffers, "buffer"),
+        absl::StrCat("the size of ", Count(notes.unknown_buffers, "buffer"),
                      " on GPUs is unknown and counts as 0 bytes, so peaks are too "
                      "low; feeds, batch_size, a graph with _output_shapes or a profile may help")));
   }
-  if (notes_.unknown_costs > 0) {
+  if (notes.unknown_costs > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UNKNOWN_COSTS,
-        absl::StrCat("the cost of ", Count(notes_.unknown_costs, "node"),
+        absl::StrCat("the cost of ", Count(notes.unknown_costs, "node"),
                      " is unknown (unknown sizes, function calls) and counts as the launch "
                      "alone, so times are too low; a profile helps")));
   }
-  if (notes_.loops > 0) {
+  if (notes.loops > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_LOOPS_ONCE,
-        absl::StrCat("bodies of loops are played once (", Count(notes_.loops, "loop variable"),
+        absl::StrCat("bodies of loops are played once (", Count(notes.loops, "loop variable"),
                      "), so times and peaks of the "
                      "loops are too low")));
   }
-  if (notes_.merges > 0) {
+  if (notes.merges > 0) {
     warnings.push_back(
         MakeWarning(v1::WARNING_CODE_BOTH_BRANCHES,
-                    absl::StrCat("both sides of ", Count(notes_.merges, "conditional"),
+                    absl::StrCat("both sides of ", Count(notes.merges, "conditional"),
                                  " are played, so times and peaks may "
                                  "be a little too high")));
   }

@@ -41,32 +41,36 @@ class StepModel {
                                                                  const v1::RewriteOptions& options,
                                                                  const StopToken& stop);
 
-  // What a step takes with that plan (null: as the graph is). With `no_budget` there is memory
-  // without end; otherwise the hardware's budgets hold, and lower bounds are there, too, if `plan`
-  // is null. Errors: those of Simulate.
-  absl::StatusOr<v1::Forecast> Forecast(const SwapPlan* plan, bool no_budget,
+  // The step with that plan (null: as the graph is). `notes` may be null. Errors: those of `stop`.
+  absl::StatusOr<Workload> Build(const SwapPlan* plan, WorkloadNotes* notes,
+                                 const StopToken& stop) const;
+
+  // What the step `workload`, which Build made, takes. With `no_budget` there is memory without
+  // end; otherwise the hardware's budgets hold. `with_bounds` (of a step without a plan): lower
+  // bounds at these budgets, too. Errors: those of Simulate.
+  absl::StatusOr<v1::Forecast> Forecast(const Workload& workload, bool no_budget, bool with_bounds,
                                         const StopToken& stop) const;
 
   // Fills in memory and distances of `report`: played synchronously, with memory without end.
-  absl::Status DescribeMemory(const StopToken& stop, v1::SimulateReport* report) const;
+  absl::Status DescribeMemory(const Workload& workload, const StopToken& stop,
+                              v1::SimulateReport* report) const;
 
   const Hardware& hardware() const { return hardware_; }
   int64_t num_active_nodes() const;
   // The names of the targets, each at most as long as others are shown.
   std::vector<std::string> TargetNames() const;
-  // What its forecasts leave out.
-  std::vector<v1::Warning> Warnings() const;
+  // What its forecasts leave out. `notes` are those of the step without a plan.
+  std::vector<v1::Warning> Warnings(const WorkloadNotes& notes) const;
 
  private:
   StepModel(const Graph& graph, const Topology& topology, const Shapes& shapes)
       : graph_(graph), topology_(topology), shapes_(shapes) {}
 
   absl::Status Analyse(const v1::RewriteOptions& options, const StopToken& stop);
-  StepFacts Facts() const;
   SimulationOptions Unlimited() const;
   SimulationOptions Budgets() const;
-  absl::Status AddBounds(const std::vector<OpId>& order, const StopToken& stop,
-                         v1::Forecast* forecast) const;
+  absl::Status AddBounds(const Workload& workload, const std::vector<OpId>& order,
+                         const StopToken& stop, v1::Forecast* forecast) const;
   v1::OutOfMemory ToProto(const Workload& workload, const OutOfMemory& oom) const;
   std::string NameOf(const Workload& workload, OpId op) const;
   absl::Status CountDistances(const StopToken& stop, v1::SimulateReport* report) const;
@@ -80,8 +84,6 @@ class StepModel {
   absl::optional<Buffers> buffers_;
   absl::optional<Costs> costs_;
   absl::optional<ActiveNodes> active_;
-  Workload workload_;  // Of the graph as it is.
-  WorkloadNotes notes_;
 };
 
 }  // namespace spillway::core

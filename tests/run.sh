@@ -18,10 +18,10 @@ clone; a few minutes when there is a build already.
                under load
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl and ghz, which are built with Go 1.21 or later
-  asan-core    builds the core with address and undefined-behaviour sanitizers, and runs those of its
-               tests that rewrite whole graphs: golden, hostile and damaged ones, and the replays of
-               the fuzz targets
-  fuzz         builds the fuzz targets with clang 14, and runs each for 20 s
+  sanitizers   builds the core, its fuzz targets and its tests of whole rewrites with clang 14 and the
+               address and undefined-behaviour sanitizers (preset `fuzz`); runs the tests, which
+               rewrite golden, hostile and damaged graphs, and fuzzes each target for 20 s. Without
+               clang, the tests alone (preset `asan-core`)
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
                of ops and attributes with TensorFlow's op registry, checks the backward part that is found in models of
                many kinds, compares inferred shapes with TensorFlow's, reads and writes SavedModels and other formats, trains in C++ with the
@@ -52,9 +52,10 @@ USAGE
 }
 
 full=no
+fuzz_seconds=20
 for argument in "$@"; do
   case $argument in
-    --full) full=yes ;;
+    --full) full=yes fuzz_seconds=120 ;;
     -h|--help) usage; exit ;;
     *) echo "tests/run.sh: there is no $argument; see tests/run.sh --help" >&2; exit 2 ;;
   esac
@@ -276,16 +277,6 @@ run_clients() {
   return "$code"
 }
 
-# Also what the sanitizers say of a crash is a failure of the target, counted in run.sh of its own.
-run_fuzzers() {
-  if ! command -v clang++-14 >/dev/null; then
-    skip "no clang++-14 here: nothing is fuzzed"
-    return
-  fi
-  build fuzz
-  run_counted "$results/fuzz.log" tests/fuzz/run.sh "$1"
-}
-
 find_python() {
   local candidate
   for candidate in python3.11 python3.10 python3.9 /usr/bin/python3 python3; do
@@ -381,7 +372,7 @@ run_benchmarks() {
     [[ -f $program && -x $program ]] || continue
     found=yes
     echo "$program"
-    if [[ ${program##*/} == rewrite_benchmark ]]; then
+    if [[ ${program##*/} == @(rewrite|shapes)_benchmark ]]; then
       "$program" --benchmark_min_time=0.05
     else
       "$program" --quick
@@ -405,14 +396,18 @@ section "C++ tests (release)" run_ctest release
 section "Deploy" check_deploy
 section "Clients: install" install_clients
 section "Clients" run_clients
-section "Build (asan-core)" build asan-core
-if [[ $section_ok == yes ]]; then
-  section "C++ tests (asan-core)" run_ctest asan-core
-fi
-if [[ $full == yes ]]; then
-  section "Fuzzing" run_fuzzers 120
+if command -v clang++-14 >/dev/null; then
+  section "Build (fuzz)" build fuzz
+  if [[ $section_ok == yes ]]; then
+    section "C++ tests (sanitizers)" run_ctest fuzz
+    section "Fuzzing" run_counted "$results/fuzz.log" tests/fuzz/run.sh "$fuzz_seconds"
+  fi
 else
-  section "Fuzzing" run_fuzzers 20
+  section "Fuzzing" skip "no clang++-14 here: nothing is fuzzed"
+  section "Build (asan-core)" build asan-core
+  if [[ $section_ok == yes ]]; then
+    section "C++ tests (sanitizers)" run_ctest asan-core
+  fi
 fi
 section "TensorFlow: install" make_venv
 if have_tensorflow; then

@@ -125,7 +125,9 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "two up to the first that does not fit]",
       "N,N:N,...");
   add(kMultipleOf, &flags->multiple_of,
-      "The largest size that fits is looked for among multiples of this. [default: 1]", "N");
+      "The largest size that fits is looked for among multiples of this, for instance if the graph "
+      "allows no others. [default: 1]",
+      "N");
   command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
       ->group("What to write");
   command->footer(

@@ -1,14 +1,19 @@
-// What it takes to get from a graph and its shapes to the workload of a step: where things lie,
-// what shares memory, what nodes cost, what runs. In units of the floor (floor.h), in microseconds
-// per node, stage by stage; the median of some runs.
+// What it takes to get from an indexed graph to a forecast: its order and shapes, where things lie,
+// what shares memory, what nodes cost, what runs, the workload, and the simulation in both ways. In
+// units of the floor (floor.h) and in microseconds per node, stage by stage; the median of some
+// runs. Target: 3 floors.
 //
-//   build/tests/benchmarks/step_benchmark [GRAPH ...]     (of tests/graphs, e.g. bert_base)
+//   build/tests/benchmarks/step_benchmark [--quick] [GRAPH ...]     (of tests/graphs, e.g.
+//   bert_base)
 #include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/analysis/variable_aliases.h"
+#include "rewrite_core/simulate/simulator.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/files.h"
 #include "tests/testing/step.h"
@@ -20,9 +25,9 @@ namespace {
 using testing::Step;
 using testing::TestGraph;
 
-double MedianSeconds(const std::function<void()>& run) {
+double MedianSeconds(int runs, const std::function<void()>& run) {
   std::vector<double> seconds;
-  for (int i = 0; i < 9; ++i) {
+  for (int i = 0; i < runs; ++i) {
     const auto begin = benchmarks::Clock::now();
     run();
     seconds.push_back(benchmarks::SecondsSince(begin));
@@ -31,20 +36,25 @@ double MedianSeconds(const std::function<void()>& run) {
   return seconds[seconds.size() / 2];
 }
 
-void Measure(const std::string& name, const std::string& bytes) {
+void Measure(int runs, const std::string& name, const std::string& bytes) {
   const Step step(TestGraph::FromBytes(bytes));
   const Graph& graph = *step.graph;
-  const double floor = MedianSeconds([&] { benchmarks::FloorSeconds(bytes); });
+  const double floor = MedianSeconds(runs, [&] { benchmarks::FloorSeconds(bytes); });
   double all = 0;
   std::printf("%s, %d nodes, floor %.2f ms\n", name.c_str(), graph.num_nodes(), 1e3 * floor);
   const auto stage = [&](const char* what, const std::function<bool()>& run) {
-    const double seconds = MedianSeconds([&] {
+    const double seconds = MedianSeconds(runs, [&] {
       if (!run()) std::abort();
     });
     all += seconds;
     std::printf("  %-12s %8.3f ms  %6.3f us per node\n", what, 1e3 * seconds,
                 1e6 * seconds / graph.num_nodes());
   };
+  stage("topology", [&] { return Topology::Build(graph, {}).ok(); });
+  stage("control flow", [&] { return ControlFlowAnalysis::Build(graph, step.topology, {}).ok(); });
+  stage("variables", [&] { return FindVariableAliases(graph, {}).ok(); });
+  stage("shapes",
+        [&] { return Shapes::Infer(graph, step.topology, v1::RewriteOptions(), {}).ok(); });
   stage("placement", [&] { return Placement::Find(graph, step.topology, step.shapes, {}).ok(); });
   stage("buffers", [&] {
     return Buffers::Find(graph, step.topology, step.shapes, step.placement, nullptr, {}).ok();
@@ -57,18 +67,28 @@ void Measure(const std::string& name, const std::string& bytes) {
   stage("active nodes",
         [&] { return FindActiveNodes(graph, step.topology, step.shapes, {}, nullptr, {}).ok(); });
   stage("workload", [&] { return BuildWorkload(step.facts(), nullptr, nullptr, {}).ok(); });
+  const Workload workload = step.Build();
+  SimulationOptions options;
+  options.launch_ns = ToNanoseconds(step.hardware.launch_s);
+  stage("simulation", [&] { return SimulateBothModes(workload, options, {}).ok(); });
   std::printf("  %-12s %8.3f ms  %6.3f us per node, %.2f floors\n", "all", 1e3 * all,
               1e6 * all / graph.num_nodes(), all / floor);
 }
 
 int Main(int argc, char** argv) {
   std::vector<std::string> names(argv + 1, argv + argc);
-  if (names.empty()) names = {"resnet50_tf1", "bert_base"};
-  for (const std::string& name : names) Measure(name, testing::ReadTestGraph(name + "/graph.pb"));
-  if (argc == 1) {
+  const auto quick = std::find(names.begin(), names.end(), "--quick");
+  const int runs = quick == names.end() ? 21 : 1;
+  if (quick != names.end()) names.erase(quick);
+  const bool all = names.empty();
+  if (all) names = {"resnet50_tf1", "bert_base"};
+  for (const std::string& name : names) {
+    Measure(runs, name, testing::ReadTestGraph(name + "/graph.pb"));
+  }
+  if (all) {
     testing::TrainingGraphOptions options;
     options.nodes = 100000;
-    Measure("synthetic", testing::MakeTrainingGraph(options));
+    Measure(runs, "synthetic", testing::MakeTrainingGraph(options));
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets of build-fuzz/ one after another: tests/fuzz/run.sh [SECONDS [TARGET...]]
+# Runs the fuzz targets of build-fuzz/, one on each core: tests/fuzz/run.sh [SECONDS [TARGET...]]
 # (default: 20 s each of all). The last line is `N passed, N failed`.
 #
 # What a run finds interesting is kept in build-fuzz/corpus, so that the next one goes on from there.
@@ -29,26 +29,38 @@ max_size() {
 # One input may take 10 s and 1 GiB, under sanitizers.
 readonly limits=(-timeout=10 -rss_limit_mb=1024)
 
-mkdir -p build-fuzz/findings
-build-fuzz/tests/make_seeds build-fuzz/seeds
-passed=0 failed=0
-for target in "${targets[@]}"; do
-  folders=("build-fuzz/corpus/$target" "build-fuzz/seeds/$target")
+# fuzz TARGET: says what came of it.
+fuzz() {
+  local target=$1 log=build-fuzz/$1.log
+  local folders=("build-fuzz/corpus/$target" "build-fuzz/seeds/$target")
   [[ ! -d tests/fuzz/corpus/$target ]] || folders+=("tests/fuzz/corpus/$target")
   mkdir -p "${folders[0]}"
-  log=build-fuzz/$target.log
   if "build-fuzz/tests/${target}_fuzzer" "${limits[@]}" -max_len="$(max_size "$target")" \
       -max_total_time="$seconds" -print_final_stats=1 -print_funcs=0 \
       -artifact_prefix="build-fuzz/findings/${target}_" "${folders[@]}" >"$log" 2>&1; then
-    passed=$((passed + 1))
     echo "ok      $target: $(sed -nE 's/^Done ([0-9]+) runs in ([0-9]+).*/\1 inputs in \2 s/p' "$log"),"\
       "$(sed -nE 's/^#[0-9]+\tDONE +cov: ([0-9]+) ft: ([0-9]+).*/\1 edges, \2 features/p' "$log")"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $target (log: $log)"
-    grep -m 1 -A 5 -E '^(fuzzed|built|==[0-9]+==ERROR|.*runtime error)' "$log" | cut -c 1-1000 || true
-    sed -nE 's/.*Test unit written to (.*)/  reproduce: build-fuzz\/tests\/'"$target"'_replay \1/p' "$log"
+    return
   fi
+  echo "FAILED  $target (log: $log)"
+  grep -m 1 -A 5 -E '^(fuzzed|built|==[0-9]+==ERROR|.*runtime error)' "$log" | cut -c 1-1000 || true
+  sed -nE 's/.*Test unit written to (.*)/  reproduce: build-fuzz\/tests\/'"$target"'_replay \1/p' "$log"
+  return 1
+}
+
+mkdir -p build-fuzz/findings
+build-fuzz/tests/make_seeds build-fuzz/seeds
+passed=0 failed=0 running=0
+# One has ended: the next may start.
+collect() {
+  if wait -n; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  running=$((running - 1))
+}
+for target in "${targets[@]}"; do
+  [[ $running -lt $(nproc) ]] || collect
+  fuzz "$target" &
+  running=$((running + 1))
 done
+while [[ $running -gt 0 ]]; do collect; done
 echo "$passed passed, $failed failed"
 [[ $failed == 0 ]]

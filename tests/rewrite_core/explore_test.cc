@@ -158,7 +158,7 @@ TEST(ExploreTest, SizesThatOverflowDoNotFit) {
   EXPECT_EQ(report.largest_fitting_size(), 379625062);
   ASSERT_GE(report.warnings_size(), 1);
   EXPECT_THAT(report.warnings(report.warnings_size() - 1).message(),
-              HasSubstr("size 536870912 is not possible"));
+              HasSubstr("size 536870912 counts as one that does not fit"));
 }
 
 // Their bytes are rounded up to the same 256, so one and two examples are the same step.
@@ -172,15 +172,10 @@ TEST(ExploreTest, NeighboursThatAreRoundedAlikeDoNotMakeAFixedBatch) {
   EXPECT_EQ(Explored(kTiny, Budget(3 * 256)).largest_fitting_size(), 64);
 }
 
-TEST(ExploreTest, ASizeThatTheGraphDoesNotAllowIsAWarning) {
+TEST(ExploreTest, ASizeThatTheGraphDoesNotAllowIsAnError) {
   v1::ExploreOptions options = Budget(1 << 20, {64, 80});
   AddFeed({8, -1}, &options);
-  const v1::ExploreReport report = Explored(kDense, options);
-  EXPECT_EQ(report.largest_fitting_size(), 64);
-  EXPECT_THAT(SizesOf(report), ElementsAre(64));
-  ASSERT_EQ(report.warnings_size(), 1);
-  EXPECT_EQ(report.warnings(0).code(), v1::WARNING_CODE_NOT_SIMULATED);
-  EXPECT_THAT(report.warnings(0).message(), AllOf(HasSubstr("size 65 "), HasSubstr("'x:0'")));
+  ExpectError(kDense, options, v1::ERROR_REASON_BAD_OPTION, "[8,80]");
 }
 
 TEST(ExploreTest, WithoutABudgetOnlyTheSizesAskedFor) {
@@ -224,8 +219,8 @@ TEST(ExploreTest, BadOptions) {
   ExpectError(kDense, target, v1::ERROR_REASON_BAD_OPTION, "'nope'");
 }
 
-// A mistake of the graph at the first size is told with that size.
-TEST(ExploreTest, TheFirstSizeMustWork) {
+// With the size, which is nowhere else in it.
+TEST(ExploreTest, AMistakeOfTheGraphIsToldWithTheSize) {
   v1::ExploreOptions options = Budget(1 << 20);
   AddFeed({8, -1}, &options);
   ExpectError(R"(
