@@ -193,7 +193,9 @@ class Explorer {
   static absl::Status AtSize(int64_t size, const absl::Status& status) {
     if (!absl::IsInvalidArgument(status)) return status;
     if (GetErrorReason(status) == v1::ERROR_REASON_BAD_OPTION) return status;
-    absl::Status named(status.code(), absl::StrCat("at size ", size, ": ", status.message()));
+    absl::Status named(
+        status.code(),
+        absl::StrCat("at size ", size, " (sizes or multiple_of leave it out): ", status.message()));
     status.ForEachPayload(
         [&named](absl::string_view url, const absl::Cord& info) { named.SetPayload(url, info); });
     return named;

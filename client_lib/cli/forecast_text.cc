@@ -22,6 +22,9 @@ constexpr int kMaxColumns = 4;
 
 const char* kNotKnown = "-";
 
+// A graph that was returned as it came.
+const char* kAsItIs = "as it is";
+
 // A step that fits in one of the two ways alone does not fit, though that way has a time.
 bool HasStep(const v1::Forecast& forecast) {
   return forecast.fits() && forecast.has_step_time_ns();
@@ -283,7 +286,7 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
   const v1::Forecast& before = report.forecast_before();
   const v1::Forecast& after = report.forecast_after();
   const bool both = report.has_forecast_after();
-  Rows rows = {{"forecast", "before"}};
+  Rows rows = {{"forecast", both ? "before" : kAsItIs}};
   if (both) rows[0].push_back("after");
   const auto add = [&](const char* what, const auto& cell) {
     rows.push_back({what, cell(before)});
@@ -312,7 +315,7 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
     facts.push_back({label, absl::StrCat("does not fit: ", ExcessText(forecast))});
     facts.push_back({"", OutOfMemoryText(forecast.out_of_memory())});
   };
-  add("before", report.forecast_before());
+  add(report.has_forecast_after() ? "before" : kAsItIs, report.forecast_before());
   if (report.has_forecast_after()) add("after", report.forecast_after());
   return facts;
 }

@@ -204,11 +204,11 @@ TEST(ForecastTextTest, BeforeAndAfter) {
 )");
 }
 
-TEST(ForecastTextTest, BeforeAlone) {
+TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
   const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
     forecast_before { fits: true step_time_ns: 1000000 devices { device: "/gpu:0" } })");
   EXPECT_THAT(FormatBeforeAndAfter(report, Style()),
-              AllOf(StartsWith("  forecast            before\n"), HasSubstr("\n  /gpu:0\n"),
+              AllOf(StartsWith("  forecast            as it is\n"), HasSubstr("\n  /gpu:0\n"),
                     Not(HasSubstr("after"))));
   EXPECT_EQ(FormatBeforeAndAfter(v1::RewriteReport(), Style()), "");
   EXPECT_TRUE(ForecastFacts(v1::RewriteReport()).empty());

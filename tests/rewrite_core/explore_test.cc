@@ -229,7 +229,8 @@ TEST(ExploreTest, AMistakeOfTheGraphIsToldWithTheSize) {
     r = Identity(w) {T=float32}
     y = MatMul(x, r) {T=float32}
   )",
-              options, v1::ERROR_REASON_BAD_INPUT, "at size 1: node 'y'");
+              options, v1::ERROR_REASON_BAD_INPUT,
+              "at size 1 (sizes or multiple_of leave it out): node 'y'");
 }
 
 }  // namespace
