@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
@@ -24,12 +25,6 @@ absl::Status BadOption(absl::string_view option, int64_t value, absl::string_vie
                       {{"option", option}, {"value", absl::StrCat(value)}});
 }
 
-// Whether bytes or times of a tensor, or of all, do not fit 63 bits: larger than any memory.
-bool IsOverflow(const absl::Status& status) {
-  const v1::ErrorReason reason = GetErrorReason(status);
-  return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
-}
-
 class Explorer {
  public:
   Explorer(const Graph& graph, const v1::ExploreOptions& options, const StopToken& stop)
@@ -38,8 +33,12 @@ class Explorer {
   absl::StatusOr<v1::ExploreReport> Run() {
     if (absl::Status s = CheckOptions(); !s.ok()) return s;
     if (absl::Status s = TrySizes(); !s.ok()) return s;
-    if (absl::Status s = FindLargest(); !s.ok()) return s;
+    // Without a budget all sizes fit, and none is the largest.
+    if (!options_.step().no_budget()) {
+      if (absl::Status s = FindLargest(); !s.ok()) return s;
+    }
     for (auto& [size, explored] : tried_) *report_.add_sizes() = std::move(explored);
+    AddRefused();
     return std::move(report_);
   }
 
@@ -63,6 +62,12 @@ class Explorer {
           "varies; leave batch_size out, or leave a dimension open",
           {{"option", "batch_size"}});
     }
+    if (options_.step().no_budget() && options_.sizes().empty()) {
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "no_budget is given, and no sizes: with memory without end every size "
+                          "fits; give sizes, or leave no_budget out",
+                          {{"option", "no_budget"}});
+    }
     multiple_ = options_.has_multiple_of() ? options_.multiple_of() : 1;
     if (multiple_ < 1 || multiple_ > kMaxSize) {
       return BadOption("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
@@ -75,10 +80,7 @@ class Explorer {
     return absl::OkStatus();
   }
 
-  // Whether the step fits at that size, which is tried once.
-  absl::StatusOr<bool> Fits(int64_t size) {
-    if (const auto it = tried_.find(size); it != tried_.end()) return it->second.unswapped().fits();
-    if (stop_.ShouldStop(1)) return stop_.status("explore");
+  absl::StatusOr<v1::SimulateReport> Simulate(int64_t size) const {
     v1::SimulateOptions step = options_.step();
     step.set_memory(false);
     if (by_batch_size_) step.set_batch_size(size);
@@ -87,25 +89,41 @@ class Explorer {
         if (feed.dims(i) == kTheSize) feed.set_dims(i, size);
       }
     }
-    auto simulated = SimulateGraph(graph_, step, stop_);
+    return SimulateGraph(graph_, step, stop_);
+  }
+
+  // Whether the step fits at that size, which is tried once.
+  absl::StatusOr<bool> Fits(int64_t size) {
+    if (const auto it = tried_.find(size); it != tried_.end()) return it->second.unswapped().fits();
+    if (stop_.ShouldStop(1)) return stop_.status("explore");
+    auto simulated = Simulate(size);
     if (!simulated.ok()) {
+      // Sizes that overflow, or that the graph's shapes do not allow: too large, if others are not.
       const bool smaller_works = !tried_.empty() && tried_.begin()->first < size;
-      if (smaller_works && IsOverflow(simulated.status())) return false;
-      return simulated.status();
+      if (!absl::IsInvalidArgument(simulated.status()) || !smaller_works) {
+        return tried_.empty() ? AtSize(size, simulated.status()) : simulated.status();
+      }
+      if (refused_.ok() || size < refused_size_) {
+        refused_size_ = size;
+        refused_ = simulated.status();
+      }
+      return false;
+    }
+    if (tried_.empty()) {
+      if (absl::Status s = CheckThatSizeMatters(size, simulated->forecast()); !s.ok()) return s;
     }
     v1::ExploredSize& explored = tried_[size];
     explored.set_size(size);
     *explored.mutable_unswapped() = std::move(*simulated->mutable_forecast());
-    if (explored.unswapped().has_step_time_ns() && explored.unswapped().step_time_ns() > 0) {
+    // What fits in one of the two ways alone has a time, too.
+    if (explored.unswapped().fits() && explored.unswapped().step_time_ns() > 0) {
       explored.set_steps_per_s(1e9 / explored.unswapped().step_time_ns());
       explored.set_sizes_per_s(explored.steps_per_s() * size);
     }
     *report_.mutable_hardware() = std::move(*simulated->mutable_hardware());
     *report_.mutable_targets() = std::move(*simulated->mutable_targets());
     *report_.mutable_warnings() = std::move(*simulated->mutable_warnings());
-    const bool fits = explored.unswapped().fits();
-    if (absl::Status s = CheckThatSizeMatters(); !s.ok()) return s;
-    return fits;
+    return explored.unswapped().fits();
   }
 
   absl::Status TrySizes() {
@@ -139,27 +157,49 @@ class Explorer {
       if (absl::Status s = check(low + (high - low) / 2); !s.ok()) return s;
     }
     if (low > 0) report_.set_largest_fitting_size(low * multiple_);
-    // A single size does not tell whether sizes matter.
-    if (tried_.size() == 1) return Fits(2 * tried_.begin()->first).status();
     return absl::OkStatus();
   }
 
-  // A size that changes neither memory nor time is not in the graph. The first two tell.
-  absl::Status CheckThatSizeMatters() const {
-    if (tried_.size() != 2) return absl::OkStatus();
-    const v1::Forecast& first = tried_.begin()->second.unswapped();
-    const v1::Forecast& last = tried_.rbegin()->second.unswapped();
-    if (first.SerializeAsString() != last.SerializeAsString()) return absl::OkStatus();
+  // A size that changes neither memory nor time is not in the graph. Another one, far away, tells:
+  // neighbours may be rounded to the same bytes.
+  absl::Status CheckThatSizeMatters(int64_t size, const v1::Forecast& forecast) const {
+    constexpr int64_t kFar = 1024;
+    const int64_t other = size <= kMaxSize / kFar ? size * kFar : size / kFar;
+    const auto simulated = Simulate(other);
+    if (absl::IsInvalidArgument(simulated.status())) return absl::OkStatus();  // It does.
+    if (!simulated.ok()) return simulated.status();
+    if (forecast.SerializeAsString() != simulated->forecast().SerializeAsString()) {
+      return absl::OkStatus();
+    }
     return InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat(
-            "sizes ", tried_.begin()->first, " and ", tried_.rbegin()->first,
-            by_batch_size_
-                ? " give the same step: the graph has no placeholder, iterator or queue of "
-                  "unknown batch; leave the dimensions of its feeds that vary open"
-                : " give the same step: nothing that the targets need depends on the "
-                  "feeds' open dimensions"),
+        absl::StrCat("sizes ", size, " and ", other, " give the same step: ",
+                     by_batch_size_
+                         ? "the graph fixes the batch of all that its targets read; leave the "
+                           "dimensions of its feeds that vary open, or take a graph with an open "
+                           "batch"
+                         : "nothing that the targets need depends on the open dimensions of the "
+                           "feeds; leave those open that do"),
         {{"option", by_batch_size_ ? "batch_size" : "feeds"}});
+  }
+
+  // An error about the first size, with the size in front. Those about options name their values.
+  static absl::Status AtSize(int64_t size, const absl::Status& status) {
+    if (GetErrorReason(status) == v1::ERROR_REASON_BAD_OPTION) return status;
+    absl::Status named(status.code(), absl::StrCat("at size ", size, ": ", status.message()));
+    status.ForEachPayload(
+        [&named](absl::string_view url, const absl::Cord& info) { named.SetPayload(url, info); });
+    return named;
+  }
+
+  // Sizes that could not be tried are in no row: says which, and why.
+  void AddRefused() {
+    if (refused_.ok()) return;
+    v1::Warning* warning = report_.add_warnings();
+    warning->set_code(v1::WARNING_CODE_NOT_SIMULATED);
+    warning->set_message(absl::StrCat(
+        "size ", refused_size_,
+        " is not possible, and counts as one that does not fit: ", refused_.message()));
   }
 
   const Graph& graph_;
@@ -170,6 +210,8 @@ class Explorer {
   int64_t fits_ = 0;                 // Of the sizes asked for, the largest that fits, or 0;
   int64_t fits_not_ = kMaxSize + 1;  // the least that does not.
   std::map<int64_t, v1::ExploredSize> tried_;
+  int64_t refused_size_ = 0;  // The least that the graph's shapes do not allow, with
+  absl::Status refused_;      // the reason; OK if there is none.
   v1::ExploreReport report_;
 };
 

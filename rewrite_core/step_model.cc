@@ -20,6 +20,11 @@ v1::Warning MakeWarning(v1::WarningCode code, std::string message) {
   return warning;
 }
 
+// "1 buffer", "2 buffers".
+std::string Count(int64_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
 // Whether a step that waits for no memory stays within the budgets.
 bool Within(const SimulationResult& result, const SimulationOptions& budgets) {
   if (result.host_peak_bytes > budgets.host_budget_bytes) return false;
@@ -285,28 +290,30 @@ std::vector<v1::Warning> StepModel::Warnings(const WorkloadNotes& notes) const {
   if (notes.unknown_buffers > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UNKNOWN_SIZES,
-        absl::StrCat(notes.unknown_buffers,
-                     " buffers on GPUs are of unknown size and count as 0 bytes, so peaks are too "
+        absl::StrCat("the size of ", Count(notes.unknown_buffers, "buffer"),
+                     " on GPUs is unknown and counts as 0 bytes, so peaks are too "
                      "low; feeds, batch_size, a graph with _output_shapes or a profile may help")));
   }
   if (notes.unknown_costs > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UNKNOWN_COSTS,
-        absl::StrCat(notes.unknown_costs,
-                     " nodes are of unknown cost (unknown sizes, function calls) and count with "
-                     "their launch alone, so times are too low; a profile helps")));
+        absl::StrCat("the cost of ", Count(notes.unknown_costs, "node"),
+                     " is unknown (unknown sizes, function calls) and counts as the launch "
+                     "alone, so times are too low; a profile helps")));
   }
   if (notes.loops > 0) {
-    warnings.push_back(MakeWarning(v1::WARNING_CODE_LOOPS_ONCE,
-                                   absl::StrCat(notes.loops,
-                                                " loop variables: bodies of loops are played once, "
-                                                "so times and peaks of the loops are too low")));
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_LOOPS_ONCE,
+        absl::StrCat("bodies of loops are played once (", Count(notes.loops, "loop variable"),
+                     "), so times and peaks of the "
+                     "loops are too low")));
   }
   if (notes.merges > 0) {
-    warnings.push_back(MakeWarning(v1::WARNING_CODE_BOTH_BRANCHES,
-                                   absl::StrCat("both sides of ", notes.merges,
-                                                " conditionals are played, so times and peaks may "
-                                                "be a little too high")));
+    warnings.push_back(
+        MakeWarning(v1::WARNING_CODE_BOTH_BRANCHES,
+                    absl::StrCat("both sides of ", Count(notes.merges, "conditional"),
+                                 " are played, so times and peaks may "
+                                 "be a little too high")));
   }
   return warnings;
 }

@@ -1,6 +1,6 @@
 #include "client_lib/cli/explore_command.h"
 
-#include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,26 +40,30 @@ struct Flags {
 absl::Status BadSizes(absl::string_view text) {
   return core::InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
-      absl::StrCat(kSizes, ": ", core::Quoted(text),
-                   " is no list of sizes; give whole numbers from 1 and ranges FROM:TO or "
-                   "FROM:TO:STEP, at most ",
-                   kMaxSizes, " sizes: 32,64,128 or 224:1024:32"),
+      absl::StrCat(
+          kSizes, ": ", core::Quoted(text),
+          " is no list of sizes; give whole numbers from 1 to 2^31 - 1 and ranges FROM:TO or "
+          "FROM:TO:STEP, at most ",
+          kMaxSizes, " sizes: 32,64,128 or 224:1024:32"),
       {{"flag", kSizes}, {"value", text}});
 }
 
-// "32", "32:64", "32:64:8", appended to `sizes`.
-absl::Status AddSizes(const std::string& text, v1::ExploreOptions* options) {
+// "32", "32:64", "32:64:8", appended to `options`. `text`: one item of the list. False if it is
+// none.
+bool AddSizes(const std::string& text, v1::ExploreOptions* options) {
   const std::vector<std::string> parts = absl::StrSplit(text, ':');
   int64_t from = 0, to = 0, step = 1;
-  if (parts.size() > 3 || !absl::SimpleAtoi(parts[0], &from)) return BadSizes(text);
+  if (parts.size() > 3 || !absl::SimpleAtoi(parts[0], &from)) return false;
   to = from;
-  if (parts.size() > 1 && !absl::SimpleAtoi(parts[1], &to)) return BadSizes(text);
-  if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &step)) return BadSizes(text);
-  if (from < 1 || to < from || step < 1) return BadSizes(text);
-  if ((to - from) / step >= kMaxSizes - options->sizes_size()) return BadSizes(text);
+  if (parts.size() > 1 && !absl::SimpleAtoi(parts[1], &to)) return false;
+  if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &step)) return false;
+  if (from < 1 || to < from || step < 1) return false;
+  // The core would name its own option, and not the item.
+  if (to > std::numeric_limits<int32_t>::max()) return false;
+  if ((to - from) / step >= kMaxSizes - options->sizes_size()) return false;
   const int64_t count = (to - from) / step + 1;
   for (int64_t i = 0; i < count; ++i) options->add_sizes(from + i * step);
-  return absl::OkStatus();
+  return true;
 }
 
 absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
@@ -69,7 +73,7 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
   *options.mutable_step() = *std::move(step);
   for (const std::string& text : flags.sizes) {
     for (const std::string& item : SplitList(text)) {
-      if (absl::Status status = AddSizes(item, &options); !status.ok()) return status;
+      if (!AddSizes(item, &options)) return BadSizes(text);
     }
   }
   if (!flags.multiple_of.empty()) {
@@ -116,15 +120,17 @@ void AddExploreCommand(CLI::App* app, Session* session) {
         ->group("Sizes");
   };
   add(kSizes, &flags->sizes,
-      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP. [default: powers of two up to "
-      "the first that does not fit]",
+      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP, at most 10,000. With "
+      "--no-budget these alone; else the largest that fits is looked for, too. [default: powers of "
+      "two up to the first that does not fit]",
       "N,N:N,...");
   add(kMultipleOf, &flags->multiple_of,
       "The largest size that fits is looked for among multiples of this. [default: 1]", "N");
   command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
       ->group("What to write");
   command->footer(
-      "The size is what stands as N in --feed; without any N, it is the batch size.\n"
+      "The size is what stands as N in --feed; without any N, it is the batch size: the unknown\n"
+      "first dimension of placeholders, iterators and queues.\n"
       "\n"
       "Examples:\n"
       "  spillway explore graph.pb --hardware v100_nvlink2\n"

@@ -6,8 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "client_lib/cli/text_table.h"
 
 namespace spillway::cli {
@@ -19,14 +17,18 @@ using Rows = std::vector<std::vector<std::string>>;
 constexpr int kBarRows = 24;
 constexpr int kBarWidth = 60;
 
+// GPUs side by side; more go below.
+constexpr int kMaxColumns = 4;
+
 const char* kNotKnown = "-";
 
-std::string DeviceText(const std::string& device) {
-  return device.empty() ? "(none given)" : device;
+// A step that fits in one of the two ways alone does not fit, though that way has a time.
+bool HasStep(const v1::Forecast& forecast) {
+  return forecast.fits() && forecast.has_step_time_ns();
 }
 
-std::string TimeText(bool has, int64_t nanoseconds) {
-  return has ? FormatMilliseconds(nanoseconds) : kNotKnown;
+std::string StepTime(const v1::Forecast& forecast) {
+  return HasStep(forecast) ? FormatMilliseconds(forecast.step_time_ns()) : kNotKnown;
 }
 
 // "81%": how much of the step a part of it takes.
@@ -34,30 +36,36 @@ std::string Share(int64_t part, int64_t whole) {
   return whole > 0 ? absl::StrFormat("%.0f%%", 100.0 * part / whole) : kNotKnown;
 }
 
-std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
-  return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), " of ",
-                      oom.host() ? "pinned host memory" : "memory",
-                      oom.device().empty() ? "" : absl::StrCat(" on ", oom.device()), ", where ",
-                      FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
-                      " are in use");
-}
+// A graph whose nodes carry no device runs on one GPU.
+std::string GpuText(const std::string& device) { return device.empty() ? "the GPU" : device; }
 
 std::string HardwareText(const v1::Hardware& hardware) {
-  return absl::StrCat(hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ",
-                      FormatBytes(hardware.gpu_memory_bytes()), " per GPU, ",
-                      FormatBytes(hardware.host_memory_bytes()), " of host memory; links ",
-                      absl::StrFormat("%.3g out, %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
-                                      hardware.h2d_bytes_per_s() / 1e9));
+  return absl::StrCat(
+      hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ",
+      FormatBytes(hardware.gpu_memory_bytes()), " per GPU, ",
+      FormatBytes(hardware.host_memory_bytes()), " of host memory, ",
+      absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
+                      hardware.h2d_bytes_per_s() / 1e9));
 }
 
+// "all that a, b and c need".
 template <typename Names>
 std::string TargetsText(const Names& targets) {
   constexpr int kShown = 3;
-  std::vector<std::string> shown;
-  for (int i = 0; i < std::min(kShown, targets.size()); ++i) shown.push_back(targets[i]);
-  std::string text = absl::StrJoin(shown, ", ");
-  if (targets.size() > kShown) absl::StrAppend(&text, " and ", targets.size() - kShown, " more");
-  return text;
+  std::string text = "all that ";
+  if (targets.size() > kShown) {
+    absl::StrAppend(&text, targets[0], " and ", targets.size() - 1, " others need");
+    return text;
+  }
+  for (int i = 0; i < targets.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : i + 1 < targets.size() ? ", " : " and ", targets[i]);
+  }
+  return absl::StrCat(text, targets.size() == 1 ? " needs" : " need");
+}
+
+std::string StepText(const v1::SimulateReport& report) {
+  return absl::StrCat(FormatCount(report.node_count(), "node"), ": ",
+                      TargetsText(report.targets()));
 }
 
 template <typename Warnings>
@@ -65,69 +73,165 @@ void AddWarnings(const Warnings& warnings, Rows* facts) {
   for (const v1::Warning& warning : warnings) facts->push_back({"warning", warning.message()});
 }
 
-// One row for each figure, one column for each forecast.
-std::string DeviceRows(const std::vector<const v1::Forecast*>& forecasts,
-                       const std::vector<std::string>& heads, Style style) {
-  std::string text;
-  for (int gpu = 0; gpu < forecasts[0]->devices_size(); ++gpu) {
-    Rows rows = {{DeviceText(forecasts[0]->devices(gpu).device())}};
-    for (const std::string& head : heads) rows[0].push_back(head);
-    const auto add = [&](const char* what, const auto& cell) {
-      rows.push_back({what});
-      for (const v1::Forecast* forecast : forecasts) {
-        rows.back().push_back(gpu < forecast->devices_size()
-                                  ? cell(*forecast, forecast->devices(gpu))
-                                  : std::string(kNotKnown));
-      }
-    };
-    using F = v1::Forecast;
-    using D = v1::DeviceForecast;
-    add("fits", [](const F& f, const D&) { return std::string(f.fits() ? "yes" : "no"); });
-    add("step",
-        [](const F& f, const D&) { return TimeText(f.has_step_time_ns(), f.step_time_ns()); });
-    add("step, synchronous", [](const F& f, const D&) {
-      return TimeText(f.has_synchronous_step_time_ns(), f.synchronous_step_time_ns());
+template <typename Warnings>
+bool SizesAreKnown(const Warnings& warnings) {
+  return std::none_of(warnings.begin(), warnings.end(), [](const v1::Warning& warning) {
+    return warning.code() == v1::WARNING_CODE_UNKNOWN_SIZES;
+  });
+}
+
+// By how much the step is above a budget, in one sentence without a full stop.
+std::string ExcessText(const v1::Forecast& forecast) {
+  const v1::OutOfMemory& oom = forecast.out_of_memory();
+  int64_t peak = forecast.host_peak_bytes();
+  if (!oom.host()) {
+    for (const v1::DeviceForecast& device : forecast.devices()) {
+      if (device.device() == oom.device()) peak = device.peak_bytes();
+    }
+  }
+  const std::string budget = FormatBytes(oom.budget_bytes());
+  const std::string excess = FormatBytes(peak - oom.budget_bytes());
+  // Not so where waiting for another budget made the order another.
+  const bool is_known = peak > oom.budget_bytes();
+  if (oom.host()) {
+    if (!is_known) return "the copies would need more pinned host memory than there is";
+    return absl::StrCat("the copies would need ", FormatBytes(peak), " of pinned host memory, ",
+                        excess, " more than there is");
+  }
+  const std::string gpu = GpuText(oom.device());
+  if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
+  return absl::StrCat(gpu, " would need ", FormatBytes(peak), ", ", excess, " more than its ",
+                      budget);
+}
+
+// Where it ran out.
+std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
+  return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), ", where ",
+                      FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
+                      " are in use");
+}
+
+// One GPU in one forecast.
+struct Column {
+  std::string head;
+  const v1::Forecast* forecast;
+  const v1::DeviceForecast* device;
+};
+
+// Adds one row for each figure of a GPU, one column for each of `columns`.
+void AddDeviceRows(const std::vector<Column>& columns, Rows* rows) {
+  const auto add = [&](const char* what, const auto& cell) {
+    rows->push_back({what});
+    for (const Column& column : columns) {
+      rows->back().push_back(column.device == nullptr ? kNotKnown
+                                                      : cell(*column.forecast, *column.device));
+    }
+  };
+  using F = v1::Forecast;
+  using D = v1::DeviceForecast;
+  add("peak memory", [](const F&, const D& d) { return FormatBytes(d.peak_bytes()); });
+  add("  resident", [](const F&, const D& d) { return FormatBytes(d.resident_bytes()); });
+  add("copied out", [](const F&, const D& d) { return FormatBytes(d.copy_out_bytes()); });
+  add("copied in", [](const F&, const D& d) { return FormatBytes(d.copy_in_bytes()); });
+  if (std::none_of(columns.begin(), columns.end(),
+                   [](const Column& c) { return HasStep(*c.forecast); })) {
+    return;
+  }
+  rows->push_back({"of the step's time"});
+  const auto add_share = [&](const char* what, const auto& part) {
+    add(what, [&](const F& f, const D& d) {
+      return HasStep(f) ? Share(part(d), f.step_time_ns()) : kNotKnown;
     });
-    add("peak memory", [](const F&, const D& d) { return FormatBytes(d.peak_bytes()); });
-    add("  of it resident", [](const F&, const D& d) { return FormatBytes(d.resident_bytes()); });
-    add("computing",
-        [](const F& f, const D& d) { return Share(d.compute_ns(), f.step_time_ns()); });
-    add("copying out",
-        [](const F& f, const D& d) { return Share(d.copy_out_ns(), f.step_time_ns()); });
-    add("copying in",
-        [](const F& f, const D& d) { return Share(d.copy_in_ns(), f.step_time_ns()); });
-    add("stalled", [](const F& f, const D& d) { return Share(d.stall_ns(), f.step_time_ns()); });
-    add("copied out", [](const F&, const D& d) { return FormatBytes(d.copy_out_bytes()); });
-    add("copied in", [](const F&, const D& d) { return FormatBytes(d.copy_in_bytes()); });
+  };
+  add_share("  computing", [](const D& d) { return d.compute_ns(); });
+  add_share("  waiting", [](const D& d) { return d.stall_ns(); });
+  add_share("  copying out", [](const D& d) { return d.copy_out_ns(); });
+  add_share("  copying in", [](const D& d) { return d.copy_in_ns(); });
+}
+
+// The GPUs side by side.
+std::string GpuTables(const v1::Forecast& forecast, Style style) {
+  std::string text;
+  for (int first = 0; first < forecast.devices_size(); first += kMaxColumns) {
+    std::vector<Column> columns;
+    Rows rows = {{"each step"}};
+    for (int i = first; i < std::min(first + kMaxColumns, forecast.devices_size()); ++i) {
+      const v1::DeviceForecast& device = forecast.devices(i);
+      columns.push_back({device.device().empty() ? "GPU" : device.device(), &forecast, &device});
+      rows[0].push_back(columns.back().head);
+    }
+    AddDeviceRows(columns, &rows);
     absl::StrAppend(&text, FormatTable(rows, style));
   }
   return text;
 }
 
-void AddForecastFacts(const v1::Forecast& forecast, const char* word, Rows* facts) {
-  if (!forecast.fits()) facts->push_back({word, OutOfMemoryText(forecast.out_of_memory())});
+// What swapping could do: lower bounds are no promises. Only what matters: if the step fits, the
+// GPU that needs most; otherwise those that lack memory. Nothing where it is the host that does.
+void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
+  const v1::Forecast& forecast = report.forecast();
+  const int64_t budget = report.hardware().gpu_memory_bytes();
+  if (forecast.out_of_memory().host()) return;
+  const v1::DeviceForecast* most = nullptr;
+  for (const v1::DeviceForecast& device : forecast.devices()) {
+    if (!device.has_bounds()) return;
+    const v1::LowerBounds& bounds = device.bounds();
+    if (most == nullptr || bounds.memory_bytes() > most->bounds().memory_bytes()) most = &device;
+    if (forecast.fits() || device.peak_bytes() <= budget) continue;
+    const std::string where =
+        forecast.devices_size() > 1 ? absl::StrCat("on ", device.device(), ": ") : "";
+    const char* label = facts->back()[0] == "swapping" ? "" : "swapping";
+    if (bounds.memory_bytes() > budget) {
+      facts->push_back({label, absl::StrCat(where, "cannot make it fit: with what is resident, ",
+                                            bounds.memory_node(), " alone needs ",
+                                            FormatBytes(bounds.memory_bytes()))});
+      continue;
+    }
+    facts->push_back(
+        {label,
+         absl::StrCat(where, "might make it fit: any plan copies at least ",
+                      FormatBytes(bounds.copy_out_bytes()), " out and ",
+                      FormatBytes(bounds.copy_in_bytes()), " in, and a step takes at least ",
+                      FormatMilliseconds(bounds.step_time_ns()), "; none can do with less than ",
+                      FormatBytes(bounds.memory_bytes()), " (", bounds.memory_node(), ")")});
+  }
+  if (!forecast.fits() || most == nullptr) return;
+  facts->push_back({"swapping", absl::StrCat("no plan can do with less than ",
+                                             FormatBytes(most->bounds().memory_bytes()),
+                                             forecast.devices_size() > 1 ? " on " : "",
+                                             forecast.devices_size() > 1 ? most->device() : "",
+                                             " (", most->bounds().memory_node(), ")")});
 }
 
-Rows BoundsFacts(const v1::Forecast& forecast) {
-  Rows facts;
-  for (const v1::DeviceForecast& device : forecast.devices()) {
-    if (!device.has_bounds()) continue;
-    const v1::LowerBounds& bounds = device.bounds();
-    facts.push_back({facts.empty() ? "any plan" : "",
-                     absl::StrCat("on ", DeviceText(device.device()), ": at least ",
-                                  FormatBytes(bounds.memory_bytes()), " of memory (",
-                                  bounds.memory_node(), "), ", FormatBytes(bounds.copy_out_bytes()),
-                                  " out, ", FormatBytes(bounds.copy_in_bytes()), " in, ",
-                                  FormatMilliseconds(bounds.step_time_ns()), " a step")});
-  }
-  return facts;
+// The first line of a simulation.
+std::string Headline(const v1::SimulateReport& report) {
+  const v1::Forecast& forecast = report.forecast();
+  const std::string time = absl::StrCat("a step takes ", StepTime(forecast));
+  if (forecast.devices().empty()) return "no node of this step runs on a GPU";
+  if (!forecast.fits()) return absl::StrCat("does not fit: ", ExcessText(forecast));
+  if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
+  return absl::StrCat("fits into ", FormatBytes(report.hardware().gpu_memory_bytes()), " per GPU",
+                      SizesAreKnown(report.warnings()) ? "; " : " as far as sizes are known; ",
+                      time);
+}
+
+// On top of a report, at the margin.
+std::string HeadlineText(const std::string& headline, Style style) {
+  std::string text = Paragraph(headline, 0);
+  text.pop_back();  // Its line end: a heading is bold without it.
+  return absl::StrCat(style.Heading(text), "\n");
+}
+
+int64_t PeakOf(const v1::DeviceMemory& memory) {
+  int64_t peak = 0;
+  for (const v1::MemorySample& sample : memory.timeline()) peak = std::max(peak, sample.bytes());
+  return peak;
 }
 
 // The timeline of one GPU as bars, one for each part of the step: the most bytes in it.
 std::string Bars(const v1::DeviceMemory& memory) {
   if (memory.timeline().empty()) return "";
-  int64_t peak = 1;
-  for (const v1::MemorySample& sample : memory.timeline()) peak = std::max(peak, sample.bytes());
+  const int64_t peak = std::max<int64_t>(PeakOf(memory), 1);
   const int64_t end = std::max<int64_t>(memory.timeline().rbegin()->time_ns(), 1);
   std::string text;
   int next = 0;
@@ -151,7 +255,7 @@ std::string Bars(const v1::DeviceMemory& memory) {
 
 // Distances in powers of two: "1", "2", "3 - 4", "5 - 8", ...
 std::string DistanceTable(const v1::SimulateReport& report, Style style) {
-  Rows rows = {{"distance in levels", "edges", "tensors"}};
+  Rows rows = {{"distance in levels", "edges", "bytes"}};
   int64_t from = 0, to = 0, edges = 0, bytes = 0;
   const auto flush = [&] {
     if (edges == 0) return;
@@ -176,31 +280,58 @@ std::string DistanceTable(const v1::SimulateReport& report, Style style) {
 
 std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
   if (!report.has_forecast_before()) return "";
-  std::vector<const v1::Forecast*> forecasts = {&report.forecast_before()};
-  std::vector<std::string> heads = {"before"};
-  if (report.has_forecast_after()) {
-    forecasts.push_back(&report.forecast_after());
-    heads.push_back("after");
+  const v1::Forecast& before = report.forecast_before();
+  const v1::Forecast& after = report.forecast_after();
+  const bool both = report.has_forecast_after();
+  Rows rows = {{"forecast", "before"}};
+  if (both) rows[0].push_back("after");
+  const auto add = [&](const char* what, const auto& cell) {
+    rows.push_back({what, cell(before)});
+    if (both) rows.back().push_back(cell(after));
+  };
+  using F = v1::Forecast;
+  add("fits", [](const F& f) { return std::string(f.fits() ? "yes" : "no"); });
+  add("step", [](const F& f) { return StepTime(f); });
+  add("host memory", [](const F& f) { return FormatBytes(f.host_peak_bytes()); });
+  for (int i = 0; i < before.devices_size(); ++i) {
+    const v1::DeviceForecast& device = before.devices(i);
+    if (!device.device().empty()) rows.push_back({device.device()});
+    std::vector<Column> columns = {{"", &before, &device}};
+    if (both)
+      columns.push_back({"", &after, i < after.devices_size() ? &after.devices(i) : nullptr});
+    AddDeviceRows(columns, &rows);
   }
+  return FormatTable(rows, style);
+}
+
+std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& report) {
+  if (!report.has_forecast_before()) return {};
   Rows facts = {{"machine", HardwareText(report.hardware())}};
-  AddForecastFacts(report.forecast_before(), "before", &facts);
-  if (report.has_forecast_after()) AddForecastFacts(report.forecast_after(), "after", &facts);
-  return absl::StrCat(DeviceRows(forecasts, heads, style), FormatFacts(facts, style));
+  const auto add = [&facts](const char* label, const v1::Forecast& forecast) {
+    if (forecast.fits()) return;
+    facts.push_back({label, absl::StrCat("does not fit: ", ExcessText(forecast))});
+    facts.push_back({"", OutOfMemoryText(forecast.out_of_memory())});
+  };
+  add("before", report.forecast_before());
+  if (report.has_forecast_after()) add("after", report.forecast_after());
+  return facts;
 }
 
 std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
-  Rows facts;
-  AddForecastFacts(report.forecast(), "memory", &facts);
-  for (auto& row : BoundsFacts(report.forecast())) facts.push_back(row);
-  if (report.forecast().host_peak_bytes() > 0) {
-    facts.push_back({"host", absl::StrCat(FormatBytes(report.forecast().host_peak_bytes()),
-                                          " at most wait in host memory")});
+  const v1::Forecast& forecast = report.forecast();
+  Rows facts = {{"host memory", absl::StrCat(FormatBytes(forecast.host_peak_bytes()), " at most")}};
+  if (!forecast.fits()) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
+  if (forecast.fits() && forecast.has_synchronous_step_time_ns()) {
+    facts.push_back(
+        {"synchronous", absl::StrCat(FormatMilliseconds(forecast.synchronous_step_time_ns()),
+                                     ", if no op were launched ahead of the GPU")});
   }
+  AddSwapping(report, &facts);
   facts.push_back({"machine", HardwareText(report.hardware())});
-  facts.push_back({"step", absl::StrCat(report.node_count(), " nodes, to run ",
-                                        TargetsText(report.targets()))});
+  facts.push_back({"step", StepText(report)});
   AddWarnings(report.warnings(), &facts);
-  return absl::StrCat(DeviceRows({&report.forecast()}, {""}, style), FormatFacts(facts, style));
+  return absl::StrCat(HeadlineText(Headline(report), style), GpuTables(forecast, style),
+                      FormatFacts(facts, style));
 }
 
 std::string FormatMemory(const v1::SimulateReport& report, int top, Style style) {
@@ -208,13 +339,16 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   for (int d = 0; d < report.memory_size(); ++d) {
     const v1::DeviceMemory& memory = report.memory(d);
     const v1::DeviceForecast& device = report.forecast().devices(d);
+    // With memory without end; the forecast's may be another.
+    const int64_t peak = PeakOf(memory);
     Rows facts = {
-        {"peak", absl::StrCat(FormatBytes(device.peak_bytes()), " at ", device.peak_node())},
+        {"peak", absl::StrCat(FormatBytes(peak), peak == device.peak_bytes() ? " at " : "",
+                              peak == device.peak_bytes() ? device.peak_node() : "")},
         {"resident", absl::StrCat(FormatBytes(device.resident_bytes()),
                                   ": variables, optimizer slots, constants")},
     };
     absl::StrAppend(&text, d > 0 ? "\n" : "",
-                    style.Heading(absl::StrCat("memory of ", DeviceText(memory.device()))), "\n",
+                    style.Heading(absl::StrCat("memory of ", GpuText(memory.device()))), "\n",
                     FormatFacts(facts, style), "\n", Bars(memory), "\n");
     Rows rows = {{"alive at the peak", "type", "shape", "size"}};
     for (int i = 0; i < std::min(top, memory.alive_at_peak_size()); ++i) {
@@ -230,39 +364,48 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
       absl::StrAppend(&text, "  ... ", memory.alive_at_peak_size() - top, " more\n");
     }
   }
-  if (report.memory().empty()) absl::StrAppend(&text, "  no node of this step is on a GPU\n");
+  if (report.memory().empty()) text = HeadlineText("no node of this step runs on a GPU", style);
   const std::string distances = DistanceTable(report, style);
   if (!distances.empty()) absl::StrAppend(&text, "\n", distances);
-  Rows facts = {{"step", absl::StrCat(report.node_count(), " nodes, to run ",
-                                      TargetsText(report.targets()))}};
+  Rows facts = {{"step", StepText(report)}};
   AddWarnings(report.warnings(), &facts);
   return absl::StrCat(text, "\n", FormatFacts(facts, style));
 }
 
 std::string FormatExploration(const v1::ExploreReport& report, Style style) {
+  const char* what = report.size_is_batch() ? "batch" : "size";
   Rows rows = {
-      {"size", "fits", "peak memory", "step", report.size_is_batch() ? "examples/s" : "steps/s"}};
+      {what, "fits", "peak memory", "step", report.size_is_batch() ? "examples/s" : "steps/s"}};
+  std::string headline;
   for (const v1::ExploredSize& size : report.sizes()) {
+    const v1::Forecast& forecast = size.unswapped();
     int64_t peak = 0;
-    for (const v1::DeviceForecast& device : size.unswapped().devices()) {
+    for (const v1::DeviceForecast& device : forecast.devices()) {
       peak = std::max(peak, device.peak_bytes());
     }
     const double rate = report.size_is_batch() ? size.sizes_per_s() : size.steps_per_s();
-    rows.push_back({absl::StrCat(size.size()), size.unswapped().fits() ? "yes" : "no",
-                    FormatBytes(peak),
-                    TimeText(size.unswapped().has_step_time_ns(), size.unswapped().step_time_ns()),
-                    size.has_steps_per_s() ? absl::StrFormat("%.1f", rate) : kNotKnown});
+    const std::string rate_text =
+        size.has_steps_per_s() ? absl::StrFormat("%.1f", rate) : kNotKnown;
+    rows.push_back({absl::StrCat(size.size()), forecast.fits() ? "yes" : "no", FormatBytes(peak),
+                    StepTime(forecast), rate_text});
+    if (report.has_largest_fitting_size() && size.size() == report.largest_fitting_size()) {
+      headline = absl::StrCat(what, " ", size.size(), " is the largest that fits unswapped into ",
+                              FormatBytes(report.hardware().gpu_memory_bytes()),
+                              " per GPU: ", rate_text, " ", rows[0].back());
+    }
   }
-  Rows facts = {{"largest", report.has_largest_fitting_size()
-                                ? absl::StrCat(report.largest_fitting_size(), " fits")
-                                : std::string("none fits")}};
-  if (!report.has_largest_fitting_size() && report.sizes_size() > 0) {
-    AddForecastFacts(report.sizes(0).unswapped(), "", &facts);
+  if (headline.empty() && report.sizes_size() > 0) {
+    const v1::ExploredSize& least = report.sizes(0);
+    headline = least.unswapped().fits()
+                   ? "with memory without end"
+                   : absl::StrCat("not even ", what, " ", least.size(),
+                                  " fits unswapped: ", ExcessText(least.unswapped()));
   }
-  facts.push_back({"machine", HardwareText(report.hardware())});
-  facts.push_back({"step", absl::StrCat("runs ", TargetsText(report.targets()))});
+  Rows facts = {{"machine", HardwareText(report.hardware())},
+                {"step", TargetsText(report.targets())}};
   AddWarnings(report.warnings(), &facts);
-  return absl::StrCat(FormatTable(rows, style), FormatFacts(facts, style));
+  return absl::StrCat(HeadlineText(headline, style), FormatTable(rows, style),
+                      FormatFacts(facts, style));
 }
 
 }  // namespace spillway::cli

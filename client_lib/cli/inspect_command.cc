@@ -64,6 +64,9 @@ absl::Status CheckFlags(const Flags& flags) {
   if (flags.shapes && flags.json) {
     return conflict("--shapes", "--json", "its table is for programs already");
   }
+  if (flags.shapes && !flags.top.empty()) {
+    return conflict("--shapes", "--top", "its table has every tensor");
+  }
   const std::string beyond = flags.step.FirstBeyondShapes();
   if (!flags.memory && !beyond.empty()) {
     return core::InvalidError(

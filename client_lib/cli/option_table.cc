@@ -9,14 +9,14 @@ namespace {
 constexpr OptionRow kCommon[] = {
     {"feeds",
      "Shape of what a step feeds, for tensor sizes: --feed images=128,224,224,3. NAME= is a "
-     "scalar. "
-     "Give the flag once for each name.",
+     "scalar. Give the flag once for each name.",
      "none", "--feed"},
     {"batch_size",
      "Examples in the batch of one step; replaces an unknown first dimension of placeholders, "
      "iterators and queues. 1 to 2^31 - 1.",
      "not set, such a size is unknown", ""},
-    {"targets", "Nodes or tensors that one step runs; each must exist.", "none", ""},
+    {"targets", "Nodes or tensors that one step runs; each must exist.",
+     "none named, and forecasts run the weight updates that they find", ""},
     {"devices", "Devices whose tensors may be swapped, e.g. /gpu:0.",
      "every device that is not a CPU; a node without a device counts as one", ""},
     {"min_tensor_bytes", "Tensors smaller than this, in bytes, are not swapped.", "0", ""},

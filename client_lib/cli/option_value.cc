@@ -85,6 +85,8 @@ absl::Status SetScalar(absl::string_view flag, const std::string& text,
       absl::StatusOr<std::string> bytes =
           ReadBytes(text, "give the path of a file", CancellationToken());
       if (!bytes.ok()) return bytes.status();
+      // Without a byte the field would count as not given.
+      if (bytes->empty()) return BadValue(flag, text, "a file with something in it");
       reflection->SetString(message, field, *std::move(bytes));
       return absl::OkStatus();
     }

@@ -103,7 +103,7 @@ std::string DebugTable(const v1::ScopeReport& scope, Style style) {
 
 // The rows below the devices: a word, and what there is to say.
 std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
-  std::vector<std::vector<std::string>> facts;
+  std::vector<std::vector<std::string>> facts = ForecastFacts(report);
   if (report.has_scope()) AddScopeFacts(report.scope(), &facts);
   if (report.node_count_before() > 0) {
     const int64_t added = report.node_count_after() - report.node_count_before();

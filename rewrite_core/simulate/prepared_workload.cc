@@ -22,8 +22,8 @@ absl::Status Broken(absl::string_view what, int32_t id, absl::string_view rule) 
 absl::Status TooMuch(absl::string_view what) {
   return InvalidError(
       v1::ERROR_REASON_LIMIT_EXCEEDED,
-      absl::StrCat("The step's ", what, " add up to more than ", kMostInAll,
-                   "; check the batch size, the feed shapes and the hardware's numbers."));
+      absl::StrCat("the step's ", what, " add up to more than ", kMostInAll,
+                   "; check the batch size, the feed shapes and the hardware's numbers"));
 }
 
 // Adds `more`, at least 0; false if the sum gets too large.

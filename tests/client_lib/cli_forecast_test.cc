@@ -1,0 +1,409 @@
+// `simulate`, `explore`, `inspect --shapes` and `--memory`, and forecasts of `rewrite`, as their
+// users run them on training graphs.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/temp_dir.h"
+#include "tests/testing/files.h"
+#include "tests/testing/graph_text.h"
+#include "tests/testing/raw_bytes.h"
+
+namespace spillway::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
+
+using Arguments = std::vector<std::string>;
+
+ChildResult Spillway(Arguments arguments, const std::string& input = "") {
+  arguments.insert(arguments.begin(), kProgram);
+  return RunChild(arguments, input);
+}
+
+// What the program says; its failure is one of the test.
+std::string Output(const Arguments& arguments, const std::string& input = "") {
+  const ChildResult result = Spillway(arguments, input);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return result.out;
+}
+
+json Json(const Arguments& arguments, const std::string& input = "") {
+  Arguments with_json = arguments;
+  with_json.push_back("--json");
+  json parsed = json::parse(Output(with_json, input), nullptr, /*allow_exceptions=*/false);
+  EXPECT_FALSE(parsed.is_discarded());
+  return parsed;
+}
+
+// 64 bits are text in protobuf's JSON.
+int64_t Number(const json& value) {
+  int64_t number = 0;
+  EXPECT_TRUE(value.is_string() && absl::SimpleAtoi(value.get<std::string>(), &number)) << value;
+  return number;
+}
+
+void ExpectError(const ChildResult& result, int exit_code, const std::vector<std::string>& texts) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("spillway: "));
+  // One line: one sentence.
+  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+  for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text));
+}
+
+// Lines of a table, by what stands in front of the first tab.
+std::map<std::string, std::string> ByName(const std::string& table) {
+  std::map<std::string, std::string> rows;
+  for (absl::string_view line : absl::StrSplit(table, '\n', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> row =
+        absl::StrSplit(line, absl::MaxSplits('\t', 1));
+    EXPECT_TRUE(rows.emplace(row.first, row.second).second) << line;
+  }
+  return rows;
+}
+
+// A graph of tests/graphs in a file of its own.
+class CliForecastTest : public ::testing::Test {
+ protected:
+  std::string Graph(const std::string& name) {
+    return dir_.Write(absl::StrCat(name, ".pb"), ReadTestGraph(absl::StrCat(name, "/graph.pb")));
+  }
+
+  const TempDir dir_;
+};
+
+// The names whose shape TensorFlow knows and we do not say so.
+std::vector<std::string> Differences(const std::map<std::string, std::string>& truth,
+                                     const std::map<std::string, std::string>& ours) {
+  std::vector<std::string> names;
+  for (const auto& [name, row] : truth) {
+    const auto it = ours.find(name);
+    // Where TensorFlow has a question mark, we may know more.
+    const bool equal = it != ours.end() && (it->second == row || absl::StrContains(row, '?'));
+    if (!equal) names.push_back(name);
+  }
+  return names;
+}
+
+TEST_F(CliForecastTest, ShapesAreTensorFlows) {
+  // Fixed batch: not a byte is another.
+  const std::string resnet = dir_.Write("resnet", ReadTestGraph("resnet50_tf1/graph_shapes.pb"));
+  EXPECT_TRUE(Output({"inspect", "--shapes", resnet}) == ReadTestGraph("resnet50_tf1/shapes.tsv"));
+  for (const char* name : {"mnist_deep", "cond_v1", "bert_base"}) {
+    const std::string graph =
+        dir_.Write(name, ReadTestGraph(absl::StrCat(name, "/graph_shapes.pb")));
+    const auto truth = ByName(ReadTestGraph(absl::StrCat(name, "/shapes.tsv")));
+    const auto ours = ByName(Output({"inspect", "--shapes", graph}));
+    EXPECT_EQ(ours.size(), truth.size());
+    EXPECT_THAT(Differences(truth, ours), IsEmpty()) << name;
+  }
+}
+
+// Without `_output_shapes`: as TensorFlow infers them when it knows what is fed.
+TEST_F(CliForecastTest, ShapesOfAPlainGraphWithItsBatch) {
+  struct Case {
+    std::string name, batch;
+    Arguments flags;
+  };
+  for (const auto& [name, batch, flags] : std::vector<Case>{
+           {"mnist_deep", "1024", {"--batch-size", "1024", "--feed", "dropout/keep_prob="}},
+           {"cond_v1", "256", {"--batch-size", "256"}},
+           {"resnet50_free", "200", {"--feed", "images=200,224,224,3", "--feed", "labels=200"}}}) {
+    const auto truth = ByName(ReadTestGraph(absl::StrCat(name, "/shapes_b", batch, ".tsv")));
+    Arguments arguments = {"inspect", "--shapes", Graph(name)};
+    const auto without = ByName(Output(arguments));
+    EXPECT_THAT(Differences(truth, without), Not(IsEmpty())) << name;
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    EXPECT_THAT(Differences(truth, ByName(Output(arguments))), IsEmpty()) << name;
+  }
+}
+
+// Published: ResNet-50 trains on a P100 of 16 GB with 150 images, and not with 200.
+TEST_F(CliForecastTest, TheLargestBatchOfResnet50) {
+  const std::string graph = Graph("resnet50_free");
+  const json report = Json({"explore", graph, "--hardware", "p100_pcie", "--sizes", "150,200"});
+  const int64_t largest = Number(report["largest_fitting_size"]);
+  EXPECT_GE(largest, 150);
+  EXPECT_LT(largest, 200);
+  EXPECT_EQ(report["size_is_batch"], true);
+  EXPECT_EQ(report["hardware"]["preset"], "p100_pcie");
+  for (const json& size : report["sizes"]) {
+    EXPECT_EQ(size["unswapped"]["fits"], Number(size["size"]) <= largest);
+    EXPECT_EQ(size.contains("sizes_per_s"), Number(size["size"]) <= largest);
+  }
+  for (const auto& [batch, fits] :
+       std::vector<std::pair<int64_t, bool>>{{largest, true}, {largest + 1, false}}) {
+    const json simulated = Json({"simulate", graph, "--batch-size", absl::StrCat(batch)});
+    EXPECT_EQ(simulated["forecast"]["fits"], fits) << batch;
+    EXPECT_EQ(simulated["forecast"].contains("out_of_memory"), !fits);
+    EXPECT_EQ(simulated["forecast"].contains("step_time_ns"), fits);
+  }
+  const std::string text = Output({"explore", graph, "--sizes", "150,200"});
+  EXPECT_THAT(text, StartsWith(absl::StrCat("batch ", largest, " is the largest that fits")));
+  const json multiple = Json({"explore", graph, "--multiple-of", "32"});
+  EXPECT_EQ(Number(multiple["largest_fitting_size"]), largest / 32 * 32);
+  // The same batch as dimensions of the feeds.
+  const json feeds = Json({"explore", graph, "--feed", "images=N,224,224,3", "--feed", "labels=N",
+                           "--sizes", "150,200"});
+  EXPECT_EQ(feeds["largest_fitting_size"], report["largest_fitting_size"]);
+}
+
+TEST_F(CliForecastTest, RangesOfSizes) {
+  const json report = Json(
+      {"explore", Graph("mnist_deep"), "--sizes", "8:24:8,40", "--sizes", "50:51", "--no-budget"});
+  std::vector<int64_t> sizes;
+  for (const json& size : report["sizes"]) sizes.push_back(Number(size["size"]));
+  EXPECT_THAT(sizes, ::testing::ElementsAre(8, 16, 24, 40, 50, 51));
+  EXPECT_FALSE(report.contains("largest_fitting_size"));
+}
+
+TEST_F(CliForecastTest, SimulateSaysWhatIsTooMuch) {
+  const std::string graph = Graph("resnet50_tf1");
+  const std::string text = Output({"simulate", graph});
+  EXPECT_THAT(text, StartsWith("does not fit: the GPU would need "));
+  EXPECT_THAT(text, AllOf(HasSubstr(" more than its 14.86 GiB\n"), HasSubstr("might make it fit"),
+                          HasSubstr("ran out"), Not(HasSubstr("of the step's time"))));
+  // One batch norm's tensors are more than a GiB.
+  EXPECT_THAT(Output({"simulate", graph, "--gpu-memory-bytes", "1GiB"}),
+              HasSubstr("cannot make it fit"));
+  EXPECT_THAT(Output({"simulate", graph, "--gpu-memory-bytes", "40GiB"}),
+              StartsWith("fits into 40.00 GiB per GPU"));
+  EXPECT_THAT(Output({"simulate", graph, "--no-budget"}), StartsWith("with memory without end"));
+  for (absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(line.size(), 100) << line;
+}
+
+TEST_F(CliForecastTest, EveryGpuHasItsColumn) {
+  const std::string text = Output({"simulate", Graph("tfcnn_inception3_4gpu")});
+  EXPECT_THAT(text, HasSubstr("/device:GPU:0  /device:GPU:1  /device:GPU:2  /device:GPU:3\n"));
+  const json report = Json({"simulate", dir_ / "tfcnn_inception3_4gpu.pb"});
+  EXPECT_THAT(report["forecast"]["devices"], SizeIs(4));
+}
+
+TEST_F(CliForecastTest, MemoryAddsUp) {
+  const std::string graph = Graph("unet3d");
+  const json report =
+      Json({"inspect", "--memory", graph, "--batch-size", "1", "--hardware", "v100_pcie"});
+  EXPECT_EQ(report["hardware"]["preset"], "v100_pcie");
+  ASSERT_THAT(report["memory"], SizeIs(1));
+  int64_t peak = 0;
+  for (const json& sample : report["memory"][0]["timeline"]) {
+    peak = std::max(peak, Number(sample["bytes"]));
+  }
+  int64_t alive = 0, resident = 0, last = INT64_MAX;
+  for (const json& live : report["memory"][0]["alive_at_peak"]) {
+    const int64_t bytes = Number(live["tensor"]["size_bytes"]);
+    EXPECT_LE(bytes, last);  // Largest first.
+    last = bytes;
+    // The allocator rounds up to 256.
+    alive += (bytes + 255) / 256 * 256;
+    if (live["resident"] == true) resident += (bytes + 255) / 256 * 256;
+  }
+  EXPECT_EQ(alive, peak);
+  EXPECT_EQ(resident, Number(report["forecast"]["devices"][0]["resident_bytes"]));
+  const std::string text =
+      Output({"inspect", "--memory", graph, "--batch-size", "1", "--top", "3"});
+  EXPECT_THAT(text, AllOf(StartsWith("memory of the GPU\n"), HasSubstr("alive at the peak"),
+                          HasSubstr(" more\n"), HasSubstr("distance in levels")));
+}
+
+// What the report of a rewrite foretells is what the rewritten file gives.
+TEST_F(CliForecastTest, RewriteForetellsWhatSimulateSaysOfItsOutput) {
+  const std::string graph = Graph("resnet50_free");
+  const ChildResult result =
+      Spillway({"rewrite", graph, "-o", dir_ / "out", "--batch-size", "200", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("  forecast "), HasSubstr(" before "),
+                                HasSubstr("does not fit: the GPU would need ")));
+  const json report = json::parse(result.out);
+  EXPECT_EQ(report["forecast_before"]["fits"], false);
+  EXPECT_EQ(report["forecast_after"]["fits"], true);
+  json before = Json({"simulate", graph, "--batch-size", "200"})["forecast"];
+  json after = Json({"simulate", dir_ / "out", "--batch-size", "200"})["forecast"];
+  EXPECT_EQ(report["forecast_before"]["devices"][0]["peak_bytes"],
+            before["devices"][0]["peak_bytes"]);
+  EXPECT_EQ(report["forecast_after"]["step_time_ns"], after["step_time_ns"]);
+  EXPECT_EQ(report["forecast_after"]["devices"][0]["peak_bytes"],
+            after["devices"][0]["peak_bytes"]);
+  // And it can be left out.
+  const ChildResult off = Spillway({"rewrite", graph, "-o", dir_ / "out", "--simulation", "off"});
+  EXPECT_EQ(off.exit_code, 0);
+  EXPECT_THAT(off.err, Not(HasSubstr("forecast")));
+}
+
+TEST_F(CliForecastTest, AProfileReplacesEstimates) {
+  const std::string graph = Graph("mnist_deep");
+  const std::string profile = dir_.Write("profile", ReadTestGraph("mnist_deep/run_metadata.pb"));
+  const json measured = Json({"simulate", graph, "--batch-size", "8", "--profile", profile});
+  const json estimated = Json({"simulate", graph, "--batch-size", "8"});
+  // It was recorded on a CPU, which takes longer than a GPU's roofline.
+  EXPECT_GT(Number(measured["forecast"]["step_time_ns"]),
+            10 * Number(estimated["forecast"]["step_time_ns"]));
+}
+
+TEST_F(CliForecastTest, AllFormatsAndPipes) {
+  const std::string graph = ReadTestGraph("mnist_deep/graph.pb");
+  const json expected = Json({"simulate", "-"}, graph);
+  EXPECT_EQ(expected["forecast"]["fits"], true);
+  const std::string meta =
+      RawField(1, RawField(4, "train")) + RawField(2, graph);  // MetaInfoDef.tags, graph_def.
+  EXPECT_EQ(Json({"simulate", "-"}, meta), expected);
+  // A SavedModel: one answer for each MetaGraph.
+  dir_.Write("saved_model.pb", RawNumber(1, 1) + RawField(2, meta) + RawField(2, meta));
+  for (const auto& [command, key] : std::vector<std::pair<Arguments, const char*>>{
+           {{"simulate"}, "simulation"},
+           {{"inspect", "--memory"}, "simulation"},
+           {{"explore", "--sizes", "4", "--no-budget"}, "exploration"}}) {
+    Arguments arguments = command;
+    arguments.push_back(dir_ / "");
+    const json models = Json(arguments)["meta_graphs"];
+    ASSERT_THAT(models, SizeIs(2)) << command[0];
+    EXPECT_TRUE(models[1].contains(key)) << models[1];
+    EXPECT_THAT(Output(arguments), HasSubstr("\nMetaGraph 1 (tags: train)\n"));
+  }
+  EXPECT_EQ(Json({"simulate", dir_ / ""})["meta_graphs"][0]["simulation"], expected);
+}
+
+TEST_F(CliForecastTest, CapabilitiesListTheMachines) {
+  const json report = Json({"capabilities"});
+  std::vector<std::string> presets;
+  const std::string text = Output({"capabilities"});
+  for (const json& preset : report["hardware_presets"]) {
+    presets.push_back(preset["preset"]);
+    EXPECT_THAT(text, HasSubstr(presets.back()));
+  }
+  EXPECT_THAT(presets, ::testing::IsSupersetOf({"p100_pcie", "p100_pcie_observed"}));
+  // Each is one that --hardware takes.
+  const std::string graph = dir_.Write("small", GraphBytes("a = NoOp() @/gpu:0"));
+  for (const std::string& preset : presets) {
+    EXPECT_EQ(Json({"simulate", graph, "--hardware", preset})["hardware"]["preset"], preset);
+  }
+}
+
+struct BadCase {
+  Arguments flags;
+  int exit_code;
+  std::vector<std::string> texts;
+};
+
+TEST_F(CliForecastTest, BadInput) {
+  const std::string free = Graph("resnet50_free");
+  const std::string fixed = Graph("resnet50_tf1");
+  const std::string profile = dir_.Write("profile", ReadTestGraph("mnist_deep/run_metadata.pb"));
+  const std::string garbage = dir_.Write("garbage", "\xff\xff\xff garbage");
+  const std::string empty = dir_.Write("empty", "");
+  const std::vector<BadCase> of_steps = {
+      {{free, "--feed", "nope=1"}, 2, {"'nope'", "BAD_OPTION"}},
+      {{fixed, "--feed", "images=8,224,224,3"},
+       2,
+       {"'images", "[8,224,224,3]", "[200,224,224,3]", "BAD_OPTION"}},
+      {{free, "--feed", "images=8,224"}, 2, {"'images", "[8,224]", "BAD_OPTION"}},
+      {{free, "--feed", "images"}, 2, {"--feed", "NAME=DIM"}},
+      {{free, "--feed", "images=8,x"}, 2, {"--feed", "'images=8,x'"}},
+      {{free, "--profile", profile}, 2, {"profile is of another graph", "BAD_OPTION"}},
+      {{free, "--profile", garbage}, 2, {"profile is neither", "BAD_OPTION"}},
+      {{free, "--profile", empty}, 2, {"--profile", "empty'"}},
+      {{free, "--profile", dir_ / "none"}, 4, {"none'", "FILE"}},
+      {{free, "--hardware", "gtx"}, 2, {"'gtx'", "p100_pcie", "BAD_OPTION"}},
+      {{free, "--d2h-bytes-per-s", "nan"}, 2, {"d2h_bytes_per_s is nan", "BAD_OPTION"}},
+      {{free, "--h2d-bytes-per-s", "-1"}, 2, {"h2d_bytes_per_s is -1", "BAD_OPTION"}},
+      {{free, "--mem-bytes-per-s", "inf"}, 2, {"mem_bytes_per_s is inf", "BAD_OPTION"}},
+      {{free, "--peak-flops", "0"}, 2, {"peak_flops is 0", "BAD_OPTION"}},
+      {{free, "--eff-conv", "1.1"}, 2, {"eff_conv is 1.1", "BAD_OPTION"}},
+      {{free, "--launch-s", "-0.1"}, 2, {"launch_s is -0.1", "BAD_OPTION"}},
+      {{free, "--gpu-memory-bytes", "0"}, 2, {"gpu_memory_bytes is 0", "BAD_OPTION"}},
+      {{free, "--gpu-memory-bytes", "12GB"}, 2, {"--gpu-memory-bytes", "'12GB'", "GiB"}},
+      {{free, "--convolution-workspace-bytes", "-1"}, 2, {"convolution_workspace_bytes is -1"}},
+      {{free, "--targets", "nope"}, 2, {"'nope'"}},
+      {{free, "--targets", "images:1"}, 2, {"'images:1'"}},
+  };
+  for (const char* command : {"simulate", "explore", "rewrite"}) {
+    for (const BadCase& bad : of_steps) {
+      Arguments arguments = {command};
+      if (std::string(command) == "rewrite") arguments.insert(arguments.end(), {"-o", dir_ / "o"});
+      arguments.insert(arguments.end(), bad.flags.begin(), bad.flags.end());
+      SCOPED_TRACE(::testing::PrintToString(arguments));
+      ExpectError(Spillway(arguments), bad.exit_code, bad.texts);
+    }
+  }
+  for (const auto& [arguments, exit_code, texts] : std::vector<BadCase>{
+           {{"simulate", free, "--batch-size", "0"}, 2, {"batch_size is 0", "BAD_OPTION"}},
+           {{"simulate", free, "--batch-size", "-3"}, 2, {"batch_size is -3", "BAD_OPTION"}},
+           {{"simulate", free, "--feed", "images=N,224,224,3"}, 2, {"--feed", "N,224"}},
+           {{"simulate", free, "--feed", "images=2147483647,224,224,3", "--batch-size",
+             "2147483648"},
+            2,
+            {"batch_size is 2147483648"}},
+           {{"explore", free, "--batch-size", "8"}, 2, {"batch_size", "CONFLICTING_OPTIONS"}},
+           {{"explore", free, "--no-budget"}, 2, {"no_budget", "CONFLICTING_OPTIONS"}},
+           {{"explore", fixed}, 2, {"the graph fixes the batch", "BAD_OPTION"}},
+           {{"explore", free, "--multiple-of", "0"}, 2, {"multiple_of is 0", "BAD_OPTION"}},
+           {{"explore", free, "--multiple-of", "x"}, 2, {"--multiple-of", "'x'"}},
+           {{"inspect", free, "--shapes", "--memory"}, 2, {"--shapes", "--memory"}},
+           {{"inspect", free, "--shapes", "--json"}, 2, {"--shapes", "--json"}},
+           {{"inspect", free, "--shapes", "--top", "3"}, 2, {"--shapes", "--top"}},
+           {{"inspect", free, "--hardware", "p100_pcie"}, 2, {"--hardware", "--memory"}},
+           {{"inspect", free, "--shapes", "--no-budget"}, 2, {"--no-budget", "--memory"}},
+           {{"inspect", free, "--memory", "--top", "-1"}, 2, {"--top is -1"}},
+           {{"inspect", free, "--memory", "--targets", "nope"}, 2, {"'nope'"}},
+           {{"simulate", dir_ / "nothing"}, 4, {"nothing'", "FILE"}},
+           {{"simulate", garbage}, 3, {"garbage: ", "MALFORMED_GRAPH"}},
+       }) {
+    SCOPED_TRACE(::testing::PrintToString(arguments));
+    ExpectError(Spillway(arguments), exit_code, texts);
+  }
+  for (const char* sizes : {"0", "x", "8:4", "1:2:0", "1:2:3:4", "8,,9", "", "1:100000",
+                            "2147483648", "-1", "99999999999999999999"}) {
+    SCOPED_TRACE(sizes);
+    ExpectError(Spillway({"explore", free, "--sizes", sizes}), 2,
+                {absl::StrCat("--sizes: '", sizes, "'"), "FROM:TO"});
+  }
+}
+
+// The ranks in the graph itself do not fit.
+TEST_F(CliForecastTest, ARankMismatchInsideTheGraph) {
+  const std::string graph = dir_.Write("mismatch", GraphBytes(R"(
+    x = Placeholder() {dtype=float32, shape=(8,8,8)}
+    w = VariableV2() {dtype=float32, shape=(3,3,3,8)}
+    r = Identity(w) {T=float32}
+    broken = Conv2D(x, r) {T=float32, strides=[1,1,1,1], padding="SAME"}
+  )"));
+  for (const Arguments& command :
+       std::vector<Arguments>{{"simulate"}, {"inspect", "--memory"}, {"inspect", "--shapes"}}) {
+    Arguments arguments = command;
+    arguments.push_back(graph);
+    ExpectError(Spillway(arguments), 3, {"mismatch: node 'broken'", "BAD_INPUT"});
+  }
+}
+
+TEST_F(CliForecastTest, SizesThatOverflow) {
+  const std::string graph = dir_.Write("large", GraphBytes(R"(
+    x = Placeholder() {dtype=float32, shape=(?,?,?)}
+    y = Relu(x) {T=float32}
+  )"));
+  ExpectError(Spillway({"simulate", graph, "--feed", "x=2000000000,2000000000,2000000000"}), 3,
+              {"'x'", "63 bits"});
+}
+
+}  // namespace
+}  // namespace spillway::testing
