@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/rewriter.h"
+#include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 
 namespace spillway::core {
@@ -110,6 +111,21 @@ TEST(ExploreTest, ThroughputIsOfTheStepAndOfItsExamples) {
   }
 }
 
+// At the edge of memory this net fits if it is launched ahead, and not synchronously.
+TEST(ExploreTest, ThroughputIsOfSizesThatFitBothWays) {
+  v1::ExploreOptions options;
+  auto report =
+      Explore(testing::ReadTestGraph("lstm_while/graph.pb"), options, DefaultLimits(), StopToken());
+  ASSERT_TRUE(report.ok()) << report.status();
+  int one_way = 0;
+  for (const v1::ExploredSize& size : report->sizes()) {
+    const v1::Forecast& forecast = size.unswapped();
+    one_way += !forecast.fits() && forecast.has_step_time_ns();
+    EXPECT_EQ(size.has_steps_per_s(), forecast.fits()) << size.size();
+  }
+  EXPECT_GT(one_way, 0);
+}
+
 TEST(ExploreTest, SizesAskedForAreTriedAndTheSearchGoesOnBetweenThem) {
   const v1::ExploreReport report =
       Explored(kDense, Budget(kWeightBytes + 100 * kExampleBytes, {104, 96, 96}));
@@ -161,7 +177,7 @@ TEST(ExploreTest, SizesThatOverflowDoNotFit) {
               HasSubstr("size 536870912 counts as one that does not fit"));
 }
 
-// Their bytes are rounded up to the same 256, so one and two examples are the same step.
+// Up to 64 examples take 256 bytes, as the allocator hands them out.
 TEST(ExploreTest, NeighboursThatAreRoundedAlikeDoNotMakeAFixedBatch) {
   constexpr char kTiny[] = R"(
     x = Placeholder() {dtype=float32, shape=(?,1)}
