@@ -30,7 +30,8 @@ int CodeIndex(absl::StatusCode code) {
   return static_cast<int>(found - std::begin(kCodes));
 }
 
-constexpr const char* kStages[] = {"parse", "analysis", "strategy", "simulate", "apply", "verify", "report"};
+constexpr const char* kStages[] = {"parse", "analysis", "strategy", "simulate",
+                                   "apply", "verify",   "report"};
 constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full", "draining"};
 
 // Seconds, three steps per decade at most: from a small graph's rewrite to the longest deadline

@@ -42,7 +42,8 @@ TEST_F(MetricsTest, EverySeriesIsThereAtZeroFromTheStart) {
       }
     }
   }
-  for (const char* stage : {"parse", "analysis", "strategy", "apply", "verify", "report"}) {
+  for (const char* stage :
+       {"parse", "analysis", "strategy", "simulate", "apply", "verify", "report"}) {
     EXPECT_EQ(
         Sample(text, std::string("spillway_stage_duration_seconds_count{stage=\"") + stage + "\"}"),
         0);
