@@ -100,13 +100,14 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
 }
 
 absl::Status CheckTargets(const Graph& graph, const v1::RewriteOptions& options) {
+  OutputCounts counts(graph);
   for (const std::string& target : options.targets()) {
     const size_t colon = target.rfind(':');
     const NodeId node = graph.Find(absl::string_view(target).substr(0, colon));
     int port = 0;
     if (node != kNoNode && colon == std::string::npos) continue;
     if (node != kNoNode && absl::SimpleAtoi(target.substr(colon + 1), &port) && port >= 0) {
-      const int count = CountOutputs(graph, node);
+      const int count = counts[node];
       if (count < 0 || port < count) continue;
     }
     return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,

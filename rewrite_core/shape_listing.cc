@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/graph/dtype.h"
+#include "rewrite_core/graph/error.h"
 #include "rewrite_core/shown_name.h"
 
 namespace spillway::core {
@@ -28,6 +29,18 @@ std::string TypeText(OutputType type) {
   return absl::StrCat(name, type.is_ref && !name.empty() ? "_ref" : "");
 }
 
+// A megabyte of graph may have shapes of gigabytes: no tensor of a program has 254 dimensions.
+constexpr size_t kMaxTextBytes = size_t{512} << 20;
+constexpr size_t kMaxShownDims = 16;
+
+absl::Status TooLong(absl::string_view node) {
+  return Error(
+      absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
+      absl::StrCat("the list of shapes is longer than ", kMaxTextBytes, " bytes, reached at node ",
+                   Quoted(node), "; list those of a smaller graph"),
+      {{"node", node}});
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
@@ -48,6 +61,7 @@ absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
     for (int32_t port = 0; port < shapes->num_outputs(id); ++port) {
       if (poll.Tick()) return stop.status("shapes");
       const std::string type = TypeText(shapes->type({id, port}));
+      if (text.size() > kMaxTextBytes) return TooLong(graph->name(id));
       absl::StrAppend(&text, absl::CHexEscape(graph->name(id)), ":", port, "\t",
                       type.empty() ? kUnknown : type, "\t", ShapeText(shapes->shape({id, port})),
                       "\n");
@@ -61,7 +75,12 @@ v1::TensorSummary Summarize(const Graph& graph, const Shapes& shapes, Tensor ten
   summary.set_tensor(absl::StrCat(ShownName(graph.name(tensor.node)), ":", tensor.port));
   summary.set_dtype(TypeText(shapes.type(tensor)));
   const ShapeView shape = shapes.shape(tensor);
-  if (shape.known_rank) summary.set_shape(ShapeText(shape));
+  if (shape.known_rank) {
+    ShapeView shown = shape;
+    shown.dims = shown.dims.subspan(0, kMaxShownDims);
+    summary.set_shape(ShapeText(shown));
+    if (shape.dims.size() > kMaxShownDims) summary.mutable_shape()->append("...");
+  }
   const int64_t bytes = shapes.size_bytes(tensor);
   if (bytes == kUnknownSize) {
     summary.set_size_unknown(shapes.why_unknown(tensor));

@@ -15,7 +15,8 @@ absl::Status BadTarget(absl::string_view name, absl::string_view what) {
                       {{"option", "targets"}, {"value", name}});
 }
 
-absl::StatusOr<NodeId> FindTarget(const Graph& graph, absl::string_view target) {
+absl::StatusOr<NodeId> FindTarget(const Graph& graph, absl::string_view target,
+                                  OutputCounts& counts) {
   absl::string_view name = target;
   const size_t colon = name.rfind(':');
   int port = 0;
@@ -28,7 +29,7 @@ absl::StatusOr<NodeId> FindTarget(const Graph& graph, absl::string_view target) 
   const NodeId node = graph.Find(name);
   if (node == kNoNode) return BadTarget(target, "names no node of the graph");
   if (colon != absl::string_view::npos) {
-    const int count = CountOutputs(graph, node);
+    const int count = counts[node];
     if (count >= 0 && port >= count) {
       return BadTarget(target, absl::StrCat("names output ", port, ", but the node has ", count));
     }
@@ -43,8 +44,11 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
                                             const std::vector<std::string>& names,
                                             const BackwardPart* backward, const StopToken& stop) {
   ActiveNodes active;
+  OutputCounts counts(graph);
+  StopPoller poll(stop);
   for (const std::string& name : names) {
-    absl::StatusOr<NodeId> node = FindTarget(graph, name);
+    if (poll.Tick()) return stop.status("active nodes");
+    absl::StatusOr<NodeId> node = FindTarget(graph, name, counts);
     if (!node.ok()) return node.status();
     active.targets.push_back(*node);
   }
@@ -73,7 +77,6 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
     active.flags[id] = true;
     if (!shapes.IsFed(id)) stack.push_back(id);
   };
-  StopPoller poll(stop);
   for (NodeId id : active.targets) visit(id);
   while (!stack.empty()) {
     const NodeId id = stack.back();

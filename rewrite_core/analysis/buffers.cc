@@ -31,7 +31,15 @@ struct Row {
   int reuse_output = -1;
   uint32_t reuse_inputs = 0;
   bool bookkeeping = false;
+  // An output of open size that counts as 0 bytes where nothing else says its size.
+  int small_output = -1;
 };
+
+constexpr Row Small(int output, absl::string_view ops) {
+  Row row{ops};
+  row.small_output = output;
+  return row;
+}
 
 constexpr Row kRows[] = {
     // Hands on what it reads (set_output(i, input(j)), or CopyFrom with another shape).
@@ -81,6 +89,10 @@ constexpr Row kRows[] = {
     // The gradient by the logits takes their place.
     {"SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", Alias::kNever, 0, 1,
      In(0)},
+    // cuDNN's reserve space: 0 bytes for batch normalization alone, a bit for each element with an
+    // activation fused into it (cudnnGetBatchNormalizationTrainingExReserveSpaceSize); TensorFlow's
+    // kernel puts out an empty tensor where cuDNN is not asked (fused_batch_norm_op.cc).
+    Small(5, "FusedBatchNormV3 _FusedBatchNormEx"),
 };
 
 // Rows whose size is no multiple of this are copied rather than shared: the largest alignment that
@@ -182,7 +194,10 @@ class BufferFinder {
       const int64_t measured = profile_->allocated_bytes(tensor);
       if (measured != kUnknownSize) return measured;
     }
-    return shapes_.buffer_bytes(tensor);
+    const int64_t bytes = shapes_.buffer_bytes(tensor);
+    if (bytes != kUnknownSize || tensor.port == 0) return bytes;
+    const Row* row = rows_[graph_.op_id(tensor.node)];
+    return row != nullptr && row->small_output == tensor.port ? 0 : kUnknownSize;
   }
 
   // Of the variable that a handle stands for.

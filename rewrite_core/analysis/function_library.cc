@@ -71,6 +71,15 @@ bool ReadArguments(absl::string_view signature, uint32_t field,
   return reader.ok();
 }
 
+// What a node of a body takes, and what takes about as long: handing on some tensors (as an
+// argument, a result or an input), and skipping some bytes.
+constexpr int64_t kTensorsPerStep = 4;
+constexpr int64_t kBytesPerStep = 256;
+
+constexpr int64_t CallSteps(size_t tensors) {
+  return 1 + static_cast<int64_t>(tensors) / kTensorsPerStep;
+}
+
 v1::Limits NoLimits() {
   v1::Limits limits;
   limits.set_max_graph_bytes(kMaxMessageBytes);
@@ -88,6 +97,7 @@ struct FunctionLibrary::Body {
   absl::optional<GraphOps> ops;
   std::vector<NodeId> arguments;  // `_Arg` nodes, in order.
   std::vector<Tensor> results;
+  int64_t steps = 0;  // Of one inference.
 };
 
 FunctionLibrary::FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
@@ -100,7 +110,9 @@ FunctionLibrary::FunctionLibrary(absl::string_view graph_def, int producer, Shap
     while (library.Next()) {
       if (!library.IsBytes(library_def::kFunction)) continue;
       const absl::string_view signature = LastBytes(library.bytes(), function_def::kSignature);
-      functions_[LastBytes(signature, function_def::kSignatureName)].function_def = library.bytes();
+      Entry& entry = functions_[LastBytes(signature, function_def::kSignatureName)];
+      entry.number = static_cast<int32_t>(functions_.size());
+      entry.function_def = library.bytes();
     }
   }
 }
@@ -121,7 +133,7 @@ class BodyBuilder {
       return false;
     }
     for (absl::string_view name : *arguments) {
-      nodes_[name] = Node{"_Arg", {}};
+      nodes_[name] = Node{"_Arg", {}, {}};
       std::string node;
       AppendBytesField(node_def::kName, name, &node);
       AppendBytesField(node_def::kOp, "_Arg", &node);
@@ -132,7 +144,7 @@ class BodyBuilder {
     while (first.Next()) {
       if (first.IsBytes(function_def::kNode)) {
         nodes_[LastBytes(first.bytes(), node_def::kName)] =
-            Node{LastBytes(first.bytes(), node_def::kOp), first.bytes()};
+            Node{LastBytes(first.bytes(), node_def::kOp), first.bytes(), {}};
       } else if (first.IsBytes(function_def::kReturn)) {
         returns[LastBytes(first.bytes(), map_entry::kKey)] =
             LastBytes(first.bytes(), map_entry::kValue);
@@ -156,6 +168,9 @@ class BodyBuilder {
   struct Node {
     absl::string_view op;
     absl::string_view node_def;
+    // By output argument, as far as they were asked for: its first port. A list may be read at many
+    // places, and the node's attributes should not be.
+    std::vector<int64_t> first_ports;
   };
 
   bool AppendNode(absl::string_view bytes, std::string* graph_def) {
@@ -190,13 +205,17 @@ class BodyBuilder {
     if (parts.size() > 1 && !node->second.node_def.empty()) {
       const int argument = FindOutput(node->second.op, parts[1]);
       if (argument < 0) return false;
-      if (argument > 0) {
-        const OpInfo info = FindOp(node->second.op);
+      std::vector<int64_t>& first_ports = node->second.first_ports;
+      if (argument > 0 && argument >= static_cast<int>(first_ports.size())) {
+        const OutputSignature outputs(FindOp(node->second.op));
         attrs_.Reset(node->second.node_def);
-        const int64_t first = OutputSignature(info).FirstPort(argument, attrs_);
-        if (first < 0) return false;
-        port += first;
+        for (int i = static_cast<int>(first_ports.size()); i <= argument; ++i) {
+          first_ports.push_back(outputs.FirstPort(i, attrs_));
+        }
       }
+      const int64_t first = argument > 0 ? first_ports[argument] : 0;
+      if (first < 0) return false;
+      port += first;
     }
     *spelling = port == 0 ? std::string(parts[0]) : absl::StrCat(parts[0], ":", port);
     return true;
@@ -227,6 +246,8 @@ std::unique_ptr<FunctionLibrary::Body> FunctionLibrary::Build(absl::string_view 
     if (!parts.second.empty() && !absl::SimpleAtoi(parts.second, &tensor.port)) return nullptr;
     body->results.push_back(tensor);
   }
+  body->steps = body->graph->num_nodes() + CallSteps(body->graph->num_inputs()) +
+                static_cast<int64_t>(body->bytes.size()) / kBytesPerStep;
   return body;
 }
 
@@ -242,7 +263,11 @@ bool FunctionLibrary::Call(absl::string_view function, absl::Span<const TensorFa
   if (entry.body == nullptr || entry.active || depth_ == kMaxDepth) return false;
   const Body& body = *entry.body;
   if (arguments.size() != body.arguments.size()) return false;
-  std::string key(function);
+  // Calls that are known take time, too: what they are looked up by is as long as the arguments.
+  const int64_t lookup = CallSteps(arguments.size() + body.results.size());
+  if (steps_ > kMaxSteps || stop_.ShouldStop(lookup)) return false;
+  steps_ += lookup;
+  std::string key(reinterpret_cast<const char*>(&entry.number), sizeof(entry.number));
   for (const TensorFact& argument : arguments) {
     const int32_t known[] = {argument.shape, argument.extra, argument.dtype};
     key.append(reinterpret_cast<const char*>(known), sizeof(known));
@@ -253,8 +278,8 @@ bool FunctionLibrary::Call(absl::string_view function, absl::Span<const TensorFa
     return true;
   }
   // A body may be too short for its own loop to look at the clock.
-  if (steps_ > kMaxSteps || stop_.ShouldStop(body.graph->num_nodes())) return false;
-  steps_ += body.graph->num_nodes();
+  if (stop_.ShouldStop(body.steps)) return false;
+  steps_ += body.steps;
 
   absl::flat_hash_map<NodeId, TensorFact> facts;
   for (size_t i = 0; i < arguments.size(); ++i) facts[body.arguments[i]] = arguments[i];

@@ -2,8 +2,8 @@
 //
 // A body is turned into a graph of its own when it is first called. Calls with the same arguments
 // are inferred once. A function that calls itself, calls nested more than kMaxDepth deep, and calls
-// beyond a total of kMaxSteps nodes are not followed: nothing is known of what they return.
-// Nothing in a body is an error: it may never run.
+// beyond a total of kMaxSteps (about: nodes of bodies that are looked at) are not followed: nothing
+// is known of what they return. Nothing in a body is an error: it may never run.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_FUNCTION_LIBRARY_H_
@@ -37,6 +37,7 @@ class FunctionLibrary : public FunctionCaller {
  private:
   struct Body;
   struct Entry {
+    int32_t number = 0;  // Among the functions.
     absl::string_view function_def;
     std::unique_ptr<Body> body;
     bool built = false;   // Or tried: without a body it cannot be.
@@ -49,7 +50,7 @@ class FunctionLibrary : public FunctionCaller {
   ShapePool& pool_;
   const StopToken& stop_;
   absl::flat_hash_map<absl::string_view, Entry> functions_;
-  // By function and what is known of the arguments.
+  // By the function's number and what is known of the arguments.
   absl::flat_hash_map<std::string, std::vector<TensorFact>> calls_;
   int depth_ = 0;
   int64_t steps_ = 0;

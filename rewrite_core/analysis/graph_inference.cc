@@ -226,6 +226,7 @@ absl::Status GraphInference::Run(const StopToken& stop) {
   for (NodeId id : in_.topology.order()) {
     if (poll.Tick()) return stop.status(kStage);
     if (absl::Status status = Visit(id); !status.ok()) return status;
+    if (pool_.full()) return TooManyShapes(id);
     if (graph.has_control_flow() && graph.op_info(id).control_flow == ControlFlow::kMerge) {
       for (Tensor input : graph.inputs(id)) {
         if (!IsBackEdge(graph, input.node, id)) continue;
@@ -249,6 +250,7 @@ absl::Status GraphInference::Run(const StopToken& stop) {
       before.assign(facts_.begin() + first_[id], facts_.begin() + first_[id + 1]);
       // In the last round nothing is known of any loop, so whatever follows holds.
       if (absl::Status status = Visit(id); !status.ok()) return status;
+      if (pool_.full()) return TooManyShapes(id);
       if (is_loop[id]) {
         TensorFact& fact = facts_[first_[id]];
         if (round == kMaxRounds) {
@@ -303,6 +305,15 @@ absl::Status GraphInference::BadFeed(NodeId id, int port, ShapeId feed, ShapeId 
        {"value", tensor},
        {"node", in_.graph.name(id)},
        {"field", kOutputShapesAttr}});
+}
+
+absl::Status GraphInference::TooManyShapes(NodeId id) const {
+  return InvalidError(
+      v1::ERROR_REASON_LIMIT_EXCEEDED,
+      absl::StrCat("the graph has more different shapes than fit into ", ShapePool::kMaxItems,
+                   " numbers, reached at node ", Quoted(in_.graph.name(id)),
+                   "; this is no graph to train: give another one"),
+      {{"node", in_.graph.name(id)}});
 }
 
 absl::Status GraphInference::TooLarge(NodeId id, int port, ShapeId shape) const {

@@ -82,6 +82,7 @@ class GraphInference {
   static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
   absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;
+  absl::Status TooManyShapes(NodeId id) const;
   absl::Status TooLarge(NodeId id, int port, ShapeId shape) const;
 
   const InferenceInputs in_;

@@ -96,7 +96,12 @@ bool ReadNode(absl::string_view bytes, NodeEntry* node) {
     if (reader.IsVarint(kOpEndRelNanos)) end_ns = reader.number();
     if (reader.IsVarint(kAllEndRelNanos)) all_ns = reader.number();
   }
-  // Negative numbers and nonsense become large ones, which the limit below takes care of.
+  // Negative numbers are no times: the estimate stays.
+  constexpr uint64_t kNegative = uint64_t{1} << 63;
+  if (((start_us | end_us | all_us | start_ns | end_ns | all_ns) & kNegative) != 0) {
+    node->ns = kNotMeasured;
+    return reader.ok();
+  }
   const auto between = [](uint64_t start, uint64_t end, uint64_t all) -> uint64_t {
     if (end == 0) return all;
     return end > start ? end - start : 0;
@@ -190,6 +195,7 @@ class ProfileReader {
       return true;
     }
     ++known_;
+    if (entry.ns == kNotMeasured) return AddOutputs(bytes, id);
     if (source != source_[id] ? source > source_[id] : device_[id] == device) {
       int64_t& ns = profile_.duration_ns_[id];
       const bool first = source != source_[id] || ns == kNotMeasured;

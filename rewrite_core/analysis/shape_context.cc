@@ -216,6 +216,10 @@ ShapeId ShapeContext::ShapeAttr(absl::string_view key) {
 }
 
 std::vector<ShapeId> ShapeContext::ShapesAttr(absl::string_view key) {
+  return ReadShapes(key, num_outputs());
+}
+
+std::vector<ShapeId> ShapeContext::ReadShapes(absl::string_view key, int most) {
   std::vector<ShapeId> shapes;
   const auto value = attrs_.Find(key);
   if (!value) return shapes;
@@ -225,7 +229,7 @@ std::vector<ShapeId> ShapeContext::ShapesAttr(absl::string_view key) {
     if (attr.IsBytes(attr_value::kList)) list = attr.bytes();
   }
   WireReader reader(list);
-  while (static_cast<int>(shapes.size()) < num_outputs() && reader.Next()) {
+  while (static_cast<int>(shapes.size()) < most && reader.Next()) {
     if (!reader.IsBytes(attr_value::kListShape)) continue;
     const auto shape = ReadShape(reader.bytes());
     if (!shape) break;
@@ -236,20 +240,30 @@ std::vector<ShapeId> ShapeContext::ShapesAttr(absl::string_view key) {
 
 ShapeId ShapeContext::SourceShapeAttr(int i, absl::string_view key) {
   if (i < 0 || i >= num_inputs_) return kUnknownShape;
-  const_attrs_.Reset(graph_.node_bytes(inputs_[i].node));
+  const NodeId source = inputs_[i].node;
+  const auto found = source_shapes_.find({source, key});
+  if (found != source_shapes_.end()) return found->second.front();
+  const_attrs_.Reset(graph_.node_bytes(source));
   std::swap(attrs_, const_attrs_);
   const ShapeId shape = ShapeAttr(key);
   std::swap(attrs_, const_attrs_);
+  source_shapes_[{source, key}] = {shape};
   return shape;
 }
 
 std::vector<ShapeId> ShapeContext::SourceShapesAttr(int i, absl::string_view key) {
   if (i < 0 || i >= num_inputs_) return {};
-  const_attrs_.Reset(graph_.node_bytes(inputs_[i].node));
-  std::swap(attrs_, const_attrs_);
-  std::vector<ShapeId> shapes = ShapesAttr(key);
-  std::swap(attrs_, const_attrs_);
-  return shapes;
+  const NodeId source = inputs_[i].node;
+  auto found = source_shapes_.find({source, key});
+  if (found == source_shapes_.end()) {
+    const_attrs_.Reset(graph_.node_bytes(source));
+    std::swap(attrs_, const_attrs_);
+    std::vector<ShapeId> all = ReadShapes(key, std::numeric_limits<int>::max());
+    std::swap(attrs_, const_attrs_);
+    found = source_shapes_.emplace(std::make_pair(source, key), std::move(all)).first;
+  }
+  const std::vector<ShapeId>& all = found->second;
+  return {all.begin(), all.begin() + std::min<size_t>(all.size(), num_outputs())};
 }
 
 ShapeId ShapeContext::TensorAttrShape(absl::string_view key) {
@@ -445,7 +459,7 @@ int64_t ShapeContext::Div(int64_t a, int64_t b) {
 }
 
 void ShapeContext::set(int port, ShapeId shape) {
-  if (port < num_outputs()) outputs_[port].shape = shape;
+  if (HasOutput(port)) outputs_[port].shape = shape;
 }
 
 void ShapeContext::set_all(ShapeId shape) {
@@ -453,7 +467,7 @@ void ShapeContext::set_all(ShapeId shape) {
 }
 
 void ShapeContext::refine(int port, ShapeId shape) {
-  if (port < num_outputs()) set(port, Merge(outputs_[port].shape, shape));
+  if (HasOutput(port)) set(port, Merge(outputs_[port].shape, shape));
 }
 
 void ShapeContext::set_shape_value(int port, ShapeId shape) {
@@ -465,7 +479,7 @@ void ShapeContext::set_shape_value(int port, ShapeId shape) {
 }
 
 void ShapeContext::set_value(int port, absl::Span<const int64_t> value) {
-  if (port >= num_outputs() || !IsValueType(outputs_[port].dtype)) return;
+  if (!HasOutput(port) || !IsValueType(outputs_[port].dtype)) return;
   if (value.size() > ShapePool::kMaxListSize) return;
   if (std::all_of(value.begin(), value.end(), [](int64_t v) { return v == kUnknownElement; }) &&
       !value.empty()) {
@@ -475,11 +489,11 @@ void ShapeContext::set_value(int port, absl::Span<const int64_t> value) {
 }
 
 void ShapeContext::set_handle(int port, ShapeId shape) {
-  if (port < num_outputs() && IsHandleType(outputs_[port].dtype)) outputs_[port].extra = shape;
+  if (HasOutput(port) && IsHandleType(outputs_[port].dtype)) outputs_[port].extra = shape;
 }
 
 void ShapeContext::pass_extra(int port, int input) {
-  if (port >= num_outputs()) return;
+  if (!HasOutput(port)) return;
   const TensorFact& from = fact(input);
   TensorFact& to = outputs_[port];
   if (IsHandleType(to.dtype) && IsHandleType(from.dtype)) {
@@ -490,7 +504,7 @@ void ShapeContext::pass_extra(int port, int input) {
 }
 
 void ShapeContext::set_fact(int port, const TensorFact& from) {
-  if (port >= num_outputs()) return;
+  if (!HasOutput(port)) return;
   TensorFact& to = outputs_[port];
   to.shape = from.shape;
   const bool same_kind = (IsHandleType(to.dtype) && IsHandleType(from.dtype)) ||

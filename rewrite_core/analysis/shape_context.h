@@ -21,8 +21,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -58,12 +60,10 @@ class ShapeContext {
   int producer() const { return producer_; }
 
   DataType output_type(int port) const {
-    return port < num_outputs() ? static_cast<DataType>(outputs_[port].dtype) : kDtInvalid;
+    return HasOutput(port) ? static_cast<DataType>(outputs_[port].dtype) : kDtInvalid;
   }
   // What is set so far.
-  ShapeId output(int port) const {
-    return port < num_outputs() ? outputs_[port].shape : kUnknownShape;
-  }
+  ShapeId output(int port) const { return HasOutput(port) ? outputs_[port].shape : kUnknownShape; }
 
   // ---- Inputs. Of one that is not there nothing is known.
   const TensorFact& fact(int i) const;
@@ -94,7 +94,7 @@ class ShapeContext {
   ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);
-  // The same, of the node that an input comes from (a queue).
+  // The same, of the node that an input comes from (a queue). `key` must outlive the context.
   ShapeId SourceShapeAttr(int input, absl::string_view key);
   std::vector<ShapeId> SourceShapesAttr(int input, absl::string_view key);
 
@@ -164,6 +164,10 @@ class ShapeContext {
   ShapeContext(const Graph& graph, int producer, ShapePool& pool, FunctionCaller* caller)
       : graph_(graph), producer_(producer), pool_(pool), caller_(caller) {}
 
+  // A node may have fewer outputs than its op's family sets: none, where a list is empty.
+  bool HasOutput(int port) const { return port >= 0 && port < num_outputs(); }
+  // At most so many of a list.
+  std::vector<ShapeId> ReadShapes(absl::string_view key, int most);
   // A TensorShapeProto; nothing if it is malformed.
   absl::optional<ShapeId> ReadShape(absl::string_view proto) const;
   ShapeId Demand(int input, int min_rank, int max_rank);
@@ -185,6 +189,8 @@ class ShapeContext {
   absl::Span<TensorFact> outputs_;
   mutable NodeAttrs attrs_;
   mutable NodeAttrs const_attrs_;
+  // What SourceShape(s)Attr found: a queue may have many readers, and long attributes.
+  absl::flat_hash_map<std::pair<NodeId, absl::string_view>, std::vector<ShapeId>> source_shapes_;
   std::string failure_;
 };
 

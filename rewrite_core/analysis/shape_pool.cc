@@ -5,7 +5,6 @@
 namespace spillway::core {
 namespace {
 
-constexpr size_t kChunkItems = 4096;
 constexpr size_t kFirstTableSize = 256;
 
 uint32_t Hash(absl::Span<const int64_t> list) {

@@ -33,6 +33,10 @@ class ShapePool {
   ShapePool(ShapePool&&) = default;
   ShapePool& operator=(ShapePool&&) = default;
 
+  // Graphs keep thousands of numbers here; one made to keep more than this (512 MiB) means harm.
+  static constexpr int64_t kMaxItems = int64_t{1} << 26;
+  bool full() const { return static_cast<int64_t>(chunks_.size()) * kChunkItems > kMaxItems; }
+
   // The id of that list. REQUIRES: at most kMaxListSize items.
   static constexpr int kMaxListSize = 256;
   ShapeId Intern(absl::Span<const int64_t> list);
@@ -45,6 +49,8 @@ class ShapePool {
   int64_t elements(ShapeId id) const { return records_[id].elements; }
 
  private:
+  static constexpr size_t kChunkItems = 4096;
+
   struct Record {
     const int64_t* items;
     uint32_t size;

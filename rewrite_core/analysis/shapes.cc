@@ -25,8 +25,8 @@ absl::Status BadFeed(absl::string_view name, absl::string_view what) {
                       {{"option", "feeds"}, {"value", name}});
 }
 
-absl::Status ReadFeed(const Graph& graph, const v1::FeedShape& feed, ShapePool& pool,
-                      Feeds* feeds) {
+absl::Status ReadFeed(const Graph& graph, const v1::FeedShape& feed, OutputCounts& counts,
+                      ShapePool& pool, Feeds* feeds) {
   absl::string_view name = feed.name();
   int port = 0;
   const size_t colon = name.rfind(':');
@@ -40,7 +40,7 @@ absl::Status ReadFeed(const Graph& graph, const v1::FeedShape& feed, ShapePool& 
   if (node == kNoNode) {
     return BadFeed(feed.name(), "names no node of the graph; feeds are named as in the graph");
   }
-  const int count = CountOutputs(graph, node);
+  const int count = counts[node];
   if (count >= 0 && port >= count) {
     return BadFeed(feed.name(), absl::StrCat("names output ", port, ", but the node has ", count));
   }
@@ -97,10 +97,11 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
     inputs.batch_size = options.batch_size();
   }
   Feeds feeds;
+  OutputCounts counts(graph);
+  StopPoller poll(stop);
   for (const v1::FeedShape& feed : options.feeds()) {
-    if (absl::Status status = ReadFeed(graph, feed, shapes.pool_, &feeds); !status.ok()) {
-      return status;
-    }
+    if (poll.Tick()) return stop.status("analysis");
+    if (absl::Status s = ReadFeed(graph, feed, counts, shapes.pool_, &feeds); !s.ok()) return s;
   }
   for (const auto& [node, ports] : feeds) shapes.fed_.insert(node);
   inputs.feeds = &feeds;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph.h"
@@ -20,6 +21,22 @@ struct OutputType {
 // The number of outputs, or -1 if it cannot be told: an unknown op without `_output_shapes`, or an
 // attribute that is missing or unreadable.
 int CountOutputs(const Graph& graph, NodeId node);
+
+// The same for callers with many names, which may all be of one node whose attributes are long:
+// each node is counted once. `graph` must outlive it. Not thread-safe.
+class OutputCounts {
+ public:
+  explicit OutputCounts(const Graph& graph) : graph_(graph) {}
+  int operator[](NodeId node) {
+    const auto [count, is_new] = counts_.try_emplace(node, 0);
+    if (is_new) count->second = CountOutputs(graph_, node);
+    return count->second;
+  }
+
+ private:
+  const Graph& graph_;
+  absl::flat_hash_map<NodeId, int> counts_;
+};
 
 // The types of the outputs `ports` (ascending), in one pass over the node. Unknown if the op is, if
 // an attribute is missing or unreadable, or if there is no such output. Costs no more than the

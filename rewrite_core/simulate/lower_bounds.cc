@@ -13,6 +13,7 @@
 namespace spillway::core {
 namespace {
 
+constexpr char kStage[] = "lower bounds";
 constexpr int32_t kNoStep = -1;
 // As the simulator's own limit: sums of a few do not overflow.
 constexpr int64_t kLongestNs = std::numeric_limits<int64_t>::max() / 4;
@@ -72,7 +73,8 @@ class Bounds {
   int64_t Need(OpId id, int32_t device) const;
   void UseAt(int32_t step, BufferId id);
   int64_t StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
-                   const std::vector<int64_t>& out_until, int32_t device) const;
+                   const std::vector<int64_t>& out_until, int32_t device,
+                   const StopToken& stop) const;
 
   const PreparedWorkload& prepared_;
   const Workload& workload_;
@@ -102,7 +104,7 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
   taken_over_by_.assign(workload_.buffers.size(), kNoOp);
   std::vector<bool> seen(num_ops, false);
   for (OpId id : order) {
-    if (poll.Tick()) return stop.status("lower bounds");
+    if (poll.Tick()) return stop.status(kStage);
     if (id < 0 || id >= num_ops || seen[id] || workload_.ops[id].kind != OpKind::kCompute) {
       return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                    absl::StrCat("Operation ", id,
@@ -113,7 +115,7 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
     steps_[workload_.ops[id].device].push_back(id);
   }
   for (OpId id = 0; id < num_ops; ++id) {
-    if (poll.Tick()) return stop.status("lower bounds");
+    if (poll.Tick()) return stop.status(kStage);
     const WorkloadOp& op = workload_.ops[id];
     if (op.kind == OpKind::kCopyOut) {
       copy_out_ns_[op.device] += op.duration_ns;
@@ -192,7 +194,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
   gaps_on_host_anyway_.clear();
   std::vector<int64_t> demand(steps, 0);  // For now what is needed, then what must be away.
   for (int32_t step = 0; step < steps; ++step) {
-    if (poll.Tick()) return stop.status("lower bounds");
+    if (poll.Tick()) return stop.status(kStage);
     const OpId id = order[step];
     FindTakenOver(id);
     demand[step] = Need(id, device);
@@ -230,17 +232,20 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
       const Use& use = uses_[id];
       if (!use.on_host_anyway && use.all_gaps.bytes > 0) buffers.push_back(use.all_gaps);
     }
-    out_until = LeastCover(std::move(buffers), demand_out);
+    out_until = LeastCover(std::move(buffers), demand_out, stop);
+    if (absl::Status s = stop.status(kStage); !s.ok()) return s;
     bounds.swap_out_bytes = out_until.back();
-    bounds.swap_in_bytes = LeastCover(gaps_, demand).back();
-    if (stop.ShouldStop(steps)) return stop.status("lower bounds");
+    bounds.swap_in_bytes = LeastCover(gaps_, demand, stop).back();
+    if (absl::Status s = stop.status(kStage); !s.ok()) return s;
   }
-  bounds.step_time_ns = StepTime(bounds, demand, out_until, device);
+  bounds.step_time_ns = StepTime(bounds, demand, out_until, device, stop);
+  if (absl::Status s = stop.status(kStage); !s.ok()) return s;
   return bounds;
 }
 
 int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
-                         const std::vector<int64_t>& out_until, int32_t device) const {
+                         const std::vector<int64_t>& out_until, int32_t device,
+                         const StopToken& stop) const {
   const int32_t steps = static_cast<int32_t>(demand.size());
   const double rate_out = options_.copy_out_bytes_per_s, rate_in = options_.copy_in_bytes_per_s;
   int64_t compute_left_ns = 0;
@@ -249,10 +254,12 @@ int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>&
       std::max({compute_left_ns, copy_out_ns_[device] + CopyNs(bounds.swap_out_bytes, rate_out),
                 copy_in_ns_[device] + CopyNs(bounds.swap_in_bytes, rate_in)});
   if (bounds.excess_bytes == 0) return time_ns;
-  const std::vector<int64_t> in_from =
-      LeastCover(Reversed(gaps_, steps), std::vector<int64_t>(demand.rbegin(), demand.rend()));
+  const std::vector<int64_t> in_from = LeastCover(
+      Reversed(gaps_, steps), std::vector<int64_t>(demand.rbegin(), demand.rend()), stop);
+  if (!stop.status(kStage).ok()) return time_ns;
+  StopPoller poll(stop);
   int64_t compute_done_ns = 0;
-  for (int32_t step = 0; step < steps; ++step) {
+  for (int32_t step = 0; step < steps && !poll.Tick(); ++step) {
     const int64_t before_ns = std::max(compute_done_ns, CopyNs(out_until[step], rate_out));
     const int64_t from_ns = std::max(compute_left_ns, CopyNs(in_from[steps - 1 - step], rate_in));
     time_ns = std::max(time_ns, before_ns + from_ns);
@@ -265,8 +272,9 @@ int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>&
 }  // namespace
 
 std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
-                                absl::Span<const int64_t> demand) {
+                                absl::Span<const int64_t> demand, const StopToken& stop) {
   const int32_t steps = static_cast<int32_t>(demand.size());
+  StopPoller poll(stop);
   std::sort(intervals.begin(), intervals.end(),
             [](const StepInterval& a, const StepInterval& b) { return a.first < b.first; });
   const auto ends_before = [](const StepInterval& a, const StepInterval& b) {
@@ -279,11 +287,14 @@ std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
   size_t next = 0;
   for (int32_t step = 0; step < steps; ++step) {
     for (; next < intervals.size() && intervals[next].first <= step; ++next) {
+      if (poll.Tick()) return taken_until;
       open.push_back(intervals[next]);
       std::push_heap(open.begin(), open.end(), ends_before);
     }
     covered -= ends[step];
+    if (poll.Tick()) return taken_until;
     while (covered < demand[step] && !open.empty()) {
+      if (poll.Tick()) return taken_until;
       StepInterval& best = open.front();
       if (best.last < step) break;  // So are all others.
       const int64_t bytes = std::min(best.bytes, demand[step] - covered);

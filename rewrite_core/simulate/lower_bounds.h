@@ -78,9 +78,10 @@ struct StepInterval {
 };
 
 // For every t the least bytes that, taken from `intervals`, give each step up to t its demand (as
-// far as there is enough over it). Steps are those of `demand`. The sweep of bound B.
+// far as there is enough over it). Steps are those of `demand`. The sweep of bound B. Once `stop`
+// has fired it says nothing.
 std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
-                                absl::Span<const int64_t> demand);
+                                absl::Span<const int64_t> demand, const StopToken& stop = {});
 
 }  // namespace spillway::core
 

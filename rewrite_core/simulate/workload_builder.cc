@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "rewrite_core/analysis/device_name.h"
 
 namespace spillway::core {
@@ -74,15 +75,6 @@ class Builder {
     BufferId buffer = kNoBufferId;
     OpId op = kNoOperation;
   };
-  struct Copy {
-    Place place;
-    View view;
-    int32_t next;  // The next copy of the same tensor.
-  };
-  struct TensorState {
-    BufferId buffer = kNoBufferId;
-    int32_t first_copy = -1;
-  };
   // An output that may take over the memory of one of some inputs.
   struct Reuse {
     OpId op;
@@ -93,10 +85,11 @@ class Builder {
   bool IsSwapNode(NodeId id) const { return id >= num_nodes_; }
   Tensor Original(Tensor t) const { return IsSwapNode(t.node) ? swap(t.node).tensor : t; }
   const SwapNode& swap(NodeId id) const { return swap_nodes_[id - num_nodes_]; }
-  TensorState& state(Tensor t) {
-    return states_[IsSwapNode(t.node) ? facts_.buffers.num_tensors() + (t.node - num_nodes_)
-                                      : facts_.buffers.index(t)];
+  int32_t index(Tensor t) const {
+    return IsSwapNode(t.node) ? facts_.buffers.num_tensors() + (t.node - num_nodes_)
+                              : facts_.buffers.index(t);
   }
+  BufferId& buffer_of(Tensor t) { return buffer_of_[index(t)]; }
   Place place(Tensor t) const {
     return IsSwapNode(t.node) ? swap(t.node).place : facts_.buffers.place(t);
   }
@@ -139,8 +132,9 @@ class Builder {
   // What is built.
   std::vector<bool> runs_;
   std::vector<OpId> op_of_;
-  std::vector<TensorState> states_;
-  std::vector<Copy> copies_;
+  std::vector<BufferId> buffer_of_;  // By tensor.
+  // By tensor and where it was copied to.
+  absl::flat_hash_map<std::pair<int32_t, Place>, View> copies_;
   ListItems waits_for_, reads_, writes_, reuses_;
   std::vector<Reuse> reuse_list_;
   std::vector<BufferId> candidates_;
@@ -292,21 +286,17 @@ void Builder::Read(OpId op, BufferId buffer) {
 Builder::View Builder::Get(Tensor tensor, Place want) {
   const Place have = place(tensor);
   if (have == want || have == kNoMemory || want == kNoMemory) {
-    return {state(tensor).buffer, op_of_[tensor.node]};
+    return {buffer_of(tensor), op_of_[tensor.node]};
   }
-  for (int32_t i = state(tensor).first_copy; i >= 0; i = copies_[i].next) {
-    if (copies_[i].place == want) return copies_[i].view;
-  }
-  const View view = MakeCopy(tensor, have, want);
-  copies_.push_back({want, view, state(tensor).first_copy});
-  state(tensor).first_copy = static_cast<int32_t>(copies_.size()) - 1;
-  return view;
+  const auto [copy, is_new] = copies_.try_emplace({index(tensor), want});
+  if (is_new) copy->second = MakeCopy(tensor, have, want);
+  return copy->second;
 }
 
 Builder::View Builder::MakeCopy(Tensor tensor, Place from, Place want) {
   const Tensor original = Original(tensor);
   const int64_t bytes = facts_.buffers.bytes(original);
-  View view{state(tensor).buffer, op_of_[tensor.node]};
+  View view{buffer_of(tensor), op_of_[tensor.node]};
   const auto step = [&](OpKind kind, Place device, Place to, double rate) {
     const OpId op =
         AddOp(kind, device, CopyNanoseconds(facts_.hardware, rate, bytes), original.node);
@@ -331,7 +321,7 @@ void Builder::AddOutput(Tensor tensor, OpId op) {
   const Buffers& buffers = facts_.buffers;
   const Place where = buffers.place(tensor);
   const int64_t bytes = buffers.bytes(tensor);
-  BufferId& buffer = state(tensor).buffer;
+  BufferId& buffer = buffer_of(tensor);
   const int32_t alias = buffers.alias_input(tensor);
   if (alias != kNoAlias && alias < static_cast<int32_t>(views_.size())) {
     const BufferId shared = views_[alias].buffer;
@@ -396,7 +386,7 @@ void Builder::AddNode(NodeId id) {
     Read(op, view.buffer);
   }
   if (IsSwapNode(id)) {
-    state({id, 0}).buffer = views_[0].buffer;  // As an Identity does.
+    buffer_of({id, 0}) = views_[0].buffer;  // As an Identity does.
     return;
   }
   notes_.merges += is_merge && !in_loop;
@@ -476,7 +466,7 @@ absl::StatusOr<Workload> Builder::Build(WorkloadNotes* notes) {
   workload_.devices = facts_.placement.devices();
   if (absl::Status status = FindActive(); !status.ok()) return status;
   MakeOps();
-  states_.resize(facts_.buffers.num_tensors() + swap_nodes_.size());
+  buffer_of_.assign(facts_.buffers.num_tensors() + swap_nodes_.size(), kNoBufferId);
   for (NodeId id : facts_.topology.order()) {
     if (poll_.Tick()) return stop_.status("workload");
     if (!runs_[id]) {

@@ -3,6 +3,7 @@
 //   large/       graphs too large to mutate, for graph_replay alone: megabyte names, real graphs
 //   structured/  lists of operations
 //   options/     options
+//   simulate/    options of simulations, each with a graph or without
 //   file/        files round graphs, each behind the byte that chooses its format
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/rewriter.h"
+#include "spillway/v1/simulate.pb.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/proto_graph.h"
@@ -229,6 +231,39 @@ std::string Field(int number, const std::string& bytes) {
   return field + bytes;
 }
 
+// Names are those of the graphs that simulate_fuzzer.cc has.
+void WriteSimulations(const Folder& folder) {
+  // A StepStats: of one device the name, and a node with its name, its times and an output.
+  const std::string output = Field(7, Field(3, Field(4, std::string("\x10\x80\x08", 3))));
+  const std::string node = Field(1, "y") + std::string("\x18\x01\x20\x64", 4) + output;
+  const std::string profile = Field(1, Field(1, "/device:GPU:0/stream:all") + Field(2, node));
+  constexpr const char* kOptions[] = {
+      "",
+      "step { batch_size: 4 }",
+      "step { feeds { name: 'in' dims: -1 dims: 8 } } sizes: 1 sizes: 1000000",
+      "step { feeds { name: 'in' dims: 2147483647 dims: 8 } targets: 'h:0' }",
+      "step { hardware { preset: 'v100_pcie' gpu_memory_bytes: 4096 host_memory_bytes: 0 } }",
+      "step { hardware { launch_s: 1 copy_latency_s: 1 d2h_bytes_per_s: 1e-300 } }",
+      "step { convolution_workspace_bytes: 1125899906842624 no_budget: true } multiple_of: 64",
+  };
+  int number = 0;
+  for (const char* text : kOptions) {
+    v1::ExploreOptions options;
+    if (!google::protobuf::TextFormat::ParseFromString(text, &options)) {
+      std::cerr << "these are no options: " << text << "\n";
+      std::exit(EXIT_FAILURE);
+    }
+    for (const bool measured : {false, true}) {
+      if (measured) options.mutable_step()->set_profile(profile);
+      const std::string bytes = options.SerializeAsString();
+      const std::string whole = std::string(1, static_cast<char>(bytes.size() >> 8)) +
+                                std::string(1, static_cast<char>(bytes.size())) + bytes;
+      folder.Write(absl::StrCat("own_", number), whole);
+      folder.Write(absl::StrCat("graph_", number++), whole + WriteProto(Chain()));
+    }
+  }
+}
+
 // The choices are those of kFormats in file_fuzzer.cc; 0: recognised.
 void WriteFiles(const Folder& folder) {
   GraphDef graph = Chain();
@@ -280,6 +315,7 @@ int main(int argc, char** argv) {
   WriteLargeGraphs(Folder(folder / "large"));
   WritePrograms(Folder(folder / "structured"));
   WriteOptions(Folder(folder / "options"));
+  WriteSimulations(Folder(folder / "simulate"));
   WriteFiles(Folder(folder / "file"));
   return EXIT_SUCCESS;
 }

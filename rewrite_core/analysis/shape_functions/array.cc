@@ -220,9 +220,11 @@ void ConcatInputs(ShapeContext& c, int first, int last, int axis_input) {
   DimVector items;
   for (int64_t row = 0; row < rows; ++row) {
     for (int i = first; i < last; ++i) {
-      const size_t size = c.Elements(c.Slice(c.input(i), axis));
+      // A dimension of 0 makes the whole's count known, whatever this one's is.
+      const int64_t size = c.Elements(c.Slice(c.input(i), axis));
+      if (size < 0) return;
       const auto value = c.Value(i);
-      for (size_t k = 0; k < size; ++k) {
+      for (int64_t k = 0; k < size; ++k) {
         items.push_back(value ? (*value)[row * size + k] : kUnknownElement);
       }
     }
@@ -238,7 +240,9 @@ void ConcatOffset(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set(i, c.input(i + 1));
   const int64_t at = c.ScalarValue(0);
   const auto first = c.Value(1);
-  if (at == kUnknownElement || !first) return;
+  // Of few dimensions, as tensors have: each output has a list of its own.
+  constexpr size_t kMostDimensions = 16;
+  if (at == kUnknownElement || !first || first->size() > kMostDimensions) return;
   const int axis = c.Axis(at, static_cast<int>(first->size()));
   if (axis < 0) return;
   int64_t offset = 0;
@@ -384,11 +388,10 @@ int64_t StridedLength(int64_t dim, int64_t begin, int64_t end, int64_t stride, b
   const int64_t to = all_end ? (stride > 0 ? dim : -1) : clip(end);
   *first = from;
   const int64_t span = stride > 0 ? to - from : from - to;
-  // (span + |stride| - 1) / |stride|, where |stride| may be as large as it likes.
+  // Where |stride| may be as large as it likes.
   if (span <= 0) return 0;
   if (stride >= span || stride <= -span) return 1;
-  const int64_t step = std::abs(stride);
-  return (span + step - 1) / step;
+  return (span - 1) / std::abs(stride) + 1;
 }
 
 // StridedSlice(input, begin, end, strides): TensorFlow's form of Python's slices.
@@ -457,9 +460,10 @@ void StridedSlice(ShapeContext& c) {
   const auto value = c.Value(0);
   if (!value || first < 0 || length < 0 || length > ShapePool::kMaxListSize) return;
   DimVector items;
-  for (int64_t i = 0, index = first; i < length; ++i, index += stride) {
+  for (int64_t i = 0, index = first; i < length; ++i) {
     if (index < 0 || index >= static_cast<int64_t>(value->size())) return;
     items.push_back((*value)[index]);
+    if (i + 1 < length) index += stride;
   }
   c.set_value(0, items);
 }
@@ -685,9 +689,9 @@ void DynamicStitch(ShapeContext& c) {
     if (!value) size = kUnknownDim;
     for (size_t k = 0; value && k < value->size(); ++k) {
       const int64_t index = (*value)[k];
-      if (index < 0) {
+      if (index < 0 || index >= std::numeric_limits<int32_t>::max()) {
         size = kUnknownDim;  // Not known, or not legal.
-      } else if (size != kUnknownDim && index < std::numeric_limits<int32_t>::max()) {
+      } else if (size != kUnknownDim) {
         size = std::max(size, index + 1);
       }
     }

@@ -197,7 +197,10 @@ void FractionalPool(ShapeContext& c) {
   for (int i = 0; i < 4; ++i) {
     if (!(ratios[i] >= 1)) return c.Fail("a pooling ratio is below 1");
     // In the precision of TensorFlow's own division.
-    if (out[i] > 0) out[i] = static_cast<int64_t>(static_cast<float>(out[i]) / ratios[i]);
+    if (out[i] <= 0) continue;
+    const float pooled = static_cast<float>(out[i]) / ratios[i];
+    constexpr float kTooLarge = 0x1p63f;
+    out[i] = pooled < kTooLarge ? static_cast<int64_t>(pooled) : kUnknownDim;
   }
   c.set(0, c.Make(out));
   c.set(1, c.Make({out[1]}));

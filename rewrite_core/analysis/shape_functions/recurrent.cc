@@ -87,7 +87,7 @@ void CtcLoss(ShapeContext& c) {
 // and their log probability.
 void CtcDecode(ShapeContext& c, int64_t paths) {
   const ShapeId in = c.WithRank(0, 3), lengths = c.WithRank(1, 1);
-  if (c.num_outputs() != 3 * paths + 1) return;
+  if (paths < 0 || paths > c.num_outputs() || c.num_outputs() != 3 * paths + 1) return;
   for (int i = 0; i < paths; ++i) {
     c.set(i, c.Make({kUnknownDim, 2}));
     c.set(i + static_cast<int>(paths), c.OfRank(1));

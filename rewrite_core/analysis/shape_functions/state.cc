@@ -45,8 +45,9 @@ void VariableShape(ShapeContext& c) {
 // ResourceGather(resource, indices).
 void ResourceGather(ShapeContext& c) {
   const ShapeId params = c.handle(0), indices = c.input(1);
-  const int batch = static_cast<int>(c.Int("batch_dims"));
-  if (!c.known(params) || c.rank(params) < 1 || batch < 0) return;
+  const int64_t dims = c.Int("batch_dims");
+  if (!c.known(params) || c.rank(params) < 1 || dims < 0 || dims > c.rank(params)) return;
+  const int batch = static_cast<int>(dims);
   const ShapeId head = c.Concat(c.Slice(params, 0, batch), c.Slice(indices, batch));
   c.set(0, c.Concat(c.known(indices) ? head : kUnknownShape, c.Slice(params, batch + 1)));
 }

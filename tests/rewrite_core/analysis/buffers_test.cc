@@ -271,5 +271,19 @@ TEST(BuffersTest, KernelsAreLaunchedByWhatComputesOnTheDevice) {
   for (const char* n : {"id", "shape", "v", "h", "n"}) EXPECT_FALSE(launches(n)) << n;
 }
 
+// Output 5 is cuDNN's reserve space, of open size: nothing, or a bit for each element.
+TEST(BuffersTest, TheReserveSpaceOfBatchNormalizationIsNoUnknownSize) {
+  const Found f(
+      "x = Placeholder() {dtype=float32, shape=(8,4,4,16)}\n"
+      "s = Placeholder() {dtype=float32, shape=(16)}\n"
+      "bn = FusedBatchNormV3(x, s, s, s, s) {T=float32, U=float32, data_format=\"NHWC\"}\n"
+      "g = FusedBatchNormGradV3(bn, x, s, bn:3, bn:4, bn:5) {T=float32, U=float32}\n"
+      "own = MyOwnOp(bn:5) {_output_shapes=[(*)]}");
+  EXPECT_EQ(f.Of("bn:5").bytes, 0);
+  EXPECT_EQ(f.Of("bn").bytes, 8 * 4 * 4 * 16 * 4);
+  EXPECT_EQ(f.Of("bn:4").bytes, 16 * 4);
+  EXPECT_EQ(f.Of("own").bytes, kUnknownSize);
+}
+
 }  // namespace
 }  // namespace spillway::core

@@ -129,7 +129,7 @@ TEST(ProfileTest, NonsenseNumbersAreClamped) {
   const TestGraph graph(kGraph);
   std::string nodes;
   for (int i = 0; i < 3; ++i) {
-    nodes += RawField(2, RawField(1, "a") + RawNumber(3, 0) + RawNumber(4, ~uint64_t{0}));
+    nodes += RawField(2, RawField(1, "a") + RawNumber(3, 0) + RawNumber(4, ~uint64_t{0} >> 1));
   }
   nodes += RawField(2, RawField(1, "b") + RawNumber(3, 10) + RawNumber(4, 5));
   nodes += Node("c", 0, 1,
@@ -140,6 +140,19 @@ TEST(ProfileTest, NonsenseNumbersAreClamped) {
   EXPECT_EQ(profile->duration_ns(graph["a"]), kMaxDurationNs);
   EXPECT_EQ(profile->duration_ns(graph["b"]), 0);  // Ends before it starts.
   EXPECT_EQ(profile->tensors_measured(), 0);
+}
+
+// -1 is no time, and no reason to take a node for the longest that there is.
+TEST(ProfileTest, NegativeTimesAreNone) {
+  const TestGraph graph(kGraph);
+  const std::string negative =
+      Device(kGpu, RawField(2, RawField(1, "a") + RawNumber(3, 0) + RawNumber(4, ~uint64_t{0})));
+  const auto none = Profile::Read(negative, *graph, {});
+  ASSERT_THAT(none, IsOk());
+  EXPECT_EQ(none->duration_ns(graph["a"]), kNotMeasured);
+  const auto other = Profile::Read(Device(kCpu, Node("a", 3, 10)) + negative, *graph, {});
+  ASSERT_THAT(other, IsOk());
+  EXPECT_EQ(other->duration_ns(graph["a"]), 7000);
 }
 
 // A real run, of TensorFlow 2.15.1 on a CPU, at batch 8.

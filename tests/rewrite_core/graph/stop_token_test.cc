@@ -2,15 +2,20 @@
 #include "rewrite_core/graph/stop_token.h"
 
 #include <atomic>
+#include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/explore.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/shape_listing.h"
+#include "rewrite_core/simulate_graph.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/matchers.h"
 
@@ -180,6 +185,43 @@ TEST_F(StopInTheCoreTest, StripAndReplanStopToo) {
                         stop, limit);
     }
   }
+}
+
+// A step's analyses, its simulation with and without budgets, the timeline, the bounds; the list of
+// shapes; many simulations.
+TEST_F(StopInTheCoreTest, SimulationsStopToo) {
+  v1::SimulateOptions step;
+  v1::FeedShape* feed = step.add_feeds();
+  feed->set_name("f0");
+  feed->add_dims(1024);
+  step.mutable_hardware()->set_gpu_memory_bytes(4 << 20);
+  step.set_memory(true);
+  v1::ExploreOptions explore;
+  *explore.mutable_step() = step;
+  explore.mutable_step()->mutable_feeds(0)->set_dims(0, -1);
+  const std::vector<std::function<absl::Status(const StopToken&)>> calls = {
+      [&](const StopToken& stop) {
+        return SimulateGraph(bytes_, step, DefaultLimits(), stop).status();
+      },
+      [&](const StopToken& stop) { return ListShapes(bytes_, {}, DefaultLimits(), stop).status(); },
+      [&](const StopToken& stop) {
+        return Explore(bytes_, explore, DefaultLimits(), stop).status();
+      },
+  };
+  std::set<std::string> stages;
+  for (const auto& call : calls) {
+    const StopToken whole;
+    ASSERT_THAT(call(whole), IsOk());
+    for (int64_t limit = 0; limit < whole.steps(); limit += whole.steps() / 60) {
+      const StopToken stop = StopToken::AfterStepsForTest(limit);
+      const absl::Status status = call(stop);
+      ExpectStopsAtOnce(status, stop, limit);
+      stages.insert(ErrorDetailOf(status, "stage"));
+    }
+    EXPECT_THAT(call(StopToken::AfterStepsForTest(whole.steps())), IsOk());
+  }
+  EXPECT_THAT(stages, ::testing::IsSupersetOf({"parse", "analysis", "placement", "buffers", "costs",
+                                               "workload", "simulate", "lower bounds", "shapes"}));
 }
 
 TEST_F(StopInTheCoreTest, ACancelledCallEndsAsCancelled) {

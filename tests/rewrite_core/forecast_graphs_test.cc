@@ -1,0 +1,80 @@
+// Forecasts of whole training graphs: what a rewrite says of its own result is what that result
+// says of itself.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+
+#include "rewrite_core/rewriter.h"
+#include "rewrite_core/simulate_graph.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::IsOk;
+
+constexpr int64_t kBatch = 4;
+
+// The figures: without the bounds, which only a graph has, and the names of swap nodes.
+std::string Figures(v1::Forecast forecast) {
+  for (v1::DeviceForecast& device : *forecast.mutable_devices()) {
+    device.clear_bounds();
+    device.clear_peak_node();
+  }
+  forecast.mutable_out_of_memory()->clear_node();
+  return forecast.DebugString();
+}
+
+class ForecastGraphsTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ForecastGraphsTest, AfterIsThatOfTheResult) {
+  const std::string bytes = testing::ReadTestGraph(std::string(GetParam()) + "/graph.pb");
+  for (const char* preset : {"p100_pcie", "tight"}) {
+    v1::RewriteOptions options;
+    options.set_batch_size(kBatch);
+    v1::SimulateOptions step;
+    step.set_batch_size(kBatch);
+    options.mutable_hardware()->set_preset("p100_pcie");
+    if (preset != std::string("p100_pcie")) {
+      // So little that the step waits for memory, or does not fit: half of what it takes at once.
+      const auto free = SimulateGraph(bytes, step, DefaultLimits(), StopToken());
+      ASSERT_THAT(free, IsOk());
+      ASSERT_GT(free->forecast().devices_size(), 0);
+      const v1::DeviceForecast& device = free->forecast().devices(0);
+      options.mutable_hardware()->set_gpu_memory_bytes(
+          (device.resident_bytes() + device.peak_bytes()) / 2 + 1);
+    }
+    *step.mutable_hardware() = options.hardware();
+    const auto rewritten = Rewrite(bytes, options, DefaultLimits(), StopToken());
+    ASSERT_THAT(rewritten, IsOk());
+    const v1::RewriteReport& report = rewritten->report();
+    const auto before = SimulateGraph(bytes, step, DefaultLimits(), StopToken());
+    ASSERT_THAT(before, IsOk());
+    EXPECT_EQ(Figures(report.forecast_before()), Figures(before->forecast()));
+    if (report.outcome() != v1::OUTCOME_REWRITTEN) {
+      std::cout << GetParam() << " is not rewritten\n";
+      EXPECT_FALSE(report.has_forecast_after());
+      continue;
+    }
+    const auto after = SimulateGraph(rewritten->graph_def(), step, DefaultLimits(), StopToken());
+    ASSERT_THAT(after, IsOk());
+    ASSERT_GT(report.forecast_after().devices_size(), 0);
+    EXPECT_EQ(Figures(report.forecast_after()), Figures(after->forecast()));
+    EXPECT_EQ(after->targets_size(), report.targets_size());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ForecastGraphsTest,
+                         ::testing::Values("bert_base", "bert_tiny", "cnn_mnist", "cond_v1",
+                                           "cond_v2", "horovod_like", "lstm_while", "lstm_while_v2",
+                                           "mixed_fp16", "mnist_deep", "resnet26_2tower_b2",
+                                           "resnet50_2tower", "resnet50_free", "resnet50_keras",
+                                           "resnet50_tf1", "tfcnn_googlenet",
+                                           "tfcnn_inception3_4gpu", "tfcnn_resnet50_2gpu",
+                                           "tfcnn_resnet50_b200", "unet3d", "wide_chain_10k"),
+                         [](const auto& param_info) { return std::string(param_info.param); });
+
+}  // namespace
+}  // namespace spillway::core
