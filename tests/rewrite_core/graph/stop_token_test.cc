@@ -1,6 +1,7 @@
 // A deadline or a cancellation reaches the loops of the core, and soon.
 #include "rewrite_core/graph/stop_token.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <set>
@@ -212,7 +213,9 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
   for (const auto& call : calls) {
     const StopToken whole;
     ASSERT_THAT(call(whole), IsOk());
-    for (int64_t limit = 0; limit < whole.steps(); limit += whole.steps() / 60) {
+    // No stage is shorter than these strides: one per node. Of many simulations, some points.
+    const int64_t stride = std::max<int64_t>(4 * StopPoller::kStride, whole.steps() / 120);
+    for (int64_t limit = 0; limit < whole.steps(); limit += stride) {
       const StopToken stop = StopToken::AfterStepsForTest(limit);
       const absl::Status status = call(stop);
       ExpectStopsAtOnce(status, stop, limit);
