@@ -178,8 +178,8 @@ absl::Status GraphInference::Visit(NodeId id) {
       }
       fact.shape = *feed;
       fact.extra = kUnknownShape;
-    } else if (op.is_source && in_.batch_size != kUnknownDim && feeds == nullptr &&
-               fact.shape > kScalar && pool_[fact.shape][0] == kUnknownDim) {
+    } else if (op.is_source && in_.batch_size != kUnknownDim && fact.shape > kScalar &&
+               pool_[fact.shape][0] == kUnknownDim) {
       fact.shape = c.ReplaceDim(fact.shape, 0, in_.batch_size);
     }
     // A value whose size is not the tensor's is none.

@@ -367,5 +367,18 @@ TEST(ShapesTest, TheLargestFeedAndBatchAreAccepted) {
   EXPECT_THAT(Infer(graph, Batch(1)), IsOk());
 }
 
+// Images are fed, labels come from the iterator.
+TEST(BatchSizeTest, IsThatOfTheOutputsThatAreNotFed) {
+  const TestGraph graph(
+      "it = IteratorGetNext(h) {output_types=[float32, int64], output_shapes=[(?,4),(?)]}\n"
+      "h = IteratorV2() {}");
+  v1::RewriteOptions options = Feeding("it:0", {8, 4});
+  options.set_batch_size(8);
+  const auto shapes = Infer(graph, options);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(shapes->size_bytes(graph.Output("it:0")), 8 * 4 * 4);
+  EXPECT_EQ(shapes->size_bytes(graph.Output("it:1")), 8 * 8);
+}
+
 }  // namespace
 }  // namespace spillway::core

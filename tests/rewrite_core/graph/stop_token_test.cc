@@ -1,6 +1,7 @@
 // A deadline or a cancellation reaches the loops of the core, and soon.
 #include "rewrite_core/graph/stop_token.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <set>
@@ -212,8 +213,8 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
   for (const auto& call : calls) {
     const StopToken whole;
     ASSERT_THAT(call(whole), IsOk());
-    // The first call has the short stages, the last one takes long.
-    const int64_t stride = whole.steps() / (stages.empty() ? 200 : 40);
+    // No stage is shorter than these strides: one per node. Of many simulations, some points.
+    const int64_t stride = std::max<int64_t>(4 * StopPoller::kStride, whole.steps() / 120);
     for (int64_t limit = 0; limit < whole.steps(); limit += stride) {
       const StopToken stop = StopToken::AfterStepsForTest(limit);
       const absl::Status status = call(stop);

@@ -76,6 +76,26 @@ TEST(LowerBoundsTest, WhatIsTooMuchMustTravel) {
   EXPECT_EQ(bounds.swap_in_bytes, 2 * kK);
 }
 
+// An engine that has 50,000 ns of copies of the graph's own takes the swaps after or before them.
+TEST(LowerBoundsTest, SwapsComeOnTopOfTheCopiesThatThereAre) {
+  for (const bool out : {true, false}) {
+    Training training;
+    const BufferId flag = training.maker.Buffer(0, 0), on_host = training.maker.Buffer(-1, 0);
+    std::vector<OpId> order = training.order;
+    if (out) {
+      const OpId writer = training.maker.Compute(0, {5}, {}, {flag});
+      order.push_back(writer);
+      training.maker.CopyOut(50'000, {writer}, flag, on_host);
+    } else {
+      const OpId writer = training.maker.Host(0, {}, {}, {on_host});
+      training.maker.CopyIn(50'000, {writer}, on_host, flag);
+    }
+    const DeviceBounds bounds = Bounds(training.maker, order, 2 * kK);
+    EXPECT_EQ(bounds.swap_out_bytes, kK);
+    EXPECT_EQ(bounds.step_time_ns, 50'000 + kK) << out;
+  }
+}
+
 TEST(LowerBoundsTest, OutOncePerBufferInPerGap) {
   // x is written, and read after each of two large kernels: two gaps, one trip out, two back.
   WorkloadMaker maker;
