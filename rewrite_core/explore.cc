@@ -59,6 +59,13 @@ class Explorer {
         is_batch = is_batch && i == 0;
       }
     }
+    if (!options_.step().profile().empty()) {
+      return InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          "a profile is given, whose times and bytes are those of one size and would "
+          "stand for all; leave it out",
+          {{"option", "profile"}});
+    }
     by_batch_size_ = !in_feed;
     report_.set_size_is_batch(is_batch);
     if (by_batch_size_ && options_.step().has_batch_size()) {

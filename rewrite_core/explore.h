@@ -16,8 +16,8 @@ namespace spillway::core {
 // 2^31 - 1; one at which bytes overflow 63 bits does not fit, and a warning says so. Without a
 // budget the sizes asked for are simulated, and nothing is looked for. Errors: those of
 // SimulateGraph, also where a size contradicts the graph's shapes; INVALID_ARGUMENT if sizes,
-// multiple_of or the dimensions -1 are wrong, or if the size changes nothing in the graph.
-// Thread-safe.
+// multiple_of or the dimensions -1 are wrong, if a profile is given, or if the size changes nothing
+// in the graph. Thread-safe.
 absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
                                           const v1::ExploreOptions& options,
                                           const v1::Limits& limits, const StopToken& stop);

@@ -221,6 +221,10 @@ TEST(ExploreTest, BadOptions) {
   v1::ExploreOptions batch = Budget(1 << 20);
   batch.mutable_step()->set_batch_size(8);
   ExpectError(kDense, batch, v1::ERROR_REASON_CONFLICTING_OPTIONS, "batch_size");
+  // What was measured at one size would stand for all.
+  v1::ExploreOptions profile = Budget(1 << 20);
+  profile.mutable_step()->set_profile("measured");
+  ExpectError(kDense, profile, v1::ERROR_REASON_CONFLICTING_OPTIONS, "profile");
   for (int64_t bad : {int64_t{0}, int64_t{-1}, int64_t{1} << 31}) {
     v1::ExploreOptions multiple = Budget(1 << 20);
     multiple.set_multiple_of(bad);
