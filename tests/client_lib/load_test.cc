@@ -16,10 +16,13 @@ TEST(LoadTest, ALibraryLoadedByARelativeNameIsFoundFromAnotherFolder) {
       reinterpret_cast<decltype(&spillway_client_new)>(dlsym(library, "spillway_client_new"));
   const auto message = reinterpret_cast<decltype(&spillway_status_message)>(
       dlsym(library, "spillway_status_message"));
+  const auto client_free =
+      reinterpret_cast<decltype(&spillway_client_free)>(dlsym(library, "spillway_client_free"));
   spillway_client* client = nullptr;
   const spillway_status* const status = client_new(nullptr, &client);
   EXPECT_EQ(status, nullptr) << message(status);
   EXPECT_NE(client, nullptr);
+  client_free(client);
 }
 
 }  // namespace
