@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rewrite_core/analysis/control_flow.h"
 #include "rewrite_core/analysis/shapes.h"
@@ -21,6 +20,7 @@
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/wire_reader.h"
+#include "rewrite_core/shape_listing.h"
 #include "rewrite_core/shown_name.h"
 
 namespace spillway::core {
@@ -58,16 +58,6 @@ void AddCount(absl::string_view name, int64_t count, NameCounts* counts) {
   v1::NameCount* entry = counts->Add();
   entry->set_name(std::string(name));
   entry->set_count(count);
-}
-
-std::string ShapeText(const ShapeView& shape) {
-  return absl::StrCat("[",
-                      absl::StrJoin(shape.dims, ",",
-                                    [](std::string* out, int64_t dim) {
-                                      dim == kUnknownDim ? absl::StrAppend(out, "?")
-                                                         : absl::StrAppend(out, dim);
-                                    }),
-                      "]");
 }
 
 // Collects the summary of one graph.
@@ -291,7 +281,7 @@ class Inspector {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       ports.clear();
       if (IsPlaceholder(graph_.op(id))) {
-        *summary_.add_placeholders() = Describe(*shapes, {id, 0});
+        *summary_.add_placeholders() = Summarize(graph_, *shapes, {id, 0});
       }
       const Graph::Readers readers = graph_.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
@@ -337,25 +327,9 @@ class Inspector {
     });
     for (auto it = known.begin(); it != end; ++it) {
       if (poll.Tick()) return stop_.status(kStage);
-      *summary_.add_largest_tensors() = Describe(*shapes, it->tensor);
+      *summary_.add_largest_tensors() = Summarize(graph_, *shapes, it->tensor);
     }
     return absl::OkStatus();
-  }
-
-  v1::TensorSummary Describe(const Shapes& shapes, Tensor tensor) const {
-    const OutputType type = shapes.type(tensor);
-    const ShapeView shape = shapes.shape(tensor);
-    const int64_t size_bytes = shapes.size_bytes(tensor);
-    v1::TensorSummary summary;
-    summary.set_tensor(absl::StrCat(ShownName(graph_.name(tensor.node)), ":", tensor.port));
-    summary.set_dtype(absl::StrCat(DataTypeName(type.dtype), type.is_ref ? "_ref" : ""));
-    if (shape.known_rank) summary.set_shape(ShapeText(shape));
-    if (size_bytes == kUnknownSize) {
-      summary.set_size_unknown(shapes.why_unknown(tensor));
-    } else {
-      summary.set_size_bytes(size_bytes);
-    }
-    return summary;
   }
 
   // What follows from the op types alone.

@@ -14,6 +14,16 @@
 namespace spillway::core {
 namespace {
 
+// The serialized ListValue of an attribute; empty if it has none.
+absl::string_view ListOf(absl::string_view value) {
+  absl::string_view list;
+  WireReader attr(value);
+  while (attr.Next()) {
+    if (attr.IsBytes(attr_value::kList)) list = attr.bytes();
+  }
+  return list;
+}
+
 constexpr TensorFact kNothing;
 
 constexpr bool IsKnown(int64_t dim) { return dim >= 0; }
@@ -161,12 +171,7 @@ DimVector ShapeContext::Ints(absl::string_view key) {
   DimVector items;
   const auto value = attrs_.Find(key);
   if (!value) return items;
-  absl::string_view list;
-  WireReader attr(*value);
-  while (attr.Next()) {
-    if (attr.IsBytes(attr_value::kList)) list = attr.bytes();
-  }
-  WireReader reader(list);
+  WireReader reader(ListOf(*value));
   while (reader.Next() && items.size() < ShapePool::kMaxListSize) {
     if (reader.IsVarint(attr_value::kListInt)) {
       items.push_back(static_cast<int64_t>(reader.number()));
@@ -186,12 +191,7 @@ absl::InlinedVector<float, 8> ShapeContext::Floats(absl::string_view key) {
   };
   const auto value = attrs_.Find(key);
   if (!value) return items;
-  absl::string_view list;
-  WireReader attr(*value);
-  while (attr.Next()) {
-    if (attr.IsBytes(attr_value::kList)) list = attr.bytes();
-  }
-  WireReader reader(list);
+  WireReader reader(ListOf(*value));
   while (reader.Next()) {
     if (reader.IsFixed32(attr_value::kListFloat)) {
       append(static_cast<uint32_t>(reader.number()));
@@ -223,12 +223,7 @@ std::vector<ShapeId> ShapeContext::ReadShapes(absl::string_view key, int most) {
   std::vector<ShapeId> shapes;
   const auto value = attrs_.Find(key);
   if (!value) return shapes;
-  absl::string_view list;
-  WireReader attr(*value);
-  while (attr.Next()) {
-    if (attr.IsBytes(attr_value::kList)) list = attr.bytes();
-  }
-  WireReader reader(list);
+  WireReader reader(ListOf(*value));
   while (static_cast<int>(shapes.size()) < most && reader.Next()) {
     if (!reader.IsBytes(attr_value::kListShape)) continue;
     const auto shape = ReadShape(reader.bytes());
