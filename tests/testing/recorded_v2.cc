@@ -41,7 +41,7 @@ class Editor {
     node->set_name(name);
     node->set_op("Identity");
     node->set_device(kCpuDevice);
-    // The graphs recorded swap nothing else.
+    // The graphs that tests apply this to swap nothing else.
     (*node->mutable_attr())["T"].set_type(core::kDtFloat32);
     node->add_input(input);
     by_name_[name] = node;
