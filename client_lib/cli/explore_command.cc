@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
+#include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
@@ -27,7 +28,8 @@ constexpr char kMultipleOf[] = "--multiple-of";
 constexpr int64_t kMaxSizes = 10'000;
 
 struct Flags {
-  explicit Flags(CLI::App* command) : step(command) {}
+  // A profile is of one size.
+  explicit Flags(CLI::App* command) : step(command, /*without=*/"profile") {}
 
   std::string input;
   absl::optional<format::GraphFormat> format;
@@ -85,8 +87,9 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
 }
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
-  const absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
+  absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
+  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options->mutable_step()));
   return PrintPerGraph(flags.input, flags.format, flags.json, "exploration", session,
                        [&](absl::string_view graph, const core::StopToken& stop,
                            Style style) -> absl::StatusOr<std::string> {
