@@ -36,6 +36,7 @@ struct Flags {
   const StepFlags step;
   std::vector<std::string> sizes;
   std::vector<std::string> multiple_of;
+  bool swapping = false;
   bool json = false;
 };
 
@@ -73,6 +74,7 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
   absl::StatusOr<v1::SimulateOptions> step = flags.step.Build(/*feeds_with_size=*/true);
   if (!step.ok()) return step.status();
   *options.mutable_step() = *std::move(step);
+  options.set_swapping(flags.swapping);
   for (const std::string& text : flags.sizes) {
     for (const std::string& item : SplitList(text)) {
       if (!AddSizes(item, &options)) return BadSizes(text);
@@ -106,8 +108,9 @@ void AddExploreCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "explore",
       "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
-      "GPU's memory without swapping, the predicted throughput, and the largest that fits. Always "
-      "in this process.");
+      "GPU's memory without swapping, the predicted throughput, and the largest that fits; with "
+      "--swapping also which fit with swapping, and how much of full speed that leaves. Always in "
+      "this process.");
   auto flags = std::make_shared<Flags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
@@ -131,6 +134,11 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "The largest size that fits is looked for among multiples of this, for instance if the graph "
       "allows no others. [default: 1]",
       "N");
+  command
+      ->add_flag("--swapping", flags->swapping,
+                 "Also rewrites the graph at every size, with the strategy level, tuned, and looks "
+                 "for the largest size that fits so. Takes a tuning for each size.")
+      ->group("Sizes");
   command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
       ->group("What to write");
   command->footer(
@@ -139,6 +147,7 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "\n"
       "Examples:\n"
       "  spillway explore graph.pb --hardware v100_nvlink2\n"
+      "  spillway explore graph.pb --swapping --multiple-of 8\n"
       "  spillway explore graph.pb --feed images=N,224,224,3 --feed labels=N --sizes 32:512:32\n"
       "  spillway explore graph.pb --feed images=8,N,N,3 --sizes 224:2240:224 --multiple-of 32");
   command->final_callback(

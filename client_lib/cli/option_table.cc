@@ -96,18 +96,26 @@ constexpr OptionRow kLevel[] = {
      "Outputs of ops whose name begins so are not swapped. In this and the seven flags that "
      "follow, what matches no op is an error.",
      "none", ""},
-    {"incl_output_by_scopes", "Only outputs of ops whose name begins so are swapped.", "none", ""},
+    {"incl_output_by_scopes",
+     "Only outputs of ops whose name begins so are swapped; with --incl-output-by-types also those "
+     "of its types.",
+     "none", ""},
     {"excl_output_by_types",
      "Outputs of ops of these types are not swapped, besides those of variables, constants and the "
      "like.",
      "none", ""},
-    {"incl_output_by_types", "Only outputs of ops of these types are swapped.", "none", ""},
+    {"incl_output_by_types",
+     "Only outputs of ops of these types are swapped; see --incl-output-by-scopes.", "none", ""},
     {"excl_input_by_scopes", "Ops whose name begins so read no swap-in.", "none", ""},
-    {"incl_input_by_scopes", "Only ops whose name begins so read swap-ins.", "none", ""},
+    {"incl_input_by_scopes",
+     "Only ops whose name begins so read swap-ins; with --incl-input-by-types also those of its "
+     "types.",
+     "none", ""},
     {"excl_input_by_types",
      "Ops of these types read no swap-in, besides those of variables, constants and the like.",
      "none", ""},
-    {"incl_input_by_types", "Only ops of these types read swap-ins.", "none", ""},
+    {"incl_input_by_types", "Only ops of these types read swap-ins; see --incl-input-by-scopes.",
+     "none", ""},
     {"is_training",
      "Whether the graph runs in training mode: batch normalizations of the other mode are left "
      "alone (--is-training=false).",
