@@ -59,6 +59,13 @@ std::string OutcomeName(v1::Outcome outcome) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"));
 }
 
+StrategyLabel DefaultStrategy() {
+  for (const StrategyLabel label : {StrategyLabel::kLevel, StrategyLabel::kScope}) {
+    if (core::Strategies().front() == StrategyName(label)) return label;
+  }
+  return StrategyLabel::kUnknown;
+}
+
 }  // namespace
 
 const char* MethodName(Method method) {
@@ -67,6 +74,8 @@ const char* MethodName(Method method) {
 
 const char* StrategyName(StrategyLabel strategy) {
   switch (strategy) {
+    case StrategyLabel::kLevel:
+      return "level";
     case StrategyLabel::kScope:
       return "scope";
     case StrategyLabel::kStrip:
@@ -79,6 +88,8 @@ const char* StrategyName(StrategyLabel strategy) {
 
 StrategyLabel StrategyOf(const v1::RewriteOptions& options) {
   switch (options.strategy_case()) {
+    case v1::RewriteOptions::kLevel:
+      return StrategyLabel::kLevel;
     case v1::RewriteOptions::kScope:
       return StrategyLabel::kScope;
     case v1::RewriteOptions::kStrip:
@@ -88,8 +99,7 @@ StrategyLabel StrategyOf(const v1::RewriteOptions& options) {
   }
   // Fields that this build does not know may well be a newer client's strategy.
   const bool unknown = !options.GetReflection()->GetUnknownFields(options).empty();
-  if (!unknown && core::Strategies().front() == "scope") return StrategyLabel::kScope;
-  return StrategyLabel::kUnknown;
+  return unknown ? StrategyLabel::kUnknown : DefaultStrategy();
 }
 
 Metrics::Metrics(prometheus::Registry& registry, const std::string& version) {

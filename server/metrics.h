@@ -26,8 +26,8 @@ enum class Method { kRewrite, kStreamRewrite };
 inline constexpr int kMethodCount = 2;
 const char* MethodName(Method method);
 
-enum class StrategyLabel { kScope, kStrip, kUnknown };
-inline constexpr int kStrategyLabelCount = 3;
+enum class StrategyLabel { kLevel, kScope, kStrip, kUnknown };
+inline constexpr int kStrategyLabelCount = 4;
 const char* StrategyName(StrategyLabel strategy);
 // The strategy that `options` ask for, the default one if they name none.
 StrategyLabel StrategyOf(const v1::RewriteOptions& options);

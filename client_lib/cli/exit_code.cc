@@ -60,6 +60,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
       return ExitCode::kUsage;
     case v1::ERROR_REASON_OVERLOADED:
       return ExitCode::kServer;
+    case v1::ERROR_REASON_DOES_NOT_FIT:
+      return ExitCode::kDoesNotFit;
     case v1::ERROR_REASON_VERIFY_FAILED:
     case v1::ERROR_REASON_BAD_STREAM:
     case v1::ERROR_REASON_INTERNAL:
@@ -89,6 +91,7 @@ const char kExitCodeHelp[] =
     "  5  the server cannot be reached, or is overloaded: try again\n"
     "  6  the timeout passed, or the program was interrupted\n"
     "  7  internal: a bug of ours, please report it\n"
+    "  8  no plan of swaps fits into the GPU's memory: the message has what does\n"
     "  126, 127  run: the command cannot be executed, does not exist; otherwise\n"
     "     the exit code of run is that of its command";
 

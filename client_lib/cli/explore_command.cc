@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
+#include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
@@ -27,13 +28,15 @@ constexpr char kMultipleOf[] = "--multiple-of";
 constexpr int64_t kMaxSizes = 10'000;
 
 struct Flags {
-  explicit Flags(CLI::App* command) : step(command) {}
+  // A profile is of one size.
+  explicit Flags(CLI::App* command) : step(command, /*without=*/"profile") {}
 
   std::string input;
   absl::optional<format::GraphFormat> format;
   const StepFlags step;
   std::vector<std::string> sizes;
   std::vector<std::string> multiple_of;
+  bool swapping = false;
   bool json = false;
 };
 
@@ -71,6 +74,7 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
   absl::StatusOr<v1::SimulateOptions> step = flags.step.Build(/*feeds_with_size=*/true);
   if (!step.ok()) return step.status();
   *options.mutable_step() = *std::move(step);
+  options.set_swapping(flags.swapping);
   for (const std::string& text : flags.sizes) {
     for (const std::string& item : SplitList(text)) {
       if (!AddSizes(item, &options)) return BadSizes(text);
@@ -85,8 +89,9 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
 }
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
-  const absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
+  absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
+  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options->mutable_step()));
   return PrintPerGraph(flags.input, flags.format, flags.json, "exploration", session,
                        [&](absl::string_view graph, const core::StopToken& stop,
                            Style style) -> absl::StatusOr<std::string> {
@@ -103,8 +108,9 @@ void AddExploreCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "explore",
       "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
-      "GPU's memory without swapping, the predicted throughput, and the largest that fits. Always "
-      "in this process.");
+      "GPU's memory without swapping, the predicted throughput, and the largest that fits; with "
+      "--swapping also which fit with swapping, and how much of full speed that leaves. Always in "
+      "this process.");
   auto flags = std::make_shared<Flags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
@@ -128,6 +134,11 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "The largest size that fits is looked for among multiples of this, for instance if the graph "
       "allows no others. [default: 1]",
       "N");
+  command
+      ->add_flag("--swapping", flags->swapping,
+                 "Also rewrites the graph at every size, with the strategy level, tuned, and looks "
+                 "for the largest size that fits so. Takes a tuning for each size.")
+      ->group("Sizes");
   command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
       ->group("What to write");
   command->footer(
@@ -136,6 +147,7 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "\n"
       "Examples:\n"
       "  spillway explore graph.pb --hardware v100_nvlink2\n"
+      "  spillway explore graph.pb --swapping --multiple-of 8\n"
       "  spillway explore graph.pb --feed images=N,224,224,3 --feed labels=N --sizes 32:512:32\n"
       "  spillway explore graph.pb --feed images=8,N,N,3 --sizes 224:2240:224 --multiple-of 32");
   command->final_callback(

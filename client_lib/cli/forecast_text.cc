@@ -45,7 +45,8 @@ std::string GpuText(const std::string& device) { return device.empty() ? "the GP
 std::string HardwareText(const v1::Hardware& hardware) {
   return absl::StrCat(
       hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ",
-      FormatBytes(hardware.gpu_memory_bytes()), " per GPU, ",
+      FormatBytes(hardware.gpu_memory_bytes()), " per GPU",
+      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi, " : ", ",
       FormatBytes(hardware.host_memory_bytes()), " of host memory, ",
       absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
                       hardware.h2d_bytes_per_s() / 1e9));
@@ -279,6 +280,78 @@ std::string DistanceTable(const v1::SimulateReport& report, Style style) {
   return rows.size() > 1 ? FormatTable(rows, style) : "";
 }
 
+const char* WhatVaries(const v1::ExploreReport& report) {
+  return report.size_is_batch() ? "batch" : "size";
+}
+
+bool IsWithSwapping(const v1::ExploreReport& report) {
+  return std::any_of(report.sizes().begin(), report.sizes().end(), [](const v1::ExploredSize& s) {
+    return s.has_swapped() || s.has_full_speed_sizes_per_s();
+  });
+}
+
+std::string PeakText(const v1::Forecast& forecast) {
+  int64_t peak = 0;
+  for (const v1::DeviceForecast& device : forecast.devices()) {
+    peak = std::max(peak, device.peak_bytes());
+  }
+  return FormatBytes(peak);
+}
+
+// Examples per second where the size counts them, else steps.
+std::string RateText(const v1::ExploreReport& report, const v1::ExploredSize& size) {
+  if (!size.has_steps_per_s()) return kNotKnown;
+  return absl::StrFormat("%.1f", report.size_is_batch() ? size.sizes_per_s() : size.steps_per_s());
+}
+
+std::string SwappedRateText(const v1::ExploreReport& report, const v1::ExploredSize& size) {
+  if (!size.has_swapped_steps_per_s()) return kNotKnown;
+  return absl::StrFormat(
+      "%.1f", report.size_is_batch() ? size.swapped_sizes_per_s() : size.swapped_steps_per_s());
+}
+
+// How much is left of the speed that it would have if memory were no matter.
+std::string FullSpeedShare(const v1::ExploredSize& size) {
+  if (!size.has_swapped_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
+  return absl::StrFormat("%.0f%%",
+                         100 * size.swapped_sizes_per_s() / size.full_speed_sizes_per_s());
+}
+
+const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) {
+  const auto it = std::find_if(report.sizes().begin(), report.sizes().end(),
+                               [size](const v1::ExploredSize& s) { return s.size() == size; });
+  return it == report.sizes().end() ? nullptr : &*it;
+}
+
+// The largest size that fits as the graph comes.
+std::string LargestText(const v1::ExploreReport& report) {
+  const char* what = WhatVaries(report);
+  if (report.has_largest_fitting_size()) {
+    const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size());
+    return absl::StrCat(what, " ", report.largest_fitting_size(),
+                        " is the largest that fits unswapped into ",
+                        FormatBytes(report.hardware().gpu_memory_bytes()),
+                        " per GPU: ", size != nullptr ? RateText(report, *size) : kNotKnown,
+                        report.size_is_batch() ? " examples/s" : " steps/s");
+  }
+  if (report.sizes().empty()) return "";
+  const v1::ExploredSize& least = report.sizes(0);
+  if (least.unswapped().fits()) return "with memory without end";
+  return absl::StrCat("not even ", what, " ", least.size(),
+                      " fits unswapped: ", ExcessText(least.unswapped()));
+}
+
+std::string LargestSwappedText(const v1::ExploreReport& report) {
+  if (!report.has_largest_fitting_size_swapped()) return "none fits with swapping";
+  const int64_t largest = report.largest_fitting_size_swapped();
+  const v1::ExploredSize* size = FindSize(report, largest);
+  std::string text = absl::StrCat("with swapping ", WhatVaries(report), " ", largest);
+  if (size == nullptr) return text;
+  return absl::StrCat(text, ": ", SwappedRateText(report, *size),
+                      report.size_is_batch() ? " examples/s, " : " steps/s, ",
+                      FullSpeedShare(*size), " of full speed");
+}
+
 }  // namespace
 
 std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
@@ -376,39 +449,33 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
 }
 
 std::string FormatExploration(const v1::ExploreReport& report, Style style) {
-  const char* what = report.size_is_batch() ? "batch" : "size";
-  Rows rows = {
-      {what, "fits", "peak memory", "step", report.size_is_batch() ? "examples/s" : "steps/s"}};
-  std::string headline;
+  const char* unit = report.size_is_batch() ? "examples/s" : "steps/s";
+  const bool swapping = IsWithSwapping(report);
+  Rows rows = {{WhatVaries(report), "fits", "peak memory"}};
+  // With swapping there is no room for what the rate says, too.
+  if (!swapping) rows[0].push_back("step");
+  rows[0].push_back(unit);
+  if (swapping) {
+    for (const char* head : {"swapped", "peak memory", unit, "full speed"}) rows[0].push_back(head);
+  }
   for (const v1::ExploredSize& size : report.sizes()) {
     const v1::Forecast& forecast = size.unswapped();
-    int64_t peak = 0;
-    for (const v1::DeviceForecast& device : forecast.devices()) {
-      peak = std::max(peak, device.peak_bytes());
-    }
-    const double rate = report.size_is_batch() ? size.sizes_per_s() : size.steps_per_s();
-    const std::string rate_text =
-        size.has_steps_per_s() ? absl::StrFormat("%.1f", rate) : kNotKnown;
-    rows.push_back({absl::StrCat(size.size()), forecast.fits() ? "yes" : "no", FormatBytes(peak),
-                    StepTime(forecast), rate_text});
-    if (report.has_largest_fitting_size() && size.size() == report.largest_fitting_size()) {
-      headline = absl::StrCat(what, " ", size.size(), " is the largest that fits unswapped into ",
-                              FormatBytes(report.hardware().gpu_memory_bytes()),
-                              " per GPU: ", rate_text, " ", rows[0].back());
-    }
-  }
-  if (headline.empty() && report.sizes_size() > 0) {
-    const v1::ExploredSize& least = report.sizes(0);
-    headline = least.unswapped().fits()
-                   ? "with memory without end"
-                   : absl::StrCat("not even ", what, " ", least.size(),
-                                  " fits unswapped: ", ExcessText(least.unswapped()));
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {absl::StrCat(size.size()), forecast.fits() ? "yes" : "no", PeakText(forecast)};
+    if (!swapping) row.push_back(StepTime(forecast));
+    row.push_back(RateText(report, size));
+    if (!swapping) continue;
+    row.push_back(forecast.fits() ? "not needed" : size.has_swapped() ? "yes" : "no");
+    row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
+    row.push_back(SwappedRateText(report, size));
+    row.push_back(FullSpeedShare(size));
   }
   Rows facts = {{"machine", HardwareText(report.hardware())},
                 {"step", TargetsText(report.targets())}};
   AddWarnings(report.warnings(), &facts);
-  return absl::StrCat(HeadlineText(headline, style), FormatTable(rows, style),
-                      FormatFacts(facts, style));
+  return absl::StrCat(HeadlineText(LargestText(report), style),
+                      swapping ? HeadlineText(LargestSwappedText(report), style) : "",
+                      FormatTable(rows, style), FormatFacts(facts, style));
 }
 
 }  // namespace spillway::cli

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
+#include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/inspect_text.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/option_value.h"
@@ -83,6 +84,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   if (!step.ok()) return step.status();
   const absl::StatusOr<int32_t> top = TopOf(flags);
   if (!top.ok()) return top.status();
+  if (flags.memory) TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, &*step));
   step->set_memory(true);
   v1::InspectOptions options;
   *options.mutable_feeds() = step->feeds();

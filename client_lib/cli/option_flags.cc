@@ -1,5 +1,6 @@
 #include "client_lib/cli/option_flags.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +38,12 @@ const OptionRow* FindRow(const StrategyTable& strategy, const std::string& flag)
   return nullptr;
 }
 
+// The row of a field that `strategy` has.
+const OptionRow* FindField(const StrategyTable& strategy, absl::string_view field) {
+  return std::find_if(strategy.rows.begin(), strategy.rows.end(),
+                      [field](const OptionRow& row) { return row.field == field; });
+}
+
 // Those of `strategies` that have `flag`.
 std::vector<StrategyTable> OwnersOf(const std::string& flag,
                                     absl::Span<const StrategyTable> strategies) {
@@ -66,7 +73,9 @@ OptionFlags::OptionFlags(CLI::App* command, absl::Span<const StrategyTable> stra
     : command_(command), strategies_(strategies) {
   strategy_ = command_->add_option(
       "--strategy", CLI::callback_t(),
-      absl::StrCat("The policy that chooses the swaps. [default: ", strategies_[0].name, "]"));
+      absl::StrCat("The policy that chooses the swaps. Flags of another than the default are an "
+                   "error without it. [default: ",
+                   strategies_[0].name, "]"));
   strategy_->type_name(NamesOf(strategies_, "|"))->group("What to swap");
   for (const OptionRow& row : CommonOptions()) {
     Add(FlagOf(row), HelpOf(row.help, row.default_text),
@@ -84,6 +93,10 @@ OptionFlags::OptionFlags(CLI::App* command, absl::Span<const StrategyTable> stra
       Add(flag, HelpOf(row.help, DefaultOf(flag, owners)),
           FieldOf(StrategyField(strategy)->message_type(), row.field),
           absl::StrCat("Strategy ", NamesOf(owners, ", ")));
+    }
+    for (const OptionRow& row : strategy.rows) {
+      if (row.needs.empty()) continue;
+      flags_.at(FlagOf(row))->needs(flags_.at(FlagOf(*FindField(strategy, row.needs))));
     }
   }
 }
@@ -144,6 +157,7 @@ absl::Status OptionFlags::CheckNoOtherFlags(const StrategyTable& chosen) const {
       if (flags_.at(flag)->count() == 0 || FindRow(chosen, flag) != nullptr) continue;
       return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                                 absl::StrCat(flag, " does not belong to the strategy ", chosen.name,
+                                             strategy_->count() == 0 ? ", the default" : "",
                                              "; leave it out, or give --strategy ",
                                              NamesOf(OwnersOf(flag, strategies_), " or ")),
                                 {{"flag", flag}, {"strategy", chosen.name}});

@@ -43,7 +43,8 @@ constexpr OptionRow kHardware[] = {
     {"preset", "The machine that a step is simulated on; spillway capabilities lists the presets.",
      "p100_pcie", "--hardware"},
     {"gpu_memory_bytes",
-     "What TensorFlow's allocator can use on each GPU (less than the board has): the budget.",
+     "What TensorFlow's allocator can use on each GPU (less than the board has): the budget. With "
+     "neither this nor --hardware, nvidia-smi is asked, where there is one.",
      "the preset's", ""},
     {"host_memory_bytes", "Pinned host memory that the swaps of all GPUs together may use.",
      "the preset's", ""},
@@ -60,6 +61,71 @@ constexpr OptionRow kHardware[] = {
     {"h2d_bytes_per_s", "Bytes per second of copies to the device.", "the preset's", ""},
     {"copy_latency_s", "Seconds that each copy takes besides its bytes. 0 to 1.", "the preset's",
      ""},
+};
+
+constexpr OptionRow kLevel[] = {
+    {"swapout_threshold",
+     "Edges longer than this, in levels, are swapped: smaller swaps more. -1: tuned to the "
+     "machine, "
+     "for each GPU on its own. -1, or 1 and up.",
+     "-1", ""},
+    {"swapin_ahead",
+     "A swap-in starts this many levels before its first consumer: larger starts the copy earlier "
+     "and holds its memory longer. Of no effect with --sync-mode 2 and 3. -1: tuned. -1, or 1 and "
+     "up.",
+     "-1", ""},
+    {"swapin_groupby",
+     "Consumers of a tensor that are at most this many levels apart share a swap-in: larger makes "
+     "fewer copies, and holds memory between the first consumer and the last. 0: one each. -1: "
+     "tuned. -1 and up.",
+     "-1", ""},
+    {"sync_mode",
+     "What waits for copies. 0: nothing; 1: the other consumers of a tensor wait until it is out; "
+     "2: a swap-in waits for the other inputs of its consumer; 3: both. Slower, and less memory. "
+     "Where something is tuned, the least mode that is tried. 0 to 3.",
+     "0", ""},
+    {"serialization",
+     "Levels whose ops run one after another, to take less memory at once: an index or a Python "
+     "slice each, as in --serialization 12,3:5,-10:.",
+     "none", ""},
+    {"serialization_by_size",
+     "Levels whose ops on one GPU read and write more than this together, in GiB, are serialized. "
+     "0: none. 0 and up.",
+     "0", ""},
+    {"excl_output_by_scopes",
+     "Outputs of ops whose name begins so are not swapped. In this and the seven flags that "
+     "follow, what matches no op is an error.",
+     "none", ""},
+    {"incl_output_by_scopes",
+     "Only outputs of ops whose name begins so are swapped; with --incl-output-by-types also those "
+     "of its types.",
+     "none", ""},
+    {"excl_output_by_types",
+     "Outputs of ops of these types are not swapped, besides those of variables, constants and the "
+     "like.",
+     "none", ""},
+    {"incl_output_by_types",
+     "Only outputs of ops of these types are swapped; see --incl-output-by-scopes.", "none", ""},
+    {"excl_input_by_scopes", "Ops whose name begins so read no swap-in.", "none", ""},
+    {"incl_input_by_scopes",
+     "Only ops whose name begins so read swap-ins; with --incl-input-by-types also those of its "
+     "types.",
+     "none", ""},
+    {"excl_input_by_types",
+     "Ops of these types read no swap-in, besides those of variables, constants and the like.",
+     "none", ""},
+    {"incl_input_by_types", "Only ops of these types read swap-ins; see --incl-input-by-scopes.",
+     "none", ""},
+    {"is_training",
+     "Whether the graph runs in training mode: batch normalizations of the other mode are left "
+     "alone (--is-training=false).",
+     "true", ""},
+    {"autotune_gpu_mem",
+     "Memory of each GPU for tuning, in GiB, in place of --gpu-memory-bytes. All of it is used: "
+     "weights and what runs at once are simulated. Above 0.",
+     "the hardware's", ""},
+    {"cpu_device", "Device of the swap nodes, that is, of host memory.",
+     "the first CPU of the job, replica and task of the tensor's producer", ""},
 };
 
 constexpr OptionRow kScope[] = {
@@ -103,13 +169,14 @@ constexpr OptionRow kScope[] = {
     {"debug", "Lists names and types of ops, to tune by; see --debug-level.", "false", ""},
     {"debug_level",
      "With --debug: 1 lists the starting ops, 2 every op that the walk passes, in its order.", "1",
-     ""},
+     "", "debug"},
     {"cpu_device", "Device of the swap nodes, that is, of host memory.",
      "the first CPU of the job, replica and task of the tensor's producer", ""},
 };
 
 constexpr StrategyTable kStrategies[] = {
     {"scope", kScope},
+    {"level", kLevel},
 };
 
 }  // namespace

@@ -23,6 +23,8 @@ struct OptionRow {
   absl::string_view default_text;
   // The flag's name where it is not the field's; empty otherwise.
   absl::string_view flag;
+  // The field of the same table whose flag this one is of no use without; empty: none.
+  absl::string_view needs = "";
 };
 
 // A strategy: the name of its field in the oneof `strategy`, and its parameters.

@@ -1,9 +1,11 @@
 #include "client_lib/cli/rewrite_command.h"
 
 #include <memory>
+#include <string>
 
 #include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
+#include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/graph_run.h"
 #include "client_lib/cli/option_flags.h"
 
@@ -48,6 +50,8 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<v1::RewriteOptions> options = flags->options.Build();
       if (!options.ok()) return options.status();
+      const std::string note = FillGpuMemory(kNvidiaSmiTime, &*options);
+      if (!flags->files.files().quiet) TellGpuMemory(note);
       return RunOnGraph(flags->files.files(), *std::move(options), flags->connection, *session);
     };
   });

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 // Whether the options do not fit this graph, which is no fault of the file if they fit another:
 // a MetaGraph for serving stands beside the one for training.
-bool DoesNotFit(const absl::Status& status) {
+bool OptionsAreForAnother(const absl::Status& status) {
   switch (core::GetErrorReason(status)) {
     case v1::ERROR_REASON_NO_BACKWARD_PART:
     case v1::ERROR_REASON_SCOPE_MATCHES_NOTHING:
@@ -85,7 +85,7 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
     rest.timeout = i == 0 ? call.timeout : deadline - absl::Now();
     auto response = client.Rewrite(file->graph(i), options, rest);
     if (!response.ok()) {
-      if (!DoesNotFit(response.status())) return file->WithName(i, response.status());
+      if (!OptionsAreForAnother(response.status())) return file->WithName(i, response.status());
       if (first_error.ok()) first_error = file->WithName(i, response.status());
       graph.kept_because = response.status();
       continue;

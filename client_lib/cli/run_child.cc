@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,17 +14,10 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "rewrite_core/graph/error.h"
 
 namespace spillway::cli {
 namespace {
-
-// Far above any sensible timeout, far below what overflows a clock.
-constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 365);
-
-// How long a killed child may take to be gone: it takes longer only where the kernel hangs.
-constexpr absl::Duration kReapTime = absl::Seconds(1);
 
 // The first byte of what the child sends.
 constexpr char kResult = 'R';
@@ -58,35 +49,6 @@ void WriteAll(int fd, absl::string_view bytes) {
   _exit(0);
 }
 
-// Reads to the end. False: the deadline passed first.
-bool ReadUntil(const Deadline& deadline, int fd, std::string* bytes) {
-  char buffer[1 << 16];
-  while (true) {
-    const int64_t left_ms =
-        absl::ToInt64Milliseconds(absl::Ceil(deadline.Remaining(), absl::Milliseconds(1)));
-    pollfd poll_fd = {fd, POLLIN, 0};
-    const int ready = poll(&poll_fd, 1, static_cast<int>(std::min<int64_t>(left_ms, INT_MAX)));
-    if (ready == 0 && deadline.Remaining() <= absl::ZeroDuration()) return false;
-    if (ready <= 0) continue;
-    const ssize_t count = read(fd, buffer, sizeof(buffer));
-    if (count == 0) return true;
-    if (count > 0) bytes->append(buffer, count);
-  }
-}
-
-// The child's wait status, or -1 if it is not gone in time.
-int Reap(pid_t child) {
-  const Deadline deadline(kReapTime);
-  while (true) {
-    int status = 0;
-    const pid_t gone = waitpid(child, &status, WNOHANG);
-    if (gone == child) return status;
-    if (gone < 0 && errno != EINTR) return 0;  // Nobody to wait for: SIGCHLD is ignored.
-    if (deadline.Remaining() <= absl::ZeroDuration()) return -1;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-}
-
 absl::Status NoChildError(const char* call, int error) {
   return absl::ResourceExhaustedError(absl::StrCat("cannot start a child process (", call, ": ",
                                                    strerror(error),
@@ -94,14 +56,6 @@ absl::Status NoChildError(const char* call, int error) {
 }
 
 }  // namespace
-
-Deadline::Deadline(absl::Duration timeout)
-    : timeout_(std::clamp(timeout, absl::ZeroDuration(), kMaxTimeout)),
-      end_(std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout_)) {}
-
-absl::Duration Deadline::Remaining() const {
-  return std::max(absl::ZeroDuration(), absl::FromChrono(end_ - std::chrono::steady_clock::now()));
-}
 
 std::string ErrorToBytes(const absl::Status& status) {
   v1::StatusDetails details;
@@ -144,11 +98,11 @@ absl::StatusOr<std::string> RunInChild(const Deadline& deadline, const ChildWork
   if (child == 0) RunChild(parent, fds[1], stage, work);
   close(fds[1]);
   std::string bytes;
-  const bool in_time = child > 0 && ReadUntil(deadline, fds[0], &bytes);
+  const bool in_time = child > 0 && ReadUntil(deadline, fds[0], std::string::npos, &bytes);
   close(fds[0]);
   const std::string last_stage = stage.load();
   if (child > 0 && !in_time) kill(child, SIGKILL);
-  const int wait_status = child > 0 ? Reap(child) : 0;
+  const int wait_status = child > 0 ? Reap(Deadline(kReapTime), child) : 0;
   munmap(shared, sizeof(ChildStage));
 
   if (child < 0) return NoChildError("fork", fork_error);

@@ -7,31 +7,14 @@
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_CHILD_H_
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "client_lib/cli/child_wait.h"
 
 namespace spillway::cli {
-
-// A point in time that setting the clock does not move.
-class Deadline {
- public:
-  // `timeout` from now; at most a year.
-  explicit Deadline(absl::Duration timeout);
-
-  // Zero once it has passed.
-  absl::Duration Remaining() const;
-
-  absl::Duration timeout() const { return timeout_; }
-
- private:
-  absl::Duration timeout_;
-  std::chrono::steady_clock::time_point end_;
-};
 
 // What the child is doing, for the parent's message when time is up. Must be string literals, e.g.
 // "reading the graph": the child has them at the same address.

@@ -20,6 +20,7 @@
 #include "client_lib/cli/run_exec.h"
 #include "client_lib/cli/run_metrics.h"
 #include "client_lib/cli/run_prepare.h"
+#include "client_lib/cli/text_table.h"
 #include "rewrite_core/graph/error.h"
 
 namespace spillway::cli {
@@ -224,9 +225,14 @@ std::string Summary(const std::string& graph, const PreparedGraph& prepared) {
   for (const v1::DeviceReport& device : prepared.report.devices()) {
     tensors += device.swapped_tensor_count();
   }
-  return absl::StrCat(graph, " -> ", prepared.graph_path, " (", tensors, " tensors, ",
-                      prepared.report.node_count_after() - prepared.report.node_count_before(),
-                      " nodes added", prepared.cached ? ", from the cache)" : ")");
+  const v1::Hardware& hardware = prepared.report.hardware();
+  return absl::StrCat(
+      graph, " -> ", prepared.graph_path, " (", tensors, " tensors, ",
+      prepared.report.node_count_after() - prepared.report.node_count_before(), " nodes added",
+      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI
+          ? absl::StrCat(", ", FormatBytes(hardware.gpu_memory_bytes()), " per GPU from nvidia-smi")
+          : "",
+      prepared.cached ? ", from the cache)" : ")");
 }
 
 HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_closed,

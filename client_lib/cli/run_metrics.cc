@@ -73,6 +73,8 @@ const char* FailureName(ExitCode code) {
       return "server";
     case ExitCode::kStopped:
       return "timeout";
+    case ExitCode::kDoesNotFit:
+      return "memory";
     default:
       return "internal";
   }
@@ -99,8 +101,9 @@ absl::string_view BaseOf(absl::string_view series) { return series.substr(0, ser
 Series Zeros() {
   Series series;
   for (const char* result : kResults) series[NameOf(kRuns, "", "result", result)] = 0;
-  for (const ExitCode code : {ExitCode::kUsage, ExitCode::kBadGraph, ExitCode::kFile,
-                              ExitCode::kServer, ExitCode::kStopped, ExitCode::kInternal}) {
+  for (const ExitCode code :
+       {ExitCode::kUsage, ExitCode::kBadGraph, ExitCode::kFile, ExitCode::kServer,
+        ExitCode::kStopped, ExitCode::kInternal, ExitCode::kDoesNotFit}) {
     series[NameOf(kFailures, "", "reason", FailureName(code))] = 0;
   }
   for (const char* suffix : {"_count", "_sum"}) series[NameOf(kDuration, suffix)] = 0;

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/output_file.h"
@@ -31,6 +32,8 @@ constexpr char kReportSuffix[] = ".json";
 // What a file system or a shell could choke on is left out of the names in the cache.
 constexpr size_t kMaxExtension = 16;
 constexpr size_t kMaxReportBytes = size_t{4} << 30;
+// If nvidia-smi hangs, most of the time is left for the rewrite.
+constexpr int kNvidiaSmiPart = 4;
 
 // Texts one after the other, each behind its length: they can be told apart whatever is in them.
 std::string Pack(const std::vector<std::string>& texts) {
@@ -230,8 +233,12 @@ absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
   }
   const absl::StatusOr<std::string> bytes =
       RunInChild(deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
-        const absl::StatusOr<PreparedGraph> prepared = Prepare(complete, deadline, stage);
+        stage = "asking nvidia-smi for the memory of the GPUs";
+        FillGpuMemory(std::min(kNvidiaSmiTime, deadline.Remaining() / kNvidiaSmiPart),
+                      &complete.options);
+        absl::StatusOr<PreparedGraph> prepared = Prepare(complete, deadline, stage);
         if (!prepared.ok()) return prepared.status();
+        *prepared->report.mutable_hardware() = complete.options.hardware();
         return Pack({prepared->graph_path, prepared->report_path, prepared->cached ? "cached" : "",
                      prepared->report.SerializeAsString()});
       });

@@ -36,9 +36,10 @@ struct PrepareRequest {
 struct PreparedGraph {
   // Absolute. Empty: the input itself, since the rewrite left it as it was.
   std::string graph_path;
-  std::string report_path;   // JSON; absolute.
-  bool cached = false;       // It was there already: nothing was rewritten.
-  v1::RewriteReport report;  // Without its lists of tensors; of several graphs, their sum.
+  std::string report_path;  // JSON; absolute.
+  bool cached = false;      // It was there already: nothing was rewritten.
+  // Without its lists of tensors; of several graphs, their sum. `hardware`: as it was asked for.
+  v1::RewriteReport report;
 };
 
 // That `path`, the value of `flag`, is the file of `other_flag`.

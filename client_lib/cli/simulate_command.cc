@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
+#include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/per_graph.h"
@@ -26,8 +27,9 @@ struct Flags {
 };
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
-  const absl::StatusOr<v1::SimulateOptions> options = flags.step.Build();
+  absl::StatusOr<v1::SimulateOptions> options = flags.step.Build();
   if (!options.ok()) return options.status();
+  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, &*options));
   return PrintPerGraph(flags.input, flags.format, flags.json, "simulation", session,
                        [&](absl::string_view graph, const core::StopToken& stop,
                            Style style) -> absl::StatusOr<std::string> {

@@ -13,13 +13,13 @@ bool IsOfShapes(absl::string_view field) { return field == "feeds" || field == "
 
 }  // namespace
 
-StepFlags::StepFlags(CLI::App* command) {
-  const auto add = [command](absl::Span<const OptionRow> rows,
-                             const google::protobuf::Descriptor* message, const char* group,
-                             Options* options) {
+StepFlags::StepFlags(CLI::App* command, absl::string_view without) {
+  const auto add = [command, without](absl::Span<const OptionRow> rows,
+                                      const google::protobuf::Descriptor* message,
+                                      const char* group, Options* options) {
     for (const OptionRow& row : rows) {
       const auto* field = message->FindFieldByName(std::string(row.field));
-      if (field == nullptr) continue;  // Of the rewrite alone.
+      if (field == nullptr || row.field == without) continue;  // Null: of the rewrite alone.
       (*options)[std::string(row.field)] =
           AddFieldFlag(command, FlagOf(row), HelpOf(row.help, row.default_text), field, group);
     }

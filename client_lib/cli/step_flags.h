@@ -8,6 +8,7 @@
 
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client_lib/cli/option_table.h"
 #include "spillway/v1/simulate.pb.h"
 
@@ -16,8 +17,8 @@ namespace spillway::cli {
 // Must live as long as the App. Not thread-safe.
 class StepFlags {
  public:
-  // Adds the flags to `command`.
-  explicit StepFlags(CLI::App* command);
+  // Adds the flags to `command`, but for that of the field `without`.
+  explicit StepFlags(CLI::App* command, absl::string_view without = "");
 
   // Those given. Errors: BAD_OPTION for a value that cannot be read, and a file that cannot.
   // `feeds_with_size`: a dimension of a feed may be N, which becomes -1.

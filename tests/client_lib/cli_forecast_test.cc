@@ -2,6 +2,7 @@
 // users run them on training graphs.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -261,6 +262,67 @@ TEST_F(CliForecastTest, AProfileReplacesEstimates) {
             10 * Number(estimated["forecast"]["step_time_ns"]));
 }
 
+// What a command says on both streams, with that first in PATH.
+ChildResult WithPath(const std::string& folder, const Arguments& arguments) {
+  const std::string path = getenv("PATH");
+  setenv("PATH", absl::StrCat(folder, ":", path).c_str(), 1);
+  const ChildResult result = Spillway(arguments);
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result;
+}
+
+// A GPU of 24 GiB, less 700 MiB of the driver, less TensorFlow's 1536 MiB: 21.82 GiB.
+TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
+  const std::string graph = Graph("mnist_deep");
+  std::filesystem::create_directory(dir_ / "bin");
+  dir_.Write("bin/nvidia-smi", "#!/bin/sh\necho 24576, 8.6\n");
+  std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
+  const std::string bin = dir_ / "bin";
+  const std::string note = "spillway: 21.82 GiB per GPU, from nvidia-smi: 24.00 GiB less what ";
+
+  for (const Arguments& command :
+       std::vector<Arguments>{{"simulate", graph},
+                              {"inspect", graph, "--memory"},
+                              {"explore", graph, "--sizes", "8"},
+                              {"rewrite", graph, "-o", dir_ / "out"},
+                              {"rewrite", graph, "-o", dir_ / "out", "--strategy", "level"}}) {
+    EXPECT_THAT(WithPath(bin, command).err, StartsWith(note)) << ::testing::PrintToString(command);
+  }
+  EXPECT_THAT(WithPath(bin, {"simulate", graph, "--batch-size", "8"}).out,
+              StartsWith("fits into 21.82 GiB per GPU"));
+  for (const Arguments& command : std::vector<Arguments>{
+           {"simulate", graph, "--hardware", "p100_pcie"},
+           {"simulate", graph, "--gpu-memory-bytes", "8GiB"},
+           {"simulate", graph, "--no-budget"},
+           {"inspect", graph},
+           {"rewrite", graph, "-o", dir_ / "out", "--quiet"},
+           {"rewrite", graph, "-o", dir_ / "out", "--strategy", "level", "--autotune-gpu-mem", "8"},
+           {"strip", graph, "-o", dir_ / "out"}}) {
+    EXPECT_THAT(WithPath(bin, command).err, Not(HasSubstr("nvidia-smi")))
+        << ::testing::PrintToString(command);
+  }
+  const ChildResult run = WithPath(bin, {"run", "--graph", graph, "--cache-dir", dir_ / "cache",
+                                         "--strategy", "scope", "--", "true"});
+  EXPECT_THAT(run.err, HasSubstr(" nodes added, 21.82 GiB per GPU from nvidia-smi)\n"));
+  // From the cache it says the same.
+  const ChildResult again = WithPath(bin, {"run", "--graph", graph, "--cache-dir", dir_ / "cache",
+                                           "--strategy", "scope", "--", "true"});
+  EXPECT_THAT(again.err, HasSubstr(" per GPU from nvidia-smi, from the cache)\n"));
+}
+
+// The command runs with the rewritten graph all the same.
+TEST_F(CliForecastTest, AnNvidiaSmiThatHangsLeavesTimeForTheRewrite) {
+  const std::string graph = Graph("mnist_deep");
+  std::filesystem::create_directory(dir_ / "bin");
+  dir_.Write("bin/nvidia-smi", "#!/bin/sh\nsleep 1000\n");
+  std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
+  const ChildResult run =
+      WithPath(dir_ / "bin", {"run", "--graph", graph, "--cache-dir", dir_ / "cache", "--strategy",
+                              "scope", "--fail-closed", "--timeout", "4s", "--", "echo", "ran"});
+  EXPECT_EQ(run.out, "ran\n") << run.err;
+}
+
 TEST_F(CliForecastTest, AllFormatsAndPipes) {
   const std::string graph = ReadTestGraph("mnist_deep/graph.pb");
   const json expected = Json({"simulate", "-"}, graph);
@@ -320,8 +382,6 @@ TEST_F(CliForecastTest, BadInput) {
       {{free, "--feed", "images=8,224"}, 2, {"'images", "[8,224]", "BAD_OPTION"}},
       {{free, "--feed", "images"}, 2, {"--feed", "NAME=DIM"}},
       {{free, "--feed", "images=8,x"}, 2, {"--feed", "'images=8,x'"}},
-      {{free, "--profile", empty}, 2, {"--profile", "empty'"}},
-      {{free, "--profile", dir_ / "none"}, 4, {"none'", "FILE"}},
       {{free, "--hardware", "gtx"}, 2, {"'gtx'", "p100_pcie", "BAD_OPTION"}},
       {{free, "--d2h-bytes-per-s", "nan"}, 2, {"d2h_bytes_per_s is nan", "BAD_OPTION"}},
       {{free, "--h2d-bytes-per-s", "-1"}, 2, {"h2d_bytes_per_s is -1", "BAD_OPTION"}},
@@ -352,6 +412,8 @@ TEST_F(CliForecastTest, BadInput) {
              "2147483648"},
             2,
             {"batch_size is 2147483648"}},
+           {{"simulate", free, "--profile", empty}, 2, {"--profile", "empty'"}},
+           {{"simulate", free, "--profile", dir_ / "none"}, 4, {"none'", "FILE"}},
            {{"simulate", free, "--profile", profile}, 2, {"profile is of another graph"}},
            {{"simulate", free, "--profile", garbage}, 2, {"profile is neither", "BAD_OPTION"}},
            {{"rewrite", "-o", dir_ / "o", free, "--profile", profile},
@@ -360,7 +422,7 @@ TEST_F(CliForecastTest, BadInput) {
            {{"rewrite", "-o", dir_ / "o", free, "--profile", garbage},
             2,
             {"profile is neither", "BAD_OPTION"}},
-           {{"explore", free, "--profile", profile}, 2, {"profile", "CONFLICTING_OPTIONS"}},
+           {{"explore", free, "--profile", profile}, 2, {"--profile", "USAGE"}},
            {{"explore", free, "--batch-size", "8"}, 2, {"batch_size", "CONFLICTING_OPTIONS"}},
            {{"explore", free, "--no-budget"}, 2, {"no_budget", "CONFLICTING_OPTIONS"}},
            {{"explore", fixed}, 2, {"the graph fixes the batch", "BAD_OPTION"}},

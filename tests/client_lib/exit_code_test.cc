@@ -28,6 +28,7 @@ TEST(ExitCodeTest, EveryReasonButThoseOfStoppingDecidesAlone) {
       {v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, ExitCode::kUsage},
       {v1::ERROR_REASON_BAD_REGEX, ExitCode::kUsage},
       {v1::ERROR_REASON_OVERLOADED, ExitCode::kServer},
+      {v1::ERROR_REASON_DOES_NOT_FIT, ExitCode::kDoesNotFit},
       {v1::ERROR_REASON_VERIFY_FAILED, ExitCode::kInternal},
       {v1::ERROR_REASON_BAD_STREAM, ExitCode::kInternal},
   };
@@ -72,7 +73,7 @@ TEST(ExitCodeTest, AFileErrorIsOneWhateverItsCode) {
 
 TEST(ExitCodeTest, TheHelpNamesEveryCode) {
   for (const char* code :
-       {"  0  ", "  1  ", "  2  ", "  3  ", "  4  ", "  5  ", "  6  ", "  7  "}) {
+       {"  0  ", "  1  ", "  2  ", "  3  ", "  4  ", "  5  ", "  6  ", "  7  ", "  8  "}) {
     EXPECT_THAT(kExitCodeHelp, ::testing::HasSubstr(code));
   }
 }

@@ -252,6 +252,57 @@ TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
               StartsWith("with memory without end\n"));
 }
 
+// 320 of the 400 examples per second that there were if memory were no matter: 80%.
+TEST(ForecastTextTest, SizesWithSwapping) {
+  EXPECT_EQ(Exploration(std::string(kMachine) + R"(
+    size_is_batch: true largest_fitting_size: 64 largest_fitting_size_swapped: 128
+    sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
+            unswapped { fits: true step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
+            swapped { fits: true step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
+            swapped_steps_per_s: 5 swapped_sizes_per_s: 320 }
+    sizes { size: 128 full_speed_sizes_per_s: 400
+            unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                        devices { peak_bytes: 9663676416 } }
+            swapped { fits: true devices { peak_bytes: 8053063680 }
+                      devices { peak_bytes: 1073741824 } }
+            swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 }
+    sizes { size: 256 full_speed_sizes_per_s: 410
+            unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                        devices { peak_bytes: 19327352832 } } }
+    targets: "train_op")"),
+            R"(batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
+with swapping batch 128: 320.0 examples/s, 80% of full speed
+  batch  fits  peak memory  examples/s     swapped  peak memory  examples/s  full speed
+  64      yes     5.00 GiB       320.0  not needed     5.00 GiB       320.0        100%
+  128      no     9.00 GiB           -         yes     7.50 GiB       320.0         80%
+  256      no    18.00 GiB           -          no            -           -           -
+  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  step     all that train_op needs
+)");
+}
+
+TEST(ForecastTextTest, SizesThatFitWithSwappingAloneOrNotAtAll) {
+  const std::string too_large = R"(
+    sizes { size: 8 full_speed_sizes_per_s: 400
+            unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                        devices { peak_bytes: 9663676416 } })";
+  EXPECT_THAT(Exploration(std::string(kMachine) + too_large + "}"),
+              StartsWith("not even size 8 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
+                         "more than its 8.00 GiB\nnone fits with swapping\n"));
+  EXPECT_THAT(Exploration(std::string(kMachine) + too_large +
+                          "swapped { fits: true } swapped_steps_per_s: 12.5 swapped_sizes_per_s: "
+                          "100 } largest_fitting_size_swapped: 8"),
+              HasSubstr("\nwith swapping size 8: 12.5 steps/s, 25% of full speed\n"));
+}
+
+TEST(ForecastTextTest, ABudgetByNvidiaSmiIsSaidToBe) {
+  auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
+    forecast_before { fits: true devices {} })");
+  report.mutable_hardware()->set_gpu_memory_source(v1::MEMORY_SOURCE_NVIDIA_SMI);
+  EXPECT_THAT(FormatFacts(ForecastFacts(report)),
+              HasSubstr("p100_pcie, 8.00 GiB per GPU by nvidia-smi, 64.00 GiB of host memory"));
+}
+
 TEST(ForecastTextTest, MemoryOverTheStep) {
   const auto report = Parse<v1::SimulateReport>(R"(
     forecast { fits: true devices { peak_bytes: 2048 peak_node: "conv" resident_bytes: 512 } }

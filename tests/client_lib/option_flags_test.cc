@@ -30,6 +30,7 @@ namespace {
 using ::google::protobuf::Descriptor;
 using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::util::MessageDifferencer;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -100,7 +101,7 @@ TEST(OptionTableTest, HardwareHasItsFlagsAndDefaults) {
   const ProtoSource source;
   const Descriptor* message = source.FindMessage("spillway.v1.Hardware");
   ASSERT_NE(message, nullptr);
-  CheckTable(message, HardwareOptions(), {});
+  CheckTable(message, HardwareOptions(), {"gpu_memory_source"});  // Not for users to say.
 }
 
 TEST(OptionTableTest, EveryStrategyHasItsTableWithFlagsAndDefaults) {
@@ -152,7 +153,7 @@ TEST(OptionTableTest, HelpNamesEveryFlagWithItsDefault) {
 TEST(OptionTableTest, HelpOfAFlagThatStrategiesShareTellsTheirDefaultsApart) {
   constexpr OptionRow kOne[] = {{"lb", "help", "1", ""}, {"ub", "help", "7", ""}};
   constexpr OptionRow kTwo[] = {{"lb", "help", "2", ""}, {"ub", "help", "7", ""}};
-  // Two tables over one message: the proto has but one strategy with fields.
+  // Two tables over one message.
   const StrategyTable strategies[] = {{"scope", kOne}, {"scope", kTwo}};
   CLI::App app;
   const OptionFlags flags(&app, strategies);
@@ -252,6 +253,93 @@ TEST(OptionFlagsTest, EveryFlagOfScopeSetsItsField) {
               Is(expected));
 }
 
+TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
+  v1::RewriteOptions expected;
+  v1::LevelStrategy* level = expected.mutable_level();
+  level->set_swapout_threshold(-1);
+  level->set_swapin_ahead(7);
+  level->set_swapin_groupby(0);
+  level->set_sync_mode(3);
+  for (const char* slice : {"12", "3:5", "-10:"}) level->add_serialization(slice);
+  level->set_serialization_by_size(0.5);
+  level->add_excl_output_by_scopes("a");
+  level->add_incl_output_by_scopes("b");
+  level->add_excl_output_by_types("C");
+  level->add_incl_output_by_types("D");
+  level->add_excl_input_by_scopes("e");
+  level->add_incl_input_by_scopes("f");
+  level->add_excl_input_by_types("G");
+  level->add_incl_input_by_types("H");
+  level->set_is_training(false);
+  level->set_autotune_gpu_mem(15.5);
+  level->set_cpu_device("/cpu:1");
+  EXPECT_THAT(Parse({"--strategy",
+                     "level",
+                     "--swapout-threshold",
+                     "-1",
+                     "--swapin-ahead",
+                     "7",
+                     "--swapin-groupby=0",
+                     "--sync-mode",
+                     "3",
+                     "--serialization",
+                     "12,3:5,-10:",
+                     "--serialization-by-size",
+                     "0.5",
+                     "--excl-output-by-scopes",
+                     "a",
+                     "--incl-output-by-scopes",
+                     "b",
+                     "--excl-output-by-types",
+                     "C",
+                     "--incl-output-by-types",
+                     "D",
+                     "--excl-input-by-scopes",
+                     "e",
+                     "--incl-input-by-scopes",
+                     "f",
+                     "--excl-input-by-types",
+                     "G",
+                     "--incl-input-by-types",
+                     "H",
+                     "--is-training=false",
+                     "--autotune-gpu-mem",
+                     "15.5",
+                     "--cpu-device",
+                     "/cpu:1"}),
+              Is(expected));
+}
+
+// A slice that begins with a minus sign is a value, and no flag.
+TEST(OptionFlagsTest, ASliceMayCountFromTheEnd) {
+  v1::RewriteOptions expected;
+  expected.mutable_level()->add_serialization("-10:");
+  EXPECT_THAT(Parse({"--strategy", "level", "--serialization", "-10:"}), Is(expected));
+}
+
+TEST(OptionFlagsTest, AFlagThatStrategiesShareGoesToTheOneChosen) {
+  v1::RewriteOptions level, scope;
+  level.mutable_level()->set_cpu_device("/cpu:1");
+  scope.mutable_scope()->set_cpu_device("/cpu:1");
+  EXPECT_THAT(Parse({"--strategy", "level", "--cpu-device", "/cpu:1"}), Is(level));
+  EXPECT_THAT(Parse({"--strategy", "scope", "--cpu-device", "/cpu:1"}), Is(scope));
+  EXPECT_THAT(Parse({"--cpu-device", "/cpu:1"}),
+              Is(Strategies()[0].name == "level" ? level : scope));
+  CLI::App app;
+  const OptionFlags flags(&app);
+  EXPECT_THAT(app.get_option("--cpu-device")->get_group(),
+              AnyOf("Strategy level, scope", "Strategy scope, level"));
+}
+
+TEST(OptionFlagsTest, AFlagThatNeedsAnotherIsAnErrorWithoutIt) {
+  const std::vector<std::string> alone = {"--strategy", "scope", "--debug-level", "2"};
+  EXPECT_THROW(Parse(alone).IgnoreError(), CLI::RequiresError);
+  v1::RewriteOptions expected;
+  expected.mutable_scope()->set_debug(true);
+  expected.mutable_scope()->set_debug_level(2);
+  EXPECT_THAT(Parse({"--strategy", "scope", "--debug-level", "2", "--debug"}), Is(expected));
+}
+
 TEST(OptionFlagsTest, EveryCommonFlagSetsItsField) {
   v1::RewriteOptions expected;
   v1::FeedShape* images = expected.add_feeds();
@@ -336,11 +424,26 @@ constexpr StrategyTable kStripThenFirst[] = {{"strip", {}}, {"scope", kFirstRows
 TEST(OptionFlagsTest, AFlagOfAnotherStrategyIsAConflict) {
   const auto conflict = v1::ERROR_REASON_CONFLICTING_OPTIONS;
   EXPECT_THAT(Parse({"--strategy", "strip", "--lb", "2"}, kFirstThenStrip),
-              FailsWith(conflict, "--lb does not belong to the strategy strip"));
+              FailsWith(conflict, "--lb does not belong to the strategy strip; "));
   // Also where the strategy is the default: nobody's flag is dropped in silence.
-  EXPECT_THAT(Parse({"--ub", "2"}, kStripThenFirst), FailsWith(conflict, "--strategy scope"));
+  EXPECT_THAT(Parse({"--ub", "2"}, kStripThenFirst),
+              FailsWith(conflict,
+                        "--ub does not belong to the strategy strip, the default; leave it out, or "
+                        "give --strategy scope"));
   EXPECT_TRUE(Parse({"--ub", "2"}, kFirstThenStrip).ok());
   EXPECT_TRUE(Parse({"--strategy", "scope", "--ub", "2"}, kStripThenFirst).ok());
+}
+
+TEST(OptionFlagsTest, FlagsOfTwoStrategiesAreAConflictWhicheverIsChosen) {
+  const auto conflict = v1::ERROR_REASON_CONFLICTING_OPTIONS;
+  const std::vector<std::string> both = {"--lb", "5", "--swapin-ahead", "3"};
+  EXPECT_THAT(Parse(both), FailsWith(conflict, " does not belong to the strategy "));
+  for (const auto& [strategy, other] :
+       {std::pair<std::string, std::string>{"scope", "--swapin-ahead"}, {"level", "--lb"}}) {
+    std::vector<std::string> arguments = {"--strategy", strategy};
+    arguments.insert(arguments.end(), both.begin(), both.end());
+    EXPECT_THAT(Parse(arguments), FailsWith(conflict, other + " does not belong"));
+  }
 }
 
 TEST(OptionValueTest, SplitList) {

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "rewrite_core/rewriter.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/http_get.h"
 
@@ -124,14 +125,16 @@ TEST_F(MetricsTest, NamesOfUsersNeverBecomeSeries) {
 
 TEST(StrategyOfTest, ByWhatIsAskedFor) {
   v1::RewriteOptions options;
-  EXPECT_EQ(StrategyOf(options), StrategyLabel::kScope) << "the default";
+  EXPECT_EQ(StrategyName(StrategyOf(options)), core::Strategies().front()) << "the default";
   options.mutable_strip();
   EXPECT_EQ(StrategyOf(options), StrategyLabel::kStrip);
+  options.mutable_level();
+  EXPECT_EQ(StrategyOf(options), StrategyLabel::kLevel);
   options.mutable_scope();
   EXPECT_EQ(StrategyOf(options), StrategyLabel::kScope);
   v1::RewriteOptions newer;
-  // Field 2, a message: what a client sends that knows a strategy of a later version.
-  ASSERT_TRUE(newer.ParseFromString(std::string("\x12\x00", 2)));
+  // Field 3, a message: what a client sends that knows a strategy of a later version.
+  ASSERT_TRUE(newer.ParseFromString(std::string("\x1a\x00", 2)));
   EXPECT_EQ(StrategyOf(newer), StrategyLabel::kUnknown);
 }
 

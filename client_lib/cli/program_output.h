@@ -1,0 +1,24 @@
+// What another program prints: asked for information, not for work. No shell stands between, the
+// program has no input, and nothing that it does or does not do keeps us waiting.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_PROGRAM_OUTPUT_H_
+#define SPILLWAY_CLIENT_LIB_CLI_PROGRAM_OUTPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "client_lib/cli/child_wait.h"
+
+namespace spillway::cli {
+
+// Runs `command`, whose first word is looked for in the absolute folders of PATH, and returns its
+// standard output; nothing if there is no such program, if it fails, prints more than 64 KiB or has
+// not ended by the deadline. Then it is killed, with all that it started in its process group.
+//
+// May be called while there are other threads. At most kReapTime after the deadline it returns.
+absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
+                                     const Deadline& deadline);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_PROGRAM_OUTPUT_H_
