@@ -43,7 +43,7 @@ void ReadParameters(json parameters, RecordedSetV2* set) {
 RecordedSwapV2 SwapFrom(const json& record) {
   RecordedSwapV2 swap;
   swap.swap_out = record.at("swap_out").get<std::string>();
-  swap.size_bytes = record.at("bytes").get<int64_t>();
+  swap.size_bytes = record.at("bytes").is_null() ? -1 : record.at("bytes").get<int64_t>();
   for (const json& in : record.at("swap_ins")) {
     RecordedSwapInV2& swap_in = swap.swap_ins.emplace_back();
     swap_in.name = in.at("name").get<std::string>();
