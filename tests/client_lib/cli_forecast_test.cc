@@ -231,8 +231,8 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
 // What the report of a rewrite foretells is what the rewritten file gives.
 TEST_F(CliForecastTest, RewriteForetellsWhatSimulateSaysOfItsOutput) {
   const std::string graph = Graph("resnet50_free");
-  const ChildResult result =
-      Spillway({"rewrite", graph, "-o", dir_ / "out", "--batch-size", "200", "--json"});
+  const ChildResult result = Spillway({"rewrite", graph, "-o", dir_ / "out", "--strategy", "scope",
+                                       "--batch-size", "200", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, AllOf(HasSubstr("  forecast "), HasSubstr(" before "),
                                 HasSubstr("does not fit: the GPU would need ")));
@@ -247,7 +247,8 @@ TEST_F(CliForecastTest, RewriteForetellsWhatSimulateSaysOfItsOutput) {
   EXPECT_EQ(report["forecast_after"]["devices"][0]["peak_bytes"],
             after["devices"][0]["peak_bytes"]);
   // And it can be left out.
-  const ChildResult off = Spillway({"rewrite", graph, "-o", dir_ / "out", "--simulation", "off"});
+  const ChildResult off = Spillway(
+      {"rewrite", graph, "-o", dir_ / "out", "--strategy", "scope", "--simulation", "off"});
   EXPECT_EQ(off.exit_code, 0);
   EXPECT_THAT(off.err, Not(HasSubstr("forecast")));
 }
