@@ -65,13 +65,19 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
         ref->set_node(std::string(graph.name(consumer.node)));
         ref->set_input_index(consumer.index);
       }
-      if (planned_in.trigger == kNoNode) {
-        ++without_trigger;
-      } else {
-        swap_in->set_trigger(std::string(graph.name(planned_in.trigger)));
+      if (planned_in.triggers.empty()) ++without_trigger;
+      for (size_t t = 0; t < planned_in.triggers.size(); ++t) {
+        std::string name(graph.name(planned_in.triggers[t]));
+        if (t == 0) {
+          swap_in->set_trigger(std::move(name));
+        } else {
+          swap_in->add_more_triggers(std::move(name));
+        }
       }
     }
+    for (NodeId node : planned.waiting) swap->add_waiting_nodes(std::string(graph.name(node)));
   }
+  report->set_added_control_count(static_cast<int64_t>(plan.controls.size()));
   for (auto& [id, device] : devices) {
     device.set_device(std::string(graph.device_name(id)));
     *report->add_devices() = std::move(device);
@@ -89,7 +95,7 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
     AddWarning(v1::WARNING_CODE_NO_TRIGGER,
                absl::StrCat(without_trigger,
                             " swap-ins have no trigger and start as soon as their tensor is out, "
-                            "which frees no memory; other lb, ub or ctrld_strategy may find one"),
+                            "which frees no memory"),
                report);
   }
 }

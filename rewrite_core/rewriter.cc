@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/message.h"
@@ -25,13 +26,20 @@
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report.h"
+#include "rewrite_core/step_judge.h"
 #include "rewrite_core/step_model.h"
+#include "rewrite_core/strategy/level_parameters.h"
+#include "rewrite_core/strategy/level_strategy.h"
 #include "rewrite_core/strategy/scope_strategy.h"
 
 namespace spillway::core {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
+
+std::string Gib(int64_t bytes) {
+  return absl::StrFormat("%.2f GiB", static_cast<double>(bytes) / (1024 * kMiB));
+}
 
 // Refuses options of a newer API: a rewrite by another policy than the one asked for is worse than
 // an error. Names the message and the field number; the depth is that of our own messages.
@@ -84,6 +92,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.scope().ctrld_strategy())) {
     return UnknownValue("ctrld_strategy", options.scope().ctrld_strategy());
   }
+  if (absl::Status status = CheckLevelOptions(options.level()); !status.ok()) return status;
   if (!v1::Simulation_IsValid(options.simulation())) {
     return UnknownValue("simulation", options.simulation());
   }
@@ -153,7 +162,7 @@ class Rewriter {
   }
 
   absl::Status RunStages() {
-    report().set_strategy(options_.has_strip() ? "strip" : Strategies().front());
+    report().set_strategy(options_.has_strip() ? "strip" : is_level() ? "level" : "scope");
     report().set_graph_bytes_before(static_cast<int64_t>(input_.size()));
     if (absl::Status s = Stage("parse", [&] { return Parse(input_); }); !s.ok()) return s;
     report().set_node_count_before(graph_->num_nodes());
@@ -196,22 +205,84 @@ class Rewriter {
       if (absl::IsInternal(status)) return BadRecords(status.message());
       if (!status.ok()) return status;
     }
-    auto result = Stage("strategy",
-                        [&] { return PlanScope(*facts_, *eligibility, options_, limits_, stop_); });
-    if (!result.ok()) return result.status();
-    Explain(*result);
-    if (result->plan.empty()) {
-      if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
-      return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
-                       options_.scope().has_n_tensors() && options_.scope().n_tensors() == 0
-                           ? "n_tensors is 0: no tensor was to be swapped"
-                           : "no tensor qualifies: the decisions say why");
+    auto plan = Stage("strategy",
+                      [&] { return is_level() ? RunLevel(*eligibility) : RunScope(*eligibility); });
+    if (!plan.ok()) return plan.status();
+    if (graph_->has_functions()) {
+      AddWarning(v1::WARNING_CODE_FUNCTION_BODIES,
+                 "tensors inside function bodies (If, While, PartitionedCall) are never swapped",
+                 &report());
     }
-    if (original_ == nullptr) return RunPlan(result->plan, std::move(facts_->control_flow));
+    if (plan->empty()) {
+      if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
+      return Unchanged(v1::OUTCOME_NOTHING_TO_DO, WhyNothing());
+    }
+    if (original_ == nullptr) return RunPlan(*plan, std::move(facts_->control_flow));
     // On top of an earlier rewrite of other devices: the same nodes, under the ids they have there.
+    model_.reset();
     auto control_flow = Stage("analysis", [&] { return AnalyseControlFlow(); });
     if (!control_flow.ok()) return control_flow.status();
-    return RunPlan(MovePlan(result->plan, *original_, *graph_), *std::move(control_flow));
+    return RunPlan(MovePlan(*plan, *original_, *graph_), *std::move(control_flow));
+  }
+
+  bool is_level() const { return options_.has_level(); }
+
+  absl::StatusOr<SwapPlan> RunScope(const Eligibility& eligibility) {
+    auto result = PlanScope(*facts_, eligibility, options_, limits_, stop_);
+    if (!result.ok()) return result.status();
+    *report().mutable_scope() = std::move(result->report);
+    ReportDecisions(*facts_->graph, result->decisions, &report());
+    if (!result->unmatched_scopes.empty()) {
+      AddWarning(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING,
+                 absl::StrCat("optimizer_scopes that match no op: ",
+                              absl::StrJoin(result->unmatched_scopes, ", ")),
+                 &report());
+    }
+    return std::move(result->plan);
+  }
+
+  absl::StatusOr<SwapPlan> RunLevel(const Eligibility& eligibility) {
+    std::unique_ptr<StepJudge> judge;
+    if (NeedsJudge(options_)) {
+      auto model =
+          StepModel::Create(*facts_->graph, facts_->topology, facts_->shapes, options_, stop_);
+      if (!model.ok()) return model.status();
+      model_ = *std::move(model);
+      judge = std::make_unique<StepJudge>(*model_);
+    }
+    auto result = PlanLevel(*facts_, eligibility, options_, limits_, judge.get(), stop_);
+    if (!result.ok()) return result.status();
+    *report().mutable_level() = std::move(result->report);
+    ReportDecisions(*facts_->graph, result->decisions, &report());
+    return std::move(result->plan);
+  }
+
+  // Why the plan is empty.
+  std::string WhyNothing() const {
+    const v1::RewriteReport& report = response_.report();
+    if (!is_level()) {
+      return options_.scope().has_n_tensors() && options_.scope().n_tensors() == 0
+                 ? "n_tensors is 0: no tensor was to be swapped"
+                 : "no tensor qualifies: the decisions say why";
+    }
+    const v1::LevelTuning* tightest = nullptr;
+    const auto margin = [](const v1::LevelTuning& tuning) {
+      return tuning.budget_bytes() - tuning.unswapped_peak_bytes();
+    };
+    for (const v1::LevelDevice& device : report.level().devices()) {
+      if (!device.tuning().not_needed()) return "no tensor qualifies: the decisions say why";
+      if (tightest == nullptr || margin(device.tuning()) < margin(*tightest)) {
+        tightest = &device.tuning();
+      }
+    }
+    if (tightest == nullptr) return "no node runs on a GPU: there is nothing to swap";
+    const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
+                                        Gib(tightest->unswapped_peak_bytes()), " of the ",
+                                        Gib(tightest->budget_bytes()), " of a GPU (",
+                                        model_->hardware().MemoryOrigin(), ")");
+    return margin(*tightest) >= 0
+               ? absl::StrCat(of, ", ", Gib(margin(*tightest)), " less than there is")
+               : absl::StrCat(of, " if nothing waits for memory, and fits where it does");
   }
 
   absl::Status Parse(absl::string_view bytes) {
@@ -299,20 +370,23 @@ class Rewriter {
   // What a step takes, before and after `plan` (null: nothing changes).
   absl::Status Forecast(const Topology& topology, const Shapes& shapes, const SwapPlan* plan) {
     return Stage("simulate", [&]() -> absl::Status {
-      auto model = StepModel::Create(*graph_, topology, shapes, options_, stop_);
-      if (!model.ok()) return NotSimulated(model.status());
+      if (model_ == nullptr) {
+        auto model = StepModel::Create(*graph_, topology, shapes, options_, stop_);
+        if (!model.ok()) return NotSimulated(model.status());
+        model_ = *std::move(model);
+      }
       WorkloadNotes notes;
-      auto before = Played(**model, /*plan=*/nullptr, &notes);
+      auto before = Played(*model_, /*plan=*/nullptr, &notes);
       if (!before.ok()) return NotSimulated(before.status());
       if (plan != nullptr) {
-        auto after = Played(**model, plan, /*notes=*/nullptr);
+        auto after = Played(*model_, plan, /*notes=*/nullptr);
         if (!after.ok()) return NotSimulated(after.status());
         *report().mutable_forecast_after() = *std::move(after);
       }
       *report().mutable_forecast_before() = *std::move(before);
-      *report().mutable_hardware() = (*model)->hardware().ToProto();
-      for (std::string& name : (*model)->TargetNames()) report().add_targets(std::move(name));
-      forecast_warnings_ = (*model)->Warnings(notes);
+      *report().mutable_hardware() = model_->hardware().ToProto();
+      for (std::string& name : model_->TargetNames()) report().add_targets(std::move(name));
+      forecast_warnings_ = model_->Warnings(notes);
       return absl::OkStatus();
     });
   }
@@ -341,11 +415,17 @@ class Rewriter {
   // Of graph_, which is returned as it came.
   absl::Status ForecastUnchanged() {
     if (!WantsForecast()) return absl::OkStatus();
+    if (model_ != nullptr && original_ == nullptr) {
+      return Forecast(facts_->topology, facts_->shapes, /*plan=*/nullptr);
+    }
+    model_.reset();
     auto topology = Topology::Build(*graph_, stop_);
     if (!topology.ok()) return topology.status();
     auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
     if (!shapes.ok()) return shapes.status();
-    return Forecast(*topology, *shapes, /*plan=*/nullptr);
+    absl::Status status = Forecast(*topology, *shapes, /*plan=*/nullptr);
+    model_.reset();  // It stands on these.
+    return status;
   }
 
   // Of graph_ with `plan`, which is one for it. The analyses are there unless it was rewritten
@@ -357,11 +437,14 @@ class Rewriter {
     if (!topology.ok()) return topology.status();
     auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
     if (!shapes.ok()) return shapes.status();
-    return Forecast(*topology, *shapes, &plan);
+    absl::Status status = Forecast(*topology, *shapes, &plan);
+    model_.reset();  // It stands on these.
+    return status;
   }
 
   absl::Status RunPlan(const SwapPlan& plan, ControlFlowAnalysis control_flow) {
     if (absl::Status s = ForecastPlan(plan); !s.ok()) return s;
+    model_.reset();
     facts_.reset();  // What follows needs memory, and of these the control flow alone.
     std::vector<SwapNodeNames> names;
     int64_t added = 0;
@@ -387,25 +470,13 @@ class Rewriter {
     report().set_summary(absl::StrCat(plan.swaps.size(),
                                       " tensors will be swapped out to and in from the host; ",
                                       added, " nodes were added"));
+    if (!plan.controls.empty()) {
+      absl::StrAppend(report().mutable_summary(), "; ", plan.controls.size(),
+                      " control edges serialize levels");
+    }
     Finish(*std::move(bytes));
     report().set_node_count_after(graph_->num_nodes() + added);
     return absl::OkStatus();
-  }
-
-  void Explain(const ScopeResult& result) {
-    *report().mutable_scope() = result.report;
-    ReportDecisions(*facts_->graph, result.decisions, &report());
-    if (!result.unmatched_scopes.empty()) {
-      AddWarning(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING,
-                 absl::StrCat("optimizer_scopes that match no op: ",
-                              absl::StrJoin(result.unmatched_scopes, ", ")),
-                 &report());
-    }
-    if (graph_->has_functions()) {
-      AddWarning(v1::WARNING_CODE_FUNCTION_BODIES,
-                 "tensors inside function bodies (If, While, PartitionedCall) are never swapped",
-                 &report());
-    }
   }
 
   absl::Status Unchanged(v1::Outcome outcome, absl::string_view summary) {
@@ -429,6 +500,7 @@ class Rewriter {
   std::unique_ptr<Graph> graph_;     // What is edited.
   std::unique_ptr<Graph> original_;  // The same before an earlier rewrite; null if there was none.
   std::unique_ptr<GraphFacts> facts_;
+  std::unique_ptr<const StepModel> model_;      // Of the graph that was analysed or is forecast.
   std::vector<v1::Warning> forecast_warnings_;  // They come after those of the plan.
   v1::RewriteResponse response_;
 };
@@ -457,7 +529,7 @@ v1::Limits DefaultLimits() {
   return limits;
 }
 
-std::vector<std::string> Strategies() { return {"scope", "strip"}; }
+std::vector<std::string> Strategies() { return {"scope", "level", "strip"}; }
 
 v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits) {
   v1::GetCapabilitiesResponse response;

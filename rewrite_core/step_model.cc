@@ -9,6 +9,7 @@
 #include "rewrite_core/shape_listing.h"
 #include "rewrite_core/shown_name.h"
 #include "rewrite_core/simulate/lower_bounds.h"
+#include "rewrite_core/strategy/level_parameters.h"
 
 namespace spillway::core {
 namespace {
@@ -48,6 +49,10 @@ absl::Status StepModel::Analyse(const v1::RewriteOptions& options, const StopTok
   auto hardware = Hardware::FromOptions(options.hardware());
   if (!hardware.ok()) return hardware.status();
   hardware_ = *std::move(hardware);
+  if (options.level().has_autotune_gpu_mem()) {
+    hardware_.gpu_memory_bytes = AutotuneBytes(options.level());
+    hardware_.gpu_memory_source = v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM;
+  }
   if (!options.profile().empty()) {
     auto profile = Profile::Read(options.profile(), graph_, stop);
     if (!profile.ok()) return profile.status();
@@ -157,6 +162,40 @@ absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool 
     if (!status.ok()) return status;
   }
   return forecast;
+}
+
+absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerms& terms,
+                                            const StopToken& stop) const {
+  auto workload = Build(&plan, /*notes=*/nullptr, stop);
+  if (!workload.ok()) return workload.status();
+  SimulationOptions options = Unlimited();
+  const size_t num_gpus = std::max<size_t>(placement_->devices().size(), 1);
+  options.device_budget_bytes.assign(num_gpus, kUnlimited);
+  options.device_budget_bytes[terms.gpu] = terms.budget_bytes;
+  options.host_budget_bytes = hardware_.host_memory_bytes / static_cast<int64_t>(num_gpus);
+  auto played = SimulateIfWorth(*workload, options, terms.worth_ns, stop);
+  if (!played.ok()) return played.status();
+
+  PlanOutcome outcome;
+  outcome.fits = played->fits();
+  outcome.is_partial = played->is_partial && played->launch_ahead.fits();
+  for (const SimulationResult* result : {&played->launch_ahead, &played->synchronous}) {
+    if (result->devices.empty()) continue;  // Not played.
+    const DeviceUse& use = result->devices[terms.gpu];
+    outcome.peak_bytes = std::max(outcome.peak_bytes, use.peak_bytes);
+    outcome.resident_bytes = use.resident_bytes;
+    if (result->fits()) {
+      (result == &played->launch_ahead ? outcome.step_time_ns : outcome.synchronous_step_time_ns) =
+          result->step_time_ns;
+      continue;
+    }
+    const OutOfMemory& oom = *result->out_of_memory;
+    outcome.node = oom.op == kNoOp ? kNoNode : workload->ops[oom.op].node;
+    outcome.requested_bytes = oom.requested_bytes;
+    outcome.in_use_bytes = oom.in_use_bytes;
+    outcome.on_host = oom.device < 0;
+  }
+  return outcome;
 }
 
 absl::Status StepModel::AddBounds(const Workload& workload, const std::vector<OpId>& order,

@@ -23,6 +23,7 @@
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/simulator.h"
 #include "rewrite_core/simulate/workload_builder.h"
+#include "rewrite_core/strategy/plan_judge.h"
 #include "spillway/v1/forecast.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
@@ -32,9 +33,9 @@ namespace spillway::core {
 
 class StepModel {
  public:
-  // Reads targets, hardware, profile and convolution_workspace_bytes of `options`; the shapes have
-  // the rest. `graph`, `topology` and `shapes` must outlive the result. Errors: those of the
-  // analyses about these options.
+  // Reads targets, hardware, profile, convolution_workspace_bytes and level.autotune_gpu_mem of
+  // `options`; the shapes have the rest. `graph`, `topology` and `shapes` must outlive the result.
+  // Errors: those of the analyses about these options.
   static absl::StatusOr<std::unique_ptr<const StepModel>> Create(const Graph& graph,
                                                                  const Topology& topology,
                                                                  const Shapes& shapes,
@@ -55,7 +56,14 @@ class StepModel {
   absl::Status DescribeMemory(const Workload& workload, const StopToken& stop,
                               v1::SimulateReport* report) const;
 
+  // What the step takes with `plan`, as a search for plans asks. One GPU has a budget, and each its
+  // share of the host's memory. Errors: those of Simulate.
+  absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
+                                   const StopToken& stop) const;
+
   const Hardware& hardware() const { return hardware_; }
+  const Placement& placement() const { return *placement_; }
+  const Graph& graph() const { return graph_; }
   int64_t num_active_nodes() const;
   // The names of the targets, each at most as long as others are shown.
   std::vector<std::string> TargetNames() const;

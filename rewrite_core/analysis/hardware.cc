@@ -173,7 +173,32 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
     }
     hardware.*field.member = value;
   }
+  hardware.gpu_memory_source = options.gpu_memory_source();
+  if (!v1::MemorySource_IsValid(hardware.gpu_memory_source)) {
+    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                        absl::StrCat("hardware.gpu_memory_source is ", hardware.gpu_memory_source,
+                                     ", which this server does not know; leave it out"),
+                        {{"option", "hardware.gpu_memory_source"},
+                         {"value", absl::StrCat(hardware.gpu_memory_source)}});
+  }
+  if (hardware.gpu_memory_source == v1::MEMORY_SOURCE_UNSPECIFIED) {
+    hardware.gpu_memory_source =
+        options.has_gpu_memory_bytes() ? v1::MEMORY_SOURCE_OPTION : v1::MEMORY_SOURCE_PRESET;
+  }
   return hardware;
+}
+
+std::string Hardware::MemoryOrigin() const {
+  switch (gpu_memory_source) {
+    case v1::MEMORY_SOURCE_OPTION:
+      return "gpu_memory_bytes";
+    case v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM:
+      return "autotune_gpu_mem";
+    case v1::MEMORY_SOURCE_NVIDIA_SMI:
+      return "nvidia-smi";
+    default:
+      return absl::StrCat("preset ", preset);
+  }
 }
 
 v1::Hardware Hardware::ToProto() const {
@@ -181,6 +206,7 @@ v1::Hardware Hardware::ToProto() const {
   proto.set_preset(preset);
   for (const CountField& field : kCounts) (proto.*field.set)(this->*field.member);
   for (const RateField& field : kRates) (proto.*field.set)(this->*field.member);
+  proto.set_gpu_memory_source(gpu_memory_source);
   return proto;
 }
 

@@ -32,6 +32,11 @@ struct Hardware {
   double d2h_bytes_per_s = 0;
   double h2d_bytes_per_s = 0;
   double copy_latency_s = 0;  // Of each copy, besides its bytes.
+  // Where gpu_memory_bytes is from; UNSPECIFIED in the presets themselves.
+  v1::MemorySource gpu_memory_source = v1::MEMORY_SOURCE_UNSPECIFIED;
+
+  // The same in words: "preset p100_pcie", "gpu_memory_bytes", "nvidia-smi".
+  std::string MemoryOrigin() const;
 
   // The preset named (none: kDefaultPreset, unless every number is given) with the numbers given in
   // its place. INVALID_ARGUMENT (BAD_OPTION) for a preset that does not exist and for a number out

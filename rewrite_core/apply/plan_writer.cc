@@ -52,8 +52,8 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
       std::string name = edit->UniqueName(absl::StrCat("lms/swapin_", stem));
       NodeSpec in = SwapNode(name, copy ? "_CopyFromHostToGpu" : "Identity", device, swap.dtype);
       in.inputs = {of_swap.swap_out};
-      if (planned.trigger != kNoNode) {
-        in.inputs.push_back(absl::StrCat("^", graph.name(planned.trigger)));
+      for (NodeId trigger : planned.triggers) {
+        in.inputs.push_back(absl::StrCat("^", graph.name(trigger)));
       }
       edit->AddNode(std::move(in));
       for (const InputPosition& consumer : planned.consumers) {
@@ -61,9 +61,10 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
       }
       of_swap.swap_ins.push_back(std::move(name));
     }
+    for (NodeId node : swap.waiting) edit->AddControlInput(node, of_swap.swap_out);
     names.push_back(std::move(of_swap));
   }
-  for (const PlannedControl& control : plan.controls) {
+  for (const ControlEdge& control : plan.controls) {
     edit->AddControlInput(control.to, graph.name(control.from));
   }
   return names;

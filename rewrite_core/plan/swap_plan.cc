@@ -7,17 +7,16 @@ namespace spillway::core {
 
 SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to) {
   SwapPlan moved = plan;
-  const auto move = [&](NodeId* id) {
-    if (*id != kNoNode) *id = to.Find(from.name(*id));
-  };
+  const auto move = [&](NodeId* id) { *id = to.Find(from.name(*id)); };
   for (PlannedSwap& swap : moved.swaps) {
     move(&swap.tensor.node);
     for (PlannedSwapIn& swap_in : swap.swap_ins) {
-      move(&swap_in.trigger);
+      for (NodeId& trigger : swap_in.triggers) move(&trigger);
       for (InputPosition& consumer : swap_in.consumers) move(&consumer.node);
     }
+    for (NodeId& node : swap.waiting) move(&node);
   }
-  for (PlannedControl& control : moved.controls) {
+  for (ControlEdge& control : moved.controls) {
     move(&control.from);
     move(&control.to);
   }
@@ -35,13 +34,19 @@ std::string PrintPlan(const Graph& graph, const SwapPlan& plan) {
                         [&graph](std::string* out, const InputPosition& consumer) {
                           absl::StrAppend(out, graph.name(consumer.node), "[", consumer.index, "]");
                         }));
-      if (swap_in.trigger != kNoNode) {
-        absl::StrAppend(&text, " after ", graph.name(swap_in.trigger));
+      const auto name = [&graph](std::string* out, NodeId id) {
+        absl::StrAppend(out, graph.name(id));
+      };
+      if (!swap_in.triggers.empty()) {
+        absl::StrAppend(&text, " after ", absl::StrJoin(swap_in.triggers, ", ", name));
       }
       absl::StrAppend(&text, "\n");
     }
+    for (NodeId node : swap.waiting) {
+      absl::StrAppend(&text, TensorName(graph, swap.tensor), " out => ", graph.name(node), "\n");
+    }
   }
-  for (const PlannedControl& control : plan.controls) {
+  for (const ControlEdge& control : plan.controls) {
     absl::StrAppend(&text, graph.name(control.from), " => ", graph.name(control.to), "\n");
   }
   return text;

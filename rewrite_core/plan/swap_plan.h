@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "rewrite_core/analysis/level_order.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/graph/graph.h"
 
@@ -18,10 +20,10 @@ struct InputPosition {
   int32_t index;  // Among its inputs.
 };
 
-// One way back: the consumers it serves and the node whose end lets it start.
+// One way back: the consumers it serves and the nodes whose ends let it start, one as a rule.
 struct PlannedSwapIn {
   std::vector<InputPosition> consumers;
-  NodeId trigger = kNoNode;
+  absl::InlinedVector<NodeId, 1> triggers;
 };
 
 // One tensor's trip. Consumers that no swap-in serves keep reading the producer.
@@ -30,12 +32,8 @@ struct PlannedSwap {
   DataType dtype = kDtInvalid;
   int64_t size_bytes = kUnknownSize;
   std::vector<PlannedSwapIn> swap_ins;
-};
-
-// An added control edge between two original nodes: `to` waits for `from`.
-struct PlannedControl {
-  NodeId from;
-  NodeId to;
+  // Nodes that wait for the end of the swap-out.
+  std::vector<NodeId> waiting;
 };
 
 // The verdict on one tensor considered.
@@ -48,7 +46,8 @@ struct TensorDecision {
 
 struct SwapPlan {
   std::vector<PlannedSwap> swaps;
-  std::vector<PlannedControl> controls;
+  // Added control edges between original nodes.
+  std::vector<ControlEdge> controls;
   // The device of all swap nodes; empty: the CPU beside each producer.
   std::string cpu_device;
 
@@ -58,8 +57,10 @@ struct SwapPlan {
 // A plan for `from` as a plan for `to`, which has all the nodes of `from` under the same names.
 SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to);
 
-// One line per swap-in and per added control edge, for tests and logs:
+// One line per swap-in, per node that waits for a swap-out and per added control edge, for tests
+// and logs:
 //   a:0 (1024 bytes) -> c[0], d[1] after t
+//   a:0 out => b
 //   t => c
 std::string PrintPlan(const Graph& graph, const SwapPlan& plan);
 

@@ -588,22 +588,40 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload,
   return Player(*prepared, options, stop).Play();
 }
 
-absl::StatusOr<BothModes> SimulateBothModes(const Workload& workload,
-                                            const SimulationOptions& options,
-                                            const StopToken& stop) {
+namespace {
+
+absl::StatusOr<BothModes> PlayBoth(const Workload& workload, SimulationOptions options,
+                                   bool in_any_case, int64_t worth_ns, const StopToken& stop) {
   auto prepared = Prepare(workload, options, stop);
   if (!prepared.ok()) return prepared.status();
   BothModes both;
-  SimulationOptions one = options;
-  one.mode = SimulationMode::kLaunchAhead;
-  auto result = Player(*prepared, one, stop).Play();
+  options.mode = SimulationMode::kLaunchAhead;
+  auto result = Player(*prepared, options, stop).Play();
   if (!result.ok()) return result.status();
   both.launch_ahead = *std::move(result);
-  one.mode = SimulationMode::kSynchronous;
-  result = Player(*prepared, one, stop).Play();
+  if (!in_any_case && (!both.launch_ahead.fits() || both.launch_ahead.step_time_ns > worth_ns)) {
+    both.is_partial = true;
+    return both;
+  }
+  options.mode = SimulationMode::kSynchronous;
+  result = Player(*prepared, options, stop).Play();
   if (!result.ok()) return result.status();
   both.synchronous = *std::move(result);
   return both;
+}
+
+}  // namespace
+
+absl::StatusOr<BothModes> SimulateBothModes(const Workload& workload,
+                                            const SimulationOptions& options,
+                                            const StopToken& stop) {
+  return PlayBoth(workload, options, /*in_any_case=*/true, /*worth_ns=*/kUnlimited, stop);
+}
+
+absl::StatusOr<BothModes> SimulateIfWorth(const Workload& workload,
+                                          const SimulationOptions& options, int64_t worth_ns,
+                                          const StopToken& stop) {
+  return PlayBoth(workload, options, /*in_any_case=*/false, worth_ns, stop);
 }
 
 }  // namespace spillway::core

@@ -129,14 +129,20 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload,
 struct BothModes {
   SimulationResult launch_ahead;
   SimulationResult synchronous;
+  bool is_partial = false;  // The synchronous step was not played.
 
-  bool fits() const { return launch_ahead.fits() && synchronous.fits(); }
+  bool fits() const { return !is_partial && launch_ahead.fits() && synchronous.fits(); }
 };
 
 // Cheaper than two calls of Simulate. options.mode is not looked at.
 absl::StatusOr<BothModes> SimulateBothModes(const Workload& workload,
                                             const SimulationOptions& options,
                                             const StopToken& stop);
+// For searches: where launching ahead does not fit, or takes longer than `worth_ns`, the
+// synchronous step is not played.
+absl::StatusOr<BothModes> SimulateIfWorth(const Workload& workload,
+                                          const SimulationOptions& options, int64_t worth_ns,
+                                          const StopToken& stop);
 
 }  // namespace spillway::core
 

@@ -56,9 +56,9 @@ class Builder {
  private:
   // A swap node of the plan. Its id is num_nodes_ plus its position.
   struct SwapNode {
-    Tensor tensor;      // What travels, as the graph has it.
-    Tensor input;       // What it reads: that, or the swap-out.
-    NodeId trigger;     // Or kNoNode.
+    Tensor tensor;  // What travels, as the graph has it.
+    Tensor input;   // What it reads: that, or the swap-out.
+    absl::Span<const NodeId> triggers;
     Place place;        // Where it stands.
     int32_t next = -1;  // The next one for the same producer.
   };
@@ -155,19 +155,20 @@ void Builder::AddPlan(const SwapPlan& plan) {
   const Place given = has_device ? facts_.placement.Resolve(plan.cpu_device) : kHostPlace;
   for (const PlannedSwap& planned : plan.swaps) {
     const Tensor t = planned.tensor;
-    const NodeId out = AddSwapNode({t, t, kNoNode, given, first_swap_node_[t.node]});
+    const NodeId out = AddSwapNode({t, t, {}, given, first_swap_node_[t.node]});
     first_swap_node_[t.node] = out - num_nodes_;
     for (const PlannedSwapIn& planned_in : planned.swap_ins) {
       // Behind the swap-out in the list, which is walked from its head.
-      const NodeId in =
-          AddSwapNode({t, {out, 0}, planned_in.trigger, given, swap_nodes_[out - num_nodes_].next});
+      const NodeId in = AddSwapNode(
+          {t, {out, 0}, planned_in.triggers, given, swap_nodes_[out - num_nodes_].next});
       swap_nodes_[out - num_nodes_].next = in - num_nodes_;
       for (const InputPosition& consumer : planned_in.consumers) {
         edits.push_back({consumer.node, consumer.index, {in, 0}});
       }
     }
+    for (NodeId node : planned.waiting) edits.push_back({node, kAppended, {out, kControl}});
   }
-  for (const PlannedControl& control : plan.controls) {
+  for (const ControlEdge& control : plan.controls) {
     edits.push_back({control.to, kAppended, {control.from, kControl}});
   }
   EditInputs(std::move(edits));
@@ -195,9 +196,7 @@ void Builder::EditInputs(std::vector<Edit> edits) {
   for (size_t i = 0; i < swap_nodes_.size(); ++i) {
     const int32_t begin = static_cast<int32_t>(edited_inputs_.size());
     edited_inputs_.push_back(swap_nodes_[i].input);
-    if (swap_nodes_[i].trigger != kNoNode) {
-      edited_inputs_.push_back({swap_nodes_[i].trigger, kControl});
-    }
+    for (NodeId trigger : swap_nodes_[i].triggers) edited_inputs_.push_back({trigger, kControl});
     edited_[num_nodes_ + i] = {begin, static_cast<int32_t>(edited_inputs_.size()) - begin};
   }
 }

@@ -222,7 +222,9 @@ class ScopePlanner {
     }
     auto trigger = triggers_.Find(producer, first, consumers);
     if (!trigger.ok()) return trigger.status();
-    return PlannedSwapIn{group, *trigger};
+    PlannedSwapIn swap_in{group, {}};
+    if (*trigger != kNoNode) swap_in.triggers.push_back(*trigger);
+    return swap_in;
   }
 
   // Walks forward from a consumer that has no order and adds to `pending` the ops with a consumer

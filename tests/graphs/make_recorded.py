@@ -5,8 +5,9 @@
 
 GRAPHS/NAME/{graph.pb,meta.json,losses.json} become NAME/graph.pb.gz and copies; where graph.pb is
 there already it stays as it is. RECORDED/NAME.v1.orders.json and NAME.v1.SET.json become
-NAME/v1_orders.json.gz and NAME/v1_swaps.json.gz, those of V2_SETS NAME/v2_swaps.json.gz; README.md
-says what they hold. The same input gives the same bytes.
+NAME/v1_orders.json.gz and NAME/v1_swaps.json.gz, NAME.v2.levels.json and NAME.v2.SET.json
+NAME/v2_levels.json.gz and NAME/v2_swaps.json.gz; README.md says what they hold. The same input
+gives the same bytes.
 """
 import argparse
 import gzip
@@ -15,11 +16,9 @@ import pathlib
 import shutil
 
 HERE = pathlib.Path(__file__).resolve().parent
-# As the records call them: parts that are the same in every run of TFLMS v1.
+# As the records call them: parts that are the same in every run of TFLMS v1, and of v2.
 PARTS = ("swapped_tensors", "swapin_consumers", "triggers")
-
-# What is kept of TFLMS v2: sets of parameters, by graph.
-V2_SETS = {"tfcnn_resnet50_b200": ("sync3",)}
+PARTS_V2 = PARTS + ("other_control_edges",)
 
 
 def write_gz(path, data):
@@ -83,9 +82,33 @@ def result(record):
     return kept
 
 
+def levels_v2(record):
+    levels = [[] for _ in range(max(record["levels"].values()) + 1)]
+    for op, level in record["levels"].items():
+        if level >= 0:
+            levels[level].append(op)
+    return {"inactive": sorted(record["inactive"]), "levels": [sorted(level) for level in levels]}
+
+
 def result_v2(record):
-    """One set of TFLMS v2: what it added to the graph."""
-    assert not record.get("error") and not record["partially_rewired"]
+    """One set of TFLMS v2: its parameters and what it added to the graph."""
+    compared = record.get("deterministic")
+    reported = record.get("reported", {})
+    kept = {
+        "parameters": record["parameters"],
+        "edit_ms": record["edit_ms"],
+        "runs": compared["runs_compared"] if compared else 1,
+        "stable": [part for part in PARTS_V2 if compared[part]] if compared else [],
+        # It runs once for each GPU: only the levels are those of the plain graph then.
+        "reported": {k: reported[k] for k in ("levels", "vertices", "edges") if k in reported and
+                     (k == "levels" or len(reported.get("runs", ())) < 2)},
+        "in_force": reported.get("in_force", {}),
+    }
+    if record.get("error"):
+        # What follows in quotes and brackets may depend on the run.
+        kept["error"] = record["error"].split(". Please")[0]
+        return kept
+    assert not record["partially_rewired"]
     swaps = {}
     for swap in record["swapped"]:
         assert len(swap["swapouts"]) == 1
@@ -98,13 +121,9 @@ def result_v2(record):
                 "triggers": sorted(s["trigger"]),
             } for s in swap["swapins"]), key=lambda s: s["name"]),
         }
-    return {
-        "parameters": record["parameters"],
-        "cyclic": record["cyclic"],
-        "trains": record["trains"],
-        "controls": sorted(record["added_control"]),
-        "swaps": swaps,
-    }
+    kept.update(cyclic=record["cyclic"], trains=record["trains"],
+                controls=sorted(record["added_control"]), swaps=swaps)
+    return kept
 
 
 def copy_graph(source, target):
@@ -134,10 +153,14 @@ def main():
                 results[part] = result(record)
         if results:
             write_json(target / "v1_swaps.json.gz", results, 3)
-        results = {
-            part: result_v2(json.loads(
-                (options.recorded / (source.name + ".v2." + part + ".json")).read_text()))
-            for part in V2_SETS.get(source.name, ())}
+        results = {}
+        for path in sorted(options.recorded.glob(source.name + ".v2.*.json")):
+            record = json.loads(path.read_text())
+            part = path.name.split(".")[2]
+            if part == "levels":
+                write_json(target / "v2_levels.json.gz", levels_v2(record), 2)
+            else:
+                results[part] = result_v2(record)
         if results:
             write_json(target / "v2_swaps.json.gz", results, 3)
 

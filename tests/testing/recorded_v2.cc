@@ -1,11 +1,15 @@
 #include "tests/testing/recorded_v2.h"
 
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/graph/dtype.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_schema.pb.h"
@@ -20,6 +24,76 @@ constexpr char kCpuDevice[] = "/cpu:0";
 [[noreturn]] void Die(const std::string& message) {
   std::cerr << message << "\n";
   std::abort();
+}
+
+json ReadJson(const std::string& graph, const std::string& file) {
+  return json::parse(ReadTestGraph(absl::StrCat(graph, "/", file)));
+}
+
+// LevelStrategy has IBM's names.
+void ReadParameters(json parameters, RecordedSetV2* set) {
+  set->with_collections = parameters.erase("collections") > 0;
+  const auto status =
+      google::protobuf::util::JsonStringToMessage(parameters.dump(), set->options.mutable_level());
+  if (!status.ok()) Die(absl::StrCat(set->name, ": ", status.ToString()));
+  const v1::LevelStrategy& level = set->options.level();
+  set->tuned = level.swapout_threshold() < 0 || level.swapin_ahead() < 0;
+}
+
+RecordedSwapV2 SwapFrom(const json& record) {
+  RecordedSwapV2 swap;
+  swap.swap_out = record.at("swap_out").get<std::string>();
+  swap.size_bytes = record.at("bytes").get<int64_t>();
+  for (const json& in : record.at("swap_ins")) {
+    RecordedSwapInV2& swap_in = swap.swap_ins.emplace_back();
+    swap_in.name = in.at("name").get<std::string>();
+    swap_in.triggers = in.at("triggers").get<std::set<std::string>>();
+    for (const json& consumer : in.at("consumers")) {
+      swap_in.consumers.push_back(
+          absl::StrCat(consumer.at(0).get<std::string>(), "[", consumer.at(1).get<int>(), "]"));
+    }
+    std::sort(swap_in.consumers.begin(), swap_in.consumers.end());
+  }
+  std::sort(swap.swap_ins.begin(), swap.swap_ins.end(),
+            [](const auto& a, const auto& b) { return a.consumers < b.consumers; });
+  return swap;
+}
+
+template <typename T>
+std::optional<T> Find(const json& record, const std::string& key) {
+  const auto it = record.find(key);
+  return it == record.end() ? std::nullopt : std::optional<T>(it->get<T>());
+}
+
+RecordedSetV2 SetFrom(const std::string& name, const json& record) {
+  RecordedSetV2 set;
+  set.name = name;
+  ReadParameters(record.at("parameters"), &set);
+  set.edit_ms = record.at("edit_ms").get<double>();
+  const json& reported = record.at("reported");
+  set.level_count = Find<int32_t>(reported, "levels");
+  set.vertex_count = Find<int64_t>(reported, "vertices");
+  set.edge_count = Find<int64_t>(reported, "edges");
+  set.error = record.value("error", "");
+  if (!set.error.empty()) return set;
+  set.trains = record.at("trains").get<std::string>();
+  set.cyclic = record.at("cyclic").get<bool>();
+  set.usable = !set.cyclic && (set.trains == "same losses" || set.trains == "not run");
+  set.stable = record.at("stable").get<std::set<std::string>>();
+  for (const auto& [tensor, swap] : record.at("swaps").items()) {
+    set.swaps[tensor] = SwapFrom(swap);
+  }
+  set.controls = record.at("controls").get<std::set<std::pair<std::string, std::string>>>();
+  return set;
+}
+
+// As the graph spells them; none where it has but one.
+std::vector<std::string> SeveralGpus(const std::string& graph) {
+  const auto devices =
+      ReadJson(graph, "meta.json").at("gpu_devices").get<std::vector<std::string>>();
+  std::set<std::string> indices;  // One may be spelled in two ways.
+  for (const std::string& device : devices) indices.insert(core::ParseDeviceName(device).index);
+  return indices.size() > 1 ? devices : std::vector<std::string>();
 }
 
 // The GraphDef being edited, by name. Node pointers stay valid: fields of messages are.
@@ -41,7 +115,7 @@ class Editor {
     node->set_name(name);
     node->set_op("Identity");
     node->set_device(kCpuDevice);
-    // The graphs recorded swap nothing else.
+    // The graphs that tests apply this to swap nothing else.
     (*node->mutable_attr())["T"].set_type(core::kDtFloat32);
     node->add_input(input);
     by_name_[name] = node;
@@ -57,9 +131,52 @@ class Editor {
 
 }  // namespace
 
+std::vector<std::string> GraphsWithV2Records() {
+  return {"bert_base",
+          "bert_tiny",
+          "cnn_mnist",
+          "cond_v1",
+          "cond_v2",
+          "horovod_like",
+          "lstm_while",
+          "lstm_while_v2",
+          "mixed_fp16",
+          "mnist_deep",
+          "resnet26_2tower_b2",
+          "resnet50_2tower",
+          "resnet50_keras",
+          "resnet50_tf1",
+          "resnet50_tf1_b4",
+          "tfcnn_googlenet",
+          "tfcnn_inception3_4gpu",
+          "tfcnn_resnet50_2gpu",
+          "tfcnn_resnet50_b200",
+          "tfcnn_resnet50_nhwc_b2",
+          "unet3d",
+          "unet3d_s16",
+          "wide_chain_10k"};
+}
+
+RecordedLevelsV2 ReadV2Levels(const std::string& graph) {
+  const json record = ReadJson(graph, "v2_levels.json");
+  return {record.at("levels").get<std::vector<std::vector<std::string>>>(),
+          record.at("inactive").get<std::vector<std::string>>()};
+}
+
+std::vector<RecordedSetV2> ReadV2Sets(const std::string& graph) {
+  const json records = ReadJson(graph, "v2_swaps.json");
+  std::vector<RecordedSetV2> sets;
+  const std::vector<std::string> gpus = SeveralGpus(graph);
+  for (const auto& [name, record] : records.items()) {
+    sets.push_back(SetFrom(name, record));
+    sets.back().options.mutable_devices()->Add(gpus.begin(), gpus.end());
+  }
+  return sets;
+}
+
 std::string ApplyRecordedV2(const std::string& graph_def, const std::string& name,
                             const std::string& set) {
-  const json record = json::parse(ReadTestGraph(absl::StrCat(name, "/v2_swaps.json"))).at(set);
+  const json record = ReadJson(name, "v2_swaps.json").at(set);
   Editor editor(graph_def);
   for (const auto& [tensor, swap] : record.at("swaps").items()) {
     const std::string swap_out = swap.at("swap_out").get<std::string>();

@@ -29,7 +29,7 @@ TEST_F(SwapPlanTest, PrintsALinePerSwapInAndPerControlEdge) {
   PlannedSwap swap;
   swap.tensor = {N("a"), 0};
   swap.size_bytes = 1024;
-  swap.swap_ins = {{{{N("scope/b"), 0}, {N("c"), 0}}, N("t")}, {{{N("c"), 0}}, kNoNode}};
+  swap.swap_ins = {{{{N("scope/b"), 0}, {N("c"), 0}}, {N("t")}}, {{{N("c"), 0}}, {}}};
   plan.swaps.push_back(swap);
   PlannedSwap unknown;
   unknown.tensor = {N("a"), 1};
@@ -49,7 +49,7 @@ TEST_F(SwapPlanTest, ASizeOfZeroIsNoUnknownSize) {
   PlannedSwap swap;
   swap.tensor = {N("a"), 0};
   swap.size_bytes = 0;
-  swap.swap_ins = {{{{N("c"), 0}}, kNoNode}};
+  swap.swap_ins = {{{{N("c"), 0}}, {}}};
   plan.swaps.push_back(swap);
   EXPECT_EQ(PrintPlan(*graph_, plan), "a:0 (0 bytes) -> c[0]\n");
 }

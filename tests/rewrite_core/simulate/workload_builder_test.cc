@@ -403,7 +403,7 @@ SwapPlan RandomPlan(const Step& step, uint64_t seed) {
         level = std::min(level, step.topology.level(consumer.node));
       }
       const NodeId trigger = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
-      if (step.topology.level(trigger) < level) swap_in.trigger = trigger;
+      if (step.topology.level(trigger) < level) swap_in.triggers = {trigger};
     }
     const auto empty = [](const PlannedSwapIn& swap_in) { return swap_in.consumers.empty(); };
     swap.swap_ins.erase(std::remove_if(swap.swap_ins.begin(), swap.swap_ins.end(), empty),

@@ -46,7 +46,7 @@ Swaps SwapsOf(const Graph& graph, const SwapPlan& plan) {
         swap_in.consumers.push_back(absl::StrCat(graph.name(p.node), "[", p.index, "]"));
       }
       std::sort(swap_in.consumers.begin(), swap_in.consumers.end());
-      if (in.trigger != kNoNode) swap_in.trigger = std::string(graph.name(in.trigger));
+      if (!in.triggers.empty()) swap_in.trigger = std::string(graph.name(in.triggers[0]));
     }
     std::sort(swap_ins.begin(), swap_ins.end(),
               [](const auto& a, const auto& b) { return a.consumers < b.consumers; });
@@ -382,7 +382,7 @@ TEST_P(RealTriggersTest, AreThoseThatTheSpecificationGives) {
           if (order.order[p.node] < order.order[first]) first = p.node;
         }
         const NodeId expected = naive.Expected(swap.tensor.node, first, consumers);
-        EXPECT_EQ(swap_in.trigger, expected)
+        EXPECT_EQ(swap_in.triggers.empty() ? kNoNode : swap_in.triggers[0], expected)
             << TensorName(graph, swap.tensor) << " to " << graph.name(first);
         ++swap_ins;
       }

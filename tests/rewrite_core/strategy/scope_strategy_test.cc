@@ -611,9 +611,10 @@ TEST(ScopeStrategyTest, InALoopNothingIsSwappedAndBehindItAllIs) {
   EXPECT_EQ(verdicts.at("after:0"), "SWAPPED");
   for (const PlannedSwap& swap : result->plan.swaps) {
     for (const PlannedSwapIn& in : swap.swap_ins) {
-      if (in.trigger == kNoNode) continue;
-      EXPECT_EQ(f.facts.control_flow.output_frame(in.trigger), kRootFrame)
-          << f.graph->name(in.trigger);
+      for (NodeId trigger : in.triggers) {
+        EXPECT_EQ(f.facts.control_flow.output_frame(trigger), kRootFrame)
+            << f.graph->name(trigger);
+      }
     }
   }
 }
@@ -651,7 +652,8 @@ TEST_P(RealGraphTest, EveryTriggerIsTheFirstSoundCandidateOfTheSpecification) {
         consumers.push_back(p.node);
         if (order.order[p.node] < order.order[first]) first = p.node;
       }
-      EXPECT_EQ(spell(in.trigger), spell(naive.Expected(swap.tensor.node, first, consumers)))
+      const NodeId trigger = in.triggers.empty() ? kNoNode : in.triggers[0];
+      EXPECT_EQ(spell(trigger), spell(naive.Expected(swap.tensor.node, first, consumers)))
           << TensorName(*f.graph, swap.tensor) << " -> " << spell(first);
       ++checked;
     }

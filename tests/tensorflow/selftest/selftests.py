@@ -282,6 +282,46 @@ def one_swap_in_too_many(result):
     _must_fail(result, found, "report", "is new and not in the report")
 
 
+def _wait_for_swap_out(graph_def, report):
+    """Another reader of the first tensor swapped waits for its swap-out. Returns its name."""
+    swap = report["swaps"][0]
+    reader = next(n for n in graph_def.node if swap["tensor"] in map(names.tensor, n.input)
+                  and n.name != swap["swap_out"])
+    reader.input.append("^" + swap["swap_out"])
+    return reader.name
+
+
+@test
+def readers_that_wait_for_a_swap_out_pass(result):
+    def spoil(graph_def, report):
+        report["swaps"][0]["waiting_nodes"] = [_wait_for_swap_out(graph_def, report)]
+    _must_pass(result, _spoiled("mnist_deep", spoil))
+
+
+@test
+def a_node_waits_and_the_report_does_not_say_so(result):
+    def spoil(graph_def, report):
+        _wait_for_swap_out(graph_def, report)
+    _must_fail(result, _spoiled("mnist_deep", spoil), "report", "which the report does not say")
+
+
+@test
+def a_node_does_not_wait_though_the_report_says_so(result):
+    def spoil(graph_def, report):
+        swap = report["swaps"][0]
+        reader = next(n for n in graph_def.node if swap["tensor"] in map(names.tensor, n.input))
+        swap["waiting_nodes"] = [reader.name]
+    _must_fail(result, _spoiled("mnist_deep", spoil), "report", "does not wait for")
+
+
+@test
+def an_edge_between_original_nodes_is_not_counted(result):
+    def spoil(graph_def, report):
+        del report
+        _node(graph_def, "conv2/Relu").input.append("^conv1/Relu")
+    _must_fail(result, _spoiled("mnist_deep", spoil), "report", "1 control edges between original")
+
+
 @test
 def grappler_removes_swap_nodes(result):
     """Without the attribute that protects them."""

@@ -187,16 +187,20 @@ def _report_problems(before, after, report):
     if len(new) != len(after.node):
         yield "two nodes have one name"
     rewired = {}  # (consumer, position): swap-in
+    waits = {}  # original node: swap-outs that it waits for
     planned = set()
     for swap in swaps_of(report):
         planned.add(swap["swap_out"])
-        yield from _swap_node_problems(new, swap["swap_out"], swap["tensor"], "")
+        for waiting in swap.get("waiting_nodes", []):
+            waits.setdefault(waiting, set()).add(swap["swap_out"])
+        yield from _swap_node_problems(new, swap["swap_out"], swap["tensor"], [])
         if not swap.get("swap_ins"):
             yield "%s never comes back" % swap["tensor"]
         for swap_in in swap.get("swap_ins", []):
             planned.add(swap_in["name"])
+            triggers = [swap_in["trigger"]] if swap_in.get("trigger") else []
             yield from _swap_node_problems(new, swap_in["name"], swap["swap_out"] + ":0",
-                                           swap_in.get("trigger", ""))
+                                           triggers + swap_in.get("more_triggers", []))
             if not swap_in.get("consumers"):
                 yield "%s serves nobody" % swap_in["name"]
             for consumer in swap_in.get("consumers", []):
@@ -206,11 +210,24 @@ def _report_problems(before, after, report):
         yield "node %s is new and not in the report" % name
     for name in sorted(planned & set(old)):
         yield "node %s was there before" % name
+    between_originals = 0
     for name, node in old.items():
         if name not in new:
             yield "node %s is gone" % name
-        else:
-            yield from _original_node_problems(node, new[name], rewired)
+            continue
+        yield from _original_node_problems(node, new[name], rewired)
+        added = set(names.control_inputs(new[name])) - set(names.control_inputs(node))
+        if not waits.get(name, set()) <= added:
+            yield "%s does not wait for %s" % (name, sorted(waits[name] - added))
+        between_originals += len(added & set(old))
+        unsaid = added - set(old) - waits.get(name, set())
+        if unsaid:
+            yield "%s waits for %s, which the report does not say" % (name, sorted(unsaid))
+    if between_originals != int(report.get("added_control_count", 0)):
+        yield "%d control edges between original nodes are new, %s in the report" % (
+            between_originals, report.get("added_control_count", 0))
+    for name in sorted(set(waits) - set(old)):
+        yield "%s is to wait and does not exist" % name
     for node, position in sorted(set(rewired) - {(n.name, i) for n in before.node
                                                  for i in range(len(n.input))}):
         yield "input %d of %s does not exist" % (position, node)
@@ -218,7 +235,7 @@ def _report_problems(before, after, report):
         yield "the functions or the versions changed"
 
 
-def _swap_node_problems(new, name, source, trigger):
+def _swap_node_problems(new, name, source, triggers):
     if name not in new:
         yield "swap node %s is not in the graph" % name
         return
@@ -229,9 +246,9 @@ def _swap_node_problems(new, name, source, trigger):
         yield "swap node %s is on %r" % (name, node.device)
     if names.data_inputs(node) != [names.tensor(source)]:
         yield "swap node %s reads %s, not %s" % (name, names.data_inputs(node), source)
-    if names.control_inputs(node) != ([trigger] if trigger else []):
-        yield "swap node %s waits for %s, not for %s" % (name, names.control_inputs(node) or "nothing",
-                                                         trigger or "nothing")
+    if sorted(names.control_inputs(node)) != sorted(triggers):
+        yield "swap node %s waits for %s, not for %s" % (
+            name, names.control_inputs(node) or "nothing", triggers or "nothing")
 
 
 def _original_node_problems(old, new, rewired):

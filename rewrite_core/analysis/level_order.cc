@@ -1,0 +1,130 @@
+#include "rewrite_core/analysis/level_order.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+
+namespace spillway::core {
+namespace {
+
+// What an op means to the levels, by its type.
+enum class Part : uint8_t { kOther, kEnter, kMerge, kSwitch, kExit, kNextIteration, kLoopCond };
+
+Part PartOf(absl::string_view op) {
+  if (op == "Enter") return Part::kEnter;
+  if (op == "Merge") return Part::kMerge;
+  if (op == "Switch") return Part::kSwitch;
+  if (op == "Exit") return Part::kExit;
+  if (op == "NextIteration") return Part::kNextIteration;
+  if (op == "LoopCond") return Part::kLoopCond;
+  return Part::kOther;
+}
+
+class Builder {
+ public:
+  Builder(const Graph& graph, absl::Span<const ControlEdge> added)
+      : graph_(graph), added_(added.begin(), added.end()), in_while_(graph.num_nodes()) {
+    for (int32_t op = 0; op < graph.num_ops(); ++op) parts_.push_back(PartOf(graph.op_name(op)));
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      in_while_[id] = IsInWhile(graph.name(id));
+      any_in_while_ = any_in_while_ || in_while_[id];
+    }
+    std::sort(added_.begin(), added_.end(), [](const ControlEdge& a, const ControlEdge& b) {
+      return std::make_pair(a.from, a.to) < std::make_pair(b.from, b.to);
+    });
+  }
+
+  // Whether the levels are those of the topological order.
+  bool is_plain() const { return !any_in_while_ && !graph_.has_control_flow() && added_.empty(); }
+
+  absl::Status Run(const StopToken& stop, std::vector<int32_t>* level, int32_t* num_levels) {
+    StopPoller poll(stop);
+    const NodeId n = graph_.num_nodes();
+    std::vector<int32_t> waiting(n, 0);
+    std::vector<NodeId> now, next;
+    for (NodeId id = 0; id < n; ++id) {
+      if (!TakesPart(id)) continue;
+      for (Tensor input : graph_.inputs(id)) {
+        if (poll.Tick()) return stop.status("analysis");
+        waiting[id] += Counts(input.node, id);
+      }
+    }
+    for (const ControlEdge& edge : added_) ++waiting[edge.to];
+    for (NodeId id = 0; id < n; ++id) {
+      if (waiting[id] == 0 && TakesPart(id)) now.push_back(id);
+    }
+    level->assign(n, kNoLevel);
+    for (; !now.empty(); ++*num_levels, now.swap(next)) {
+      next.clear();
+      const auto done = [&](NodeId id) {
+        if (--waiting[id] == 0) next.push_back(id);
+      };
+      for (NodeId id : now) {
+        (*level)[id] = *num_levels;
+        const Graph::Readers readers = graph_.readers(id);
+        for (uint32_t i = 0; i < readers.size(); ++i) {
+          if (poll.Tick()) return stop.status("analysis");
+          const NodeId reader = readers[i].node;
+          if (TakesPart(reader) && Counts(id, reader)) done(reader);
+        }
+        const auto less = [](const ControlEdge& edge, NodeId from) { return edge.from < from; };
+        auto it = std::lower_bound(added_.begin(), added_.end(), id, less);
+        for (; it != added_.end() && it->from == id; ++it) done(it->to);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Part part(NodeId id) const { return parts_[graph_.op_id(id)]; }
+
+  bool TakesPart(NodeId id) const {
+    if (!in_while_[id]) return true;
+    switch (part(id)) {
+      case Part::kEnter:
+      case Part::kMerge:
+      case Part::kSwitch:
+      case Part::kExit:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // Whether `to`, which takes part, waits for this input.
+  bool Counts(NodeId from, NodeId to) const {
+    if (!in_while_[to]) return true;
+    return !(part(to) == Part::kMerge && part(from) == Part::kNextIteration) &&
+           !(part(to) == Part::kSwitch && part(from) == Part::kLoopCond);
+  }
+
+  const Graph& graph_;
+  std::vector<ControlEdge> added_;
+  std::vector<Part> parts_;  // By Graph::op_id.
+  std::vector<bool> in_while_;
+  bool any_in_while_ = false;
+};
+
+}  // namespace
+
+bool IsInWhile(absl::string_view name) { return absl::StrContains(name, "while/"); }
+
+absl::StatusOr<LevelOrder> LevelOrder::Build(const Graph& graph, const Topology& topology,
+                                             absl::Span<const ControlEdge> added,
+                                             const StopToken& stop) {
+  LevelOrder result;
+  Builder builder(graph, added);
+  if (!builder.is_plain()) {
+    absl::Status status = builder.Run(stop, &result.level_, &result.num_levels_);
+    if (!status.ok()) return status;
+    return result;
+  }
+  result.level_.resize(graph.num_nodes());
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    result.level_[id] = topology.level(id);
+    result.num_levels_ = std::max(result.num_levels_, topology.level(id) + 1);
+  }
+  return result;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,55 @@
+// The levels that TFLMS v2 defines, by which the strategy `level` measures distances: an op's level
+// is the longest path to it over data and control edges. Of ops inside `while/` (by name) only
+// Enter, Merge (without its NextIteration input), Switch (without its LoopCond input) and Exit take
+// part. An op that depends on something without a level has none itself.
+//
+// Thread safety: immutable after Build.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_LEVEL_ORDER_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_LEVEL_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+
+namespace spillway::core {
+
+inline constexpr int32_t kNoLevel = -1;
+
+// A control edge that the graph does not have: `to` waits for `from`.
+struct ControlEdge {
+  NodeId from;
+  NodeId to;
+};
+
+class LevelOrder {
+ public:
+  // With `added`, the levels that the graph would have with these edges, which must not close a
+  // cycle. Errors: those of `stop`.
+  static absl::StatusOr<LevelOrder> Build(const Graph& graph, const Topology& topology,
+                                          absl::Span<const ControlEdge> added,
+                                          const StopToken& stop);
+  static absl::StatusOr<LevelOrder> Build(const Graph& graph, const Topology& topology,
+                                          const StopToken& stop) {
+    return Build(graph, topology, {}, stop);
+  }
+
+  // From 0 on, or kNoLevel.
+  int32_t level(NodeId id) const { return level_[id]; }
+  int32_t num_levels() const { return num_levels_; }
+
+ private:
+  std::vector<int32_t> level_;
+  int32_t num_levels_ = 0;
+};
+
+// Whether the strategy takes the op for one inside a loop.
+bool IsInWhile(absl::string_view name);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_LEVEL_ORDER_H_

@@ -1,0 +1,227 @@
+#include "rewrite_core/strategy/level_strategy.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/level_order.h"
+#include "rewrite_core/strategy/level_candidates.h"
+#include "rewrite_core/strategy/level_filters.h"
+#include "rewrite_core/strategy/level_parameters.h"
+#include "rewrite_core/strategy/level_planner.h"
+#include "rewrite_core/strategy/level_tuning.h"
+#include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/strategy/serialization.h"
+
+namespace spillway::core {
+namespace {
+
+// A GPU whose tensors are to be swapped.
+struct Gpu {
+  std::string name;
+  int32_t index = 0;          // The judge's.
+  std::vector<bool> devices;  // By Graph::device_id.
+};
+
+std::vector<Gpu> FindGpus(const Graph& graph, const Eligibility& eligibility,
+                          const PlanJudge* judge) {
+  std::vector<Gpu> gpus;
+  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+    if (IsCpuDevice(graph.device_name(device)) || !eligibility.IsDeviceWanted(device)) continue;
+    const int32_t index = judge == nullptr ? device : judge->GpuOf(device);
+    auto gpu = std::find_if(gpus.begin(), gpus.end(),
+                            [index](const Gpu& other) { return other.index == index; });
+    if (gpu == gpus.end()) {
+      gpus.push_back({std::string(graph.device_name(device)), index,
+                      std::vector<bool>(graph.num_devices(), false)});
+      gpu = std::prev(gpus.end());
+    }
+    gpu->devices[device] = true;
+  }
+  return gpus;
+}
+
+// Data edges as TFLMS v2 counts them: distinct pairs of producer and consumer.
+absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
+  int64_t count = 0;
+  std::vector<NodeId> consumers;
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    consumers.clear();
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("strategy");
+      if (readers[i].port != kControl) consumers.push_back(readers[i].node);
+    }
+    std::sort(consumers.begin(), consumers.end());
+    count += std::unique(consumers.begin(), consumers.end()) - consumers.begin();
+  }
+  return count;
+}
+
+class Strategy {
+ public:
+  Strategy(const GraphFacts& facts, const Eligibility& eligibility,
+           const v1::RewriteOptions& options, const v1::Limits& limits, PlanJudge* judge,
+           const StopToken& stop)
+      : facts_(facts),
+        graph_(*facts.graph),
+        eligibility_(eligibility),
+        options_(options),
+        limits_(limits),
+        parameters_(options.level()),
+        judge_(judge),
+        stop_(stop) {}
+
+  absl::StatusOr<LevelResult> Run() {
+    if (absl::Status s = CheckLevelOptions(options_.level()); !s.ok()) return s;
+    auto filters = LevelFilters::Create(graph_, options_.level(), stop_);
+    if (!filters.ok()) return filters.status();
+    auto levels = LevelOrder::Build(graph_, facts_.topology, stop_);
+    if (!levels.ok()) return levels.status();
+    const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
+    auto candidates = Find(*filters, *levels, explain);
+    if (!candidates.ok()) return candidates.status();
+    result_.plan.cpu_device = options_.level().cpu_device();
+    if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
+
+    for (const Gpu& gpu : FindGpus(graph_, eligibility_, judge_)) {
+      if (absl::Status s = PlanGpu(gpu, *filters, *levels, *candidates); !s.ok()) return s;
+    }
+    std::sort(
+        result_.plan.swaps.begin(), result_.plan.swaps.end(),
+        [](const PlannedSwap& a, const PlannedSwap& b) { return Key(a.tensor) < Key(b.tensor); });
+    if (explain) Decide(candidates->decisions());
+    return std::move(result_);
+  }
+
+ private:
+  static std::pair<NodeId, int32_t> Key(Tensor tensor) { return {tensor.node, tensor.port}; }
+
+  absl::StatusOr<LevelCandidates> Find(const LevelFilters& filters, const LevelOrder& levels,
+                                       bool explain) const {
+    // With a distance of 1 there is no time between producer and consumer.
+    const int32_t least = std::max(parameters_.setting.threshold, 1);
+    return LevelCandidates::Find(facts_, eligibility_, filters, levels, least, explain, stop_);
+  }
+
+  absl::Status ReportGraph(const LevelFilters& filters, const LevelOrder& levels) {
+    v1::LevelReport& report = result_.report;
+    report.set_level_count(levels.num_levels());
+    int64_t unleveled = 0, inactive = 0;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      unleveled += levels.level(id) == kNoLevel;
+      inactive += filters.is_inactive(id);
+    }
+    report.set_unleveled_op_count(unleveled);
+    report.set_inactive_op_count(inactive);
+    auto edges = CountEdges(graph_, stop_);
+    if (!edges.ok()) return edges.status();
+    report.set_edge_count(*edges);
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanGpu(const Gpu& gpu, const LevelFilters& filters, const LevelOrder& levels,
+                       const LevelCandidates& candidates) {
+    auto serialization = SerializeLevels(facts_, options_, filters, levels, gpu.devices, stop_);
+    if (!serialization.ok()) return serialization.status();
+    if (serialization->edges.empty()) return PlanSwaps(gpu, {}, filters, levels, candidates);
+    v1::LevelReport& report = result_.report;
+    report.set_serialized_level_count(report.serialized_level_count() + serialization->level_count);
+    report.set_serialization_edge_count(report.serialization_edge_count() +
+                                        static_cast<int64_t>(serialization->edges.size()));
+    auto rebuilt = LevelOrder::Build(graph_, facts_.topology, serialization->edges, stop_);
+    if (!rebuilt.ok()) return rebuilt.status();
+    report.set_level_count(std::max(report.level_count(), rebuilt->num_levels()));
+    auto found = Find(filters, *rebuilt, /*explain=*/false);
+    if (!found.ok()) return found.status();
+    return PlanSwaps(gpu, std::move(serialization->edges), filters, *rebuilt, *found);
+  }
+
+  absl::Status PlanSwaps(const Gpu& gpu, std::vector<ControlEdge> controls,
+                         const LevelFilters& filters, const LevelOrder& levels,
+                         const LevelCandidates& candidates) {
+    SearchBudget budget(limits_.max_search_steps(), stop_);
+    LevelPlanner planner(facts_, filters, levels, candidates, gpu.devices, &budget);
+    v1::LevelDevice& device = *result_.report.add_devices();
+    device.set_device(gpu.name);
+    LevelSetting setting = parameters_.setting;
+    std::vector<PlannedSwap> swaps;
+    if (parameters_.is_auto()) {
+      SwapPlan base;
+      base.controls = controls;
+      base.cpu_device = result_.plan.cpu_device;
+      auto tuned = TuneLevel(setting, base, gpu.index, graph_, &planner, judge_, stop_);
+      if (!tuned.ok()) return tuned.status();
+      setting = tuned->setting;
+      swaps = std::move(tuned->swaps);
+      *device.mutable_tuning() = std::move(tuned->report);
+    } else {
+      auto planned = planner.Plan(setting);
+      if (!planned.ok()) return planned.status();
+      swaps = *std::move(planned);
+    }
+    if (!device.tuning().not_needed()) {
+      ReportSetting(setting, &device);
+    } else {
+      for (size_t i = 0; i < gpu.devices.size(); ++i) {
+        if (gpu.devices[i]) idle_devices_.insert(static_cast<int32_t>(i));
+      }
+    }
+    SwapPlan& plan = result_.plan;
+    plan.controls.insert(plan.controls.end(), controls.begin(), controls.end());
+    std::move(swaps.begin(), swaps.end(), std::back_inserter(plan.swaps));
+    return absl::OkStatus();
+  }
+
+  static void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device) {
+    device->set_swapout_threshold(setting.threshold);
+    if (!setting.syncs_swap_ins()) device->set_swapin_ahead(setting.ahead);
+    device->set_swapin_groupby(setting.groupby);
+    device->set_sync_mode(setting.sync_mode);
+  }
+
+  // The verdicts on all tensors, now that the settings are known.
+  void Decide(const std::vector<TensorDecision>& found) {
+    result_.decisions = found;
+    size_t next = 0;
+    const std::vector<PlannedSwap>& swaps = result_.plan.swaps;
+    for (TensorDecision& decision : result_.decisions) {
+      while (next < swaps.size() && Key(swaps[next].tensor) < Key(decision.tensor)) ++next;
+      if (next < swaps.size() && Key(swaps[next].tensor) == Key(decision.tensor)) {
+        decision.reason = v1::REASON_SWAPPED;
+      } else if (decision.reason == v1::REASON_SWAPPED) {
+        decision.reason = idle_devices_.count(graph_.device_id(decision.tensor.node)) > 0
+                              ? v1::REASON_NOT_NEEDED
+                              : v1::REASON_NO_LATE_CONSUMER;
+      }
+    }
+  }
+
+  const GraphFacts& facts_;
+  const Graph& graph_;
+  const Eligibility& eligibility_;
+  const v1::RewriteOptions& options_;
+  const v1::Limits& limits_;
+  const LevelParameters parameters_;
+  PlanJudge* judge_;
+  const StopToken& stop_;
+  std::set<int32_t> idle_devices_;  // Device ids of GPUs that need no swapping.
+  LevelResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<LevelResult> PlanLevel(const GraphFacts& facts, const Eligibility& eligibility,
+                                      const v1::RewriteOptions& options, const v1::Limits& limits,
+                                      PlanJudge* judge, const StopToken& stop) {
+  return Strategy(facts, eligibility, options, limits, judge, stop).Run();
+}
+
+bool NeedsJudge(const v1::RewriteOptions& options) {
+  return LevelParameters(options.level()).is_auto();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,382 @@
+#include "rewrite_core/strategy/level_tuning.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rewrite_core/graph/error.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+// To this many bytes the smallest budget that works is found.
+constexpr int64_t kBudgetStep = 1 << 20;
+// Levels that a swap-in is started ahead by, in the coarse grid: each about half as much again.
+constexpr int32_t kAheadGrid[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+// Of these, where the bisections start.
+constexpr int32_t kFirstAheads[] = {1, 8, 32};
+
+std::string Gib(int64_t bytes) {
+  return absl::StrFormat("%.2f GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
+}
+
+// A fingerprint of swaps: equal for equal swaps.
+class Fingerprint {
+ public:
+  explicit Fingerprint(const std::vector<PlannedSwap>& swaps) {
+    for (const PlannedSwap& swap : swaps) {
+      Add(swap.tensor.node, swap.tensor.port, -1);
+      for (const PlannedSwapIn& swap_in : swap.swap_ins) {
+        for (const InputPosition& p : swap_in.consumers) Add(p.node, p.index, -2);
+        for (NodeId trigger : swap_in.triggers) Add(trigger, 0, -3);
+      }
+      for (NodeId node : swap.waiting) Add(node, 0, -4);
+    }
+  }
+  std::pair<uint64_t, uint64_t> value() const { return {a_, b_}; }
+
+ private:
+  void Add(int64_t x, int64_t y, int64_t kind) {
+    // Two multiplicative hashes with odd constants (Knuth's golden ratio; Steele and Vigna's).
+    const uint64_t item = static_cast<uint64_t>(x) * 0x9E3779B97F4A7C15u +
+                          static_cast<uint64_t>(y) * 0xD1342543DE82EF95u +
+                          static_cast<uint64_t>(kind);
+    a_ = (a_ ^ item) * 0xD1342543DE82EF95u;
+    a_ ^= a_ >> 29;
+    b_ = (b_ + item) * 0x9E3779B97F4A7C15u;
+    b_ ^= b_ >> 31;
+  }
+
+  uint64_t a_ = 0, b_ = 0;
+};
+
+// A setting by the positions of its values in the lists.
+struct Point {
+  int threshold, ahead, groupby, mode;
+  friend bool operator<(const Point& a, const Point& b) {
+    return std::tie(a.threshold, a.ahead, a.groupby, a.mode) <
+           std::tie(b.threshold, b.ahead, b.groupby, b.mode);
+  }
+};
+
+class Tuner {
+ public:
+  Tuner(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu, const Graph& graph,
+        TunedPlanner* planner, PlanJudge* judge, const StopToken& stop)
+      : base_(base), gpu_(gpu), graph_(graph), planner_(planner), judge_(judge), stop_(stop) {
+    thresholds_ =
+        wanted.threshold == kAuto ? planner->Thresholds() : std::vector<int32_t>{wanted.threshold};
+    aheads_ = wanted.ahead == kAuto ? planner->Aheads() : std::vector<int32_t>{wanted.ahead};
+    groupbys_ =
+        wanted.groupby == kAuto ? planner->Groupbys() : std::vector<int32_t>{wanted.groupby};
+    for (int32_t mode = wanted.sync_mode; mode <= 3; ++mode) modes_.push_back(mode);
+  }
+
+  absl::StatusOr<TunedLevel> Run() {
+    tuned_.report.set_budget_bytes(judge_->budget_bytes());
+    tuned_.report.set_budget_source(judge_->budget_source());
+    auto unswapped = judge_->Play(base_, {gpu_, kNoLimit, kNoLimit}, stop_);
+    if (!unswapped.ok()) return unswapped.status();
+    tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes);
+    if (unswapped->peak_bytes > judge_->budget_bytes()) {
+      // It may fit all the same, if kernels wait for each other's memory.
+      unswapped = judge_->Play(base_, {gpu_, judge_->budget_bytes(), kNoLimit}, stop_);
+      if (!unswapped.ok()) return unswapped.status();
+    }
+    if (unswapped->fits) {
+      tuned_.report.set_not_needed(true);
+      ReportOutcome(*unswapped);
+      return std::move(tuned_);
+    }
+    failure_ = *unswapped;
+    if (!thresholds_.empty()) {
+      absl::Status status = is_small() ? TryAll() : Search();
+      if (!status.ok()) return status;
+    }
+    if (!has_best_) return DoesNotFit();
+    auto swaps = planner_->Plan(Setting(best_));
+    if (!swaps.ok()) return swaps.status();
+    tuned_.setting = Setting(best_);
+    tuned_.swaps = *std::move(swaps);
+    ReportOutcome(best_outcome_);
+    return std::move(tuned_);
+  }
+
+ private:
+  LevelSetting Setting(const Point& p) const {
+    return {thresholds_[p.threshold], aheads_[p.ahead], groupbys_[p.groupby], modes_[p.mode]};
+  }
+
+  void ReportOutcome(const PlanOutcome& outcome) {
+    tuned_.report.set_step_time_ns(outcome.step_time_ns);
+    tuned_.report.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns);
+    tuned_.report.set_peak_bytes(outcome.peak_bytes);
+  }
+
+  bool uses_ahead(int mode) const { return modes_[mode] < 2; }
+
+  int64_t num_points() const {
+    int64_t count = 0;
+    for (size_t mode = 0; mode < modes_.size(); ++mode) {
+      count += static_cast<int64_t>(uses_ahead(mode) ? aheads_.size() : 1) * groupbys_.size();
+    }
+    // Lists are no longer than a graph has levels, so this does not overflow before it is large.
+    return count > kMaxPlays ? count : count * static_cast<int64_t>(thresholds_.size());
+  }
+  bool is_small() const { return num_points() <= kMaxPlays; }
+
+  // What a point is worth. Plays it if it was not played before and plays are left.
+  absl::StatusOr<const PlanOutcome*> Look(Point p) {
+    if (!uses_ahead(p.mode)) p.ahead = 0;
+    const auto [it, is_new] = looked_.try_emplace(p, nullptr);
+    if (!is_new) return it->second;
+    auto swaps = planner_->Plan(Setting(p));
+    if (!swaps.ok()) return swaps.status();
+    const auto [outcome, is_new_plan] = outcomes_.try_emplace(Fingerprint(*swaps).value());
+    it->second = &outcome->second;
+    if (!is_new_plan) return it->second;
+    if (plays_ >= kMaxPlays) {
+      // As one that does not fit; not remembered.
+      looked_.erase(it);
+      outcomes_.erase(outcome);
+      return nullptr;
+    }
+    ++plays_;
+    SwapPlan plan = base_;
+    plan.swaps = *std::move(swaps);
+    auto played = judge_->Play(
+        plan, {gpu_, judge_->budget_bytes(), has_best_ ? best_outcome_.step_time_ns : kNoLimit},
+        stop_);
+    if (!played.ok()) return played.status();
+    outcome->second = *played;
+    tuned_.report.set_setting_count(plays_);
+    if (!played->fits && !played->is_partial) {
+      // Whoever gets furthest tells most of what does not fit.
+      if (played->peak_bytes > failure_.peak_bytes) failure_ = *played;
+      return it->second;
+    }
+    tuned_.report.set_fitting_setting_count(tuned_.report.fitting_setting_count() + 1);
+    if (played->fits && (!has_best_ || Rank(*played, p) < Rank(best_outcome_, best_))) {
+      has_best_ = true;
+      best_ = p;
+      best_outcome_ = *played;
+    }
+    return it->second;
+  }
+
+  // Less is better.
+  static std::tuple<int64_t, int64_t, int, int, int, int> Rank(const PlanOutcome& outcome,
+                                                               const Point& p) {
+    return {outcome.step_time_ns,
+            outcome.synchronous_step_time_ns,
+            p.mode,
+            -p.threshold,
+            p.ahead,
+            p.groupby};
+  }
+
+  absl::Status TryAll() {
+    tuned_.report.set_exhaustive(true);
+    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+      const int num_aheads = uses_ahead(mode) ? static_cast<int>(aheads_.size()) : 1;
+      for (int ahead = 0; ahead < num_aheads; ++ahead) {
+        for (int groupby = 0; groupby < static_cast<int>(groupbys_.size()); ++groupby) {
+          for (int t = static_cast<int>(thresholds_.size()) - 1; t >= 0; --t) {
+            auto outcome = Look({t, ahead, groupby, mode});
+            if (!outcome.ok()) return outcome.status();
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The position of the largest value that is at most `value`.
+  static int At(const std::vector<int32_t>& values, int32_t value) {
+    const auto it = std::upper_bound(values.begin(), values.end(), value);
+    return std::max(static_cast<int>(it - values.begin()) - 1, 0);
+  }
+
+  // The positions that are worth a bisection.
+  std::vector<int> FirstAheads(int mode) const {
+    std::vector<int> first;
+    for (int32_t value : kFirstAheads) {
+      const int position = uses_ahead(mode) ? At(aheads_, value) : 0;
+      if (first.empty() || first.back() != position) first.push_back(position);
+    }
+    return first;
+  }
+
+  absl::Status Search() {
+    std::vector<int> groupbys = {0};
+    if (groupbys_.size() > 1) groupbys.push_back(static_cast<int>(groupbys_.size()) - 1);
+    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+      for (int ahead : FirstAheads(mode)) {
+        for (int groupby : groupbys) {
+          if (absl::Status s = Bisect({0, ahead, groupby, mode}); !s.ok()) return s;
+        }
+      }
+    }
+    return has_best_ ? Descend() : absl::OkStatus();
+  }
+
+  // Looks for the largest threshold that fits, the other values as in `p`.
+  absl::Status Bisect(Point p) {
+    int low = -1, high = static_cast<int>(thresholds_.size());
+    // Where others found theirs is a good guess.
+    int next = has_best_ ? best_.threshold : (low + high) / 2;
+    while (high - low > 1) {
+      p.threshold = next;
+      auto outcome = Look(p);
+      if (!outcome.ok()) return outcome.status();
+      if (*outcome == nullptr) return absl::OkStatus();
+      ((*outcome)->fits || (*outcome)->is_partial ? low : high) = next;
+      // Lower thresholds swap more than what does not fit here swaps, and are slower than the best.
+      next = (low + high) / 2;
+    }
+    return absl::OkStatus();
+  }
+
+  // Steps from the best point, in each direction, for as long as one helps.
+  absl::Status Descend() {
+    for (bool improved = true; improved;) {
+      const Point from = best_;
+      for (int dimension = 0; dimension < 4; ++dimension) {
+        for (int direction : {1, -1}) {
+          for (int stride = 1;; stride *= 2) {
+            const Point before = best_;
+            Point p = best_;
+            if (!Step(dimension, direction * stride, &p)) break;
+            auto outcome = Look(p);
+            if (!outcome.ok()) return outcome.status();
+            if (*outcome == nullptr) return absl::OkStatus();
+            const bool helped = before < best_ || best_ < before;
+            if (!helped && stride > 2) break;
+          }
+        }
+      }
+      improved = from < best_ || best_ < from;
+    }
+    return absl::OkStatus();
+  }
+
+  bool Step(int dimension, int by, Point* p) const {
+    const auto move = [by](int* position, size_t size) {
+      const int64_t to = int64_t{*position} + by;
+      if (to < 0 || to >= static_cast<int64_t>(size)) return false;
+      *position = static_cast<int>(to);
+      return true;
+    };
+    switch (dimension) {
+      case 0:
+        return move(&p->threshold, thresholds_.size());
+      case 1:
+        return uses_ahead(p->mode) && move(&p->ahead, aheads_.size());
+      case 2:
+        return move(&p->groupby, groupbys_.size());
+      default:
+        return move(&p->mode, modes_.size());
+    }
+  }
+
+  absl::Status DoesNotFit() {
+    const int64_t budget = judge_->budget_bytes();
+    const int64_t resident = failure_.resident_bytes;
+    const std::string& gpu = judge_->gpu_name(gpu_);
+    std::string what;
+    std::string node;
+    if (failure_.node == kNoNode) {
+      what = absl::StrCat("what is resident (variables, constants) takes ", Gib(resident));
+    } else {
+      node = std::string(graph_.name(failure_.node));
+      what = absl::StrCat("at best, node ", Quoted(node), " asks for ",
+                          Gib(failure_.requested_bytes), " where ", Gib(failure_.in_use_bytes),
+                          " are in use", failure_.on_host ? " on the host" : "");
+    }
+    auto smallest = SmallestBudget();
+    if (!smallest.ok()) return smallest.status();
+    return Error(
+        absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+        absl::StrCat("no setting of the strategy level fits the ", Gib(budget), " (",
+                     judge_->budget_origin(), ") of GPU ", gpu.empty() ? "(no name)" : Quoted(gpu),
+                     ": ", what, "; ",
+                     *smallest > 0 ? absl::StrCat("with ", Gib(*smallest), " (", *smallest,
+                                                  " bytes) there is one")
+                                   : "no budget helps",
+                     "; or take a smaller batch"),
+        {{"device", gpu},
+         {"node", node},
+         {"resident_bytes", absl::StrCat(resident)},
+         {"budget_bytes", absl::StrCat(budget)},
+         {"budget_source",
+          v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)},
+         {"smallest_budget_bytes", absl::StrCat(*smallest)}});
+  }
+
+  // The smallest budget that is known to do, rounded up to kBudgetStep; 0: none is. Of the settings
+  // that every search looks at.
+  absl::StatusOr<int64_t> SmallestBudget();
+
+  const SwapPlan& base_;
+  const int32_t gpu_;
+  const Graph& graph_;
+  TunedPlanner* planner_;
+  PlanJudge* judge_;
+  const StopToken& stop_;
+  std::vector<int32_t> thresholds_, aheads_, groupbys_, modes_;
+  int plays_ = 0;
+  std::map<Point, const PlanOutcome*> looked_;
+  std::map<std::pair<uint64_t, uint64_t>, PlanOutcome> outcomes_;
+  bool has_best_ = false;
+  Point best_{};
+  PlanOutcome best_outcome_;
+  PlanOutcome failure_;  // Of the plans that do not fit, the one that says most.
+  TunedLevel tuned_;
+};
+
+absl::StatusOr<int64_t> Tuner::SmallestBudget() {
+  int64_t smallest = 0;
+  for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+    SwapPlan plan = base_;
+    if (!thresholds_.empty()) {
+      auto swaps = planner_->Plan(Setting({0, 0, 0, mode}));
+      if (!swaps.ok()) return swaps.status();
+      plan.swaps = *std::move(swaps);
+    }
+    // What is taken where there is memory without end is enough.
+    auto free = judge_->Play(plan, {gpu_, kNoLimit, kNoLimit}, stop_);
+    if (!free.ok()) return free.status();
+    if (!free->fits) continue;  // It is the host's memory.
+    int64_t low = judge_->budget_bytes() / kBudgetStep;
+    int64_t high = (free->peak_bytes + kBudgetStep - 1) / kBudgetStep;
+    if (smallest > 0) high = std::min(high, smallest / kBudgetStep);
+    // Within high, unless that is another mode's.
+    bool works = smallest == 0;
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      auto played = judge_->Play(plan, {gpu_, middle * kBudgetStep, kNoLimit}, stop_);
+      if (!played.ok()) return played.status();
+      if (played->fits) works = true;
+      (played->fits ? high : low) = middle;
+    }
+    if (works) smallest = high * kBudgetStep;
+  }
+  return smallest;
+}
+
+}  // namespace
+
+absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
+                                     const Graph& graph, TunedPlanner* planner, PlanJudge* judge,
+                                     const StopToken& stop) {
+  return Tuner(wanted, base, gpu, graph, planner, judge, stop).Run();
+}
+
+}  // namespace spillway::core
