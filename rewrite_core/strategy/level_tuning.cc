@@ -82,6 +82,7 @@ class Tuner {
     auto unswapped = judge_->Play(base_, {gpu_, kNoLimit, kNoLimit}, stop_);
     if (!unswapped.ok()) return unswapped.status();
     tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes);
+    tuned_.report.set_full_speed_step_time_ns(unswapped->step_time_ns);
     if (unswapped->peak_bytes > judge_->budget_bytes()) {
       // It may fit all the same, if kernels wait for each other's memory.
       unswapped = judge_->Play(base_, {gpu_, judge_->budget_bytes(), kNoLimit}, stop_);
