@@ -191,7 +191,7 @@ class Serializer {
         if (poll.Tick()) return stop_.status("strategy");
         if (last != kNoNode) {
           if (!MayChain(needs, last, id)) continue;
-          result.edges.push_back({last, id});
+          if (!Reads(id, last)) result.edges.push_back({last, id});
           any = any || levels_.level(last) == level;
         }
         last = id;
@@ -199,6 +199,13 @@ class Serializer {
       result.level_count += any;
     }
     return result;
+  }
+
+  // Whether it waits already.
+  bool Reads(NodeId id, NodeId producer) const {
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [producer](Tensor input) { return input.node == producer; });
   }
 
   bool MayChain(const Needs& needs, NodeId u, NodeId v) const {

@@ -1,6 +1,7 @@
 #include "tests/property/properties.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 #include <vector>
@@ -28,6 +29,28 @@ absl::StatusOr<v1::RewriteResponse> Run(const std::string& input,
 
 bool IsLoopOp(const std::string& op) { return absl::StrContains(op, "NextIteration"); }
 
+int CountControls(const NodeDef& node) {
+  return static_cast<int>(
+      std::count_if(node.input().begin(), node.input().end(),
+                    [](const std::string& input) { return absl::StartsWith(input, "^"); }));
+}
+
+// What runs when `names` do, these included.
+std::set<std::string> Ancestors(const GraphDef& graph, const std::set<std::string>& names) {
+  const std::map<std::string, int> index = IndexNodes(graph);
+  std::set<std::string> seen = names;
+  std::vector<std::string> stack(names.begin(), names.end());
+  while (!stack.empty()) {
+    const NodeDef& node = graph.node(index.at(stack.back()));
+    stack.pop_back();
+    for (const std::string& input : node.input()) {
+      const std::string name = SplitInput(input).node;
+      if (seen.insert(name).second) stack.push_back(name);
+    }
+  }
+  return seen;
+}
+
 // One rewritten case. Each Check returns what is wrong, or nothing.
 class RewrittenCase {
  public:
@@ -44,7 +67,7 @@ class RewrittenCase {
     for (auto check :
          {&RewrittenCase::Strip, &RewrittenCase::Acyclic, &RewrittenCase::Deterministic,
           &RewrittenCase::Idempotent, &RewrittenCase::ExecutesAlike, &RewrittenCase::Patch,
-          &RewrittenCase::Report, &RewrittenCase::Transport}) {
+          &RewrittenCase::Report, &RewrittenCase::Needs, &RewrittenCase::Transport}) {
       if (std::string failure = (this->*check)(); !failure.empty()) return failure;
     }
     return "";
@@ -121,26 +144,33 @@ class RewrittenCase {
   std::string Report() const {
     std::set<std::string> originals;
     for (const NodeDef& node : before_.node()) originals.insert(node.name());
-    int64_t outs = 0, ins = 0, rewired = 0;
+    int64_t outs = 0, ins = 0, rewired = 0, triggers = 0, controls = 0;
     const std::map<std::string, int> index = IndexNodes(after_);
     for (const NodeDef& node : after_.node()) {
       if (originals.count(node.name()) > 0) continue;
       outs += absl::StartsWith(node.name(), "lms/swapout_");
       ins += absl::StartsWith(node.name(), "lms/swapin_");
+      triggers += CountControls(node);
     }
     for (const NodeDef& was : before_.node()) {
       const NodeDef& is = after_.node(index.at(was.name()));
       for (int i = 0; i < was.input_size(); ++i) rewired += was.input(i) != is.input(i);
+      controls += CountControls(is) - CountControls(was);
     }
     const v1::RewriteReport& report = response_.report();
-    int64_t told_outs = 0, told_ins = 0, told_tensors = 0, told_consumers = 0;
+    int64_t told_outs = 0, told_ins = 0, told_tensors = 0, told_consumers = 0, told_triggers = 0;
+    int64_t told_controls = report.added_control_count();
     for (const v1::DeviceReport& device : report.devices()) {
       told_outs += device.swap_out_count();
       told_ins += device.swap_in_count();
       told_tensors += device.swapped_tensor_count();
     }
     for (const v1::TensorSwap& swap : report.swaps()) {
-      for (const v1::SwapIn& swap_in : swap.swap_ins()) told_consumers += swap_in.consumers_size();
+      told_controls += swap.waiting_nodes_size();
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) {
+        told_consumers += swap_in.consumers_size();
+        told_triggers += !swap_in.trigger().empty() + swap_in.more_triggers_size();
+      }
     }
     int64_t told_swapped = 0;
     for (const v1::Decision& decision : report.decisions()) {
@@ -157,12 +187,41 @@ class RewrittenCase {
           differs("swaps", report.swaps_size(), outs),
           differs("decisions to swap", told_swapped, explains ? outs : 0),
           differs("consumers", told_consumers, rewired),
+          differs("triggers", told_triggers, triggers),
+          differs("control edges to original nodes", told_controls, controls),
           differs("nodes before", report.node_count_before(), before_.node_size()),
           differs("nodes after", report.node_count_after(), after_.node_size()),
           differs("bytes before", report.graph_bytes_before(), input_.size()),
           differs("bytes after", report.graph_bytes_after(), response_.graph_def().size()),
           differs("new nodes", after_.node_size() - before_.node_size(), outs + ins)}) {
       if (!failure.empty()) return failure;
+    }
+    return "";
+  }
+
+  // A step that runs one of the consumers, or a node that waits for a swap-out, runs all that these
+  // wait for, rewritten or not: else it might fail, or have an effect, that it had not.
+  std::string Needs() const {
+    if (!options_.has_level()) return "";
+    for (const v1::TensorSwap& swap : response_.report().swaps()) {
+      const std::string producer = swap.tensor().substr(0, swap.tensor().rfind(':'));
+      for (const std::string& waiting : swap.waiting_nodes()) {
+        if (Ancestors(before_, {waiting}).count(producer) > 0) continue;
+        return absl::StrCat("needs: ", waiting, " without ", producer);
+      }
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) {
+        std::set<std::string> consumers;
+        for (const v1::InputRef& consumer : swap_in.consumers()) consumers.insert(consumer.node());
+        const std::set<std::string> needed = Ancestors(before_, consumers);
+        std::vector<std::string> triggers(swap_in.more_triggers().begin(),
+                                          swap_in.more_triggers().end());
+        if (!swap_in.trigger().empty()) triggers.push_back(swap_in.trigger());
+        for (const std::string& trigger : triggers) {
+          if (needed.count(trigger) == 0) {
+            return absl::StrCat("needs: ", swap_in.name(), " does not need ", trigger);
+          }
+        }
+      }
     }
     return "";
   }
@@ -181,6 +240,32 @@ class RewrittenCase {
   const GraphDef after_;
 };
 
+bool IsTuned(const v1::LevelStrategy& level) {
+  // What is not given is -1. Groups are not tuned with a threshold and sync_mode 2 or 3.
+  return !level.has_swapout_threshold() || !level.has_swapin_ahead() || !level.has_swapin_groupby();
+}
+
+// Whether the options, not the graph, are to blame.
+bool MayRefuse(const v1::ScopeStrategy& scope, const absl::Status& status) {
+  const v1::ErrorReason reason = core::GetErrorReason(status);
+  return absl::IsInvalidArgument(status) &&
+         (reason == v1::ERROR_REASON_NO_STARTING_OP ||
+          (reason == v1::ERROR_REASON_NO_BACKWARD_PART && scope.optimizer_scopes().empty()) ||
+          reason == v1::ERROR_REASON_SCOPE_MATCHES_NOTHING);
+}
+
+bool MayRefuse(const v1::LevelStrategy& level, const absl::Status& status) {
+  const v1::ErrorReason reason = core::GetErrorReason(status);
+  if (reason == v1::ERROR_REASON_DOES_NOT_FIT) return IsTuned(level);
+  if (!absl::IsInvalidArgument(status)) return false;
+  // A level that the graph does not have; filters that leave no op.
+  const bool named = absl::StrContains(status.message(), "serialization") ||
+                     absl::StrContains(status.message(), "_by_");
+  return reason == v1::ERROR_REASON_SCOPE_MATCHES_NOTHING ||
+         reason == v1::ERROR_REASON_CONFLICTING_OPTIONS ||
+         (reason == v1::ERROR_REASON_BAD_OPTION && named);
+}
+
 }  // namespace
 
 Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random,
@@ -196,13 +281,9 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
     if (kind == GraphKind::kAny && absl::IsInvalidArgument(response.status())) return verdict;
     const v1::ErrorReason reason = core::GetErrorReason(response.status());
     if (kind == GraphKind::kAnyShapes && reason == v1::ERROR_REASON_BAD_INPUT) return verdict;
-    if (response.status().code() != absl::StatusCode::kInvalidArgument ||
-        (reason != v1::ERROR_REASON_NO_STARTING_OP &&
-         (reason != v1::ERROR_REASON_NO_BACKWARD_PART ||
-          !options.scope().optimizer_scopes().empty()) &&
-         reason != v1::ERROR_REASON_SCOPE_MATCHES_NOTHING)) {
-      verdict.failure = response.status().ToString();
-    }
+    const bool allowed = options.has_level() ? MayRefuse(options.level(), response.status())
+                                             : MayRefuse(options.scope(), response.status());
+    if (!allowed) verdict.failure = response.status().ToString();
     return verdict;
   }
   verdict.swaps = response->report().swaps_size();
@@ -211,7 +292,8 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
     if (verdict.swaps > 0) verdict.failure = "nothing to do, but swaps reported";
   } else if (kind == GraphKind::kAny && response->report().outcome() == v1::OUTCOME_FOREIGN) {
     if (response->graph_def() != input) verdict.failure = "foreign, but other bytes";
-  } else if (response->report().outcome() != v1::OUTCOME_REWRITTEN || verdict.swaps == 0) {
+  } else if (response->report().outcome() != v1::OUTCOME_REWRITTEN ||
+             (verdict.swaps == 0 && response->report().added_control_count() == 0)) {
     verdict.failure = absl::StrCat("outcome ", v1::Outcome_Name(response->report().outcome()));
   } else {
     verdict.failure = RewrittenCase(input, all, *response, random).Check();
@@ -273,6 +355,63 @@ std::string CheckAnswer(const std::string& input, const v1::RewriteOptions& opti
   return more ? absl::StrCat("diff: more than swaps: ", diff->ShortDebugString()) : "";
 }
 
+namespace {
+
+// What is the same for all strategies.
+void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions* options) {
+  if (random->OneIn(8)) options->set_min_tensor_bytes(random->Below(5000));
+  if (random->OneIn(4)) options->set_batch_size(random->Between(1, 64));
+  if (random->OneIn(8)) options->add_devices("/gpu:0");
+  if (random->OneIn(8)) options->set_swap_encoding(v1::SWAP_ENCODING_COPY);
+  if (random->OneIn(8)) options->set_decision_detail(v1::DECISION_DETAIL_NONE);
+  // From far too little memory to ample; the copies' rates make them wait for each other.
+  if (random->OneIn(2)) {
+    options->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << random->Between(8, 34));
+  }
+  if (random->OneIn(4)) options->mutable_hardware()->set_host_memory_bytes(random->Below(1 << 20));
+  if (random->OneIn(4)) options->mutable_hardware()->set_d2h_bytes_per_s(1e6);
+  if (random->OneIn(6)) options->set_simulation(v1::SIMULATION_OFF);
+  for (const NodeDef& node : graph.node()) {
+    if (node.op() != "Placeholder" || !random->OneIn(6)) continue;
+    v1::FeedShape* feed = options->add_feeds();
+    feed->set_name(node.name());
+    // Shapes that every reader can take, and that contradict no statement.
+    std::vector<int64_t> dims = {8, 8};
+    const auto follow = [&dims](const TensorShapeProto& stated) {
+      dims.clear();
+      for (const auto& dim : stated.dim()) dims.push_back(dim.size() < 0 ? 8 : dim.size());
+    };
+    const auto shapes = node.attr().find("_output_shapes");
+    const auto shape = node.attr().find("shape");
+    if (shapes != node.attr().end() && shapes->second.list().shape_size() > 0) {
+      follow(shapes->second.list().shape(0));
+    } else if (shape != node.attr().end() && !shape->second.shape().dim().empty()) {
+      follow(shape->second.shape());
+    }
+    for (int64_t dim : dims) feed->add_dims(dim);
+    if (random->OneIn(3)) options->add_targets(node.name());
+  }
+}
+
+// An index or a Python slice; some lie outside of small graphs' levels.
+std::string RandomSlice(Random* random) {
+  const int begin = random->Below(12);
+  switch (random->Below(5)) {
+    case 0:
+      return absl::StrCat(begin);
+    case 1:
+      return absl::StrCat(-1 - begin, ":");
+    case 2:
+      return absl::StrCat(":", begin + 1);
+    case 3:
+      return absl::StrCat(begin, "::", random->Between(1, 3));
+    default:
+      return absl::StrCat(begin, ":", begin + random->Between(1, 10));
+  }
+}
+
+}  // namespace
+
 v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {
   v1::RewriteOptions options;
   v1::ScopeStrategy& scope = *options.mutable_scope();
@@ -298,38 +437,40 @@ v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {
   if (random->OneIn(6)) scope.set_n_tensors(random->Below(4));
   if (random->OneIn(6)) scope.set_cpu_device("/job:worker/device:CPU:0");
   if (random->OneIn(8)) scope.add_excl_types("Relu");
-  if (random->OneIn(8)) options.set_min_tensor_bytes(random->Below(5000));
-  if (random->OneIn(4)) options.set_batch_size(random->Between(1, 64));
-  if (random->OneIn(8)) options.add_devices("/gpu:0");
-  if (random->OneIn(8)) options.set_swap_encoding(v1::SWAP_ENCODING_COPY);
-  if (random->OneIn(8)) options.set_decision_detail(v1::DECISION_DETAIL_NONE);
-  // From far too little memory to ample; the copies' rates make them wait for each other.
-  if (random->OneIn(2)) {
-    options.mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << random->Between(8, 34));
+  AddCommonOptions(graph, random, &options);
+  return options;
+}
+
+v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
+  v1::RewriteOptions options;
+  v1::LevelStrategy& level = *options.mutable_level();
+  if (!random->OneIn(6)) level.set_swapout_threshold(random->OneIn(2) ? 1 : random->Between(1, 8));
+  if (!random->OneIn(6)) level.set_swapin_ahead(random->Between(1, 4));
+  if (!random->OneIn(6)) level.set_swapin_groupby(random->Below(6));
+  level.set_sync_mode(random->Below(4));
+  for (int items = random->OneIn(3) ? random->Between(1, 3) : 0; items > 0; --items) {
+    level.add_serialization(RandomSlice(random));
   }
-  if (random->OneIn(4)) options.mutable_hardware()->set_host_memory_bytes(random->Below(1 << 20));
-  if (random->OneIn(4)) options.mutable_hardware()->set_d2h_bytes_per_s(1e6);
-  if (random->OneIn(6)) options.set_simulation(v1::SIMULATION_OFF);
-  for (const NodeDef& node : graph.node()) {
-    if (node.op() != "Placeholder" || !random->OneIn(6)) continue;
-    v1::FeedShape* feed = options.add_feeds();
-    feed->set_name(node.name());
-    // Shapes that every reader can take, and that contradict no statement.
-    std::vector<int64_t> dims = {8, 8};
-    const auto follow = [&dims](const TensorShapeProto& stated) {
-      dims.clear();
-      for (const auto& dim : stated.dim()) dims.push_back(dim.size() < 0 ? 8 : dim.size());
-    };
-    const auto shapes = node.attr().find("_output_shapes");
-    const auto shape = node.attr().find("shape");
-    if (shapes != node.attr().end() && shapes->second.list().shape_size() > 0) {
-      follow(shapes->second.list().shape(0));
-    } else if (shape != node.attr().end() && !shape->second.shape().dim().empty()) {
-      follow(shape->second.shape());
-    }
-    for (int64_t dim : dims) feed->add_dims(dim);
-    if (random->OneIn(3)) options.add_targets(node.name());
-  }
+  // A tensor of the random graphs has up to 32,000 bytes.
+  if (random->OneIn(5)) level.set_serialization_by_size(random->Between(1, 64) * 1e-6);
+  const auto scope = [&] {
+    const std::string& name = graph.node(random->Below(graph.node_size())).name();
+    return name.substr(0, random->Between(1, 3));
+  };
+  const auto type = [&] { return graph.node(random->Below(graph.node_size())).op(); };
+  if (random->OneIn(10)) level.add_excl_output_by_scopes(scope());
+  if (random->OneIn(10)) level.add_incl_output_by_scopes(scope());
+  if (random->OneIn(10)) level.add_excl_output_by_types(type());
+  if (random->OneIn(16)) level.add_incl_output_by_types(type());
+  if (random->OneIn(10)) level.add_excl_input_by_scopes(scope());
+  if (random->OneIn(10)) level.add_incl_input_by_scopes(scope());
+  if (random->OneIn(10)) level.add_excl_input_by_types(type());
+  if (random->OneIn(16)) level.add_incl_input_by_types(type());
+  if (random->OneIn(4)) level.set_is_training(false);
+  // From far too little to ample.
+  if (random->OneIn(4)) level.set_autotune_gpu_mem(std::ldexp(1.0, -random->Between(0, 24)));
+  if (random->OneIn(6)) level.set_cpu_device("/job:worker/device:CPU:0");
+  AddCommonOptions(graph, random, &options);
   return options;
 }
 

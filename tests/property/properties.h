@@ -29,6 +29,7 @@ struct Verdict {
 //                    values, for all truth values of up to 5 predicates, or for 16 samples
 //   patch            leads from the message that came to the one that is returned
 //   report           counts what is counted in the result
+//   needs            (level) what a swap-in or a reader of a swapped tensor waits for runs anyway
 // and otherwise that it is returned as it came, or refused for a reason that lies in the options.
 // A Rewrite must never say INTERNAL.
 //
@@ -50,6 +51,9 @@ std::string CheckAnswer(const std::string& input, const v1::RewriteOptions& opti
 
 // Random options of the strategy `scope` for a graph whose backward part is under `gradients`.
 v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random);
+
+// Random options of the strategy `level`, tuned or given, for any graph.
+v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random);
 
 // Whether long runs were asked for (SPILLWAY_LONG_TESTS=1); `factor` if so, else 1.
 int LongRunFactor(int factor);

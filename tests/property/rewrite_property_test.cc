@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/property/properties.h"
@@ -43,9 +44,10 @@ struct Tally {
 struct Family {
   const char* name;
   SmallDags dags;
-  uint64_t sample;       // About how many numbers to try by default; 0: all.
-  uint64_t long_sample;  // With SPILLWAY_LONG_TESTS=1.
-  double fair_share;     // Of the cases that run, how many must be rewritten.
+  uint64_t sample;          // About how many numbers to try by default; 0: all.
+  uint64_t long_sample;     // With SPILLWAY_LONG_TESTS=1.
+  double fair_share;        // Of the cases that run, how many must be rewritten.
+  double level_fair_share;  // With the strategy `level`.
 };
 
 // How many numbers each has: Data5 2^15, Data6 2^21, Control4 11,664, Control6 9 * 10^8, Branches4
@@ -54,46 +56,73 @@ struct Family {
 // A rewrite takes a producer, two ops behind it and a backward consumer that is consumed: so few
 // graphs of 4 nodes have one, and none of fewer.
 constexpr Family kFamilies[] = {
-    {"Data2", {2, false, false}, 0, 0, 0},
-    {"Data3", {3, false, false}, 0, 0, 0},
-    {"Data4", {4, false, false}, 0, 0, 0.03},
-    {"Data5", {5, false, false}, 0, 0, 0.08},
-    {"Data6", {6, false, false}, 20'000, 1'000'000, 0.15},
-    {"Control3", {3, true, false}, 0, 0, 0},
-    {"Control4", {4, true, false}, 0, 0, 0.008},
-    {"Control6", {6, true, false}, 15'000, 500'000, 0.05},
-    {"Branches4", {4, true, true}, 10'000, 0, 0.005},
-    {"Branches5", {5, false, true}, 15'000, 1'000'000, 0.05},
-    {"Branches6", {6, true, true}, 20'000, 2'000'000, 0.03},
+    {"Data2", {2, false, false}, 0, 0, 0, 0},
+    {"Data3", {3, false, false}, 0, 0, 0, 0},
+    {"Data4", {4, false, false}, 0, 0, 0.03, 0.03},
+    {"Data5", {5, false, false}, 0, 0, 0.08, 0.05},
+    {"Data6", {6, false, false}, 20'000, 1'000'000, 0.15, 0.1},
+    {"Control3", {3, true, false}, 0, 0, 0, 0},
+    {"Control4", {4, true, false}, 0, 0, 0.008, 0.01},
+    {"Control6", {6, true, false}, 15'000, 500'000, 0.05, 0.1},
+    {"Branches4", {4, true, true}, 10'000, 0, 0.005, 0.02},
+    {"Branches5", {5, false, true}, 15'000, 1'000'000, 0.05, 0.05},
+    {"Branches6", {6, true, true}, 20'000, 2'000'000, 0.03, 0.1},
 };
+
+// With the strategy `level`, of each family: tuning plays many settings.
+constexpr uint64_t kLevelSample = 4'000;
+constexpr uint64_t kLongLevelSample = 200'000;
 
 void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
 
 class SmallGraphs : public ::testing::TestWithParam<Family> {};
 
-TEST_P(SmallGraphs, KeepTheProperties) {
-  const Family& family = GetParam();
+using MakeOptions = v1::RewriteOptions (*)(const GraphDef&, Random*);
+
+// What is fed has two dimensions: `level` swaps no others.
+void GiveShapes(GraphDef* graph) {
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (node.op() != "Placeholder" || node.device().empty()) continue;  // A predicate has none.
+    TensorShapeProto* shape = (*node.mutable_attr())["shape"].mutable_shape();
+    for (int i = 0; i < 2; ++i) shape->add_dim()->set_size(4);
+  }
+}
+
+void KeepTheProperties(const Family& family, bool shaped, uint64_t sample,
+                       const MakeOptions& make_options, double fair_share) {
   const uint64_t count = family.dags.count();
-  const uint64_t sample = LongRunFactor(2) == 1 ? family.sample : family.long_sample;
   Tally tally;
   for (uint64_t i = 0; i < (sample == 0 ? count : std::min(sample, count)); ++i) {
     // A sample is drawn at random, but always the same.
     const uint64_t number = sample == 0 ? i : Random(i).Next() % count;
-    const GraphDef graph = family.dags.Make(number);
+    GraphDef graph = family.dags.Make(number);
+    if (shaped) GiveShapes(&graph);
     Random random(number);
-    const v1::RewriteOptions options = RandomOptions(graph, &random);
+    const v1::RewriteOptions options = make_options(graph, &random);
     const std::string input = WriteProto(graph);
     const Verdict verdict = CheckRewrite(input, options, &random);
     if (verdict.refused && verdict.failure.empty()) continue;  // E.g. no backward part.
     tally.Add(verdict, absl::StrCat("small graph ", family.name, " number ", number), input,
               options);
   }
-  RecordProperty("cases", tally.cases);
-  RecordProperty("rewritten", tally.rewritten);
+  ::testing::Test::RecordProperty("cases", tally.cases);
+  ::testing::Test::RecordProperty("rewritten", tally.rewritten);
   std::cout << family.name << ": " << tally.cases << " cases, " << tally.rewritten
             << " rewritten\n";
   EXPECT_EQ(tally.failures, 0);
-  EXPECT_GE(tally.rewritten, family.fair_share * tally.cases) << "of " << tally.cases;
+  EXPECT_GE(tally.rewritten, fair_share * tally.cases) << "of " << tally.cases;
+}
+
+TEST_P(SmallGraphs, KeepTheProperties) {
+  const Family& family = GetParam();
+  KeepTheProperties(family, false, LongRunFactor(2) == 1 ? family.sample : family.long_sample,
+                    RandomOptions, family.fair_share);
+}
+
+TEST_P(SmallGraphs, KeepThePropertiesByLevel) {
+  const Family& family = GetParam();
+  const uint64_t sample = LongRunFactor(2) == 1 ? kLevelSample : kLongLevelSample;
+  KeepTheProperties(family, true, sample, RandomLevelOptions, family.level_fair_share);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallGraphs, ::testing::ValuesIn(kFamilies),
@@ -106,39 +135,49 @@ struct Kind {
   RandomGraphOptions options;
   int seeds;
   double fair_share;
+  double level_fair_share;  // With the strategy `level`.
 };
 
 // About 15 s together on one core, most of it in the naive executor; five minutes when long.
 constexpr Kind kKinds[] = {
-    {"Plain", {20, false, false, true, true}, 700, 0.6},
-    {"OneDevice", {40, false, false, false, false}, 300, 0.8},
-    {"Conds", {20, true, false, true, true}, 900, 0.6},
-    {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8},
-    {"Loops", {20, false, true, true, true}, 500, 0.3},
-    {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6},
-    {"Large", {300, true, false, true, false}, 20, 0.8},
+    {"Plain", {20, false, false, true, true}, 700, 0.6, 0.3},
+    {"OneDevice", {40, false, false, false, false}, 300, 0.8, 0.5},
+    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4},
+    {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8, 0.5},
+    {"Loops", {20, false, true, true, true}, 500, 0.3, 0.1},
+    {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6, 0.4},
+    {"Large", {300, true, false, true, false}, 20, 0.8, 0.6},
 };
 
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 class RandomGraphs : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(RandomGraphs, KeepTheProperties) {
-  const Kind& kind = GetParam();
+void KeepTheProperties(const Kind& kind, int seeds, const MakeOptions& make_options,
+                       double fair_share) {
   Tally tally;
-  for (int i = 0; i < kind.seeds * LongRunFactor(20); ++i) {
+  for (int i = 0; i < seeds * LongRunFactor(20); ++i) {
     const uint64_t seed = static_cast<uint64_t>(i);
     const GraphDef graph = MakeRandomGraph(seed, kind.options);
     ASSERT_TRUE(IsAcyclic(graph)) << "the generator is wrong at seed " << seed;
     Random random(seed ^ 0x5eed);
-    const v1::RewriteOptions options = RandomOptions(graph, &random);
+    const v1::RewriteOptions options = make_options(graph, &random);
     const std::string input = random.OneIn(3) ? RoughenBytes(graph, &random) : WriteProto(graph);
     tally.Add(CheckRewrite(input, options, &random),
               absl::StrCat("random graph ", kind.name, " seed ", seed), input, options);
   }
   std::cout << kind.name << ": " << tally.cases << " cases, " << tally.rewritten << " rewritten\n";
   EXPECT_EQ(tally.failures, 0);
-  EXPECT_GE(tally.rewritten, kind.fair_share * tally.cases) << "of " << tally.cases;
+  EXPECT_GE(tally.rewritten, fair_share * tally.cases) << "of " << tally.cases;
+}
+
+TEST_P(RandomGraphs, KeepTheProperties) {
+  KeepTheProperties(GetParam(), GetParam().seeds, RandomOptions, GetParam().fair_share);
+}
+
+TEST_P(RandomGraphs, KeepThePropertiesByLevel) {
+  KeepTheProperties(GetParam(), GetParam().seeds / 2, RandomLevelOptions,
+                    GetParam().level_fair_share);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RandomGraphs, ::testing::ValuesIn(kKinds),
@@ -152,15 +191,19 @@ std::set<std::string> Swaps(const v1::RewriteReport& report) {
   for (const v1::TensorSwap& swap : report.swaps()) {
     for (const v1::SwapIn& swap_in : swap.swap_ins()) {
       for (const v1::InputRef& consumer : swap_in.consumers()) {
-        swaps.insert(absl::StrCat(swap.tensor(), " after ", swap_in.trigger(), " -> ",
+        swaps.insert(absl::StrCat(swap.tensor(), " after ", swap_in.trigger(), " ",
+                                  absl::StrJoin(swap_in.more_triggers(), " "), " -> ",
                                   consumer.node(), "[", consumer.input_index(), "]"));
       }
+    }
+    for (const std::string& node : swap.waiting_nodes()) {
+      swaps.insert(absl::StrCat(node, " waits until ", swap.tensor(), " is out"));
     }
   }
   return swaps;
 }
 
-TEST(DeviceAfterDevice, GivesTheSwapsOfAllAtOnce) {
+void GiveTheSwapsOfAllAtOnce(const MakeOptions& make_options, int fair_share) {
   int in_two_steps = 0;
   for (int i = 0; i < 300 * LongRunFactor(20); ++i) {
     const uint64_t seed = static_cast<uint64_t>(i);
@@ -170,8 +213,7 @@ TEST(DeviceAfterDevice, GivesTheSwapsOfAllAtOnce) {
     const GraphDef graph = MakeRandomGraph(seed, kind);
     Random random(seed);
     const std::string input = random.OneIn(2) ? RoughenBytes(graph, &random) : WriteProto(graph);
-    v1::RewriteOptions options = RandomOptions(graph, &random);
-    options.mutable_scope()->clear_n_tensors();  // Counts per call.
+    const v1::RewriteOptions options = make_options(graph, &random);
     const auto rewrite = [](const std::string& bytes, const v1::RewriteOptions& how) {
       return core::Rewrite(bytes, how, core::DefaultLimits(), core::StopToken());
     };
@@ -199,9 +241,29 @@ TEST(DeviceAfterDevice, GivesTheSwapsOfAllAtOnce) {
     const auto stripped = rewrite(second->graph_def(), strip);
     ASSERT_TRUE(stripped.ok()) << stripped.status() << what;
     EXPECT_EQ(stripped->graph_def(), input) << what;
-    if (HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GE(in_two_steps, 50);
+  EXPECT_GE(in_two_steps, fair_share);
+}
+
+TEST(DeviceAfterDevice, GivesTheSwapsOfAllAtOnce) {
+  const auto make_options = [](const GraphDef& graph, Random* random) {
+    v1::RewriteOptions options = RandomOptions(graph, random);
+    options.mutable_scope()->clear_n_tensors();  // Counts per call.
+    return options;
+  };
+  GiveTheSwapsOfAllAtOnce(make_options, 50);
+}
+
+TEST(DeviceAfterDevice, GivesTheSwapsOfAllAtOnceByLevel) {
+  const auto make_options = [](const GraphDef& graph, Random* random) {
+    v1::RewriteOptions options = RandomLevelOptions(graph, random);
+    // Those change the levels for other devices.
+    options.mutable_level()->clear_serialization();
+    options.mutable_level()->clear_serialization_by_size();
+    return options;
+  };
+  GiveTheSwapsOfAllAtOnce(make_options, 30);
 }
 
 }  // namespace
