@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 
 namespace spillway::core {
@@ -112,12 +113,21 @@ absl::StatusOr<NodeFlags> FindInsideLoops(const Graph& graph,
                                           const ControlFlowAnalysis& control_flow,
                                           const StopToken& stop) {
   NodeFlags inside(graph.num_nodes(), false);
+  absl::flat_hash_set<FrameId> named = {kRootFrame};
+  // The frame that the op is in, enters or leaves.
+  const auto frame = [&](NodeId id) {
+    const FrameId in = control_flow.input_frame(id);
+    return in != kRootFrame ? in : control_flow.output_frame(id);
+  };
   StopPoller poll(stop);
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
-    inside[id] = control_flow.input_frame(id) != kRootFrame ||
-                 control_flow.output_frame(id) != kRootFrame ||
-                 absl::StrContains(graph.name(id), kWhileScope);
+    inside[id] = absl::StrContains(graph.name(id), kWhileScope);
+    if (inside[id]) named.insert(frame(id));
+  }
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("analysis");
+    inside[id] = inside[id] || !named.contains(frame(id));
   }
   return inside;
 }
