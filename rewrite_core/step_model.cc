@@ -114,15 +114,25 @@ v1::OutOfMemory StepModel::ToProto(const Workload& workload, const OutOfMemory& 
 
 absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool no_budget,
                                                  bool with_bounds, const StopToken& stop) const {
-  auto free = SimulateBothModes(workload, Unlimited(), stop);
-  if (!free.ok()) return free.status();
-  // Where nobody ever waits for memory, budgets change nothing.
+  // Where nobody ever waits for memory, budgets change nothing; and what fits into them needs no
+  // play without. Bounds do.
   const SimulationOptions budgets = Budgets();
-  absl::optional<BothModes> limited;
-  if (!no_budget && !(Within(free->launch_ahead, budgets) && Within(free->synchronous, budgets))) {
-    auto both = SimulateBothModes(workload, budgets, stop);
-    if (!both.ok()) return both.status();
-    limited = *std::move(both);
+  absl::optional<BothModes> free, limited;
+  const auto play = [&](const SimulationOptions& options, absl::optional<BothModes>* both) {
+    auto played = SimulateBothModes(workload, options, stop);
+    if (played.ok()) *both = *std::move(played);
+    return played.status();
+  };
+  if (no_budget || with_bounds) {
+    if (absl::Status s = play(Unlimited(), &free); !s.ok()) return s;
+  }
+  const bool is_within =
+      free && Within(free->launch_ahead, budgets) && Within(free->synchronous, budgets);
+  if (!no_budget && !is_within) {
+    if (absl::Status s = play(budgets, &limited); !s.ok()) return s;
+    if (!limited->fits() && !free) {
+      if (absl::Status s = play(Unlimited(), &free); !s.ok()) return s;
+    }
   }
   const BothModes& step = limited ? *limited : *free;
   // Without end, if it does not fit: what it would take.
