@@ -26,6 +26,7 @@ class StepJudge : public PlanJudge {
   int64_t budget_bytes() const override { return model_.hardware().gpu_memory_bytes; }
   v1::MemorySource budget_source() const override { return model_.hardware().gpu_memory_source; }
   std::string budget_origin() const override { return model_.hardware().MemoryOrigin(); }
+  bool Runs(NodeId id) const override { return model_.Runs(id); }
   absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
                                    const StopToken& stop) override {
     return model_.Play(plan, terms, stop);

@@ -175,8 +175,8 @@ constexpr OptionRow kScope[] = {
 };
 
 constexpr StrategyTable kStrategies[] = {
-    {"scope", kScope},
     {"level", kLevel},
+    {"scope", kScope},
 };
 
 }  // namespace

@@ -36,8 +36,11 @@ OpRule RuleOf(absl::string_view op) {
 
 }  // namespace
 
-absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph, bool is_training,
+absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
+                                          const ControlFlowAnalysis& control_flow, bool is_training,
                                           const StopToken& stop) {
+  auto inside = FindInsideLoops(graph, control_flow, stop);
+  if (!inside.ok()) return inside.status();
   std::vector<OpRule> rules;
   for (int32_t op = 0; op < graph.num_ops(); ++op) rules.push_back(RuleOf(graph.op_name(op)));
   NodeFlags inactive(graph.num_nodes(), false);
@@ -57,7 +60,7 @@ absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph, bool is_training,
       const bool trains = !attr.has_value() || AttrBool(*attr).value_or(true);
       if (trains != is_training) add(id);
     }
-    if (!rule.in_while && IsInWhile(graph.name(id))) add(id);
+    if (!rule.in_while && (*inside)[id]) add(id);
     if (!rule.is_switch || graph.inputs(id).size() < 2) continue;
     if (!absl::EndsWith(graph.name(graph.inputs(id)[1].node), kLearningPhase)) continue;
     const int32_t untaken = is_training ? 0 : 1;

@@ -1,11 +1,15 @@
 #include "rewrite_core/analysis/level_order.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 
 namespace spillway::core {
 namespace {
+
+constexpr char kWhileScope[] = "while/";
 
 // What an op means to the levels, by its type.
 enum class Part : uint8_t { kOther, kEnter, kMerge, kSwitch, kExit, kNextIteration, kLoopCond };
@@ -22,20 +26,19 @@ Part PartOf(absl::string_view op) {
 
 class Builder {
  public:
-  Builder(const Graph& graph, absl::Span<const ControlEdge> added)
-      : graph_(graph), added_(added.begin(), added.end()), in_while_(graph.num_nodes()) {
+  Builder(const Graph& graph, NodeFlags inside, absl::Span<const ControlEdge> added)
+      : graph_(graph), added_(added.begin(), added.end()), inside_(std::move(inside)) {
     for (int32_t op = 0; op < graph.num_ops(); ++op) parts_.push_back(PartOf(graph.op_name(op)));
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-      in_while_[id] = IsInWhile(graph.name(id));
-      any_in_while_ = any_in_while_ || in_while_[id];
-    }
     std::sort(added_.begin(), added_.end(), [](const ControlEdge& a, const ControlEdge& b) {
       return std::make_pair(a.from, a.to) < std::make_pair(b.from, b.to);
     });
   }
 
   // Whether the levels are those of the topological order.
-  bool is_plain() const { return !any_in_while_ && !graph_.has_control_flow() && added_.empty(); }
+  bool is_plain() const {
+    return !graph_.has_control_flow() && added_.empty() &&
+           std::find(inside_.begin(), inside_.end(), true) == inside_.end();
+  }
 
   absl::Status Run(const StopToken& stop, std::vector<int32_t>* level, int32_t* num_levels) {
     StopPoller poll(stop);
@@ -79,7 +82,7 @@ class Builder {
   Part part(NodeId id) const { return parts_[graph_.op_id(id)]; }
 
   bool TakesPart(NodeId id) const {
-    if (!in_while_[id]) return true;
+    if (!inside_[id]) return true;
     switch (part(id)) {
       case Part::kEnter:
       case Part::kMerge:
@@ -93,7 +96,7 @@ class Builder {
 
   // Whether `to`, which takes part, waits for this input.
   bool Counts(NodeId from, NodeId to) const {
-    if (!in_while_[to]) return true;
+    if (!inside_[to]) return true;
     return !(part(to) == Part::kMerge && part(from) == Part::kNextIteration) &&
            !(part(to) == Part::kSwitch && part(from) == Part::kLoopCond);
   }
@@ -101,19 +104,42 @@ class Builder {
   const Graph& graph_;
   std::vector<ControlEdge> added_;
   std::vector<Part> parts_;  // By Graph::op_id.
-  std::vector<bool> in_while_;
-  bool any_in_while_ = false;
+  const NodeFlags inside_;
 };
 
 }  // namespace
 
-bool IsInWhile(absl::string_view name) { return absl::StrContains(name, "while/"); }
+absl::StatusOr<NodeFlags> FindInsideLoops(const Graph& graph,
+                                          const ControlFlowAnalysis& control_flow,
+                                          const StopToken& stop) {
+  NodeFlags inside(graph.num_nodes(), false);
+  absl::flat_hash_set<FrameId> named = {kRootFrame};
+  // The frame that the op is in, enters or leaves.
+  const auto frame = [&](NodeId id) {
+    const FrameId in = control_flow.input_frame(id);
+    return in != kRootFrame ? in : control_flow.output_frame(id);
+  };
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("analysis");
+    inside[id] = absl::StrContains(graph.name(id), kWhileScope);
+    if (inside[id]) named.insert(frame(id));
+  }
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("analysis");
+    inside[id] = inside[id] || !named.contains(frame(id));
+  }
+  return inside;
+}
 
 absl::StatusOr<LevelOrder> LevelOrder::Build(const Graph& graph, const Topology& topology,
+                                             const ControlFlowAnalysis& control_flow,
                                              absl::Span<const ControlEdge> added,
                                              const StopToken& stop) {
+  auto inside = FindInsideLoops(graph, control_flow, stop);
+  if (!inside.ok()) return inside.status();
   LevelOrder result;
-  Builder builder(graph, added);
+  Builder builder(graph, *std::move(inside), added);
   if (!builder.is_plain()) {
     absl::Status status = builder.Run(stop, &result.level_, &result.num_levels_);
     if (!status.ok()) return status;

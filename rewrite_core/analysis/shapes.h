@@ -75,6 +75,10 @@ class Shapes {
   // Whether the caller feeds this node.
   bool IsFed(NodeId node) const { return fed_.contains(node); }
 
+  // Placeholders, iterators and dequeues whose first dimension nobody states: not the graph, no
+  // feed and no batch_size. By id.
+  const std::vector<NodeId>& open_sources() const { return open_sources_; }
+
  private:
   const TensorFact& fact(Tensor tensor) const {
     static constexpr TensorFact kNothing;
@@ -86,6 +90,7 @@ class Shapes {
   std::vector<TensorFact> facts_;
   ShapePool pool_;
   absl::flat_hash_set<NodeId> fed_;
+  std::vector<NodeId> open_sources_;
 };
 
 }  // namespace spillway::core

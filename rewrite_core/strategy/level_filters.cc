@@ -200,12 +200,13 @@ class SideFilter {
 
 }  // namespace
 
-absl::StatusOr<LevelFilters> LevelFilters::Create(const Graph& graph,
+absl::StatusOr<LevelFilters> LevelFilters::Create(const GraphFacts& facts,
                                                   const v1::LevelStrategy& options,
                                                   const StopToken& stop) {
+  const Graph& graph = *facts.graph;
   LevelFilters filters(graph);
   const bool is_training = !options.has_is_training() || options.is_training();
-  auto inactive = FindInactiveOps(graph, is_training, stop);
+  auto inactive = FindInactiveOps(graph, facts.control_flow, is_training, stop);
   if (!inactive.ok()) return inactive.status();
   filters.inactive_ = *std::move(inactive);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/stop_token.h"
@@ -20,7 +21,8 @@ class LevelFilters {
  public:
   // INVALID_ARGUMENT if a scope or a type matches no op (SCOPE_MATCHES_NOTHING), is both included
   // and excluded (CONFLICTING_OPTIONS), or if the filters leave no op (BAD_OPTION).
-  static absl::StatusOr<LevelFilters> Create(const Graph& graph, const v1::LevelStrategy& options,
+  static absl::StatusOr<LevelFilters> Create(const GraphFacts& facts,
+                                             const v1::LevelStrategy& options,
                                              const StopToken& stop);
 
   // Whether outputs of the op may be swapped (REASON_SWAPPED), or why not.

@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/analysis/level_order.h"
+#include "rewrite_core/graph/error.h"
 #include "rewrite_core/strategy/level_candidates.h"
 #include "rewrite_core/strategy/level_filters.h"
 #include "rewrite_core/strategy/level_parameters.h"
@@ -34,8 +36,10 @@ std::vector<Gpu> FindGpus(const Graph& graph, const Eligibility& eligibility,
     auto gpu = std::find_if(gpus.begin(), gpus.end(),
                             [index](const Gpu& other) { return other.index == index; });
     if (gpu == gpus.end()) {
-      gpus.push_back({std::string(graph.device_name(device)), index,
-                      std::vector<bool>(graph.num_devices(), false)});
+      // As forecasts call it.
+      const absl::string_view name =
+          judge == nullptr ? graph.device_name(device) : judge->gpu_name(index);
+      gpus.push_back({std::string(name), index, std::vector<bool>(graph.num_devices(), false)});
       gpu = std::prev(gpus.end());
     }
     gpu->devices[device] = true;
@@ -77,9 +81,12 @@ class Strategy {
 
   absl::StatusOr<LevelResult> Run() {
     if (absl::Status s = CheckLevelOptions(options_.level()); !s.ok()) return s;
-    auto filters = LevelFilters::Create(graph_, options_.level(), stop_);
+    if (parameters_.is_auto()) {
+      if (absl::Status s = CheckBatch(); !s.ok()) return s;
+    }
+    auto filters = LevelFilters::Create(facts_, options_.level(), stop_);
     if (!filters.ok()) return filters.status();
-    auto levels = LevelOrder::Build(graph_, facts_.topology, stop_);
+    auto levels = LevelOrder::Build(graph_, facts_.topology, facts_.control_flow, {}, stop_);
     if (!levels.ok()) return levels.status();
     const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
     auto candidates = Find(*filters, *levels, explain);
@@ -98,6 +105,20 @@ class Strategy {
   }
 
  private:
+  // Plans that are to fit need sizes: an unknown batch would count as none.
+  absl::Status CheckBatch() const {
+    for (NodeId id : facts_.shapes.open_sources()) {
+      if (!judge_->Runs(id)) continue;
+      return InvalidError(
+          v1::ERROR_REASON_BAD_OPTION,
+          absl::StrCat("the batch of node ", Quoted(graph_.name(id)),
+                       " is not known, and tuning needs sizes; give batch_size, or a feed of that "
+                       "name, or set swapout_threshold, swapin_ahead and swapin_groupby"),
+          {{"option", "batch_size"}, {"node", graph_.name(id)}});
+    }
+    return absl::OkStatus();
+  }
+
   static std::pair<NodeId, int32_t> Key(Tensor tensor) { return {tensor.node, tensor.port}; }
 
   absl::StatusOr<LevelCandidates> Find(const LevelFilters& filters, const LevelOrder& levels,
@@ -132,7 +153,8 @@ class Strategy {
     report.set_serialized_level_count(report.serialized_level_count() + serialization->level_count);
     report.set_serialization_edge_count(report.serialization_edge_count() +
                                         static_cast<int64_t>(serialization->edges.size()));
-    auto rebuilt = LevelOrder::Build(graph_, facts_.topology, serialization->edges, stop_);
+    auto rebuilt = LevelOrder::Build(graph_, facts_.topology, facts_.control_flow,
+                                     serialization->edges, stop_);
     if (!rebuilt.ok()) return rebuilt.status();
     report.set_level_count(std::max(report.level_count(), rebuilt->num_levels()));
     auto found = Find(filters, *rebuilt, /*explain=*/false);

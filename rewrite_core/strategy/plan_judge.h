@@ -57,6 +57,9 @@ class PlanJudge {
   // In words: "preset p100_pcie".
   virtual std::string budget_origin() const = 0;
 
+  // Whether the step runs the node.
+  virtual bool Runs(NodeId id) const = 0;
+
   virtual absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
                                            const StopToken& stop) = 0;
 };

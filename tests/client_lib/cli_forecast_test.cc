@@ -231,8 +231,8 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
 // What the report of a rewrite foretells is what the rewritten file gives.
 TEST_F(CliForecastTest, RewriteForetellsWhatSimulateSaysOfItsOutput) {
   const std::string graph = Graph("resnet50_free");
-  const ChildResult result =
-      Spillway({"rewrite", graph, "-o", dir_ / "out", "--batch-size", "200", "--json"});
+  const ChildResult result = Spillway({"rewrite", graph, "-o", dir_ / "out", "--strategy", "scope",
+                                       "--batch-size", "200", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, AllOf(HasSubstr("  forecast "), HasSubstr(" before "),
                                 HasSubstr("does not fit: the GPU would need ")));
@@ -247,9 +247,46 @@ TEST_F(CliForecastTest, RewriteForetellsWhatSimulateSaysOfItsOutput) {
   EXPECT_EQ(report["forecast_after"]["devices"][0]["peak_bytes"],
             after["devices"][0]["peak_bytes"]);
   // And it can be left out.
-  const ChildResult off = Spillway({"rewrite", graph, "-o", dir_ / "out", "--simulation", "off"});
+  const ChildResult off = Spillway(
+      {"rewrite", graph, "-o", dir_ / "out", "--strategy", "scope", "--simulation", "off"});
   EXPECT_EQ(off.exit_code, 0);
   EXPECT_THAT(off.err, Not(HasSubstr("forecast")));
+}
+
+TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
+  const std::string graph = Graph("resnet50_tf1");
+  const ChildResult tuned =
+      Spillway({"rewrite", graph, "-o", dir_ / "out", "--strategy", "level", "--json"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(tuned.err, AllOf(HasSubstr("  setting    swapout_threshold "),
+                               HasSubstr("  budget     14.86 GiB, from the preset p100_pcie\n"),
+                               HasSubstr(" more than the budget\n"), HasSubstr(" fitting\n")));
+  const json report = json::parse(tuned.out);
+  EXPECT_EQ(report["level"]["devices"][0]["tuning"]["budget_source"], "MEMORY_SOURCE_PRESET");
+  // Told so, it takes the same setting, and makes the same graph of it.
+  const json& device = report["level"]["devices"][0];
+  Arguments given = {"rewrite",    graph,   "-o",          dir_ / "again",
+                     "--strategy", "level", "--sync-mode", device["sync_mode"].dump()};
+  for (const auto& [flag, field] :
+       std::map<std::string, std::string>{{"--swapout-threshold", "swapout_threshold"},
+                                          {"--swapin-ahead", "swapin_ahead"},
+                                          {"--swapin-groupby", "swapin_groupby"}}) {
+    if (!device.contains(field)) continue;
+    given.insert(given.end(), {flag, device[field].dump()});
+  }
+  const ChildResult again = Spillway(given);
+  EXPECT_THAT(again.err, HasSubstr("given)\n"));
+  EXPECT_EQ(Spillway({"diff", dir_ / "out", dir_ / "again"}).exit_code, 0);
+
+  EXPECT_THAT(Spillway({"rewrite", graph, "-o", dir_ / "out", "--strategy", "level",
+                        "--autotune-gpu-mem", "32"})
+                  .err,
+              HasSubstr("  budget     32.00 GiB, from --autotune-gpu-mem\n"));
+  // One batch norm's tensors are more than a GiB.
+  ExpectError(Spillway({"rewrite", graph, "-o", dir_ / "none", "--strategy", "level",
+                        "--gpu-memory-bytes", "1GiB"}),
+              8, {"1.00 GiB", "DOES_NOT_FIT"});
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "none"));
 }
 
 TEST_F(CliForecastTest, AProfileReplacesEstimates) {

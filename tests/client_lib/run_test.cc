@@ -58,8 +58,16 @@ Words operator+(Words a, const Words& b) {
 const Words kShowGraph = {"--", "sh", "-c", "printf %s \"$SPILLWAY_GRAPH\""};
 
 Words RunWords(const std::string& graph, const TempDir& dir, const Words& more) {
-  return Words{kProgram,         "run",         "--graph",    graph, "--optimizer-scopes",
-               "adam_optimizer", "--cache-dir", dir / "cache"} +
+  return Words{kProgram,
+               "run",
+               "--graph",
+               graph,
+               "--strategy",
+               "scope",
+               "--optimizer-scopes",
+               "adam_optimizer",
+               "--cache-dir",
+               dir / "cache"} +
          more;
 }
 
@@ -397,7 +405,8 @@ TEST_F(RunTest, TheDefaultFolderIsPrivate) {
   ASSERT_EQ(mkdir((temporary / "tmp").c_str(), 0700), 0);
   setenv("TMPDIR", (temporary / "tmp").c_str(), 1);
   const std::string folder = temporary / absl::StrCat("tmp/spillway-", geteuid());
-  const Words words = Words{kProgram, "run", "--graph", kMnistPath} + kShowGraph;
+  const Words words =
+      Words{kProgram, "run", "--graph", kMnistPath, "--strategy", "scope"} + kShowGraph;
   EXPECT_THAT(RunChild(words).out, StartsWith(folder + "/"));
   struct stat info;
   ASSERT_EQ(stat(folder.c_str(), &info), 0);
@@ -740,10 +749,11 @@ TEST_F(RunTest, ARunWithinARunChangesNothing) {
   for (const std::string& inner_graph :
        {std::string("\"$SPILLWAY_GRAPH\""), std::string(kMnistPath)}) {
     const ChildResult result = RunMnist(
-        dir_, {"--", "sh", "-c",
-               absl::StrCat(kProgram, " run --cache-dir ", dir_ / "cache",
-                            " --optimizer-scopes adam_optimizer --graph ", inner_graph,
-                            " -- sh -c '", absl::StrReplaceAll(show, {{"'", "'\\''"}}), "'")});
+        dir_,
+        {"--", "sh", "-c",
+         absl::StrCat(kProgram, " run --cache-dir ", dir_ / "cache",
+                      " --strategy scope --optimizer-scopes adam_optimizer --graph ", inner_graph,
+                      " -- sh -c '", absl::StrReplaceAll(show, {{"'", "'\\''"}}), "'")});
     EXPECT_EQ(result.out, absl::StrCat(graph, " ", kMnistPath)) << result.err;
   }
 }

@@ -332,7 +332,8 @@ def _report(spillway, graph, folder, scopes):
     """The report of a rewrite of the serialized graph."""
     path, report = folder / "graph.pb", folder / "report.json"
     path.write_bytes(graph)
-    command = [spillway, "rewrite", str(path), "--report", str(report), "--quiet"]
+    command = [spillway, "rewrite", str(path), "--strategy", "scope", "--report", str(report),
+               "--quiet"]
     for scope in scopes:
         command += ["--optimizer-scopes", scope]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -109,7 +109,7 @@ class Cases:
     def there_and_back(self, path, read, same_bytes):
         """Rewrites and strips; what `read` gives of both, with the graphs taken out, is the same."""
         out, back = self.folder / ("out_" + path.name), self.folder / ("back_" + path.name)
-        self.run("rewrite", path, "-o", out)
+        self.run("rewrite", path, "-o", out, "--strategy", "scope")
         self.run("strip", out, "-o", back)
         before, after, stripped = read(path), read(out), read(back)
         assert stripped == before, "strip gives another message"
@@ -164,7 +164,7 @@ class Cases:
             return text_format.Parse(file.read_text(), saved_model_pb2.SavedModel())
         before, after, out = self.there_and_back(path, read, not as_text)
         # The folder stands for its file.
-        self.run("rewrite", folder, "-o", self.folder / "by_folder")
+        self.run("rewrite", folder, "-o", self.folder / "by_folder", "--strategy", "scope")
         assert (self.folder / "by_folder").read_bytes() == out.read_bytes()
         assert [swaps(m.graph_def) > 0 for m in after.meta_graphs] == [True, False]
         assert after.meta_graphs[1] == before.meta_graphs[1]

@@ -33,7 +33,7 @@ export SPILLWAY_LARGE_REWRITTEN=$folder/large.pb
 for size in SMALL LARGE; do
   input=SPILLWAY_$size output=SPILLWAY_${size}_REWRITTEN
   "$bin/spillway" rewrite "${!input}" -o "${!output}" --quiet \
-    --fuse-swapins --lb 5 --min-tensor-bytes 4096
+    --strategy scope --fuse-swapins --lb 5 --min-tensor-bytes 4096
   if cmp -s "${!input}" "${!output}"; then
     echo "with_server.sh: ${!input} was not changed, so a client could be wrong unseen" >&2
     exit 1

@@ -36,12 +36,15 @@ class RecordedLevelsTest : public ::testing::TestWithParam<std::string> {
 
   const TestGraph graph_ =
       TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(GetParam(), "/graph.pb")));
+  const Topology topology_ =
+      testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology");
+  const ControlFlowAnalysis control_flow_ = testing::ValueOrDie(
+      ControlFlowAnalysis::Build(*graph_, topology_, StopToken()), "control flow");
   const testing::RecordedLevelsV2 record_ = testing::ReadV2Levels(GetParam());
 };
 
 TEST_P(RecordedLevelsTest, EveryOpHasTheLevelThatV2Gives) {
-  const Topology topology = testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology");
-  const auto order = LevelOrder::Build(*graph_, topology, StopToken());
+  const auto order = LevelOrder::Build(*graph_, topology_, control_flow_, {}, StopToken());
   ASSERT_THAT(order, testing::IsOk());
   EXPECT_EQ(order->num_levels(), static_cast<int32_t>(record_.levels.size()));
   std::vector<int32_t> expected(graph_->num_nodes(), kNoLevel);
@@ -58,7 +61,7 @@ TEST_P(RecordedLevelsTest, EveryOpHasTheLevelThatV2Gives) {
 // The records are of imported graphs: v2's rule for graphs that Keras built in its session plays no
 // part in them. So there, what is inactive besides must follow from that rule.
 TEST_P(RecordedLevelsTest, TheOpsThatV2LeavesAloneAreInactive) {
-  const auto inactive = FindInactiveOps(*graph_, /*is_training=*/true, StopToken());
+  const auto inactive = FindInactiveOps(*graph_, control_flow_, /*is_training=*/true, StopToken());
   ASSERT_THAT(inactive, testing::IsOk());
   NodeFlags expected(graph_->num_nodes(), false);
   for (const std::string& op : record_.inactive) expected[graph_.Node(op)] = true;
