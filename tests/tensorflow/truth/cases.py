@@ -18,7 +18,8 @@ class Expected:
     reason: str = ""
 
 
-# What IBM's TFLMS v1, an independent program, swaps in these graphs with the same parameters:
+# What IBM's TFLMS v1 (and v2, for the sets of the strategy level), independent programs, swap in
+# these graphs with the same parameters:
 # tensors, swap-ins, and how many of those tensors are int32 (gradient shapes, one swap-in each).
 # TFLMS swaps these too; Spillway must not, since on a GPU they are in host memory already. Where
 # n_tensors cuts the list, which tensors are left, and so how many swap-ins, is a matter of order
@@ -29,10 +30,16 @@ KNOWN = {
     "mnist_deep": {
         "lb1": (12, 16, 3), "direct_lb3": (12, 16, 3), "fuse_lb3": (12, 12, 3),
         "lb5_n10": (12, 16, 3), "branch5": (12, 16, 3), "lb3_excl": (8, 11, 2),
+        "level_t1": (12, 15, 0),
     },
+    "cnn_mnist": {"level_t1": (11, 16, 0)},
+    "cond_v2": {"level_t1": (6, 13, 0)},
+    "mixed_fp16": {"level_t1": (16, 24, 0)},
+    "resnet26_2tower_b2": {"level_t1": (182, 248, 0)},
+    "unet3d_s16": {"level_t1": (140, 226, 0)},
     "resnet50_tf1_b4": {
         "lb1": (264, 317, 0), "direct_lb3": (264, 317, 0), "fuse_lb3": (264, 264, 0),
-        "lb5_n10": (10, None, 0), "branch5": (264, 329, 0),
+        "lb5_n10": (10, None, 0), "branch5": (264, 329, 0), "level_t1": (163, 228, 0),
     },
 }
 _AT_LEAST_ONE = Expected(at_least=1, reason="in every graph gradients read forward activations")
@@ -41,7 +48,7 @@ _AT_LEAST_ONE = Expected(at_least=1, reason="in every graph gradients read forwa
 def _known(tensors, swap_ins, int32):
     return Expected(
         tensors=tensors - int32, swap_ins=None if swap_ins is None else swap_ins - int32,
-        reason="TFLMS v1 swaps %d%s" % (tensors, ", of which %d int32 are in host memory" % int32
+        reason="TFLMS swaps %d%s" % (tensors, ", of which %d int32 are in host memory" % int32
                                         if int32 else ""))
 
 
@@ -59,12 +66,19 @@ EXCLUDED_SCOPES = {
 }
 
 # The short mode: these graphs, and of each these sets; None: all that are not full_only.
-_QUICK = ("lb1", "found", "direct_lb3", "fuse_lb3", "branch5")
+_QUICK = ("lb1", "found", "direct_lb3", "fuse_lb3", "branch5", "level_sync3", "level_serial")
 SHORT = {
     "mnist_deep": None, "cond_v1": None, "resnet50_tf1_b4": None,
     "cond_v2": _QUICK, "cnn_mnist": _QUICK, "mixed_fp16": _QUICK, "lstm_while": _QUICK,
     "lstm_while_v2": _QUICK, "bert_tiny": _QUICK, "unet3d_s16": _QUICK,
 }
+
+# Instead of a set's budget_share, where swapping cannot save so much at the batch that runs.
+TUNED_SHARES = {"bert_base": 0.95, "cnn_mnist": 0.95, "cond_v2": 0.95, "mnist_deep": 0.98}
+# Their weights and updates alone take nearly as much.
+_NOT_TUNED = ("lstm_while", "lstm_while_v2")
+# The strategy level finds nothing: the one tensor that waits and is of rank 2 is an int32.
+_NONE_BY_LEVEL = ("lstm_while_v2",)
 
 # Graphs whose unknown first dimension is not always the batch, as the option batch_size takes it
 # to be: BERT folds batch and sequence into one.
@@ -81,9 +95,13 @@ class ParameterSet:
     check_sizes: bool = False  # give the shapes and the batch size that run, and compare sizes
     excluding: bool = False  # adds excl_scopes
     find_backward: bool = False  # no optimizer_scopes: found from the graph's structure
+    # tuned, in this share of what the unswapped step takes, with what is fed and its batch size
+    budget_share: Optional[float] = None
     like: str = ""  # the set whose expected numbers hold here too; default: itself
     full_only: bool = False  # left out of the short mode
 
+
+_T1 = {"swapout_threshold": 1, "swapin_ahead": 1, "swapin_groupby": 0}
 
 SETS = [
     ParameterSet("lb1"),
@@ -97,6 +115,23 @@ SETS = [
     ParameterSet("lb1+grappler", grappler=True, like="lb1"),
     ParameterSet("direct_lb3+grappler", {"ctrld_strategy": "direct_order", "lb": 3},
                  grappler=True, like="direct_lb3", full_only=True),
+    ParameterSet("level_t1", _T1, strategy="level", full_only=True),
+    ParameterSet("level_q", {"swapout_threshold": 10, "swapin_ahead": 3, "swapin_groupby": 5},
+                 strategy="level", full_only=True),
+    ParameterSet("level_sync1", dict(_T1, sync_mode=1), strategy="level", like="level_t1",
+                 full_only=True),
+    ParameterSet("level_sync2", dict(_T1, sync_mode=2), strategy="level", like="level_t1",
+                 full_only=True),
+    ParameterSet("level_sync3", dict(_T1, sync_mode=3), strategy="level", like="level_t1"),
+    # Initializers and reads of variables are on the first levels, updates on the last.
+    ParameterSet("level_serial", dict(_T1, serialization=["3:10", "12", "-10:"]), strategy="level"),
+    ParameterSet("level_serial_all", dict(_T1, serialization=[":"], sync_mode=3), strategy="level",
+                 full_only=True),
+    ParameterSet("level_serial_size", dict(_T1, serialization_by_size=1e-5, sync_mode=1),
+                 strategy="level", full_only=True),
+    ParameterSet("level_tuned", strategy="level", budget_share=0.8),
+    ParameterSet("level_sync3+grappler", dict(_T1, sync_mode=3), strategy="level", grappler=True,
+                 like="level_t1", full_only=True),
     ParameterSet("ub20", {"ub": 20, "lb": 5}, like="lb1", full_only=True),
     ParameterSet("branch0_fuse_direct", {"swap_branches": True, "fuse_swapins": True, "lb": 10,
                                          "ctrld_strategy": "direct_order"}, full_only=True),
@@ -130,24 +165,37 @@ class Case:
             return graph.bytes_with_shapes
         return graph.bytes
 
-    def options_for(self, graph):
+    def options_for(self, graph, rewriter):
         options = dict(self.set.options)
         if self.strategy == "scope" and not self.set.find_backward:
             options["optimizer_scopes"] = list(graph.optimizer_scopes)
         if self.set.excluding:
             options["excl_scopes"] = list(EXCLUDED_SCOPES[graph.name])
-        if self.check_sizes:
+        if self.check_sizes or self.set.budget_share:
             options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec}
             options["batch_size"] = graph.meta["run_batch"]
+        if self.set.budget_share:
+            peak = _unswapped_peak(rewriter, self.input_bytes(graph), self.strategy, options)
+            share = TUNED_SHARES.get(graph.name, self.set.budget_share)
+            options["autotune_gpu_mem"] = repr(share * peak / 2**30)
         return options
 
     def expected_for(self, graph):
         numbers = KNOWN.get(graph.name, {}).get(self.set.like or self.set.name)
         expected = _known(*numbers) if numbers else _AT_LEAST_ONE
+        if self.strategy == "level" and graph.name in _NONE_BY_LEVEL:
+            expected = Expected(tensors=0, reason="nothing waits that is of rank 2 and on the GPU")
         n_tensors = self.set.options.get("n_tensors", -1)
         return dataclasses.replace(
             expected, at_most=n_tensors if n_tensors >= 0 else None,
             scopes_left_alone=EXCLUDED_SCOPES[graph.name] if self.set.excluding else ())
+
+
+def _unswapped_peak(rewriter, graph_bytes, strategy, options):
+    """Bytes that a step takes as the graph comes, on the GPU that takes most."""
+    ample = dict(options, autotune_gpu_mem=2**20)
+    report = rewriter.rewrite(graph_bytes, strategy, ample)[1]
+    return max(int(d["tuning"]["unswapped_peak_bytes"]) for d in report["level"]["devices"])
 
 
 def in_mode(graph, full):
@@ -163,6 +211,8 @@ def of_graph(graph, full):
 def _has(graph, parameters):
     """Whether the set makes sense for the graph."""
     if parameters.excluding and graph.name not in EXCLUDED_SCOPES:
+        return False
+    if parameters.budget_share and graph.name in _NOT_TUNED:
         return False
     if parameters.check_sizes:
         return graph.bytes_with_shapes is not None and graph.name not in _FOLDED_BATCH

@@ -171,7 +171,8 @@ def check_plan(report, expected, result):
             for swap in swaps_of(report)
             if (names.node(swap["tensor"]) + "/").startswith(scope.rstrip("/") + "/")))
     outcome = report.get("outcome")
-    right = "OUTCOME_REWRITTEN" if tensors else "OUTCOME_NOTHING_TO_DO"
+    edited = tensors or int(report.get("added_control_count", 0))
+    right = "OUTCOME_REWRITTEN" if edited else "OUTCOME_NOTHING_TO_DO"
     if outcome != right:
         result.problem("plan", "the outcome is %s with %d swaps" % (outcome, tensors))
 
@@ -380,6 +381,12 @@ class _Flow:
         self.moved |= moved
         return {c for c in self.found if c.source == HOST and names.node(c.tensor) in moved}
 
+    def is_moved_switch(self, node, swap_ins):
+        """Whether the node is a Switch that is on the host since it reads a swap-in."""
+        placed = self.placed.get(node)
+        return (placed is not None and placed.op == "Switch" and placed.device == HOST
+                and names.node(placed.inputs[0]) in swap_ins)
+
     def to_moved(self):
         """What a Switch needs besides: its predicate goes to the host with it."""
         return {c for c in self.found if c.target == HOST and c.consumer in self.moved}
@@ -390,7 +397,8 @@ def check_crossings(graph, after, report, trained, expected_others, result):
     may be gone or have other names, and what else crosses is Grappler's affair."""
     flow = _Flow(after, trained, grappler=expected_others is None)
     running = ancestors(after, graph)
-    explained, switched, gone = set(), 0, 0
+    swap_ins = {swap_in["name"] for _, swap_in in swap_ins_of(report)}
+    explained, switched, stayed, gone = set(), 0, 0, 0
     idle = [0, 0]  # swap-outs and swap-ins that the step does not run
     problems = []
     for swap in swaps_of(report):
@@ -404,7 +412,12 @@ def check_crossings(graph, after, report, trained, expected_others, result):
                          if c["node"] in running]
             continue
         leaving = flow.leaving(swap["tensor"], out)
-        if not leaving:
+        producer = names.node(swap["tensor"])
+        if not leaving and flow.is_moved_switch(producer, swap_ins):
+            stayed += 1
+        elif not leaving and flow.grappler and flow.is_gone(producer):
+            gone += 1
+        elif not leaving:
             problems.append("%s does not leave the device: %s is on %s" %
                             (swap["tensor"], out, flow.where(out)))
         explained |= leaving
@@ -433,10 +446,13 @@ def check_crossings(graph, after, report, trained, expected_others, result):
     if any(idle):
         result.notes.append("%d swap-outs and %d swap-ins are no part of a step" % tuple(idle))
     if gone:
-        result.notes.append("Grappler removed %d consumers" % gone)
+        result.notes.append("Grappler removed %d consumers or producers" % gone)
     if switched:
         result.notes.append("%d swap-ins come back behind a Switch, which TensorFlow puts on the "
                             "host" % switched)
+    if stayed:
+        result.notes.append("%d swapped tensors are outputs of such a Switch, and on the host "
+                            "already" % stayed)
     result.notes.append("%d tensors cross out, %d back" % (
         len({c.tensor for c in explained if c.target == HOST}),
         len({c.tensor for c in explained if c.source == HOST})))
@@ -447,8 +463,8 @@ def check_crossings(graph, after, report, trained, expected_others, result):
 def check_case(graph, case, rewriter, base, result):
     """All checks of one case. `base` is None where the graph is not trained."""
     original = case.input_bytes(graph)
-    options = case.options_for(graph)
     try:
+        options = case.options_for(graph, rewriter)
         rewritten, report = rewriter.rewrite(original, case.strategy, options)
     except rewrite.RewriteFailed as error:
         result.problem("rewrite", str(error))
