@@ -180,9 +180,12 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
   if (!workload.ok()) return workload.status();
   SimulationOptions options = Unlimited();
   const size_t num_gpus = std::max<size_t>(placement_->devices().size(), 1);
-  options.device_budget_bytes.assign(num_gpus, kUnlimited);
-  options.device_budget_bytes[terms.gpu] = terms.budget_bytes;
-  options.host_budget_bytes = hardware_.host_memory_bytes / static_cast<int64_t>(num_gpus);
+  const bool all = terms.gpu == kAllGpus;
+  const int32_t gpu = all ? 0 : terms.gpu;
+  options.device_budget_bytes.assign(num_gpus, all ? terms.budget_bytes : kUnlimited);
+  options.device_budget_bytes[gpu] = terms.budget_bytes;
+  options.host_budget_bytes =
+      hardware_.host_memory_bytes / (all ? 1 : static_cast<int64_t>(num_gpus));
   auto played = SimulateIfWorth(*workload, options, terms.worth_ns, stop);
   if (!played.ok()) return played.status();
 
@@ -191,7 +194,7 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
   outcome.is_partial = played->is_partial && played->launch_ahead.fits();
   for (const SimulationResult* result : {&played->launch_ahead, &played->synchronous}) {
     if (result->devices.empty()) continue;  // Not played.
-    const DeviceUse& use = result->devices[terms.gpu];
+    const DeviceUse& use = result->devices[gpu];
     outcome.peak_bytes = std::max(outcome.peak_bytes, use.peak_bytes);
     outcome.resident_bytes = use.resident_bytes;
     if (result->fits()) {
