@@ -12,6 +12,7 @@
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/simulate_graph.h"
+#include "rewrite_core/swapped_step.h"
 
 namespace spillway::core {
 namespace {
@@ -33,15 +34,34 @@ bool IsOverflow(const absl::Status& status) {
 
 class Explorer {
  public:
-  Explorer(const Graph& graph, const v1::ExploreOptions& options, const StopToken& stop)
-      : graph_(graph), options_(options), stop_(stop) {}
+  Explorer(const Graph& graph, const v1::ExploreOptions& options, const v1::Limits& limits,
+           const StopToken& stop)
+      : graph_(graph), options_(options), limits_(limits), stop_(stop) {}
 
   absl::StatusOr<v1::ExploreReport> Run() {
     if (absl::Status s = CheckOptions(); !s.ok()) return s;
-    if (absl::Status s = TrySizes(); !s.ok()) return s;
+    if (absl::Status s = TrySizes(&unswapped_); !s.ok()) return s;
+    if (options_.swapping()) {
+      if (absl::Status s = TrySizes(&swapped_); !s.ok()) return s;
+    }
     // Without a budget all sizes fit, and none is the largest.
     if (!options_.step().no_budget()) {
-      if (absl::Status s = FindLargest(); !s.ok()) return s;
+      auto largest = FindLargest(unswapped_);
+      if (!largest.ok()) return largest.status();
+      if (*largest > 0) report_.set_largest_fitting_size(*largest);
+      if (options_.swapping()) {
+        swapped_.fits = std::max(swapped_.fits, *largest);
+        largest = FindLargest(swapped_);
+        if (!largest.ok()) return largest.status();
+        if (*largest > 0) report_.set_largest_fitting_size_swapped(*largest);
+      }
+    }
+    if (options_.swapping()) {
+      // Those that only the other search tried.
+      for (const auto& row : tried_) {
+        absl::StatusOr<bool> fits = FitsSwapped(row.first);
+        if (!fits.ok()) return fits.status();
+      }
     }
     for (auto& [size, explored] : tried_) *report_.add_sizes() = std::move(explored);
     AddOverflow();
@@ -49,6 +69,13 @@ class Explorer {
   }
 
  private:
+  // One of the two searches for the largest size.
+  struct Search {
+    bool swapped = false;
+    int64_t fits = 0;                 // Of the sizes tried, the largest that fits, or 0;
+    int64_t fits_not = kMaxSize + 1;  // the least that does not.
+  };
+
   absl::Status CheckOptions() {
     bool in_feed = false;
     bool is_batch = true;  // Every dimension -1 is the first one.
@@ -81,6 +108,12 @@ class Explorer {
                           "fits; give sizes, or leave no_budget out",
                           {{"option", "no_budget"}});
     }
+    if (options_.step().no_budget() && options_.swapping()) {
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "no_budget is given, and swapping: with memory without end nothing needs "
+                          "to be swapped; leave one of them out",
+                          {{"option", "no_budget"}, {"other_option", "swapping"}});
+    }
     multiple_ = options_.has_multiple_of() ? options_.multiple_of() : 1;
     if (multiple_ < 1 || multiple_ > kMaxSize) {
       return BadOption("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
@@ -93,7 +126,7 @@ class Explorer {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<v1::SimulateReport> Simulate(int64_t size) const {
+  v1::SimulateOptions StepAt(int64_t size) const {
     v1::SimulateOptions step = options_.step();
     step.set_memory(false);
     if (by_batch_size_) step.set_batch_size(size);
@@ -102,8 +135,36 @@ class Explorer {
         if (feed.dims(i) == kTheSize) feed.set_dims(i, size);
       }
     }
-    return SimulateGraph(graph_, step, stop_);
+    return step;
   }
+
+  absl::StatusOr<v1::SimulateReport> Simulate(int64_t size) const {
+    return SimulateGraph(graph_, StepAt(size), stop_);
+  }
+
+  // Whether the step fits at that size once it swaps, which is tried once.
+  absl::StatusOr<bool> FitsSwapped(int64_t size) {
+    auto unswapped_fits = Fits(size);
+    if (!unswapped_fits.ok()) return unswapped_fits.status();
+    const auto it = tried_.find(size);
+    if (it == tried_.end()) return false;  // It overflows.
+    v1::ExploredSize& explored = it->second;
+    if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
+    v1::RewriteOptions options = RewriteOptionsOf(StepAt(size));
+    options.mutable_level();
+    options.set_decision_detail(v1::DECISION_DETAIL_NONE);
+    auto step = ForecastSwapped(graph_, options, limits_, stop_);
+    if (!step.ok()) return AtSize(size, step.status());
+    explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
+    if (!step->forecast.has_value()) return false;
+    explored.set_swapped_steps_per_s(PerSecond(step->forecast->step_time_ns()));
+    explored.set_swapped_sizes_per_s(explored.swapped_steps_per_s() * size);
+    *explored.mutable_swapped() = *std::move(step->forecast);
+    return true;
+  }
+
+  // 0 if nothing takes time.
+  static double PerSecond(int64_t time_ns) { return time_ns > 0 ? 1e9 / time_ns : 0; }
 
   // Whether the step fits at that size, which is tried once.
   absl::StatusOr<bool> Fits(int64_t size) {
@@ -138,25 +199,36 @@ class Explorer {
     return explored.unswapped().fits();
   }
 
-  absl::Status TrySizes() {
+  absl::StatusOr<bool> Fits(int64_t size, bool swapped) {
+    return swapped ? FitsSwapped(size) : Fits(size);
+  }
+
+  absl::Status TrySizes(Search* search) {
     std::vector<int64_t> sizes(options_.sizes().begin(), options_.sizes().end());
     std::sort(sizes.begin(), sizes.end());
     for (int64_t size : sizes) {
-      absl::StatusOr<bool> fits = Fits(size);
+      absl::StatusOr<bool> fits = Fits(size, search->swapped);
       if (!fits.ok()) return fits.status();
-      (*fits ? fits_ : fits_not_) = *fits ? std::max(fits_, size) : std::min(fits_not_, size);
+      if (*fits) {
+        search->fits = std::max(search->fits, size);
+      } else {
+        search->fits_not = std::min(search->fits_not, size);
+      }
     }
     return absl::OkStatus();
   }
 
-  // In multiples of multiple_, between the largest known to fit and the least known not to.
-  absl::Status FindLargest() {
+  // In multiples of multiple_, between the largest known to fit and the least known not to. 0:
+  // none.
+  absl::StatusOr<int64_t> FindLargest(const Search& search) {
     int64_t low = 0;  // The largest multiple that fits, so far.
-    int64_t step = std::max<int64_t>(fits_ / multiple_, 1);
+    int64_t step = std::max<int64_t>(search.fits / multiple_, 1);
     int64_t high = kMaxSize / multiple_ + 1;
-    if (fits_not_ <= kMaxSize) high = std::min(high, (fits_not_ + multiple_ - 1) / multiple_);
+    if (search.fits_not <= kMaxSize) {
+      high = std::min(high, (search.fits_not + multiple_ - 1) / multiple_);
+    }
     const auto check = [&](int64_t multiple) -> absl::Status {
-      absl::StatusOr<bool> fits = Fits(multiple * multiple_);
+      absl::StatusOr<bool> fits = Fits(multiple * multiple_, search.swapped);
       if (!fits.ok()) return fits.status();
       (*fits ? low : high) = multiple;
       return absl::OkStatus();
@@ -168,8 +240,7 @@ class Explorer {
     while (high - low > 1) {
       if (absl::Status s = check(low + (high - low) / 2); !s.ok()) return s;
     }
-    if (low > 0) report_.set_largest_fitting_size(low * multiple_);
-    return absl::OkStatus();
+    return low * multiple_;
   }
 
   // A size that changes neither memory nor time is not in the graph. Another one, far away, tells:
@@ -219,11 +290,12 @@ class Explorer {
 
   const Graph& graph_;
   const v1::ExploreOptions& options_;
+  const v1::Limits& limits_;
   const StopToken& stop_;
   bool by_batch_size_ = false;
   int64_t multiple_ = 1;
-  int64_t fits_ = 0;                 // Of the sizes asked for, the largest that fits, or 0;
-  int64_t fits_not_ = kMaxSize + 1;  // the least that does not.
+  Search unswapped_;
+  Search swapped_{/*swapped=*/true};
   std::map<int64_t, v1::ExploredSize> tried_;
   int64_t overflow_size_ = 0;  // The least whose bytes overflow,
   absl::Status overflow_;      // and how; OK if there is none.
@@ -237,7 +309,7 @@ absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
                                           const v1::Limits& limits, const StopToken& stop) {
   auto graph = Graph::Parse(graph_def, limits, stop);
   if (!graph.ok()) return graph.status();
-  return Explorer(*graph, options, stop).Run();
+  return Explorer(*graph, options, limits, stop).Run();
 }
 
 }  // namespace spillway::core

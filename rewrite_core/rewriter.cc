@@ -8,7 +8,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/message.h"
@@ -18,6 +17,7 @@
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
+#include "rewrite_core/graph/byte_text.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -36,10 +36,6 @@ namespace spillway::core {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-
-std::string Gib(int64_t bytes) {
-  return absl::StrFormat("%.2f GiB", static_cast<double>(bytes) / (1024 * kMiB));
-}
 
 // Refuses options of a newer API: a rewrite by another policy than the one asked for is worse than
 // an error. Names the message and the field number; the depth is that of our own messages.
@@ -225,7 +221,8 @@ class Rewriter {
     return RunPlan(MovePlan(*plan, *original_, *graph_), *std::move(control_flow));
   }
 
-  bool is_level() const { return options_.has_level(); }
+  // The default is the strongest that exists.
+  bool is_level() const { return !options_.has_scope() && !options_.has_strip(); }
 
   absl::StatusOr<SwapPlan> RunScope(const Eligibility& eligibility) {
     auto result = PlanScope(*facts_, eligibility, options_, limits_, stop_);
@@ -277,11 +274,11 @@ class Rewriter {
     }
     if (tightest == nullptr) return "no node runs on a GPU: there is nothing to swap";
     const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
-                                        Gib(tightest->unswapped_peak_bytes()), " of the ",
-                                        Gib(tightest->budget_bytes()), " of a GPU (",
+                                        BytesText(tightest->unswapped_peak_bytes()), " of the ",
+                                        BytesText(tightest->budget_bytes()), " of a GPU (",
                                         model_->hardware().MemoryOrigin(), ")");
     return margin(*tightest) >= 0
-               ? absl::StrCat(of, ", ", Gib(margin(*tightest)), " less than there is")
+               ? absl::StrCat(of, ", ", BytesText(margin(*tightest)), " less than there is")
                : absl::StrCat(of, " if nothing waits for memory, and fits where it does");
   }
 
@@ -529,7 +526,7 @@ v1::Limits DefaultLimits() {
   return limits;
 }
 
-std::vector<std::string> Strategies() { return {"scope", "level", "strip"}; }
+std::vector<std::string> Strategies() { return {"level", "scope", "strip"}; }
 
 v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits) {
   v1::GetCapabilitiesResponse response;

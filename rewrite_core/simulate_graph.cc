@@ -8,9 +8,7 @@
 #include "rewrite_core/step_model.h"
 
 namespace spillway::core {
-namespace {
 
-// The same fields, as the analyses read them.
 v1::RewriteOptions RewriteOptionsOf(const v1::SimulateOptions& options) {
   v1::RewriteOptions out;
   *out.mutable_feeds() = options.feeds();
@@ -21,8 +19,6 @@ v1::RewriteOptions RewriteOptionsOf(const v1::SimulateOptions& options) {
   out.set_convolution_workspace_bytes(options.convolution_workspace_bytes());
   return out;
 }
-
-}  // namespace
 
 absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,

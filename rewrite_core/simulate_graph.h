@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/stop_token.h"
+#include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
 #include "spillway/v1/simulate.pb.h"
 
@@ -23,6 +24,9 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
 absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,
                                                  const StopToken& stop);
+
+// The same fields, as the analyses read them.
+v1::RewriteOptions RewriteOptionsOf(const v1::SimulateOptions& options);
 
 }  // namespace spillway::core
 

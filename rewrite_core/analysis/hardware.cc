@@ -55,7 +55,7 @@ std::vector<HardwarePreset> MakePresets() {
   const Hardware h100 = {
       "h100_pcie5", kOf80Gb, 1'024'000'000'000, 378e12, 0.4, 0.6, 2000e9, 0.8, 5e-6, 52e9,
       52e9,         15e-6};
-  return {
+  std::vector<HardwarePreset> presets = {
       {"P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50", p100},
       {"the same with the link that a published run of TFLMS v2 reached", observed},
       {"V100 16 GB, PCIe 3.0; not calibrated", v100},
@@ -64,6 +64,10 @@ std::vector<HardwarePreset> MakePresets() {
       {"A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)", g10},
       {"H100 80 GB, PCIe 5.0, TF32; not calibrated", h100},
   };
+  for (HardwarePreset& preset : presets) {
+    preset.hardware.gpu_memory_source = v1::MEMORY_SOURCE_PRESET;
+  }
+  return presets;
 }
 
 // The numbers: how they are called, where they are, what they may be.

@@ -32,7 +32,7 @@ struct Hardware {
   double d2h_bytes_per_s = 0;
   double h2d_bytes_per_s = 0;
   double copy_latency_s = 0;  // Of each copy, besides its bytes.
-  // Where gpu_memory_bytes is from; UNSPECIFIED in the presets themselves.
+  // Where gpu_memory_bytes is from.
   v1::MemorySource gpu_memory_source = v1::MEMORY_SOURCE_UNSPECIFIED;
 
   // The same in words: "preset p100_pcie", "gpu_memory_bytes", "nvidia-smi".

@@ -64,7 +64,7 @@ class IndexLists {
 
 struct Workload {
   std::vector<std::string> devices;  // The GPUs, as the nodes spell them.
-  std::vector<WorkloadOp> ops;       // In the order of the graph's nodes, then what was added.
+  std::vector<WorkloadOp> ops;  // In the order of the graph's nodes, then swap nodes, then copies.
   std::vector<WorkloadBuffer> buffers;
   // By operation. All ids are in range; the operations with `waits_for` make an acyclic graph.
   IndexLists waits_for;  // Operations, without repetition: data and control edges alike.

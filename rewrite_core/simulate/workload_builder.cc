@@ -1,6 +1,7 @@
 #include "rewrite_core/simulate/workload_builder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,10 @@ constexpr BufferId kNoBufferId = -1;
 class ListItems {
  public:
   void Add(int32_t list, int32_t item) { items_.push_back({list, item}); }
+  // Gives list i the number `to`[i].
+  void RenumberLists(const std::vector<int32_t>& to) {
+    for (Item& item : items_) item.list = to[item.list];
+  }
   // Each list in the order of Add; items for which `map` is negative are left out.
   template <typename Map>
   IndexLists Build(int32_t num_lists, Map map) const {
@@ -116,6 +121,7 @@ class Builder {
   void AddOutput(Tensor tensor, OpId op);
   void Wait(OpId op, OpId before);
   void Read(OpId op, BufferId buffer);
+  void SortCopies();
   void FinishReuses();
   void Finish();
 
@@ -135,6 +141,7 @@ class Builder {
   std::vector<BufferId> buffer_of_;  // By tensor.
   // By tensor and where it was copied to.
   absl::flat_hash_map<std::pair<int32_t, Place>, View> copies_;
+  std::vector<std::pair<int32_t, Place>> copy_keys_;  // By copy operation: the key there.
   ListItems waits_for_, reads_, writes_, reuses_;
   std::vector<Reuse> reuse_list_;
   std::vector<BufferId> candidates_;
@@ -299,6 +306,7 @@ Builder::View Builder::MakeCopy(Tensor tensor, Place from, Place want) {
   const auto step = [&](OpKind kind, Place device, Place to, double rate) {
     const OpId op =
         AddOp(kind, device, CopyNanoseconds(facts_.hardware, rate, bytes), original.node);
+    copy_keys_.push_back({index(tensor), want});
     Wait(op, view.op);
     Read(op, view.buffer);
     const BufferId written = AddBuffer(to, bytes, false, original);
@@ -432,6 +440,28 @@ void Builder::FinishReuses() {
   }
 }
 
+// Numbers the copies, which come behind all other operations, by what they copy: in the order of
+// nodes, not that in which the topological order meets them, which a plan's control edges change.
+// Who comes first of several at one moment is then the same as for the graph with the plan in it.
+void Builder::SortCopies() {
+  const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
+  const int32_t first = num_ops - static_cast<int32_t>(copy_keys_.size());
+  std::vector<OpId> sorted(copy_keys_.size());
+  std::iota(sorted.begin(), sorted.end(), first);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](OpId a, OpId b) { return copy_keys_[a - first] < copy_keys_[b - first]; });
+  std::vector<OpId> to(num_ops);
+  std::iota(to.begin(), to.end(), 0);
+  std::vector<WorkloadOp> copies;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    to[sorted[i]] = first + static_cast<OpId>(i);
+    copies.push_back(workload_.ops[sorted[i]]);
+  }
+  std::copy(copies.begin(), copies.end(), workload_.ops.begin() + first);
+  for (ListItems* lists : {&waits_for_, &reads_, &writes_}) lists->RenumberLists(to);
+  workload_.waits_for = waits_for_.Build(num_ops, [&to](OpId id) { return to[id]; });
+}
+
 void Builder::Finish() {
   for (WorkloadBuffer& buffer : workload_.buffers) {
     if (buffer.bytes != kUnknownSize) continue;
@@ -455,7 +485,7 @@ void Builder::Finish() {
   for (BufferId& candidate : candidates_) candidate = renumbered[candidate];
   const auto renumber = [&](BufferId id) { return renumbered[id]; };
   const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
-  workload_.waits_for = waits_for_.Build(num_ops, [](OpId id) { return id; });
+  SortCopies();
   workload_.reads = reads_.Build(num_ops, renumber);
   workload_.writes = writes_.Build(num_ops, renumber);
   FinishReuses();

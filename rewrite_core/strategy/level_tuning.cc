@@ -9,23 +9,20 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "rewrite_core/graph/byte_text.h"
 #include "rewrite_core/graph/error.h"
 
 namespace spillway::core {
 namespace {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-// To this many bytes the smallest budget that works is found.
-constexpr int64_t kBudgetStep = 1 << 20;
-// Levels that a swap-in is started ahead by, in the coarse grid: each about half as much again.
-constexpr int32_t kAheadGrid[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-// Of these, where the bisections start.
-constexpr int32_t kFirstAheads[] = {1, 8, 32};
-
-std::string Gib(int64_t bytes) {
-  return absl::StrFormat("%.2f GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
-}
+// The smallest budget that works is found to one part in this many, and to 256 bytes, the unit of
+// TensorFlow's allocator.
+constexpr int64_t kBudgetParts = 1024;
+constexpr int64_t kAllocationUnit = 256;
+// Levels that a swap-in is started ahead by, in the coarse grid.
+constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
 
 // A fingerprint of swaps: equal for equal swaps.
 class Fingerprint {
@@ -204,27 +201,60 @@ class Tuner {
     return std::max(static_cast<int>(it - values.begin()) - 1, 0);
   }
 
-  // The positions that are worth a bisection.
-  std::vector<int> FirstAheads(int mode) const {
-    std::vector<int> first;
-    for (int32_t value : kFirstAheads) {
-      const int position = uses_ahead(mode) ? At(aheads_, value) : 0;
-      if (first.empty() || first.back() != position) first.push_back(position);
-    }
-    return first;
+  // About `count` positions of a list, the ends among them: dense at its start.
+  static std::vector<int> Spread(const std::vector<int32_t>& values,
+                                 absl::Span<const int32_t> grid) {
+    std::vector<int> positions;
+    const auto add = [&](int position) {
+      if (positions.empty() || positions.back() < position) positions.push_back(position);
+    };
+    for (int32_t value : grid) add(At(values, value));
+    add(static_cast<int>(values.size()) - 1);
+    return positions;
   }
 
   absl::Status Search() {
-    std::vector<int> groupbys = {0};
-    if (groupbys_.size() > 1) groupbys.push_back(static_cast<int>(groupbys_.size()) - 1);
-    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
-      for (int ahead : FirstAheads(mode)) {
-        for (int groupby : groupbys) {
-          if (absl::Status s = Bisect({0, ahead, groupby, mode}); !s.ok()) return s;
-        }
+    const int last_groupby = static_cast<int>(groupbys_.size()) - 1;
+    // The modes in order of the speed that they leave, until one fits.
+    for (int mode = 0; mode < static_cast<int>(modes_.size()) && !has_best_; ++mode) {
+      for (const auto& [ahead, groupby] :
+           {std::make_pair(8, last_groupby), {1, last_groupby}, {1, 0}}) {
+        if (absl::Status s = Bisect({0, At(aheads_, ahead), groupby, mode}); !s.ok()) return s;
       }
     }
-    return has_best_ ? Descend() : absl::OkStatus();
+    if (!has_best_) return absl::OkStatus();
+    if (absl::Status s = Sweep(); !s.ok()) return s;
+    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+      if (mode == best_.mode) continue;
+      if (absl::Status s = Bisect({0, best_.ahead, best_.groupby, mode}); !s.ok()) return s;
+    }
+    if (absl::Status s = Descend(); !s.ok()) return s;
+    return Reach();
+  }
+
+  // With the plays that are left: larger thresholds, which are faster where they fit, with the
+  // coarse grid of the other parameters.
+  absl::Status Reach() {
+    for (bool improved = true; improved;) {
+      improved = false;
+      const Point from = best_;
+      for (int by = 1; by <= 4; ++by) {
+        const int threshold = from.threshold + by;
+        if (threshold >= static_cast<int>(thresholds_.size())) break;
+        for (int groupby : {from.groupby, static_cast<int>(groupbys_.size()) * 3 / 4}) {
+          for (int ahead : Spread(aheads_, kAheadGrid)) {
+            auto outcome = Look({threshold, ahead, groupby, from.mode});
+            if (!outcome.ok()) return outcome.status();
+            if (*outcome == nullptr) return absl::OkStatus();
+          }
+        }
+      }
+      if (from < best_ || best_ < from) {
+        improved = true;
+        if (absl::Status s = Descend(); !s.ok()) return s;
+      }
+    }
+    return absl::OkStatus();
   }
 
   // Looks for the largest threshold that fits, the other values as in `p`.
@@ -238,8 +268,34 @@ class Tuner {
       if (!outcome.ok()) return outcome.status();
       if (*outcome == nullptr) return absl::OkStatus();
       ((*outcome)->fits || (*outcome)->is_partial ? low : high) = next;
-      // Lower thresholds swap more than what does not fit here swaps, and are slower than the best.
       next = (low + high) / 2;
+    }
+    return absl::OkStatus();
+  }
+
+  // Tries a coarse grid of the other parameters at the best threshold, and at larger ones for as
+  // long as those help.
+  absl::Status Sweep() {
+    const int middle = static_cast<int>(groupbys_.size()) / 2;
+    const std::vector<int> groupbys = {static_cast<int>(groupbys_.size()) - 1, middle, 0};
+    for (int groupby : groupbys) {
+      for (int ahead : Spread(aheads_, kAheadGrid)) {
+        const Point before = best_;
+        auto outcome = Look({best_.threshold, ahead, groupby, best_.mode});
+        if (!outcome.ok()) return outcome.status();
+        if (*outcome == nullptr) return absl::OkStatus();
+        if (!((*outcome)->fits || (*outcome)->is_partial)) continue;
+        (void)before;
+        for (int stride = 1;; stride *= 2) {
+          const int threshold = best_.threshold + stride;
+          if (threshold >= static_cast<int>(thresholds_.size())) break;
+          const Point was = best_;
+          auto more = Look({threshold, ahead, groupby, best_.mode});
+          if (!more.ok()) return more.status();
+          if (*more == nullptr) return absl::OkStatus();
+          if (!(was < best_ || best_ < was)) break;
+        }
+      }
     }
     return absl::OkStatus();
   }
@@ -248,7 +304,7 @@ class Tuner {
   absl::Status Descend() {
     for (bool improved = true; improved;) {
       const Point from = best_;
-      for (int dimension = 0; dimension < 4; ++dimension) {
+      for (int dimension : {0, 1, 2, 3}) {
         for (int direction : {1, -1}) {
           for (int stride = 1;; stride *= 2) {
             const Point before = best_;
@@ -293,21 +349,22 @@ class Tuner {
     std::string what;
     std::string node;
     if (failure_.node == kNoNode) {
-      what = absl::StrCat("what is resident (variables, constants) takes ", Gib(resident));
+      what = absl::StrCat("what is resident (variables, constants) takes ", BytesText(resident));
     } else {
       node = std::string(graph_.name(failure_.node));
       what = absl::StrCat("at best, node ", Quoted(node), " asks for ",
-                          Gib(failure_.requested_bytes), " where ", Gib(failure_.in_use_bytes),
-                          " are in use", failure_.on_host ? " on the host" : "");
+                          BytesText(failure_.requested_bytes), " where ",
+                          BytesText(failure_.in_use_bytes), " are in use",
+                          failure_.on_host ? " on the host" : "");
     }
     auto smallest = SmallestBudget();
     if (!smallest.ok()) return smallest.status();
     return Error(
         absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-        absl::StrCat("no setting of the strategy level fits the ", Gib(budget), " (",
+        absl::StrCat("no setting of the strategy level fits the ", BytesText(budget), " (",
                      judge_->budget_origin(), ") of GPU ", gpu.empty() ? "(no name)" : Quoted(gpu),
                      ": ", what, "; ",
-                     *smallest > 0 ? absl::StrCat("with ", Gib(*smallest), " (", *smallest,
+                     *smallest > 0 ? absl::StrCat("with ", BytesText(*smallest), " (", *smallest,
                                                   " bytes) there is one")
                                    : "no budget helps",
                      "; or take a smaller batch"),
@@ -320,8 +377,8 @@ class Tuner {
          {"smallest_budget_bytes", absl::StrCat(*smallest)}});
   }
 
-  // The smallest budget that is known to do, rounded up to kBudgetStep; 0: none is. Of the settings
-  // that every search looks at.
+  // The smallest budget that is known to do, up to rounding; 0: none is. Of the settings that every
+  // search looks at.
   absl::StatusOr<int64_t> SmallestBudget();
 
   const SwapPlan& base_;
@@ -354,19 +411,18 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
     auto free = judge_->Play(plan, {gpu_, kNoLimit, kNoLimit}, stop_);
     if (!free.ok()) return free.status();
     if (!free->fits) continue;  // It is the host's memory.
-    int64_t low = judge_->budget_bytes() / kBudgetStep;
-    int64_t high = (free->peak_bytes + kBudgetStep - 1) / kBudgetStep;
-    if (smallest > 0) high = std::min(high, smallest / kBudgetStep);
-    // Within high, unless that is another mode's.
-    bool works = smallest == 0;
-    while (high - low > 1) {
+    const int64_t unit = std::max(free->peak_bytes / kBudgetParts, kAllocationUnit);
+    int64_t low = judge_->budget_bytes();
+    int64_t high = free->peak_bytes;
+    if (smallest == 0 || high < smallest) smallest = high;
+    high = smallest;
+    while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
-      auto played = judge_->Play(plan, {gpu_, middle * kBudgetStep, kNoLimit}, stop_);
+      auto played = judge_->Play(plan, {gpu_, middle, kNoLimit}, stop_);
       if (!played.ok()) return played.status();
-      if (played->fits) works = true;
       (played->fits ? high : low) = middle;
+      if (played->fits) smallest = middle;
     }
-    if (works) smallest = high * kBudgetStep;
   }
   return smallest;
 }

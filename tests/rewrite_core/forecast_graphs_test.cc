@@ -1,5 +1,6 @@
 // Forecasts of whole training graphs: what a rewrite says of its own result is what that result
 // says of itself.
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -31,8 +32,17 @@ class ForecastGraphsTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ForecastGraphsTest, AfterIsThatOfTheResult) {
   const std::string bytes = testing::ReadTestGraph(std::string(GetParam()) + "/graph.pb");
-  for (const char* preset : {"p100_pcie", "tight"}) {
+  for (const auto& [preset, strategy] :
+       {std::make_pair("p100_pcie", "scope {}"), std::make_pair("tight", "scope {}"),
+        std::make_pair("p100_pcie",
+                       "level { swapout_threshold: 1 swapin_ahead: 1 "
+                       "swapin_groupby: 0 sync_mode: 3 }"),
+        std::make_pair("tight",
+                       "level { swapout_threshold: 4 swapin_ahead: 2 swapin_groupby: 3 "
+                       "sync_mode: 1 serialization: '-30:' }")}) {
+    SCOPED_TRACE(strategy);
     v1::RewriteOptions options;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(strategy, &options));
     options.set_batch_size(kBatch);
     v1::SimulateOptions step;
     step.set_batch_size(kBatch);

@@ -634,7 +634,11 @@ INSTANTIATE_TEST_SUITE_P(
                                  v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:1"},
                       OptionCase{"TargetOfNoPort", [](Opt o) { o->add_targets("loss:x"); },
                                  v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "targets", "loss:x"},
-                      OptionCase{"NoBackwardPart", [](Opt o) { o->clear_scope(); },
+                      OptionCase{"NoBackwardPart",
+                                 [](Opt o) {
+                                   o->clear_scope();
+                                   o->mutable_scope();
+                                 },
                                  v1::ERROR_REASON_NO_BACKWARD_PART, "optimizer_scopes",
                                  "(absent)"}),
     testing::CaseName());
@@ -779,7 +783,7 @@ INSTANTIATE_TEST_SUITE_P(Rewriter, RealGraphTest,
                          [](const auto& graph) { return graph.param; });
 
 TEST(RewriterTest, TellsItsStrategiesAndVersion) {
-  EXPECT_THAT(Strategies(), ElementsAre("scope", "strip"));
+  EXPECT_THAT(Strategies(), ElementsAre("level", "scope", "strip"));
   EXPECT_THAT(Version(), ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
 }
 

@@ -43,7 +43,6 @@ void ReadParameters(json parameters, RecordedSetV2* set) {
 RecordedSwapV2 SwapFrom(const json& record) {
   RecordedSwapV2 swap;
   swap.swap_out = record.at("swap_out").get<std::string>();
-  swap.size_bytes = record.at("bytes").get<int64_t>();
   for (const json& in : record.at("swap_ins")) {
     RecordedSwapInV2& swap_in = swap.swap_ins.emplace_back();
     swap_in.name = in.at("name").get<std::string>();
@@ -79,6 +78,7 @@ RecordedSetV2 SetFrom(const std::string& name, const json& record) {
   set.trains = record.at("trains").get<std::string>();
   set.cyclic = record.at("cyclic").get<bool>();
   set.usable = !set.cyclic && (set.trains == "same losses" || set.trains == "not run");
+  set.run_count = record.at("runs").get<int>();
   set.stable = record.at("stable").get<std::set<std::string>>();
   for (const auto& [tensor, swap] : record.at("swaps").items()) {
     set.swaps[tensor] = SwapFrom(swap);

@@ -28,7 +28,6 @@ struct RecordedSwapInV2 {
 
 struct RecordedSwapV2 {
   std::string swap_out;  // Its name.
-  int64_t size_bytes = 0;
   std::vector<RecordedSwapInV2> swap_ins;  // Sorted by consumers.
 };
 
@@ -45,7 +44,9 @@ struct RecordedSetV2 {
   std::string trains;  // What 4 steps of training gave.
   bool cyclic = false;
   bool usable = false;  // It gave a graph, without a cycle, that is not known to train wrongly.
-  // The parts that other runs gave again, as tests/graphs/README.md names them.
+  // How many runs were compared, and the parts that were the same in all, as tests/graphs/README.md
+  // names them.
+  int run_count = 1;
   std::set<std::string> stable;
   // As the program counts them. Nothing: not recorded, or not of the plain graph.
   std::optional<int32_t> level_count;

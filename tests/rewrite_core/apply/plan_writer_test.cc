@@ -71,8 +71,8 @@ constexpr char kGraph[] = R"(
 TEST(PlanWriterTest, NamesAreThoseOfTheTensor) {
   const TestGraph g(kGraph);
   SwapPlan plan;
-  plan.swaps = {Swap({g.Node("scope/a"), 1}, {{{{g.Node("c"), 1}}, {g.Node("b")}}}),
-                Swap({g.Node("b"), 0}, {{{{g.Node("d"), 1}}, {}}})};
+  plan.swaps = {Swap({g.Node("scope/a"), 1}, {PlannedSwapIn{{{g.Node("c"), 1}}, {g.Node("b")}}}),
+                Swap({g.Node("b"), 0}, {PlannedSwapIn{{{g.Node("d"), 1}}, {}}})};
   const Written w = Write(g, plan);
   ASSERT_EQ(w.names.size(), 2u);
   EXPECT_EQ(w.names[0].swap_out, "lms/swapout_scope_a_1");
@@ -93,7 +93,8 @@ TEST(PlanWriterTest, EachGroupHasItsSwapIn) {
   const TestGraph g(kGraph);
   SwapPlan plan;
   plan.swaps = {Swap({g.Node("b"), 0},
-                     {{{{g.Node("c"), 0}}, g.Node("x")}, {{{g.Node("d"), 1}}, {g.Node("c")}}},
+                     {PlannedSwapIn{{{g.Node("c"), 0}}, {g.Node("x")}},
+                      PlannedSwapIn{{{g.Node("d"), 1}}, {g.Node("c")}}},
                      static_cast<DataType>(19))};
   const Written w = Write(g, plan);
   EXPECT_THAT(w.names[0].swap_ins, ElementsAre("lms/swapin_b_0", "lms/swapin_b_0_1"));
@@ -108,7 +109,7 @@ TEST(PlanWriterTest, EachGroupHasItsSwapIn) {
 TEST(PlanWriterTest, AGroupOfSeveralSharesOne) {
   const TestGraph g(kGraph);
   SwapPlan plan;
-  plan.swaps = {Swap({g.Node("b"), 0}, {{{{g.Node("c"), 0}, {g.Node("d"), 1}}, {}}})};
+  plan.swaps = {Swap({g.Node("b"), 0}, {PlannedSwapIn{{{g.Node("c"), 0}, {g.Node("d"), 1}}, {}}})};
   const Written w = Write(g, plan);
   EXPECT_EQ(w.nodes.size(), 2u);
   EXPECT_THAT(w.rewires, ElementsAre("c[0] = lms/swapin_b_0", "d[1] = lms/swapin_b_0"));
@@ -124,8 +125,8 @@ TEST(PlanWriterTest, NamesThatAreTakenAreNumbered) {
   )");
   // Both tensors have the stem a_b_0.
   SwapPlan plan;
-  plan.swaps = {Swap({g.Node("a/b"), 0}, {{{{g.Node("c"), 0}}, {}}}),
-                Swap({g.Node("a_b"), 0}, {{{{g.Node("c"), 1}}, {}}})};
+  plan.swaps = {Swap({g.Node("a/b"), 0}, {PlannedSwapIn{{{g.Node("c"), 0}}, {}}}),
+                Swap({g.Node("a_b"), 0}, {PlannedSwapIn{{{g.Node("c"), 1}}, {}}})};
   const Written w = Write(g, plan);
   EXPECT_EQ(w.names[0].swap_out, "lms/swapout_a_b_0");
   EXPECT_EQ(w.names[1].swap_out, "lms/swapout_a_b_0_1");
@@ -137,7 +138,7 @@ TEST(PlanWriterTest, CpuDeviceGoesBeforeTheProducersHost) {
   const TestGraph g(kGraph);
   SwapPlan plan;
   plan.cpu_device = "/job:host/cpu:1";
-  plan.swaps = {Swap({g.Node("scope/a"), 0}, {{{{g.Node("b"), 0}}, {}}})};
+  plan.swaps = {Swap({g.Node("scope/a"), 0}, {PlannedSwapIn{{{g.Node("b"), 0}}, {}}})};
   EXPECT_THAT(Write(g, plan).nodes,
               ElementsAre("lms/swapout_scope_a_0 = Identity(scope/a) @/job:host/cpu:1 float32",
                           "lms/swapin_scope_a_0 = Identity(lms/swapout_scope_a_0) "
@@ -148,7 +149,7 @@ TEST(PlanWriterTest, CopyingOpsStandOnTheProducersDevice) {
   const TestGraph g(kGraph);
   SwapPlan plan;
   plan.cpu_device = "/cpu:1";  // Means nothing to them.
-  plan.swaps = {Swap({g.Node("b"), 0}, {{{{g.Node("d"), 1}}, {g.Node("c")}}})};
+  plan.swaps = {Swap({g.Node("b"), 0}, {PlannedSwapIn{{{g.Node("d"), 1}}, {g.Node("c")}}})};
   EXPECT_THAT(
       Write(g, plan, v1::SWAP_ENCODING_COPY).nodes,
       ElementsAre("lms/swapout_b_0 = _CopyFromGpuToHost(b) @/gpu:0 float32",
@@ -174,7 +175,7 @@ TEST(PlanWriterTest, AnEmptyPlanEditsNothing) {
 TEST(PlanWriterTest, EditsCarryTheirUndoRecord) {
   const TestGraph g(kGraph);
   SwapPlan plan;
-  plan.swaps = {Swap({g.Node("scope/a"), 1}, {{{{g.Node("c"), 1}}, {g.Node("b")}}})};
+  plan.swaps = {Swap({g.Node("scope/a"), 1}, {PlannedSwapIn{{{g.Node("c"), 1}}, {g.Node("b")}}})};
   GraphEdit edit(*g);
   WritePlan(*g, plan, v1::SWAP_ENCODING_IDENTITY, &edit);
   const TestGraph after =

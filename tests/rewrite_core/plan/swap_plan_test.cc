@@ -16,6 +16,7 @@ class SwapPlanTest : public ::testing::Test {
       scope/b = Relu(a)
       c = AddV2(a, a:1)
       t = Const()
+      u = Const()
   )");
 };
 
@@ -29,18 +30,21 @@ TEST_F(SwapPlanTest, PrintsALinePerSwapInAndPerControlEdge) {
   PlannedSwap swap;
   swap.tensor = {N("a"), 0};
   swap.size_bytes = 1024;
-  swap.swap_ins = {{{{N("scope/b"), 0}, {N("c"), 0}}, {N("t")}}, {{{N("c"), 0}}, {}}};
+  swap.swap_ins = {PlannedSwapIn{{{N("scope/b"), 0}, {N("c"), 0}}, {N("t"), N("u")}},
+                   PlannedSwapIn{{{N("c"), 0}}, {}}};
   plan.swaps.push_back(swap);
   PlannedSwap unknown;
   unknown.tensor = {N("a"), 1};
-  unknown.swap_ins = {{{{N("c"), 1}}, N("scope/b")}};
+  unknown.swap_ins = {PlannedSwapIn{{{N("c"), 1}}, {N("scope/b")}}};
+  unknown.waiting = {N("c")};
   plan.swaps.push_back(unknown);
   plan.controls = {{N("t"), N("c")}};
   EXPECT_FALSE(plan.empty());
   EXPECT_EQ(PrintPlan(*graph_, plan),
-            "a:0 (1024 bytes) -> scope/b[0], c[0] after t\n"
+            "a:0 (1024 bytes) -> scope/b[0], c[0] after t, u\n"
             "a:0 (1024 bytes) -> c[0]\n"
             "a:1 (? bytes) -> c[1] after scope/b\n"
+            "a:1 out => c\n"
             "t => c\n");
 }
 
@@ -49,7 +53,7 @@ TEST_F(SwapPlanTest, ASizeOfZeroIsNoUnknownSize) {
   PlannedSwap swap;
   swap.tensor = {N("a"), 0};
   swap.size_bytes = 0;
-  swap.swap_ins = {{{{N("c"), 0}}, {}}};
+  swap.swap_ins = {PlannedSwapIn{{{N("c"), 0}}, {}}};
   plan.swaps.push_back(swap);
   EXPECT_EQ(PrintPlan(*graph_, plan), "a:0 (0 bytes) -> c[0]\n");
 }

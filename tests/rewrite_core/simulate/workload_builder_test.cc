@@ -291,7 +291,7 @@ TEST(WorkloadBuilderTest, APlansNodesAreThereAsIfWritten) {
   PlannedSwap swap;
   swap.tensor = step.graph.Output("a");
   swap.dtype = kDtFloat32;
-  swap.swap_ins = {{{{step.graph["c"], 1}}, step.graph["wait"]}};
+  swap.swap_ins = {PlannedSwapIn{{{step.graph["c"], 1}}, {step.graph["wait"]}}};
   plan.swaps = {swap};
   plan.controls = {{step.graph["wait"], step.graph["b"]}};
   EXPECT_THAT(Lines(step, &plan),

@@ -612,8 +612,7 @@ TEST(ScopeStrategyTest, InALoopNothingIsSwappedAndBehindItAllIs) {
   for (const PlannedSwap& swap : result->plan.swaps) {
     for (const PlannedSwapIn& in : swap.swap_ins) {
       for (NodeId trigger : in.triggers) {
-        EXPECT_EQ(f.facts.control_flow.output_frame(trigger), kRootFrame)
-            << f.graph->name(trigger);
+        EXPECT_EQ(f.facts.control_flow.output_frame(trigger), kRootFrame) << f.graph->name(trigger);
       }
     }
   }

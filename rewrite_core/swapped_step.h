@@ -1,0 +1,31 @@
+// What a step takes once the strategy `level` has tuned itself to a machine, without writing the
+// graph: for searches over sizes.
+#ifndef SPILLWAY_REWRITE_CORE_SWAPPED_STEP_H_
+#define SPILLWAY_REWRITE_CORE_SWAPPED_STEP_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/stop_token.h"
+#include "spillway/v1/forecast.pb.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
+
+namespace spillway::core {
+
+struct SwappedStep {
+  // Absent: no setting fits. As the graph is, where no swapping is needed.
+  absl::optional<v1::Forecast> forecast;
+  // Of the step as the graph is, launched ahead, with memory without end.
+  int64_t full_speed_ns = 0;
+};
+
+// Errors: those of the analyses and of PlanLevel, but for DOES_NOT_FIT. Thread-safe.
+absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::RewriteOptions& options,
+                                            const v1::Limits& limits, const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_SWAPPED_STEP_H_
