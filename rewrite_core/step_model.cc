@@ -114,15 +114,25 @@ v1::OutOfMemory StepModel::ToProto(const Workload& workload, const OutOfMemory& 
 
 absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool no_budget,
                                                  bool with_bounds, const StopToken& stop) const {
-  auto free = SimulateBothModes(workload, Unlimited(), stop);
-  if (!free.ok()) return free.status();
-  // Where nobody ever waits for memory, budgets change nothing.
+  // Where nobody ever waits for memory, budgets change nothing; and what fits into them needs no
+  // play without. Bounds do.
   const SimulationOptions budgets = Budgets();
-  absl::optional<BothModes> limited;
-  if (!no_budget && !(Within(free->launch_ahead, budgets) && Within(free->synchronous, budgets))) {
-    auto both = SimulateBothModes(workload, budgets, stop);
-    if (!both.ok()) return both.status();
-    limited = *std::move(both);
+  absl::optional<BothModes> free, limited;
+  const auto play = [&](const SimulationOptions& options, absl::optional<BothModes>* both) {
+    auto played = SimulateBothModes(workload, options, stop);
+    if (played.ok()) *both = *std::move(played);
+    return played.status();
+  };
+  if (no_budget || with_bounds) {
+    if (absl::Status s = play(Unlimited(), &free); !s.ok()) return s;
+  }
+  const bool is_within =
+      free && Within(free->launch_ahead, budgets) && Within(free->synchronous, budgets);
+  if (!no_budget && !is_within) {
+    if (absl::Status s = play(budgets, &limited); !s.ok()) return s;
+    if (!limited->fits() && !free) {
+      if (absl::Status s = play(Unlimited(), &free); !s.ok()) return s;
+    }
   }
   const BothModes& step = limited ? *limited : *free;
   // Without end, if it does not fit: what it would take.
@@ -170,9 +180,12 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
   if (!workload.ok()) return workload.status();
   SimulationOptions options = Unlimited();
   const size_t num_gpus = std::max<size_t>(placement_->devices().size(), 1);
-  options.device_budget_bytes.assign(num_gpus, kUnlimited);
-  options.device_budget_bytes[terms.gpu] = terms.budget_bytes;
-  options.host_budget_bytes = hardware_.host_memory_bytes / static_cast<int64_t>(num_gpus);
+  const bool all = terms.gpu == kAllGpus;
+  const int32_t gpu = all ? 0 : terms.gpu;
+  options.device_budget_bytes.assign(num_gpus, all ? terms.budget_bytes : kUnlimited);
+  options.device_budget_bytes[gpu] = terms.budget_bytes;
+  options.host_budget_bytes =
+      hardware_.host_memory_bytes / (all ? 1 : static_cast<int64_t>(num_gpus));
   auto played = SimulateIfWorth(*workload, options, terms.worth_ns, stop);
   if (!played.ok()) return played.status();
 
@@ -181,7 +194,7 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
   outcome.is_partial = played->is_partial && played->launch_ahead.fits();
   for (const SimulationResult* result : {&played->launch_ahead, &played->synchronous}) {
     if (result->devices.empty()) continue;  // Not played.
-    const DeviceUse& use = result->devices[terms.gpu];
+    const DeviceUse& use = result->devices[gpu];
     outcome.peak_bytes = std::max(outcome.peak_bytes, use.peak_bytes);
     outcome.resident_bytes = use.resident_bytes;
     if (result->fits()) {

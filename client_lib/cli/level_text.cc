@@ -1,8 +1,10 @@
 #include "client_lib/cli/level_text.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/text_table.h"
 
@@ -72,7 +74,14 @@ std::string SearchText(const v1::LevelTuning& tuning) {
 
 std::string StepText(const v1::LevelTuning& tuning) {
   std::vector<std::string> parts;
-  if (tuning.has_step_time_ns()) parts.push_back(FormatMilliseconds(tuning.step_time_ns()));
+  if (tuning.has_step_time_ns()) {
+    std::string step = FormatMilliseconds(tuning.step_time_ns());
+    if (tuning.full_speed_step_time_ns() > 0 && tuning.step_time_ns() > 0) {
+      absl::StrAppendFormat(&step, " (%.0f%% of full speed)",
+                            100.0 * tuning.full_speed_step_time_ns() / tuning.step_time_ns());
+    }
+    parts.push_back(std::move(step));
+  }
   if (tuning.has_synchronous_step_time_ns()) {
     parts.push_back(
         absl::StrCat(FormatMilliseconds(tuning.synchronous_step_time_ns()), " synchronously"));

@@ -208,20 +208,22 @@ void Builder::EditInputs(std::vector<Edit> edits) {
   }
 }
 
-// Of a graph with a plan: what the targets need now, triggers among it.
+// Of a graph with a plan: what the targets need now, triggers among it. That is what they needed
+// before (a swap hands on what was read), and what the edited inputs of that lead to.
 absl::Status Builder::FindActive() {
-  if (first_swap_node_.empty()) {
-    runs_ = facts_.active.flags;
-    return absl::OkStatus();
-  }
-  runs_.assign(num_nodes_ + swap_nodes_.size(), false);
+  runs_ = facts_.active.flags;
+  if (first_swap_node_.empty()) return absl::OkStatus();
+  runs_.resize(num_nodes_ + swap_nodes_.size(), false);
   std::vector<NodeId> stack;
   const auto visit = [&](NodeId id) {
     if (runs_[id]) return;
     runs_[id] = true;
     stack.push_back(id);
   };
-  for (NodeId id : facts_.active.targets) visit(id);
+  for (NodeId id = 0; id < num_nodes_; ++id) {
+    if (!runs_[id] || edited_[id].second < 0) continue;
+    for (Tensor input : Inputs(id)) visit(input.node);
+  }
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();

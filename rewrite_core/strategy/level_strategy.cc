@@ -1,6 +1,8 @@
 #include "rewrite_core/strategy/level_strategy.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/analysis/level_order.h"
+#include "rewrite_core/graph/byte_text.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/strategy/level_candidates.h"
 #include "rewrite_core/strategy/level_filters.h"
@@ -25,6 +28,35 @@ struct Gpu {
   std::string name;
   int32_t index = 0;          // The judge's.
   std::vector<bool> devices;  // By Graph::device_id.
+};
+
+// What tuning may use of the budget: less, if all GPUs at once do not fit.
+constexpr double kShares[] = {1.0, 0.95, 0.9, 0.8};
+constexpr int64_t kUnlimitedNs = std::numeric_limits<int64_t>::max();
+
+// A judge with a share of the budget.
+class TighterJudge : public PlanJudge {
+ public:
+  TighterJudge(PlanJudge* judge, double share) : judge_(*judge), share_(share) {}
+
+  int32_t num_gpus() const override { return judge_.num_gpus(); }
+  const std::string& gpu_name(int32_t gpu) const override { return judge_.gpu_name(gpu); }
+  int32_t GpuOf(int32_t device_id) const override { return judge_.GpuOf(device_id); }
+  int64_t budget_bytes() const override {
+    return share_ == 1 ? judge_.budget_bytes()
+                       : static_cast<int64_t>(share_ * static_cast<double>(judge_.budget_bytes()));
+  }
+  v1::MemorySource budget_source() const override { return judge_.budget_source(); }
+  std::string budget_origin() const override { return judge_.budget_origin(); }
+  bool Runs(NodeId id) const override { return judge_.Runs(id); }
+  absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
+                                   const StopToken& stop) override {
+    return judge_.Play(plan, terms, stop);
+  }
+
+ private:
+  PlanJudge& judge_;
+  const double share_;
 };
 
 std::vector<Gpu> FindGpus(const Graph& graph, const Eligibility& eligibility,
@@ -94,8 +126,22 @@ class Strategy {
     result_.plan.cpu_device = options_.level().cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
-    for (const Gpu& gpu : FindGpus(graph_, eligibility_, judge_)) {
-      if (absl::Status s = PlanGpu(gpu, *filters, *levels, *candidates); !s.ok()) return s;
+    const std::vector<Gpu> gpus = FindGpus(graph_, eligibility_, judge_);
+    for (size_t attempt = 0;; ++attempt) {
+      share_ = kShares[attempt];
+      for (const Gpu& gpu : gpus) {
+        if (absl::Status s = PlanGpu(gpu, *filters, *levels, *candidates); !s.ok()) return s;
+      }
+      auto fits = FitsTogether(gpus.size());
+      if (!fits.ok()) return fits.status();
+      if (*fits) break;
+      if (attempt + 1 == std::size(kShares)) return FitsApartAlone();
+      result_.plan.swaps.clear();
+      result_.plan.controls.clear();
+      result_.report.clear_devices();
+      result_.report.clear_serialized_level_count();
+      result_.report.clear_serialization_edge_count();
+      idle_devices_.clear();
     }
     std::sort(
         result_.plan.swaps.begin(), result_.plan.swaps.end(),
@@ -105,6 +151,29 @@ class Strategy {
   }
 
  private:
+  // Each GPU is tuned while the others have memory without end. All at once they may wait for each
+  // other, and hold memory for longer.
+  absl::StatusOr<bool> FitsTogether(size_t num_gpus) {
+    if (!parameters_.is_auto() || num_gpus < 2 ||
+        num_gpus < static_cast<size_t>(judge_->num_gpus()) || result_.plan.empty()) {
+      return true;
+    }
+    auto outcome =
+        judge_->Play(result_.plan, {kAllGpus, judge_->budget_bytes(), kUnlimitedNs}, stop_);
+    if (!outcome.ok()) return outcome.status();
+    return outcome->fits;
+  }
+
+  absl::Status FitsApartAlone() const {
+    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                 absl::StrCat("each GPU fits into its ", BytesText(judge_->budget_bytes()), " (",
+                              judge_->budget_origin(),
+                              ") while the others do not wait for memory, but not all at once; "
+                              "give less (gpu_memory_bytes), which leaves room, or take a smaller "
+                              "batch"),
+                 {{"budget_bytes", absl::StrCat(judge_->budget_bytes())}});
+  }
+
   // Plans that are to fit need sizes: an unknown batch would count as none.
   absl::Status CheckBatch() const {
     for (NodeId id : facts_.shapes.open_sources()) {
@@ -175,7 +244,8 @@ class Strategy {
       SwapPlan base;
       base.controls = controls;
       base.cpu_device = result_.plan.cpu_device;
-      auto tuned = TuneLevel(setting, base, gpu.index, graph_, &planner, judge_, stop_);
+      TighterJudge judge(judge_, share_);
+      auto tuned = TuneLevel(setting, base, gpu.index, graph_, &planner, &judge, stop_);
       if (!tuned.ok()) return tuned.status();
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
@@ -230,6 +300,7 @@ class Strategy {
   const LevelParameters parameters_;
   PlanJudge* judge_;
   const StopToken& stop_;
+  double share_ = 1;                // Of the budget.
   std::set<int32_t> idle_devices_;  // Device ids of GPUs that need no swapping.
   LevelResult result_;
 };

@@ -36,10 +36,13 @@ struct PlanOutcome {
 
 // What to play a plan with.
 struct PlayTerms {
-  int32_t gpu = 0;
-  int64_t budget_bytes = 0;  // Of that GPU; the others have memory without end. kUnlimited: it too.
+  int32_t gpu = 0;           // Or kAllGpus.
+  int64_t budget_bytes = 0;  // Of that GPU; the others have memory without end.
   int64_t worth_ns = 0;      // Slower plans are of no interest.
 };
+
+// In PlayTerms: each has the budget. The outcome tells of the first.
+inline constexpr int32_t kAllGpus = -1;
 
 class PlanJudge {
  public:

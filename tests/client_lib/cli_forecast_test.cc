@@ -289,6 +289,29 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "none"));
 }
 
+TEST_F(CliForecastTest, ExploreTellsWhatSwappingMakesPossible) {
+  const std::string graph = Graph("resnet50_free");
+  const Arguments command = {"explore", graph, "--sizes", "128,192", "--multiple-of", "64"};
+  Arguments swapping = command;
+  swapping.push_back("--swapping");
+  const json report = Json(swapping);
+  EXPECT_EQ(report["largest_fitting_size"], "128");
+  EXPECT_GE(Number(report["largest_fitting_size_swapped"]), 192);
+  for (const json& size : report["sizes"]) {
+    const double full_speed = size["full_speed_sizes_per_s"];
+    EXPECT_GT(full_speed, 0);
+    if (!size.contains("swapped")) continue;
+    EXPECT_LE(Number(size["swapped"]["devices"][0]["peak_bytes"]),
+              Number(report["hardware"]["gpu_memory_bytes"]));
+    EXPECT_LE(size["swapped_sizes_per_s"], full_speed * 1.0001);  // Rounded.
+  }
+  EXPECT_THAT(Output(swapping), AllOf(HasSubstr("\nwith swapping batch "),
+                                      HasSubstr(" full speed\n"), HasSubstr(" not needed ")));
+  // Only where it is asked for.
+  EXPECT_FALSE(Json(command).contains("largest_fitting_size_swapped"));
+  EXPECT_THAT(Output(command), Not(HasSubstr("swapping")));
+}
+
 TEST_F(CliForecastTest, AProfileReplacesEstimates) {
   const std::string graph = Graph("mnist_deep");
   const std::string profile = dir_.Write("profile", ReadTestGraph("mnist_deep/run_metadata.pb"));

@@ -67,6 +67,7 @@ TEST(LevelTextTest, OneGpuTuned) {
                     step_time_ns: 905000000
                     synchronous_step_time_ns: 950000000
                     peak_bytes: 15032385536
+                    full_speed_step_time_ns: 814500000
                   }
                 }
               }
@@ -84,7 +85,7 @@ TEST(LevelTextTest, OneGpuTuned) {
   budget      15.00 GiB, from the preset p100_pcie
   unswapped   16.50 GiB at the peak, 1.50 GiB more than the budget
   search      412 settings played (all that differ), 87 fitting
-  foretold    905 ms, 950 ms synchronously, 14.00 GiB at the peak
+  foretold    905 ms (90% of full speed), 950 ms synchronously, 14.00 GiB at the peak
   nodes       1000 -> 1008 (+8)
 )");
 }

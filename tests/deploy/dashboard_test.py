@@ -125,7 +125,9 @@ class Load:
         rubbish.write_bytes(b"This is no graph.")
         small = ROOT / "tests/graphs/cond_v1/graph.pb"  # Has no shapes: tensors of unknown size.
         large = ROOT / "tests/graphs/bert_base/graph_shapes.pb"
-        subprocess.run([spillway, "rewrite", small, "-o", rewritten, "--quiet"], check=True)
+        # A strategy that swaps something also in a graph that fits.
+        rewrite = [spillway, "rewrite", "--strategy", "scope"]
+        subprocess.run(rewrite + [small, "-o", rewritten, "--quiet"], check=True)
         remote = [
             "--server",
             server,
@@ -138,11 +140,10 @@ class Load:
             "/dev/null",
         ]
         self.commands = {
-            "large": [spillway, "rewrite", large, "--batch-size", "8", "--decision-detail", "none"]
-            + remote,
-            "small": [spillway, "rewrite", small] + remote,
+            "large": rewrite + [large, "--batch-size", "8", "--decision-detail", "none"] + remote,
+            "small": rewrite + [small] + remote,
             "strip": [spillway, "strip", rewritten] + remote,
-            "rubbish": [spillway, "rewrite", rubbish] + remote,
+            "rubbish": rewrite + [rubbish] + remote,
         }
         self.stopping = threading.Event()
         self.problems = []

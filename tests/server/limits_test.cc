@@ -15,7 +15,10 @@ using ::testing::HasSubstr;
 
 class LimitsTest : public ServerFixture {
  protected:
-  void SetUp() override { request_.set_graph_def(SmallGraph()); }
+  void SetUp() override {
+    request_.set_graph_def(SmallGraph());
+    request_.mutable_options()->mutable_scope();
+  }
 
   grpc::Status Rewrite() { return client_->Rewrite(request_, &response_); }
 

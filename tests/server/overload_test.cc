@@ -43,6 +43,7 @@ class OverloadTest : public ServerFixture {
     }
     call->thread = std::thread([this, size, call = call.get()] {
       v1::RewriteRequest request;
+      request.mutable_options()->mutable_scope();
       request.set_graph_def(std::string(size, 'g'));
       call->status = client_->stub().Rewrite(&call->context, request, &call->response);
     });

@@ -74,6 +74,7 @@ TEST(SpillwaydTest, LogsOneLinePerRequestToStderrOnly) {
   Daemon daemon;
   TestClient client(daemon.address());
   v1::RewriteRequest request;
+  request.mutable_options()->mutable_scope();
   v1::RewriteResponse response;
   EXPECT_FALSE(client.Rewrite(request, &response).ok());
   daemon.process().Signal(SIGTERM);

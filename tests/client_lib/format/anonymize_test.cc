@@ -206,6 +206,7 @@ TEST(AnonymizeTest, FunctionsStayConnected) {
 // What of the plan has no names in it.
 std::string Plan(const std::string& graph) {
   v1::RewriteOptions options;
+  options.mutable_scope();
   options.set_batch_size(8);
   options.set_decision_detail(v1::DECISION_DETAIL_ALL);
   auto response = core::Rewrite(graph, options, core::DefaultLimits(), core::StopToken());
@@ -277,7 +278,9 @@ TEST(AnonymizeTest, ARewriteOfRealGraphsMakesTheSamePlan) {
 // A rewritten graph is still one, and stripping it still works.
 TEST(AnonymizeTest, UndoRecordsAreRenamed) {
   const std::string graph = ReadTestGraph("mnist_deep/graph_shapes.pb");
-  auto rewritten = core::Rewrite(graph, {}, core::DefaultLimits(), core::StopToken());
+  v1::RewriteOptions scope;
+  scope.mutable_scope();
+  auto rewritten = core::Rewrite(graph, scope, core::DefaultLimits(), core::StopToken());
   ASSERT_TRUE(rewritten.ok()) << rewritten.status();
   v1::RewriteOptions strip;
   strip.mutable_strip();

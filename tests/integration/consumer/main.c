@@ -11,11 +11,15 @@ static int fail(spillway_status* status) {
   return 1;
 }
 
+/* A strategy that swaps something also in a graph that fits. */
+static const char kOptions[] = "{\"scope\": {}}";
+
 int main(int argc, char** argv) {
   static char bytes[4 << 20];
   size_t size;
   FILE* file;
   spillway_client* client = NULL;
+  spillway_buffer* options = NULL;
   spillway_buffer* graph = NULL;
   spillway_buffer* report = NULL;
   spillway_buffer* json = NULL;
@@ -25,7 +29,10 @@ int main(int argc, char** argv) {
   fclose(file);
   status = spillway_client_new(NULL, &client);
   if (status != NULL) return fail(status);
-  status = spillway_rewrite_graph(client, bytes, size, NULL, 0, NULL, &graph, &report);
+  status = spillway_message_from_json("RewriteOptions", kOptions, strlen(kOptions), &options);
+  if (status != NULL) return fail(status);
+  status = spillway_rewrite_graph(client, bytes, size, spillway_buffer_data(options),
+                                  spillway_buffer_size(options), NULL, &graph, &report);
   if (status != NULL) return fail(status);
   status = spillway_message_to_json("RewriteReport", spillway_buffer_data(report),
                                     spillway_buffer_size(report), &json);
@@ -36,6 +43,7 @@ int main(int argc, char** argv) {
   spillway_buffer_free(json);
   spillway_buffer_free(report);
   spillway_buffer_free(graph);
+  spillway_buffer_free(options);
   spillway_client_free(client);
   return 0;
 }

@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
   std::ostringstream bytes;
   bytes << file.rdbuf();
   const spillway::Client client(spillway::MakeLocalConnection());
-  const auto response = client.Rewrite(bytes.str(), spillway::v1::RewriteOptions());
+  spillway::v1::RewriteOptions options;
+  options.mutable_scope();  // Which swaps something also in a graph that fits.
+  const auto response = client.Rewrite(bytes.str(), options);
   if (!response.ok()) {
     std::cerr << response.status() << " " << spillway::ErrorInfoOf(response.status()).reason();
     return 1;
