@@ -21,7 +21,7 @@ class StepJudge : public PlanJudge {
     return model_.placement().devices()[gpu];
   }
   int32_t GpuOf(int32_t device_id) const override {
-    return model_.placement().Resolve(model_.graph().device_name(device_id));
+    return model_.placement().device(device_id);
   }
   int64_t budget_bytes() const override { return model_.hardware().gpu_memory_bytes; }
   v1::MemorySource budget_source() const override { return model_.hardware().gpu_memory_source; }

@@ -63,7 +63,6 @@ class StepModel {
 
   const Hardware& hardware() const { return hardware_; }
   const Placement& placement() const { return *placement_; }
-  const Graph& graph() const { return graph_; }
   bool Runs(NodeId id) const { return active_->flags[id]; }
   int64_t num_active_nodes() const;
   // The names of the targets, each at most as long as others are shown.

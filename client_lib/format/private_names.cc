@@ -167,6 +167,9 @@ constexpr absl::string_view kSwapPrefixes[] = {"swapout_", "swapin_", "swap"};
 
 }  // namespace
 
+// TensorFlow's own names for the scopes of its control flow. Strategies go by them, as TFLMS does.
+constexpr absl::string_view kControlFlowScopes[] = {"cond", "while"};
+
 void PathMap::NoteScopes(absl::string_view path) {
   const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
   for (size_t i = 0; i + 1 < parts.size(); ++i) is_scope_.emplace(parts[i]);
@@ -195,13 +198,15 @@ std::string PathMap::Map(absl::string_view path) {
 }
 
 std::string PathMap::MapPart(absl::string_view part) {
-  return is_scope_.contains(part) ? scopes_.Map(part) : leaves_.Map(part);
+  if (!is_scope_.contains(part)) return leaves_.Map(part);
+  return absl::c_linear_search(kControlFlowScopes, part) ? std::string(part) : scopes_.Map(part);
 }
 
 bool PathMap::HasAll(absl::string_view path) const {
   const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
   return absl::c_all_of(parts, [this](absl::string_view part) {
-    return part.empty() || scopes_.Has(part) || leaves_.Has(part);
+    return part.empty() || scopes_.Has(part) || leaves_.Has(part) ||
+           (is_scope_.contains(part) && absl::c_linear_search(kControlFlowScopes, part));
   });
 }
 

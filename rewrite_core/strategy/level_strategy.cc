@@ -28,6 +28,7 @@ struct Gpu {
   std::string name;
   int32_t index = 0;          // The judge's.
   std::vector<bool> devices;  // By Graph::device_id.
+  bool is_many = false;       // All of more than kMaxGpus.
 };
 
 // What tuning may use of the budget: less, if all GPUs at once do not fit.
@@ -59,14 +60,27 @@ class TighterJudge : public PlanJudge {
   const double share_;
 };
 
+// Each is planned in passes over the whole graph. Far more than a machine has.
+constexpr size_t kMaxGpus = 256;
+
+// One by one if there are at most kMaxGpus; else all as one, of no name.
 std::vector<Gpu> FindGpus(const Graph& graph, const Eligibility& eligibility,
                           const PlanJudge* judge) {
   std::vector<Gpu> gpus;
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
     if (IsCpuDevice(graph.device_name(device)) || !eligibility.IsDeviceWanted(device)) continue;
     const int32_t index = judge == nullptr ? device : judge->GpuOf(device);
+    if (index < 0) continue;
     auto gpu = std::find_if(gpus.begin(), gpus.end(),
                             [index](const Gpu& other) { return other.index == index; });
+    if (gpu == gpus.end() && gpus.size() == kMaxGpus) {
+      gpus = {{"", 0, std::vector<bool>(graph.num_devices(), false)}};
+      for (int32_t id = 0; id < graph.num_devices(); ++id) {
+        gpus[0].devices[id] = !IsCpuDevice(graph.device_name(id)) && eligibility.IsDeviceWanted(id);
+      }
+      gpus[0].is_many = true;
+      return gpus;
+    }
     if (gpu == gpus.end()) {
       // As forecasts call it.
       const absl::string_view name =
@@ -127,6 +141,13 @@ class Strategy {
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
     const std::vector<Gpu> gpus = FindGpus(graph_, eligibility_, judge_);
+    if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes())) {
+      return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
+                          absl::StrCat("the graph names more than ", kMaxGpus,
+                                       " GPUs, and each is tuned and serialized on its own; name "
+                                       "some of them with devices"),
+                          {{"option", "devices"}, {"limit", absl::StrCat(kMaxGpus)}});
+    }
     for (size_t attempt = 0;; ++attempt) {
       share_ = kShares[attempt];
       for (const Gpu& gpu : gpus) {
@@ -151,6 +172,11 @@ class Strategy {
   }
 
  private:
+  bool Serializes() const {
+    return !options_.level().serialization().empty() ||
+           options_.level().serialization_by_size() > 0;
+  }
+
   // Each GPU is tuned while the others have memory without end. All at once they may wait for each
   // other, and hold memory for longer.
   absl::StatusOr<bool> FitsTogether(size_t num_gpus) {

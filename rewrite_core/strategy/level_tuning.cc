@@ -400,30 +400,29 @@ class Tuner {
 };
 
 absl::StatusOr<int64_t> Tuner::SmallestBudget() {
+  std::vector<SwapPlan> plans = {base_};
+  for (int mode = 0; mode < static_cast<int>(modes_.size()) && !thresholds_.empty(); ++mode) {
+    auto swaps = planner_->Plan(Setting({0, 0, 0, mode}));
+    if (!swaps.ok()) return swaps.status();
+    plans.push_back(base_);
+    plans.back().swaps = *std::move(swaps);
+  }
   int64_t smallest = 0;
-  for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
-    SwapPlan plan = base_;
-    if (!thresholds_.empty()) {
-      auto swaps = planner_->Plan(Setting({0, 0, 0, mode}));
-      if (!swaps.ok()) return swaps.status();
-      plan.swaps = *std::move(swaps);
-    }
+  for (const SwapPlan& plan : plans) {
     // What is taken where there is memory without end is enough.
     auto free = judge_->Play(plan, {gpu_, kNoLimit, kNoLimit}, stop_);
     if (!free.ok()) return free.status();
     if (!free->fits) continue;  // It is the host's memory.
     const int64_t unit = std::max(free->peak_bytes / kBudgetParts, kAllocationUnit);
-    int64_t low = judge_->budget_bytes();
-    int64_t high = free->peak_bytes;
-    if (smallest == 0 || high < smallest) smallest = high;
-    high = smallest;
+    if (smallest == 0 || free->peak_bytes < smallest) smallest = free->peak_bytes;
+    int64_t low = judge_->budget_bytes(), high = smallest;
     while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
       auto played = judge_->Play(plan, {gpu_, middle, kNoLimit}, stop_);
       if (!played.ok()) return played.status();
       (played->fits ? high : low) = middle;
-      if (played->fits) smallest = middle;
     }
+    smallest = high;
   }
   return smallest;
 }
