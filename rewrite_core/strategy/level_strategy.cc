@@ -191,13 +191,16 @@ class Strategy {
   }
 
   absl::Status FitsApartAlone() const {
-    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                 absl::StrCat("each GPU fits into its ", BytesText(judge_->budget_bytes()), " (",
-                              judge_->budget_origin(),
-                              ") while the others do not wait for memory, but not all at once; "
-                              "give less (gpu_memory_bytes), which leaves room, or take a smaller "
-                              "batch"),
-                 {{"budget_bytes", absl::StrCat(judge_->budget_bytes())}});
+    return Error(
+        absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+        absl::StrCat("each GPU fits into its ", BytesText(judge_->budget_bytes()), " (",
+                     judge_->budget_origin(),
+                     ") while the others do not wait for memory, but not all at once; "
+                     "give less (gpu_memory_bytes), which leaves room, or take a smaller "
+                     "batch"),
+        {{"budget_bytes", absl::StrCat(judge_->budget_bytes())},
+         {"budget_source",
+          v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)}});
   }
 
   // Plans that are to fit need sizes: an unknown batch would count as none.
@@ -276,6 +279,7 @@ class Strategy {
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
       *device.mutable_tuning() = std::move(tuned->report);
+      device.mutable_tuning()->set_budget_bytes(judge_->budget_bytes());
     } else {
       auto planned = planner.Plan(setting);
       if (!planned.ok()) return planned.status();

@@ -281,12 +281,10 @@ class Tuner {
     const std::vector<int> groupbys = {static_cast<int>(groupbys_.size()) - 1, middle, 0};
     for (int groupby : groupbys) {
       for (int ahead : Spread(aheads_, kAheadGrid)) {
-        const Point before = best_;
         auto outcome = Look({best_.threshold, ahead, groupby, best_.mode});
         if (!outcome.ok()) return outcome.status();
         if (*outcome == nullptr) return absl::OkStatus();
         if (!((*outcome)->fits || (*outcome)->is_partial)) continue;
-        (void)before;
         for (int stride = 1;; stride *= 2) {
           const int threshold = best_.threshold + stride;
           if (threshold >= static_cast<int>(thresholds_.size())) break;
