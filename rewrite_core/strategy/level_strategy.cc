@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/analysis/level_order.h"
+#include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/graph/byte_text.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/strategy/level_candidates.h"
@@ -26,7 +28,7 @@ namespace {
 // A GPU whose tensors are to be swapped.
 struct Gpu {
   std::string name;
-  int32_t index = 0;          // The judge's.
+  int32_t index = 0;          // As placement.h and the judge count them.
   std::vector<bool> devices;  // By Graph::device_id.
   bool is_many = false;       // All of more than kMaxGpus.
 };
@@ -64,12 +66,19 @@ class TighterJudge : public PlanJudge {
 constexpr size_t kMaxGpus = 256;
 
 // One by one if there are at most kMaxGpus; else all as one, of no name.
-std::vector<Gpu> FindGpus(const Graph& graph, const Eligibility& eligibility,
-                          const PlanJudge* judge) {
+absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibility& eligibility,
+                                          const PlanJudge* judge, const StopToken& stop) {
+  const Graph& graph = *facts.graph;
+  absl::optional<Placement> placement;
+  if (judge == nullptr) {
+    auto found = Placement::Find(graph, facts.topology, facts.shapes, stop);
+    if (!found.ok()) return found.status();
+    placement = *std::move(found);
+  }
   std::vector<Gpu> gpus;
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
     if (IsCpuDevice(graph.device_name(device)) || !eligibility.IsDeviceWanted(device)) continue;
-    const int32_t index = judge == nullptr ? device : judge->GpuOf(device);
+    const int32_t index = placement ? placement->device(device) : judge->GpuOf(device);
     if (index < 0) continue;
     auto gpu = std::find_if(gpus.begin(), gpus.end(),
                             [index](const Gpu& other) { return other.index == index; });
@@ -83,9 +92,8 @@ std::vector<Gpu> FindGpus(const Graph& graph, const Eligibility& eligibility,
     }
     if (gpu == gpus.end()) {
       // As forecasts call it.
-      const absl::string_view name =
-          judge == nullptr ? graph.device_name(device) : judge->gpu_name(index);
-      gpus.push_back({std::string(name), index, std::vector<bool>(graph.num_devices(), false)});
+      const std::string& name = placement ? placement->devices()[index] : judge->gpu_name(index);
+      gpus.push_back({name, index, std::vector<bool>(graph.num_devices(), false)});
       gpu = std::prev(gpus.end());
     }
     gpu->devices[device] = true;
@@ -140,7 +148,9 @@ class Strategy {
     result_.plan.cpu_device = options_.level().cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
-    const std::vector<Gpu> gpus = FindGpus(graph_, eligibility_, judge_);
+    auto found = FindGpus(facts_, eligibility_, judge_, stop_);
+    if (!found.ok()) return found.status();
+    const std::vector<Gpu>& gpus = *found;
     if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes())) {
       return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
                           absl::StrCat("the graph names more than ", kMaxGpus,
