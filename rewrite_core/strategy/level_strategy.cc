@@ -69,8 +69,13 @@ constexpr size_t kMaxGpus = 256;
 absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibility& eligibility,
                                           const PlanJudge* judge, const StopToken& stop) {
   const Graph& graph = *facts.graph;
+  // What is on one GPU in any case needs no placement.
+  int32_t num_devices = 0;
+  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+    num_devices += !IsCpuDevice(graph.device_name(device));
+  }
   absl::optional<Placement> placement;
-  if (judge == nullptr) {
+  if (judge == nullptr && num_devices > 1) {
     auto found = Placement::Find(graph, facts.topology, facts.shapes, stop);
     if (!found.ok()) return found.status();
     placement = *std::move(found);
@@ -78,7 +83,9 @@ absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibi
   std::vector<Gpu> gpus;
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
     if (IsCpuDevice(graph.device_name(device)) || !eligibility.IsDeviceWanted(device)) continue;
-    const int32_t index = placement ? placement->device(device) : judge->GpuOf(device);
+    const int32_t index = placement          ? placement->device(device)
+                          : judge != nullptr ? judge->GpuOf(device)
+                                             : 0;
     if (index < 0) continue;
     auto gpu = std::find_if(gpus.begin(), gpus.end(),
                             [index](const Gpu& other) { return other.index == index; });
@@ -92,8 +99,10 @@ absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibi
     }
     if (gpu == gpus.end()) {
       // As forecasts call it.
-      const std::string& name = placement ? placement->devices()[index] : judge->gpu_name(index);
-      gpus.push_back({name, index, std::vector<bool>(graph.num_devices(), false)});
+      const absl::string_view name = placement          ? placement->devices()[index]
+                                     : judge != nullptr ? absl::string_view(judge->gpu_name(index))
+                                                        : graph.device_name(device);
+      gpus.push_back({std::string(name), index, std::vector<bool>(graph.num_devices(), false)});
       gpu = std::prev(gpus.end());
     }
     gpu->devices[device] = true;

@@ -27,7 +27,7 @@ constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
 
 // A search along one line ends after so many looks at what is slower than the best, and one over
 // several lines after so many that did not help.
-constexpr int kSlowLooks = 2;
+constexpr int kSlowLooks = 4;
 constexpr int kVainLines = 2;
 
 // A fingerprint of swaps: equal for equal swaps.

@@ -38,7 +38,7 @@ struct TunedLevel {
 };
 
 // At most this many plays are spent on one GPU, whatever the graph.
-inline constexpr int kMaxPlays = 110;
+inline constexpr int kMaxPlays = 160;
 
 // `wanted`: kAuto for what is to be tuned, sync_mode the least that is tried. `base`: the control
 // edges and the CPU device that every plan has. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/device_name.h"
 #include "tests/rewrite_core/strategy/naive_level_triggers.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/proto_graph.h"
@@ -163,7 +164,9 @@ TEST(LevelTriggersTest, AgreesWithTheSpecificationOnRandomGraphs) {
           const bool serves_all =
               std::all_of(group.begin(), group.end(), [&](const LateReader& reader) {
                 const NodeId to = reader.position.node;
-                return s.f.facts.topology.level(id) < s.f.facts.topology.level(to) &&
+                const absl::string_view here = graph.device(id), there = graph.device(to);
+                return (here.empty() || there.empty() || NamesDevice(here, there)) &&
+                       s.f.facts.topology.level(id) < s.f.facts.topology.level(to) &&
                        s.f.facts.control_flow.MayControl(id, to);
               });
           if (serves_all && expected == kNoNode) expected = id;
