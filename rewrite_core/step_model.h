@@ -56,8 +56,8 @@ class StepModel {
   absl::Status DescribeMemory(const Workload& workload, const StopToken& stop,
                               v1::SimulateReport* report) const;
 
-  // What the step takes with `plan`, as a search for plans asks. If one GPU has a budget, it has its
-  // share of the host's memory. Errors: those of Simulate.
+  // What the step takes with `plan`, as a search for plans asks. If one GPU has a budget, it has
+  // its share of the host's memory. Errors: those of Simulate.
   absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
                                    const StopToken& stop) const;
 
