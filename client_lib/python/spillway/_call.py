@@ -118,21 +118,26 @@ class Call:
         if threading.current_thread() is not threading.main_thread():
             return function(*arguments)
         result = []
-        worker = threading.Thread(
-            target=lambda: result.append(function(*arguments)), name="spillway", daemon=True)
-        worker.start()
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                result.append(function(*arguments))
+            finally:
+                done.set()
+
+        threading.Thread(target=work, name="spillway", daemon=True).start()
         try:
-            worker.join()
+            done.wait()  # Not join(): a thread whose join was interrupted counts as ended.
         except BaseException as error:  # pylint: disable=broad-except
-            # What the call reads and writes is ours: it must have ended before we go.
             _native.library().spillway_call_cancel(self.handle)
-            while worker.is_alive():
+            self._failure = error
+            # What the call reads and writes is ours: it must have ended before we go.
+            while not done.is_set():
                 try:
-                    worker.join()
+                    done.wait()
                 except KeyboardInterrupt:
                     pass
-            if self._failure is None:
-                self._failure = error
         if not result:
             raise errors.InternalError("a call of the library ended without an answer")
         return result[0]
