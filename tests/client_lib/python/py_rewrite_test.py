@@ -29,8 +29,8 @@ class RewriteTest(unittest.TestCase):
     def test_the_bytes_are_those_of_the_program(self):
         graph = common.graph("cond_v1", shapes=True)
         result = spillway.rewrite(graph, **SCOPE)
-        self.assertEqual(result.graph_def, by_command(graph))
-        self.assertNotEqual(result.graph_def, graph)
+        self.assertTrue(result.graph_def == by_command(graph))  # Too long to print.
+        self.assertFalse(result.graph_def == graph)
 
     def test_a_server_gives_the_same_bytes_in_one_message_and_as_a_stream(self):
         with common.server() as address:

@@ -8,7 +8,6 @@ from typing import Any, List, Optional, Set
 import tensorflow as tf
 
 import spillway
-from spillway import errors
 from spillway.tensorflow import _function, _live_graph, _sessions
 
 _GIB = 1 << 30
@@ -89,19 +88,11 @@ class Editor:
         if getattr(model, "train_function", None) is None:
             self._log_info("Calling model._make_train_function()", 1)
             model._make_train_function()  # pylint: disable=protected-access
-        graph = tf.compat.v1.keras.backend.get_graph()
+        graph = tf.compat.v1.get_default_graph()
         if _already(graph):
             return
-        try:
-            _sessions.move_keras_session(graph)
-        except ValueError as error:
-            raise errors.LiveGraphError(
-                "%s; edit before it runs" % error, code="FAILED_PRECONDITION",
-                reason="SESSION_HAS_RUN") from error
-        try:
+        with _sessions.KerasMove(graph):
             self.run(graph, keras=True)
-        finally:
-            _sessions.load_values(graph)
 
 
 def _already(graph: tf.Graph) -> bool:

@@ -7,11 +7,14 @@ with no more than a line in a log. So a graph may only be edited while no open s
 from __future__ import annotations
 
 import gc
-from typing import Any, List
+from typing import Any, List, Tuple
 
+import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import errors_impl
+
+from spillway import errors
 
 
 def that_have_run(graph: Any) -> List[Any]:
@@ -41,40 +44,48 @@ def _has_run(session: Any) -> bool:
     return True
 
 
-def move_keras_session(graph: Any) -> None:
-    """Gives Keras a new session of the graph, with the values that variables have in its old one, and
-    closes that. Raises ValueError if another session has run the graph, or one that Keras did not
-    make is in force (`with session.as_default()`)."""
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
-    ran = that_have_run(graph)
-    if not ran:
-        return
-    backend = tf.compat.v1.keras.backend
-    old = backend.get_session()
-    if tf.compat.v1.get_default_session() is not None or ran != [old]:
-        raise ValueError("the graph was run by a session that is not Keras's own")
-    values = []
-    for variable in graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES):
-        try:
-            values.append((variable, old.run(_reader(variable))))
-        except errors_impl.FailedPreconditionError:
-            pass  # Not initialized: Keras does that in the new session.
-    new = tf.compat.v1.Session(graph=graph, config=old._config)  # pylint: disable=protected-access
-    backend.set_session(new)
-    _pending_values[new] = values
-    old.close()
+class KerasMove:
+    """Moves Keras to a new session of the graph, if its own has run it: a context manager around the
+    edit. The old session is closed, and what variables had in it is loaded into the new one
+    after the edit, also after one that failed.
 
+    Raises LiveGraphError, on entry, if a session has run the graph that is not Keras's own.
+    """
 
-_pending_values: Any = {}
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        self._values: List[Tuple[Any, Any]] = []
+        self._session: Any = None
 
+    def __enter__(self) -> "KerasMove":
+        ran = that_have_run(self._graph)
+        if not ran:
+            return self
+        backend = tf.compat.v1.keras.backend
+        old = backend.get_session()
+        if ran != [old] or tf.compat.v1.get_default_session() is not None:
+            raise errors.LiveGraphError(
+                "the graph was run by a session that is not Keras's own, and would ignore edits; edit "
+                "it before it runs", code="FAILED_PRECONDITION", reason="SESSION_HAS_RUN")
+        for variable in self._graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES):
+            try:
+                self._values.append((variable, old.run(_reader(variable))))
+            except errors_impl.FailedPreconditionError:
+                pass  # Not initialized: Keras does that in the new session.
+        self._session = tf.compat.v1.Session(
+            graph=self._graph, config=old._config)  # pylint: disable=protected-access
+        backend.set_session(self._session)
+        old.close()
+        return self
 
-def load_values(graph: Any) -> None:
-    """Loads what move_keras_session kept, after the edit: to load is to run."""
-    for session in [session for session in _pending_values if session.graph is graph]:
-        for variable, value in _pending_values.pop(session):
-            session.run(variable.initializer, {variable.initializer.inputs[1]: value})
+    def __exit__(self, *_: Any) -> None:
+        # To load is to run, and so comes after the edit.
+        for variable, value in self._values:
+            assign = variable.initializer
+            self._session.run(assign, {assign.inputs[1]: value})
 
 
 def _reader(variable: Any) -> Any:
     """A tensor that reads the variable, and is there already."""
-    return getattr(variable, "_graph_element", None) or variable.value()
+    element = getattr(variable, "_graph_element", None)
+    return variable.value() if element is None else element
