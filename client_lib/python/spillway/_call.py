@@ -1,19 +1,12 @@
-"""One call of the library: where it goes, how long it may take, who is told, and Ctrl-C.
-
-A call of C cannot be interrupted by Python: a signal's handler runs when the call is back. So, in the
-main thread, which is the one that Python handles signals in, the call is made on a thread of its
-own; the main thread waits for it in a way that signals do interrupt, cancels the call and passes the
-exception on when the call has ended, which takes milliseconds.
-"""
+"""One call of the library: where it goes, how long it may take, who is told of its progress."""
 
 from __future__ import annotations
 
 import ctypes
-import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
-from spillway import _native, errors
+from spillway import _native, _worker
 
 # (stage, done, total): stage is `sending`, `rewriting` or `receiving`; bytes, both 0 where there is
 # nothing to count.
@@ -102,45 +95,27 @@ class Call:
             self._progress(_native.STAGES.get(stage, "working"), done, total)
         except BaseException as error:  # pylint: disable=broad-except
             self._failure = error
-            _native.library().spillway_call_cancel(self.handle)
+            self._cancel()
 
     def run(self, function: Callable[..., Optional[int]], *arguments: Any) -> None:
         """Calls a function of the library that returns a status. Raises what the status says, what
         the progress callback raised, or KeyboardInterrupt."""
-        status = self._run(function, arguments)
-        if self._failure is not None:
-            if status:
-                _native.library().spillway_status_free(status)
-            raise self._failure
-        _native.check(status)
-
-    def _run(self, function: Callable[..., Optional[int]], arguments: Any) -> Optional[int]:
-        if threading.current_thread() is not threading.main_thread():
-            return function(*arguments)
-        result = []
-        done = threading.Event()
+        status: List[Optional[int]] = [None]
 
         def work() -> None:
-            try:
-                result.append(function(*arguments))
-            finally:
-                done.set()
+            status[0] = function(*arguments)
 
-        threading.Thread(target=work, name="spillway", daemon=True).start()
         try:
-            done.wait()  # Not join(): a thread whose join was interrupted counts as ended.
+            _worker.run(work, self._cancel)
         except BaseException as error:  # pylint: disable=broad-except
-            _native.library().spillway_call_cancel(self.handle)
-            self._failure = error
-            # What the call reads and writes is ours: it must have ended before we go.
-            while not done.is_set():
-                try:
-                    done.wait()
-                except KeyboardInterrupt:
-                    pass
-        if not result:
-            raise errors.InternalError("a call of the library ended without an answer")
-        return result[0]
+            self._failure = self._failure or error
+        if self._failure is not None:
+            _native.library().spillway_status_free(status[0])
+            raise self._failure
+        _native.check(status[0])
+
+    def _cancel(self) -> None:
+        _native.library().spillway_call_cancel(self.handle)
 
 
 def _text(value: Optional[str]) -> Optional[bytes]:

@@ -225,28 +225,31 @@ class CallTest(unittest.TestCase):
                         spillway.rewrite(common.graph("resnet50_tf1", shapes=True), server=address,
                                          progress=progress)
 
-    def statuses_of(self, name):
-        """Puts a spy around a function of the library; the list of codes that it returns."""
-        lib, codes = _native.library(), []
-        real = getattr(lib, name)
+    def test_ctrl_c_ends_a_call(self):
+        """The signal comes when the call is surely under way, and ends it: nobody waits until the call
+        is done."""
+        lib, codes, cancelled = _native.library(), [], threading.Event()
+        rewrite, cancel = lib.spillway_rewrite_graph, lib.spillway_call_cancel
 
-        def spy(*arguments):
-            status = real(*arguments)
+        def spy_rewrite(*arguments):
+            status = rewrite(*arguments)
             codes.append(lib.spillway_status_code(status))
             return status
 
-        patcher = mock.patch.object(lib, name, spy)
-        patcher.start()
-        self.addCleanup(patcher.stop)
-        return codes
+        def spy_cancel(handle):
+            cancel(handle)
+            cancelled.set()
 
-    def test_ctrl_c_ends_a_call(self):
-        """The signal is sent when the call is surely under way, and ends it: it does not wait until the
-        call is done."""
-        codes = self.statuses_of("spillway_rewrite_graph")
-        with self.assertRaises(KeyboardInterrupt):
-            spillway.rewrite(common.graph("tfcnn_inception3_4gpu"), batch_size=64,
-                             progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        def progress(*_):
+            if not cancelled.is_set():
+                os.kill(os.getpid(), signal.SIGINT)
+                # The call goes on when the main thread has seen the signal.
+                self.assertTrue(cancelled.wait(common.PATIENCE_S))
+
+        with mock.patch.object(lib, "spillway_rewrite_graph", spy_rewrite), \
+                mock.patch.object(lib, "spillway_call_cancel", spy_cancel), \
+                self.assertRaises(KeyboardInterrupt):
+            spillway.rewrite(common.graph("resnet50_tf1", shapes=True), progress=progress)
         self.assertEqual(codes, [1])  # CANCELLED.
         # And the next call is as if nothing had been.
         spillway.rewrite(common.graph("cond_v1", shapes=True), **SCOPE)
@@ -276,6 +279,20 @@ class CallTest(unittest.TestCase):
             stop.set()
             ticker.join()
         self.assertGreater(gained[0], 5)
+
+    def test_after_a_fork(self):
+        """The child has none of the parent's threads."""
+        graph = common.graph("cond_v1", shapes=True)
+        expected = spillway.rewrite(graph, **SCOPE).graph_def
+        child = os.fork()
+        if child == 0:
+            signal.alarm(common.PATIENCE_S)  # A child that hangs ends.
+            try:
+                os._exit(spillway.rewrite(graph, **SCOPE).graph_def != expected)
+            finally:
+                os._exit(2)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(status, 0)
 
     def test_many_threads_at_once(self):
         graph = common.graph("cond_v1", shapes=True)
