@@ -13,6 +13,10 @@ import queue
 import threading
 from typing import Callable, List, Optional
 
+# The kernel may give a signal to any thread, and only one for the main thread ends its wait: so it looks
+# up now and then.
+_SLICE_S = 0.1
+
 _tasks: Optional["queue.SimpleQueue[Callable[[], None]]"] = None
 
 
@@ -35,7 +39,8 @@ def run(function: Callable[[], None], cancel: Callable[[], None]) -> None:
 
     _queue().put(work)
     try:
-        done.wait()
+        while not done.wait(_SLICE_S):
+            pass
     except BaseException:
         cancel()
         while not done.is_set():
