@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How fast the Python package is: rewrites beside the C call, edits of live graphs beside TensorFlow's
-own cost and IBM's.
+"""How fast the Python package is: rewrites beside the C call, edits of live graphs beside
+TensorFlow's own cost and IBM's.
 
     build/tf-venv/bin/python tests/client_lib/python/benchmark.py
 
-IBM's times were recorded with the graphs (v2_swaps.json.gz, `edit_ms`) on another, busy machine of 2
-cores: an order of magnitude.
+IBM's times were recorded with the graphs (v2_swaps.json.gz, `edit_ms`) on another, busy machine of
+2 cores: an order of magnitude.
 """
 
 import ctypes

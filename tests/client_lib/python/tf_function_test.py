@@ -175,7 +175,7 @@ class FitTest(unittest.TestCase):
         self.assertTrue(found == fit())
 
     def test_fit_again_and_again(self):
-        """The second fit takes what the first one made; after another compile there is a new one."""
+        """The second fit takes what the first one made; another compile makes another one."""
         made = []
 
         def train(keywords):

@@ -98,7 +98,7 @@ def rewrite_train_function(model: tf.keras.Model, *,
 
     Args:
       model: a compiled Keras model; not `run_eagerly`, not with `jit_compile`.
-      on_rewrite: called with each concrete function that was made (`spillway_report` is its report).
+      on_rewrite: called with each concrete function that was made; `spillway_report` is its report.
       **keywords: those of `rewrite_function`.
 
     Raises TypeError for a model that is not compiled, or runs eagerly; `fit` raises the rest.
