@@ -123,6 +123,35 @@ class TrainTest(unittest.TestCase):
                     self.assertTrue(found == original)  # Too long to print.
 
 
+    def test_swap_nodes_survive_grappler_and_cross_devices(self):
+        """CPU:1 stands for a GPU: each swapped tensor is sent from there, and to there."""
+        data = graphs.Graph(common.GRAPHS / "mnist_deep")
+        graph = tf_common.live(common.graph("mnist_deep"))
+        report = rewrite_graph(graph, strategy="scope").report
+        for operation in graph.get_operations():
+            if not operation.device:
+                operation._set_device("/device:CPU:1")  # pylint: disable=protected-access
+        config = tf_common.config()
+        config.device_count["CPU"] = 2
+        # At L1 TensorFlow merges equal swap-ins.
+        config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
+        metadata = tf1.RunMetadata()
+        with tf1.Session(graph=graph, config=config) as session:
+            session.run(data.init_ops[0])
+            session.run(data.step_calls[0][0], feeds.feed_dict(data.feed_spec, 0),
+                        options=tf1.RunOptions(output_partition_graphs=True),
+                        run_metadata=metadata)
+        nodes = [node for part in metadata.partition_graphs for node in part.node]
+        self.assertLessEqual(set(tf_common.swap_names(graph)), {node.name for node in nodes})
+        # A send's tensor_name is `edge_ID_PRODUCER`.
+        sent = {node.attr["tensor_name"].s.decode().split("_", 2)[2] for node in nodes
+                if node.op == "_Send"}
+        for swap in report.swaps:
+            self.assertIn(swap.tensor.partition(":")[0], sent)
+            for back in swap.swap_ins:
+                self.assertIn(back.name, sent)
+
+
 class RefusedTest(unittest.TestCase):
 
     def setUp(self):
