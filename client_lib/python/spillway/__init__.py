@@ -1,0 +1,32 @@
+"""Spillway: Large Model Support for TensorFlow graphs, from Python.
+
+    import spillway
+    result = spillway.rewrite(graph_def, strategy="scope", lb=5)
+    result.graph_def, result.report
+
+Loads neither TensorFlow nor grpc nor protobuf; the library behind it is loaded at the first call.
+`spillway.tensorflow` edits graphs where they are, in TensorFlow.
+"""
+
+from spillway._call import Progress
+from spillway._native import library as _library
+from spillway._rewrite import RewriteResult, capabilities, inspect, rewrite, strip
+from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
+                             InvalidGraphError, InvalidOptionError, LimitExceededError,
+                             LiveGraphError, NativeLibraryError, NoBackwardPartError, SpillwayError,
+                             SpillwayWarning, UnavailableError)
+from spillway.patch import Patch
+from spillway.report import Report
+
+__all__ = [
+    "CancelledError", "DeadlineExceededError", "DoesNotFitError", "InternalError",
+    "InvalidGraphError", "InvalidOptionError", "LimitExceededError", "LiveGraphError",
+    "NativeLibraryError", "NoBackwardPartError", "Patch", "Progress", "Report", "RewriteResult",
+    "SpillwayError", "SpillwayWarning", "UnavailableError", "capabilities", "inspect",
+    "library_version", "rewrite", "strip",
+]
+
+
+def library_version() -> str:
+    """The version of the library, `MAJOR.MINOR.PATCH`. Raises NativeLibraryError."""
+    return _library().spillway_version().decode()

@@ -1,0 +1,185 @@
+"""The calls: rewrite, strip, inspect, capabilities."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import warnings
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from spillway import _call, _native, _wire, errors, options
+from spillway.patch import Patch
+from spillway.report import Report
+
+# Fields of RewriteRequest and RewriteResponse in rewrite_service.proto.
+_GRAPH_DEF, _OPTIONS = 1, 2
+_REPORT, _PATCH = 2, 3
+
+# In what a call says of where it goes.
+_WHERE = ("server", "tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "retries")
+
+
+class RewriteResult:
+    """A rewritten graph.
+
+    Attributes:
+      graph_def: the graph, of the type that went in: bytes for bytes, a GraphDef for a GraphDef or
+        a Graph. After a failure with `fail_open`, the graph as it came.
+      report: what was done and why; read from the library's answer when first asked for. None after
+        a failure.
+      patch: the same as edits; None unless `patch=True`.
+      error: the failure, with `fail_open`. None: there was none.
+    """
+
+    def __init__(self, graph_def: Any, *, report_message: Optional[bytes] = None,
+                 patch: Optional[Patch] = None,
+                 error: Optional[errors.SpillwayError] = None) -> None:
+        self.graph_def = graph_def
+        self.patch = patch
+        self.error = error
+        self._report_message = report_message
+
+    @functools.cached_property
+    def report(self) -> Optional[Report]:
+        if self._report_message is None:
+            return None
+        return Report.from_message(self._report_message)
+
+    def _repr_html_(self) -> str:
+        if self.report is None:
+            return "<p><b>Spillway</b>: not rewritten</p>"
+        return self.report._repr_html_()
+
+
+def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str] = None,
+            progress: Optional[_call.Progress] = None, timeout: Optional[float] = None,
+            fail_open: bool = False, patch: bool = False, tls: bool = False,
+            tls_ca: Optional[str] = None, tls_cert: Optional[str] = None,
+            tls_key: Optional[str] = None, tls_server_name: Optional[str] = None,
+            retries: Optional[int] = None, **keywords: Any) -> RewriteResult:
+    """Inserts swaps into a training graph. `graph` itself is never changed.
+
+    Args:
+      graph: serialized GraphDef bytes, a GraphDef message, or a tf.Graph after `minimize`.
+      strategy: `level` (TFLMS v2; the default, everything tuned; needs sizes: give `batch_size` or
+        `feeds` if the graph leaves its batch open) or `scope` (TFLMS v1).
+      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves. None: here.
+      progress: called with (stage, done bytes, total bytes), on another thread; must be short and
+        not call Spillway. What it raises ends the call and is raised here.
+      timeout: seconds. None: no limit.
+      fail_open: after a failure, warn (SpillwayWarning) and return the graph as it came. A wrong
+        keyword and Ctrl-C are raised all the same.
+      patch: also return the edits, for a live graph.
+      tls: talk TLS with the server; `tls_ca`, `tls_cert`, `tls_key` are PEM files,
+        `tls_server_name` the name that its certificate must hold.
+      retries: how often to try again where the server cannot be reached or is full. Default: 4.
+      **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
+        `feeds={"images": (128, 224, 224, 3)}`, `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`,
+        `already_rewritten="replan"`, `simulation=False`, ...
+
+    Raises:
+      TypeError: a keyword that does not exist; a graph of another type.
+      SpillwayError: any other failure; errors.py has the classes.
+    """
+    where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries)
+    outputs = ("GRAPH", "PATCH", "REPORT") if patch else ()
+    json_options = options.to_json(strategy, keywords, outputs)
+    message, kind = _serialized(graph)
+    try:
+        with _call.Call(where, timeout, progress) as call:
+            encoded = _native.message_from_json("RewriteOptions", json_options)
+            answer = (_call_with_patch if patch else _call_graph)(call, message, encoded)
+    except errors.SpillwayError as error:
+        if not fail_open:
+            raise
+        warn(error)
+        return RewriteResult(message if kind is None else kind.FromString(message), error=error)
+    graph_out, report_out, edits = answer
+    return RewriteResult(graph_out if kind is None else kind.FromString(graph_out),
+                         report_message=report_out, patch=edits)
+
+
+def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
+    """Says that training goes on without swaps."""
+    warnings.warn("the graph is not rewritten, and trains as it is: %s" % error,
+                  errors.SpillwayWarning, stacklevel=stack_level)
+
+
+def strip(graph: Any, **keywords: Any) -> RewriteResult:
+    """Takes the swaps of Spillway out again: the original graph, byte for byte, from the rewritten
+    one alone. `keywords`: those of `rewrite` that are no options. Raises InvalidGraphError
+    (FOREIGN_REWRITE) for a graph that another program rewrote."""
+    return rewrite(graph, strategy="strip", **keywords)
+
+
+def inspect(graph: Any, *, timeout: Optional[float] = None, batch_size: Optional[int] = None,
+            feeds: Optional[Mapping[str, Any]] = None,
+            largest_tensor_count: Optional[int] = None) -> Dict[str, Any]:
+    """What a graph is made of: GraphSummary of inspect.proto, as a dict of proto3's JSON (64-bit
+    numbers are strings). Always in this process. Raises SpillwayError."""
+    message, _ = _serialized(graph)
+    wanted = json.loads(options.to_json(None, {"batch_size": batch_size, "feeds": feeds}))
+    if largest_tensor_count is not None:
+        wanted["largest_tensor_count"] = largest_tensor_count
+    with _call.Call(_call.Where(), timeout, None) as call:
+        encoded = _native.message_from_json("InspectOptions", json.dumps(wanted))
+        out = ctypes.c_void_p()
+        call.run(_native.library().spillway_inspect, message, len(message), encoded, len(encoded),
+                 call.handle, ctypes.byref(out))
+        return json.loads(_native.message_to_json("GraphSummary", _native.take(out)))
+
+
+def capabilities(*, server: Optional[str] = None, timeout: Optional[float] = None,
+                 **where: Any) -> Dict[str, Any]:
+    """Version, strategies, limits and machines of a server, or of this process:
+    GetCapabilitiesResponse as a dict of proto3's JSON. `where`: TLS and retries of `rewrite`."""
+    unknown = sorted(set(where) - set(_WHERE))
+    if unknown:
+        raise TypeError("capabilities has no argument %s" % unknown[0])
+    with _call.Call(_call.Where(server=server, **where), timeout, None) as call:
+        out = ctypes.c_void_p()
+        call.run(_native.library().spillway_get_capabilities, call.client, call.handle,
+                 ctypes.byref(out))
+        return json.loads(
+            _native.message_to_json("GetCapabilitiesResponse", _native.take(out)))
+
+
+def _serialized(graph: Any) -> Tuple[bytes, Any]:
+    """The graph's bytes, and the type of message to give back; None: bytes. TensorFlow's types are
+    known by what they can do, so that TensorFlow need not be there."""
+    if isinstance(graph, (bytes, bytearray, memoryview)):
+        return bytes(graph), None
+    if hasattr(graph, "SerializeToString"):
+        if not hasattr(graph, "node"):
+            raise TypeError("a %s is no GraphDef; pass its graph_def" % type(graph).__name__)
+        return graph.SerializeToString(), type(graph)
+    if hasattr(graph, "as_graph_def"):
+        graph_def = graph.as_graph_def(add_shapes=True)
+        return graph_def.SerializeToString(), type(graph_def)
+    if hasattr(graph, "structured_outputs"):
+        raise TypeError("for a ConcreteFunction there is spillway.tensorflow.rewrite_function")
+    if hasattr(graph, "numpy") and hasattr(graph, "dtype"):
+        raise TypeError("an eager tensor has no graph; for a tf.function there is "
+                        "spillway.tensorflow.rewrite_function")
+    raise TypeError("graph is a %s; pass bytes, a GraphDef or a tf.Graph" % type(graph).__name__)
+
+
+_Answer = Tuple[bytes, bytes, Optional[Patch]]
+
+
+def _call_graph(call: _call.Call, graph: bytes, encoded: bytes) -> _Answer:
+    graph_out, report_out = ctypes.c_void_p(), ctypes.c_void_p()
+    call.run(_native.library().spillway_rewrite_graph, call.client, graph, len(graph), encoded,
+             len(encoded), call.handle, ctypes.byref(graph_out), ctypes.byref(report_out))
+    return _native.take(graph_out), _native.take(report_out), None
+
+
+def _call_with_patch(call: _call.Call, graph: bytes, encoded: bytes) -> _Answer:
+    request = _wire.field(_GRAPH_DEF, graph) + _wire.field(_OPTIONS, encoded)
+    out = ctypes.c_void_p()
+    call.run(_native.library().spillway_rewrite, call.client, request, len(request), call.handle,
+             ctypes.byref(out))
+    answer = _wire.fields(_native.take(out))
+    return (answer.get(_GRAPH_DEF, b""), answer.get(_REPORT, b""),
+            Patch.from_message(answer.get(_PATCH, b"")))

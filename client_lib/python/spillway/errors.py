@@ -1,0 +1,142 @@
+"""What can go wrong, as exceptions.
+
+Every error of a call is a `SpillwayError` with the service's code, reason and metadata. Those that
+a caller would catch apart have classes of their own; where Python has a class for the kind, they
+are that, too (`ValueError`, `TimeoutError`, ...). A wrong keyword is a plain `TypeError`, as for
+any Python function.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional, Type
+
+# gRPC's codes, by number.
+CODE_NAMES = (
+    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+    "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED",
+    "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED")
+
+
+class SpillwayError(Exception):
+    """A call failed. `str()` is one sentence that says what to do.
+
+    Attributes:
+      code: the gRPC code as a name, e.g. `INVALID_ARGUMENT`.
+      reason: for programs; a value of `ErrorReason` in error.proto without its prefix, e.g.
+        `DANGLING_INPUT`. Stable. Empty where there is none.
+      metadata: the names and numbers in the message, by key.
+    """
+
+    def __init__(self, message: str, *, code: str = "UNKNOWN", reason: str = "",
+                 metadata: Optional[Mapping[str, str]] = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.reason = reason
+        self.metadata = dict(metadata or {})
+
+    def __str__(self) -> str:
+        return "%s [%s]" % (self.message, self.reason) if self.reason else self.message
+
+
+class NativeLibraryError(SpillwayError, ImportError):
+    """libspillway.so.0 is not there, cannot be loaded, or is too old for this package."""
+
+
+class InvalidOptionError(SpillwayError, ValueError):
+    """An option's value is out of its range, contradicts another, or matches nothing."""
+
+
+class InvalidGraphError(SpillwayError, ValueError):
+    """The graph is damaged, or no graph that TensorFlow would run."""
+
+
+class NoBackwardPartError(InvalidGraphError):
+    """The graph has neither gradients nor weight updates: rewrite it after `minimize`."""
+
+
+class LiveGraphError(SpillwayError, RuntimeError):
+    """A graph in TensorFlow cannot be edited now. It is as it was.
+
+    `reason` is FINALIZED_GRAPH, SESSION_HAS_RUN, NO_GRAPH or UNKNOWN_NODE.
+    """
+
+
+class LimitExceededError(SpillwayError):
+    """The graph is above a limit of the server, or its result would be above TensorFlow's 2 GiB."""
+
+
+class DoesNotFitError(SpillwayError):
+    """No plan of the strategy fits the memory of a GPU.
+
+    Attributes:
+      smallest_budget_bytes: with which one does; None if not known.
+      budget_bytes: what there is.
+      device: the GPU; empty where nodes carry none.
+    """
+
+    @property
+    def smallest_budget_bytes(self) -> Optional[int]:
+        return self._number("smallest_budget_bytes")
+
+    @property
+    def budget_bytes(self) -> Optional[int]:
+        return self._number("budget_bytes")
+
+    @property
+    def device(self) -> str:
+        return self.metadata.get("device", "")
+
+    def _number(self, key: str) -> Optional[int]:
+        return int(self.metadata[key]) if key in self.metadata else None
+
+
+class UnavailableError(SpillwayError, ConnectionError):
+    """The server cannot be reached, or is full, after all retries. Try again later."""
+
+
+class DeadlineExceededError(SpillwayError, TimeoutError):
+    """`timeout` passed."""
+
+
+class CancelledError(SpillwayError):
+    """The call was cancelled, or the server stopped."""
+
+
+class InternalError(SpillwayError):
+    """A bug of Spillway. Please report it."""
+
+
+class SpillwayWarning(UserWarning):
+    """With `fail_open`: the graph was not rewritten, for the reason in the message."""
+
+
+_OPTION = ("UNKNOWN_OPTION", "BAD_OPTION", "CONFLICTING_OPTIONS", "BAD_REGEX",
+           "SCOPE_MATCHES_NOTHING")
+_GRAPH = ("MALFORMED_GRAPH", "EMPTY_GRAPH", "BAD_NODE_NAME", "DUPLICATE_NODE", "DANGLING_INPUT",
+          "BAD_INPUT", "PORT_OUT_OF_RANGE", "CYCLE", "BAD_ATTRIBUTE", "NO_STARTING_OP",
+          "FOREIGN_REWRITE", "BAD_UNDO_RECORD")
+_LIMIT = ("LIMIT_EXCEEDED", "SEARCH_TOO_LONG", "RESULT_TOO_LARGE")
+
+_BY_REASON = {
+    **{reason: InvalidOptionError for reason in _OPTION},
+    **{reason: InvalidGraphError for reason in _GRAPH},
+    **{reason: LimitExceededError for reason in _LIMIT},
+    "NO_BACKWARD_PART": NoBackwardPartError,
+    "DOES_NOT_FIT": DoesNotFitError,
+    "OVERLOADED": UnavailableError,
+}
+
+_BY_CODE = {
+    "CANCELLED": CancelledError,
+    "DEADLINE_EXCEEDED": DeadlineExceededError,
+    "UNAVAILABLE": UnavailableError,
+    "INTERNAL": InternalError,
+}
+
+
+def make_error(code: int, message: str, reason: str, metadata: Mapping[str, str]) -> SpillwayError:
+    """The exception for a status of the library. `code`: as gRPC numbers it."""
+    name = CODE_NAMES[code] if 0 <= code < len(CODE_NAMES) else "UNKNOWN"
+    kind: Type[SpillwayError] = _BY_REASON.get(reason) or _BY_CODE.get(name) or SpillwayError
+    return kind(message, code=name, reason=reason, metadata=metadata)

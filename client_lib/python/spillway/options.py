@@ -1,0 +1,140 @@
+"""Keywords of `rewrite` as a spillway.v1.RewriteOptions.
+
+A keyword has the name of its field in options.proto, which says what it does, its unit, range and
+default; `spillway rewrite --help` lists them too. Which names exist is written down here, so that a
+misspelled one is a TypeError before anything runs; a test compares the table with the .proto.
+Values are the library's business: it refuses them with InvalidOptionError.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Dict, Iterable, Mapping, Optional
+
+STRATEGIES: Mapping[str, frozenset] = {
+    "scope": frozenset((
+        "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
+        "excl_types", "incl_types", "n_tensors", "lb", "ub", "fuse_swapins", "ctrld_strategy",
+        "swap_branches", "branch_threshold", "cpu_device", "debug", "debug_level")),
+    "level": frozenset((
+        "swapout_threshold", "swapin_ahead", "swapin_groupby", "sync_mode", "serialization",
+        "serialization_by_size", "excl_output_by_scopes", "incl_output_by_scopes",
+        "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
+        "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
+        "autotune_gpu_mem", "cpu_device")),
+}
+# The strategy that runs where none is named.
+DEFAULT_STRATEGY = "level"
+
+# Of every strategy. `outputs` is not among them: it is decided by what is asked of `rewrite`.
+COMMON = frozenset((
+    "feeds", "batch_size", "targets", "devices", "min_tensor_bytes", "already_rewritten",
+    "decision_detail", "swap_encoding", "hardware", "profile", "convolution_workspace_bytes",
+    "simulation"))
+
+# Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
+HARDWARE = frozenset((
+    "gpu_memory_bytes", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
+    "mem_bytes_per_s", "mem_eff", "launch_s", "d2h_bytes_per_s", "h2d_bytes_per_s",
+    "copy_latency_s"))
+
+# Fields that hold a value of an enum, and the prefix of its names.
+ENUMS: Mapping[str, str] = {
+    "ctrld_strategy": "CTRLD_STRATEGY_",
+    "already_rewritten": "ALREADY_REWRITTEN_",
+    "decision_detail": "DECISION_DETAIL_",
+    "swap_encoding": "SWAP_ENCODING_",
+    "simulation": "SIMULATION_",
+}
+
+_LISTS = frozenset((
+    "optimizer_scopes", "starting_op_names", "excl_scopes", "incl_scopes", "excl_types",
+    "incl_types", "serialization", "excl_output_by_scopes", "incl_output_by_scopes",
+    "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes", "incl_input_by_scopes",
+    "excl_input_by_types", "incl_input_by_types", "targets", "devices"))
+
+
+def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
+            outputs: Iterable[str] = ()) -> str:
+    """JSON of the RewriteOptions. A keyword that is None counts as not given.
+
+    Raises TypeError for a keyword that does not exist, or is of another strategy.
+    """
+    if strategy is not None and strategy not in (*STRATEGIES, "strip"):
+        raise TypeError("there is no strategy %r; there are %s" % (strategy, _names(STRATEGIES)))
+    chosen = strategy or DEFAULT_STRATEGY
+    common: Dict[str, Any] = {}
+    own: Dict[str, Any] = {}
+    machine: Dict[str, Any] = {}
+    for name, value in keywords.items():
+        _check_name(name, chosen)
+        if value is None:
+            continue
+        if name in STRATEGIES.get(chosen, ()):
+            own[name] = _value(name, value)
+        elif name in HARDWARE:
+            machine[name] = value
+        else:
+            common[name] = _value(name, value)
+    if machine:
+        common["hardware"] = {**common.get("hardware", {}), **machine}
+    if strategy is not None or own:
+        common[chosen] = own
+    if outputs:
+        common["outputs"] = ["OUTPUT_" + output for output in outputs]
+    return json.dumps(common, default=_plain)
+
+
+def _check_name(name: str, chosen: str) -> None:
+    if name in COMMON or name in HARDWARE or name in STRATEGIES.get(chosen, ()):
+        return
+    owners = [strategy for strategy, names in STRATEGIES.items() if name in names]
+    if owners:
+        raise TypeError("%s is of the strategy %s, and %s was chosen; pass strategy=%r"
+                        % (name, owners[0], chosen, owners[0]))
+    raise TypeError("there is no option %r; those of the strategy %s are %s" % (
+        name, chosen, _names(STRATEGIES.get(chosen, frozenset()) | COMMON | HARDWARE)))
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "feeds":
+        return [{"name": _feed_name(feed), "dims": [int(dim) for dim in dims]}
+                for feed, dims in value.items()]
+    if name == "hardware":
+        return {"preset": value} if isinstance(value, str) else dict(value)
+    if name == "profile":
+        if hasattr(value, "SerializeToString"):  # A RunMetadata or StepStats.
+            value = value.SerializeToString()
+        return base64.b64encode(value).decode()
+    if name == "simulation" and isinstance(value, bool):
+        value = "on" if value else "off"
+    if name in ENUMS and isinstance(value, str):
+        return ENUMS[name] + value.upper()
+    if name == "serialization":
+        return [str(item) for item in _list(value)]
+    if name in _LISTS:
+        return _list(value)
+    return value
+
+
+def _list(value: Any) -> list:
+    """A set is sorted: the same options must give the same graph."""
+    if isinstance(value, (str, int)):
+        return [value]
+    return sorted(value) if isinstance(value, (set, frozenset)) else list(value)
+
+
+def _feed_name(feed: Any) -> str:
+    return feed if isinstance(feed, str) else feed.name  # A tensor of TensorFlow has a name.
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError("a value of type %s cannot be an option" % type(value).__name__)

@@ -1,0 +1,10 @@
+"""Spillway in TensorFlow: live graphs and concrete functions. Loads TensorFlow.
+
+`lms_v1` and `lms_v2` beside it are for scripts that were written for IBM's
+tensorflow_large_model_support: they change their import line and nothing else.
+"""
+
+from spillway.tensorflow._function import rewrite_function, rewrite_train_function
+from spillway.tensorflow._live_graph import rewrite_graph
+
+__all__ = ["rewrite_function", "rewrite_graph", "rewrite_train_function"]

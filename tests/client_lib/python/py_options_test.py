@@ -1,0 +1,74 @@
+"""Keywords against options.proto and hardware.proto."""
+
+import json
+import re
+import unittest
+
+import common
+
+common.set_up()
+from spillway import options  # pylint: disable=wrong-import-position
+
+
+def fields(file, message):
+    """{field: type} of a message, read from the .proto."""
+    text = (common.ROOT / "proto" / "spillway" / "v1" / file).read_text()
+    text = re.sub(r"//[^\n]*", "", text)
+    body = re.search(r"message %s \{(.*?)\n\}" % message, text, re.DOTALL).group(1)
+    body = re.sub(r"enum \w+ \{.*?\}", "", body, flags=re.DOTALL)
+    return {name: kind for kind, name in re.findall(
+        r"(?:optional |repeated )?(\w+) (\w+) = \d+;", body)}
+
+
+class OptionsTest(unittest.TestCase):
+
+    def test_every_field_has_its_keyword_and_every_keyword_its_field(self):
+        proto = fields("options.proto", "RewriteOptions")
+        strategies = {"scope": "ScopeStrategy", "level": "LevelStrategy"}
+        self.assertEqual(set(proto) - set(strategies) - {"strip", "outputs"}, set(options.COMMON))
+        for strategy, message in strategies.items():
+            self.assertEqual(set(fields("options.proto", message)),
+                             set(options.STRATEGIES[strategy]))
+        self.assertEqual(set(options.STRATEGIES), set(strategies))
+        machine = set(fields("hardware.proto", "Hardware"))
+        self.assertEqual(machine - {"preset", "gpu_memory_source"}, set(options.HARDWARE))
+
+    def test_enums_are_those_of_the_proto(self):
+        plain = {"int32", "int64", "bool", "string", "double", "bytes", "FeedShape", "Hardware",
+                 "Output", "ScopeStrategy", "LevelStrategy", "StripStrategy"}
+        found = {name for message in ("RewriteOptions", "ScopeStrategy", "LevelStrategy")
+                 for name, kind in fields("options.proto", message).items() if kind not in plain}
+        self.assertEqual(found, set(options.ENUMS))
+
+    def test_a_keyword_that_does_not_exist_is_named(self):
+        with self.assertRaisesRegex(TypeError, "no option 'lbb'"):
+            options.to_json("scope", {"lbb": 1})
+
+    def test_a_keyword_of_another_strategy_says_whose_it_is(self):
+        with self.assertRaisesRegex(TypeError, "lb is of the strategy scope.*strategy='scope'"):
+            options.to_json(None, {"lb": 1})
+
+    def test_an_unknown_strategy(self):
+        with self.assertRaisesRegex(TypeError, "no strategy 'best'; there are level, scope"):
+            options.to_json("best", {})
+
+    def test_nothing_given_is_an_empty_message(self):
+        self.assertEqual(json.loads(options.to_json(None, {"batch_size": None})), {})
+
+    def test_values(self):
+        made = json.loads(options.to_json("scope", {
+            "optimizer_scopes": {"b", "a"}, "starting_op_names": "x",
+            "ctrld_strategy": "direct_order",
+            "feeds": {"images": (128, 224)}, "hardware": "v100_nvlink2", "gpu_memory_bytes": 5,
+            "already_rewritten": "replan", "simulation": False, "profile": b"\x00\x01"}))
+        self.assertEqual(made, {
+            "scope": {"optimizer_scopes": ["a", "b"], "starting_op_names": ["x"],
+                      "ctrld_strategy": "CTRLD_STRATEGY_DIRECT_ORDER"},
+            "feeds": [{"name": "images", "dims": [128, 224]}],
+            "hardware": {"preset": "v100_nvlink2", "gpu_memory_bytes": 5},
+            "already_rewritten": "ALREADY_REWRITTEN_REPLAN", "simulation": "SIMULATION_OFF",
+            "profile": "AAE="})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Runs the tests of the Python package with unittest. The last line is `N passed, N failed, N
+skipped`.
+
+    run.py [--tensorflow] [-k PATTERN]
+
+Without --tensorflow: what needs only Python (3.9 or later) and a build. With it: what needs
+TensorFlow 2.15 (tests/tensorflow/requirements.txt). SPILLWAY_BUILD is the build folder (default:
+build).
+"""
+
+import argparse
+import pathlib
+import sys
+import unittest
+
+import common
+
+
+class Result(unittest.TextTestResult):
+    """Counts what passed: a class that is skipped as a whole is one skip, and no test that ran."""
+
+    passed = 0
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.passed += 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tensorflow", action="store_true")
+    parser.add_argument("-k", dest="pattern", help="only tests whose name holds PATTERN")
+    flags = parser.parse_args()
+    common.set_up()
+    folder = pathlib.Path(__file__).resolve().parent
+    loader = unittest.TestLoader()
+    if flags.pattern:
+        loader.testNamePatterns = ["*%s*" % flags.pattern]
+    suite = loader.discover(str(folder), "tf_*_test.py" if flags.tensorflow else "py_*_test.py")
+    result = unittest.TextTestRunner(
+        stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
+    failed = len(result.failures) + len(result.errors)
+    print("%d passed, %d failed, %d skipped" % (result.passed, failed, len(result.skipped)))
+    return failed != 0 or result.passed == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

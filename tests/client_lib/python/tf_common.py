@@ -1,0 +1,33 @@
+"""What the tests in TensorFlow share."""
+
+import sys
+
+import common
+
+common.set_up()
+sys.path.insert(0, str(common.ROOT / "tests" / "tensorflow"))
+# pylint: disable=wrong-import-position
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+# One thread: sums are added in one order, and two runs give the same bits.
+tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def config():
+    """For sessions."""
+    return tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1,
+                           allow_soft_placement=True)
+
+
+def live(graph_bytes):
+    """A tf.Graph of a GraphDef."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf1.import_graph_def(tf1.GraphDef.FromString(graph_bytes), name="")
+    return graph
+
+
+def swap_names(graph):
+    return [operation.name for operation in graph.get_operations() if "lms/swap" in operation.name]
