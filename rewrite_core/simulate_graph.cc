@@ -43,7 +43,9 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   for (v1::Warning& warning : (*model)->Warnings(notes))
     *report.add_warnings() = std::move(warning);
   if (options.memory()) {
-    if (absl::Status s = (*model)->DescribeMemory(*workload, stop, &report); !s.ok()) return s;
+    const bool in_budget = !options.no_budget() && report.forecast().fits();
+    absl::Status status = (*model)->DescribeMemory(*workload, in_budget, stop, &report);
+    if (!status.ok()) return status;
   }
   return report;
 }

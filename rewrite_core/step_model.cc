@@ -231,10 +231,10 @@ absl::Status StepModel::AddBounds(const Workload& workload, const std::vector<Op
   return absl::OkStatus();
 }
 
-absl::Status StepModel::DescribeMemory(const Workload& workload, const StopToken& stop,
-                                       v1::SimulateReport* report) const {
+absl::Status StepModel::DescribeMemory(const Workload& workload, bool in_budget,
+                                       const StopToken& stop, v1::SimulateReport* report) const {
   // Not launched ahead: memory would be shown when it is given out, long before it is used.
-  SimulationOptions options = Unlimited();
+  SimulationOptions options = in_budget ? Budgets() : Unlimited();
   options.mode = SimulationMode::kSynchronous;
   options.record_timeline = true;
   auto result = Simulate(workload, options, stop);

@@ -52,8 +52,9 @@ class StepModel {
   absl::StatusOr<v1::Forecast> Forecast(const Workload& workload, bool no_budget, bool with_bounds,
                                         const StopToken& stop) const;
 
-  // Fills in memory and distances of `report`: played synchronously, with memory without end.
-  absl::Status DescribeMemory(const Workload& workload, const StopToken& stop,
+  // Fills in memory and distances of `report`: played synchronously; within the budgets, if
+  // `in_budget`, which it must then fit, otherwise with memory without end.
+  absl::Status DescribeMemory(const Workload& workload, bool in_budget, const StopToken& stop,
                               v1::SimulateReport* report) const;
 
   // What the step takes with `plan`, as a search for plans asks. If one GPU has a budget, it has

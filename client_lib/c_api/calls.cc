@@ -22,6 +22,7 @@
 #include "rewrite_core/graph_diff.h"
 #include "rewrite_core/inspect.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/simulate_graph.h"
 #include "spillway/client.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
@@ -375,6 +376,23 @@ spillway_status* Diff(const void* a, size_t a_size, const void* b, size_t b_size
   });
 }
 
+spillway_status* Simulate(const void* graph, size_t graph_size, const void* options,
+                          size_t options_size, spillway_call* call, spillway_buffer** report_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{report_out, "report"}});
+    if (!status.ok()) return status;
+    const absl::StatusOr<absl::string_view> bytes = Bytes(graph, graph_size, "graph");
+    if (!bytes.ok()) return bytes.status();
+    v1::SimulateOptions parsed;
+    status = Parse(options, options_size, "options", &parsed);
+    if (!status.ok()) return status;
+    const internal::CallLimits limits(OptionsOf(call));
+    const absl::StatusOr<v1::SimulateReport> report =
+        core::SimulateGraph(*bytes, parsed, core::DefaultLimits(), limits.MakeStopToken());
+    return report.ok() ? Serialize(*report, report_out) : report.status();
+  });
+}
+
 // An empty message of that name, with or without its package.
 absl::StatusOr<std::unique_ptr<google::protobuf::Message>> NewMessage(absl::string_view name) {
   // The pool knows a file once one of its messages was used: these stand for all files.
@@ -382,6 +400,7 @@ absl::StatusOr<std::unique_ptr<google::protobuf::Message>> NewMessage(absl::stri
   (void)v1::ErrorInfo::descriptor();
   (void)v1::GraphSummary::descriptor();
   (void)v1::GraphDiff::descriptor();
+  (void)v1::SimulateReport::descriptor();
   const auto* descriptor =
       google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
           absl::StartsWith(name, kPackage) ? std::string(name) : absl::StrCat(kPackage, name));
@@ -435,11 +454,12 @@ spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
 
 // In the order of the table.
 constexpr CallTable kTable = {
-    Version,     StatusFree,       BufferFree,    ClientOptionsNew, ClientOptionsFree,
-    SetTarget,   SetUnaryMaxBytes, SetChunkBytes, SetMaxAttempts,   SetTls,
-    ClientNew,   ClientFree,       CallNew,       CallFree,         SetTimeout,
-    Cancel,      SetProgress,      RewriteGraph,  Rewrite,          GetCapabilities,
-    CheckHealth, Inspect,          Diff,          MessageFromJson,  MessageToJson,
+    Version,       StatusFree,       BufferFree,    ClientOptionsNew, ClientOptionsFree,
+    SetTarget,     SetUnaryMaxBytes, SetChunkBytes, SetMaxAttempts,   SetTls,
+    ClientNew,     ClientFree,       CallNew,       CallFree,         SetTimeout,
+    Cancel,        SetProgress,      RewriteGraph,  Rewrite,          GetCapabilities,
+    CheckHealth,   Inspect,          Diff,          Simulate,         MessageFromJson,
+    MessageToJson,
 };
 
 }  // namespace

@@ -184,6 +184,12 @@ spillway_status* spillway_diff(const void* a, size_t a_size, const void* b, size
   return Forward(&CallTable::diff, a, a_size, b, b_size, call, diff);
 }
 
+spillway_status* spillway_simulate(const void* graph, size_t graph_size, const void* options,
+                                   size_t options_size, spillway_call* call,
+                                   spillway_buffer** report) {
+  return Forward(&CallTable::simulate, graph, graph_size, options, options_size, call, report);
+}
+
 spillway_status* spillway_message_from_json(const char* name, const char* json, size_t json_size,
                                             spillway_buffer** message) {
   return Forward(&CallTable::message_from_json, name, json, json_size, message);

@@ -10,6 +10,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/simulate_graph.h"
 #include "spillway/rewrite_message.h"
 #include "spillway/spillway.h"
 #include "spillway/v1/diff.pb.h"
@@ -333,6 +334,25 @@ TEST(CApiLocalTest, InspectAndDiff) {
   v1::GraphDiff diff;
   ASSERT_TRUE(diff.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
   EXPECT_GT(diff.swaps_size(), 0);
+}
+
+TEST(CApiLocalTest, Simulate) {
+  const std::string graph = ReadFile(kMnistPath);
+  spillway_buffer* out = nullptr;
+  EXPECT_NE(Taken(spillway_simulate("", 0, nullptr, 0, nullptr, nullptr)), kOk);
+  v1::SimulateOptions options;
+  options.set_batch_size(8);
+  options.set_memory(true);
+  const std::string bytes = options.SerializeAsString();
+  ASSERT_EQ(Taken(spillway_simulate(graph.data(), graph.size(), bytes.data(), bytes.size(), nullptr,
+                                    &out)),
+            kOk);
+  v1::SimulateReport report;
+  ASSERT_TRUE(report.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  const auto direct = core::SimulateGraph(graph, options, core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(direct.ok());
+  EXPECT_EQ(report.SerializeAsString(), direct->SerializeAsString());
+  EXPECT_GT(report.memory(0).timeline_size(), 0);
 }
 
 // The smallest class that the helper takes.

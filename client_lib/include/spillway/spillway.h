@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 /* Of this header. The library's own may be higher, never lower. */
-#define SPILLWAY_C_API_VERSION 1
+#define SPILLWAY_C_API_VERSION 2
 SPILLWAY_EXPORT int32_t spillway_c_api_version(void);
 
 /* The library's version, `MAJOR.MINOR.PATCH`. */
@@ -194,6 +194,13 @@ SPILLWAY_EXPORT spillway_status* spillway_inspect(const void* graph, size_t grap
 SPILLWAY_EXPORT spillway_status* spillway_diff(const void* a, size_t a_size, const void* b,
                                                size_t b_size, spillway_call* call,
                                                spillway_buffer** diff);
+
+/* What a step of the graph takes on a machine: a spillway.v1.SimulateReport. `options`: a serialized
+   spillway.v1.SimulateOptions, or NULL and 0. That it does not fit is an answer, not an error. Always
+   in this process. Since version 2. */
+SPILLWAY_EXPORT spillway_status* spillway_simulate(const void* graph, size_t graph_size,
+                                                   const void* options, size_t options_size,
+                                                   spillway_call* call, spillway_buffer** report);
 
 /* ---- Messages without protobuf. `name`: a message of spillway.v1, e.g. "RewriteOptions". JSON is
    that of proto3, with the field names of the .proto files. */

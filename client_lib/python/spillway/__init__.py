@@ -10,7 +10,8 @@ Loads neither TensorFlow nor grpc nor protobuf; the library behind it is loaded 
 
 from spillway._call import Progress
 from spillway._native import library as _library
-from spillway._rewrite import RewriteResult, capabilities, inspect, rewrite, strip
+from spillway._rewrite import (RewriteResult, capabilities, inspect, rewrite, simulate,
+                               strip)
 from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
                              InvalidGraphError, InvalidOptionError, LimitExceededError,
                              LiveGraphError, NativeLibraryError, NoBackwardPartError, SpillwayError,
@@ -23,7 +24,7 @@ __all__ = [
     "InvalidGraphError", "InvalidOptionError", "LimitExceededError", "LiveGraphError",
     "NativeLibraryError", "NoBackwardPartError", "Patch", "Progress", "Report", "RewriteResult",
     "SpillwayError", "SpillwayWarning", "UnavailableError", "capabilities", "inspect",
-    "library_version", "rewrite", "strip",
+    "library_version", "rewrite", "simulate", "strip",
 ]
 
 

@@ -19,7 +19,7 @@ from typing import Callable, Optional
 from spillway import errors
 
 # Of spillway.h; the library's own may be higher.
-API_VERSION = 1
+API_VERSION = 2
 SONAME = "libspillway.so.0"
 VARIABLE = "SPILLWAY_LIBRARY"
 _BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME)
@@ -58,6 +58,7 @@ _PROTOTYPES = {
     "get_capabilities": (_P, _P, _P, _OUT),
     "inspect": (_P, _S, _N, _S, _N, _P, _OUT),
     "diff": (_P, _S, _N, _S, _N, _P, _OUT),
+    "simulate": (_P, _S, _N, _S, _N, _P, _OUT),
     "message_from_json": (_P, _S, _S, _N, _OUT),
     "message_to_json": (_P, _S, _S, _N, _OUT),
 }

@@ -1,4 +1,4 @@
-"""The calls: rewrite, strip, inspect, capabilities."""
+"""The calls: rewrite, strip, inspect, simulate, capabilities."""
 
 from __future__ import annotations
 
@@ -128,6 +128,39 @@ def inspect(graph: Any, *, timeout: Optional[float] = None, batch_size: Optional
         call.run(_native.library().spillway_inspect, message, len(message), encoded, len(encoded),
                  call.handle, ctypes.byref(out))
         return json.loads(_native.message_to_json("GraphSummary", _native.take(out)))
+
+
+# Options that a simulation has, too.
+_OF_A_STEP = ("feeds", "batch_size", "targets", "hardware", "profile", "convolution_workspace_bytes")
+
+
+def simulate(graph: Any, *, timeout: Optional[float] = None, memory: bool = False,
+             no_budget: bool = False, **keywords: Any) -> Dict[str, Any]:
+    """What a step of the graph takes on a machine, rewritten or not: SimulateReport of
+    simulate.proto, as a dict of proto3's JSON (64-bit numbers are strings; times in nanoseconds).
+    That it does not fit is an answer. Always in this process.
+
+    Args:
+      memory: also how much memory is in use over the step, and what is alive at its peak.
+      no_budget: with memory without end.
+      **keywords: of the options of `rewrite` those that say what a step is: `feeds`, `batch_size`,
+        `targets`, `hardware` and its numbers, `profile`, `convolution_workspace_bytes`.
+
+    Raises TypeError for another keyword, and SpillwayError.
+    """
+    for name in keywords:
+        if name not in _OF_A_STEP and name not in options.HARDWARE:
+            raise TypeError("simulate has no option %s; it has %s" % (
+                name, ", ".join(sorted({*_OF_A_STEP, *options.HARDWARE}))))
+    message, _ = _serialized(graph)
+    wanted = json.loads(options.to_json(None, keywords))
+    wanted.update(memory=memory, no_budget=no_budget)
+    with _call.Call(_call.Where(), timeout, None) as call:
+        encoded = _native.message_from_json("SimulateOptions", json.dumps(wanted))
+        out = ctypes.c_void_p()
+        call.run(_native.library().spillway_simulate, message, len(message), encoded, len(encoded),
+                 call.handle, ctypes.byref(out))
+        return json.loads(_native.message_to_json("SimulateReport", _native.take(out)))
 
 
 def capabilities(*, server: Optional[str] = None, timeout: Optional[float] = None,

@@ -1,13 +1,19 @@
 """The calls, in process and on a server, without TensorFlow."""
 
+import contextlib
+import io
 import json
 import os
+import pathlib
 import re
+import runpy
 import signal
+import sys
 import tempfile
 import threading
 import unittest
 import warnings
+import xml.etree.ElementTree
 from unittest import mock
 
 import common
@@ -71,6 +77,37 @@ class RewriteTest(unittest.TestCase):
     def test_what_can_be_asked_without_a_rewrite(self):
         self.assertEqual(spillway.inspect(common.graph("mnist_deep"))["node_count"], "355")
         self.assertEqual(spillway.capabilities()["strategies"], ["level", "scope", "strip"])
+
+    def test_simulate_says_what_the_program_says(self):
+        graph = common.graph("bert_tiny")
+        options = {"batch_size": 8, "gpu_memory_bytes": 50 << 20}
+        report = spillway.simulate(graph, memory=True, **options)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "graph.pb")
+            path.write_bytes(graph)
+            told = json.loads(common.command("simulate", str(path), "--json", "--batch-size", "8",
+                                             "--gpu-memory-bytes", str(50 << 20)))
+        self.assertEqual(report["forecast"], told["forecast"])
+        self.assertGreater(len(report["memory"][0]["timeline"]), 100)
+        with self.assertRaisesRegex(TypeError, "simulate has no option lb"):
+            spillway.simulate(graph, lb=3)
+
+    def test_the_sample_that_fits_a_budget_draws_a_picture(self):
+        sample = runpy.run_path(str(common.PACKAGE / "samples" / "fit_a_budget.py"))
+        with tempfile.TemporaryDirectory() as folder:
+            source, out, svg = (pathlib.Path(folder, n) for n in ("in.pb", "out.pb", "out.svg"))
+            source.write_bytes(common.graph("resnet50_tf1"))
+            arguments = [str(source), "8000", str(out), str(svg)]
+            with mock.patch.object(sys, "argv", ["fit_a_budget.py"] + arguments):
+                with contextlib.redirect_stdout(io.StringIO()) as said:
+                    self.assertEqual(sample["main"](), 0)
+            self.assertRegex(said.getvalue(), "before: does not fit\nafter: fits; ")
+            self.assertIn(b"lms/swapin_", out.read_bytes())
+            drawn = xml.etree.ElementTree.parse(svg).getroot()
+        texts = " ".join(t.text for t in drawn.iter("{http://www.w3.org/2000/svg}text"))
+        peaks = [float(p) for p in re.findall(r"(\d+) MiB at the peak", texts)]
+        self.assertGreater(peaks[0], 8000)
+        self.assertLessEqual(peaks[1], 8000)
 
     def test_bytearray_and_memoryview(self):
         graph = common.graph("cond_v1", shapes=True)
