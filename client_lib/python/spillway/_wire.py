@@ -4,9 +4,9 @@ of one message, each a length and bytes. What is in them is the library's busine
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Tuple, Union
 
-_LENGTH_DELIMITED = 2
+_VARINT, _LENGTH_DELIMITED = 0, 2
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -19,6 +19,23 @@ def fields(message: bytes) -> Dict[int, bytes]:
     view = memoryview(message)
     return {number: bytes(view[begin:end]) for number, kind, _, begin, end in _scan(message)
             if kind == _LENGTH_DELIMITED}
+
+
+def values(message: Union[bytes, memoryview]) -> Iterator[Tuple[int, Union[int, memoryview]]]:
+    """(number, value) of each field: an int for a varint, the bytes for a length-delimited one;
+    others are left out. Raises ValueError if the message is damaged."""
+    view = memoryview(message)
+    for number, kind, _, begin, end in _scan(view):
+        if kind == _LENGTH_DELIMITED:
+            yield number, view[begin:end]
+        elif kind == _VARINT:
+            yield number, _read_varint(view, begin)[0]
+
+
+def signed(value: int) -> int:
+    """A varint as an int64."""
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
 
 
 def split(message: bytes, number: int) -> Tuple[bytes, bytes]:
