@@ -18,6 +18,7 @@ clone; a few minutes when there is a build already.
                under load
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl and ghz, which are built with Go 1.21 or later
+  Python       the Python package in process and on a server, and its wheel (Python 3.9 or later)
   sanitizers   builds the core, its fuzz targets and its tests of whole rewrites with clang 14 and the
                address and undefined-behaviour sanitizers (preset `fuzz`); runs the tests, which
                rewrite golden, hostile and damaged graphs, and fuzzes each target for 20 s. Without
@@ -25,7 +26,8 @@ clone; a few minutes when there is a build already.
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
                of ops and attributes with TensorFlow's op registry, checks the backward part that is found in models of
                many kinds, compares inferred shapes with TensorFlow's, reads and writes SavedModels and other formats, trains in C++ with the
-               sample, and trains rewritten graphs: tests/tensorflow/README.md
+               sample, edits live graphs and functions by the Python package, and trains rewritten graphs:
+               tests/tensorflow/README.md, tests/client_lib/python/README.md
 
 --full adds, and may take an hour or more:
   fuzz         each target for 2 minutes instead
@@ -277,6 +279,16 @@ run_clients() {
   return "$code"
 }
 
+# The package without TensorFlow, by any Python that can make a virtual environment.
+check_python() {
+  local python
+  if ! python=$(find_python); then
+    skip "no Python 3.9 to 3.11 with venv here: the Python package is not tested"
+    return
+  fi
+  run_counted "$results/python.log" "$python" tests/client_lib/python/run.py
+}
+
 find_python() {
   local candidate
   for candidate in python3.11 python3.10 python3.9 /usr/bin/python3 python3; do
@@ -396,6 +408,7 @@ section "C++ tests (release)" run_ctest release
 section "Deploy" check_deploy
 section "Clients: install" install_clients
 section "Clients" run_clients
+section "Python" check_python
 if command -v clang++-14 >/dev/null; then
   section "Build (fuzz)" build fuzz
   if [[ $section_ok == yes ]]; then
@@ -417,6 +430,8 @@ if have_tensorflow; then
   section "TensorFlow: formats" run_tensorflow formats.py
   section "TensorFlow: C++" \
     run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
+  section "TensorFlow: Python" run_counted "$results/tensorflow-python.log" \
+    "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
   if [[ $full == yes ]]; then
     section "TensorFlow: training" run_tensorflow run.py --full
   else

@@ -1,9 +1,9 @@
-"""Puts the built library into the wheel: libspillway.so.0 and libspillway_client.so.0, which it loads
-from its own folder.
+"""Puts the built library into the wheel: libspillway.so.0 and libspillway_client.so.0, which it
+loads from its own folder.
 
-They are those of SPILLWAY_LIBRARY (the path of a libspillway.so.0), otherwise of the newest build in
-this repository (build*/lib). Debian's protobuf, gRPC, Abseil, RE2 and OpenSSL are not in the wheel:
-see README.md.
+They are those of SPILLWAY_LIBRARY (the path of a libspillway.so.0), otherwise of the newest build
+in this repository (build*/lib). Debian's protobuf, gRPC, Abseil, RE2 and OpenSSL are not in the
+wheel: see README.md.
 """
 
 import glob
@@ -38,7 +38,8 @@ def library_folder():
         found = [pathlib.Path(given)]
     else:
         found = [pathlib.Path(path) for path in glob.glob(str(ROOT / "build*/lib" / LIBRARIES[0]))]
-    found = [path.parent for path in found if all((path.parent / name).exists() for name in LIBRARIES)]
+    found = [path.parent for path in found
+             if all((path.parent / name).exists() for name in LIBRARIES)]
     if not found:
         sys.exit(
             "Spillway's libraries %s are not %s. Build them first (cmake --preset release && cmake "
@@ -57,7 +58,7 @@ class BuildWithLibrary(build_py):
         target.mkdir(parents=True, exist_ok=True)
         folder = library_folder()
         for name in LIBRARIES:
-            shutil.copyfile(folder / name, target / name)  # Follows links: the file under its soname.
+            shutil.copyfile(folder / name, target / name)  # Follows links.
 
 
 class PlatformWheel(bdist_wheel):

@@ -1,9 +1,10 @@
-"""Trains a convolutional net on digits with an Estimator, with or without swaps, and prints the losses.
+"""Trains a convolutional net on digits with an Estimator, with or without swaps, and prints the
+losses.
 
     python cnn_mnist.py [--lms v1|v2|none] [--steps N]
 
-The program that TFLMS came with, written anew: swapping is one more hook. Digits are made up, the same
-in every run: the losses are the same bits with and without swaps.
+The program that TFLMS came with, written anew: swapping is one more hook. Digits are made up, the
+same in every run: the losses are the same bits with and without swaps.
 """
 
 import argparse

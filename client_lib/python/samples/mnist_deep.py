@@ -1,10 +1,11 @@
-"""Trains a convolutional net on digits with a session, with or without swaps, and prints the losses.
+"""Trains a convolutional net on digits with a session, with or without swaps, and prints the
+losses.
 
     python mnist_deep.py [--lms v1|v2|none] [--steps N] [--server HOST:PORT]
 
 The program that TFLMS came with, written anew: what it takes to train with swaps is the function
-`add_swaps`, called between `minimize` and the session. Digits are made up, the same in every run, so
-that losses can be compared: they are the same bits whether tensors wait in host memory or not.
+`add_swaps`, called between `minimize` and the session. Digits are made up, the same in every run,
+so that losses can be compared: they are the same bits whether tensors wait in host memory or not.
 """
 
 import argparse

@@ -38,7 +38,8 @@ class Where:
 class Call:
     """A context manager around one call. Not for several threads."""
 
-    def __init__(self, where: Where, timeout: Optional[float], progress: Optional[Progress]) -> None:
+    def __init__(self, where: Where, timeout: Optional[float],
+                 progress: Optional[Progress]) -> None:
         self._where, self._timeout, self._progress = where, timeout, progress
         self._failure: Optional[BaseException] = None
         self.client = ctypes.c_void_p()

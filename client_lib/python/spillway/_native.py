@@ -93,12 +93,14 @@ def _load(name: str) -> ctypes.CDLL:
     except OSError as error:
         raise errors.NativeLibraryError(
             "Spillway's library cannot be loaded: %s; install the package with its library (pip "
-            "install ./client_lib/python after a build), or set %s to %s" % (error, VARIABLE, SONAME),
+            "install ./client_lib/python after a build), or set %s to %s" % (
+                error, VARIABLE, SONAME),
             code="FAILED_PRECONDITION") from error
     try:
         version = loaded.spillway_c_api_version()
         if version < API_VERSION:
-            raise AttributeError("its C API has version %d, and %d is needed" % (version, API_VERSION))
+            raise AttributeError("its C API has version %d, and %d is needed" % (
+                version, API_VERSION))
         for short, (result, *arguments) in _PROTOTYPES.items():
             function = getattr(loaded, "spillway_" + short)
             function.restype, function.argtypes = result, arguments

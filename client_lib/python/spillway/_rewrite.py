@@ -24,8 +24,8 @@ class RewriteResult:
     """A rewritten graph.
 
     Attributes:
-      graph_def: the graph, of the type that went in: bytes for bytes, a GraphDef for a GraphDef or a
-        Graph. After a failure with `fail_open`, the graph as it came.
+      graph_def: the graph, of the type that went in: bytes for bytes, a GraphDef for a GraphDef or
+        a Graph. After a failure with `fail_open`, the graph as it came.
       report: what was done and why; read from the library's answer when first asked for. None after
         a failure.
       patch: the same as edits; None unless `patch=True`.
@@ -64,7 +64,7 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
       graph: serialized GraphDef bytes, a GraphDef message, or a tf.Graph after `minimize`.
       strategy: `level` (TFLMS v2; the default, everything tuned; needs sizes: give `batch_size` or
         `feeds` if the graph leaves its batch open) or `scope` (TFLMS v1).
-      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves. None: in this process.
+      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves. None: here.
       progress: called with (stage, done bytes, total bytes), on another thread; must be short and
         not call Spillway. What it raises ends the call and is raised here.
       timeout: seconds. None: no limit.
@@ -133,7 +133,7 @@ def inspect(graph: Any, *, timeout: Optional[float] = None, batch_size: Optional
 def capabilities(*, server: Optional[str] = None, timeout: Optional[float] = None,
                  **where: Any) -> Dict[str, Any]:
     """Version, strategies, limits and machines of a server, or of this process:
-    GetCapabilitiesResponse as a dict of proto3's JSON. `where`: tls and retries, as in `rewrite`."""
+    GetCapabilitiesResponse as a dict of proto3's JSON. `where`: TLS and retries of `rewrite`."""
     unknown = sorted(set(where) - set(_WHERE))
     if unknown:
         raise TypeError("capabilities has no argument %s" % unknown[0])
@@ -146,8 +146,8 @@ def capabilities(*, server: Optional[str] = None, timeout: Optional[float] = Non
 
 
 def _serialized(graph: Any) -> Tuple[bytes, Any]:
-    """The graph's bytes, and the type of message to give back; None: bytes. Knows TensorFlow's types
-    by what they can do, so that TensorFlow need not be there."""
+    """The graph's bytes, and the type of message to give back; None: bytes. TensorFlow's types are
+    known by what they can do, so that TensorFlow need not be there."""
     if isinstance(graph, (bytes, bytearray, memoryview)):
         return bytes(graph), None
     if hasattr(graph, "SerializeToString"):

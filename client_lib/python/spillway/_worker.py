@@ -1,9 +1,9 @@
 """Runs a call of C so that Ctrl-C can end it.
 
-A call of C cannot be interrupted by Python: a signal's handler runs when the call is back. So, in the
-main thread, which is the one that Python handles signals in, calls are made on another thread; the
-main thread waits for it in a way that signals do interrupt. One thread serves all calls and stays:
-its memory is warm, where a new one for each would make a rewrite a tenth slower.
+A call of C cannot be interrupted by Python: a signal's handler runs when the call is back. So, in
+the main thread, which is the one that Python handles signals in, calls are made on another thread;
+the main thread waits for it in a way that signals do interrupt. One thread serves all calls and
+stays: its memory is warm, where a new one for each would make a rewrite a tenth slower.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import os
 import queue
 import threading
 from typing import Callable, List, Optional
+
+# The kernel may give a signal to any thread, and only one for the main thread ends its wait: so it
+# looks up now and then.
+_SLICE_S = 0.1
 
 _tasks: Optional["queue.SimpleQueue[Callable[[], None]]"] = None
 
@@ -35,7 +39,8 @@ def run(function: Callable[[], None], cancel: Callable[[], None]) -> None:
 
     _queue().put(work)
     try:
-        done.wait()
+        while not done.wait(_SLICE_S):
+            pass
     except BaseException:
         cancel()
         while not done.is_set():

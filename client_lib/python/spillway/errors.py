@@ -1,9 +1,9 @@
 """What can go wrong, as exceptions.
 
-Every error of a call is a `SpillwayError` with the service's code, reason and metadata. Those that a
-caller would catch apart have classes of their own; where Python has a class for the kind, they are
-that, too (`ValueError`, `TimeoutError`, ...). A wrong keyword is a plain `TypeError`, as for any
-Python function.
+Every error of a call is a `SpillwayError` with the service's code, reason and metadata. Those that
+a caller would catch apart have classes of their own; where Python has a class for the kind, they
+are that, too (`ValueError`, `TimeoutError`, ...). A wrong keyword is a plain `TypeError`, as for
+any Python function.
 """
 
 from __future__ import annotations

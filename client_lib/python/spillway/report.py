@@ -32,10 +32,10 @@ def read(kind: Type[T], data: dict) -> T:
     dataclass does not have is left out."""
     values = {}
     for item in fields(kind):  # type: ignore[arg-type]
-        value = data.get(item.name)
+        value: Any = data.get(item.name)
         if value is None:
             continue
-        inner = item.metadata.get("kind")
+        inner: Any = item.metadata.get("kind")
         if item.metadata.get("many"):
             value = tuple(read(inner, entry) for entry in value)
         elif inner is not None:

@@ -16,7 +16,8 @@ LIBRARY = BUILD / "lib" / "libspillway.so.0"
 PATIENCE_S = 120
 
 # What makes two runs of TensorFlow on CPUs give the same bits.
-TENSORFLOW = {"TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+TENSORFLOW = {
+    "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 def set_up():
@@ -54,8 +55,9 @@ def python(code, *arguments, library=LIBRARY, package=PACKAGE, interpreter=sys.e
 def server(*flags):
     """A spillwayd on a port of its own: `host:port`."""
     with subprocess.Popen(
-            [str(BUILD / "bin" / "spillwayd"), "--listen", "127.0.0.1:0", "--metrics-listen", "none",
-             *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            [str(BUILD / "bin" / "spillwayd"), "--listen", "127.0.0.1:0",
+             "--metrics-listen", "none", *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             line = process.stdout.readline()  # It says where it listens when it does.
             if not line:

@@ -30,8 +30,8 @@ class OptionsTest(unittest.TestCase):
             self.assertEqual(set(fields("options.proto", message)),
                              set(options.STRATEGIES[strategy]))
         self.assertEqual(set(options.STRATEGIES), set(strategies))
-        self.assertEqual(set(fields("hardware.proto", "Hardware")) - {"preset", "gpu_memory_source"},
-                         set(options.HARDWARE))
+        machine = set(fields("hardware.proto", "Hardware"))
+        self.assertEqual(machine - {"preset", "gpu_memory_source"}, set(options.HARDWARE))
 
     def test_enums_are_those_of_the_proto(self):
         plain = {"int32", "int64", "bool", "string", "double", "bytes", "FeedShape", "Hardware",
@@ -57,7 +57,8 @@ class OptionsTest(unittest.TestCase):
 
     def test_values(self):
         made = json.loads(options.to_json("scope", {
-            "optimizer_scopes": {"b", "a"}, "starting_op_names": "x", "ctrld_strategy": "direct_order",
+            "optimizer_scopes": {"b", "a"}, "starting_op_names": "x",
+            "ctrld_strategy": "direct_order",
             "feeds": {"images": (128, 224)}, "hardware": "v100_nvlink2", "gpu_memory_bytes": 5,
             "already_rewritten": "replan", "simulation": False, "profile": b"\x00\x01"}))
         self.assertEqual(made, {

@@ -72,8 +72,8 @@ class WheelTest(unittest.TestCase):
                        "--lb", "5", "--fuse-swapins", "--min-tensor-bytes", "4096")
         with common.server() as address:
             # `python` gives no library and no path to the package: both must be the wheel's.
-            done = common.python(USE, str(graph), address, str(expected), library=None, package=None,
-                                 interpreter=str(clean))
+            done = common.python(USE, str(graph), address, str(expected), library=None,
+                                 package=None, interpreter=str(clean))
         self.assertEqual(done.returncode, 0, done.stderr)
         project = (common.ROOT / "CMakeLists.txt").read_text()
         self.assertIn("VERSION " + done.stdout.strip(), project)

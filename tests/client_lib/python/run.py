@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the tests of the Python package with unittest. The last line is `N passed, N failed, N skipped`.
+"""Runs the tests of the Python package with unittest. The last line is `N passed, N failed, N
+skipped`.
 
     run.py [--tensorflow] [-k PATTERN]
 

@@ -84,14 +84,14 @@ class FunctionTest(unittest.TestCase):
                 self.assertEqual(set(step.structured_outputs), {"loss", "count"})
 
     def test_the_original_stays_as_it_is(self):
-        model, optimizer = make_model(), tf.keras.optimizers.Adam(1e-3)  # A step does not keep them.
+        model, optimizer = make_model(), tf.keras.optimizers.Adam(1e-3)  # Kept alive.
         step = make_step(model, optimizer)
         before = step.graph.as_graph_def()
         rewrite_function(step, strategy="scope")
         self.assertEqual(step.graph.as_graph_def(), before)
 
     def test_targets_are_what_the_function_does(self):
-        model, optimizer = make_model(), tf.keras.optimizers.Adam(1e-3)  # A step does not keep them.
+        model, optimizer = make_model(), tf.keras.optimizers.Adam(1e-3)  # Kept alive.
         step = make_step(model, optimizer)
         targets = rewrite_function(step, strategy="scope").spillway_report.targets
         self.assertIn(step.outputs[0].op.name, targets)
@@ -124,7 +124,7 @@ class FunctionTest(unittest.TestCase):
             rewrite_function(tf.function(lambda x: x))
         with self.assertRaisesRegex(TypeError, "pass a ConcreteFunction"):
             rewrite_function(len)
-        model, optimizer = make_model(), tf.keras.optimizers.Adam(1e-3)  # A step does not keep them.
+        model, optimizer = make_model(), tf.keras.optimizers.Adam(1e-3)  # Kept alive.
         step = make_step(model, optimizer)
         with self.assertRaisesRegex(TypeError, "rewrite_function"):
             spillway.rewrite(step)
@@ -159,7 +159,7 @@ class FitTest(unittest.TestCase):
                 self.assertTrue(seen)  # There was a rewrite.
 
     def test_data_of_another_shape(self):
-        """The last batch of 56 is smaller: the data has an open first dimension, which scope takes."""
+        """The last batch of 56 is smaller: the first dimension is open, which scope takes."""
         self.assertEqual(fit(dict(strategy="scope"), data=IMAGES[:56]), fit(data=IMAGES[:56]))
 
     def test_fit_fails_open(self):

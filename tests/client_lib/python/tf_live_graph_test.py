@@ -1,4 +1,4 @@
-"""Live graphs: the edit in place is the rewrite, and what cannot be edited is refused and unchanged."""
+"""Live graphs: the edit in place is the rewrite; what cannot be edited is refused and unchanged."""
 
 import unittest
 import warnings
@@ -92,8 +92,9 @@ def train(name, keywords):
         rewrite_graph(graph, **keywords)
         assert tf_common.swap_names(graph)
     variables = [op.name + ":0" for op in graph.get_operations()
-                 if op.type == "VariableV2" or (op.type == "ReadVariableOp" and not op.control_inputs
-                                                and op.inputs[0].op.type == "VarHandleOp")]
+                 if op.type == "VariableV2" or (
+                     op.type == "ReadVariableOp" and not op.control_inputs and
+                     op.inputs[0].op.type == "VarHandleOp")]
     losses = []
     with tf1.Session(graph=graph, config=tf_common.config()) as session:
         for operation in data.init_ops:

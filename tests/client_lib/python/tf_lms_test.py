@@ -17,8 +17,9 @@ from spillway.tensorflow import lms_v1, lms_v2
 # As TFLMS has them.
 V1_DEFAULTS = {
     "starting_scope": None, "starting_op_names": None, "excl_scopes": (), "incl_scopes": (),
-    "excl_types": (), "incl_types": (), "n_tensors": -1, "lb": 1, "ub": 10000, "fuse_swapins": False,
-    "ctrld_strategy": "chain_rule", "swap_branches": False, "branch_threshold": 0, "debug": False,
+    "excl_types": (), "incl_types": (), "n_tensors": -1, "lb": 1, "ub": 10000,
+    "fuse_swapins": False, "ctrld_strategy": "chain_rule", "swap_branches": False,
+    "branch_threshold": 0, "debug": False,
     "debug_level": 1, "cpu_device": "/cpu:0"}
 V2_DEFAULTS = {
     "swapout_threshold": -1, "swapin_groupby": -1, "swapin_ahead": -1, "sync_mode": 0,
@@ -116,7 +117,8 @@ class ParametersTest(unittest.TestCase):
                     swapout_threshold=2, swapin_ahead=1, swapin_groupby=0)
                 strategy = "scope" if kind is lms_v1.LMS else "level"
                 # The small one has no level that could be serialized.
-                bytes_ = common.graph("mixed_fp16" if "serialization" in parameters else "mnist_deep")
+                name = "mixed_fp16" if "serialization" in parameters else "mnist_deep"
+                bytes_ = common.graph(name)
                 lms = kind(**base, **parameters)
                 graph = tf_common.live(bytes_)
                 lms.run(graph)
@@ -240,7 +242,8 @@ class ProgramTest(unittest.TestCase):
     def test_a_sample_through_a_server(self):
         with common.server() as address:
             losses, added = self.sample("mnist_deep.py", "--server", address)
-        self.assertEqual((losses, len(added)), (self.sample("mnist_deep.py", "--lms", "none")[0], 1))
+        expected, _ = self.sample("mnist_deep.py", "--lms", "none")
+        self.assertEqual((losses, len(added)), (expected, 1))
 
 
 class OneProcessTest(unittest.TestCase):
@@ -268,7 +271,8 @@ print(len(again), again != graph, all(r == again for r in results if isinstance(
 
     def test_every_order(self):
         path = str(common.GRAPHS / "cond_v1" / "graph_shapes.pb")
-        expected = spillway.rewrite(common.graph("cond_v1", shapes=True), strategy="scope").graph_def
+        graph = common.graph("cond_v1", shapes=True)
+        expected = spillway.rewrite(graph, strategy="scope").graph_def
         with common.server() as address:
             for order in ("st", "ts", "sgt", "gts", "tsg"):
                 for server in ("", address):

@@ -20,8 +20,8 @@ def rewrite_function(function: Any, *, fail_open: bool = False, **keywords: Any)
         step = spillway.tensorflow.rewrite_function(step, strategy="scope")
         loss = step(images, labels)
 
-    It takes and returns what `function` does, reads and writes the same variables, and gives the same
-    numbers, bit for bit. `function` itself stays as it is. Bodies of functions that it calls
+    It takes and returns what `function` does, reads and writes the same variables, and gives the
+    same numbers, bit for bit. `function` itself stays as it is. Bodies of functions that it calls
     are not rewritten; the report's warnings say how many there are. The report is its attribute
     `spillway_report`.
 
@@ -89,12 +89,12 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
 
 
 def rewrite_train_function(model: tf.keras.Model, **keywords: Any) -> None:
-    """Makes `model.fit` train with swaps. Call it after `compile`, and after another `compile` again.
+    """Makes `model.fit` train with swaps. Call it after each `compile`.
 
     The step is rewritten when fit first runs it, and again for data of another shape.
 
     Args:
-      model: a compiled Keras model; not `run_eagerly`, not with `jit_compile` (XLA sees no devices).
+      model: a compiled Keras model; not `run_eagerly`, not with `jit_compile`.
       **keywords: those of `rewrite_function`.
     """
     if getattr(model, "run_eagerly", False):

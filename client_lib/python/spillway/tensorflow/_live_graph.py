@@ -22,12 +22,13 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
     """Inserts swaps into a live graph, in place. Call it after `minimize`, before a session runs.
 
     Names, fetches and feeds stay; new nodes are named `lms/swapout_...` and `lms/swapin_...`. The
-    result's `graph_def` is the graph after the edit. All is decided and checked before the first edit:
-    after an error the graph is as it was.
+    result's `graph_def` is the graph after the edit. All is decided and checked before the first
+    edit: after an error the graph is as it was.
 
     Args:
       graph: None: the default graph.
-      fail_open: after a failure, warn (SpillwayWarning); the graph stays as it is.
+      fail_open: after a failure, warn (SpillwayWarning); the graph stays as it is, and the result
+        has `error` and no `graph_def`.
       **keywords: those of `spillway.rewrite`.
 
     Raises:
@@ -36,13 +37,14 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
       SpillwayError, TypeError: as `spillway.rewrite`.
     """
     if str(keywords.get("already_rewritten")).lower() == "replan":
-        raise TypeError("a live graph cannot be replanned: its first swaps would have to be taken out; "
-                        "build it anew")
+        raise TypeError("a live graph cannot be replanned, since its first swaps would have to be "
+                        "taken out; build it anew")
     keywords.pop("patch", None)
     try:
         graph = check_editable(graph)
         graph_def = graph.as_graph_def(add_shapes=True)
         result = spillway.rewrite(graph_def, patch=True, **keywords)
+        assert result.patch is not None  # It was asked for.
         apply(graph, result.patch, result.graph_def)
         return result
     except errors.SpillwayError as error:
@@ -85,7 +87,8 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
     """Makes the patch's edits, with the nodes as `rewritten` has them."""
     if not (patch.new_nodes or patch.rewired_inputs or patch.added_controls):
         return
-    edited = {edit.node for edit in (*patch.rewired_inputs, *patch.added_controls)}
+    edited = {edit.node for edit in patch.rewired_inputs}
+    edited |= {edit.node for edit in patch.added_controls}
     new = {node.name for node in patch.new_nodes}
     definitions = {node.name: node for node in rewritten.node
                    if node.name in new or node.name in edited}
@@ -97,8 +100,8 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
     # pylint: disable=protected-access
     for edit in patch.rewired_inputs:
         operations[edit.node]._update_input(edit.input_index, _tensor(graph, edit.new_input))
-    for edit in patch.added_controls:
-        operations[edit.node]._add_control_inputs([graph.get_operation_by_name(edit.source)])
+    for wait in patch.added_controls:
+        operations[wait.node]._add_control_inputs([graph.get_operation_by_name(wait.source)])
     for name, operation in operations.items():
         attributes = definitions[name].attr
         if _UNDO in attributes:

@@ -56,10 +56,10 @@ class Editor:
         self._log_configuration()
         result = _live_graph.rewrite_graph(graph, strategy=self._strategy, **self._keywords())
         self.result = result
-        if result.error is not None:
+        report = result.report
+        if report is None or result.patch is None:
             self._log_info("The model is not edited: %s" % result.error)
             return set()
-        report = result.report
         if report.outcome in ("KEPT", "FOREIGN"):
             self._log_info("This model has already been updated with LMS swap operations. LMS will "
                            "not re-process it.")

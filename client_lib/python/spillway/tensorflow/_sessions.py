@@ -1,7 +1,8 @@
 """Sessions that have run a graph.
 
-TensorFlow gives a session the nodes of its graph when it first runs; later edits of these are ignored,
-with no more than a line in a log. So a graph may only be edited while no open session has run it.
+TensorFlow gives a session the nodes of its graph when it first runs; later edits of these are
+ignored, with no more than a line in a log. So a graph may only be edited while no open session has
+run it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def that_have_run(graph: Any) -> List[Any]:
 
 
 def _has_run(session: Any) -> bool:
-    """Asks the session to prepare a call of nothing: it says so if it has no graph yet, and else that
-    there is nothing to call. Nothing runs, and no graph is given to it."""
+    """Asks the session to prepare a call of nothing: it says so if it has no graph yet, and else
+    that there is nothing to call. Nothing runs, and no graph is given to it."""
     if session._session is None or session._closed:  # pylint: disable=protected-access
         return False
     nothing = pywrap_tf_session.TF_NewBufferFromString(b"")
@@ -45,8 +46,8 @@ def _has_run(session: Any) -> bool:
 
 
 class KerasMove:
-    """Moves Keras to a new session of the graph, if its own has run it: a context manager around the
-    edit. The old session is closed, and what variables had in it is loaded into the new one
+    """Moves Keras to a new session of the graph, if its own has run it: a context manager around
+    the edit. The old session is closed, and what variables had in it is loaded into the new one
     after the edit, also after one that failed.
 
     Raises LiveGraphError, on entry, if a session has run the graph that is not Keras's own.
@@ -65,8 +66,8 @@ class KerasMove:
         old = backend.get_session()
         if ran != [old] or tf.compat.v1.get_default_session() is not None:
             raise errors.LiveGraphError(
-                "the graph was run by a session that is not Keras's own, and would ignore edits; edit "
-                "it before it runs", code="FAILED_PRECONDITION", reason="SESSION_HAS_RUN")
+                "the graph was run by a session that is not Keras's own, and would ignore edits; "
+                "edit it before it runs", code="FAILED_PRECONDITION", reason="SESSION_HAS_RUN")
         for variable in self._graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES):
             try:
                 self._values.append((variable, old.run(_reader(variable))))

@@ -3,8 +3,8 @@
     from spillway.tensorflow.lms_v1 import LMS            # was: tensorflow_large_model_support
     LMS({'adam_optimizer'}, lb=3).run(tf.compat.v1.get_default_graph())
 
-What differs, for the better: `optimizer_scopes` may be left out (the backward part is then found from
-the structure), an unknown `ctrld_strategy` is an error, and a graph with tf.cond trains right.
+What differs, for the better: `optimizer_scopes` may be left out (the backward part is then found
+from the structure), an unknown `ctrld_strategy` is an error, and a graph with tf.cond trains right.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class LMSKerasCallback(tf.keras.callbacks.Callback):
     """LMS for Keras's `fit`.
 
     In graph mode (TensorFlow 1 style) the graph is edited in place; if Keras's session has run it
-    already, Keras gets a new one, with the same values of the variables. Otherwise the train function is
-    rewritten.
+    already, Keras gets a new one, with the same values of the variables. Otherwise the train
+    function is rewritten.
 
     Args:
       optimizer_scopes_override: as `optimizer_scopes` of LMS. Default: found from the structure.

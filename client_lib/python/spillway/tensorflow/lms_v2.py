@@ -4,14 +4,14 @@
     lms = LMS(swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)
     lms.run(tf.compat.v1.get_default_graph())
 
-One class is `run()`, session hook and Keras callback. What is -1 is tuned, by a simulator that plays a
-step on the machine of `hardware`. What differs: the picture of `autotune_plot` is not drawn, and
-where no setting fits, DoesNotFitError says with how much memory one would.
+One class is `run()`, session hook and Keras callback. What is -1 is tuned, by a simulator that
+plays a step on the machine of `hardware`. What differs: the picture of `autotune_plot` is not
+drawn, and where no setting fits, DoesNotFitError says with how much memory one would.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional
+from typing import Any, Dict, Iterable, Optional
 
 import tensorflow as tf
 
@@ -32,13 +32,13 @@ _SYNC_MODES = (
 class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRunHook):
     """Edits a graph for Large Model Support: by `run`, as a Keras callback, or as a session hook.
 
-    Args: those of TFLMS v2 (in levels, `serialization_by_size` in GiB; options.proto, LevelStrategy,
-      says what each does), and any keyword of `spillway.rewrite`: `server`, `timeout`, `fail_open`,
-      `hardware`, ...
+    Args: those of TFLMS v2 (in levels, `serialization_by_size` in GiB; LevelStrategy in
+      options.proto says what each does), and any keyword of `spillway.rewrite`: `server`,
+      `timeout`, `fail_open`, `hardware`, ...
 
     Attributes, to set before the edit: `batch_size` (examples), `is_training`, `autotune_gpu_mem`
-      (GiB), `autotune_plot` (ignored), and the filters `{excl,incl}_{output,input}_by_{scopes,types}`
-      (sets of names).
+      (GiB), `autotune_plot` (ignored), and the filters
+      `{excl,incl}_{output,input}_by_{scopes,types}` (sets of names).
 
     Raises TypeError for a keyword that does not exist, ValueError for a sync_mode that does not.
     """
@@ -54,7 +54,7 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         self._set_up(debug, debug_level)
         if sync_mode not in range(len(_SYNC_MODES)):
             raise ValueError("Invalid value for sync_mode")
-        self._options = dict(
+        self._options: Dict[str, Any] = dict(
             swapout_threshold=swapout_threshold, swapin_groupby=swapin_groupby,
             swapin_ahead=swapin_ahead, sync_mode=sync_mode, serialization=list(serialization),
             serialization_by_size=serialization_by_size, cpu_device=cpu_device,
@@ -84,12 +84,15 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
 
     def _log_result(self, graph: tf.Graph, report: spillway.Report) -> None:
         level = report.level
+        if level is None:
+            return
         self._log_info("The graph has %d vertices and %d edges." % (
             report.node_count_before, level.edge_count))
         self._log_info("The graph has %s MiB of learning parameters" % _parameters_mib(graph))
         self._log_largest(report)
         if level.serialized_level_count:
-            self._log_info("New categorized topological sort has %d levels" % level.level_count, 0, 2)
+            self._log_info(
+                "New categorized topological sort has %d levels" % level.level_count, 0, 2)
         else:
             self._log_info(
                 "Original categorized topological sort has %d levels" % level.level_count)
