@@ -22,15 +22,25 @@ def fields(message: bytes) -> Dict[int, bytes]:
             if kind == _LENGTH_DELIMITED}
 
 
-def values(message: Union[bytes, memoryview]) -> Iterator[Tuple[int, Union[int, memoryview]]]:
-    """(number, value) of each field: an int for a varint, the bytes for a length-delimited one;
-    others are left out. Raises ValueError if the message is damaged."""
+Value = Union[int, memoryview, None]
+
+
+def parts(message: Union[bytes, memoryview]) -> Iterator[Tuple[int, memoryview, Value]]:
+    """(number, the whole field, its value): an int for a varint, the bytes for a length-delimited
+    one, None for others. Raises ValueError if the message is damaged."""
     view = memoryview(message)
-    for number, kind, _, begin, end in _scan(view):
+    for number, kind, start, begin, end in _scan(view):
+        value: Value = None
         if kind == _LENGTH_DELIMITED:
-            yield number, view[begin:end]
+            value = view[begin:end]
         elif kind == _VARINT:
-            yield number, _read_varint(view, begin)[0]
+            value = _read_varint(view, begin)[0]
+        yield number, view[start:end], value
+
+
+def values(message: Union[bytes, memoryview]) -> Iterator[Tuple[int, Union[int, memoryview]]]:
+    """(number, value) of each field that has a value, as `parts`."""
+    return ((number, value) for number, _, value in parts(message) if value is not None)
 
 
 def signed(value: int) -> int:
