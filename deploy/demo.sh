@@ -7,9 +7,10 @@ usage() {
 Usage: deploy/demo.sh [--help]
 
 Installs what is missing (Debian 12), builds the two programs, starts the server on free ports of
-this machine, sends it a ResNet-50 training graph, and shows the report and the counters. Then it
-takes the swaps out again and compares the bytes. Needs no GPU and no TensorFlow. The first run
-takes a few minutes, nearly all of it building; later ones take seconds.
+this machine, sends it a ResNet-50 training graph that is too large for a GPU of 16 GB, and shows
+the report and the counters. Then it takes the swaps out again and compares the bytes. Needs no GPU
+and no TensorFlow. The first run takes a few minutes, nearly all of it building; later ones take
+seconds.
 
 What it makes lies in build/demo/. The server is stopped at the end, also after Ctrl-C.
 USAGE
@@ -113,11 +114,12 @@ scrape "$out/metrics_before.txt"
 end_section "Start the server"
 
 heading "4. Rewrite ResNet-50"
-echo "The graph: one training step at batch 200, 224x224 images, with gradients and Momentum."
-show "$spillway" rewrite "$graph" --server "$address" \
+echo "The graph: one training step at batch 200, 224x224 images, with gradients and Momentum. The
+machine: a P100 of 16 GB, for which it is too large; named, so that no GPU of this machine is asked."
+show "$spillway" rewrite "$graph" --server "$address" --hardware p100_pcie \
   -o "$out/resnet50_swapped.pb" --report "$out/report.json"
 echo
-echo "The five largest of the swapped tensors, from $out/report.json:"
+echo "The largest of the swapped tensors, from $out/report.json:"
 python3 deploy/demo_tables.py swaps "$out/report.json"
 end_section "Rewrite"
 
@@ -154,5 +156,6 @@ was built; fetch and feed by the same names as before:
 In the training job, set the variable that \`advice\` names above, and merge the config_proto_text of
 $out/report.json into the session's configuration.
 
-To rewrite a graph of your own: $spillway rewrite --help. It needs no server.
+To rewrite a graph of your own: $spillway rewrite --help. It needs no server. Say which machine it
+is for (--hardware, --gpu-memory-bytes) and, if the graph leaves it open, the batch (--batch-size).
 NEXT

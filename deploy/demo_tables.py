@@ -1,7 +1,7 @@
 """Small tables for deploy/demo.sh.
 
     demo_tables.py counters BEFORE AFTER   counters that two Prometheus scrapes differ in
-    demo_tables.py swaps REPORT            the five largest swapped tensors of a report
+    demo_tables.py swaps REPORT            at most five of the swapped tensors of a report, the largest
 """
 import json
 import re
@@ -46,7 +46,7 @@ def print_swaps(path, most=5):
     swaps.sort(key=lambda swap: -int(swap.get("size_bytes", 0)))
     rows = [("tensor", "MiB", "swap-ins", "the first one waits for")]
     for swap in swaps[:most]:
-        size = "%.1f" % (int(swap["size_bytes"]) / 2**20) if "size_bytes" in swap else "unknown"
+        size = "%.2f" % (int(swap["size_bytes"]) / 2**20) if "size_bytes" in swap else "unknown"
         first = swap["swap_ins"][0]
         rows.append((swap["tensor"], size, str(len(swap["swap_ins"])),
                      first["trigger"] or "the swap-out alone"))

@@ -20,9 +20,7 @@ class StepJudge : public PlanJudge {
   const std::string& gpu_name(int32_t gpu) const override {
     return model_.placement().devices()[gpu];
   }
-  int32_t GpuOf(int32_t device_id) const override {
-    return model_.placement().Resolve(model_.graph().device_name(device_id));
-  }
+  int32_t GpuOf(int32_t device_id) const override { return model_.placement().device(device_id); }
   int64_t budget_bytes() const override { return model_.hardware().gpu_memory_bytes; }
   v1::MemorySource budget_source() const override { return model_.hardware().gpu_memory_source; }
   std::string budget_origin() const override { return model_.hardware().MemoryOrigin(); }

@@ -56,14 +56,13 @@ class StepModel {
   absl::Status DescribeMemory(const Workload& workload, const StopToken& stop,
                               v1::SimulateReport* report) const;
 
-  // What the step takes with `plan`, as a search for plans asks. If one GPU has a budget, it has its
-  // share of the host's memory. Errors: those of Simulate.
+  // What the step takes with `plan`, as a search for plans asks. If one GPU has a budget, it has
+  // its share of the host's memory. Errors: those of Simulate.
   absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
                                    const StopToken& stop) const;
 
   const Hardware& hardware() const { return hardware_; }
   const Placement& placement() const { return *placement_; }
-  const Graph& graph() const { return graph_; }
   bool Runs(NodeId id) const { return active_->flags[id]; }
   int64_t num_active_nodes() const;
   // The names of the targets, each at most as long as others are shown.

@@ -35,7 +35,8 @@ clone; a few minutes when there is a build already.
   asan         the preset `asan`, the same sanitizers on everything, with ctest
   tsan         the preset `tsan` (thread sanitizer), without the tests that it is not for
                (tests/CMakeLists.txt)
-  TensorFlow   every graph with every parameter set, instead of the short list
+  TensorFlow   every graph with every parameter set, instead of the short list; what plans take
+               under a real memory limit
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
@@ -433,6 +434,7 @@ if have_tensorflow; then
   section "TensorFlow: Python" run_counted "$results/tensorflow-python.log" \
     "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
   if [[ $full == yes ]]; then
+    section "TensorFlow: memory limit" run_tensorflow memory_limit.py
     section "TensorFlow: training" run_tensorflow run.py --full
   else
     section "TensorFlow: training" run_tensorflow run.py

@@ -34,7 +34,7 @@ void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* forma
             *format = *parsed;
           },
           absl::StrCat("What the file is: auto, ", format::kFormatNames,
-                       ". The output is the same. [default: auto, from its content]"))
+                       ". A graph that is written has the same. [default: auto, from its content]"))
       ->type_name("NAME")
       ->group("What to read");
 }

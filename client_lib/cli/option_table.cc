@@ -13,7 +13,7 @@ constexpr OptionRow kCommon[] = {
      "none", "--feed"},
     {"batch_size",
      "Examples in the batch of one step; replaces an unknown first dimension of placeholders, "
-     "iterators and queues. 1 to 2^31 - 1.",
+     "iterators and queues. Tuning needs it where the graph leaves the batch open. 1 to 2^31 - 1.",
      "not set, such a size is unknown", ""},
     {"targets", "Nodes or tensors that one step runs; each must exist.",
      "none named, and forecasts run the weight updates that they find", ""},
@@ -40,7 +40,9 @@ constexpr OptionRow kCommon[] = {
 };
 
 constexpr OptionRow kHardware[] = {
-    {"preset", "The machine that a step is simulated on; spillway capabilities lists the presets.",
+    {"preset",
+     "The machine that a step is simulated on, and that the strategy level is tuned to; spillway "
+     "capabilities lists the presets.",
      "p100_pcie", "--hardware"},
     {"gpu_memory_bytes",
      "What TensorFlow's allocator can use on each GPU (less than the board has): the budget. With "
@@ -66,8 +68,7 @@ constexpr OptionRow kHardware[] = {
 constexpr OptionRow kLevel[] = {
     {"swapout_threshold",
      "Edges longer than this, in levels, are swapped: smaller swaps more. -1: tuned to the "
-     "machine, "
-     "for each GPU on its own. -1, or 1 and up.",
+     "machine, for each GPU on its own. -1, or 1 and up.",
      "-1", ""},
     {"swapin_ahead",
      "A swap-in starts this many levels before its first consumer: larger starts the copy earlier "

@@ -88,6 +88,8 @@ int main(int argc, char** argv) {
   // All that a trainer has to add.
   tensorflow::GraphDef graph = original;
   spillway::RewriteMessageOptions options;
+  // The default strategy would find that so small a graph needs no swapping.
+  options.options_json = R"({"scope": {}})";
   if (argc > 2) options.target = argv[2];
   const spillway::RewriteMessageResult result = spillway::RewriteMessage(options, &graph);
   if (!result.ok()) {

@@ -72,7 +72,9 @@ class Builder {
         }
         const auto less = [](const ControlEdge& edge, NodeId from) { return edge.from < from; };
         auto it = std::lower_bound(added_.begin(), added_.end(), id, less);
-        for (; it != added_.end() && it->from == id; ++it) done(it->to);
+        for (; it != added_.end() && it->from == id; ++it) {
+          if (TakesPart(it->to)) done(it->to);
+        }
       }
     }
     return absl::OkStatus();

@@ -127,11 +127,16 @@ class SideFilter {
     return incl_type_[graph_.op_id(id)] || (!incl_scope_.empty() && incl_scope_[id]);
   }
 
-  // The filters that are given, with their values.
+  // The filters that are given, with their values; as details, the first of them.
   absl::Status LeaveNothing() const {
     std::vector<std::string> given;
+    std::string first, first_values;
     const auto add = [&](absl::string_view kind, absl::string_view by, const Strings& values) {
       if (values.empty()) return;
+      if (given.empty()) {
+        first = OptionName(kind, side_, by);
+        first_values = absl::StrJoin(values, ", ");
+      }
       std::vector<std::string> shown;
       for (const std::string& value : values) {
         if (shown.size() == 3) {
@@ -146,14 +151,12 @@ class SideFilter {
     add("incl", "scopes", side_.incl_scopes);
     add("excl", "types", side_.excl_types);
     add("incl", "types", side_.incl_types);
-    const std::string all = absl::StrJoin(given, "; ");
-    return InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat(
-            "the filters leave no op whose ",
-            side_.noun == "output" ? "outputs could be swapped" : "inputs could be swapped in",
-            " (", all, "); take some of them away"),
-        {{"option", all.substr(0, all.find(' '))}, {"value", all.substr(all.find(' ') + 1)}});
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("the filters leave no op whose ",
+                                     side_.noun == "output" ? "outputs could be swapped"
+                                                            : "inputs could be swapped in",
+                                     " (", absl::StrJoin(given, "; "), "); take some of them away"),
+                        {{"option", first}, {"value", first_values}});
   }
 
  private:

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/analysis/level_order.h"
+#include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/graph/byte_text.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/strategy/level_candidates.h"
@@ -26,8 +28,9 @@ namespace {
 // A GPU whose tensors are to be swapped.
 struct Gpu {
   std::string name;
-  int32_t index = 0;          // The judge's.
+  int32_t index = 0;          // As placement.h and the judge count them.
   std::vector<bool> devices;  // By Graph::device_id.
+  bool is_many = false;       // All of more than kMaxGpus.
 };
 
 // What tuning may use of the budget: less, if all GPUs at once do not fit.
@@ -59,18 +62,46 @@ class TighterJudge : public PlanJudge {
   const double share_;
 };
 
-std::vector<Gpu> FindGpus(const Graph& graph, const Eligibility& eligibility,
-                          const PlanJudge* judge) {
+// Each is planned in passes over the whole graph. Far more than a machine has.
+constexpr size_t kMaxGpus = 256;
+
+// One by one if there are at most kMaxGpus; else all as one, of no name.
+absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibility& eligibility,
+                                          const PlanJudge* judge, const StopToken& stop) {
+  const Graph& graph = *facts.graph;
+  // What is on one GPU in any case needs no placement.
+  int32_t num_devices = 0;
+  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+    num_devices += !IsCpuDevice(graph.device_name(device));
+  }
+  absl::optional<Placement> placement;
+  if (judge == nullptr && num_devices > 1) {
+    auto found = Placement::Find(graph, facts.topology, facts.shapes, stop);
+    if (!found.ok()) return found.status();
+    placement = *std::move(found);
+  }
   std::vector<Gpu> gpus;
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
     if (IsCpuDevice(graph.device_name(device)) || !eligibility.IsDeviceWanted(device)) continue;
-    const int32_t index = judge == nullptr ? device : judge->GpuOf(device);
+    const int32_t index = placement          ? placement->device(device)
+                          : judge != nullptr ? judge->GpuOf(device)
+                                             : 0;
+    if (index < 0) continue;
     auto gpu = std::find_if(gpus.begin(), gpus.end(),
                             [index](const Gpu& other) { return other.index == index; });
+    if (gpu == gpus.end() && gpus.size() == kMaxGpus) {
+      gpus = {{"", 0, std::vector<bool>(graph.num_devices(), false)}};
+      for (int32_t id = 0; id < graph.num_devices(); ++id) {
+        gpus[0].devices[id] = !IsCpuDevice(graph.device_name(id)) && eligibility.IsDeviceWanted(id);
+      }
+      gpus[0].is_many = true;
+      return gpus;
+    }
     if (gpu == gpus.end()) {
       // As forecasts call it.
-      const absl::string_view name =
-          judge == nullptr ? graph.device_name(device) : judge->gpu_name(index);
+      const absl::string_view name = placement          ? placement->devices()[index]
+                                     : judge != nullptr ? absl::string_view(judge->gpu_name(index))
+                                                        : graph.device_name(device);
       gpus.push_back({std::string(name), index, std::vector<bool>(graph.num_devices(), false)});
       gpu = std::prev(gpus.end());
     }
@@ -126,7 +157,16 @@ class Strategy {
     result_.plan.cpu_device = options_.level().cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
-    const std::vector<Gpu> gpus = FindGpus(graph_, eligibility_, judge_);
+    auto found = FindGpus(facts_, eligibility_, judge_, stop_);
+    if (!found.ok()) return found.status();
+    const std::vector<Gpu>& gpus = *found;
+    if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes())) {
+      return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
+                          absl::StrCat("the graph names more than ", kMaxGpus,
+                                       " GPUs, and each is tuned and serialized on its own; name "
+                                       "some of them with devices"),
+                          {{"option", "devices"}, {"limit", absl::StrCat(kMaxGpus)}});
+    }
     for (size_t attempt = 0;; ++attempt) {
       share_ = kShares[attempt];
       for (const Gpu& gpu : gpus) {
@@ -151,6 +191,11 @@ class Strategy {
   }
 
  private:
+  bool Serializes() const {
+    return !options_.level().serialization().empty() ||
+           options_.level().serialization_by_size() > 0;
+  }
+
   // Each GPU is tuned while the others have memory without end. All at once they may wait for each
   // other, and hold memory for longer.
   absl::StatusOr<bool> FitsTogether(size_t num_gpus) {
@@ -165,13 +210,16 @@ class Strategy {
   }
 
   absl::Status FitsApartAlone() const {
-    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                 absl::StrCat("each GPU fits into its ", BytesText(judge_->budget_bytes()), " (",
-                              judge_->budget_origin(),
-                              ") while the others do not wait for memory, but not all at once; "
-                              "give less (gpu_memory_bytes), which leaves room, or take a smaller "
-                              "batch"),
-                 {{"budget_bytes", absl::StrCat(judge_->budget_bytes())}});
+    return Error(
+        absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+        absl::StrCat("each GPU fits into its ", BytesText(judge_->budget_bytes()), " (",
+                     judge_->budget_origin(),
+                     ") while the others do not wait for memory, but not all at once; "
+                     "give less (gpu_memory_bytes), which leaves room, or take a smaller "
+                     "batch"),
+        {{"budget_bytes", absl::StrCat(judge_->budget_bytes())},
+         {"budget_source",
+          v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)}});
   }
 
   // Plans that are to fit need sizes: an unknown batch would count as none.
@@ -250,6 +298,7 @@ class Strategy {
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
       *device.mutable_tuning() = std::move(tuned->report);
+      device.mutable_tuning()->set_budget_bytes(judge_->budget_bytes());
     } else {
       auto planned = planner.Plan(setting);
       if (!planned.ok()) return planned.status();

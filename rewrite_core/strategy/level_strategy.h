@@ -25,10 +25,10 @@ struct LevelResult {
 };
 
 // Chooses the swaps: for each GPU on its own, so that all at once gives what one after another
-// would. Differs from v2 where v2 is wrong or arbitrary: tensors that must not be swapped are
-// refused (plan/eligibility.h), control edges are sound (level_triggers.h, serialization.h), ties
-// break by level, then by id. `judge` may be null if NeedsJudge(options) is false. Errors: those of
-// the parts.
+// would, unless plans that were tuned do not fit together. Differs from v2 where v2 is wrong or
+// arbitrary: tensors that must not be swapped are refused (plan/eligibility.h), control edges are
+// sound (level_triggers.h, serialization.h), ties break by level, then by id. `judge` may be null
+// if NeedsJudge(options) is false. Errors: those of the parts.
 absl::StatusOr<LevelResult> PlanLevel(const GraphFacts& facts, const Eligibility& eligibility,
                                       const v1::RewriteOptions& options, const v1::Limits& limits,
                                       PlanJudge* judge, const StopToken& stop);

@@ -41,8 +41,21 @@ LevelTriggers::LevelTriggers(const GraphFacts& facts, const LevelFilters& filter
   }
 }
 
+bool LevelTriggers::IsSameGpu(int32_t a, int32_t b) const {
+  if (a == b) return true;
+  const auto [it, is_new] = same_gpu_.try_emplace(std::make_pair(a, b));
+  if (is_new) {
+    const absl::string_view name_a = facts_.graph->device_name(a);
+    const absl::string_view name_b = facts_.graph->device_name(b);
+    it->second = name_a.empty() || name_b.empty() || NamesDevice(name_a, name_b);
+  }
+  return it->second;
+}
+
 bool LevelTriggers::MayTrigger(NodeId trigger, NodeId consumer) const {
-  return facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
+  const Graph& graph = *facts_.graph;
+  return IsSameGpu(graph.device_id(trigger), graph.device_id(consumer)) &&
+         facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
          facts_.control_flow.MayControl(trigger, consumer);
 }
 

@@ -2,12 +2,14 @@
 // data edges, on the highest level up to level(d) - ahead - 1 that has one, at most ten levels
 // further down and above the producer; of one level, the lowest id. Unlike TFLMS v2 only ops whose
 // end a control edge may wait for: no new deadness, no other loop frame, no cycle, nothing fed.
+// A trigger runs on the consumer's GPU, or says no device.
 //
 // Remembers what it found: asking again for the same consumer with another `ahead` costs little.
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_TRIGGERS_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_TRIGGERS_H_
 
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -31,6 +33,8 @@ class LevelTriggers {
   NodeId Find(int32_t producer_level, absl::Span<const LateReader> group, int32_t ahead);
 
  private:
+  // Whether devices (Graph::device_id) are one, or one of them is not said.
+  bool IsSameGpu(int32_t a, int32_t b) const;
   // Whether `trigger` may hold back a swap-in for `consumer`.
   bool MayTrigger(NodeId trigger, NodeId consumer) const;
   bool MayTriggerAll(NodeId trigger, absl::Span<const LateReader> group) const;
@@ -44,6 +48,8 @@ class LevelTriggers {
   const LevelOrder& levels_;
   SearchBudget* budget_;
   std::vector<bool> barred_;  // Per node: never a trigger, whatever the consumer.
+  // By two ids of devices: whether they are the same GPU. As far as it was asked.
+  mutable absl::flat_hash_map<std::pair<int32_t, int32_t>, bool> same_gpu_;
   // By consumer: the candidate with the lowest id on each of the levels below it, as far as they
   // were looked at; the first item is one level below.
   absl::flat_hash_map<NodeId, std::vector<NodeId>> found_;

@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/level_tuning.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <string>
@@ -23,6 +24,11 @@ constexpr int64_t kBudgetParts = 1024;
 constexpr int64_t kAllocationUnit = 256;
 // Levels that a swap-in is started ahead by, in the coarse grid.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
+
+// A search along one line ends after so many looks at what is slower than the best, and one over
+// several lines after so many that did not help.
+constexpr int kSlowLooks = 4;
+constexpr int kVainLines = 2;
 
 // A fingerprint of swaps: equal for equal swaps.
 class Fingerprint {
@@ -224,10 +230,15 @@ class Tuner {
       }
     }
     if (!has_best_) return absl::OkStatus();
-    if (absl::Status s = Sweep(); !s.ok()) return s;
-    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
-      if (mode == best_.mode) continue;
-      if (absl::Status s = Bisect({0, best_.ahead, best_.groupby, mode}); !s.ok()) return s;
+    for (bool improved = true; improved;) {
+      if (absl::Status s = Sweep(); !s.ok()) return s;
+      const Point from = best_;
+      if (absl::Status s = Scan(); !s.ok()) return s;
+      for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+        if (mode == best_.mode) continue;
+        if (absl::Status s = Bisect({0, best_.ahead, best_.groupby, mode}); !s.ok()) return s;
+      }
+      improved = !IsBest(from);
     }
     if (absl::Status s = Descend(); !s.ok()) return s;
     return Reach();
@@ -258,43 +269,71 @@ class Tuner {
     return absl::OkStatus();
   }
 
-  // Looks for the largest threshold that fits, the other values as in `p`.
+  // Looks for the largest threshold that fits, the other values as in `p`: from the best point's on
+  // with growing steps, then by halves.
   absl::Status Bisect(Point p) {
-    int low = -1, high = static_cast<int>(thresholds_.size());
-    // Where others found theirs is a good guess.
+    const int size = static_cast<int>(thresholds_.size());
+    int low = -1, high = size;  // The largest that fits, the least that does not.
     int next = has_best_ ? best_.threshold : (low + high) / 2;
-    while (high - low > 1) {
+    int slow = 0;
+    for (int stride = 1; high - low > 1; stride *= 2) {
       p.threshold = next;
       auto outcome = Look(p);
       if (!outcome.ok()) return outcome.status();
       if (*outcome == nullptr) return absl::OkStatus();
       ((*outcome)->fits || (*outcome)->is_partial ? low : high) = next;
+      // Smaller thresholds are slower still, and the larger ones that are left are few.
+      if ((*outcome)->is_partial && high < size && ++slow > kSlowLooks) return absl::OkStatus();
       next = (low + high) / 2;
+      if (!has_best_) continue;
+      if (low < 0) next = std::max(high - stride, 0);
+      if (high == size) next = std::min(low + stride, size - 1);
     }
     return absl::OkStatus();
   }
 
-  // Tries a coarse grid of the other parameters at the best threshold, and at larger ones for as
-  // long as those help.
+  bool IsBest(const Point& p) const { return !(p < best_) && !(best_ < p); }
+
+  // Goes over a coarse grid of the other parameters, with the best threshold of each, in each
+  // direction for as long as that helps: a swap-in that starts earlier hides its copy and holds
+  // memory, so that the best threshold moves with it.
   absl::Status Sweep() {
-    const int middle = static_cast<int>(groupbys_.size()) / 2;
-    const std::vector<int> groupbys = {static_cast<int>(groupbys_.size()) - 1, middle, 0};
-    for (int groupby : groupbys) {
-      for (int ahead : Spread(aheads_, kAheadGrid)) {
-        const Point before = best_;
-        auto outcome = Look({best_.threshold, ahead, groupby, best_.mode});
-        if (!outcome.ok()) return outcome.status();
-        if (*outcome == nullptr) return absl::OkStatus();
-        if (!((*outcome)->fits || (*outcome)->is_partial)) continue;
-        (void)before;
-        for (int stride = 1;; stride *= 2) {
-          const int threshold = best_.threshold + stride;
-          if (threshold >= static_cast<int>(thresholds_.size())) break;
-          const Point was = best_;
-          auto more = Look({threshold, ahead, groupby, best_.mode});
-          if (!more.ok()) return more.status();
-          if (*more == nullptr) return absl::OkStatus();
-          if (!(was < best_ || best_ < was)) break;
+    const std::vector<int> aheads = Spread(aheads_, kAheadGrid);
+    const int last = static_cast<int>(groupbys_.size()) - 1;
+    for (bool improved = true; improved && plays_ < kMaxPlays;) {
+      const Point from = best_;
+      const auto up = std::upper_bound(aheads.begin(), aheads.end(), best_.ahead);
+      const std::vector<int> larger(up, aheads.end());
+      const std::vector<int> smaller(std::make_reverse_iterator(up), aheads.rend());
+      for (const std::vector<int>& side : {larger, smaller}) {
+        int vain = 0;
+        for (int ahead : side) {
+          if (!uses_ahead(best_.mode) || vain == kVainLines) break;
+          const Point before = best_;
+          if (absl::Status s = Bisect({0, ahead, best_.groupby, best_.mode}); !s.ok()) return s;
+          vain = IsBest(before) ? vain + 1 : 0;
+        }
+      }
+      for (int groupby : {last, last / 2, 0}) {
+        if (groupby == best_.groupby) continue;
+        if (absl::Status s = Bisect({0, best_.ahead, groupby, best_.mode}); !s.ok()) return s;
+      }
+      improved = !IsBest(from);
+    }
+    return absl::OkStatus();
+  }
+
+  // Looks at the whole of that grid with the best threshold.
+  absl::Status Scan() {
+    const Point from = best_;
+    const int last = static_cast<int>(groupbys_.size()) - 1;
+    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+      for (int groupby : {from.groupby, last, last / 2, 0}) {
+        if (mode != from.mode && groupby != from.groupby) continue;
+        for (int ahead : Spread(aheads_, kAheadGrid)) {
+          auto outcome = Look({from.threshold, ahead, groupby, mode});
+          if (!outcome.ok()) return outcome.status();
+          if (*outcome == nullptr) return absl::OkStatus();
         }
       }
     }
@@ -400,30 +439,29 @@ class Tuner {
 };
 
 absl::StatusOr<int64_t> Tuner::SmallestBudget() {
+  std::vector<SwapPlan> plans = {base_};
+  for (int mode = 0; mode < static_cast<int>(modes_.size()) && !thresholds_.empty(); ++mode) {
+    auto swaps = planner_->Plan(Setting({0, 0, 0, mode}));
+    if (!swaps.ok()) return swaps.status();
+    plans.push_back(base_);
+    plans.back().swaps = *std::move(swaps);
+  }
   int64_t smallest = 0;
-  for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
-    SwapPlan plan = base_;
-    if (!thresholds_.empty()) {
-      auto swaps = planner_->Plan(Setting({0, 0, 0, mode}));
-      if (!swaps.ok()) return swaps.status();
-      plan.swaps = *std::move(swaps);
-    }
+  for (const SwapPlan& plan : plans) {
     // What is taken where there is memory without end is enough.
     auto free = judge_->Play(plan, {gpu_, kNoLimit, kNoLimit}, stop_);
     if (!free.ok()) return free.status();
     if (!free->fits) continue;  // It is the host's memory.
     const int64_t unit = std::max(free->peak_bytes / kBudgetParts, kAllocationUnit);
-    int64_t low = judge_->budget_bytes();
-    int64_t high = free->peak_bytes;
-    if (smallest == 0 || high < smallest) smallest = high;
-    high = smallest;
+    if (smallest == 0 || free->peak_bytes < smallest) smallest = free->peak_bytes;
+    int64_t low = judge_->budget_bytes(), high = smallest;
     while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
       auto played = judge_->Play(plan, {gpu_, middle, kNoLimit}, stop_);
       if (!played.ok()) return played.status();
       (played->fits ? high : low) = middle;
-      if (played->fits) smallest = middle;
     }
+    smallest = high;
   }
   return smallest;
 }

@@ -2,9 +2,10 @@
 // predicted step time.
 //
 // Every setting is played in the simulator; settings whose plans are the same are played once. If
-// there are few enough, all are. Otherwise a search: for a coarse grid of the other parameters the
-// threshold by bisection (a larger one swaps less, so it is faster and takes more memory, nearly
-// always), then steps from the best in every direction for as long as that helps.
+// there are few enough, all are. Otherwise a search: for a coarse grid of the other parameters, as
+// far as it helps, the largest threshold that fits (a larger one swaps less, so it is faster and
+// takes more memory, nearly always), from that of the best so far on; then steps from the best in
+// every direction for as long as that helps.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_TUNING_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_TUNING_H_
 
@@ -37,7 +38,7 @@ struct TunedLevel {
 };
 
 // At most this many plays are spent on one GPU, whatever the graph.
-inline constexpr int kMaxPlays = 110;
+inline constexpr int kMaxPlays = 160;
 
 // `wanted`: kAuto for what is to be tuned, sync_mode the least that is tried. `base`: the control
 // edges and the CPU device that every plan has. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting

@@ -1,9 +1,9 @@
 // The strategy `level`: a rewrite with given parameters, and a whole auto-tune, in units of the
 // floor (floor.h) measured in the same run; the median of some runs, each from bytes to bytes and
 // report. Targets: 2 floors with given parameters; 50 floors for an auto-tune on resnet50_tf1,
-// bert_base and 10,000 nodes, with cost per node at 100,000 nodes at most twice that. Then, graph by
-// graph, how much longer TFLMS v2 itself took for its edit (recorded on another, busy machine: an
-// order of magnitude).
+// bert_base and 10,000 nodes, with cost per node at 100,000 nodes at most twice that. Then, graph
+// by graph, how much longer TFLMS v2 itself took for its edit (recorded on another, busy machine:
+// an order of magnitude).
 //
 //   build/tests/benchmarks/level_benchmark [--quick]
 #include <algorithm>
@@ -93,7 +93,7 @@ void CompareWithV2(int runs) {
     for (const testing::RecordedSetV2& set : testing::ReadV2Sets(name)) {
       if (set.edit_ms <= 0) continue;
       v1::RewriteOptions options = set.options;
-      options.set_simulation(v1::SIMULATION_OFF);  // TFLMS v2 makes no forecast.
+      options.set_simulation(v1::SIMULATION_OFF);             // TFLMS v2 makes no forecast.
       options.set_decision_detail(v1::DECISION_DETAIL_NONE);  // And explains nothing.
       const Timed timed = Run(runs, bytes, options);
       const double ratio = set.edit_ms / (1e3 * timed.seconds);

@@ -408,7 +408,8 @@ TEST(RewriteMessageTest, AnErrorLeavesTheMessage) {
   options.options_json = "{";
   EXPECT_EQ(RewriteMessage(options, &graph).reason, "BAD_OPTION");
   Message::readable = false;
-  EXPECT_EQ(RewriteMessage(RewriteMessageOptions(), &graph).code, 13);
+  options.options_json = R"({"scope": {}})";
+  EXPECT_EQ(RewriteMessage(options, &graph).code, 13);
   Message::readable = true;
   EXPECT_EQ(graph.bytes, ReadFile(kMnistPath));
 }

@@ -340,25 +340,30 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
   std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
   const std::string bin = dir_ / "bin";
   const std::string note = "spillway: 21.82 GiB per GPU, from nvidia-smi: 24.00 GiB less what ";
+  const Arguments rewrite = {"rewrite", graph, "-o", dir_ / "out", "--batch-size", "8"};
+  const auto rewrite_with = [&rewrite](const Arguments& more) {
+    Arguments arguments = rewrite;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
 
-  for (const Arguments& command :
-       std::vector<Arguments>{{"simulate", graph},
-                              {"inspect", graph, "--memory"},
-                              {"explore", graph, "--sizes", "8"},
-                              {"rewrite", graph, "-o", dir_ / "out"},
-                              {"rewrite", graph, "-o", dir_ / "out", "--strategy", "level"}}) {
+  for (const Arguments& command : std::vector<Arguments>{{"simulate", graph},
+                                                         {"inspect", graph, "--memory"},
+                                                         {"explore", graph, "--sizes", "8"},
+                                                         rewrite,
+                                                         rewrite_with({"--strategy", "level"})}) {
     EXPECT_THAT(WithPath(bin, command).err, StartsWith(note)) << ::testing::PrintToString(command);
   }
   EXPECT_THAT(WithPath(bin, {"simulate", graph, "--batch-size", "8"}).out,
               StartsWith("fits into 21.82 GiB per GPU"));
-  for (const Arguments& command : std::vector<Arguments>{
-           {"simulate", graph, "--hardware", "p100_pcie"},
-           {"simulate", graph, "--gpu-memory-bytes", "8GiB"},
-           {"simulate", graph, "--no-budget"},
-           {"inspect", graph},
-           {"rewrite", graph, "-o", dir_ / "out", "--quiet"},
-           {"rewrite", graph, "-o", dir_ / "out", "--strategy", "level", "--autotune-gpu-mem", "8"},
-           {"strip", graph, "-o", dir_ / "out"}}) {
+  for (const Arguments& command :
+       std::vector<Arguments>{{"simulate", graph, "--hardware", "p100_pcie"},
+                              {"simulate", graph, "--gpu-memory-bytes", "8GiB"},
+                              {"simulate", graph, "--no-budget"},
+                              {"inspect", graph},
+                              rewrite_with({"--quiet"}),
+                              rewrite_with({"--strategy", "level", "--autotune-gpu-mem", "8"}),
+                              {"strip", graph, "-o", dir_ / "out"}}) {
     EXPECT_THAT(WithPath(bin, command).err, Not(HasSubstr("nvidia-smi")))
         << ::testing::PrintToString(command);
   }

@@ -157,11 +157,13 @@ TEST(CliFormatsTest, NothingIsLeftOfAnOutputThatDoesNotFit) {
   const TempDir dir;
   const std::string in = dir.Write("in", Mnist());
   const std::string out = dir.Write("out", "old");
+  const std::vector<std::string> rewrite = {"rewrite", "--strategy", "scope"};
   ExpectError(Spillway({"rewrite", in, "-o", "/dev/full", "--quiet"}), 4, "No space left");
-  for (const char* command : {"rewrite", "anonymize"}) {
-    const std::string line = "ulimit -f 8; exec \"$0\" \"$@\"";
-    ExpectError(RunChild({"/bin/sh", "-c", line, kProgram, command, in, "-o", out, "--quiet"}), 4,
-                "File too large");
+  for (const std::vector<std::string>& command : {rewrite, {"anonymize"}}) {
+    std::vector<std::string> line = {"/bin/sh", "-c", "ulimit -f 8; exec \"$0\" \"$@\"", kProgram};
+    line.insert(line.end(), command.begin(), command.end());
+    line.insert(line.end(), {in, "-o", out, "--quiet"});
+    ExpectError(RunChild(line), 4, "File too large");
   }
   EXPECT_EQ(ReadFile(out), "old");
   EXPECT_THAT(dir.Names(), ElementsAre("in", "out"));

@@ -376,6 +376,8 @@ def test_live(arguments, folder, dashboard, results):
             ],
         ) as process:
             prometheus = Prometheus(process.await_match(r'msg="Listening on" address=(\S+)'))
+            # It answers 503 before.
+            process.await_match(r'msg="(Server is ready to receive web requests\.)"')
             # The first scrape comes before the load, so that no increase is missed.
             await_true(
                 "Prometheus scrapes spillwayd",

@@ -246,7 +246,7 @@ bool IsTuned(const v1::LevelStrategy& level) {
 }
 
 // Whether the options, not the graph, are to blame.
-bool MayRefuse(const v1::ScopeStrategy& scope, const absl::Status& status) {
+bool MayRefuseScope(const v1::ScopeStrategy& scope, const absl::Status& status) {
   const v1::ErrorReason reason = core::GetErrorReason(status);
   return absl::IsInvalidArgument(status) &&
          (reason == v1::ERROR_REASON_NO_STARTING_OP ||
@@ -254,13 +254,16 @@ bool MayRefuse(const v1::ScopeStrategy& scope, const absl::Status& status) {
           reason == v1::ERROR_REASON_SCOPE_MATCHES_NOTHING);
 }
 
-bool MayRefuse(const v1::LevelStrategy& level, const absl::Status& status) {
+bool MayRefuseLevel(const v1::RewriteOptions& options, const absl::Status& status) {
   const v1::ErrorReason reason = core::GetErrorReason(status);
-  if (reason == v1::ERROR_REASON_DOES_NOT_FIT) return IsTuned(level);
+  const bool tuned = IsTuned(options.level());
+  if (reason == v1::ERROR_REASON_DOES_NOT_FIT) return tuned;
   if (!absl::IsInvalidArgument(status)) return false;
-  // A level that the graph does not have; filters that leave no op.
-  const bool named = absl::StrContains(status.message(), "serialization") ||
-                     absl::StrContains(status.message(), "_by_");
+  // A level that the graph does not have; filters that leave no op; tuning without a batch size.
+  const bool named =
+      absl::StrContains(status.message(), "serialization") ||
+      absl::StrContains(status.message(), "_by_") ||
+      (tuned && !options.has_batch_size() && absl::StrContains(status.message(), "batch_size"));
   return reason == v1::ERROR_REASON_SCOPE_MATCHES_NOTHING ||
          reason == v1::ERROR_REASON_CONFLICTING_OPTIONS ||
          (reason == v1::ERROR_REASON_BAD_OPTION && named);
@@ -281,8 +284,8 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
     if (kind == GraphKind::kAny && absl::IsInvalidArgument(response.status())) return verdict;
     const v1::ErrorReason reason = core::GetErrorReason(response.status());
     if (kind == GraphKind::kAnyShapes && reason == v1::ERROR_REASON_BAD_INPUT) return verdict;
-    const bool allowed = options.has_level() ? MayRefuse(options.level(), response.status())
-                                             : MayRefuse(options.scope(), response.status());
+    const bool allowed = options.has_level() ? MayRefuseLevel(options, response.status())
+                                             : MayRefuseScope(options.scope(), response.status());
     if (!allowed) verdict.failure = response.status().ToString();
     return verdict;
   }
@@ -471,6 +474,7 @@ v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
   if (random->OneIn(4)) level.set_autotune_gpu_mem(std::ldexp(1.0, -random->Between(0, 24)));
   if (random->OneIn(6)) level.set_cpu_device("/job:worker/device:CPU:0");
   AddCommonOptions(graph, random, &options);
+  if (IsTuned(level) && !random->OneIn(8)) options.set_batch_size(random->Between(1, 64));
   return options;
 }
 

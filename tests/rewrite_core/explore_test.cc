@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/simulate_graph.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 
@@ -215,6 +216,93 @@ TEST(ExploreTest, AFixedBatchIsAnError) {
   ExpectError(kFixed, Budget(1), v1::ERROR_REASON_BAD_OPTION, "the graph fixes the batch");
   ExpectError(kFixed, Budget(1 << 20, {2147483647}), v1::ERROR_REASON_BAD_OPTION,
               "sizes 2147483647 and 2097151 ");
+}
+
+v1::RewriteOptions TunedAt(int64_t batch_size, int64_t gpu_memory_bytes) {
+  v1::RewriteOptions options;
+  options.mutable_level();
+  options.set_batch_size(batch_size);
+  options.mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
+  return options;
+}
+
+// Every row is what a rewrite at that size forecasts.
+TEST(ExploreTest, WithSwapping) {
+  const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
+  constexpr int64_t kBudget = 16 << 20;
+  v1::ExploreOptions options;
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kBudget);
+  options.set_swapping(true);
+  const auto report = Explore(graph, options, DefaultLimits(), StopToken());
+  ASSERT_TRUE(report.ok()) << report.status();
+  const int64_t largest = report->largest_fitting_size();
+  const int64_t swapped = report->largest_fitting_size_swapped();
+  EXPECT_GE(largest, 1);
+  EXPECT_GT(swapped, largest);
+  bool next_tried = false;
+  for (const v1::ExploredSize& size : report->sizes()) {
+    SCOPED_TRACE(size.size());
+    EXPECT_TRUE(size.has_swapped() || size.size() > swapped);
+    if (size.size() == swapped + 1) {
+      next_tried = true;
+      EXPECT_FALSE(size.has_swapped());
+    }
+    v1::SimulateOptions free = options.step();
+    free.set_batch_size(size.size());
+    free.set_no_budget(true);
+    const auto full = SimulateGraph(graph, free, DefaultLimits(), StopToken());
+    ASSERT_TRUE(full.ok()) << full.status();
+    EXPECT_DOUBLE_EQ(size.full_speed_sizes_per_s(),
+                     1e9 / full->forecast().step_time_ns() * size.size());
+
+    const auto rewritten =
+        Rewrite(graph, TunedAt(size.size(), kBudget), DefaultLimits(), StopToken());
+    EXPECT_EQ(size.has_swapped_sizes_per_s(), size.has_swapped());
+    if (!size.has_swapped()) {
+      EXPECT_EQ(GetErrorReason(rewritten.status()), v1::ERROR_REASON_DOES_NOT_FIT);
+      continue;
+    }
+    ASSERT_TRUE(rewritten.ok()) << rewritten.status();
+    const v1::RewriteReport& r = rewritten->report();
+    const bool needed = r.outcome() == v1::OUTCOME_REWRITTEN;
+    EXPECT_EQ(needed, !size.unswapped().fits());
+    v1::Forecast expected = needed ? r.forecast_after() : r.forecast_before();
+    for (v1::DeviceForecast& device : *expected.mutable_devices()) device.clear_bounds();
+    EXPECT_EQ(size.swapped().DebugString(), expected.DebugString());
+    EXPECT_DOUBLE_EQ(size.swapped_steps_per_s(), 1e9 / expected.step_time_ns());
+    EXPECT_DOUBLE_EQ(size.swapped_sizes_per_s(), size.swapped_steps_per_s() * size.size());
+  }
+  EXPECT_TRUE(next_tried);
+}
+
+TEST(ExploreTest, WithoutSwappingNothingIsSaidOfIt) {
+  const v1::ExploreReport report = Explored(kDense, Budget(1 << 20));
+  EXPECT_FALSE(report.has_largest_fitting_size_swapped());
+  for (const v1::ExploredSize& size : report.sizes()) {
+    EXPECT_FALSE(size.has_swapped());
+    EXPECT_FALSE(size.has_swapped_steps_per_s());
+    EXPECT_FALSE(size.has_full_speed_sizes_per_s());
+  }
+}
+
+// Nothing of kDense can be swapped: both searches end at the same size.
+TEST(ExploreTest, WhereNothingCanBeSwappedBothAreTheSame) {
+  v1::ExploreOptions options = Budget(kWeightBytes + 100 * kExampleBytes);
+  options.set_swapping(true);
+  const v1::ExploreReport report = Explored(kDense, options);
+  EXPECT_EQ(report.largest_fitting_size(), 100);
+  EXPECT_EQ(report.largest_fitting_size_swapped(), 100);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes);
+  const v1::ExploreReport none = Explored(kDense, options);
+  EXPECT_FALSE(none.has_largest_fitting_size());
+  EXPECT_FALSE(none.has_largest_fitting_size_swapped());
+}
+
+TEST(ExploreTest, SwappingNeedsABudget) {
+  v1::ExploreOptions options = Budget(1 << 20, {8});
+  options.mutable_step()->set_no_budget(true);
+  options.set_swapping(true);
+  ExpectError(kDense, options, v1::ERROR_REASON_CONFLICTING_OPTIONS, "swapping");
 }
 
 TEST(ExploreTest, BadOptions) {

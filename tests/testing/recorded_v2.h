@@ -27,7 +27,7 @@ struct RecordedSwapInV2 {
 };
 
 struct RecordedSwapV2 {
-  std::string swap_out;  // Its name.
+  std::string swap_out;                    // Its name.
   std::vector<RecordedSwapInV2> swap_ins;  // Sorted by consumers.
 };
 

@@ -43,7 +43,8 @@ class SPILLWAY_EXPORT Client {
   // judged here: the core, here or in the server, is the only one that does.
   //
   // Errors, with the code and the reason of the core (v1::ErrorReason, see ErrorInfoOf):
-  //   INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE   the graph or an option is wrong.
+  //   INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE   the graph or an option is wrong, or
+  //                        (DOES_NOT_FIT) no plan fits the GPU.
   //   RESOURCE_EXHAUSTED   above a limit, or (OVERLOADED) the server is full: try later.
   //   CANCELLED, DEADLINE_EXCEEDED (STOPPED)   as `call` asked. There is no partial result.
   //   UNAVAILABLE          remote: the server cannot be reached or is stopping. Try again.

@@ -108,7 +108,19 @@ def _load(name: str) -> ctypes.CDLL:
         raise errors.NativeLibraryError(
             "%s is no library of Spillway for this package (%s); install both of the same version"
             % (name, error), code="FAILED_PRECONDITION") from error
+    _check_works(loaded)
     return loaded
+
+
+def _check_works(loaded: ctypes.CDLL) -> None:
+    """The library loads its other half, and Debian's gRPC and protobuf, when it is first used."""
+    client = ctypes.c_void_p()
+    status = loaded.spillway_client_new(None, ctypes.byref(client))
+    if status:
+        message = loaded.spillway_status_message(status).decode("utf-8", "replace")
+        loaded.spillway_status_free(status)
+        raise errors.NativeLibraryError(message, code="FAILED_PRECONDITION")
+    loaded.spillway_client_free(client)
 
 
 def check(status: Optional[int]) -> None:

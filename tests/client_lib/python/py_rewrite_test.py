@@ -358,7 +358,7 @@ class LibraryTest(unittest.TestCase):
             done = common.python(
                 "import spillway\n"
                 "try:\n  spillway.rewrite(b'x')\n"
-                "except spillway.SpillwayError as error:\n  print(error)", library=lonely)
+                "except spillway.NativeLibraryError as error:\n  print(error)", library=lonely)
         self.assertIn("libspillway_client.so.0", done.stdout, done.stderr)
 
 

@@ -36,8 +36,7 @@ class RecordedLevelsTest : public ::testing::TestWithParam<std::string> {
 
   const TestGraph graph_ =
       TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(GetParam(), "/graph.pb")));
-  const Topology topology_ =
-      testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology");
+  const Topology topology_ = testing::ValueOrDie(Topology::Build(*graph_, StopToken()), "topology");
   const ControlFlowAnalysis control_flow_ = testing::ValueOrDie(
       ControlFlowAnalysis::Build(*graph_, topology_, StopToken()), "control flow");
   const testing::RecordedLevelsV2 record_ = testing::ReadV2Levels(GetParam());

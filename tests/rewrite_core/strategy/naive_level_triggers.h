@@ -41,8 +41,8 @@ class NaiveLevelTriggers {
 
   int32_t level(NodeId id) const { return level_[id]; }
 
-  // The sets of candidates for a swap-in of an output of `source` whose first consumer is `d`, those
-  // that are not empty, in the order in which they are tried: v2 takes any op of the first.
+  // The sets of candidates for a swap-in of an output of `source` whose first consumer is `d`,
+  // those that are not empty, in the order in which they are tried: v2 takes any op of the first.
   std::vector<Nodes> Rounds(NodeId source, NodeId d, int ahead) const {
     const int64_t highest = int64_t{level_[d]} - ahead - 1;
     const int64_t lowest = std::max<int64_t>({level_[source] + 1, highest - 9, 0});

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import concrete_function as concrete_lib
@@ -91,25 +91,49 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
     return made
 
 
-def rewrite_train_function(model: tf.keras.Model, **keywords: Any) -> None:
+def rewrite_train_function(model: tf.keras.Model, *,
+                           on_rewrite: Optional[Callable[[Any], None]] = None,
+                           **keywords: Any) -> None:
     """Makes `model.fit` train with swaps. Call it after each `compile`.
 
-    The step is rewritten when fit first runs it, and again for data of another shape.
+    The step is rewritten when fit first runs it, and again for data of another shape. Called
+    again with the same keywords, it changes nothing; with others, these hold.
 
     Args:
       model: a compiled Keras model; not `run_eagerly`, not with `jit_compile`.
+      on_rewrite: called with each concrete function that was made; `spillway_report` is its report.
       **keywords: those of `rewrite_function`.
+
+    Raises TypeError for a model that is not compiled, or runs eagerly; `fit` raises the rest.
     """
+    if getattr(model, "optimizer", None) is None:
+        raise TypeError("the model is not compiled, so it has no step to rewrite")
     if getattr(model, "run_eagerly", False):
         raise TypeError("a model that runs eagerly has no graph to rewrite")
     original = model.make_train_function()
-    made: Dict[Any, Callable[..., Any]] = {}
+    if isinstance(original, _TrainFunction):
+        if original.keywords == keywords:
+            return
+        original = original.original
+    model.train_function = _TrainFunction(original, on_rewrite, keywords)
 
-    def train_function(iterator: Any) -> Any:
-        key = tf.nest.flatten(iterator.element_spec), iterator.element_spec.__class__
-        key = (tuple(key[0]), key[1])
-        if key not in made:
-            made[key] = rewrite_function(original.get_concrete_function(iterator), **keywords)
-        return made[key](iterator)
 
-    model.train_function = train_function
+class _TrainFunction:
+    """Stands for the train function of a Keras model."""
+
+    def __init__(self, original: Any, on_rewrite: Optional[Callable[[Any], None]],
+                 keywords: Dict[str, Any]) -> None:
+        self.original, self.keywords = original, keywords
+        self._on_rewrite = on_rewrite
+        self._made: Dict[Any, Any] = {}  # By what the data looks like.
+
+    def __call__(self, iterator: Any) -> Any:
+        key = str(iterator.element_spec)
+        if key not in self._made:
+            function = self.original.get_concrete_function(iterator)
+            # A copy: what a rewrite fills in is for this shape.
+            made = rewrite_function(function, **dict(self.keywords))
+            self._made[key] = made
+            if self._on_rewrite is not None and made is not function:
+                self._on_rewrite(made)
+        return self._made[key](iterator)

@@ -92,8 +92,10 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
     new = {node.name for node in patch.new_nodes}
     definitions = {node.name: node for node in rewritten.node
                    if node.name in new or node.name in edited}
+    read = {name.lstrip("^").partition(":")[0] for node in patch.new_nodes for name in node.inputs}
+    read |= {wait.source for wait in patch.added_controls}
     try:  # All that the edits name, before the first one.
-        operations = {name: graph.get_operation_by_name(name) for name in edited}
+        operations = {name: graph.get_operation_by_name(name) for name in (edited | read) - new}
     except KeyError as error:
         raise _error("UNKNOWN_NODE", "the graph has changed since it was rewritten: %s" % error)
     _add_nodes(graph, [definitions[node.name] for node in patch.new_nodes], new)
@@ -102,10 +104,10 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
         operations[edit.node]._update_input(edit.input_index, _tensor(graph, edit.new_input))
     for wait in patch.added_controls:
         operations[wait.node]._add_control_inputs([graph.get_operation_by_name(wait.source)])
-    for name, operation in operations.items():
+    for name in edited:
         attributes = definitions[name].attr
         if _UNDO in attributes:
-            operation._set_attr(_UNDO, attributes[_UNDO])
+            operations[name]._set_attr(_UNDO, attributes[_UNDO])
 
 
 def _add_nodes(graph: tf.Graph, nodes: List[Any], new: set) -> None:

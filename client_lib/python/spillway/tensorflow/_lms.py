@@ -71,6 +71,13 @@ class Editor:
             tf.compat.v1.logging.warning("[LMS] %s", warning.message)
         return {graph.get_operation_by_name(node.name) for node in result.patch.new_nodes}
 
+    def _log_function(self, function: Any) -> None:
+        """The train function was rewritten."""
+        self._log_info("Edited the train function of the model for LMS")
+        self._log_configuration()
+        self._log_result(function.graph, function.spillway_report)
+        self._log_last(function.spillway_report)
+
     def _log_last(self, report: spillway.Report) -> None:
         """Behind the time taken."""
 
@@ -80,10 +87,11 @@ class Editor:
 
     def _edit_keras(self, model: Any) -> None:
         """Edits what `model.fit` runs: in graph mode the default graph, else the train function."""
+        if getattr(model, "optimizer", None) is None:
+            return  # A model that only predicts.
         if tf.compat.v1.executing_eagerly_outside_functions():
-            keywords = self._keywords()
-            self._log_info("Editing the train function of the model for LMS")
-            _function.rewrite_train_function(model, strategy=self._strategy, **keywords)
+            _function.rewrite_train_function(
+                model, on_rewrite=self._log_function, strategy=self._strategy, **self._keywords())
             return
         if getattr(model, "train_function", None) is None:
             self._log_info("Calling model._make_train_function()", 1)

@@ -162,7 +162,9 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
 
 
 def _parameters_mib(graph: tf.Graph) -> float:
-    variables = graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    variables = getattr(graph, "trainable_variables", None)  # Of a function's graph.
+    if variables is None:
+        variables = graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     return round(sum((variable.shape.num_elements() or 0) * variable.dtype.base_dtype.size
                      for variable in variables) / (1 << 20), 2)
 
