@@ -37,8 +37,8 @@ class DeviceCheck:
     Attributes:
       device: as the report spells it; empty where nodes carry none.
       seen_as: as the trace spells it; empty: not found there.
-      step_peak_bytes: the most that a step holds at once, variables apart. Seen: from the records of
-        allocations, a lower bound (a copy back takes its memory without a record).
+      step_peak_bytes: the most that a step holds at once, variables apart. Seen: from the records
+        of allocations, a lower bound (a copy back takes its memory without a record).
       in_use_peak_bytes: the same with all that is there; seen only where the allocator counts.
     """
     device: str
@@ -53,12 +53,12 @@ class Check:
 
     Attributes:
       swap_outs, swap_ins: swap nodes; seen are those that ran.
-      bytes_out, bytes_in: copied in the step. Seen are those of swap nodes that ran on another device
-        than what they read from or bring back to.
+      bytes_out, bytes_in: copied in the step. Seen are those of swap nodes that ran on another
+        device than the producer, or a reader, of the tensor.
       step_time_ns: of the step; planned is the forecast. A trace makes a step slower.
       devices: one per GPU of the forecast.
-      missing: swap nodes that did not run: pruned, since no fetch needs what reads them, or in a branch
-        that was not taken.
+      missing: swap nodes that did not run: pruned, since no fetch needs what reads them, or in a
+        branch that was not taken.
       unmoved: swap nodes that ran on the device where the tensor was anyway.
       unplanned: nodes that ran, named like swap nodes, that are not in the report.
       unknown_size_count: swapped tensors whose size was not known; planned bytes are without them.
@@ -91,8 +91,8 @@ def check(report: Any, run_metadata: Any) -> Check:
 
     Run a step of the rewritten graph, not the first, with
     `options=tf.compat.v1.RunOptions(trace_level=FULL_TRACE)` and `run_metadata=`. The same
-    RunMetadata, as `profile=` of a new `rewrite` of the original graph, puts what was measured in place of
-    estimates.
+    RunMetadata, as `profile=` of a new `rewrite` of the original graph, puts what was measured in
+    place of estimates.
 
     Args:
       report: a Report, a RewriteResult, a serialized RewriteReport, or its JSON (`--report` of the
@@ -134,8 +134,8 @@ def _report(report: Any) -> Report:
                 return Report.from_message(bytes(report))
             except ValueError as error:
                 raise errors.InvalidOptionError(
-                    "report is no serialized RewriteReport (%s); pass a Report, its bytes or its JSON"
-                    % error, code="INVALID_ARGUMENT", reason="BAD_OPTION",
+                    "report is no serialized RewriteReport (%s); pass a Report, its bytes or its "
+                    "JSON" % error, code="INVALID_ARGUMENT", reason="BAD_OPTION",
                     metadata={"option": "report"}) from error
         report = report.decode("utf-8", "replace")
     if isinstance(report, str):
@@ -156,14 +156,14 @@ def _check_same_graph(plan: Report, trace: _trace.Trace) -> None:
     if plan.swaps and not any(swap.swap_out in trace.nodes or _producer(swap) in trace.nodes
                               for swap in plan.swaps):
         raise errors.InvalidOptionError(
-            "run_metadata is of another graph: neither %r nor any other tensor that the report swaps "
-            "is in it; give the RunMetadata of a training step" % plan.swaps[0].tensor,
+            "run_metadata is of another graph: neither %r nor any other tensor that the report "
+            "swaps is in it; give the RunMetadata of a training step" % plan.swaps[0].tensor,
             code="INVALID_ARGUMENT", reason="BAD_OPTION", metadata={"option": "run_metadata"})
 
 
 class _Ran:
-    """Which swap nodes ran, and what they moved. Names count only exactly: the partitioner adds others
-    that begin with them."""
+    """Which swap nodes ran, and what they moved. Names count only exactly: the partitioner adds
+    others that begin with them."""
 
     def __init__(self, plan: Report, trace: _trace.Trace) -> None:
         self.outs = self.ins = self.bytes_out = self.bytes_in = 0
@@ -254,10 +254,11 @@ def _words(result: Check) -> List[str]:
             result.swap_outs.seen or 0, result.swap_outs.planned,
             result.swap_ins.seen or 0, result.swap_ins.planned or 0))
     if result.missing:
-        lines.append("did not run (pruned, since no fetch needs what reads them, or in a branch not "
-                     "taken): %s" % _some(result.missing))
+        lines.append("did not run (pruned, since no fetch needs what reads them, or in a branch "
+                     "not taken): %s" % _some(result.missing))
     if result.unmoved:
-        lines.append("ran where the tensor was anyway, and moved nothing: %s" % _some(result.unmoved))
+        lines.append("ran where the tensor was anyway, and moved nothing: %s"
+                     % _some(result.unmoved))
     if result.unplanned:
         lines.append("ran, and are not in the report: %s" % _some(result.unplanned))
     if result.swap_outs.planned:

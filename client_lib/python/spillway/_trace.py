@@ -44,8 +44,8 @@ class Trace:
       devices: as the trace spells them, in its order.
       step_ns: from the start of the first op, or kernel, to the end of the last.
       allocated_peak_bytes: per device, the most that what the step itself took held at once.
-      in_use_peak_bytes: per device, the most in use at the end of an op, variables among it; only of
-        allocators that count (those of GPUs, and TF_CPU_ALLOCATOR_USE_BFC=true).
+      in_use_peak_bytes: per device, the most in use at the end of an op, variables among it; only
+        of allocators that count (those of GPUs, and TF_CPU_ALLOCATOR_USE_BFC=true).
     """
     nodes: Dict[str, NodeRun] = field(default_factory=dict)
     devices: List[str] = field(default_factory=list)

@@ -7,9 +7,9 @@
     if options is not None:                                               # --lms
         spillway.tensorflow.rewrite_graph(**options)
 
-`--lms` switches swapping on. The flags of TFLMS v1 (`--lms_lb`, `--lms_n_tensors`) choose the strategy
-`scope`, those of TFLMS v2 (`--lms_swapout_threshold`, ...) `level`, and neither the default with
-everything tuned. Loads absl only in `define_flags`.
+`--lms` switches swapping on. The flags of TFLMS v1 (`--lms_lb`, `--lms_n_tensors`) choose the
+strategy `scope`, those of TFLMS v2 (`--lms_swapout_threshold`, ...) `level`, and none of them the
+default with everything tuned. Loads absl only in `define_flags`.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def options_from_flags(args: Any) -> Optional[Dict[str, Any]]:
     strategies = {flag.strategy: flag.name for flag, _ in reversed(given)}
     if len(strategies) > 1:
         raise ValueError(
-            "--%s is of TFLMS v1 (strategy scope) and --%s of TFLMS v2 (strategy level); give flags "
-            "of one of them" % (strategies["scope"], strategies["level"]))
+            "--%s is of TFLMS v1 (strategy scope) and --%s of TFLMS v2 (strategy level); give "
+            "flags of one of them" % (strategies["scope"], strategies["level"]))
     options: Dict[str, Any] = {"strategy": strategy for strategy in strategies}
     options.update((flag.option, value) for flag, value in given)
     return options

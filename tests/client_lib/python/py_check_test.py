@@ -8,7 +8,8 @@ import common
 common.set_up()
 import spillway  # pylint: disable=wrong-import-position
 
-GPU, HOST = "/job:localhost/replica:0/task:0/device:GPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"
+GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
+HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
 FLOAT = 1
 
 # `a:0`, 24 bytes, goes out and comes back twice; `b:0`, of unknown size, once.
@@ -47,7 +48,8 @@ def message(field, *parts):
 
 
 def node(name, start_us=0, end_us=0, dims=None, memory=b""):
-    parts = [message(1, name), number(2, 1_000_000 + start_us), number(5, end_us - start_us), memory]
+    parts = [message(1, name), number(2, 1_000_000 + start_us), number(5, end_us - start_us),
+             memory]
     if dims is not None:
         shape = b"".join(message(2, number(1, dim)) for dim in dims)
         parts.append(message(7, number(1, 0), message(
@@ -64,7 +66,8 @@ def allocator(name, in_use, *records):
 
 def step_stats(**devices):
     """{device: nodes}"""
-    return b"".join(message(1, message(1, name), b"".join(nodes)) for name, nodes in devices.items())
+    return b"".join(message(1, message(1, name), b"".join(nodes))
+                    for name, nodes in devices.items())
 
 
 def whole():
@@ -98,7 +101,8 @@ class CheckTest(unittest.TestCase):
         self.assertEqual((found.step_time_ns.seen, found.step_time_ns.share), (90_000, 0.09))
         device, = found.devices
         self.assertEqual((device.device, device.seen_as), ("/gpu:0", GPU))
-        self.assertEqual((device.step_peak_bytes.planned, device.step_peak_bytes.seen), (2000, 1200))
+        self.assertEqual((device.step_peak_bytes.planned, device.step_peak_bytes.seen),
+                         (2000, 1200))
         self.assertEqual((device.in_use_peak_bytes.planned, device.in_use_peak_bytes.seen),
                          (3000, 2900))
         self.assertRegex(str(found), "^as planned: all 2 swap-outs and 3 swap-ins ran")
@@ -127,7 +131,8 @@ class CheckTest(unittest.TestCase):
             "a", "b", "x", "y", "lms/swapout_a_0", "lms/swapout_b_0", "lms/swapin_a_0",
             "lms/swapin_a_0_1", "lms/swapin_b_0")]
         found = self.check(step_stats(**{HOST: everything}))
-        self.assertEqual((found.swap_outs.seen, found.bytes_out.seen, found.bytes_in.seen), (2, 0, 0))
+        self.assertEqual((found.swap_outs.seen, found.bytes_out.seen, found.bytes_in.seen),
+                         (2, 0, 0))
         self.assertEqual(len(found.unmoved), 5)
         self.assertIn("moved nothing", str(found))
 
@@ -145,7 +150,8 @@ class CheckTest(unittest.TestCase):
 
     def test_a_plan_without_swaps(self):
         found = self.check(whole(), swaps=[], devices=[])
-        self.assertTrue(str(found).startswith("no swaps were planned\nran, and are not in the report"))
+        self.assertTrue(str(found).startswith(
+            "no swaps were planned\nran, and are not in the report"))
         self.assertEqual(found.swap_outs, type(found.swap_outs)(0, 0))
 
     def test_a_report_in_every_form(self):
@@ -154,7 +160,8 @@ class CheckTest(unittest.TestCase):
         report = result.report
         trace = step_stats(**{GPU: [node(report.swaps[0].tensor.rpartition(":")[0])]})
         expected = spillway.check(report, trace)
-        self.assertEqual(len(expected.missing), expected.swap_outs.planned + expected.swap_ins.planned)
+        self.assertEqual(len(expected.missing),
+                         expected.swap_outs.planned + expected.swap_ins.planned)
         for form in (result, report.message, report.to_json(), report.to_json().encode()):
             self.assertEqual(spillway.check(form, trace), expected)
 

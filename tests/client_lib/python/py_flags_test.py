@@ -26,8 +26,8 @@ class FlagsTest(unittest.TestCase):
         parser = argparse.ArgumentParser()
         flags.add_arguments(parser)
         self.assertEqual(
-            {name for action in parser._actions for name in action.option_strings} - {"-h", "--help"},
-            {"--lms", "--lms_lb", "--lms_n_tensors", "--lms_swapout_threshold",
+            {name for action in parser._actions for name in action.option_strings},
+            {"-h", "--help", "--lms", "--lms_lb", "--lms_n_tensors", "--lms_swapout_threshold",
              "--lms_swapin_ahead", "--lms_swapin_groupby", "--lms_sync_mode"})
 
     def test_without_lms_nothing_is_to_be_done(self):

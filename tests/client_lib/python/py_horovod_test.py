@@ -87,7 +87,7 @@ def run_job(how, graphs, ranks=None, **job):
             answers[rank] = receive.recv()
     finally:
         for process in processes.values():
-            process.join(5)  # Longer than an end takes; then it hangs, which is no part of the test.
+            process.join(5)  # Longer than an end takes; one that hangs then is another test's.
             process.kill()
     return answers
 

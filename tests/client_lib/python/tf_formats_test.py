@@ -1,6 +1,7 @@
 """What is saved after a rewrite, is loaded and trains on: checkpoints, MetaGraphs, SavedModels.
 
-The measure is the same training without a rewrite and without a break: the same losses, bit for bit.
+The measure is the same training without a rewrite and without a break: the same losses, bit for
+bit.
 Formats as files, with the program `spillway`: tests/tensorflow/formats.py.
 """
 
