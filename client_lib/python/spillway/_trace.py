@@ -26,6 +26,8 @@ _DIM, _DIM_SIZE, _UNKNOWN_RANK = 2, 1, 3
 # Bytes of an element, by DataType; those of no fixed width are not here.
 _ELEMENT_BYTES = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 11: 1, 12: 1, 13: 4, 14: 2,
                   15: 2, 16: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8, 24: 1, 25: 1}
+# No tensor has more; and a product of many dimensions must not grow without end.
+_MAX_ELEMENTS = 1 << 62
 
 
 @dataclass
@@ -196,14 +198,14 @@ def _first_output_bytes(message: memoryview) -> Optional[int]:
 
 
 def _elements(shape: memoryview) -> int:
-    """-1: unknown. A scalar has one."""
+    """-1: unknown, or none that can be. A scalar has one."""
     elements = 1
     for number, value in _wire.values(shape):
         if number == _DIM:
             size = _number(dict(_wire.values(_message(value))).get(_DIM_SIZE, 0))
-            if size < 0:
-                return -1
             elements *= size
+            if size < 0 or elements > _MAX_ELEMENTS:
+                return -1
         elif number == _UNKNOWN_RANK and value:
             return -1
     return elements

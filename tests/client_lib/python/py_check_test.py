@@ -185,6 +185,11 @@ class CheckTest(unittest.TestCase):
             with self.assertRaises(spillway.InvalidOptionError):
                 self.check(trace[:size])
 
+    def test_dimensions_without_end(self):
+        huge = node("lms/swapout_a_0", dims=[1 << 62] * 200_000)
+        found = self.check(step_stats(**{GPU: [node("a")], HOST: [huge]}))
+        self.assertEqual(found.bytes_out.seen, 4096)  # What was allocated.
+
     def test_what_is_no_report(self):
         for report in (None, 5, ["x"]):
             with self.assertRaises(TypeError):

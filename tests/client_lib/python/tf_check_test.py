@@ -76,8 +76,11 @@ class CheckTest(unittest.TestCase):
                          for record in memory.allocation_records)
         peak = max(sum(size for _, size in records[:i]) for i in range(len(records) + 1))
         self.assertEqual(device.step_peak_bytes.seen, peak)
-        # The simulator and the allocator speak of the same graph.
-        self.assertAlmostEqual(device.step_peak_bytes.share, 1, delta=0.5)
+        # Between CPUs of one process a swap frees nothing, so the allocator's peak is the one that the
+        # simulator foretells without swaps.
+        before = self.result.report.forecast_before.devices[0]
+        self.assertAlmostEqual(peak / (before.peak_bytes - before.resident_bytes), 1, delta=0.05)
+        self.assertIn("swaps between them free no memory", str(found))
 
     def test_what_no_fetch_needs_is_missing(self):
         loss = graphs.Graph(common.GRAPHS / GRAPH).step_calls[0][1]
