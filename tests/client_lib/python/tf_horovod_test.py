@@ -108,6 +108,7 @@ class GraphModeTest(unittest.TestCase):
     CODE = """
 import sys
 sys.path.insert(0, sys.argv[1])
+import queue
 import tf_horovod_test as test
 test.tf1.disable_eager_execution()
 queues = {(a, b): queue.Queue() for a in range(2) for b in range(2)}
