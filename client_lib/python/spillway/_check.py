@@ -198,14 +198,15 @@ def _devices(plan: Report, trace: _trace.Trace) -> Tuple[DeviceCheck, ...]:
     for device in forecast.devices if forecast else ():
         planned[device.device] = device
     found = []
-    for name, device in planned.items():
+    for name, foretold in planned.items():
         seen_as = _seen_as(name, plan, trace)
+        peak = None if foretold is None else foretold.peak_bytes
+        resident = 0 if foretold is None else foretold.resident_bytes
         found.append(DeviceCheck(
             device=name, seen_as=seen_as,
-            step_peak_bytes=Figure(device and device.peak_bytes - device.resident_bytes,
+            step_peak_bytes=Figure(None if peak is None else peak - resident,
                                    trace.allocated_peak_bytes.get(seen_as)),
-            in_use_peak_bytes=Figure(device and device.peak_bytes,
-                                     trace.in_use_peak_bytes.get(seen_as))))
+            in_use_peak_bytes=Figure(peak, trace.in_use_peak_bytes.get(seen_as))))
     return tuple(found)
 
 

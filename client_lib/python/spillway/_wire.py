@@ -67,7 +67,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
+def _read_varint(data: Union[bytes, memoryview], at: int) -> Tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -80,7 +80,7 @@ def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
         shift += 7
 
 
-def _scan(data: bytes) -> Iterator[Tuple[int, int, int, int, int]]:
+def _scan(data: Union[bytes, memoryview]) -> Iterator[Tuple[int, int, int, int, int]]:
     """(number, wire type, start of the field, start of its content, end) of each field."""
     at = 0
     while at < len(data):

@@ -118,19 +118,20 @@ def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] =
 
 def _meet(hvd: Any, folder: Optional[str], rank: Optional[int], size: Optional[int],
           local_size: Optional[int], wait: float) -> _Ranks:
-    given = (rank, size, local_size)
     if folder is None:
-        if given != (None, None, None):
+        if rank is not None or size is not None or local_size is not None:
             raise TypeError("rank, size and local_size need folder=; with hvd they are Horovod's")
         return _ranks.HorovodRanks(_horovod(hvd), wait)
     if hvd is not None:
         raise TypeError("hvd and folder exclude each other")
-    if None in given:
+    if rank is None or size is None or local_size is None:
         found = _ranks.from_environment()
         if found is None:
             raise TypeError("no launcher says which rank this is; give rank=, size=, local_size=")
-        given = tuple(b if a is None else a for a, b in zip(given, found))  # type: ignore
-    return _ranks.FolderRanks(folder, *given, wait)  # type: ignore[misc]
+        rank = found[0] if rank is None else rank
+        size = found[1] if size is None else size
+        local_size = found[2] if local_size is None else local_size
+    return _ranks.FolderRanks(folder, rank, size, local_size, wait)
 
 
 def _horovod(hvd: Any) -> Any:
