@@ -23,6 +23,12 @@ class SearchBudget {
     return over_;
   }
 
+  // Takes several steps, for what is kept and not only looked at.
+  bool Spend(int64_t steps) {
+    steps_ += steps - 1;
+    return Spend();
+  }
+
   // Whether Spend has returned true.
   bool is_over() const { return over_; }
 
