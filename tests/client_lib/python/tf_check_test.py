@@ -76,8 +76,8 @@ class CheckTest(unittest.TestCase):
                          for record in memory.allocation_records)
         peak = max(sum(size for _, size in records[:i]) for i in range(len(records) + 1))
         self.assertEqual(device.step_peak_bytes.seen, peak)
-        # Between CPUs of one process a swap frees nothing, so the allocator's peak is the one that the
-        # simulator foretells without swaps.
+        # Between CPUs of one process a swap frees nothing, so the allocator's peak is the one that
+        # the simulator foretells without swaps.
         before = self.result.report.forecast_before.devices[0]
         self.assertAlmostEqual(peak / (before.peak_bytes - before.resident_bytes), 1, delta=0.05)
         self.assertIn("swaps between them free no memory", str(found))
