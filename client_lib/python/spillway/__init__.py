@@ -9,6 +9,7 @@ Loads neither TensorFlow nor grpc nor protobuf; the library behind it is loaded 
 """
 
 from spillway._call import Progress
+from spillway._check import Check, check
 from spillway._native import library as _library
 from spillway._rewrite import (RewriteResult, capabilities, inspect, rewrite, simulate,
                                strip)
@@ -20,10 +21,10 @@ from spillway.patch import Patch
 from spillway.report import Report
 
 __all__ = [
-    "CancelledError", "DeadlineExceededError", "DoesNotFitError", "InternalError",
+    "CancelledError", "Check", "DeadlineExceededError", "DoesNotFitError", "InternalError",
     "InvalidGraphError", "InvalidOptionError", "LimitExceededError", "LiveGraphError",
     "NativeLibraryError", "NoBackwardPartError", "Patch", "Progress", "Report", "RewriteResult",
-    "SpillwayError", "SpillwayWarning", "UnavailableError", "capabilities", "inspect",
+    "SpillwayError", "SpillwayWarning", "UnavailableError", "capabilities", "check", "inspect",
     "library_version", "rewrite", "simulate", "strip",
 ]
 

@@ -5,9 +5,9 @@ _native.py).
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Tuple, Union
 
-_LENGTH_DELIMITED = 2
+_VARINT, _LENGTH_DELIMITED = 0, 2
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -20,6 +20,33 @@ def fields(message: bytes) -> Dict[int, bytes]:
     view = memoryview(message)
     return {number: bytes(view[begin:end]) for number, kind, _, begin, end in _scan(message)
             if kind == _LENGTH_DELIMITED}
+
+
+Value = Union[int, memoryview, None]
+
+
+def parts(message: Union[bytes, memoryview]) -> Iterator[Tuple[int, memoryview, Value]]:
+    """(number, the whole field, its value): an int for a varint, the bytes for a length-delimited
+    one, None for others. Raises ValueError if the message is damaged."""
+    view = memoryview(message)
+    for number, kind, start, begin, end in _scan(view):
+        value: Value = None
+        if kind == _LENGTH_DELIMITED:
+            value = view[begin:end]
+        elif kind == _VARINT:
+            value = _read_varint(view, begin)[0]
+        yield number, view[start:end], value
+
+
+def values(message: Union[bytes, memoryview]) -> Iterator[Tuple[int, Union[int, memoryview]]]:
+    """(number, value) of each field that has a value, as `parts`."""
+    return ((number, value) for number, _, value in parts(message) if value is not None)
+
+
+def signed(value: int) -> int:
+    """A varint as an int64."""
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
 
 
 def split(message: bytes, number: int) -> Tuple[bytes, bytes]:
@@ -40,7 +67,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
+def _read_varint(data: Union[bytes, memoryview], at: int) -> Tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -53,7 +80,7 @@ def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
         shift += 7
 
 
-def _scan(data: bytes) -> Iterator[Tuple[int, int, int, int, int]]:
+def _scan(data: Union[bytes, memoryview]) -> Iterator[Tuple[int, int, int, int, int]]:
     """(number, wire type, start of the field, start of its content, end) of each field."""
     at = 0
     while at < len(data):

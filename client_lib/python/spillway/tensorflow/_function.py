@@ -83,6 +83,9 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
         new._function_captures.add_or_replace(  # pylint: disable=protected-access
             key=id(outer), external=outer, internal=twin(inner), is_by_ref=False)
     made = concrete_lib.ConcreteFunction.from_func_graph(new, function.function_type, {})
+    # What a SavedModel asks for.
+    for name in ("_arg_keywords", "_num_positional_args"):
+        setattr(made, name, getattr(function, name))
     # A FuncGraph holds its variables weakly.
     made._spillway_original = function  # pylint: disable=protected-access
     return made

@@ -1,0 +1,273 @@
+"""One rewrite for all ranks of a Horovod job: rank 0 asks, the others reuse its answer.
+
+    import horovod.tensorflow as hvd
+    hvd.init()
+    ...                                                   # build the graph, up to `minimize`
+    spillway.horovod.rewrite_graph(hvd=hvd, strategy="scope")        # in place, before the session
+    result = spillway.horovod.rewrite(graph_def, hvd)                # or bytes, a GraphDef, a Graph
+
+So a server is asked once, and all ranks train with the same swaps. Every rank has to make the call,
+in the same place. What is reused is the edits, not the graph: each rank's own seeds and shards
+stay. Either all ranks return, or all raise.
+
+Ranks talk by Horovod's `broadcast_object`, or, with `folder=`, through a folder that all of them
+see: then Horovod is not needed. Host memory is that of a machine: each rank plans with its share.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import asdict
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+
+from spillway import _ranks, _rewrite, _shared_edits, _wire, errors, report
+from spillway.patch import Patch
+
+__all__ = ["rewrite", "rewrite_graph"]
+
+# Seconds; longer than any rewrite takes that is not stuck.
+WAIT = 600.0
+# The one of hardware.proto.
+_DEFAULT_PRESET = "p100_pcie"
+
+_Ranks = Union[_ranks.HorovodRanks, _ranks.FolderRanks]
+# The fields of what rank 0 tells the others.
+_HEADER, _REPORT, _NODES = 1, 2, 3
+
+
+def rewrite(graph: Any, hvd: Any = None, *, folder: Optional[str] = None,
+            rank: Optional[int] = None, size: Optional[int] = None,
+            local_size: Optional[int] = None, wait: float = WAIT, fail_open: bool = False,
+            patch: bool = False, **keywords: Any) -> _rewrite.RewriteResult:
+    """`spillway.rewrite`, once for all ranks.
+
+    Args:
+      graph: as `spillway.rewrite`. The same graph on all ranks: names, ops, inputs and devices;
+        attributes (seeds, shards) may differ.
+      hvd: a Horovod module after `init`, or an object with its `rank()`, `size()`, `local_size()`
+        and `broadcast_object(value, root_rank=, name=)`. None: horovod.tensorflow.
+      folder: talk through this folder instead; all ranks see it, and no other job uses it at the
+        same time. One folder inside it is left.
+      rank, size, local_size: with `folder`: which rank this is, of how many, and how many are on
+        this machine. None: what horovodrun, mpirun or srun say in the environment.
+      wait: seconds to wait for the other ranks at each of three meetings. Rank 0's call to Spillway
+        is between two of them: give it a `timeout` below that.
+      fail_open: on all ranks alike: after a failure of any, all warn and keep their graph as it is.
+      **keywords: those of `spillway.rewrite`; those of rank 0 count. `host_memory_bytes`, or the
+        preset's, is that of the machine, and is divided by its number of ranks.
+
+    Raises, on all ranks:
+      TypeError: a keyword that does not exist, `strip` or `replan`, no Horovod and no folder.
+      InvalidGraphError: the ranks have different graphs (GRAPH_DIFFERS).
+      DeadlineExceededError: a rank did not come.
+      SpillwayError: another failure of any rank; the message of the other ranks says whose.
+    """
+    result: List[Any] = []
+
+    def prepare() -> Tuple[bytes, Any]:
+        return _rewrite._serialized(graph)  # pylint: disable=protected-access
+
+    def finish(rewritten: _rewrite.RewriteResult) -> None:
+        result.append(rewritten)
+
+    try:
+        ranks = _meet(hvd, folder, rank, size, local_size, wait)
+        _together(ranks, prepare, finish, keywords)
+    except errors.SpillwayError as error:
+        if not fail_open:
+            raise
+        _rewrite.warn(error)
+        message, kind = prepare()
+        return _rewrite.RewriteResult(message if kind is None else kind.FromString(message),
+                                      error=error)
+    if not patch:
+        result[0].patch = None
+    return result[0]
+
+
+def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] = None,
+                  rank: Optional[int] = None, size: Optional[int] = None,
+                  local_size: Optional[int] = None, wait: float = WAIT, fail_open: bool = False,
+                  **keywords: Any) -> _rewrite.RewriteResult:
+    """`spillway.tensorflow.rewrite_graph`, once for all ranks: edits the live graph of each.
+    Loads TensorFlow. Arguments and errors: those of `rewrite`, and LiveGraphError."""
+    from spillway.tensorflow import _live_graph  # pylint: disable=import-outside-toplevel
+    result: List[Any] = []
+    live: List[Any] = []
+
+    def prepare() -> Tuple[bytes, Any]:
+        live.append(_live_graph.check_editable(graph))
+        return _rewrite._serialized(live[0])  # pylint: disable=protected-access
+
+    def finish(rewritten: _rewrite.RewriteResult) -> None:
+        assert rewritten.patch is not None
+        _live_graph.apply(live[0], rewritten.patch, rewritten.graph_def)
+        result.append(rewritten)
+
+    try:
+        ranks = _meet(hvd, folder, rank, size, local_size, wait)
+        _together(ranks, prepare, finish, keywords)
+    except errors.SpillwayError as error:
+        if not fail_open:
+            raise
+        _rewrite.warn(error)
+        return _rewrite.RewriteResult(None, error=error)
+    return result[0]
+
+
+def _meet(hvd: Any, folder: Optional[str], rank: Optional[int], size: Optional[int],
+          local_size: Optional[int], wait: float) -> _Ranks:
+    if folder is None:
+        if rank is not None or size is not None or local_size is not None:
+            raise TypeError("rank, size and local_size need folder=; with hvd they are Horovod's")
+        return _ranks.HorovodRanks(_horovod(hvd), wait)
+    if hvd is not None:
+        raise TypeError("hvd and folder exclude each other")
+    if rank is None or size is None or local_size is None:
+        found = _ranks.from_environment()
+        if found is None:
+            raise TypeError("no launcher says which rank this is; give rank=, size=, local_size=")
+        rank = found[0] if rank is None else rank
+        size = found[1] if size is None else size
+        local_size = found[2] if local_size is None else local_size
+    return _ranks.FolderRanks(folder, rank, size, local_size, wait)
+
+
+def _horovod(hvd: Any) -> Any:
+    if hvd is None:
+        try:
+            hvd = importlib.import_module("horovod.tensorflow")
+        except ImportError as error:
+            raise TypeError("Horovod cannot be imported (%s); give hvd=, or folder="
+                            % error) from error
+    missing = [name for name in ("rank", "size", "local_size", "broadcast_object")
+               if not hasattr(hvd, name)]
+    if missing:
+        raise TypeError("hvd has no %s; give horovod.tensorflow, or folder=" % missing[0])
+    return hvd
+
+
+def _together(ranks: _Ranks, prepare: Callable[[], Tuple[bytes, Any]],
+              finish: Callable[[_rewrite.RewriteResult], None], keywords: Dict[str, Any]) -> None:
+    """Three meetings: all have the same graph; rank 0 has an answer; all have used it. A rank that
+    fails says so at the next one, where all then raise."""
+    failure: Optional[BaseException] = None
+    message, kind = b"", None
+    state: Dict[str, Any] = {"local_size": ranks.local_size}
+    try:
+        message, kind = prepare()
+        state["nodes"], state["digest"] = _structure(message)
+    except Exception as error:  # pylint: disable=broad-except
+        failure, state["error"] = error, _described(error)
+    states = _all_well(ranks, "ready", state, failure)
+    _check_same_graph(states)
+
+    if ranks.rank == 0:
+        most = max(int(other["local_size"]) for other in states)
+        answer, failure = _ask(message, most, keywords)
+    else:
+        answer = b""
+    answer = ranks.from_first("answer", answer)
+    if failure is not None:
+        raise failure
+    fields = _wire.fields(answer)
+    header = json.loads(fields[_HEADER])
+    if "error" in header:
+        raise _told(0, header["error"])
+
+    state = {}
+    try:
+        patch = report.read(Patch, header["patch"])
+        rewritten = _shared_edits.applied(message, patch, fields.get(_NODES, b""))
+        finish(_rewrite.RewriteResult(
+            rewritten if kind is None else kind.FromString(rewritten),
+            report_message=fields.get(_REPORT, b""), patch=patch))
+    except Exception as error:  # pylint: disable=broad-except
+        failure, state["error"] = error, _described(error)
+    _all_well(ranks, "done", state, failure)
+
+
+def _structure(message: bytes) -> Tuple[int, str]:
+    try:
+        return _shared_edits.structure(message)
+    except ValueError as error:
+        raise errors.InvalidGraphError("the graph is damaged: %s" % error, code="INVALID_ARGUMENT",
+                                       reason="MALFORMED_GRAPH") from error
+
+
+def _all_well(ranks: _Ranks, what: str, state: Dict[str, Any],
+              failure: Optional[BaseException]) -> List[Dict[str, Any]]:
+    """The states of all ranks. Raises this rank's failure, or that of the first other one."""
+    states = [json.loads(value) for value in ranks.everyone(what, json.dumps(state).encode())]
+    if failure is not None:
+        raise failure
+    for rank, other in enumerate(states):
+        if "error" in other:
+            raise _told(rank, other["error"])
+    return states
+
+
+def _check_same_graph(states: List[Dict[str, Any]]) -> None:
+    for rank, state in enumerate(states):
+        if state["digest"] != states[0]["digest"]:
+            raise errors.InvalidGraphError(
+                "rank %d has another graph (%d nodes) than rank 0 (%d nodes); build the same on "
+                "all ranks (savers and summaries, too), or call spillway.rewrite on each" % (
+                    rank, state["nodes"], states[0]["nodes"]),
+                code="INVALID_ARGUMENT", reason="GRAPH_DIFFERS", metadata={"rank": str(rank)})
+
+
+def _ask(message: bytes, local_size: int,
+         keywords: Dict[str, Any]) -> Tuple[bytes, Optional[BaseException]]:
+    """As rank 0: the answer for all ranks, and what was raised."""
+    try:
+        if keywords.get("strategy") == "strip" or str(
+                keywords.get("already_rewritten")).lower() == "replan":
+            raise TypeError("edits that take swaps out cannot be shared; call spillway.strip on "
+                            "each rank first")
+        result = _rewrite.rewrite(message, patch=True, **_with_share(keywords, local_size))
+    except BaseException as error:  # pylint: disable=broad-except
+        return _wire.field(_HEADER, json.dumps({"error": _described(error)}).encode()), error
+    assert result.patch is not None and result.report is not None
+    nodes = _shared_edits.taken(result.graph_def, result.patch)
+    header = json.dumps({"patch": asdict(result.patch)}).encode()
+    return (_wire.field(_HEADER, header) + _wire.field(_REPORT, result.report.message) +
+            _wire.field(_NODES, nodes)), None
+
+
+def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
+    """With the host memory of one of `local_size` ranks on a machine."""
+    if local_size == 1:
+        return keywords
+    hardware = keywords.get("hardware") or {}
+    machine = {"preset": hardware} if isinstance(hardware, str) else dict(hardware)
+    whole = keywords.get("host_memory_bytes")
+    if whole is None:
+        whole = machine.get("host_memory_bytes")
+    if whole is None:
+        where = {name: keywords[name] for name in (*_rewrite._WHERE, "timeout")
+                 if keywords.get(name) is not None}  # pylint: disable=protected-access
+        known = _rewrite.capabilities(**where).get("hardware_presets", [])
+        whole = {preset["preset"]: preset["host_memory_bytes"] for preset in known}.get(
+            machine.get("preset") or _DEFAULT_PRESET)
+    if whole is None:
+        return keywords  # No such preset: the rewrite says so.
+    return {**keywords, "host_memory_bytes": int(whole) // local_size}
+
+
+def _described(error: BaseException) -> Dict[str, Any]:
+    if isinstance(error, errors.SpillwayError):
+        return {"type": type(error).__name__, "message": error.message, "code": error.code,
+                "reason": error.reason, "metadata": error.metadata}
+    return {"type": type(error).__name__, "message": str(error)}
+
+
+def _told(rank: int, described: Dict[str, Any]) -> Exception:
+    """The failure of another rank, as an exception of the same kind."""
+    kind = getattr(errors, described["type"], None)
+    if isinstance(kind, type) and issubclass(kind, errors.SpillwayError):
+        return kind("rank %d: %s" % (rank, described["message"]), code=described["code"],
+                    reason=described["reason"], metadata=described["metadata"])
+    plain = {"TypeError": TypeError, "ValueError": ValueError}.get(described["type"], RuntimeError)
+    return plain("rank %d failed: %s: %s" % (rank, described["type"], described["message"]))

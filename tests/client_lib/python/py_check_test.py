@@ -1,0 +1,203 @@
+"""spillway.check on traces that are made here, so that what they hold is known."""
+
+import json
+import unittest
+
+import common
+
+common.set_up()
+import spillway  # pylint: disable=wrong-import-position
+
+GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
+HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
+FLOAT = 1
+
+# `a:0`, 24 bytes, goes out and comes back twice; `b:0`, of unknown size, once.
+REPORT = {
+    "outcome": "OUTCOME_REWRITTEN", "strategy": "scope",
+    "devices": [{"device": "/gpu:0", "swap_out_count": "2"}],
+    "swaps": [
+        {"tensor": "a:0", "size_bytes": "24", "swap_out": "lms/swapout_a_0", "device": "/gpu:0",
+         "swap_ins": [{"name": "lms/swapin_a_0", "consumers": [{"node": "x"}]},
+                      {"name": "lms/swapin_a_0_1", "consumers": [{"node": "y"}]}]},
+        {"tensor": "b:0", "swap_out": "lms/swapout_b_0", "device": "/gpu:0",
+         "swap_ins": [{"name": "lms/swapin_b_0", "consumers": [{"node": "y", "input_index": 1}]}]}],
+    "forecast_after": {
+        "fits": True, "step_time_ns": "1000000",
+        "devices": [{"device": "/gpu:0", "resident_bytes": "1000", "peak_bytes": "3000"}]},
+}
+
+
+def varint(value):
+    """Negative as an int64."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def message(field, *parts):
+    content = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def node(name, start_us=0, end_us=0, dims=None, memory=b""):
+    parts = [message(1, name), number(2, 1_000_000 + start_us), number(5, end_us - start_us),
+             memory]
+    if dims is not None:
+        shape = b"".join(message(2, number(1, dim)) for dim in dims)
+        parts.append(message(7, number(1, 0), message(
+            3, number(1, FLOAT), message(2, shape), message(4, number(1, 4096)))))
+        # A second output is no part of what a swap moves.
+        parts.append(message(7, number(1, 1), message(3, number(1, FLOAT), message(2, b""))))
+    return message(2, *parts)
+
+
+def allocator(name, in_use, *records):
+    return message(6, message(1, name), number(5, in_use), b"".join(
+        message(6, number(1, when), number(2, size)) for when, size in records))
+
+
+def step_stats(**devices):
+    """{device: nodes}"""
+    return b"".join(message(1, message(1, name), b"".join(nodes))
+                    for name, nodes in devices.items())
+
+
+def whole():
+    """All ran. On the GPU: 500 bytes held from 10 us on, 700 from 20 to 30, then 100."""
+    return step_stats(**{
+        GPU: [node("a", 0, 10, memory=allocator("GPU_0_bfc", 2500, (10, 500)) +
+                   allocator("gpu_host_bfc", 9999, (10, 9999))),
+              node("b", 10, 20, memory=allocator("GPU_0_bfc", 2900, (20, 700), (30, -700))),
+              node("x", 50, 60, memory=allocator("GPU_0_bfc", 1600, (30, 100))), node("y", 60, 70)],
+        HOST: [node("lms/swapout_a_0", 10, 12, [2, 3]), node("lms/swapout_b_0", 20, 22, [5]),
+               node("lms/swapin_a_0", 40, 41, [2, 3]), node("lms/swapin_a_0_1", 40, 41, [2, 3]),
+               node("lms/swapin_b_0", 40, 41, [5]), node("lms/swapin_a_0/_12", 40, 41, [2, 3])],
+        # A kernel that ends after its op.
+        "/device:GPU:0/stream:all": [node("y:MatMul", 60, 90)],
+    })
+
+
+class CheckTest(unittest.TestCase):
+
+    def check(self, trace, **changes):
+        return spillway.check(json.dumps({**REPORT, **changes}), trace)
+
+    def test_all_as_planned(self):
+        found = self.check(whole())
+        self.assertTrue(found.as_planned)
+        self.assertEqual((found.swap_outs.planned, found.swap_outs.seen), (2, 2))
+        self.assertEqual((found.swap_ins.planned, found.swap_ins.seen), (3, 3))
+        self.assertEqual((found.bytes_out.planned, found.bytes_out.seen), (24, 24 + 20))
+        self.assertEqual((found.bytes_in.planned, found.bytes_in.seen), (48, 48 + 20))
+        self.assertEqual(found.unknown_size_count, 1)
+        self.assertEqual((found.step_time_ns.seen, found.step_time_ns.share), (90_000, 0.09))
+        device, = found.devices
+        self.assertEqual((device.device, device.seen_as), ("/gpu:0", GPU))
+        self.assertEqual((device.step_peak_bytes.planned, device.step_peak_bytes.seen),
+                         (2000, 1200))
+        self.assertEqual((device.in_use_peak_bytes.planned, device.in_use_peak_bytes.seen),
+                         (3000, 2900))
+        self.assertRegex(str(found), "^as planned: all 2 swap-outs and 3 swap-ins ran")
+        self.assertIn("step: 1.0 ms planned, 0.1 ms seen (9.0 %)", str(found))
+        self.assertIn("<td>3</td><td>3</td><td>100.0 %</td>", found._repr_html_())
+
+    def test_a_run_metadata_says_the_same_as_its_step_stats(self):
+        partition = message(3, message(1, message(1, "a")))
+        self.assertEqual(self.check(message(1, whole()) + partition), self.check(whole()))
+
+    def test_names_count_exactly(self):
+        found = self.check(step_stats(**{
+            GPU: [node("a"), node("b"), node("y")],
+            HOST: [node("lms/swapout_a_0", dims=[6]), node("lms/swapout_b_0", dims=[5]),
+                   node("lms/swapin_a_0/_7", dims=[6]), node("lms/swapin_a_0_1", dims=[6]),
+                   node("lms/swapin_b_0", dims=[5])]}))
+        self.assertEqual(found.missing, ("lms/swapin_a_0",))
+        self.assertEqual((found.swap_ins.seen, found.bytes_in.seen), (2, 44))
+        self.assertFalse(found.as_planned)
+        self.assertIn("not all as planned: 2 of 2 swap-outs and 2 of 3 swap-ins ran", str(found))
+        self.assertIn("fetch needs what reads them, or in a branch not taken): lms/swapin_a_0",
+                      str(found))
+
+    def test_what_runs_where_the_tensor_is_moves_nothing(self):
+        everything = [node(name, dims=[6]) for name in (
+            "a", "b", "x", "y", "lms/swapout_a_0", "lms/swapout_b_0", "lms/swapin_a_0",
+            "lms/swapin_a_0_1", "lms/swapin_b_0")]
+        found = self.check(step_stats(**{HOST: everything}))
+        self.assertEqual((found.swap_outs.seen, found.bytes_out.seen, found.bytes_in.seen),
+                         (2, 0, 0))
+        self.assertEqual(len(found.unmoved), 5)
+        self.assertIn("moved nothing", str(found))
+
+    def test_swaps_of_another_plan(self):
+        found = self.check(whole() + step_stats(**{HOST: [node("tower/lms/swapout_z_0")]}))
+        self.assertEqual(found.unplanned, ("tower/lms/swapout_z_0",))
+        self.assertFalse(found.as_planned)
+
+    def test_without_a_forecast_nothing_is_made_up(self):
+        found = self.check(whole(), forecast_after=None)
+        self.assertIsNone(found.step_time_ns.planned)
+        self.assertIsNone(found.step_time_ns.share)
+        self.assertEqual(found.devices[0].step_peak_bytes, type(found.step_time_ns)(None, 1200))
+        self.assertIn("- planned", str(found))
+
+    def test_a_plan_without_swaps(self):
+        found = self.check(whole(), swaps=[], devices=[])
+        self.assertTrue(str(found).startswith(
+            "no swaps were planned\nran, and are not in the report"))
+        self.assertEqual(found.swap_outs, type(found.swap_outs)(0, 0))
+
+    def test_a_report_in_every_form(self):
+        graph = common.graph("cond_v1", shapes=True)
+        result = spillway.rewrite(graph, strategy="scope")
+        report = result.report
+        trace = step_stats(**{GPU: [node(report.swaps[0].tensor.rpartition(":")[0])]})
+        expected = spillway.check(report, trace)
+        self.assertEqual(len(expected.missing),
+                         expected.swap_outs.planned + expected.swap_ins.planned)
+        for form in (result, report.message, report.to_json(), report.to_json().encode()):
+            self.assertEqual(spillway.check(form, trace), expected)
+
+    def test_what_is_no_trace(self):
+        for trace in (b"", message(1, b""), b"\xff" * 20, whole()[:-3], message(1, whole())[:-1],
+                      step_stats(**{GPU: []}), number(1, 5)):
+            with self.subTest(trace=trace[:20]), self.assertRaises(
+                    spillway.InvalidOptionError) as caught:
+                self.check(trace)
+            self.assertEqual(caught.exception.reason, "BAD_OPTION")
+            self.assertIn("FULL_TRACE", str(caught.exception))
+        with self.assertRaisesRegex(spillway.InvalidOptionError, "another graph"):
+            self.check(step_stats(**{GPU: [node("elsewhere")]}))
+        for trace in (None, "text", 5):
+            with self.assertRaises(TypeError):
+                self.check(trace)
+
+    def test_every_cut_is_an_error_or_a_check(self):
+        trace = message(1, whole())
+        for size in range(len(trace)):
+            with self.assertRaises(spillway.InvalidOptionError):
+                self.check(trace[:size])
+
+    def test_dimensions_without_end(self):
+        huge = node("lms/swapout_a_0", dims=[1 << 62] * 200_000)
+        found = self.check(step_stats(**{GPU: [node("a")], HOST: [huge]}))
+        self.assertEqual(found.bytes_out.seen, 4096)  # What was allocated.
+
+    def test_what_is_no_report(self):
+        for report in (None, 5, ["x"]):
+            with self.assertRaises(TypeError):
+                spillway.check(report, whole())
+        for report in ("{", b"{]", b"\xff\xff"):
+            with self.assertRaises(spillway.SpillwayError):
+                spillway.check(report, whole())
+
+
+if __name__ == "__main__":
+    unittest.main()
