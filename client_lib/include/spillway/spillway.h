@@ -195,9 +195,9 @@ SPILLWAY_EXPORT spillway_status* spillway_diff(const void* a, size_t a_size, con
                                                size_t b_size, spillway_call* call,
                                                spillway_buffer** diff);
 
-/* What a step of the graph takes on a machine: a spillway.v1.SimulateReport. `options`: a serialized
-   spillway.v1.SimulateOptions, or NULL and 0. That it does not fit is an answer, not an error. Always
-   in this process. Since version 2. */
+/* What a step of the graph takes on a machine: a spillway.v1.SimulateReport. `options`: a
+   serialized spillway.v1.SimulateOptions, or NULL and 0. That it does not fit is an answer, not an
+   error. Always in this process. Since version 2. */
 SPILLWAY_EXPORT spillway_status* spillway_simulate(const void* graph, size_t graph_size,
                                                    const void* options, size_t options_size,
                                                    spillway_call* call, spillway_buffer** report);
