@@ -210,8 +210,9 @@ class Rewriter {
                  &report());
     }
     if (plan->empty()) {
+      const std::string why = WhyNothing();  // While there is the model that it asks.
       if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
-      return Unchanged(v1::OUTCOME_NOTHING_TO_DO, WhyNothing());
+      return Unchanged(v1::OUTCOME_NOTHING_TO_DO, why);
     }
     if (original_ == nullptr) return RunPlan(*plan, std::move(facts_->control_flow));
     // On top of an earlier rewrite of other devices: the same nodes, under the ids they have there.

@@ -248,6 +248,19 @@ struct BadInput {
   std::string value;
 };
 
+TEST(LevelRewriteTest, NoSwappingIsNeededBesideATowerThatSwaps) {
+  const std::string given = "level { swapout_threshold: 40 swapin_ahead: 8 swapin_groupby: 3 }";
+  const v1::RewriteResponse first =
+      Answer(ReadTestGraph("resnet26_2tower_b2/graph.pb"), given + " devices: '/device:GPU:0'");
+  ASSERT_EQ(first.report().outcome(), v1::OUTCOME_REWRITTEN);
+  const v1::RewriteResponse second =
+      Answer(first.graph_def(), "level {} devices: '/device:GPU:1' batch_size: 2");
+  EXPECT_EQ(second.report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_THAT(second.report().summary(), HasSubstr("no swapping is needed"));
+  EXPECT_TRUE(second.report().has_forecast_before());
+  EXPECT_EQ(second.graph_def(), first.graph_def());
+}
+
 TEST(LevelRewriteTest, BadInputNamesTheOptionAndTheValue) {
   const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
   const auto bad = v1::ERROR_REASON_BAD_OPTION;
