@@ -167,7 +167,7 @@ class Rewriter {
 
     const EarlierRewrite earlier = FindEarlierRewrite(*graph_);
     if (earlier.foreign_node != kNoNode) {
-      if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
+      if (absl::Status s = ForecastStep(/*plan=*/nullptr); !s.ok()) return s;
       return Unchanged(
           v1::OUTCOME_FOREIGN,
           absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
@@ -183,7 +183,7 @@ class Rewriter {
     if (!eligibility.ok()) return eligibility.status();
     if (earlier.ours && IsRewrittenOn(*eligibility)) {
       if (options_.already_rewritten() != v1::ALREADY_REWRITTEN_REPLAN) {
-        if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
+        if (absl::Status s = ForecastStep(/*plan=*/nullptr); !s.ok()) return s;
         return Unchanged(v1::OUTCOME_KEPT,
                          "Spillway has rewritten this graph before: it is returned as it came "
                          "(already_rewritten = REPLAN strips it first)");
@@ -211,7 +211,7 @@ class Rewriter {
     }
     if (plan->empty()) {
       const std::string why = WhyNothing();  // While there is the model that it asks.
-      if (absl::Status s = ForecastUnchanged(); !s.ok()) return s;
+      if (absl::Status s = ForecastStep(/*plan=*/nullptr); !s.ok()) return s;
       return Unchanged(v1::OUTCOME_NOTHING_TO_DO, why);
     }
     if (original_ == nullptr) return RunPlan(*plan, std::move(facts_->control_flow));
@@ -410,38 +410,25 @@ class Rewriter {
     return Wants(v1::OUTPUT_REPORT) && options_.simulation() != v1::SIMULATION_OFF;
   }
 
-  // Of graph_, which is returned as it came.
-  absl::Status ForecastUnchanged() {
+  // Of graph_ with `plan`, which is one for it (null: nothing changes). The analyses are there if
+  // it was analysed, and was not rewritten before.
+  absl::Status ForecastStep(const SwapPlan* plan) {
     if (!WantsForecast()) return absl::OkStatus();
-    if (model_ != nullptr && original_ == nullptr) {
-      return Forecast(facts_->topology, facts_->shapes, /*plan=*/nullptr);
+    if (original_ == nullptr && facts_ != nullptr) {
+      return Forecast(facts_->topology, facts_->shapes, plan);
     }
-    model_.reset();
+    model_.reset();  // It is one of original_.
     auto topology = Topology::Build(*graph_, stop_);
     if (!topology.ok()) return topology.status();
     auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
     if (!shapes.ok()) return shapes.status();
-    absl::Status status = Forecast(*topology, *shapes, /*plan=*/nullptr);
-    model_.reset();  // It stands on these.
-    return status;
-  }
-
-  // Of graph_ with `plan`, which is one for it. The analyses are there unless it was rewritten
-  // before.
-  absl::Status ForecastPlan(const SwapPlan& plan) {
-    if (!WantsForecast()) return absl::OkStatus();
-    if (original_ == nullptr) return Forecast(facts_->topology, facts_->shapes, &plan);
-    auto topology = Topology::Build(*graph_, stop_);
-    if (!topology.ok()) return topology.status();
-    auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
-    if (!shapes.ok()) return shapes.status();
-    absl::Status status = Forecast(*topology, *shapes, &plan);
+    absl::Status status = Forecast(*topology, *shapes, plan);
     model_.reset();  // It stands on these.
     return status;
   }
 
   absl::Status RunPlan(const SwapPlan& plan, ControlFlowAnalysis control_flow) {
-    if (absl::Status s = ForecastPlan(plan); !s.ok()) return s;
+    if (absl::Status s = ForecastStep(&plan); !s.ok()) return s;
     model_.reset();
     facts_.reset();  // What follows needs memory, and of these the control flow alone.
     std::vector<SwapNodeNames> names;
