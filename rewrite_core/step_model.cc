@@ -207,6 +207,7 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
     outcome.requested_bytes = oom.requested_bytes;
     outcome.in_use_bytes = oom.in_use_bytes;
     outcome.on_host = oom.device < 0;
+    outcome.gpu = std::max(oom.device, 0);
   }
   return outcome;
 }

@@ -36,32 +36,6 @@ struct Gpu {
 // What tuning may use of the budget: less, if all GPUs at once do not fit.
 constexpr double kShares[] = {1.0, 0.95, 0.9, 0.8};
 constexpr int64_t kUnlimitedNs = std::numeric_limits<int64_t>::max();
-
-// A judge with a share of the budget.
-class TighterJudge : public PlanJudge {
- public:
-  TighterJudge(PlanJudge* judge, double share) : judge_(*judge), share_(share) {}
-
-  int32_t num_gpus() const override { return judge_.num_gpus(); }
-  const std::string& gpu_name(int32_t gpu) const override { return judge_.gpu_name(gpu); }
-  int32_t GpuOf(int32_t device_id) const override { return judge_.GpuOf(device_id); }
-  int64_t budget_bytes() const override {
-    return share_ == 1 ? judge_.budget_bytes()
-                       : static_cast<int64_t>(share_ * static_cast<double>(judge_.budget_bytes()));
-  }
-  v1::MemorySource budget_source() const override { return judge_.budget_source(); }
-  std::string budget_origin() const override { return judge_.budget_origin(); }
-  bool Runs(NodeId id) const override { return judge_.Runs(id); }
-  absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
-                                   const StopToken& stop) override {
-    return judge_.Play(plan, terms, stop);
-  }
-
- private:
-  PlanJudge& judge_;
-  const double share_;
-};
-
 // Each is planned in passes over the whole graph. Far more than a machine has.
 constexpr size_t kMaxGpus = 256;
 
@@ -206,20 +180,31 @@ class Strategy {
     auto outcome =
         judge_->Play(result_.plan, {kAllGpus, judge_->budget_bytes(), kUnlimitedNs}, stop_);
     if (!outcome.ok()) return outcome.status();
+    if (!outcome->fits) together_ = *outcome;
     return outcome->fits;
   }
 
+  // With what each GPU takes as the graph came, nothing is swapped and nothing waits. Whether less
+  // does, only another search could tell.
   absl::Status FitsApartAlone() const {
+    const std::string gpu = together_.on_host ? "" : judge_->gpu_name(together_.gpu);
+    const std::string node(together_.node == kNoNode ? "" : graph_.name(together_.node));
+    const int64_t budget = judge_->budget_bytes();
     return Error(
         absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-        absl::StrCat("each GPU fits into its ", BytesText(judge_->budget_bytes()), " (",
-                     judge_->budget_origin(),
-                     ") while the others do not wait for memory, but not all at once; "
-                     "give less (gpu_memory_bytes), which leaves room, or take a smaller "
-                     "batch"),
-        {{"budget_bytes", absl::StrCat(judge_->budget_bytes())},
+        absl::StrCat("each GPU fits into its ", BytesText(budget), " (", judge_->budget_origin(),
+                     ") while the others do not wait for memory, but not all at once: node ",
+                     Quoted(node), " asks for ", BytesText(together_.requested_bytes), " where ",
+                     BytesText(together_.in_use_bytes), " are in use on ",
+                     together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(gpu)), "; with ",
+                     BytesText(unswapped_peak_bytes_), " (", unswapped_peak_bytes_,
+                     " bytes) nothing has to be swapped; or take a smaller batch"),
+        {{"device", gpu},
+         {"node", node},
+         {"budget_bytes", absl::StrCat(budget)},
          {"budget_source",
-          v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)}});
+          v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)},
+         {"smallest_budget_bytes", absl::StrCat(unswapped_peak_bytes_)}});
   }
 
   // Plans that are to fit need sizes: an unknown batch would count as none.
@@ -292,13 +277,22 @@ class Strategy {
       SwapPlan base;
       base.controls = controls;
       base.cpu_device = result_.plan.cpu_device;
-      TighterJudge judge(judge_, share_);
-      auto tuned = TuneLevel(setting, base, gpu.index, graph_, &planner, &judge, stop_);
+      const int64_t whole = judge_->budget_bytes();
+      const bool is_retry = share_ < 1;
+      const int64_t usable =
+          is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
+      auto tuned = TuneLevel(setting, base, gpu.index, usable, graph_, &planner, judge_, stop_);
+      // It fits with all of the budget, which is the one that the caller knows.
+      if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
+        return FitsApartAlone();
+      }
       if (!tuned.ok()) return tuned.status();
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
       *device.mutable_tuning() = std::move(tuned->report);
-      device.mutable_tuning()->set_budget_bytes(judge_->budget_bytes());
+      device.mutable_tuning()->set_budget_bytes(whole);
+      unswapped_peak_bytes_ =
+          std::max(unswapped_peak_bytes_, device.tuning().unswapped_peak_bytes());
     } else {
       auto planned = planner.Plan(setting);
       if (!planned.ok()) return planned.status();
@@ -349,8 +343,10 @@ class Strategy {
   const LevelParameters parameters_;
   PlanJudge* judge_;
   const StopToken& stop_;
-  double share_ = 1;                // Of the budget.
-  std::set<int32_t> idle_devices_;  // Device ids of GPUs that need no swapping.
+  double share_ = 1;                  // Of the budget.
+  int64_t unswapped_peak_bytes_ = 0;  // Of the GPU that takes most as the graph came.
+  PlanOutcome together_;              // Of the last plans that do not fit together.
+  std::set<int32_t> idle_devices_;    // Device ids of GPUs that need no swapping.
   LevelResult result_;
 };
 

@@ -71,9 +71,15 @@ struct Point {
 
 class Tuner {
  public:
-  Tuner(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu, const Graph& graph,
-        TunedPlanner* planner, PlanJudge* judge, const StopToken& stop)
-      : base_(base), gpu_(gpu), graph_(graph), planner_(planner), judge_(judge), stop_(stop) {
+  Tuner(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu, int64_t budget_bytes,
+        const Graph& graph, TunedPlanner* planner, PlanJudge* judge, const StopToken& stop)
+      : base_(base),
+        gpu_(gpu),
+        budget_bytes_(budget_bytes),
+        graph_(graph),
+        planner_(planner),
+        judge_(judge),
+        stop_(stop) {
     thresholds_ =
         wanted.threshold == kAuto ? planner->Thresholds() : std::vector<int32_t>{wanted.threshold};
     aheads_ = wanted.ahead == kAuto ? planner->Aheads() : std::vector<int32_t>{wanted.ahead};
@@ -83,15 +89,15 @@ class Tuner {
   }
 
   absl::StatusOr<TunedLevel> Run() {
-    tuned_.report.set_budget_bytes(judge_->budget_bytes());
+    tuned_.report.set_budget_bytes(budget_bytes_);
     tuned_.report.set_budget_source(judge_->budget_source());
     auto unswapped = judge_->Play(base_, {gpu_, kNoLimit, kNoLimit}, stop_);
     if (!unswapped.ok()) return unswapped.status();
     tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes);
     tuned_.report.set_full_speed_step_time_ns(unswapped->step_time_ns);
-    if (unswapped->peak_bytes > judge_->budget_bytes()) {
+    if (unswapped->peak_bytes > budget_bytes_) {
       // It may fit all the same, if kernels wait for each other's memory.
-      unswapped = judge_->Play(base_, {gpu_, judge_->budget_bytes(), kNoLimit}, stop_);
+      unswapped = judge_->Play(base_, {gpu_, budget_bytes_, kNoLimit}, stop_);
       if (!unswapped.ok()) return unswapped.status();
     }
     if (unswapped->fits) {
@@ -156,8 +162,7 @@ class Tuner {
     SwapPlan plan = base_;
     plan.swaps = *std::move(swaps);
     auto played = judge_->Play(
-        plan, {gpu_, judge_->budget_bytes(), has_best_ ? best_outcome_.step_time_ns : kNoLimit},
-        stop_);
+        plan, {gpu_, budget_bytes_, has_best_ ? best_outcome_.step_time_ns : kNoLimit}, stop_);
     if (!played.ok()) return played.status();
     outcome->second = *played;
     tuned_.report.set_setting_count(plays_);
@@ -383,7 +388,6 @@ class Tuner {
   }
 
   absl::Status DoesNotFit() {
-    const int64_t budget = judge_->budget_bytes();
     const int64_t resident = failure_.resident_bytes;
     const std::string& gpu = judge_->gpu_name(gpu_);
     std::string what;
@@ -401,7 +405,7 @@ class Tuner {
     if (!smallest.ok()) return smallest.status();
     return Error(
         absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-        absl::StrCat("no setting of the strategy level fits the ", BytesText(budget), " (",
+        absl::StrCat("no setting of the strategy level fits the ", BytesText(budget_bytes_), " (",
                      judge_->budget_origin(), ") of GPU ", gpu.empty() ? "(no name)" : Quoted(gpu),
                      ": ", what, "; ",
                      *smallest > 0 ? absl::StrCat("with ", BytesText(*smallest), " (", *smallest,
@@ -411,7 +415,7 @@ class Tuner {
         {{"device", gpu},
          {"node", node},
          {"resident_bytes", absl::StrCat(resident)},
-         {"budget_bytes", absl::StrCat(budget)},
+         {"budget_bytes", absl::StrCat(budget_bytes_)},
          {"budget_source",
           v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)},
          {"smallest_budget_bytes", absl::StrCat(*smallest)}});
@@ -423,6 +427,7 @@ class Tuner {
 
   const SwapPlan& base_;
   const int32_t gpu_;
+  const int64_t budget_bytes_;
   const Graph& graph_;
   TunedPlanner* planner_;
   PlanJudge* judge_;
@@ -454,7 +459,7 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
     if (!free->fits) continue;  // It is the host's memory.
     const int64_t unit = std::max(free->peak_bytes / kBudgetParts, kAllocationUnit);
     if (smallest == 0 || free->peak_bytes < smallest) smallest = free->peak_bytes;
-    int64_t low = judge_->budget_bytes(), high = smallest;
+    int64_t low = budget_bytes_, high = smallest;
     while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
       auto played = judge_->Play(plan, {gpu_, middle, kNoLimit}, stop_);
@@ -469,9 +474,10 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
 }  // namespace
 
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
-                                     const Graph& graph, TunedPlanner* planner, PlanJudge* judge,
+                                     int64_t budget_bytes, const Graph& graph,
+                                     TunedPlanner* planner, PlanJudge* judge,
                                      const StopToken& stop) {
-  return Tuner(wanted, base, gpu, graph, planner, judge, stop).Run();
+  return Tuner(wanted, base, gpu, budget_bytes, graph, planner, judge, stop).Run();
 }
 
 }  // namespace spillway::core

@@ -41,10 +41,12 @@ struct TunedLevel {
 inline constexpr int kMaxPlays = 160;
 
 // `wanted`: kAuto for what is to be tuned, sync_mode the least that is tried. `base`: the control
-// edges and the CPU device that every plan has. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting
-// fits, saying what does not and which budget would do.
+// edges and the CPU device that every plan has. `budget_bytes`: what the GPU may use; the judge's,
+// or less. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting fits, saying what does not and which
+// budget would do.
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
-                                     const Graph& graph, TunedPlanner* planner, PlanJudge* judge,
+                                     int64_t budget_bytes, const Graph& graph,
+                                     TunedPlanner* planner, PlanJudge* judge,
                                      const StopToken& stop);
 
 }  // namespace spillway::core

@@ -31,7 +31,8 @@ struct PlanOutcome {
   NodeId node = kNoNode;
   int64_t requested_bytes = 0;
   int64_t in_use_bytes = 0;
-  bool on_host = false;  // It was the host's memory that did not suffice.
+  bool on_host = false;  // It was the host's memory that did not suffice,
+  int32_t gpu = 0;       // or else that of this GPU.
 };
 
 // What to play a plan with.

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -418,6 +419,96 @@ TEST(LevelPlannerTest, SynchronizationMakesNothingDead) {
       }
     }
   }
+}
+
+// ---- Several GPUs, tuned ----
+
+constexpr int64_t kMiB = 1 << 20;
+
+constexpr char kTwoGpus[] = R"(
+    x = Placeholder() {dtype=float32, shape=(8,4)}
+    f0 = Relu(x) @/gpu:0 {T=float32}
+    g0 = Tanh(f0) @/gpu:0 {T=float32}
+    h0 = Tanh(g0) @/gpu:0 {T=float32}
+    i0 = AddV2(h0, f0) @/gpu:0 {T=float32}
+    f1 = Relu(x) @/gpu:1 {T=float32}
+    g1 = Tanh(f1) @/gpu:1 {T=float32}
+    h1 = Tanh(g1) @/gpu:1 {T=float32}
+    i1 = AddV2(h1, f1) @/gpu:1 {T=float32}
+)";
+
+// GPUs that take 30 and 40 MiB as the graph came. With swaps, each fits into `alone_bytes` while
+// the other one has memory without end; both together do not fit: `i1` asks in vain.
+class ApartJudge : public PlanJudge {
+ public:
+  ApartJudge(const TestFacts& f, int64_t budget_bytes, int64_t alone_bytes)
+      : f_(f), budget_bytes_(budget_bytes), alone_bytes_(alone_bytes) {}
+
+  int32_t num_gpus() const override { return 2; }
+  const std::string& gpu_name(int32_t gpu) const override { return names_[gpu]; }
+  int32_t GpuOf(int32_t device_id) const override {
+    return f_.graph->device_name(device_id) == names_[1];
+  }
+  int64_t budget_bytes() const override { return budget_bytes_; }
+  v1::MemorySource budget_source() const override { return v1::MEMORY_SOURCE_OPTION; }
+  std::string budget_origin() const override { return "option of the test"; }
+  bool Runs(NodeId) const override { return true; }
+
+  absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
+                                   const StopToken&) override {
+    const bool all = terms.gpu == kAllGpus;
+    together += all;
+    PlanOutcome outcome;
+    outcome.peak_bytes = !plan.swaps.empty() ? alone_bytes_ : (terms.gpu == 0 ? 30 : 40) * kMiB;
+    outcome.fits = terms.budget_bytes >= outcome.peak_bytes && (!all || plan.swaps.empty());
+    if (outcome.fits) return outcome;
+    outcome.node = f_.graph.Node("i1");
+    outcome.requested_bytes = 3 * kMiB;
+    outcome.in_use_bytes = 9 * kMiB;
+    outcome.gpu = 1;
+    return outcome;
+  }
+
+  int together = 0;  // Plays of all GPUs.
+
+ private:
+  const TestFacts& f_;
+  const int64_t budget_bytes_, alone_bytes_;
+  const std::string names_[2] = {"/gpu:0", "/gpu:1"};
+};
+
+// Whether with less of the budget each still fits alone or not, what is told is of the budget that
+// was given; and the one that is named is enough.
+TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
+  const v1::RewriteOptions options;  // All is tuned.
+  const TestFacts f(kTwoGpus, options);
+  const auto eligibility = Eligibility::Create(f.facts, options);
+  ASSERT_THAT(eligibility, testing::IsOk());
+  const auto plan = [&](ApartJudge* judge) {
+    return PlanLevel(f.facts, *eligibility, options, DefaultLimits(), judge, StopToken());
+  };
+  for (const auto& [alone_bytes, together] : {std::make_pair(kMiB, 4), {10 * kMiB, 1}}) {
+    ApartJudge judge(f, 10 * kMiB, alone_bytes);
+    const auto refused = plan(&judge);
+    for (const char* part :
+         {"each GPU fits into its 10.00 MiB (option of the test)", "not all at once",
+          "node 'i1' asks for 3.00 MiB where 9.00 MiB are in use on GPU '/gpu:1'",
+          "with 40.00 MiB (41943040 bytes)"}) {
+      EXPECT_THAT(refused, testing::FailsWith(absl::StatusCode::kFailedPrecondition,
+                                              v1::ERROR_REASON_DOES_NOT_FIT, part));
+    }
+    EXPECT_EQ(judge.together, together);
+    const auto detail = [&](const char* key) { return testing::ErrorDetailOf(refused, key); };
+    EXPECT_EQ(detail("device"), "/gpu:1");
+    EXPECT_EQ(detail("node"), "i1");
+    EXPECT_EQ(detail("budget_bytes"), absl::StrCat(10 * kMiB));
+    EXPECT_EQ(detail("budget_source"), "OPTION");
+    EXPECT_EQ(detail("smallest_budget_bytes"), absl::StrCat(40 * kMiB));
+  }
+  ApartJudge enough(f, 40 * kMiB, kMiB);
+  const auto planned = plan(&enough);
+  ASSERT_THAT(planned, testing::IsOk());
+  EXPECT_THAT(planned->plan.swaps, IsEmpty());
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ absl::StatusOr<TunedLevel> Tune(const LevelSetting& wanted, FakePlanner planner,
   static const TestGraph* graph = new TestGraph("the_node = NoOp()");
   SwapPlan base;
   base.cpu_device = "/cpu:7";
-  return TuneLevel(wanted, base, 0, **graph, &planner, judge, stop);
+  return TuneLevel(wanted, base, 0, judge->budget_bytes(), **graph, &planner, judge, stop);
 }
 
 std::vector<int32_t> UpTo(int32_t first, int32_t last) {
