@@ -214,4 +214,8 @@ v1::Hardware Hardware::ToProto() const {
   return proto;
 }
 
+std::string MemorySourceName(v1::MemorySource source) {
+  return v1::MemorySource_Name(source).substr(sizeof("MEMORY_SOURCE_") - 1);
+}
+
 }  // namespace spillway::core

@@ -47,6 +47,9 @@ struct Hardware {
   v1::Hardware ToProto() const;
 };
 
+// `PRESET`, `OPTION`, ...: as errors name it.
+std::string MemorySourceName(v1::MemorySource source);
+
 inline constexpr absl::string_view kDefaultPreset = "p100_pcie";
 
 // A machine by name. `about` is one line on what it is and where its numbers are from.

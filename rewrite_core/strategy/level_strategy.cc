@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/level_order.h"
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/graph/byte_text.h"
@@ -35,7 +35,7 @@ struct Gpu {
 
 // What tuning may use of the budget: less, if all GPUs at once do not fit.
 constexpr double kShares[] = {1.0, 0.95, 0.9, 0.8};
-constexpr int64_t kUnlimitedNs = std::numeric_limits<int64_t>::max();
+
 // Each is planned in passes over the whole graph. Far more than a machine has.
 constexpr size_t kMaxGpus = 256;
 
@@ -177,8 +177,7 @@ class Strategy {
         num_gpus < static_cast<size_t>(judge_->num_gpus()) || result_.plan.empty()) {
       return true;
     }
-    auto outcome =
-        judge_->Play(result_.plan, {kAllGpus, judge_->budget_bytes(), kUnlimitedNs}, stop_);
+    auto outcome = judge_->Play(result_.plan, {kAllGpus, judge_->budget_bytes(), kNoLimit}, stop_);
     if (!outcome.ok()) return outcome.status();
     if (!outcome->fits) together_ = *outcome;
     return outcome->fits;
@@ -202,8 +201,7 @@ class Strategy {
         {{"device", gpu},
          {"node", node},
          {"budget_bytes", absl::StrCat(budget)},
-         {"budget_source",
-          v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)},
+         {"budget_source", MemorySourceName(judge_->budget_source())},
          {"smallest_budget_bytes", absl::StrCat(unswapped_peak_bytes_)}});
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -11,13 +10,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/graph/byte_text.h"
 #include "rewrite_core/graph/error.h"
 
 namespace spillway::core {
 namespace {
 
-constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 // The smallest budget that works is found to one part in this many, and to 256 bytes, the unit of
 // TensorFlow's allocator.
 constexpr int64_t kBudgetParts = 1024;
@@ -403,22 +402,20 @@ class Tuner {
     }
     auto smallest = SmallestBudget();
     if (!smallest.ok()) return smallest.status();
-    return Error(
-        absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-        absl::StrCat("no setting of the strategy level fits the ", BytesText(budget_bytes_), " (",
-                     judge_->budget_origin(), ") of GPU ", gpu.empty() ? "(no name)" : Quoted(gpu),
-                     ": ", what, "; ",
-                     *smallest > 0 ? absl::StrCat("with ", BytesText(*smallest), " (", *smallest,
-                                                  " bytes) there is one")
-                                   : "no budget helps",
-                     "; or take a smaller batch"),
-        {{"device", gpu},
-         {"node", node},
-         {"resident_bytes", absl::StrCat(resident)},
-         {"budget_bytes", absl::StrCat(budget_bytes_)},
-         {"budget_source",
-          v1::MemorySource_Name(judge_->budget_source()).substr(sizeof("MEMORY_SOURCE_") - 1)},
-         {"smallest_budget_bytes", absl::StrCat(*smallest)}});
+    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                 absl::StrCat("no setting of the strategy level fits the ",
+                              BytesText(budget_bytes_), " (", judge_->budget_origin(), ") of GPU ",
+                              gpu.empty() ? "(no name)" : Quoted(gpu), ": ", what, "; ",
+                              *smallest > 0 ? absl::StrCat("with ", BytesText(*smallest), " (",
+                                                           *smallest, " bytes) there is one")
+                                            : "no budget helps",
+                              "; or take a smaller batch"),
+                 {{"device", gpu},
+                  {"node", node},
+                  {"resident_bytes", absl::StrCat(resident)},
+                  {"budget_bytes", absl::StrCat(budget_bytes_)},
+                  {"budget_source", MemorySourceName(judge_->budget_source())},
+                  {"smallest_budget_bytes", absl::StrCat(*smallest)}});
   }
 
   // The smallest budget that is known to do, up to rounding; 0: none is. Of the settings that every

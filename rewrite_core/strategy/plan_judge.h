@@ -4,6 +4,7 @@
 #define SPILLWAY_REWRITE_CORE_STRATEGY_PLAN_JUDGE_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -42,8 +43,10 @@ struct PlayTerms {
   int64_t worth_ns = 0;      // Slower plans are of no interest.
 };
 
-// In PlayTerms: each has the budget. The outcome tells of the first.
+// In PlayTerms: each has the budget. The peak and what is resident are those of the first.
 inline constexpr int32_t kAllGpus = -1;
+// In PlayTerms: memory without end; any time is of interest.
+inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 class PlanJudge {
  public:

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +26,6 @@ using testing::FailsWith;
 using testing::Random;
 using testing::TestGraph;
 
-constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 constexpr LevelSetting kAll = {kAuto, kAuto, kAuto, 0};
 constexpr int64_t kMiB = 1 << 20;
 
