@@ -212,7 +212,7 @@ class Tuner {
     return std::max(static_cast<int>(it - values.begin()) - 1, 0);
   }
 
-  // About `count` positions of a list, the ends among them: dense at its start.
+  // Where At finds the values of `grid`, and the last position; ascending, each once.
   static std::vector<int> Spread(const std::vector<int32_t>& values,
                                  absl::Span<const int32_t> grid) {
     std::vector<int> positions;
@@ -251,8 +251,7 @@ class Tuner {
   // With the plays that are left: larger thresholds, which are faster where they fit, with the
   // coarse grid of the other parameters.
   absl::Status Reach() {
-    for (bool improved = true; improved;) {
-      improved = false;
+    for (;;) {
       const Point from = best_;
       for (int by = 1; by <= 4; ++by) {
         const int threshold = from.threshold + by;
@@ -265,12 +264,9 @@ class Tuner {
           }
         }
       }
-      if (from < best_ || best_ < from) {
-        improved = true;
-        if (absl::Status s = Descend(); !s.ok()) return s;
-      }
+      if (IsBest(from)) return absl::OkStatus();
+      if (absl::Status s = Descend(); !s.ok()) return s;
     }
-    return absl::OkStatus();
   }
 
   // Looks for the largest threshold that fits, the other values as in `p`: from the best point's on
@@ -357,12 +353,11 @@ class Tuner {
             auto outcome = Look(p);
             if (!outcome.ok()) return outcome.status();
             if (*outcome == nullptr) return absl::OkStatus();
-            const bool helped = before < best_ || best_ < before;
-            if (!helped && stride > 2) break;
+            if (IsBest(before) && stride > 2) break;
           }
         }
       }
-      improved = from < best_ || best_ < from;
+      improved = !IsBest(from);
     }
     return absl::OkStatus();
   }
