@@ -29,7 +29,7 @@ class Eligibility {
   // (tried with 2.15: it is then copied in every iteration).
   bool MayReadSwapIn(NodeId consumer) const { return !op_is_loop_[facts_->graph->op_id(consumer)]; }
 
-  // Whether nodes on this device (Graph::device_id) may have their outputs swapped.
+  // Whether nodes on this device (Graph::device_id) may have their outputs swapped. Not on a CPU.
   bool IsDeviceWanted(int32_t device_id) const { return device_rule_[device_id] == kWanted; }
 
  private:

@@ -10,6 +10,7 @@
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/analysis/inactive_ops.h"
 #include "rewrite_core/graph/error.h"
+#include "rewrite_core/strategy/level_parameters.h"
 
 namespace spillway::core {
 namespace {
@@ -208,8 +209,8 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const GraphFacts& facts,
                                                   const StopToken& stop) {
   const Graph& graph = *facts.graph;
   LevelFilters filters(graph);
-  const bool is_training = !options.has_is_training() || options.is_training();
-  auto inactive = FindInactiveOps(graph, facts.control_flow, is_training, stop);
+  auto inactive =
+      FindInactiveOps(graph, facts.control_flow, LevelParameters(options).is_training, stop);
   if (!inactive.ok()) return inactive.status();
   filters.inactive_ = *std::move(inactive);
 
@@ -226,9 +227,8 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const GraphFacts& facts,
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     filters.built_in_.push_back(built_in.contains(graph.op_name(op)));
   }
-  std::vector<bool> on_cpu;
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
-    on_cpu.push_back(IsCpuDevice(graph.device_name(device)));
+    filters.is_cpu_.push_back(IsCpuDevice(graph.device_name(device)));
   }
   filters.producer_.assign(graph.num_nodes(), v1::REASON_SWAPPED);
   filters.consumer_.assign(graph.num_nodes(), true);
@@ -238,7 +238,7 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const GraphFacts& facts,
     if (poll.Tick()) return stop.status("strategy");
     const bool built_in_op = filters.built_in_[graph.op_id(id)];
     uint8_t& producer = filters.producer_[id];
-    if (on_cpu[graph.device_id(id)]) {
+    if (filters.IsOnCpu(id)) {
       producer = v1::REASON_CPU_PRODUCER;
     } else if (built_in_op || output.IsExcluded(id)) {
       producer = v1::REASON_EXCLUDED;
@@ -247,7 +247,7 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const GraphFacts& facts,
     } else if (filters.inactive_[id]) {
       producer = v1::REASON_INACTIVE;
     }
-    filters.consumer_[id] = !on_cpu[graph.device_id(id)] && !built_in_op && !input.IsExcluded(id) &&
+    filters.consumer_[id] = !filters.IsOnCpu(id) && !built_in_op && !input.IsExcluded(id) &&
                             input.IsIncluded(id) && !filters.inactive_[id];
     any_producer = any_producer || producer == v1::REASON_SWAPPED;
     any_consumer = any_consumer || filters.consumer_[id];

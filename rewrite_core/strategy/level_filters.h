@@ -30,6 +30,7 @@ class LevelFilters {
   bool MayConsume(NodeId id) const { return consumer_[id]; }
   // Whether the op is one of TFLMS v2's built-in list: variables, constants and the like.
   bool IsBuiltIn(NodeId id) const { return built_in_[graph_->op_id(id)]; }
+  bool IsOnCpu(NodeId id) const { return is_cpu_[graph_->device_id(id)]; }
   bool is_inactive(NodeId id) const { return inactive_[id]; }
   const NodeFlags& inactive() const { return inactive_; }
 
@@ -39,6 +40,7 @@ class LevelFilters {
   const Graph* graph_;
   NodeFlags inactive_;
   std::vector<bool> built_in_;     // By Graph::op_id.
+  std::vector<bool> is_cpu_;       // By Graph::device_id.
   std::vector<uint8_t> producer_;  // v1::Reason, by node.
   NodeFlags consumer_;
 };

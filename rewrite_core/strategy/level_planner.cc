@@ -4,8 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "rewrite_core/analysis/device_name.h"
-
 namespace spillway::core {
 namespace {
 
@@ -33,12 +31,6 @@ LevelPlanner::LevelPlanner(const GraphFacts& facts, const LevelFilters& filters,
       triggers_(facts, filters, levels, budget) {
   for (const LevelCandidate& candidate : candidates.tensors()) {
     if (devices[graph_.device_id(candidate.tensor.node)]) tensors_.push_back(candidate);
-  }
-  for (int32_t device = 0; device < graph_.num_devices(); ++device) {
-    on_cpu_.push_back(IsCpuDevice(graph_.device_name(device)));
-  }
-  for (int32_t op = 0; op < graph_.num_ops(); ++op) {
-    is_switch_.push_back(graph_.op_type_info(op).control_flow == ControlFlow::kSwitch);
   }
 }
 
@@ -144,8 +136,8 @@ absl::InlinedVector<NodeId, 1> LevelPlanner::Beside(NodeId consumer, int32_t thr
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (budget_->Spend()) break;
     const NodeId node = inputs[i].node;
-    if (!inputs[i].is_control() && (on_cpu_[graph_.device_id(node)] ||
-                                    ReadsSwapIn({consumer, static_cast<int32_t>(i)}, threshold))) {
+    if (!inputs[i].is_control() &&
+        (filters_.IsOnCpu(node) || ReadsSwapIn({consumer, static_cast<int32_t>(i)}, threshold))) {
       continue;
     }
     // A wait for what is fed would make it run.
@@ -162,12 +154,12 @@ std::vector<NodeId> LevelPlanner::Waiting(const LevelCandidate& candidate, int32
   std::vector<NodeId> nodes;
   const NodeId producer = candidate.tensor.node;
   // A swap-out of one side of a Switch is dead where that is not taken.
-  if (is_switch_[graph_.op_id(producer)]) return nodes;
+  if (graph_.op_info(producer).control_flow == ControlFlow::kSwitch) return nodes;
   const Graph::Readers readers = graph_.readers(producer);
   for (uint32_t i = 0; i < readers.size(); ++i) {
     if (budget_->Spend()) break;
     const auto [reader, index, port] = readers[i];
-    if (port != kControl && (on_cpu_[graph_.device_id(reader)] || filters_.is_inactive(reader) ||
+    if (port != kControl && (filters_.IsOnCpu(reader) || filters_.is_inactive(reader) ||
                              ReadsSwapIn({reader, index}, threshold))) {
       continue;
     }

@@ -56,9 +56,8 @@ class LevelPlanner : public TunedPlanner {
   SearchBudget* budget_;
   LevelTriggers triggers_;
   std::vector<LevelCandidate> tensors_;
-  std::vector<bool> on_cpu_;     // By Graph::device_id.
-  std::vector<bool> is_switch_;  // By Graph::op_id.
-  // The distance of every late reader's edge. Filled in when synchronization first asks for it.
+  // The distance of every late reader's edge. Filled in by the first Plan, which may run out of
+  // steps.
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> distances_;
 };
 

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibi
   }
   std::vector<Gpu> gpus;
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
-    if (IsCpuDevice(graph.device_name(device)) || !eligibility.IsDeviceWanted(device)) continue;
+    if (!eligibility.IsDeviceWanted(device)) continue;
     const int32_t index = placement          ? placement->device(device)
                           : judge != nullptr ? judge->GpuOf(device)
                                              : 0;
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibi
     if (gpu == gpus.end() && gpus.size() == kMaxGpus) {
       gpus = {{"", 0, std::vector<bool>(graph.num_devices(), false)}};
       for (int32_t id = 0; id < graph.num_devices(); ++id) {
-        gpus[0].devices[id] = !IsCpuDevice(graph.device_name(id)) && eligibility.IsDeviceWanted(id);
+        gpus[0].devices[id] = eligibility.IsDeviceWanted(id);
       }
       gpus[0].is_many = true;
       return gpus;

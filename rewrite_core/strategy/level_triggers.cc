@@ -25,10 +25,6 @@ LevelTriggers::LevelTriggers(const GraphFacts& facts, const LevelFilters& filter
       barred_(facts.graph->num_nodes()),
       seen_(facts.graph->num_nodes(), 0) {
   const Graph& graph = *facts.graph;
-  std::vector<bool> on_cpu;
-  for (int32_t device = 0; device < graph.num_devices(); ++device) {
-    on_cpu.push_back(IsCpuDevice(graph.device_name(device)));
-  }
   std::vector<bool> joins_branches;
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     joins_branches.push_back(graph.op_name(op) == "Merge" || graph.op_name(op) == "Switch");
@@ -36,7 +32,7 @@ LevelTriggers::LevelTriggers(const GraphFacts& facts, const LevelFilters& filter
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (budget->Spend()) return;
     barred_[id] =
-        filters.is_inactive(id) || on_cpu[graph.device_id(id)] || facts.shapes.IsFed(id) ||
+        filters.is_inactive(id) || filters.IsOnCpu(id) || facts.shapes.IsFed(id) ||
         (!joins_branches[graph.op_id(id)] && absl::StrContains(graph.name(id), kCondScope));
   }
 }
