@@ -10,10 +10,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "rewrite_core/analysis/control_flow.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/write_ops.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
@@ -37,13 +37,9 @@ bool IsPlaceholder(absl::string_view op) {
   return IsOneOf(op, {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"});
 }
 
-// By the names that TensorFlow gives such ops. Of Scatter* those that write to a variable: through
-// a resource, or through a reference, which they hand on.
-bool IsUpdate(absl::string_view op, const OpInfo& info) {
-  const bool resource = absl::ConsumePrefix(&op, "Resource");
-  absl::ConsumePrefix(&op, "Sparse");
-  return absl::StartsWith(op, "Apply") || absl::StartsWith(op, "Assign") ||
-         (absl::StartsWith(op, "Scatter") && (resource || absl::StrContains(info.outputs, "&")));
+bool IsUpdate(absl::string_view op) {
+  const Write write = WriteOf(op);
+  return write == Write::kOptimizer || write == Write::kPlain;
 }
 
 template <typename Counts>
@@ -341,7 +337,7 @@ class Inspector {
       const int64_t count = ops_[id];
       AddCount(op, count, summary_.mutable_op_types());
       if (IsVariableOp(op)) AddCount(op, count, summary_.mutable_variables());
-      if (IsUpdate(op, info)) AddCount(op, count, summary_.mutable_updates());
+      if (IsUpdate(op)) AddCount(op, count, summary_.mutable_updates());
       if (info.control_flow == ControlFlow::kSwitch) switches += count;
       if (info.control_flow == ControlFlow::kMerge) merges += count;
       if (IsOneOf(op, {"If", "StatelessIf", "Case", "StatelessCase"})) ifs += count;

@@ -5,29 +5,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "rewrite_core/analysis/write_ops.h"
 
 namespace spillway::core {
 namespace {
-
-// What a write to a variable tells by its op type.
-enum class Write : uint8_t {
-  kNone,
-  kOptimizer,  // Only optimizers use it.
-  kPlain,      // Optimizers, initializers, counters, moving averages, ...
-};
-
-Write WriteOf(absl::string_view op) {
-  for (absl::string_view prefix :
-       {"Apply", "SparseApply", "ResourceApply", "ResourceSparseApply"}) {
-    if (absl::StartsWith(op, prefix)) return Write::kOptimizer;
-  }
-  if (absl::EndsWith(op, "AccumulatorApplyGradient")) return Write::kOptimizer;
-  if (op == "ScatterNd" || op == "ScatterNdNonAliasingAdd") return Write::kNone;  // Pure functions.
-  for (absl::string_view prefix : {"Assign", "Scatter", "ResourceScatter"}) {
-    if (absl::StartsWith(op, prefix)) return Write::kPlain;
-  }
-  return Write::kNone;
-}
 
 // What a value was computed from: constants, one variable (and constants), or more.
 using Source = NodeId;
@@ -145,7 +126,8 @@ class Finder {
   bool FindUpdates() {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
-      const bool is_write = write(id) == Write::kOptimizer || (part_.ops[id] && IsPlainWrite(id));
+      const bool is_optimizer = write(id) == Write::kOptimizer || write(id) == Write::kAccumulator;
+      const bool is_write = is_optimizer || (part_.ops[id] && IsPlainWrite(id));
       if (is_write && WrittenVariable(id) != kConstants) part_.updates.push_back(id);
     }
     for (NodeId id : part_.updates) part_.ops[id] = true;

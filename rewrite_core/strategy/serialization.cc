@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/active_nodes.h"
+#include "rewrite_core/analysis/write_ops.h"
 #include "rewrite_core/graph/error.h"
 #include "rewrite_core/strategy/python_slice.h"
 
@@ -19,11 +20,9 @@ constexpr double kBytesPerGib = double{1 << 30};
 constexpr char kCondScope[] = "/cond/";
 constexpr char kLoss[] = "loss";
 
+// ScatterNd writes nothing, but counts: chains do without it, as they always did.
 bool IsWrite(absl::string_view op) {
-  return absl::StartsWith(op, "Assign") || absl::StartsWith(op, "Apply") ||
-         absl::StartsWith(op, "ResourceApply") || absl::StartsWith(op, "SparseApply") ||
-         absl::StartsWith(op, "ResourceSparseApply") || absl::StartsWith(op, "Scatter") ||
-         absl::StartsWith(op, "ResourceScatter");
+  return WriteOf(op) != Write::kNone || absl::StartsWith(op, "ScatterNd");
 }
 
 bool IsInitialization(absl::string_view op) { return op == "Assign" || op == "AssignVariableOp"; }

@@ -110,7 +110,9 @@ TEST(InspectTest, VariablesAndUpdatesByType) {
       c = ResourceApplyAdam(h) {T=float32}
       i = Const() {dtype=int32}
       s = ScatterAdd(v, i, g) {T=float32, Tindices=int32}
-      n = ScatterNd(i, g, i) {T=float32, Tindices=int32})");  // Writes to no variable.
+      n = ScatterNd(i, g, i) {T=float32, Tindices=int32}
+      sum = ConditionalAccumulator() {dtype=float32, shape=(2)}
+      d = AccumulatorApplyGradient(sum, i, g) {dtype=float32})");  // n, d: to no variable.
   EXPECT_THAT(Pairs(summary.variables()),
               ElementsAre(Pair("VariableV2", 1), Pair("VarHandleOp", 1)));
   EXPECT_THAT(Pairs(summary.updates()),

@@ -178,6 +178,24 @@ TEST(SerializationTest, NothingWaitsForAWrite) {
   EXPECT_EQ(text, "a2 => b2, 1 levels");
 }
 
+// To hand a gradient to an accumulator is a write. `e` needs all that `apply` does, but for that.
+TEST(SerializationTest, NothingWaitsForAnAccumulator) {
+  const std::string text = R"(
+      x = Placeholder() {dtype=float32, shape=(8,4)}
+      sum = ConditionalAccumulator() {dtype=float32, shape=(8,4)}
+      step = Const() {dtype=int64}
+      a = Relu(x) {T=float32}
+      b = Tanh(a) {T=float32}
+      count = AccumulatorNumAccumulated(sum)
+      c = Cast(count) {SrcT=int32, DstT=float32}
+      d = AddV2(b, c) {T=float32}
+      apply = AccumulatorApplyGradient(sum, step, b) {dtype=float32}
+      e = Sub(b, c) {T=float32}
+  )";
+  const std::string targets = "targets: ['d', 'apply', 'e'] ";
+  EXPECT_EQ(Serialized(text, targets + Slices("'3'")), "d => apply, 1 levels");
+}
+
 // ---- Whose needs ----
 
 // `a` may fail without its feed: what does not need it does not wait for it.

@@ -1,0 +1,23 @@
+// Which ops write to a variable, told by the names that TensorFlow gives their types.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_WRITE_OPS_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_WRITE_OPS_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace spillway::core {
+
+enum class Write : uint8_t {
+  kNone,
+  kOptimizer,    // Only optimizers use it.
+  kAccumulator,  // As kOptimizer, but to a sum of gradients over workers, which is no variable.
+  kPlain,        // Optimizers, initializers, counters, moving averages, ...
+};
+
+// What the op type `op` does.
+Write WriteOf(absl::string_view op);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_WRITE_OPS_H_
