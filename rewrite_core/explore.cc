@@ -190,7 +190,7 @@ class Explorer {
     *explored.mutable_unswapped() = std::move(*simulated->mutable_forecast());
     // What fits in one of the two ways alone has a time, too.
     if (explored.unswapped().fits() && explored.unswapped().step_time_ns() > 0) {
-      explored.set_steps_per_s(1e9 / explored.unswapped().step_time_ns());
+      explored.set_steps_per_s(PerSecond(explored.unswapped().step_time_ns()));
       explored.set_sizes_per_s(explored.steps_per_s() * size);
     }
     *report_.mutable_hardware() = std::move(*simulated->mutable_hardware());

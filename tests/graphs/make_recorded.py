@@ -135,6 +135,21 @@ def copy_graph(source, target):
             shutil.copyfile(source / name, target / name)
 
 
+def write_records(records, target, version, plain, digest, digest_set):
+    """VERSION_PLAIN.json.gz from the record of the plain graph, VERSION_swaps.json.gz from those of
+    the sets."""
+    results = {}
+    for path in sorted(records.glob("%s.%s.*.json" % (target.name, version))):
+        record = json.loads(path.read_text())
+        part = path.name.split(".")[2]
+        if part == plain:
+            write_json(target / ("%s_%s.json.gz" % (version, plain)), digest(record), 2)
+        else:
+            results[part] = digest_set(record)
+    if results:
+        write_json(target / ("%s_swaps.json.gz" % version), results, 3)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("graphs", type=pathlib.Path)
@@ -143,26 +158,8 @@ def main():
     for source in sorted(p for p in options.graphs.iterdir() if (p / "graph.pb").exists()):
         target = HERE / source.name
         copy_graph(source, target)
-        results = {}
-        for path in sorted(options.recorded.glob(source.name + ".v1.*.json")):
-            record = json.loads(path.read_text())
-            part = path.name.split(".")[2]
-            if part == "orders":
-                write_json(target / "v1_orders.json.gz", orders(record), 2)
-            else:
-                results[part] = result(record)
-        if results:
-            write_json(target / "v1_swaps.json.gz", results, 3)
-        results = {}
-        for path in sorted(options.recorded.glob(source.name + ".v2.*.json")):
-            record = json.loads(path.read_text())
-            part = path.name.split(".")[2]
-            if part == "levels":
-                write_json(target / "v2_levels.json.gz", levels_v2(record), 2)
-            else:
-                results[part] = result_v2(record)
-        if results:
-            write_json(target / "v2_swaps.json.gz", results, 3)
+        write_records(options.recorded, target, "v1", "orders", orders, result)
+        write_records(options.recorded, target, "v2", "levels", levels_v2, result_v2)
 
 
 if __name__ == "__main__":

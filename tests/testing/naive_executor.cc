@@ -170,6 +170,15 @@ std::vector<std::string> FindPredicates(const GraphDef& graph) {
   return {found.begin(), found.end()};
 }
 
+std::vector<Truths> AllTruths(const GraphDef& graph) {
+  const std::vector<std::string> predicates = FindPredicates(graph);
+  std::vector<Truths> all(size_t{1} << predicates.size());
+  for (size_t bits = 0; bits < all.size(); ++bits) {
+    for (size_t i = 0; i < predicates.size(); ++i) all[bits][predicates[i]] = bits >> i & 1;
+  }
+  return all;
+}
+
 std::string CompareOutcomes(const std::map<std::string, Outcome>& before,
                             const std::map<std::string, Outcome>& after) {
   for (const auto& [name, was] : before) {

@@ -46,6 +46,9 @@ std::map<std::string, Outcome> Execute(const GraphDef& graph, const Truths& trut
 // The names of nodes whose output 0 some Switch takes as its predicate, Identities followed back.
 std::vector<std::string> FindPredicates(const GraphDef& graph);
 
+// Every assignment of truth values to these predicates: 2 to the power of their number.
+std::vector<Truths> AllTruths(const GraphDef& graph);
+
 // The first node of `before` that fares differently in `after`, and how; empty if none does.
 // Compares whether a node is dead and, if it is alive, what it read and gave.
 std::string CompareOutcomes(const std::map<std::string, Outcome>& before,

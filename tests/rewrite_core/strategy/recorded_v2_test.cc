@@ -384,10 +384,7 @@ TEST_P(BrokenV2Test, OursIsSound) {
     testing::GraphDef before, after;
     ASSERT_TRUE(before.ParseFromString(bytes));
     ASSERT_TRUE(after.ParseFromString(response->graph_def()));
-    const std::vector<std::string> predicates = testing::FindPredicates(before);
-    for (uint32_t bits = 0; bits < 1u << predicates.size(); ++bits) {
-      testing::Truths truths;
-      for (size_t i = 0; i < predicates.size(); ++i) truths[predicates[i]] = bits >> i & 1;
+    for (const testing::Truths& truths : testing::AllTruths(before)) {
       EXPECT_EQ(testing::CompareOutcomes(testing::Execute(before, truths),
                                          testing::Execute(after, truths)),
                 "");
