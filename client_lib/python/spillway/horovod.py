@@ -63,27 +63,18 @@ def rewrite(graph: Any, hvd: Any = None, *, folder: Optional[str] = None,
       DeadlineExceededError: a rank did not come.
       SpillwayError: another failure of any rank; the message of the other ranks says whose.
     """
-    result: List[Any] = []
-
     def prepare() -> Tuple[bytes, Any]:
         return _rewrite._serialized(graph)  # pylint: disable=protected-access
 
-    def finish(rewritten: _rewrite.RewriteResult) -> None:
-        result.append(rewritten)
-
-    try:
-        ranks = _meet(hvd, folder, rank, size, local_size, wait)
-        _together(ranks, prepare, finish, keywords)
-    except errors.SpillwayError as error:
-        if not fail_open:
-            raise
-        _rewrite.warn(error)
+    def unchanged() -> Any:
         message, kind = prepare()
-        return _rewrite.RewriteResult(message if kind is None else kind.FromString(message),
-                                      error=error)
+        return message if kind is None else kind.FromString(message)
+
+    result = _once((hvd, folder, rank, size, local_size, wait), prepare, lambda _: None,
+                   unchanged, fail_open, keywords)
     if not patch:
-        result[0].patch = None
-    return result[0]
+        result.patch = None
+    return result
 
 
 def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] = None,
@@ -93,7 +84,6 @@ def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] =
     """`spillway.tensorflow.rewrite_graph`, once for all ranks: edits the live graph of each.
     Loads TensorFlow. Arguments and errors: those of `rewrite`, and LiveGraphError."""
     from spillway.tensorflow import _live_graph  # pylint: disable=import-outside-toplevel
-    result: List[Any] = []
     live: List[Any] = []
 
     def prepare() -> Tuple[bytes, Any]:
@@ -103,17 +93,23 @@ def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] =
     def finish(rewritten: _rewrite.RewriteResult) -> None:
         assert rewritten.patch is not None
         _live_graph.apply(live[0], rewritten.patch, rewritten.graph_def)
-        result.append(rewritten)
 
+    return _once((hvd, folder, rank, size, local_size, wait), prepare, finish, lambda: None,
+                 fail_open, keywords)
+
+
+def _once(place: Tuple[Any, ...], prepare: Callable[[], Tuple[bytes, Any]],
+          finish: Callable[[_rewrite.RewriteResult], None], unchanged: Callable[[], Any],
+          fail_open: bool, keywords: Dict[str, Any]) -> _rewrite.RewriteResult:
+    """`_together` with the ranks of `place`, the arguments of `_meet`. A failure with `fail_open`
+    warns and gives the graph that `unchanged` makes."""
     try:
-        ranks = _meet(hvd, folder, rank, size, local_size, wait)
-        _together(ranks, prepare, finish, keywords)
+        return _together(_meet(*place), prepare, finish, keywords)
     except errors.SpillwayError as error:
         if not fail_open:
             raise
-        _rewrite.warn(error)
-        return _rewrite.RewriteResult(None, error=error)
-    return result[0]
+        _rewrite.warn(error, stack_level=4)  # Whoever called `rewrite` or `rewrite_graph`.
+        return _rewrite.RewriteResult(unchanged(), error=error)
 
 
 def _meet(hvd: Any, folder: Optional[str], rank: Optional[int], size: Optional[int],
@@ -149,7 +145,8 @@ def _horovod(hvd: Any) -> Any:
 
 
 def _together(ranks: _Ranks, prepare: Callable[[], Tuple[bytes, Any]],
-              finish: Callable[[_rewrite.RewriteResult], None], keywords: Dict[str, Any]) -> None:
+              finish: Callable[[_rewrite.RewriteResult], None],
+              keywords: Dict[str, Any]) -> _rewrite.RewriteResult:
     """Three meetings: all have the same graph; rank 0 has an answer; all have used it. A rank that
     fails says so at the next one, where all then raise."""
     failure: Optional[BaseException] = None
@@ -176,16 +173,19 @@ def _together(ranks: _Ranks, prepare: Callable[[], Tuple[bytes, Any]],
     if "error" in header:
         raise _told(0, header["error"])
 
+    result: Optional[_rewrite.RewriteResult] = None
     state = {}
     try:
         patch = report.read(Patch, header["patch"])
         rewritten = _shared_edits.applied(message, patch, fields.get(_NODES, b""))
-        finish(_rewrite.RewriteResult(
-            rewritten if kind is None else kind.FromString(rewritten),
-            report_message=fields.get(_REPORT, b""), patch=patch))
+        result = _rewrite.RewriteResult(rewritten if kind is None else kind.FromString(rewritten),
+                                        report_message=fields.get(_REPORT, b""), patch=patch)
+        finish(result)
     except Exception as error:  # pylint: disable=broad-except
         failure, state["error"] = error, _described(error)
     _all_well(ranks, "done", state, failure)
+    assert result is not None
+    return result
 
 
 def _structure(message: bytes) -> Tuple[int, str]:
