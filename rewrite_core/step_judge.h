@@ -21,7 +21,10 @@ class StepJudge : public PlanJudge {
     return model_.placement().devices()[gpu];
   }
   int32_t GpuOf(int32_t device_id) const override { return model_.placement().device(device_id); }
-  int64_t budget_bytes() const override { return model_.hardware().gpu_memory_bytes; }
+  int64_t budget_bytes() const override { return model_.hardware().device_budget_bytes(); }
+  int64_t GpuMemoryFor(int64_t budget_bytes) const override {
+    return model_.hardware().GpuMemoryFor(budget_bytes);
+  }
   v1::MemorySource budget_source() const override { return model_.hardware().gpu_memory_source; }
   std::string budget_origin() const override { return model_.hardware().MemoryOrigin(); }
   bool Runs(NodeId id) const override { return model_.Runs(id); }

@@ -35,6 +35,22 @@ bool Within(const SimulationResult& result, const SimulationOptions& budgets) {
   return true;
 }
 
+// Whether a step that waits for no memory takes less than half of the budgets. A chunk is less than
+// twice as large as what is in it, so that is always found a place but for odd pieces between.
+bool IsSmall(const BothModes& step, const SimulationOptions& budgets) {
+  for (size_t i = 0; i < budgets.device_budget_bytes.size(); ++i) {
+    const int64_t peak =
+        std::max(step.launch_ahead.devices[i].peak_bytes, step.synchronous.devices[i].peak_bytes);
+    if (peak > budgets.device_budget_bytes[i] / 2) return false;
+  }
+  return true;
+}
+
+// Whether it was not the sum of bytes that was too much.
+bool IsInPieces(const OutOfMemory& oom) {
+  return oom.requested_bytes <= oom.budget_bytes - oom.in_use_bytes;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const StepModel>> StepModel::Create(
@@ -91,7 +107,7 @@ SimulationOptions StepModel::Unlimited() const {
 
 SimulationOptions StepModel::Budgets() const {
   SimulationOptions options = Unlimited();
-  options.device_budget_bytes.assign(placement_->devices().size(), hardware_.gpu_memory_bytes);
+  options.device_budget_bytes.assign(placement_->devices().size(), hardware_.device_budget_bytes());
   options.host_budget_bytes = hardware_.host_memory_bytes;
   return options;
 }
@@ -134,7 +150,19 @@ absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool 
       if (absl::Status s = play(Unlimited(), &free); !s.ok()) return s;
     }
   }
-  const BothModes& step = limited ? *limited : *free;
+  // Where the bytes suffice, there may still be no place for them: not where they are few.
+  absl::optional<BothModes> placed;
+  if (!no_budget && (!limited || limited->fits()) &&
+      !IsSmall(limited ? *limited : *free, budgets)) {
+    SimulationOptions options = budgets;
+    options.placed = true;
+    if (absl::Status s = play(options, &placed); !s.ok()) return s;
+    if (placed->fits()) placed.reset();
+    if (placed && !free) {
+      if (absl::Status s = play(Unlimited(), &free); !s.ok()) return s;
+    }
+  }
+  const BothModes& step = placed ? *placed : limited ? *limited : *free;
   // Without end, if it does not fit: what it would take.
   const BothModes& use = step.fits() ? step : *free;
 
@@ -188,6 +216,13 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
       hardware_.host_memory_bytes / (all ? 1 : static_cast<int64_t>(num_gpus));
   auto played = SimulateIfWorth(*workload, options, terms.worth_ns, stop);
   if (!played.ok()) return played.status();
+  if (played->fits()) {
+    // Where the bytes suffice, there may still be no place for them.
+    options.placed = true;
+    auto placed = SimulateIfWorth(*workload, options, kUnlimited, stop);
+    if (!placed.ok()) return placed.status();
+    if (!placed->fits()) played = std::move(placed);
+  }
 
   PlanOutcome outcome;
   outcome.fits = played->fits();
@@ -207,6 +242,7 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
     outcome.requested_bytes = oom.requested_bytes;
     outcome.in_use_bytes = oom.in_use_bytes;
     outcome.on_host = oom.device < 0;
+    outcome.is_in_pieces = IsInPieces(oom);
     outcome.gpu = std::max(oom.device, 0);
   }
   return outcome;

@@ -42,11 +42,20 @@ std::string Share(int64_t part, int64_t whole) {
 // A graph whose nodes carry no device runs on one GPU.
 std::string GpuText(const std::string& device) { return device.empty() ? "the GPU" : device; }
 
+// Servers before the reserve was there do not say it.
+int64_t BudgetOf(const v1::Hardware& hardware) {
+  return hardware.device_budget_bytes() > 0 ? hardware.device_budget_bytes()
+                                            : hardware.gpu_memory_bytes();
+}
+
 std::string HardwareText(const v1::Hardware& hardware) {
   return absl::StrCat(
       hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ",
       FormatBytes(hardware.gpu_memory_bytes()), " per GPU",
-      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi, " : ", ",
+      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
+      hardware.allocator_reserve() > 0
+          ? absl::StrFormat(" less %.3g%%, ", 100 * hardware.allocator_reserve())
+          : ", ",
       FormatBytes(hardware.host_memory_bytes()), " of host memory, ",
       absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
                       hardware.h2d_bytes_per_s() / 1e9));
@@ -174,7 +183,7 @@ std::string GpuTables(const v1::Forecast& forecast, Style style) {
 // GPU that needs most; otherwise those that lack memory. Nothing where it is the host that does.
 void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
   const v1::Forecast& forecast = report.forecast();
-  const int64_t budget = report.hardware().gpu_memory_bytes();
+  const int64_t budget = BudgetOf(report.hardware());
   if (forecast.out_of_memory().host()) return;
   const v1::DeviceForecast* most = nullptr;
   for (const v1::DeviceForecast& device : forecast.devices()) {
@@ -214,7 +223,7 @@ std::string Headline(const v1::SimulateReport& report) {
   if (forecast.devices().empty()) return "no node of this step runs on a GPU";
   if (!forecast.fits()) return absl::StrCat("does not fit: ", ExcessText(forecast));
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
-  return absl::StrCat("fits into ", FormatBytes(report.hardware().gpu_memory_bytes()), " per GPU",
+  return absl::StrCat("fits into ", FormatBytes(BudgetOf(report.hardware())), " per GPU",
                       SizesAreKnown(report.warnings()) ? "; " : " as far as sizes are known; ",
                       time);
 }
@@ -330,7 +339,7 @@ std::string LargestText(const v1::ExploreReport& report) {
     const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size());
     return absl::StrCat(what, " ", report.largest_fitting_size(),
                         " is the largest that fits unswapped into ",
-                        FormatBytes(report.hardware().gpu_memory_bytes()),
+                        FormatBytes(BudgetOf(report.hardware())),
                         " per GPU: ", size != nullptr ? RateText(report, *size) : kNotKnown,
                         report.size_is_batch() ? " examples/s" : " steps/s");
   }

@@ -59,6 +59,12 @@ std::string SourceText(v1::MemorySource source, const v1::Hardware& hardware) {
   }
 }
 
+std::string ReserveText(const v1::Hardware& hardware) {
+  if (hardware.allocator_reserve() == 0) return "";
+  return absl::StrFormat(", less %.3g%% for TensorFlow's allocator",
+                         100 * hardware.allocator_reserve());
+}
+
 std::string UnswappedText(const v1::LevelTuning& tuning) {
   const int64_t margin = tuning.budget_bytes() - tuning.unswapped_peak_bytes();
   return absl::StrCat(FormatBytes(tuning.unswapped_peak_bytes()), " at the peak, ",
@@ -97,7 +103,8 @@ void AddDevice(const v1::LevelDevice& device, const v1::Hardware& hardware, Rows
   if (!device.has_tuning()) return;
   const v1::LevelTuning& tuning = device.tuning();
   facts->push_back({"budget", absl::StrCat(FormatBytes(tuning.budget_bytes()),
-                                           SourceText(tuning.budget_source(), hardware))});
+                                           SourceText(tuning.budget_source(), hardware),
+                                           ReserveText(hardware))});
   facts->push_back({"unswapped", UnswappedText(tuning)});
   if (tuning.setting_count() > 0) facts->push_back({"search", SearchText(tuning)});
   const std::string step = StepText(tuning);

@@ -63,6 +63,10 @@ constexpr OptionRow kHardware[] = {
     {"h2d_bytes_per_s", "Bytes per second of copies to the device.", "the preset's", ""},
     {"copy_latency_s", "Seconds that each copy takes besides its bytes. 0 to 1.", "the preset's",
      ""},
+    {"allocator_reserve",
+     "Share of --gpu-memory-bytes that is left to what is not simulated: chunks of TensorFlow's "
+     "allocator that are larger than what is in them, other orders of execution. 0 to 0.9.",
+     "0.1", ""},
 };
 
 constexpr OptionRow kLevel[] = {

@@ -349,7 +349,11 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
       if (!buffers.LaunchesKernel(id)) continue;
       cost = estimator.Estimate(id, convolution_workspace_bytes);
     }
-    if (profile == nullptr || profile->duration_ns(id) == kNotMeasured) continue;
+    if (profile == nullptr) continue;
+    if (!on_host && profile->workspace_bytes(id) != kNotMeasured) {
+      cost.workspace_bytes = std::min(profile->workspace_bytes(id), kMaxWorkspaceBytes);
+    }
+    if (profile->duration_ns(id) == kNotMeasured) continue;
     cost.duration_ns = std::min(profile->duration_ns(id), kMaxDurationNs);
     cost.is_known = true;
   }

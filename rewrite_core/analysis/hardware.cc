@@ -1,10 +1,12 @@
 #include "rewrite_core/analysis/hardware.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "rewrite_core/graph/error.h"
 
@@ -89,6 +91,7 @@ struct RateField {
   void (v1::Hardware::*set)(double);
 };
 
+constexpr int kReserveUnits = 1 << 20;
 constexpr double kFinite = std::numeric_limits<double>::max();
 
 #define SPILLWAY_ACCESS(field) \
@@ -110,6 +113,8 @@ constexpr RateField kRates[] = {
     {"h2d_bytes_per_s", &Hardware::h2d_bytes_per_s, true, kFinite,
      SPILLWAY_ACCESS(h2d_bytes_per_s)},
     {"copy_latency_s", &Hardware::copy_latency_s, false, 1, SPILLWAY_ACCESS(copy_latency_s)},
+    {"allocator_reserve", &Hardware::allocator_reserve, false, 0.9,
+     SPILLWAY_ACCESS(allocator_reserve)},
 };
 #undef SPILLWAY_ACCESS
 
@@ -125,7 +130,8 @@ bool HasEveryNumber(const v1::Hardware& options) {
     if (!(options.*field.has)()) return false;
   }
   for (const RateField& field : kRates) {
-    if (!(options.*field.has)()) return false;
+    // The reserve is TensorFlow's, not the machine's: no preset has one of its own.
+    if (field.member != &Hardware::allocator_reserve && !(options.*field.has)()) return false;
   }
   return true;
 }
@@ -193,16 +199,31 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
 }
 
 std::string Hardware::MemoryOrigin() const {
+  const std::string less =
+      allocator_reserve > 0 ? absl::StrFormat(", less %.3g%%", 100 * allocator_reserve) : "";
   switch (gpu_memory_source) {
     case v1::MEMORY_SOURCE_OPTION:
-      return "gpu_memory_bytes";
+      return absl::StrCat("gpu_memory_bytes", less);
     case v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM:
-      return "autotune_gpu_mem";
+      return absl::StrCat("autotune_gpu_mem", less);
     case v1::MEMORY_SOURCE_NVIDIA_SMI:
-      return "nvidia-smi";
+      return absl::StrCat("nvidia-smi", less);
     default:
-      return absl::StrCat("preset ", preset);
+      return absl::StrCat("preset ", preset, less);
   }
+}
+
+int64_t Hardware::device_budget_bytes() const {
+  // In steps of 2^-20, so that nothing is lost where bytes are more than a double holds exactly.
+  const auto kept = static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
+  return static_cast<int64_t>(kept * gpu_memory_bytes / kReserveUnits);
+}
+
+int64_t Hardware::GpuMemoryFor(int64_t device_budget_bytes) const {
+  const auto kept = static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
+  const __int128 bytes =
+      (static_cast<__int128>(device_budget_bytes) * kReserveUnits + kept - 1) / kept;
+  return static_cast<int64_t>(std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
 }
 
 v1::Hardware Hardware::ToProto() const {
@@ -211,6 +232,7 @@ v1::Hardware Hardware::ToProto() const {
   for (const CountField& field : kCounts) (proto.*field.set)(this->*field.member);
   for (const RateField& field : kRates) (proto.*field.set)(this->*field.member);
   proto.set_gpu_memory_source(gpu_memory_source);
+  proto.set_device_budget_bytes(device_budget_bytes());
   return proto;
 }
 

@@ -24,6 +24,7 @@ constexpr uint32_t kNodeName = 1;
 constexpr uint32_t kOpStartRelMicros = 3;
 constexpr uint32_t kOpEndRelMicros = 4;
 constexpr uint32_t kAllEndRelMicros = 5;
+constexpr uint32_t kNodeMemory = 6;
 constexpr uint32_t kNodeOutput = 7;
 constexpr uint32_t kOpStartRelNanos = 14;
 constexpr uint32_t kOpEndRelNanos = 15;
@@ -31,11 +32,15 @@ constexpr uint32_t kAllEndRelNanos = 16;
 constexpr uint32_t kOutputSlot = 1;
 constexpr uint32_t kOutputTensor = 3;
 constexpr uint32_t kTensorAllocation = 4;
+constexpr uint32_t kAllocatorName = 1;
+constexpr uint32_t kPeakBytes = 3;
+constexpr uint32_t kLiveBytes = 4;
 constexpr uint32_t kRequestedBytes = 1;
 constexpr uint32_t kAllocatedBytes = 2;
 
 // A node that runs longer in one step is taken to run this long (100 s), so that sums fit 63 bits.
 constexpr int64_t kMaxNs = 100'000'000'000;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
 
 absl::Status BadProfile(absl::string_view what) {
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,
@@ -142,6 +147,7 @@ class ProfileReader {
  public:
   explicit ProfileReader(const Graph& graph) : graph_(graph) {
     profile_.duration_ns_.assign(graph.num_nodes(), kNotMeasured);
+    profile_.workspace_bytes_.assign(graph.num_nodes(), kNotMeasured);
     source_.assign(graph.num_nodes(), Source::kNone);
     device_.assign(graph.num_nodes(), -1);
   }
@@ -161,6 +167,7 @@ class ProfileReader {
       WireReader reader(devices[i].bytes);
       while (reader.Next()) {
         if (poll.Tick()) return stop.status("profile");
+        is_gpu_ = absl::StrContains(devices[i].name, "GPU:");
         if (reader.IsBytes(kDeviceNode) && !AddNode(reader.bytes(), source, static_cast<int>(i))) {
           return BadProfile(
               absl::StrCat("is damaged at a node of device ", Quoted(devices[i].name)));
@@ -195,6 +202,7 @@ class ProfileReader {
       return true;
     }
     ++known_;
+    if (!AddWorkspace(bytes, id)) return false;
     if (entry.ns == kNotMeasured) return AddOutputs(bytes, id);
     if (source != source_[id] ? source > source_[id] : device_[id] == device) {
       int64_t& ns = profile_.duration_ns_[id];
@@ -204,6 +212,27 @@ class ProfileReader {
       device_[id] = device;
     }
     return AddOutputs(bytes, id);
+  }
+
+  bool AddWorkspace(absl::string_view bytes, NodeId id) {
+    WireReader reader(bytes);
+    while (reader.Next()) {
+      if (!reader.IsBytes(kNodeMemory)) continue;
+      absl::string_view allocator;
+      uint64_t peak = 0, live = 0;
+      WireReader memory(reader.bytes());
+      while (memory.Next()) {
+        if (memory.IsBytes(kAllocatorName)) allocator = memory.bytes();
+        if (memory.IsVarint(kPeakBytes)) peak = memory.number();
+        if (memory.IsVarint(kLiveBytes)) live = memory.number();
+      }
+      if (!memory.ok()) return false;
+      if (is_gpu_ && !absl::StartsWith(allocator, "GPU_")) continue;
+      if (peak > kMaxBytes || live > peak) continue;
+      int64_t& workspace = profile_.workspace_bytes_[id];
+      workspace = std::max(workspace, static_cast<int64_t>(peak - live));
+    }
+    return reader.ok();
   }
 
   bool AddOutputs(absl::string_view bytes, NodeId id) {
@@ -230,7 +259,6 @@ class ProfileReader {
       }
       if (!output.ok()) return false;
       const uint64_t size = allocated != 0 ? allocated : requested;
-      constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
       if (size == 0 || size > kMaxBytes || slot > std::numeric_limits<int32_t>::max()) continue;
       int64_t& held = profile_.allocated_[Profile::Key({id, static_cast<int32_t>(slot)})];
       held = std::max(held, static_cast<int64_t>(size));
@@ -242,6 +270,7 @@ class ProfileReader {
   Profile profile_;
   std::vector<Source> source_;  // Per node: where its time is from,
   std::vector<int> device_;     // and of which device's entry.
+  bool is_gpu_ = false;         // The device whose entries are read.
   int64_t known_ = 0;
   int64_t unknown_ = 0;
   absl::string_view first_unknown_;

@@ -1,10 +1,14 @@
 // Profile: what a real run of a graph measured, from a serialized tensorflow.RunMetadata or
-// StepStats: nanoseconds per node and allocated bytes per tensor. It replaces estimates.
+// StepStats: nanoseconds and workspace per node, and allocated bytes per tensor. It replaces
+// estimates.
 //
 // Times. Where there are entries of a GPU's streams (`/device:GPU:0/stream:all`, or single streams
 // if that is missing), they are the kernels' own times and the only ones taken for what runs there;
 // otherwise those of the devices' own entries, from the start of the op to its end. Several entries
 // of one node (kernels of one op, turns of a loop, steps) add up within one device.
+//
+// Workspace. What an op's allocators had at most, less what is left of that when it ends: its
+// outputs. On a GPU, of the GPU's allocator alone (`GPU_0_bfc`).
 //
 // The bytes are untrusted. Thread safety: immutable after Read.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_PROFILE_H_
@@ -40,6 +44,10 @@ class Profile {
     return it == allocated_.end() ? -1 : it->second;
   }
 
+  // Bytes that a node took besides its outputs while it ran (of several runs the most);
+  // kNotMeasured if the profile does not say.
+  int64_t workspace_bytes(NodeId id) const { return workspace_bytes_[id]; }
+
   // How many nodes of the graph have a time, and how many tensors have bytes.
   int32_t nodes_measured() const { return nodes_measured_; }
   int32_t tensors_measured() const { return static_cast<int32_t>(allocated_.size()); }
@@ -49,6 +57,7 @@ class Profile {
   static int64_t Key(Tensor tensor) { return int64_t{tensor.node} << 32 | tensor.port; }
 
   std::vector<int64_t> duration_ns_;
+  std::vector<int64_t> workspace_bytes_;
   absl::flat_hash_map<int64_t, int64_t> allocated_;
   int32_t nodes_measured_ = 0;
 };

@@ -23,16 +23,29 @@ void WaitingList::Add(OpId op, int64_t bytes) {
   ++count_;
 }
 
-OpId WaitingList::TakeFirst(int64_t free_bytes) {
-  free_bytes = std::min(free_bytes, kNobody - 1);
-  if (count_ == 0 || least_[1] > free_bytes) return kNoOp;
-  int32_t node = 1;
+int32_t WaitingList::FindFrom(int32_t from, int64_t free_bytes) const {
+  if (from >= capacity_) return capacity_;
+  int32_t node = capacity_ + from;
+  while (least_[node] > free_bytes) {
+    // On to the part of the tree after this one.
+    while (node % 2 == 1) node /= 2;
+    if (node == 0) return capacity_;  // It was the last one.
+    ++node;
+  }
   while (node < capacity_) node = 2 * node + (least_[2 * node] <= free_bytes ? 0 : 1);
-  const OpId op = ops_[node - capacity_];
+  return node - capacity_;
+}
+
+OpId WaitingList::TakeFirst(int64_t free_bytes, absl::FunctionRef<bool(OpId)> accepts) {
+  free_bytes = std::min(free_bytes, kNobody - 1);
+  int32_t place = FindFrom(0, free_bytes);
+  while (place < capacity_ && !accepts(ops_[place])) place = FindFrom(place + 1, free_bytes);
+  if (place == capacity_) return kNoOp;
+  int32_t node = capacity_ + place;
   least_[node] = kNobody;
   while (node /= 2) least_[node] = std::min(least_[2 * node], least_[2 * node + 1]);
   --count_;
-  return op;
+  return ops_[place];
 }
 
 void WaitingList::Grow() {

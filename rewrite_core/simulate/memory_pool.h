@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "rewrite_core/simulate/workload.h"
 
 namespace spillway::core {
@@ -18,12 +19,15 @@ class WaitingList {
  public:
   bool empty() const { return count_ == 0; }
   void Add(OpId op, int64_t bytes);
-  // Removes and returns the first whose need is at most `free_bytes`; kNoOp if there is none.
-  OpId TakeFirst(int64_t free_bytes);
+  // Removes and returns the first whose need is at most `free_bytes` and that `accepts` takes
+  // (called in order, until it does); kNoOp if there is none.
+  OpId TakeFirst(int64_t free_bytes, absl::FunctionRef<bool(OpId)> accepts);
 
  private:
   // Makes room for one more at the end.
   void Grow();
+  // The first place from `from` on whose need is at most `free_bytes`; capacity_ if there is none.
+  int32_t FindFrom(int32_t from, int64_t free_bytes) const;
 
   // A binary tree over the places, each node the least need below it; the place of number i is node
   // capacity_ + i. Places that nobody has need the most.
@@ -57,9 +61,11 @@ class MemoryPool {
 
   bool somebody_waits() const { return !waiting_.empty(); }
   void Wait(OpId op, int64_t bytes) { waiting_.Add(op, bytes); }
-  // The first of those who wait for whom there is enough, who then waits no longer; kNoOp if there
-  // is nobody.
-  OpId NextServed() { return waiting_.TakeFirst(budget_ - in_use_); }
+  // The first of those who wait for whom there is enough, and whom `accepts` takes, who then waits
+  // no longer; kNoOp if there is nobody.
+  OpId NextServed(absl::FunctionRef<bool(OpId)> accepts) {
+    return waiting_.TakeFirst(budget_ - in_use_, accepts);
+  }
 
  private:
   int64_t budget_;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/graph/error.h"
+#include "rewrite_core/simulate/best_fit_allocator.h"
 #include "rewrite_core/simulate/memory_pool.h"
 #include "rewrite_core/simulate/prepared_workload.h"
 
@@ -64,6 +66,8 @@ void KeepChanges(std::vector<MemoryPoint>* timeline) {
 
 // One run of one mode.
 class Player {
+  using Chunk = BestFitAllocator::Chunk;
+
  public:
   Player(const PreparedWorkload& prepared, const SimulationOptions& options, const StopToken& stop)
       : prepared_(prepared),
@@ -78,6 +82,10 @@ class Player {
  private:
   // The host's pool comes first.
   MemoryPool& pool(int32_t device) { return pools_[device + 1]; }
+  // Null where memory is counted and not placed.
+  BestFitAllocator* AllocatorOf(int32_t device) {
+    return options_.placed && device >= 0 ? allocators_[device].get() : nullptr;
+  }
   const WorkloadOp& op(OpId id) const { return workload_.ops[id]; }
   static int32_t MemoryOf(const WorkloadOp& op) {
     return op.kind == OpKind::kCopyOut || op.kind == OpKind::kHost ? -1 : op.device;
@@ -88,6 +96,8 @@ class Player {
   void Start();
   // False if the resident buffers do not fit.
   bool TakeResident();
+  // One after another, from the start of an empty region. False if one finds no place.
+  bool PlaceResident();
   // One round at now_; returns whether memory was given to somebody.
   bool Round();
   // Moves now_ to the next event; false if there is none, or somebody's patience ends before it.
@@ -100,6 +110,9 @@ class Player {
   void Ask(OpId id);
   bool MayTakeOver(BufferId input, BufferId output) const;
   void GiveOut(int32_t device, std::vector<OpId>* asked);
+  // Finds places for all that `id` needs; false, and nothing taken, if there is not one for each.
+  // Always true where memory is counted and not placed.
+  bool Place(OpId id);
   void Grant(OpId id);
   void Launch(OpId id);
   void StartNow(OpId id);
@@ -110,7 +123,8 @@ class Player {
   void Stall(int32_t device);
   // Lets go of what `id` reads and, as its writer, of what it wrote.
   void LetGo(OpId id);
-  void GiveBack(int32_t device, int64_t bytes);
+  void GiveBack(int32_t device, int64_t bytes, Chunk* chunk);
+  void GiveBackWorkspace(OpId id);
 
   void Touch(int32_t device);
   void Push(Queue* queue, OpId id);
@@ -133,6 +147,8 @@ class Player {
   OpId left_ = 0;  // Operations that have not been given memory.
   std::vector<Device> devices_;
   std::vector<MemoryPool> pools_;
+  // By device, if memory is placed: null where there is no limit.
+  std::vector<std::unique_ptr<BestFitAllocator>> allocators_;
   std::vector<Event> events_;  // A heap.
   std::vector<OpId> ready_;    // Since the last round.
   std::vector<int32_t> touched_, touched_now_;
@@ -150,6 +166,8 @@ class Player {
   // By buffer: the bytes it holds, and who holds it.
   std::vector<int64_t> held_;
   std::vector<int32_t> holders_;
+  // If memory is placed: where, by buffer, and by operation that of its workspace.
+  std::vector<Chunk> chunks_, workspaces_;
   // If the timeline is asked for: steps of memory, by buffer from which and before which it is
   // there, by device that of its peak.
   int64_t step_ = 0;
@@ -179,6 +197,15 @@ void Player::Start() {
     to_step_.assign(held_.size(), std::numeric_limits<int64_t>::max());
     peak_step_.assign(num_devices, 0);
   }
+  if (options_.placed) {
+    allocators_.resize(num_devices);
+    for (size_t d = 0; d < num_devices; ++d) {
+      const int64_t bytes = pools_[d + 1].budget_bytes();
+      if (bytes != kUnlimited) allocators_[d] = std::make_unique<BestFitAllocator>(bytes);
+    }
+    chunks_.assign(held_.size(), BestFitAllocator::kNoChunk);
+    workspaces_.assign(num_ops, BestFitAllocator::kNoChunk);
+  }
   left_ = static_cast<OpId>(num_ops);
   waits_left_.resize(num_ops);
   for (OpId id = 0; id < left_ && !Stopped(); ++id) {
@@ -203,9 +230,28 @@ bool Player::TakeResident() {
       return false;
     }
   }
+  if (!PlaceResident()) return false;
   for (int32_t d = 0; d < num_devices; ++d) {
     pool(d).Take(kNoOp, prepared_.resident_bytes[d]);
     Record(d, /*taken=*/true);
+  }
+  return true;
+}
+
+bool Player::PlaceResident() {
+  for (BufferId id = 0; id < static_cast<BufferId>(held_.size()) && options_.placed; ++id) {
+    const WorkloadBuffer& buffer = workload_.buffers[id];
+    BestFitAllocator* allocator = AllocatorOf(buffer.device);
+    const int64_t bytes = prepared_.counted_bytes[id];
+    if (allocator == nullptr || !buffer.resident || bytes == 0) continue;
+    if (allocator->Allocate(bytes) != BestFitAllocator::kNoChunk) continue;
+    result_.out_of_memory = OutOfMemory{buffer.device,
+                                        kNoOp,
+                                        bytes,
+                                        prepared_.resident_bytes[buffer.device],
+                                        pool(buffer.device).budget_bytes(),
+                                        /*time_ns=*/0};
+    return false;
   }
   return true;
 }
@@ -338,6 +384,7 @@ void Player::Ask(OpId id) {
     const BufferId input = i < reuses.size() ? reuses[i] : -1;
     if (input >= 0 && MayTakeOver(input, output)) {
       held_[output] = std::exchange(held_[input], 0);
+      if (options_.placed) std::swap(chunks_[output], chunks_[input]);
       if (options_.record_timeline) from_step_[output] = to_step_[input] = ++step_;
     } else {
       need += prepared_.counted_bytes[output];
@@ -366,7 +413,7 @@ void Player::GiveOut(int32_t device, std::vector<OpId>* asked) {
   MemoryPool& memory = pool(device);
   for (OpId id : *asked) {
     if (Stopped()) return;
-    if (!memory.somebody_waits() && memory.Fits(need_[id])) {
+    if (!memory.somebody_waits() && memory.Fits(need_[id]) && Place(id)) {
       Grant(id);
     } else {
       memory.Wait(id, need_[id]);
@@ -374,7 +421,29 @@ void Player::GiveOut(int32_t device, std::vector<OpId>* asked) {
   }
   asked->clear();
   // Who is launched lets go of memory at once: somebody before him may be next.
-  for (OpId id = memory.NextServed(); id != kNoOp; id = memory.NextServed()) Grant(id);
+  const auto place = [this](OpId id) { return Place(id); };
+  for (OpId id = memory.NextServed(place); id != kNoOp; id = memory.NextServed(place)) Grant(id);
+}
+
+bool Player::Place(OpId id) {
+  BestFitAllocator* allocator = AllocatorOf(MemoryOf(op(id)));
+  if (allocator == nullptr) return true;
+  const auto take = [&](int64_t bytes, Chunk* chunk) {
+    if (bytes > 0) *chunk = allocator->Allocate(bytes);
+    return bytes == 0 || *chunk != BestFitAllocator::kNoChunk;
+  };
+  const auto writes = workload_.writes[id];
+  bool all = true;
+  for (BufferId output : writes) {
+    // What was taken over has a place, and so has what was found before.
+    if (held_[output] == 0) all = all && take(prepared_.counted_bytes[output], &chunks_[output]);
+  }
+  if (all && take(AllocatedBytes(op(id).workspace_bytes), &workspaces_[id])) return true;
+  for (BufferId output : writes) {
+    if (held_[output] > 0 || chunks_[output] == BestFitAllocator::kNoChunk) continue;
+    allocator->Free(std::exchange(chunks_[output], BestFitAllocator::kNoChunk));
+  }
+  return false;
 }
 
 void Player::Grant(OpId id) {
@@ -410,7 +479,7 @@ void Player::Launch(OpId id) {
     device.kernel_end_ns = device.compute_end_ns;
     device.launcher_free_ns = now_ + options_.launch_ns;
   }
-  GiveBack(op(id).device, AllocatedBytes(op(id).workspace_bytes));
+  GiveBackWorkspace(id);
   LetGo(id);
   Satisfy(prepared_.after_launch(id));
   last_end_ns_ = std::max(last_end_ns_, end_ns_[id]);
@@ -479,7 +548,7 @@ void Player::End(OpId id) {
      : op(id).kind == OpKind::kCopyOut ? device.out
                                        : device.in)
         .busy = false;
-    GiveBack(op(id).device, AllocatedBytes(op(id).workspace_bytes));
+    GiveBackWorkspace(id);
     Touch(op(id).device);
   }
   LetGo(id);
@@ -492,15 +561,24 @@ void Player::LetGo(OpId id) {
     if (--holders_[buffer] > 0) return;
     if (held_[buffer] == 0) return;  // Nothing, or taken over.
     if (options_.record_timeline) to_step_[buffer] = ++step_;
-    GiveBack(workload_.buffers[buffer].device, std::exchange(held_[buffer], 0));
+    GiveBack(workload_.buffers[buffer].device, std::exchange(held_[buffer], 0),
+             options_.placed ? &chunks_[buffer] : nullptr);
   };
   for (BufferId read : workload_.reads[id]) let_go(read);
   for (BufferId written : workload_.writes[id]) let_go(written);
 }
 
-void Player::GiveBack(int32_t device, int64_t bytes) {
+void Player::GiveBackWorkspace(OpId id) {
+  GiveBack(op(id).device, AllocatedBytes(op(id).workspace_bytes),
+           options_.placed ? &workspaces_[id] : nullptr);
+}
+
+void Player::GiveBack(int32_t device, int64_t bytes, Chunk* chunk) {
   if (bytes == 0) return;
   pool(device).GiveBack(bytes);
+  if (BestFitAllocator* allocator = AllocatorOf(device)) {
+    allocator->Free(std::exchange(*chunk, BestFitAllocator::kNoChunk));
+  }
   Record(device, /*taken=*/false);
   if (!pool(device).somebody_waits()) return;
   if (device < 0) {

@@ -70,6 +70,9 @@ struct SimulationOptions {
   int64_t host_budget_bytes = kUnlimited;
   // From one kernel's launch to the next. kLaunchAhead alone.
   int64_t launch_ns = 0;
+  // Memory of devices with a budget is placed, as TensorFlow's allocator does it
+  // (best_fit_allocator.h), not only counted: who finds no place waits as if there were too little.
+  bool placed = false;
   // Fill in `timeline` and `at_peak`.
   bool record_timeline = false;
 };

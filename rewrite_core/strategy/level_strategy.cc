@@ -185,10 +185,13 @@ class Strategy {
 
   // With what each GPU takes as the graph came, nothing is swapped and nothing waits. Whether less
   // does, only another search could tell.
-  absl::Status FitsApartAlone() const {
+  absl::Status FitsApartAlone() {
     const std::string gpu = together_.on_host ? "" : judge_->gpu_name(together_.gpu);
     const std::string node(together_.node == kNoNode ? "" : graph_.name(together_.node));
     const int64_t budget = judge_->budget_bytes();
+    auto enough = BudgetThatDoes(SwapPlan(), kAllGpus, unswapped_peak_bytes_, judge_, stop_);
+    if (!enough.ok()) return enough.status();
+    const int64_t memory = judge_->GpuMemoryFor(*enough);
     return Error(
         absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
         absl::StrCat("each GPU fits into its ", BytesText(budget), " (", judge_->budget_origin(),
@@ -196,13 +199,14 @@ class Strategy {
                      Quoted(node), " asks for ", BytesText(together_.requested_bytes), " where ",
                      BytesText(together_.in_use_bytes), " are in use on ",
                      together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(gpu)), "; with ",
-                     BytesText(unswapped_peak_bytes_), " (", unswapped_peak_bytes_,
-                     " bytes) nothing has to be swapped; or take a smaller batch"),
+                     BytesText(memory), " (", memory,
+                     " bytes) of GPU memory nothing has to be swapped; or take a smaller batch"),
         {{"device", gpu},
          {"node", node},
          {"budget_bytes", absl::StrCat(budget)},
          {"budget_source", MemorySourceName(judge_->budget_source())},
-         {"smallest_budget_bytes", absl::StrCat(unswapped_peak_bytes_)}});
+         {"smallest_budget_bytes", absl::StrCat(*enough)},
+         {"smallest_gpu_memory_bytes", absl::StrCat(memory)}});
   }
 
   // Plans that are to fit need sizes: an unknown batch would count as none.

@@ -21,6 +21,8 @@ namespace {
 // TensorFlow's allocator.
 constexpr int64_t kBudgetParts = 1024;
 constexpr int64_t kAllocationUnit = 256;
+// Budgets that are too small grow by one part in so many.
+constexpr int64_t kBudgetSteps = 32;
 // Levels that a swap-in is started ahead by, in the coarse grid.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
 
@@ -393,16 +395,18 @@ class Tuner {
       what = absl::StrCat("at best, node ", Quoted(node), " asks for ",
                           BytesText(failure_.requested_bytes), " where ",
                           BytesText(failure_.in_use_bytes), " are in use",
-                          failure_.on_host ? " on the host" : "");
+                          failure_.on_host ? " on the host" : "",
+                          failure_.is_in_pieces ? ", and what is free is in pieces" : "");
     }
     auto smallest = SmallestBudget();
     if (!smallest.ok()) return smallest.status();
+    const int64_t memory = judge_->GpuMemoryFor(*smallest);
     return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                  absl::StrCat("no setting of the strategy level fits the ",
                               BytesText(budget_bytes_), " (", judge_->budget_origin(), ") of GPU ",
                               gpu.empty() ? "(no name)" : Quoted(gpu), ": ", what, "; ",
-                              *smallest > 0 ? absl::StrCat("with ", BytesText(*smallest), " (",
-                                                           *smallest, " bytes) there is one")
+                              *smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
+                                                           " bytes) of GPU memory there is one")
                                             : "no budget helps",
                               "; or take a smaller batch"),
                  {{"device", gpu},
@@ -410,7 +414,8 @@ class Tuner {
                   {"resident_bytes", absl::StrCat(resident)},
                   {"budget_bytes", absl::StrCat(budget_bytes_)},
                   {"budget_source", MemorySourceName(judge_->budget_source())},
-                  {"smallest_budget_bytes", absl::StrCat(*smallest)}});
+                  {"smallest_budget_bytes", absl::StrCat(*smallest)},
+                  {"smallest_gpu_memory_bytes", absl::StrCat(memory)}});
   }
 
   // The smallest budget that is known to do, up to rounding; 0: none is. Of the settings that every
@@ -445,12 +450,16 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
   }
   int64_t smallest = 0;
   for (const SwapPlan& plan : plans) {
-    // What is taken where there is memory without end is enough.
     auto free = judge_->Play(plan, {gpu_, kNoLimit, kNoLimit}, stop_);
     if (!free.ok()) return free.status();
     if (!free->fits) continue;  // It is the host's memory.
     const int64_t unit = std::max(free->peak_bytes / kBudgetParts, kAllocationUnit);
-    if (smallest == 0 || free->peak_bytes < smallest) smallest = free->peak_bytes;
+    if (smallest == 0 || free->peak_bytes < smallest) {
+      auto enough = BudgetThatDoes(plan, gpu_, free->peak_bytes, judge_, stop_);
+      if (!enough.ok()) return enough.status();
+      if (*enough > 0 && (smallest == 0 || *enough < smallest)) smallest = *enough;
+    }
+    if (smallest == 0) continue;
     int64_t low = budget_bytes_, high = smallest;
     while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
@@ -464,6 +473,18 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
 }
 
 }  // namespace
+
+absl::StatusOr<int64_t> BudgetThatDoes(const SwapPlan& plan, int32_t gpu, int64_t from_bytes,
+                                       PlanJudge* judge, const StopToken& stop) {
+  // What a step takes where memory has no end is nearly enough, but it has to be there in one piece
+  // for each tensor.
+  for (int64_t budget = from_bytes; budget / 4 <= from_bytes; budget += budget / kBudgetSteps + 1) {
+    auto played = judge->Play(plan, {gpu, budget, kNoLimit}, stop);
+    if (!played.ok()) return played.status();
+    if (played->fits) return budget;
+  }
+  return 0;
+}
 
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
                                      int64_t budget_bytes, const Graph& graph,

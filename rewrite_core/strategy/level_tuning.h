@@ -49,6 +49,10 @@ absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan&
                                      TunedPlanner* planner, PlanJudge* judge,
                                      const StopToken& stop);
 
+// A budget from `from_bytes` up, and not four times that, with which `plan` fits; 0: none does.
+absl::StatusOr<int64_t> BudgetThatDoes(const SwapPlan& plan, int32_t gpu, int64_t from_bytes,
+                                       PlanJudge* judge, const StopToken& stop);
+
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_TUNING_H_

@@ -32,8 +32,9 @@ struct PlanOutcome {
   NodeId node = kNoNode;
   int64_t requested_bytes = 0;
   int64_t in_use_bytes = 0;
-  bool on_host = false;  // It was the host's memory that did not suffice,
-  int32_t gpu = 0;       // or else that of this GPU.
+  bool is_in_pieces = false;  // There was enough, but not in one piece.
+  bool on_host = false;       // It was the host's memory that did not suffice,
+  int32_t gpu = 0;            // or else that of this GPU.
 };
 
 // What to play a plan with.
@@ -60,6 +61,8 @@ class PlanJudge {
 
   // The budget of each GPU, and who said so.
   virtual int64_t budget_bytes() const = 0;
+  // How much memory a GPU must have for a budget: more, where some is left to its allocator.
+  virtual int64_t GpuMemoryFor(int64_t budget_bytes) const = 0;
   virtual v1::MemorySource budget_source() const = 0;
   // In words: "preset p100_pcie".
   virtual std::string budget_origin() const = 0;

@@ -72,7 +72,7 @@ std::string CheckForecast(const v1::Forecast& forecast, int64_t budget) {
 }
 
 std::string CheckReport(const v1::SimulateReport& report) {
-  const int64_t budget = report.hardware().gpu_memory_bytes();
+  const int64_t budget = report.hardware().device_budget_bytes();
   for (const v1::DeviceMemory& memory : report.memory()) {
     int64_t alive = 0, most = 0;
     for (const v1::LiveTensor& live : memory.alive_at_peak()) {

@@ -161,7 +161,7 @@ void CheckFigures(const Workload& workload, const SimulationResult& result) {
 
 TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
   int64_t runs = 0, tight = 0, out_of_device = 0, out_of_host = 0, after_ten_seconds = 0;
-  int64_t stalled = 0, taken_over = 0;
+  int64_t stalled = 0, taken_over = 0, in_pieces = 0, waited_for_place = 0;
   for (uint64_t seed = 0; seed < kWorkloads && !HasFailure(); ++seed) {
     Random random(seed);
     RandomWorkloadOptions workload_options;
@@ -199,6 +199,17 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
             << static_cast<int>(mode) << "\n"
             << Text(workload);
         if (result.fits()) CheckFigures(workload, result);
+        SimulationOptions placing = options;
+        placing.placed = true;
+        const SimulationResult placed = Play(workload, placing);
+        ASSERT_EQ(Text(placed), Text(NaiveSimulate(workload, placing)))
+            << "placed, seed " << seed << " budgets "
+            << absl::StrJoin(options.device_budget_bytes, ",") << " mode " << static_cast<int>(mode)
+            << "\n"
+            << Text(workload);
+        if (placed.fits()) CheckFigures(workload, placed);
+        in_pieces += result.fits() && !placed.fits();
+        waited_for_place += placed.fits() && Text(placed) != Text(result);
         for (size_t d = 0; d < result.devices.size(); ++d) {
           EXPECT_LE(result.devices[d].peak_bytes, options.device_budget_bytes[d]);
         }
@@ -218,7 +229,11 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
   }
   std::cout << runs << " runs: " << tight << " slower for want of memory, " << out_of_device
             << " out of device memory, " << out_of_host << " out of host memory, "
-            << after_ten_seconds << " of them late, " << stalled << " stalls\n";
+            << after_ten_seconds << " of them late, " << stalled << " stalls; placed, " << in_pieces
+            << " out of memory that is in pieces, " << waited_for_place
+            << " in other order or time\n";
+  EXPECT_GT(in_pieces, runs / 100);
+  EXPECT_GT(waited_for_place, runs / 1000);
   EXPECT_GT(tight, runs / 100);
   EXPECT_GT(out_of_device, runs / 20);
   EXPECT_GT(out_of_host, runs / 100);

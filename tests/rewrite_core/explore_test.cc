@@ -41,6 +41,7 @@ v1::ExploreOptions Budget(int64_t bytes, std::vector<int64_t> sizes = {}) {
   v1::ExploreOptions options;
   options.mutable_step()->add_targets("y");
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(bytes);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   for (int64_t size : sizes) options.add_sizes(size);
   return options;
 }
@@ -97,9 +98,10 @@ TEST(ExploreTest, FindsTheLargestBatchToTheByte) {
 }
 
 TEST(ExploreTest, DoublesUntilOneDoesNotFitThenHalves) {
-  const v1::ExploreReport report = Explored(kDense, Budget(kWeightBytes + 5 * kExampleBytes));
-  EXPECT_THAT(SizesOf(report), ElementsAre(1, 2, 4, 5, 6, 8));
-  EXPECT_EQ(report.largest_fitting_size(), 5);
+  const v1::ExploreReport report = Explored(kDense, Budget(kWeightBytes + 100 * kExampleBytes));
+  EXPECT_THAT(SizesOf(report),
+              ElementsAre(1, 2, 4, 8, 16, 32, 64, 96, 100, 101, 102, 104, 112, 128));
+  EXPECT_EQ(report.largest_fitting_size(), 100);
 }
 
 TEST(ExploreTest, ThroughputIsOfTheStepAndOfItsExamples) {
@@ -158,10 +160,10 @@ TEST(ExploreTest, TwoOpenDimensionsAreOneSize) {
 }
 
 TEST(ExploreTest, TheFirstDimensionOfAFeedIsTheBatch) {
-  v1::ExploreOptions options = Budget(kWeightBytes + 7 * kExampleBytes);
+  v1::ExploreOptions options = Budget(kWeightBytes + 70 * kExampleBytes);
   AddFeed({-1, 64}, &options);
   const v1::ExploreReport report = Explored(kDense, options);
-  EXPECT_EQ(report.largest_fitting_size(), 7);
+  EXPECT_EQ(report.largest_fitting_size(), 70);
   EXPECT_TRUE(report.size_is_batch());
 }
 
@@ -223,6 +225,7 @@ v1::RewriteOptions TunedAt(int64_t batch_size, int64_t gpu_memory_bytes) {
   options.mutable_level();
   options.set_batch_size(batch_size);
   options.mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
+  options.mutable_hardware()->set_allocator_reserve(0);
   return options;
 }
 
@@ -232,6 +235,7 @@ TEST(ExploreTest, WithSwapping) {
   constexpr int64_t kBudget = 16 << 20;
   v1::ExploreOptions options;
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kBudget);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   options.set_swapping(true);
   const auto report = Explore(graph, options, DefaultLimits(), StopToken());
   ASSERT_TRUE(report.ok()) << report.status();
@@ -293,6 +297,7 @@ TEST(ExploreTest, WhereNothingCanBeSwappedBothAreTheSame) {
   EXPECT_EQ(report.largest_fitting_size(), 100);
   EXPECT_EQ(report.largest_fitting_size_swapped(), 100);
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   const v1::ExploreReport none = Explored(kDense, options);
   EXPECT_FALSE(none.has_largest_fitting_size());
   EXPECT_FALSE(none.has_largest_fitting_size_swapped());

@@ -54,7 +54,7 @@ int64_t SmallestBudget(const std::string& bytes, const std::string& options) {
   const auto refused = TryRewrite(bytes, options + Budget(1 << 20));
   EXPECT_EQ(GetErrorReason(refused.status()), v1::ERROR_REASON_DOES_NOT_FIT) << refused.status();
   int64_t smallest = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_budget_bytes"), &smallest));
+  EXPECT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &smallest));
   return smallest;
 }
 
@@ -71,6 +71,13 @@ class TunedGraphTest : public ::testing::TestWithParam<TunedGraph> {
   const std::string bytes_ = ReadTestGraph(GetParam().file);
   const std::string options_ = GetParam().options;
   const int64_t smallest_ = SmallestBudget(bytes_, options_);
+
+  int Levels() const {
+    return Answer(bytes_, options_ + "level { swapout_threshold: 1 swapin_ahead: 1 }")
+        .report()
+        .level()
+        .level_count();
+  }
 };
 
 class SmallestBudgetTest : public TunedGraphTest {};
@@ -96,18 +103,24 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
                            .unswapped_peak_bytes();
   for (double share : {0.15, 0.5, 0.85}) {
     const int64_t budget = smallest_ + static_cast<int64_t>(share * (peak - smallest_));
-    const v1::RewriteResponse r = Answer(bytes_, options_ + Budget(budget));
-    const v1::LevelDevice& device = r.report().level().devices(0);
-    ASSERT_TRUE(r.report().forecast_after().fits()) << budget;
-    EXPECT_LE(r.report().forecast_after().devices(0).peak_bytes(), budget);
+    const auto tuned = TryRewrite(bytes_, options_ + Budget(budget));
+    // A budget may be too small although less is enough: by luck, all tensors found a place there.
+    const bool fits = tuned.ok();
+    if (!fits) EXPECT_EQ(GetErrorReason(tuned.status()), v1::ERROR_REASON_DOES_NOT_FIT);
+    const v1::RewriteResponse r = fits ? *tuned : v1::RewriteResponse();
+    const v1::LevelDevice device = fits ? r.report().level().devices(0) : v1::LevelDevice();
     const int64_t time = r.report().forecast_after().step_time_ns();
-    // What the tuner played is what the rewrite forecasts.
-    EXPECT_EQ(device.tuning().step_time_ns(), time);
-    EXPECT_EQ(device.tuning().peak_bytes(), r.report().forecast_after().devices(0).peak_bytes());
+    if (fits) {
+      EXPECT_TRUE(r.report().forecast_after().fits()) << budget;
+      EXPECT_LE(r.report().forecast_after().devices(0).peak_bytes(), budget);
+      // What the tuner played is what the rewrite forecasts.
+      EXPECT_EQ(device.tuning().step_time_ns(), time);
+      EXPECT_EQ(device.tuning().peak_bytes(), r.report().forecast_after().devices(0).peak_bytes());
+    }
     int64_t best = std::numeric_limits<int64_t>::max();
     std::string best_setting = "none";
     int fitting = 0;
-    const int levels = r.report().level().level_count();
+    const int levels = Levels();
     for (int threshold : {2, levels / 16, levels / 8, levels / 4, levels / 2}) {
       for (int ahead : {1, 8, 64}) {
         for (int groupby : {0, 5, levels}) {
@@ -132,6 +145,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
     std::cout << GetParam().name << " in " << budget << " bytes: " << time << " ns with "
               << device.ShortDebugString() << "; of " << fitting << " that fit, the best takes "
               << best << " ns: " << best_setting << "\n";
+    EXPECT_TRUE(fits || fitting == 0) << best_setting;
     if (fitting > 0) {
       EXPECT_LE(time, 1.03 * best) << best_setting;
     }
@@ -229,14 +243,23 @@ TEST(LevelRewriteTest, SaysThatNoSwappingIsNeededAndTheMargin) {
   EXPECT_FALSE(device.has_swapout_threshold());
   EXPECT_EQ(device.tuning().unswapped_peak_bytes(),
             r.report().forecast_before().devices(0).peak_bytes());
-  EXPECT_EQ(device.tuning().budget_bytes(), r.report().hardware().gpu_memory_bytes());
+  EXPECT_EQ(device.tuning().budget_bytes(), r.report().hardware().device_budget_bytes());
   for (const v1::Decision& decision : r.report().decisions()) {
     EXPECT_NE(decision.reason(), v1::REASON_SWAPPED);
   }
-  // To the byte: a budget of the peak is enough, one byte less is not.
+  // A byte less than the peak is not enough. What is has to be found in one piece for each tensor:
+  // in this graph, of large tensors and no swaps, 1 % more does.
   const int64_t peak = device.tuning().unswapped_peak_bytes();
-  EXPECT_EQ(Answer(bytes, Budget(peak)).report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
-  EXPECT_EQ(Answer(bytes, Budget(peak - 1)).report().outcome(), v1::OUTCOME_REWRITTEN);
+  const auto outcome = [&](int64_t memory, const std::string& reserve) {
+    return Answer(bytes, absl::StrCat("hardware { gpu_memory_bytes: ", memory, reserve, " }"))
+        .report()
+        .outcome();
+  };
+  EXPECT_EQ(outcome(peak - 1, " allocator_reserve: 0"), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(outcome(peak / 100 * 101, " allocator_reserve: 0"), v1::OUTCOME_NOTHING_TO_DO);
+  // The reserve comes off first.
+  EXPECT_EQ(outcome(peak / 90 * 100 - 1000, ""), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(outcome(peak / 90 * 101, ""), v1::OUTCOME_NOTHING_TO_DO);
 }
 
 // ---- Bad input ----
@@ -319,10 +342,10 @@ TEST(LevelRewriteTest, SaysWhereABudgetCameFromThatNothingFits) {
     const auto refused = TryRewrite(bytes, options);
     EXPECT_THAT(refused, FailsWith(absl::StatusCode::kFailedPrecondition,
                                    v1::ERROR_REASON_DOES_NOT_FIT, "no setting of the strategy"));
-    EXPECT_EQ(ErrorDetailOf(refused, "budget_bytes"), absl::StrCat(1 << 20));
+    EXPECT_EQ(ErrorDetailOf(refused, "budget_bytes"), absl::StrCat((1 << 20) * 9 / 10));
     return ErrorDetailOf(refused, "budget_source") + ": " + std::string(refused.status().message());
   };
-  EXPECT_THAT(source(Budget(1 << 20)), HasSubstr("1.00 MiB ("));
+  EXPECT_THAT(source(Budget(1 << 20)), HasSubstr("921.60 KiB (gpu_memory_bytes, less 10%)"));
   EXPECT_THAT(source("level { autotune_gpu_mem: 0.0009765625 }"), HasSubstr("autotune_gpu_mem"));
 }
 

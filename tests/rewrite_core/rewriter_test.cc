@@ -446,7 +446,8 @@ TEST(RewriterTest, ForecastsAreOfTheGraphBeforeAndAfter) {
 
 TEST(RewriterTest, AStepThatDoesNotFitIsNoError) {
   const v1::RewriteResponse r =
-      Answer(GraphBytes(kStep), On("targets: 'G/up' hardware { gpu_memory_bytes: 2048 }"));
+      Answer(GraphBytes(kStep),
+             On("targets: 'G/up' hardware { gpu_memory_bytes: 2048 allocator_reserve: 0 }"));
   EXPECT_FALSE(r.report().forecast_before().fits());
   EXPECT_EQ(r.report().forecast_before().out_of_memory().budget_bytes(), 2048);
   EXPECT_FALSE(r.report().forecast_before().has_step_time_ns());

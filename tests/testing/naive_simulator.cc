@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/testing/naive_allocator.h"
+
 namespace spillway::testing {
 namespace {
 
@@ -33,6 +35,7 @@ class Naive {
         return result_;
       }
     }
+    if (options_.placed && !PlaceResident()) return result_;
     for (int d = 0; d < num_devices_; ++d) result_.devices[d].peak_bytes = InUse(d);
     while (true) {
       high_.clear();
@@ -213,6 +216,10 @@ class Naive {
           Holders(input) == std::set<OpId>{op}) {
         taken_from_.insert(input);
         took_.insert(output);
+        if (places_.count(input) > 0) {
+          places_[output] = places_[input];
+          places_.erase(input);
+        }
       } else {
         need += Size(output);
       }
@@ -226,11 +233,74 @@ class Naive {
     for (auto it = asks_.begin(); it != asks_.end(); ++it) {
       const OpId op = *it;
       if (PoolOf(op) != device || need_[op] > Budget(device) - InUse(device)) continue;
+      if (options_.placed && !Place(op, device)) continue;
       asks_.erase(it);
       Give(op, device);
       return true;
     }
     return false;
+  }
+
+  // ---- Where things are, if memory is placed.
+  bool IsPlaced(int device) const { return device >= 0 && Budget(device) != core::kUnlimited; }
+  bool PlaceResident() {
+    for (int d = 0; d < num_devices_; ++d) {
+      if (IsPlaced(d)) regions_.emplace(d, NaiveAllocator(Budget(d)));
+    }
+    for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+      const int device = w_.buffers[b].device;
+      if (!w_.buffers[b].resident || Size(b) == 0 || !IsPlaced(device)) continue;
+      if (regions_.at(device).Allocate(Size(b)).has_value()) continue;
+      result_.out_of_memory =
+          core::OutOfMemory{device, core::kNoOp, Size(b), InUse(device), Budget(device), 0};
+      return false;
+    }
+    return true;
+  }
+  // Frees the places of what is no longer there.
+  void Clear() {
+    for (auto it = places_.begin(); it != places_.end();) {
+      if (IsThere(it->first)) {
+        ++it;
+        continue;
+      }
+      regions_.at(w_.buffers[it->first].device).Free(it->second);
+      it = places_.erase(it);
+    }
+    for (auto it = workspaces_.begin(); it != workspaces_.end();) {
+      if (!HasLetGo(it->first)) {
+        ++it;
+        continue;
+      }
+      regions_.at(w_.ops[it->first].device).Free(it->second);
+      it = workspaces_.erase(it);
+    }
+  }
+  bool Place(OpId op, int device) {
+    if (!IsPlaced(device)) return true;
+    Clear();
+    NaiveAllocator& region = regions_.at(device);
+    std::map<BufferId, int64_t> found;
+    bool all = true;
+    for (BufferId output : w_.writes[op]) {
+      if (took_.count(output) > 0 || Size(output) == 0) continue;
+      const std::optional<int64_t> address = region.Allocate(Size(output));
+      all = all && address.has_value();
+      if (!all) break;
+      found[output] = *address;
+    }
+    const int64_t workspace = RoundUp(w_.ops[op].workspace_bytes);
+    if (all && workspace > 0) {
+      const std::optional<int64_t> address = region.Allocate(workspace);
+      all = address.has_value();
+      if (all) workspaces_[op] = *address;
+    }
+    if (all) {
+      places_.insert(found.begin(), found.end());
+    } else {
+      for (const auto& [buffer, address] : found) region.Free(address);
+    }
+    return all;
   }
 
   void Give(OpId op, int device) {
@@ -342,6 +412,9 @@ class Naive {
   std::vector<OpId> asks_;                  // Of those that have not, in order.
   std::map<std::pair<int, OpKind>, std::vector<OpId>> queues_;
   std::set<BufferId> taken_from_, took_;
+  std::map<int, NaiveAllocator> regions_;  // By device.
+  std::map<BufferId, int64_t> places_;     // Addresses.
+  std::map<OpId, int64_t> workspaces_;
   std::map<int, int64_t> high_;  // In this moment, by device.
   core::SimulationResult result_;
 };

@@ -75,7 +75,7 @@ def main():
     try:
         result = spillway.rewrite(graph, **step, **budget)
     except spillway.DoesNotFitError as error:
-        print("no plan fits; %.1f MiB would do" % (error.smallest_budget_bytes / MIB))
+        print("no plan fits; %.1f MiB would do" % (error.smallest_gpu_memory_bytes / MIB))
         return 1
     after = spillway.simulate(result.graph_def, **step, **budget)["forecast"]
     print("after: %s; %s" % ("fits" if after.get("fits") else "does not fit", result.report.summary))

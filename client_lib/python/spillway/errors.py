@@ -71,6 +71,8 @@ class DoesNotFitError(SpillwayError):
 
     Attributes:
       smallest_budget_bytes: with which one does; None if not known.
+      smallest_gpu_memory_bytes: the same as the option `gpu_memory_bytes`, with what is left to
+        TensorFlow's allocator.
       budget_bytes: what there is.
       device: the GPU; empty where nodes carry none.
     """
@@ -78,6 +80,10 @@ class DoesNotFitError(SpillwayError):
     @property
     def smallest_budget_bytes(self) -> Optional[int]:
         return self._number("smallest_budget_bytes")
+
+    @property
+    def smallest_gpu_memory_bytes(self) -> Optional[int]:
+        return self._number("smallest_gpu_memory_bytes")
 
     @property
     def budget_bytes(self) -> Optional[int]:

@@ -37,7 +37,7 @@ COMMON = frozenset((
 HARDWARE = frozenset((
     "gpu_memory_bytes", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
     "mem_bytes_per_s", "mem_eff", "launch_s", "d2h_bytes_per_s", "h2d_bytes_per_s",
-    "copy_latency_s"))
+    "copy_latency_s", "allocator_reserve"))
 
 # Fields that hold a value of an enum, and the prefix of its names.
 ENUMS: Mapping[str, str] = {

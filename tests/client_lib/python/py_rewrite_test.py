@@ -184,7 +184,7 @@ class ErrorTest(unittest.TestCase):
         with self.assertRaises(spillway.DoesNotFitError) as caught:
             spillway.rewrite(graph, gpu_memory_bytes=10**8)
         self.assertEqual(caught.exception.budget_bytes, 10**8)
-        fits = spillway.rewrite(graph, gpu_memory_bytes=caught.exception.smallest_budget_bytes)
+        fits = spillway.rewrite(graph, gpu_memory_bytes=caught.exception.smallest_gpu_memory_bytes)
         self.assertTrue(fits.report.forecast_after.fits)
 
     def test_a_damaged_graph(self):

@@ -12,18 +12,19 @@ namespace spillway::core {
 namespace {
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+const auto kAnybody = [](OpId) { return true; };
 
 TEST(WaitingListTest, GivesTheFirstThatFits) {
   WaitingList list;
   list.Add(7, 300);
   list.Add(8, 100);
   list.Add(9, 100);
-  EXPECT_EQ(list.TakeFirst(99), kNoOp);
-  EXPECT_EQ(list.TakeFirst(200), 8);
-  EXPECT_EQ(list.TakeFirst(300), 7);
-  EXPECT_EQ(list.TakeFirst(kAll), 9);
+  EXPECT_EQ(list.TakeFirst(99, kAnybody), kNoOp);
+  EXPECT_EQ(list.TakeFirst(200, kAnybody), 8);
+  EXPECT_EQ(list.TakeFirst(300, kAnybody), 7);
+  EXPECT_EQ(list.TakeFirst(kAll, kAnybody), 9);
   EXPECT_TRUE(list.empty());
-  EXPECT_EQ(list.TakeFirst(kAll), kNoOp);
+  EXPECT_EQ(list.TakeFirst(kAll, kAnybody), kNoOp);
 }
 
 TEST(WaitingListTest, AgreesWithAPlainList) {
@@ -35,11 +36,14 @@ TEST(WaitingListTest, AgreesWithAPlainList) {
     // Long and short stretches of growing and shrinking.
     if (random.OneIn(step / 2'000 % 2 == 0 ? 3 : 1) && random.OneIn(2)) {
       const int64_t free_bytes = random.Below(100);
+      // Some are not accepted, although there is enough for them.
+      const int odd = random.Below(4);
+      const auto accepts = [odd](OpId op) { return odd == 0 || op % 5 == odd; };
       auto at = plain.begin();
-      while (at != plain.end() && at->second > free_bytes) ++at;
+      while (at != plain.end() && (at->second > free_bytes || !accepts(at->first))) ++at;
       const OpId expected = at == plain.end() ? kNoOp : at->first;
       if (at != plain.end()) plain.erase(at);
-      ASSERT_EQ(list.TakeFirst(free_bytes), expected) << step;
+      ASSERT_EQ(list.TakeFirst(free_bytes, accepts), expected) << step;
     } else {
       const int64_t bytes = random.Below(120);
       list.Add(step, bytes);

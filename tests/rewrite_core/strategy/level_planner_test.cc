@@ -450,6 +450,7 @@ class ApartJudge : public PlanJudge {
     return f_.graph->device_name(device_id) == names_[1];
   }
   int64_t budget_bytes() const override { return budget_bytes_; }
+  int64_t GpuMemoryFor(int64_t budget_bytes) const override { return budget_bytes; }
   v1::MemorySource budget_source() const override { return v1::MEMORY_SOURCE_OPTION; }
   std::string budget_origin() const override { return "option of the test"; }
   bool Runs(NodeId) const override { return true; }

@@ -64,6 +64,7 @@ class FakeJudge : public PlanJudge {
   const std::string& gpu_name(int32_t) const override { return name_; }
   int32_t GpuOf(int32_t) const override { return 0; }
   int64_t budget_bytes() const override { return budget_; }
+  int64_t GpuMemoryFor(int64_t budget_bytes) const override { return budget_bytes; }
   v1::MemorySource budget_source() const override { return v1::MEMORY_SOURCE_PRESET; }
   std::string budget_origin() const override { return "preset of the test"; }
   bool Runs(NodeId) const override { return true; }

@@ -1,0 +1,57 @@
+#include "rewrite_core/simulate/best_fit_allocator.h"
+
+namespace spillway::core {
+
+BestFitAllocator::BestFitAllocator(int64_t region_bytes) {
+  pieces_.push_back({0, region_bytes, kNoChunk, kNoChunk, true});
+  free_.insert(KeyOf(0));
+}
+
+BestFitAllocator::Chunk BestFitAllocator::Allocate(int64_t bytes) {
+  const auto it = free_.lower_bound({bytes, 0, 0});
+  if (it == free_.end()) return kNoChunk;
+  const Chunk chunk = std::get<Chunk>(*it);
+  free_.erase(it);
+  pieces_[chunk].is_free = false;
+  const int64_t left = pieces_[chunk].bytes - bytes;
+  if (left < bytes && left < kMostWaste) return chunk;
+
+  Chunk rest = static_cast<Chunk>(pieces_.size());
+  if (unused_.empty()) {
+    pieces_.emplace_back();
+  } else {
+    rest = unused_.back();
+    unused_.pop_back();
+  }
+  Piece& piece = pieces_[chunk];
+  pieces_[rest] = {piece.address + bytes, left, chunk, piece.next, true};
+  if (piece.next != kNoChunk) pieces_[piece.next].previous = rest;
+  piece.next = rest;
+  piece.bytes = bytes;
+  free_.insert(KeyOf(rest));
+  return chunk;
+}
+
+void BestFitAllocator::Free(Chunk chunk) {
+  pieces_[chunk].is_free = true;
+  free_.insert(KeyOf(chunk));
+  if (const Chunk next = pieces_[chunk].next; next != kNoChunk && pieces_[next].is_free) {
+    JoinWithPrevious(next);
+  }
+  const Chunk previous = pieces_[chunk].previous;
+  if (previous != kNoChunk && pieces_[previous].is_free) JoinWithPrevious(chunk);
+}
+
+void BestFitAllocator::JoinWithPrevious(Chunk chunk) {
+  const Piece& piece = pieces_[chunk];
+  const Chunk previous = piece.previous;
+  free_.erase(KeyOf(chunk));
+  free_.erase(KeyOf(previous));
+  pieces_[previous].bytes += piece.bytes;
+  pieces_[previous].next = piece.next;
+  if (piece.next != kNoChunk) pieces_[piece.next].previous = previous;
+  unused_.push_back(chunk);
+  free_.insert(KeyOf(previous));
+}
+
+}  // namespace spillway::core

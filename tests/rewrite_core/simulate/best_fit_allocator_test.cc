@@ -1,0 +1,99 @@
+#include "rewrite_core/simulate/best_fit_allocator.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/testing/naive_allocator.h"
+#include "tests/testing/random.h"
+
+namespace spillway::core {
+namespace {
+
+using Chunk = BestFitAllocator::Chunk;
+constexpr int64_t kMib = int64_t{1} << 20;
+
+TEST(BestFitAllocatorTest, SmallestChunkThenLowestAddress) {
+  BestFitAllocator allocator(100 * kMib);
+  // 20, gap, 10, gap, 10, gap: what is between keeps the three apart.
+  const Chunk large = allocator.Allocate(20 * kMib);
+  allocator.Allocate(kMib);
+  const Chunk first = allocator.Allocate(10 * kMib);
+  allocator.Allocate(kMib);
+  const Chunk second = allocator.Allocate(10 * kMib);
+  allocator.Allocate(kMib);
+  for (Chunk chunk : {second, large, first}) allocator.Free(chunk);
+  EXPECT_EQ(allocator.address(allocator.Allocate(10 * kMib)), 21 * kMib);
+  EXPECT_EQ(allocator.address(allocator.Allocate(10 * kMib)), 32 * kMib);
+  EXPECT_EQ(allocator.address(allocator.Allocate(10 * kMib)), 0);
+}
+
+TEST(BestFitAllocatorTest, LessThanTwiceAsLargeIsNotSplit) {
+  BestFitAllocator allocator(19 * kMib);
+  const Chunk chunk = allocator.Allocate(10 * kMib);
+  EXPECT_EQ(allocator.bytes(chunk), 19 * kMib);
+  EXPECT_EQ(allocator.Allocate(256), BestFitAllocator::kNoChunk);
+  allocator.Free(chunk);
+  EXPECT_EQ(allocator.bytes(allocator.Allocate(19 * kMib / 2)), 19 * kMib / 2);
+}
+
+TEST(BestFitAllocatorTest, WasteIsBounded) {
+  BestFitAllocator allocator(1000 * kMib);
+  EXPECT_EQ(allocator.bytes(allocator.Allocate(872 * kMib)), 872 * kMib);
+  BestFitAllocator other(1000 * kMib);
+  EXPECT_EQ(other.bytes(other.Allocate(872 * kMib + 256)), 1000 * kMib);
+}
+
+TEST(BestFitAllocatorTest, FreeNeighboursAreJoined) {
+  BestFitAllocator allocator(30 * kMib);
+  const Chunk a = allocator.Allocate(10 * kMib);
+  const Chunk b = allocator.Allocate(10 * kMib);
+  const Chunk c = allocator.Allocate(10 * kMib);
+  ASSERT_NE(c, BestFitAllocator::kNoChunk);
+  allocator.Free(a);
+  allocator.Free(c);
+  EXPECT_EQ(allocator.Allocate(20 * kMib), BestFitAllocator::kNoChunk);
+  allocator.Free(b);
+  EXPECT_EQ(allocator.address(allocator.Allocate(30 * kMib)), 0);
+}
+
+TEST(BestFitAllocatorTest, AgreesWithANaiveOne) {
+  int refused = 0, wasteful = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    testing::Random random(seed);
+    // Of some, the largest requests leave more than kMostWaste.
+    const int64_t region = (seed % 2 == 0 ? 4'000 : 1) * (1 + random.Below(200)) * kMib / 8 + 256;
+    const int64_t most = 1 + random.Below(region / 256 / (1 + random.Below(20)) + 1);
+    BestFitAllocator allocator(region / 256 * 256);
+    testing::NaiveAllocator naive(region / 256 * 256);
+    std::vector<Chunk> live;
+    for (int step = 0; step < 3'000; ++step) {
+      if (!live.empty() && random.Below(100) < 48) {
+        std::swap(live[random.Below(live.size())], live.back());
+        naive.Free(allocator.address(live.back()));
+        allocator.Free(live.back());
+        live.pop_back();
+        continue;
+      }
+      const int64_t bytes = 256 * (1 + random.Below(random.OneIn(3) ? most : most / 16 + 1));
+      const Chunk chunk = allocator.Allocate(bytes);
+      const std::optional<int64_t> address = naive.Allocate(bytes);
+      ASSERT_EQ(chunk != BestFitAllocator::kNoChunk, address.has_value()) << seed << " " << step;
+      if (!address.has_value()) {
+        ++refused;
+        continue;
+      }
+      ASSERT_EQ(allocator.address(chunk), *address) << seed << " " << step;
+      wasteful += allocator.bytes(chunk) > bytes;
+      live.push_back(chunk);
+    }
+  }
+  EXPECT_GT(refused, 1'000);
+  EXPECT_GT(wasteful, 1'000);
+}
+
+}  // namespace
+}  // namespace spillway::core

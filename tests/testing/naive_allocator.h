@@ -1,0 +1,59 @@
+// A second allocator, written to be obviously what simulate/best_fit_allocator.h says and nothing
+// else: it looks at all pieces of the region, in order of addresses, at every call.
+#ifndef SPILLWAY_TESTS_TESTING_NAIVE_ALLOCATOR_H_
+#define SPILLWAY_TESTS_TESTING_NAIVE_ALLOCATOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace spillway::testing {
+
+class NaiveAllocator {
+ public:
+  explicit NaiveAllocator(int64_t region_bytes) : pieces_{{0, region_bytes, true}} {}
+
+  // The address; nullopt if there is no place.
+  std::optional<int64_t> Allocate(int64_t bytes) {
+    int best = -1;
+    for (int i = 0; i < static_cast<int>(pieces_.size()); ++i) {
+      if (!pieces_[i].is_free || pieces_[i].bytes < bytes) continue;
+      if (best < 0 || pieces_[i].bytes < pieces_[best].bytes) best = i;
+    }
+    if (best < 0) return std::nullopt;
+    Piece& piece = pieces_[best];
+    piece.is_free = false;
+    const int64_t address = piece.address, left = piece.bytes - bytes;
+    if (piece.bytes >= 2 * bytes || left >= 128 * 1024 * 1024) {
+      piece.bytes = bytes;
+      pieces_.insert(pieces_.begin() + best + 1, Piece{address + bytes, left, true});
+    }
+    return address;
+  }
+
+  void Free(int64_t address) {
+    for (Piece& piece : pieces_) {
+      if (piece.address == address) piece.is_free = true;
+    }
+    for (size_t i = 0; i + 1 < pieces_.size();) {
+      if (pieces_[i].is_free && pieces_[i + 1].is_free) {
+        pieces_[i].bytes += pieces_[i + 1].bytes;
+        pieces_.erase(pieces_.begin() + i + 1);
+      } else {
+        ++i;
+      }
+    }
+  }
+
+ private:
+  struct Piece {
+    int64_t address;
+    int64_t bytes;
+    bool is_free;
+  };
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_TESTING_NAIVE_ALLOCATOR_H_
