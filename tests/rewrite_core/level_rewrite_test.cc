@@ -73,7 +73,8 @@ class TunedGraphTest : public ::testing::TestWithParam<TunedGraph> {
   const int64_t smallest_ = SmallestBudget(bytes_, options_);
 
   int Levels() const {
-    return Answer(bytes_, options_ + "level { swapout_threshold: 1 swapin_ahead: 1 }")
+    return Answer(bytes_,
+                  options_ + " level { swapout_threshold: 1 swapin_ahead: 1 swapin_groupby: 0 }")
         .report()
         .level()
         .level_count();
@@ -100,7 +101,8 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
                            .level()
                            .devices(0)
                            .tuning()
-                           .unswapped_peak_bytes();
+                           .unswapped_peak_bytes() /
+                       9 * 10;  // With the reserve.
   for (double share : {0.15, 0.5, 0.85}) {
     const int64_t budget = smallest_ + static_cast<int64_t>(share * (peak - smallest_));
     const auto tuned = TryRewrite(bytes_, options_ + Budget(budget));
