@@ -91,7 +91,7 @@ struct RateField {
   void (v1::Hardware::*set)(double);
 };
 
-constexpr int kReserveUnits = 1 << 20;
+constexpr int kReserveUnits = 1'000'000;  // So that 10% is exact.
 constexpr double kFinite = std::numeric_limits<double>::max();
 
 #define SPILLWAY_ACCESS(field) \
@@ -214,7 +214,7 @@ std::string Hardware::MemoryOrigin() const {
 }
 
 int64_t Hardware::device_budget_bytes() const {
-  // In steps of 2^-20, so that nothing is lost where bytes are more than a double holds exactly.
+  // In whole millionths: a double does not hold all numbers of bytes exactly.
   const auto kept = static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
   return static_cast<int64_t>(kept * gpu_memory_bytes / kReserveUnits);
 }

@@ -100,7 +100,8 @@ TEST(OptionTableTest, HardwareHasItsFlagsAndDefaults) {
   const ProtoSource source;
   const Descriptor* message = source.FindMessage("spillway.v1.Hardware");
   ASSERT_NE(message, nullptr);
-  CheckTable(message, HardwareOptions(), {"gpu_memory_source"});  // Not for users to say.
+  CheckTable(message, HardwareOptions(),
+             {"gpu_memory_source", "device_budget_bytes"});  // Not for users to say.
 }
 
 TEST(OptionTableTest, EveryStrategyHasItsTableWithFlagsAndDefaults) {
