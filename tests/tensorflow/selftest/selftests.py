@@ -11,6 +11,7 @@ import pathlib
 import sys
 import tempfile
 
+import tensor_bytes
 from truth import cases, checks, crossings, driver, feeds, graphs, names, rewrite, train
 from selftest import handmade
 
@@ -626,6 +627,43 @@ def sizes_are_wrong(result):
     if len(found.problems) != 1:
         result.problem("selftest", "%d problems" % len(found.problems))
     _must_fail(result, found, "sizes", "pool1/MaxPool:0")
+
+
+@test
+def bytes_of_a_trace_are_others(result):
+    """tensor_bytes.py: what it must see, and what it must excuse and count."""
+    whole = tensor_bytes.Output("whole:0", "float32", "[200,4]", 3200, 3200, 3328, 16)
+    right = tensor_bytes.Inferred("float32", "[200,4]", 3200, True)
+    for output, inferred, counted in (
+            ({}, {}, "equal"),
+            ({}, {"dtype": "float16"}, None),
+            ({}, {"shape": "[200,3]"}, None),
+            ({}, {"shape": "[800]"}, None),
+            ({}, {"shape": "[?,3]", "size": None}, None),
+            ({}, {"shape": "[?]", "size": None}, None),
+            ({}, {"shape": "[?,4]", "size": None}, "unknown"),
+            ({}, {"shape": "?", "size": None}, "unknown"),
+            ({}, {"size": None, "read": False}, "unread"),
+            ({}, {"shape": "[4,200]", "size": None, "read": False}, None),
+            ({}, {"size": 3204}, None),
+            ({"requested": 3204}, {}, None),
+            ({"allocated": 3072}, {}, None),  # too few
+            ({"allocated": 6656}, {}, None),  # what would be split
+            ({"allocated": 6400}, {}, "equal"),
+            ({"allocated": 0}, {}, "not_allocated"),
+            ({"shape": "[100,4]", "size": 1600, "requested": 3200},
+             {"shape": "[100,4]", "size": 1600}, "parts"),
+            # A part of what?
+            ({"shape": "[100,4]", "size": 1600, "requested": 3200, "pointer": 32},
+             {"shape": "[100,4]", "size": 1600}, None),
+            ({"dtype": "resource", "shape": "[]"}, {"dtype": "resource", "shape": "[2]"},
+             "handles")):
+        found = tensor_bytes.compare(
+            [whole, whole._replace(tensor="x:0", **output)], {"x:0": right._replace(**inferred)})
+        # The whole is not the graph's, and not compared.
+        if bool(found.problems) != (counted is None) or found.elsewhere != 1 or (
+                counted is not None and getattr(found, counted) != 1):
+            result.problem("selftest", "%s, %s: %s %s" % (output, inferred, found.problems, found))
 
 
 # --- the recorded answers -------------------------------------------------------------------------
