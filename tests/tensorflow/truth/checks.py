@@ -213,7 +213,7 @@ def _report_problems(before, after, report):
         yield "node %s is new and not in the report" % name
     for name in sorted(planned & set(old)):
         yield "node %s was there before" % name
-    between_originals = 0
+    between_originals, originals = 0, set(old)
     for name, node in old.items():
         if name not in new:
             yield "node %s is gone" % name
@@ -222,8 +222,8 @@ def _report_problems(before, after, report):
         added = set(names.control_inputs(new[name])) - set(names.control_inputs(node))
         if not waits.get(name, set()) <= added:
             yield "%s does not wait for %s" % (name, sorted(waits[name] - added))
-        between_originals += len(added & set(old))
-        unsaid = added - set(old) - waits.get(name, set())
+        between_originals += len(added & originals)
+        unsaid = added - originals - waits.get(name, set())
         if unsaid:
             yield "%s waits for %s, which the report does not say" % (name, sorted(unsaid))
     if between_originals != int(report.get("added_control_count", 0)):
