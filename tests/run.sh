@@ -25,8 +25,10 @@ clone; a few minutes when there is a build already.
                clang, the tests alone (preset `asan-core`)
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
                of ops and attributes with TensorFlow's op registry, checks the backward part that is found in models of
-               many kinds, compares inferred shapes with TensorFlow's, reads and writes SavedModels and other formats, trains in C++ with the
-               sample, edits live graphs and functions by the Python package, and trains rewritten graphs:
+               many kinds, compares inferred shapes with TensorFlow's and tensor bytes with those that a
+               step allocates, reads and writes SavedModels and other formats, trains in C++ with the
+               sample, edits live graphs and functions by the Python package, and trains rewritten and
+               edited graphs:
                tests/tensorflow/README.md, tests/client_lib/python/README.md
 
 --full adds, and may take an hour or more:
@@ -435,8 +437,10 @@ if have_tensorflow; then
     "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
   if [[ $full == yes ]]; then
     section "TensorFlow: memory limit" run_tensorflow memory_limit.py
+    section "TensorFlow: tensor bytes" run_tensorflow tensor_bytes.py --full
     section "TensorFlow: training" run_tensorflow run.py --full
   else
+    section "TensorFlow: tensor bytes" run_tensorflow tensor_bytes.py
     section "TensorFlow: training" run_tensorflow run.py
   fi
 fi

@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from selftest import selftests  # noqa: E402
-from truth import cases, driver, graphs, worker  # noqa: E402
+from truth import cases, driver, graphs, live, worker  # noqa: E402
 
 OWN_GRAPHS = pathlib.Path(__file__).resolve().parent.parent / "graphs"
 
@@ -26,6 +26,11 @@ def arguments():
     parser.add_argument("--full", action="store_true",
                         help="every graph, with every parameter set (the short mode takes small "
                              "graphs of the repository and fewer sets)")
+    parser.add_argument("--way", choices=cases.WAYS + ("both",), default="both",
+                        help="rewritten as a GraphDef and then imported, or as a live graph that "
+                             "the Python package edits in place (default: both)")
+    parser.add_argument("--library", metavar="FILE", help="the library for the Python package "
+                        "(default: lib/%s beside the folder of the program)" % live.SONAME)
     parser.add_argument("-k", metavar="PATTERN", default="",
                         help="only cases whose name holds PATTERN or matches it as a glob")
     parser.add_argument("--self-test", choices=("also", "only", "no"), default="also",
@@ -50,16 +55,28 @@ def selftest_jobs(options):
 def graph_jobs(options):
     """The graphs that take longest first, so that two processes end about together."""
     jobs = []
+    ways = cases.WAYS if options.way == "both" else (options.way,)
     roots = [OWN_GRAPHS] + (options.graphs if options.full else [])
     program = str(pathlib.Path(options.spillway).resolve()) if options.spillway else None
     found = [g for g in graphs.find(roots).values() if cases.in_mode(g, options.full)]
     for graph in sorted(found, key=lambda g: (-cases.cost(g), g.name)):
-        sets = [c.set.name for c in cases.of_graph(graph, options.full) if wanted(c.name, options.k)]
+        sets = [c.key for c in cases.of_graph(graph, options.full, ways)
+                if wanted(c.name, options.k)]
         first = "%s/%s" % (graph.name, "training" if graph.not_trained else worker.UNREWRITTEN)
-        if sets or wanted(first, options.k):
+        if sets or (options.way != cases.LIVE and wanted(first, options.k)):
             jobs.append(driver.Job(graph.name, {"folder": str(graph.folder.resolve()),
-                                                "spillway": program}, sets, first))
+                                                "spillway": program,
+                                                "library": str(library_of(options))},
+                                   sets, first))
     return jobs
+
+
+def library_of(options):
+    """The native library of the Python package: of the same build as the program."""
+    if options.library:
+        return pathlib.Path(options.library).resolve()
+    program = pathlib.Path(options.spillway or "").resolve()
+    return program.parent.parent / "lib" / live.SONAME
 
 
 def main():
@@ -76,6 +93,11 @@ def main():
         if not options.list and not (options.spillway and os.access(options.spillway, os.X_OK)):
             print("run.py: --spillway must name the program to test (%s is none), or give "
                   "--self-test only" % options.spillway, file=sys.stderr)
+            return 2
+        if not options.list and options.way != cases.GRAPHDEF and not library_of(options).is_file():
+            print("run.py: there is no library %s for the Python package: build the target "
+                  "spillway_shared, name the file with --library, or give --way graphdef" %
+                  library_of(options), file=sys.stderr)
             return 2
         jobs += graph_jobs(options)
     if options.self_test != "no":

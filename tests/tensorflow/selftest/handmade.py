@@ -1,4 +1,4 @@
-"""A rewriter made by hand, with which wrong rewrites can be made.
+"""A rewriter made by hand, with which wrong rewrites can be made, of files and of live graphs.
 
 It swaps what a planner says and then lets somebody spoil the result. What it knows of undoing is a
 memory of its own answers.
@@ -7,6 +7,7 @@ import copy
 
 from truth import names, rewrite, train
 
+_HOST = "/device:CPU:0"
 _ACTIVATIONS = ("Relu", "MaxPool", "Conv2D")
 
 
@@ -57,7 +58,7 @@ def apply(graph_def, swaps):
 
     def identity(name, source, trigger, dtype):
         node = graph_def.node.add()
-        node.name, node.op, node.device = name, "Identity", "/cpu:0"
+        node.name, node.op, node.device = name, "Identity", _HOST
         node.input.append(source)
         if trigger:
             node.input.append("^" + trigger)
@@ -71,6 +72,30 @@ def apply(graph_def, swaps):
             identity(swap_in["name"], swap["swap_out"], swap_in["trigger"], dtype)
             for consumer in swap_in["consumers"]:
                 by_name[consumer["node"]].input[consumer["input_index"]] = swap_in["name"]
+
+
+def apply_live(tf_graph, swaps):
+    """Inserts the swaps into a tf.Graph, op by op."""
+    # pylint: disable=protected-access
+    tf = train.tensorflow()
+    protected = tf.compat.v1.AttrValue(b=True)
+
+    def identity(name, source, trigger):
+        with tf_graph.as_default():
+            op = tf.raw_ops.Identity(input=source, name=name).op
+        op._set_device(_HOST)
+        op._set_attr("_grappler_do_not_remove", protected)
+        if trigger:
+            op._add_control_inputs([tf_graph.get_operation_by_name(trigger)])
+        return op.outputs[0]
+
+    for swap in swaps:
+        out = identity(swap["swap_out"], tf_graph.get_tensor_by_name(swap["tensor"]), None)
+        for swap_in in swap["swap_ins"]:
+            back = identity(swap_in["name"], out, swap_in["trigger"])
+            for consumer in swap_in["consumers"]:
+                tf_graph.get_operation_by_name(consumer["node"])._update_input(
+                    consumer["input_index"], back)
 
 
 def _serialized(graph_def):
@@ -104,3 +129,25 @@ class HandRewriter:
         if graph_bytes not in self.originals:
             raise rewrite.RewriteFailed("not rewritten here")
         return self.originals[graph_bytes]
+
+
+class HandEditor(HandRewriter):
+    """The same swaps in live graphs. The files stay right: spoil_live(tf_graph, report) makes the
+    edit wrong."""
+
+    def __init__(self, planner, spoil_live=None):
+        super().__init__(planner)
+        self.spoil_live = spoil_live or (lambda tf_graph, report: None)
+
+    def edit(self, tf_graph, strategy, options):
+        if strategy != "scope":
+            raise rewrite.RewriteFailed("no strategy %r" % strategy)
+        before = tf_graph.as_graph_def()
+        if _serialized(before) in self.originals:
+            return {"outcome": "OUTCOME_KEPT"}
+        swaps = self.planner(before, options)
+        apply_live(tf_graph, swaps)
+        report = {"outcome": "OUTCOME_REWRITTEN", "swaps": swaps}
+        self.spoil_live(tf_graph, report)
+        self.originals[_serialized(tf_graph.as_graph_def())] = _serialized(before)
+        return report

@@ -11,6 +11,7 @@ import pathlib
 import sys
 import tempfile
 
+import tensor_bytes
 from truth import cases, checks, crossings, driver, feeds, graphs, names, rewrite, train
 from selftest import handmade
 
@@ -55,7 +56,7 @@ def _baseline(name):
 
 def _found(name, rewriter, grappler=False, expected=SOME):
     """What the checks find in one rewrite."""
-    case = _Case(name, cases.ParameterSet("selftest", grappler=grappler), expected)
+    case = _Case(name, cases.ParameterSet("selftest", grappler=grappler), expected=expected)
     found = checks.Result()
     checks.check_case(_graph(name), case, rewriter, _baseline(name), found)
     return found
@@ -333,6 +334,185 @@ def grappler_removes_swap_nodes(result):
                "did not survive")
 
 
+# --- live graphs ----------------------------------------------------------------------------------
+
+def _found_live(name, editor, grappler=False):
+    """What the checks find in one edit of a live graph."""
+    case = _Case(name, cases.ParameterSet("selftest", grappler=grappler), cases.LIVE)
+    found = checks.Result()
+    checks.check_live_case(_graph(name), case, editor, editor, _baseline(name), found)
+    return found
+
+
+def _spoiled_live(name, spoil, limit=4):
+    return _found_live(name, handmade.HandEditor(handmade.simple_plan(limit), spoil))
+
+
+def _without_control(op, unwanted):
+    """Takes one control input away."""
+    left = [one for one in op.control_inputs if one.name != unwanted]
+    if len(left) == len(op.control_inputs):
+        raise AssertionError("%s does not wait for %s" % (op.name, unwanted))
+    op._remove_all_control_inputs()  # pylint: disable=protected-access
+    op._add_control_inputs(left)  # pylint: disable=protected-access
+
+
+@test
+def right_live_edits_pass(result):
+    for name in ("mnist_deep", "cond_v1"):
+        _must_pass(result, _found_live(name, handmade.HandEditor(handmade.simple_plan(99))))
+
+
+@test
+def right_live_edits_pass_with_grappler(result):
+    _must_pass(result, _found_live("mnist_deep", handmade.HandEditor(handmade.simple_plan(99)),
+                                   grappler=True))
+
+
+@test
+def live_swap_in_loses_its_trigger(result):
+    """Every number is right; the tensor would come back at once."""
+    def spoil(tf_graph, report):
+        swap_in = next(i for _, i in checks.swap_ins_of(report) if i["trigger"])
+        _without_control(tf_graph.get_operation_by_name(swap_in["name"]), swap_in["trigger"])
+    found = _spoiled_live("mnist_deep", spoil)
+    _must_fail(result, found, "live", "control inputs of lms/swapin")
+    _must_fail(result, found, "report", "waits for nothing")
+
+
+@test
+def live_node_loses_a_control_edge(result):
+    """The train op no longer runs the update of one of Adam's counters."""
+    def spoil(tf_graph, report):
+        del report
+        _without_control(tf_graph.get_operation_by_name("adam_optimizer/Adam"),
+                         "adam_optimizer/Adam/Assign_1")
+    found = _spoiled_live("mnist_deep", spoil)
+    _must_fail(result, found, "weights", "another value")
+    _must_fail(result, found, "live", "control inputs of adam_optimizer/Adam")
+    _must_fail(result, found, "report", "waits for less")
+
+
+@test
+def live_edit_rewires_another_consumer(result):
+    """A ReluGrad is given what was swapped, which has the same shape, in the place of its
+    gradient."""
+    def spoil(tf_graph, report):
+        for swap, swap_in in checks.swap_ins_of(report):
+            op = tf_graph.get_operation_by_name(swap_in["consumers"][0]["node"])
+            if op.type == "ReluGrad" and swap["tensor"].endswith("Relu:0"):
+                back = tf_graph.get_tensor_by_name(swap_in["name"] + ":0")
+                op._update_input(0, back)  # pylint: disable=protected-access
+                return
+        raise AssertionError("no ReluGrad: %s" % report["swaps"])
+    found = _spoiled_live("mnist_deep", spoil)
+    _must_fail(result, found, "losses", "unrewritten")
+    _must_fail(result, found, "weights", "another value")
+    _must_fail(result, found, "live", "inputs of adam_optimizer/gradients")
+    _must_fail(result, found, "report", "reads")
+
+
+@test
+def live_consumer_is_not_rewired(result):
+    def spoil(tf_graph, report):
+        swap = report["swaps"][0]
+        consumer = swap["swap_ins"][0]["consumers"][0]
+        op = tf_graph.get_operation_by_name(consumer["node"])
+        op._update_input(  # pylint: disable=protected-access
+            consumer["input_index"], tf_graph.get_tensor_by_name(swap["tensor"]))
+    found = _spoiled_live("mnist_deep", spoil)
+    _must_fail(result, found, "crossings", "does not bring")
+    _must_fail(result, found, "live", "inputs of")
+
+
+@test
+def live_swap_nodes_without_a_device(result):
+    """They are pinned as the others."""
+    def spoil(tf_graph, report):
+        for name in checks.swap_node_names(report):
+            tf_graph.get_operation_by_name(name)._set_device("")  # pylint: disable=protected-access
+    found = _spoiled_live("mnist_deep", spoil)
+    _must_fail(result, found, "crossings", "does not leave the device")
+    _must_fail(result, found, "live", "device of lms/swap")
+
+
+@test
+def live_trigger_in_the_branch_that_is_not_taken(result):
+    """A swap-in that every step needs waits for a node of one side of a tf.cond."""
+    def spoil(tf_graph, report):
+        swap_in = report["swaps"][0]["swap_ins"][0]
+        op = tf_graph.get_operation_by_name(swap_in["name"])
+        _without_control(op, swap_in["trigger"])
+        swap_in["trigger"] = "branch/Conv2D_2"
+        op._add_control_inputs(  # pylint: disable=protected-access
+            [tf_graph.get_operation_by_name(swap_in["trigger"])])
+    found = _spoiled_live("cond_v1", spoil)
+    _must_fail(result, found, "losses")
+    if "report" in found.failed_checks():
+        result.problem("selftest", "the report is right, and called wrong")
+
+
+@test
+def session_does_not_see_the_live_edit(result):
+    """As one that ran the graph before: TensorFlow ignores the edit, the graph shows it. Every
+    number is right, and nothing is swapped."""
+    graph, editor = _graph("mnist_deep"), handmade.HandEditor(handmade.simple_plan(4))
+    edited = train.imported(train.parse(graph.bytes))
+    report = editor.edit(edited, "scope", {"optimizer_scopes": graph.optimizer_scopes})
+    unedited = train.imported(train.parse(graph.bytes))
+    found = checks.Result()
+    checks.train_and_check(
+        graph, _Case(graph.name, cases.ParameterSet("selftest"), cases.LIVE),
+        functools.partial(train.train_live, graph, unedited), edited.as_graph_def(), report,
+        _baseline(graph.name), found)
+    if found.failed_checks() != {"crossings"}:
+        result.problem("selftest", "not by the crossings alone: %s" % found.problems)
+    _must_fail(result, found, "crossings", "does not leave the device")
+
+
+class _OtherLive(handmade.HandEditor):
+    """Breaks one of the promises about an edited graph."""
+
+    def __init__(self, broken):
+        super().__init__(handmade.simple_plan(2))
+        self.broken = broken
+
+    def edit(self, tf_graph, strategy, options):
+        report = super().edit(tf_graph, strategy, options)
+        if self.broken == "idempotent" and report["outcome"] == "OUTCOME_KEPT":
+            handmade.apply_live(tf_graph, [{"tensor": "conv1/Relu:0", "swap_out": "lms/swapout_2",
+                                            "swap_ins": []}])
+        return report
+
+    def strip(self, graph_bytes):
+        stripped = train.parse(super().strip(graph_bytes))
+        if self.broken == "strip":
+            del stripped.node[-1]
+        return stripped.SerializeToString()
+
+
+@test
+def live_graph_changes_when_edited_again(result):
+    _must_fail(result, _found_live("mnist_deep", _OtherLive("idempotent")), "idempotent",
+               "lms/swapout_2")
+
+
+@test
+def live_graph_is_another_one_when_stripped(result):
+    _must_fail(result, _found_live("mnist_deep", _OtherLive("strip")), "strip",
+               "saved and stripped")
+
+
+@test
+def package_says_no(result):
+    """And its own words come through."""
+    class Failing(handmade.HandEditor):
+        def edit(self, tf_graph, strategy, options):
+            raise rewrite.RewriteFailed("the graph is finalized")
+    _must_fail(result, _found_live("mnist_deep", Failing(handmade.simple_plan(2))), "rewrite",
+               "is finalized")
+
+
 # --- bytes, plans and files -----------------------------------------------------------------------
 
 class _Other(handmade.HandRewriter):
@@ -447,6 +627,43 @@ def sizes_are_wrong(result):
     if len(found.problems) != 1:
         result.problem("selftest", "%d problems" % len(found.problems))
     _must_fail(result, found, "sizes", "pool1/MaxPool:0")
+
+
+@test
+def bytes_of_a_trace_are_others(result):
+    """tensor_bytes.py: what it must see, and what it must excuse and count."""
+    whole = tensor_bytes.Output("whole:0", "float32", "[200,4]", 3200, 3200, 3328, 16)
+    right = tensor_bytes.Inferred("float32", "[200,4]", 3200, True)
+    for output, inferred, counted in (
+            ({}, {}, "equal"),
+            ({}, {"dtype": "float16"}, None),
+            ({}, {"shape": "[200,3]"}, None),
+            ({}, {"shape": "[800]"}, None),
+            ({}, {"shape": "[?,3]", "size": None}, None),
+            ({}, {"shape": "[?]", "size": None}, None),
+            ({}, {"shape": "[?,4]", "size": None}, "unknown"),
+            ({}, {"shape": "?", "size": None}, "unknown"),
+            ({}, {"size": None, "read": False}, "unread"),
+            ({}, {"shape": "[4,200]", "size": None, "read": False}, None),
+            ({}, {"size": 3204}, None),
+            ({"requested": 3204}, {}, None),
+            ({"allocated": 3072}, {}, None),  # too few
+            ({"allocated": 6656}, {}, None),  # what would be split
+            ({"allocated": 6400}, {}, "equal"),
+            ({"allocated": 0}, {}, "not_allocated"),
+            ({"shape": "[100,4]", "size": 1600, "requested": 3200},
+             {"shape": "[100,4]", "size": 1600}, "parts"),
+            # A part of what?
+            ({"shape": "[100,4]", "size": 1600, "requested": 3200, "pointer": 32},
+             {"shape": "[100,4]", "size": 1600}, None),
+            ({"dtype": "resource", "shape": "[]"}, {"dtype": "resource", "shape": "[2]"},
+             "handles")):
+        found = tensor_bytes.compare(
+            [whole, whole._replace(tensor="x:0", **output)], {"x:0": right._replace(**inferred)})
+        # The whole is not the graph's, and not compared.
+        if bool(found.problems) != (counted is None) or found.elsewhere != 1 or (
+                counted is not None and getattr(found, counted) != 1):
+            result.problem("selftest", "%s, %s: %s %s" % (output, inferred, found.problems, found))
 
 
 # --- the recorded answers -------------------------------------------------------------------------

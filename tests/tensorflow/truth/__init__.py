@@ -4,6 +4,7 @@ Modules, each usable alone:
   graphs     finds the graphs and their recorded answers
   feeds      makes what a step feeds
   rewrite    calls the command line `spillway`
+  live       edits live graphs by the Python package
   names      spellings of tensors and devices
   train      runs a graph for a few steps in a session
   crossings  which tensors really go from one device to another
@@ -12,5 +13,5 @@ Modules, each usable alone:
   worker     runs the cases of one graph in a process of its own
   driver     starts workers, watches them, prints the lines
 
-Only train and worker import TensorFlow.
+Only train, live and worker import TensorFlow.
 """

@@ -1,7 +1,8 @@
 """The table of cases: which graph, with which parameters, and what is expected.
 
-A case is `GRAPH/SET`. To add a strategy or parameters, add a ParameterSet; to add a graph, add a
-folder (see graphs.py) and, if something is known about it, a line in the tables here.
+A case is `GRAPH/SET`, or `GRAPH/SET/live` where the graph is edited in place. To add a strategy or
+parameters, add a ParameterSet; to add a graph, add a folder (see graphs.py) and, if something is
+known about it, a line in the tables here.
 """
 import dataclasses
 from typing import Any, Dict, Optional, Tuple
@@ -73,6 +74,14 @@ SHORT = {
     "lstm_while_v2": _QUICK, "bert_tiny": _QUICK, "unet3d_s16": _QUICK,
 }
 
+# Of these graphs the short mode also edits some in place.
+SHORT_LIVE = {
+    "mnist_deep": ("lb1", "sized", "lb1+grappler", "level_sync3", "level_tuned"),
+    "cond_v1": ("fuse_lb3", "branch5", "level_serial"), "cond_v2": ("lb1", "level_serial"),
+    "cnn_mnist": ("found",), "mixed_fp16": ("direct_lb3", "level_sync3"), "lstm_while": ("lb1",),
+    "lstm_while_v2": ("lb1",), "bert_tiny": ("level_serial",), "unet3d_s16": ("fuse_lb3",),
+}
+
 # Instead of a set's budget_share, where swapping cannot save so much at the batch that runs.
 TUNED_SHARES = {
     "bert_base": 0.95, "cnn_mnist": 0.95, "cond_v1": 0.95, "cond_v2": 0.95, "mixed_fp16": 0.95,
@@ -141,15 +150,26 @@ SETS = [
 ]
 
 
+# How a graph comes to its swaps: as a file by the program, which is then imported; or as a tf.Graph
+# that the Python package edits where it is.
+GRAPHDEF, LIVE = WAYS = ("graphdef", "live")
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A graph and a set."""
+    """A graph, a set and a way."""
     graph_name: str
     set: ParameterSet
+    way: str = GRAPHDEF
+
+    @property
+    def key(self):
+        """What the case is called among those of its graph."""
+        return self.set.name if self.way == GRAPHDEF else "%s/%s" % (self.set.name, self.way)
 
     @property
     def name(self):
-        return "%s/%s" % (self.graph_name, self.set.name)
+        return "%s/%s" % (self.graph_name, self.key)
 
     @property
     def strategy(self):
@@ -168,7 +188,8 @@ class Case:
             return graph.bytes_with_shapes
         return graph.bytes
 
-    def options_for(self, graph, rewriter):
+    def options_for(self, graph, rewriter, graph_bytes):
+        """{option: value} for a rewrite of graph_bytes."""
         options = dict(self.set.options)
         if self.strategy == "scope" and not self.set.find_backward:
             options["optimizer_scopes"] = list(graph.optimizer_scopes)
@@ -178,7 +199,7 @@ class Case:
             options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec}
             options["batch_size"] = graph.meta["run_batch"]
         if self.set.budget_share:
-            peak = _unswapped_peak(rewriter, self.input_bytes(graph), self.strategy, options)
+            peak = _unswapped_peak(rewriter, graph_bytes, self.strategy, options)
             share = TUNED_SHARES.get(graph.name, self.set.budget_share)
             options["autotune_gpu_mem"] = repr(share * peak / 2**30)
         return options
@@ -206,13 +227,16 @@ def in_mode(graph, full):
     return full or graph.name in SHORT
 
 
-def of_graph(graph, full):
+def of_graph(graph, full, ways=WAYS):
     """The cases of one graph."""
-    return [Case(graph.name, s) for s in SETS if _has(graph, s) and (full or _is_short(graph, s))]
+    return [Case(graph.name, s, way) for way in ways for s in SETS
+            if _has(graph, s, way) and (full or _is_short(graph, s, way))]
 
 
-def _has(graph, parameters):
+def _has(graph, parameters, way):
     """Whether the set makes sense for the graph."""
+    if way == LIVE and graph.not_trained:
+        return False  # Training is what is new in this way.
     if parameters.excluding and graph.name not in EXCLUDED_SCOPES:
         return False
     if parameters.budget_share and graph.name in _NOT_TUNED:
@@ -222,11 +246,13 @@ def _has(graph, parameters):
     return True
 
 
-def _is_short(graph, parameters):
+def _is_short(graph, parameters, way):
+    if way == LIVE:
+        return parameters.name in SHORT_LIVE.get(graph.name, ())
     names = SHORT.get(graph.name, ())
     return not parameters.full_only if names is None else parameters.name in names
 
 
 def cost(graph):
     """A guess at how long a graph's cases take, for the order in which they start."""
-    return 0 if graph.not_trained else graph.meta["nodes"]
+    return graph.meta["nodes"]

@@ -7,6 +7,7 @@ Every problem found carries the name of its check:
   deterministic  the same request gives the same bytes
   strip          strip gives the input back, byte for byte
   idempotent     rewriting the rewritten file with the same options gives the same bytes
+  live           (edited in place) the edit made the graph that the program makes of the same one
   import         TensorFlow imports the rewritten graph
   losses         training gives the same losses, bit for bit
   weights        ... and the same variables after the last step
@@ -15,6 +16,7 @@ Every problem found carries the name of its check:
   grappler       the swap nodes survive Grappler, and the losses are still the same
   recorded       (of the unrewritten graph) the losses are those recorded in losses.json
 """
+import functools
 from typing import NamedTuple
 
 from truth import crossings, names, rewrite, train
@@ -211,7 +213,7 @@ def _report_problems(before, after, report):
         yield "node %s is new and not in the report" % name
     for name in sorted(planned & set(old)):
         yield "node %s was there before" % name
-    between_originals = 0
+    between_originals, originals = 0, set(old)
     for name, node in old.items():
         if name not in new:
             yield "node %s is gone" % name
@@ -220,8 +222,8 @@ def _report_problems(before, after, report):
         added = set(names.control_inputs(new[name])) - set(names.control_inputs(node))
         if not waits.get(name, set()) <= added:
             yield "%s does not wait for %s" % (name, sorted(waits[name] - added))
-        between_originals += len(added & set(old))
-        unsaid = added - set(old) - waits.get(name, set())
+        between_originals += len(added & originals)
+        unsaid = added - originals - waits.get(name, set())
         if unsaid:
             yield "%s waits for %s, which the report does not say" % (name, sorted(unsaid))
     if between_originals != int(report.get("added_control_count", 0)):
@@ -295,6 +297,58 @@ def check_bytes(graph_bytes, rewritten, report, rewriter, strategy, options, res
                            (len(stripped), len(graph_bytes)))
     except rewrite.RewriteFailed as error:
         result.problem("strip", str(error))
+
+
+# --- edited in place -------------------------------------------------------------------------------
+
+def different_nodes(live, file):
+    """Where two GraphDefs are not one graph. The order of control inputs is no part of it, nor are
+    the shapes that the file carries."""
+    ours = {n.name: n for n in live.node}
+    theirs = {n.name: n for n in file.node}
+    for name in sorted(set(ours) ^ set(theirs)):
+        yield "node %s is only in the %s" % (name, "live graph" if name in ours else "file")
+    for name in sorted(set(ours) & set(theirs)):
+        for what, of in _NODE_PARTS.items():
+            if of(ours[name]) != of(theirs[name]):
+                yield "%s of %s: %s in the live graph, %s in the file" % (
+                    what, name, of(ours[name]), of(theirs[name]))
+        live_attr, file_attr = dict(ours[name].attr), dict(theirs[name].attr)
+        others = sorted(key for key in set(live_attr) | set(file_attr)
+                        if key != "_output_shapes" and live_attr.get(key) != file_attr.get(key))
+        if others:
+            yield "attributes of %s differ: %s" % (name, ", ".join(others))
+
+
+_NODE_PARTS = {
+    "op": lambda node: node.op,
+    "device": lambda node: node.device,
+    "inputs": names.data_inputs,
+    "control inputs": lambda node: sorted(names.control_inputs(node)),
+}
+
+
+def check_edit_again(tf_graph, after, editor, case, options, result):
+    """Editing the edited graph changes nothing, and says so."""
+    try:
+        second = editor.edit(tf_graph, case.strategy, options)
+    except rewrite.RewriteFailed as error:
+        result.problem("idempotent", str(error))
+        return
+    result.problems_from("idempotent", different_nodes(tf_graph.as_graph_def(), after))
+    if second.get("outcome") == "OUTCOME_REWRITTEN":
+        result.problem("idempotent", "the second report claims a rewrite")
+
+
+def check_strip_of_live(before, after, rewriter, result):
+    """The record of what to undo is in the live graph, too."""
+    try:
+        stripped = train.parse(rewriter.strip(after.SerializeToString(deterministic=True)))
+    except rewrite.RewriteFailed as error:
+        result.problem("strip", str(error))
+        return
+    if stripped != before:
+        result.problem("strip", "the live graph, saved and stripped, is not the graph before")
 
 
 # --- crossings --------------------------------------------------------------------------------------
@@ -464,7 +518,7 @@ def check_case(graph, case, rewriter, base, result):
     """All checks of one case. `base` is None where the graph is not trained."""
     original = case.input_bytes(graph)
     try:
-        options = case.options_for(graph, rewriter)
+        options = case.options_for(graph, rewriter, original)
         rewritten, report = rewriter.rewrite(original, case.strategy, options)
     except rewrite.RewriteFailed as error:
         result.problem("rewrite", str(error))
@@ -480,16 +534,43 @@ def check_case(graph, case, rewriter, base, result):
     check_bytes(original, rewritten, report, rewriter, case.strategy, options, result)
     if base is None:
         return
-    train_and_check(graph, case, rewritten, after, report, base, result)
+    train_and_check(graph, case, functools.partial(train.train, graph, rewritten), after, report,
+                    base, result)
     if case.check_sizes:
         check_sizes(graph, original, report, result)
 
 
-def train_and_check(graph, case, rewritten, after, report, base, result):
+def check_live_case(graph, case, rewriter, editor, base, result):
+    """The same for a graph that `editor` edits in place, as live.Package does."""
+    original = case.input_bytes(graph)
+    tf_graph = train.imported(train.parse(original))
+    before = tf_graph.as_graph_def()
+    # What the package sends: with the shapes that TensorFlow knows.
+    sent = tf_graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
+    try:
+        options = case.options_for(graph, rewriter, sent)
+        rewritten = train.parse(rewriter.rewrite(sent, case.strategy, options)[0])
+        report = editor.edit(tf_graph, case.strategy, options)
+    except rewrite.RewriteFailed as error:
+        result.problem("rewrite", str(error))
+        return
+    after = tf_graph.as_graph_def()
+    check_plan(report, case.expected_for(graph), result)
+    check_report(before, after, report, result)
+    result.problems_from("live", different_nodes(after, rewritten))
+    check_edit_again(tf_graph, after, editor, case, options, result)
+    check_strip_of_live(before, after, rewriter, result)
+    train_and_check(graph, case, functools.partial(train.train_live, graph, tf_graph), after,
+                    report, base, result)
+    if case.check_sizes:
+        check_sizes(graph, original, report, result)
+
+
+def train_and_check(graph, case, run, after, report, base, result):
+    """`run` trains: train.train or train.train_live, but for how."""
     wanted = "grappler" if case.grappler else "losses"
     try:
-        trained = train.train(graph, rewritten, grappler=case.grappler,
-                              variables=base.trained.variables)
+        trained = run(grappler=case.grappler, variables=base.trained.variables)
     except train.TrainingFailed as error:
         result.problem("import" if error.stage == "import" else wanted, str(error))
         return

@@ -1,4 +1,4 @@
-"""Training a GraphDef for a few steps, deterministically, on CPUs that stand for GPUs.
+"""Training a graph for a few steps, deterministically, on CPUs that stand for GPUs.
 
 CPU:0 is the host. Nodes without a device are pinned to CPU:1, which stands for a device; a node on
 GPU k goes to CPU k + 1. So what crosses between CPU:0 and the others is what a real machine would
@@ -63,12 +63,26 @@ def place(graph_def, pin):
     return graph_def
 
 
-def dtypes(graph_def, tensors):
-    """{tensor: its DataType}, as TensorFlow's own registry of ops has it."""
+def place_live(tf_graph):
+    """The same for a tf.Graph that was edited where it is, with `pin`. Swap nodes have their device
+    by then; the others must not have one before, or an edit would see it."""
+    for op in tf_graph.get_operations():
+        device = names.on_cpus(op.device) if op.device else "/device:CPU:1"
+        op._set_device(device)  # pylint: disable=protected-access
+
+
+def imported(graph_def):
+    """A tf.Graph of a GraphDef."""
     tf = tensorflow()
     tf_graph = tf.Graph()
     with tf_graph.as_default():
         tf.import_graph_def(graph_def, name="")
+    return tf_graph
+
+
+def dtypes(graph_def, tensors):
+    """{tensor: its DataType}, as TensorFlow's own registry of ops has it."""
+    tf_graph = imported(graph_def)
     return {t: tf_graph.get_tensor_by_name(t).dtype.as_datatype_enum for t in tensors}
 
 
@@ -98,19 +112,28 @@ def _readable_variables(graph_def):
 
 
 def train(graph, graph_bytes, grappler=False, pin=True, variables=None):
-    """Trains as graph.meta says. `variables` limits which are read afterwards; by default every
-    one that is initialized then."""
-    tf = tensorflow()
-    trained = Trained()
+    """Imports a GraphDef and trains as graph.meta says. `variables` limits which are read
+    afterwards; by default every one that is initialized then."""
     try:
         graph_def = parse(graph_bytes)
         device_count = 1 + max(1, names.gpu_count(graph_def))
-        place(graph_def, pin)
-        tf_graph = tf.Graph()
-        with tf_graph.as_default():
-            tf.import_graph_def(graph_def, name="")
+        tf_graph = imported(place(graph_def, pin))
     except Exception as error:  # whatever it is, the graph does not import
         raise TrainingFailed("import", error) from error
+    return _train(graph, tf_graph, graph_def, device_count, grappler, variables)
+
+
+def train_live(graph, tf_graph, grappler=False, variables=None):
+    """The same for a tf.Graph, which is pinned to devices where it is: the first session on it."""
+    graph_def = tf_graph.as_graph_def()
+    place_live(tf_graph)
+    device_count = 1 + max(1, names.gpu_count(graph_def))
+    return _train(graph, tf_graph, graph_def, device_count, grappler, variables)
+
+
+def _train(graph, tf_graph, graph_def, device_count, grappler, variables):
+    tf = tensorflow()
+    trained = Trained()
     config = session_config(device_count, grappler)
     with tf.compat.v1.Session(graph=tf_graph, config=config) as session:
         _init(tf, session, graph)
@@ -164,9 +187,7 @@ def sizes(graph, graph_bytes, tensors):
     that is not taken is not)."""
     tf = tensorflow()
     graph_def = place(parse(graph_bytes), pin=False)
-    tf_graph = tf.Graph()
-    with tf_graph.as_default():
-        tf.import_graph_def(graph_def, name="")
+    tf_graph = imported(graph_def)
     config = session_config(1 + max(1, names.gpu_count(graph_def)), grappler=False)
     found = {}
     with tf.compat.v1.Session(graph=tf_graph, config=config) as session:

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 
-from truth import cases, checks, graphs, rewrite, train
+from truth import cases, checks, graphs, live, rewrite, train
 
 UNREWRITTEN = "unrewritten"
 
@@ -59,14 +59,19 @@ def run_graph(job, reporter):
     else:
         base = reporter.run("%s/%s" % (graph.name, UNREWRITTEN),
                             lambda result: checks.baseline(graph, result))
-    by_name = {c.set.name: c for c in cases.of_graph(graph, full=True)}
-    for name in job["sets"]:
-        case = by_name[name]
+    by_key = {c.key: c for c in cases.of_graph(graph, full=True)}
+    for key in job["sets"]:
+        case = by_key[key]
 
         def function(result, case=case):
             if base is None and not graph.not_trained:
                 result.problem("losses", "the unrewritten graph does not train as recorded here")
-            checks.check_case(graph, case, rewriter, base, result)
+            if case.way == cases.LIVE:
+                if base is not None:
+                    editor = live.Package(job["library"])
+                    checks.check_live_case(graph, case, rewriter, editor, base, result)
+            else:
+                checks.check_case(graph, case, rewriter, base, result)
         reporter.run(case.name, function)
 
 
