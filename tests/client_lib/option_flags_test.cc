@@ -61,7 +61,7 @@ std::string DefaultInComment(const FieldDescriptor* field) {
   constexpr char kMark[] = "Default: ";
   const size_t begin = comment.find(kMark);
   if (begin == std::string::npos) return "";
-  const size_t end = comment.find('.', begin);
+  const size_t end = std::min(comment.find(". ", begin), comment.rfind('.'));  // Not that of 0.1.
   return comment.substr(begin + strlen(kMark), end - begin - strlen(kMark));
 }
 

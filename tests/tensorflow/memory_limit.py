@@ -11,8 +11,9 @@ A step of the graph as it came is traced, and is the profile that plans are made
 CPU take other times and workspaces than a GPU's. Then, for each graph:
 
   - the least limit with which it trains as it came is searched;
-  - for shares of the memory that Spillway says it needs as it came, plans are made. Each must train
-    with just that limit, to the same losses, bit for bit. The least limit of each is searched, too;
+  - for shares of the memory that Spillway says it needs as it came, and for the least that it says a
+    plan can do with, plans are made. Each must train with just that limit, to the same losses, bit
+    for bit. The least limit of each is searched, too;
   - one of them must do with less than the graph as it came.
 
 What is foretold is printed beside what it takes. Exit code 0: nothing failed, 1: something did, 2:
@@ -23,6 +24,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -42,6 +44,8 @@ RUN_TIMEOUT_S = 240
 # Of the server that plays the GPU: one runs kernels, one serves what the other process asks for. With
 # one alone, no tensor leaves while a kernel waits for memory, as it does by a GPU's copy engines.
 GPU_THREADS = 2
+# What runs, as a multiple of the recorded batch: limits are whole MiB, so that a few say little.
+BATCH_FACTORS = {"unet3d_s16": 8, "bert_tiny": 8}
 # Left to the allocator, and to what this stand-in has and a GPU has not: two threads may run two
 # kernels at once, each with its workspace, and in more orders than one stream. For a GPU the default
 # is 0.1.
@@ -177,7 +181,8 @@ def measure(graph, spillway, shares, reserve, folder):
     expected = trains(graph, original, AMPLE_MIB)
     if expected is None:
         return ["%s does not train with %d MiB" % (graph.name, AMPLE_MIB)]
-    options = {"batch_size": graph.meta["run_batch"], "hardware": "p100_pcie", "profile": profile,
+    shapes = {spec["name"].split(":")[0]: spec["shape"] for spec in graph.feed_spec}
+    options = {"feed": shapes, "hardware": "p100_pcie", "profile": profile,
                "d2h_bytes_per_s": LINK_BYTES_PER_S, "h2d_bytes_per_s": LINK_BYTES_PER_S,
                "allocator_reserve": reserve}
 
@@ -198,21 +203,25 @@ def measure(graph, spillway, shares, reserve, folder):
     if least > enough:
         wrong.append("%s does not train in %d MiB, where no swapping is said to be needed" % (
             graph.name, enough))
-    for share in shares:
-        limit = int(enough * share)
+    limits = [int(enough * share) for share in shares]
+    while limits:
+        limit = limits.pop(0)
         try:
             rewritten, report, tuning = plan(limit)
         except rewrite.RewriteFailed as error:
-            print("%-16s %3.0f %%: %s" % (graph.name, 100 * share, error), flush=True)
+            smallest = re.search(r"\((\d+) bytes\) of GPU memory there is one", str(error))
+            print("%-16s no plan for %d MiB; said to be possible: %s bytes" % (
+                graph.name, limit, smallest.group(1) if smallest else "none"), flush=True)
+            limits = [math.ceil(int(smallest.group(1)) / MIB)] if smallest else []
             continue
         path = folder / "rewritten.pb"
         path.write_bytes(rewritten)
         planned = int(tuning["peak_bytes"]) / MIB
         need = least_limit(graph, path, expected, int(planned * 0.8), limit)
         needs.append(need)
-        print("%-16s %3.0f %%, %3d swaps  foretold %7.1f MiB, said to fit %5d MiB, takes %5d MiB "
+        print("%-16s %4d swaps       foretold %7.1f MiB, said to fit %5d MiB, takes %5d MiB "
               "(%.2f), %.0f %% of the original's" % (
-                  graph.name, 100 * share, len(report.get("swaps", [])), planned, limit, need,
+                  graph.name, len(report.get("swaps", [])), planned, limit, need,
                   need / planned, 100 * need / least), flush=True)
         if need > limit:
             wrong.append("%s, planned for %d MiB, does not train in it" % (graph.name, limit))
@@ -221,12 +230,22 @@ def measure(graph, spillway, shares, reserve, folder):
     return wrong
 
 
+def load(folder):
+    """The graph of a folder, with the batch that is measured."""
+    graph = graphs.Graph(folder)
+    factor = BATCH_FACTORS.get(graph.name, 1)
+    for spec in graph.feed_spec:
+        if spec["shape"] and spec["shape"][0] == graph.meta["run_batch"]:
+            spec["shape"][0] *= factor
+    return graph
+
+
 def make_branches(folder):
     """A graph of our own with many branches, in `folder`."""
     subprocess.run([sys.executable, branches.__file__, str(folder)],
                    env=dict(os.environ, **train.ENVIRONMENT), check=True, timeout=RUN_TIMEOUT_S,
                    stderr=subprocess.DEVNULL)
-    return graphs.Graph(folder)
+    return load(folder)
 
 
 def main():
@@ -242,13 +261,13 @@ def main():
     parser.add_argument("--profile-of", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.profile_of:
-        write_profile(graphs.Graph(options.profile_of[0]), options.profile_of[1])
+        write_profile(load(options.profile_of[0]), options.profile_of[1])
         return 0
     if options.ports:
         ports = [int(port) for port in options.ports.split(",")]
         if options.client:
             folder, path, limit_mib = options.client
-            run_client(ports, graphs.Graph(folder), path, int(limit_mib))
+            run_client(ports, load(folder), path, int(limit_mib))
         serve(ports)
     if not options.spillway:
         parser.error("--spillway is needed")
@@ -261,7 +280,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="spillway-memory-") as folder:
             folder = pathlib.Path(folder)
             try:
-                graph = found[name] if name in found else make_branches(folder / "branches")
+                graph = load(found[name].folder) if name in found else make_branches(folder / "branches")
                 problems = measure(graph, rewrite.SpillwayCommand(options.spillway),
                                    [float(s) for s in options.shares.split(",")],
                                    options.reserve, folder)

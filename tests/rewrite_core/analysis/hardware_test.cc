@@ -114,6 +114,37 @@ TEST(HardwareTest, ToProtoHasEveryNumberAndComesBackTheSame) {
   }
 }
 
+TEST(HardwareTest, TheDeviceBudgetIsLessTheReserve) {
+  v1::Hardware options;
+  options.set_gpu_memory_bytes(100'000'000);
+  EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(), 90'000'000);
+  EXPECT_THAT(Hardware::FromOptions(options)->MemoryOrigin(), "gpu_memory_bytes, less 10%");
+  options.set_allocator_reserve(0);
+  EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(), 100'000'000);
+  EXPECT_THAT(Hardware::FromOptions(options)->MemoryOrigin(), "gpu_memory_bytes");
+  // All that there may be: nothing overflows, and nothing is lost to a double.
+  options.set_gpu_memory_bytes(std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(),
+            std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(Hardware::FromOptions(options)->ToProto().device_budget_bytes(),
+            std::numeric_limits<int64_t>::max());
+}
+
+TEST(HardwareTest, TheMemoryForABudgetIsTheLeastThatGivesIt) {
+  for (double reserve : {0.0, 0.1, 0.125, 1.0 / 3, 0.9}) {
+    v1::Hardware options;
+    options.set_allocator_reserve(reserve);
+    Hardware hardware = *Hardware::FromOptions(options);
+    for (int64_t budget : {int64_t{1}, int64_t{255}, int64_t{1} << 20, int64_t{16'106'127'361}}) {
+      hardware.gpu_memory_bytes = hardware.GpuMemoryFor(budget);
+      EXPECT_EQ(hardware.device_budget_bytes(), budget) << reserve;
+      --hardware.gpu_memory_bytes;
+      EXPECT_LT(hardware.device_budget_bytes(), budget) << reserve;
+    }
+    EXPECT_GT(hardware.GpuMemoryFor(std::numeric_limits<int64_t>::max() - 1), 0);
+  }
+}
+
 TEST(HardwareTest, UnknownPresetListsThoseThatExist) {
   v1::Hardware options;
   options.set_preset("p1000\n");
@@ -153,8 +184,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"NanLink", "d2h_bytes_per_s",
                 [](auto* h) { h->set_d2h_bytes_per_s(std::nan("")); }},
         BadCase{"InfiniteLink", "h2d_bytes_per_s", [](auto* h) { h->set_h2d_bytes_per_s(kInf); }},
-        BadCase{"NegativeLatency", "copy_latency_s",
-                [](auto* h) { h->set_copy_latency_s(-1e-9); }}),
+        BadCase{"NegativeLatency", "copy_latency_s", [](auto* h) { h->set_copy_latency_s(-1e-9); }},
+        BadCase{"AllReserved", "allocator_reserve", [](auto* h) { h->set_allocator_reserve(1); }},
+        BadCase{"NanReserve", "allocator_reserve",
+                [](auto* h) { h->set_allocator_reserve(std::nan("")); }}),
     CaseName());
 
 }  // namespace

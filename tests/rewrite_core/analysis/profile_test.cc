@@ -95,6 +95,26 @@ TEST(ProfileTest, BytesAreThoseAllocatedBySlot) {
   EXPECT_EQ(profile->tensors_measured(), 2);
 }
 
+TEST(ProfileTest, WorkspaceIsWhatWasThereBesidesWhatIsLeft) {
+  const TestGraph graph(kGraph);
+  const auto memory = [](const std::string& allocator, int peak, int live) {
+    return RawField(6, RawField(1, allocator) + RawNumber(3, peak) + RawNumber(4, live));
+  };
+  const std::string nodes = Node("a", 0, 1, memory("GPU_0_bfc", 700, 300)) +
+                            Node("a", 1, 2, memory("GPU_0_bfc", 500, 300)) +
+                            // Not of the GPU; and numbers that cannot be.
+                            Node("b", 0, 1, memory("gpu_host_bfc", 700, 300)) +
+                            Node("c", 0, 1, memory("GPU_0_bfc", 300, 700));
+  const auto profile = Profile::Read(RunMetadata(Device(kGpu, nodes)), *graph, {});
+  ASSERT_THAT(profile, IsOk());
+  EXPECT_EQ(profile->workspace_bytes(graph["a"]), 400);
+  EXPECT_EQ(profile->workspace_bytes(graph["b"]), kNotMeasured);
+  EXPECT_EQ(profile->workspace_bytes(graph["c"]), kNotMeasured);
+  // On a CPU every allocator is that of the device.
+  const std::string on_cpu = Device(kCpu, Node("a", 0, 1, memory("cpu", 9, 9)));
+  EXPECT_EQ(Profile::Read(RunMetadata(on_cpu), *graph, {})->workspace_bytes(graph["a"]), 0);
+}
+
 TEST(ProfileTest, OfAnotherGraphIsRefusedByName) {
   const TestGraph graph(kGraph);
   // Half known is enough; what partitioning adds does not count.

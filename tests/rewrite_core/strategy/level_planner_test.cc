@@ -458,7 +458,7 @@ class ApartJudge : public PlanJudge {
   absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
                                    const StopToken&) override {
     const bool all = terms.gpu == kAllGpus;
-    together += all;
+    together += all && !plan.swaps.empty();
     PlanOutcome outcome;
     outcome.peak_bytes = !plan.swaps.empty() ? alone_bytes_ : (terms.gpu == 0 ? 30 : 40) * kMiB;
     outcome.fits = terms.budget_bytes >= outcome.peak_bytes && (!all || plan.swaps.empty());
@@ -470,7 +470,7 @@ class ApartJudge : public PlanJudge {
     return outcome;
   }
 
-  int together = 0;  // Plays of all GPUs.
+  int together = 0;  // Plays of all GPUs, with swaps.
 
  private:
   const TestFacts& f_;
