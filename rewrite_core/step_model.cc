@@ -216,7 +216,7 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
       hardware_.host_memory_bytes / (all ? 1 : static_cast<int64_t>(num_gpus));
   auto played = SimulateIfWorth(*workload, options, terms.worth_ns, stop);
   if (!played.ok()) return played.status();
-  if (played->fits()) {
+  if (played->fits() && terms.budget_bytes != kUnlimited) {
     // Where the bytes suffice, there may still be no place for them.
     options.placed = true;
     auto placed = SimulateIfWorth(*workload, options, kUnlimited, stop);

@@ -94,6 +94,11 @@ bool SizesAreKnown(const Warnings& warnings) {
 }
 
 // By how much the step is above a budget, in one sentence without a full stop.
+// Whether there would be enough, in one piece.
+bool IsInPieces(const v1::OutOfMemory& oom) {
+  return !oom.host() && oom.requested_bytes() <= oom.budget_bytes() - oom.in_use_bytes();
+}
+
 std::string ExcessText(const v1::Forecast& forecast) {
   const v1::OutOfMemory& oom = forecast.out_of_memory();
   int64_t peak = forecast.host_peak_bytes();
@@ -112,6 +117,9 @@ std::string ExcessText(const v1::Forecast& forecast) {
                         excess, " more than there is");
   }
   const std::string gpu = GpuText(oom.device());
+  if (!is_known && IsInPieces(oom)) {
+    return absl::StrCat("what is free of the ", budget, " of ", gpu, " is in pieces");
+  }
   if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
   return absl::StrCat(gpu, " would need ", FormatBytes(peak), ", ", excess, " more than its ",
                       budget);
@@ -121,7 +129,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
 std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
   return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), ", where ",
                       FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
-                      " are in use");
+                      IsInPieces(oom) ? " are in use, and the rest is in pieces" : " are in use");
 }
 
 // One GPU in one forecast.

@@ -25,6 +25,12 @@
 // kSynchronous. All wait until what they wait for is done. Each engine takes its queue in order of
 // readiness; memory is given at the start, and let go at the end.
 //
+// Placed (SimulationOptions::placed). Each GPU with a budget has a region of so many bytes, and an
+// allocator (best_fit_allocator.h). From an empty region it gives the resident buffers a place, in
+// order of ids; then whoever is given memory gets a place for each of his outputs, in their order,
+// and for his workspace, all or none. What is taken over keeps its place. Memory that is free, but
+// not in one piece for each of these, is as if it were not there.
+//
 // Who asks for memory that is not there waits. Memory goes to the first of those who asked that it
 // suffices for. Who has waited for 10 s (kMemoryWaitNs), or still waits when nothing runs, is out
 // of memory; of several the first who asked.

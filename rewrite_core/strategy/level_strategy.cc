@@ -192,15 +192,18 @@ class Strategy {
     auto enough = BudgetThatDoes(SwapPlan(), kAllGpus, unswapped_peak_bytes_, judge_, stop_);
     if (!enough.ok()) return enough.status();
     const int64_t memory = judge_->GpuMemoryFor(*enough);
+    const std::string would_do =
+        *enough > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
+                                   " bytes) of GPU memory nothing has to be swapped")
+                    : "no budget helps";
     return Error(
         absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
         absl::StrCat("each GPU fits into its ", BytesText(budget), " (", judge_->budget_origin(),
                      ") while the others do not wait for memory, but not all at once: node ",
                      Quoted(node), " asks for ", BytesText(together_.requested_bytes), " where ",
                      BytesText(together_.in_use_bytes), " are in use on ",
-                     together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(gpu)), "; with ",
-                     BytesText(memory), " (", memory,
-                     " bytes) of GPU memory nothing has to be swapped; or take a smaller batch"),
+                     together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(gpu)), "; ",
+                     would_do, "; or take a smaller batch"),
         {{"device", gpu},
          {"node", node},
          {"budget_bytes", absl::StrCat(budget)},

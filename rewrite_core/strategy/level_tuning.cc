@@ -96,11 +96,10 @@ class Tuner {
     if (!unswapped.ok()) return unswapped.status();
     tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes);
     tuned_.report.set_full_speed_step_time_ns(unswapped->step_time_ns);
-    if (unswapped->peak_bytes > budget_bytes_) {
-      // It may fit all the same, if kernels wait for each other's memory.
-      unswapped = judge_->Play(base_, {gpu_, budget_bytes_, kNoLimit}, stop_);
-      if (!unswapped.ok()) return unswapped.status();
-    }
+    // With more than the budget it may fit all the same, if kernels wait for each other's memory;
+    // with less, not everything may find a place.
+    unswapped = judge_->Play(base_, {gpu_, budget_bytes_, kNoLimit}, stop_);
+    if (!unswapped.ok()) return unswapped.status();
     if (unswapped->fits) {
       tuned_.report.set_not_needed(true);
       ReportOutcome(*unswapped);

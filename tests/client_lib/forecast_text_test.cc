@@ -123,6 +123,18 @@ TEST(ForecastTextTest, TheHostMayBeTooSmall) {
                     Not(HasSubstr("swapping"))));
 }
 
+TEST(ForecastTextTest, EnoughMemoryMayBeInPieces) {
+  const std::string text = Simulation(std::string(kMachine) + R"(
+    forecast {
+      out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 6442450944
+                      budget_bytes: 8589934592 }
+      devices { peak_bytes: 8589934591 }
+    })");
+  EXPECT_THAT(text, AllOf(StartsWith("does not fit: what is free of the 8.00 GiB of the GPU is in "
+                                     "pieces\n"),
+                          HasSubstr("and the rest is in pieces\n")));
+}
+
 // One of the two ways fits: that does not make a step.
 TEST(ForecastTextTest, TimesAreOfStepsThatFit) {
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(

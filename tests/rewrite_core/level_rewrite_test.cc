@@ -265,6 +265,33 @@ TEST(LevelRewriteTest, SaysThatNoSwappingIsNeededAndTheMargin) {
   EXPECT_EQ(outcome(peak / 90 * 101, ""), v1::OUTCOME_NOTHING_TO_DO);
 }
 
+// About as much memory as the step takes may be enough by the sum of bytes, and yet in pieces. What
+// the outcome says is what the forecast says.
+TEST(LevelRewriteTest, NoSwappingIsNeededMeansThatEverythingFindsAPlace) {
+  const std::string bytes = ReadTestGraph("bert_tiny/graph.pb");
+  const std::string batch = "batch_size: 64 ";
+  const int64_t peak = Answer(bytes, batch + Budget(int64_t{1} << 50))
+                           .report()
+                           .level()
+                           .devices(0)
+                           .tuning()
+                           .unswapped_peak_bytes();
+  int in_pieces = 0, unswapped = 0;
+  for (int permille = 0; permille <= 40; permille += 2) {
+    const v1::RewriteResponse r =
+        Answer(bytes, absl::StrCat(batch, "hardware { allocator_reserve: 0 gpu_memory_bytes: ",
+                                   peak + peak / 1000 * permille, " }"));
+    const bool as_it_came = r.report().outcome() == v1::OUTCOME_NOTHING_TO_DO;
+    const v1::Forecast& forecast =
+        as_it_came ? r.report().forecast_before() : r.report().forecast_after();
+    EXPECT_TRUE(forecast.fits()) << permille;
+    EXPECT_EQ(r.report().forecast_before().fits(), as_it_came) << permille;
+    ++(as_it_came ? unswapped : in_pieces);
+  }
+  EXPECT_GT(in_pieces, 0);
+  EXPECT_GT(unswapped, 0);
+}
+
 // ---- Bad input ----
 
 struct BadInput {

@@ -253,7 +253,7 @@ def main():
     parser.add_argument("--spillway", help="the program under test")
     parser.add_argument("--graph", action="append", help="a graph of tests/graphs (repeatable)")
     parser.add_argument("--shares", default="0.95,0.9,0.8,0.7",
-                        help="of the foretold peak, that plans are made for")
+                        help="of what is said to fit as it came, that plans are made for")
     parser.add_argument("--reserve", type=float, default=RESERVE,
                         help="allocator_reserve of the plans (default %(default)s)")
     parser.add_argument("--ports", help=argparse.SUPPRESS)
