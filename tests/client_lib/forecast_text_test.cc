@@ -132,7 +132,7 @@ TEST(ForecastTextTest, EnoughMemoryMayBeInPieces) {
     })");
   EXPECT_THAT(text, AllOf(StartsWith("does not fit: what is free of the 8.00 GiB of the GPU is in "
                                      "pieces\n"),
-                          HasSubstr("and the rest is in pieces\n")));
+                          HasSubstr(" of 8.00 GiB are in use, and the rest is in\n")));
 }
 
 // One of the two ways fits: that does not make a step.
