@@ -35,13 +35,14 @@ bool Within(const SimulationResult& result, const SimulationOptions& budgets) {
   return true;
 }
 
-// Whether a step that waits for no memory takes less than half of the budgets. A chunk is less than
-// twice as large as what is in it, so that is always found a place but for odd pieces between.
+// Whether a step that waits for no memory takes at most a quarter of the budgets. Then it is taken
+// to find its places, for speed: a chunk is less than twice as large as what is in it. (Of best fit
+// in general a factor of the logarithm of sizes is known, by steps that are made for that.)
 bool IsSmall(const BothModes& step, const SimulationOptions& budgets) {
-  for (size_t i = 0; i < budgets.device_budget_bytes.size(); ++i) {
+  for (size_t i = 0; i < step.synchronous.devices.size(); ++i) {
     const int64_t peak =
         std::max(step.launch_ahead.devices[i].peak_bytes, step.synchronous.devices[i].peak_bytes);
-    if (peak > budgets.device_budget_bytes[i] / 2) return false;
+    if (peak > budgets.device_budget_bytes[i] / 4) return false;
   }
   return true;
 }
@@ -157,8 +158,7 @@ absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool 
     SimulationOptions options = budgets;
     options.placed = true;
     if (absl::Status s = play(options, &placed); !s.ok()) return s;
-    if (placed->fits()) placed.reset();
-    if (placed && !free) {
+    if (!placed->fits() && !free) {
       if (absl::Status s = play(Unlimited(), &free); !s.ok()) return s;
     }
   }
@@ -216,12 +216,12 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
       hardware_.host_memory_bytes / (all ? 1 : static_cast<int64_t>(num_gpus));
   auto played = SimulateIfWorth(*workload, options, terms.worth_ns, stop);
   if (!played.ok()) return played.status();
-  if (played->fits() && terms.budget_bytes != kUnlimited) {
+  if (played->fits() && !IsSmall(*played, options)) {
     // Where the bytes suffice, there may still be no place for them.
     options.placed = true;
     auto placed = SimulateIfWorth(*workload, options, kUnlimited, stop);
     if (!placed.ok()) return placed.status();
-    if (!placed->fits()) played = std::move(placed);
+    played = std::move(placed);
   }
 
   PlanOutcome outcome;

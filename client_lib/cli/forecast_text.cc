@@ -93,12 +93,12 @@ bool SizesAreKnown(const Warnings& warnings) {
   });
 }
 
-// By how much the step is above a budget, in one sentence without a full stop.
 // Whether there would be enough, in one piece.
 bool IsInPieces(const v1::OutOfMemory& oom) {
   return !oom.host() && oom.requested_bytes() <= oom.budget_bytes() - oom.in_use_bytes();
 }
 
+// By how much the step is above a budget, in one sentence without a full stop.
 std::string ExcessText(const v1::Forecast& forecast) {
   const v1::OutOfMemory& oom = forecast.out_of_memory();
   int64_t peak = forecast.host_peak_bytes();

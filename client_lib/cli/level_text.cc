@@ -70,10 +70,9 @@ std::string UnswappedText(const v1::LevelTuning& tuning) {
   return absl::StrCat(FormatBytes(tuning.unswapped_peak_bytes()), " at the peak, ",
                       FormatBytes(margin < 0 ? -margin : margin), margin < 0 ? " more" : " less",
                       " than the budget",
-                      tuning.not_needed() ? ": no swapping is needed"
-                      : margin >= 0 && tuning.setting_count() > 0
-                          ? ", but not in one piece for each tensor"
-                          : "");
+                      tuning.not_needed()                         ? ": no swapping is needed"
+                      : margin >= 0 && tuning.setting_count() > 0 ? ", but does not fit as it came"
+                                                                  : "");
 }
 
 std::string SearchText(const v1::LevelTuning& tuning) {

@@ -45,8 +45,9 @@ constexpr OptionRow kHardware[] = {
      "capabilities lists the presets.",
      "p100_pcie", "--hardware"},
     {"gpu_memory_bytes",
-     "What TensorFlow's allocator can use on each GPU (less than the board has): the budget. With "
-     "neither this nor --hardware, nvidia-smi is asked, where there is one.",
+     "What TensorFlow's allocator can use on each GPU (less than the board has); less "
+     "--allocator-reserve, the budget. With neither this nor --hardware, nvidia-smi is asked, "
+     "where there is one.",
      "the preset's", ""},
     {"host_memory_bytes", "Pinned host memory that the swaps of all GPUs together may use.",
      "the preset's", ""},
@@ -126,8 +127,8 @@ constexpr OptionRow kLevel[] = {
      "alone (--is-training=false).",
      "true", ""},
     {"autotune_gpu_mem",
-     "Memory of each GPU for tuning, in GiB, in place of --gpu-memory-bytes. All of it is used: "
-     "weights and what runs at once are simulated. Above 0.",
+     "Memory of each GPU for tuning, in GiB, in place of --gpu-memory-bytes. As there, "
+     "--allocator-reserve is taken off. Above 0.",
      "the hardware's", ""},
     {"cpu_device", "Device of the swap nodes, that is, of host memory.",
      "the first CPU of the job, replica and task of the tensor's producer", ""},

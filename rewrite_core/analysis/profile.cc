@@ -164,10 +164,10 @@ class ProfileReader {
     for (size_t i = 0; i < devices.size(); ++i) {
       const Source source = SourceOf(devices[i].name);
       if (source == Source::kNone) continue;
+      is_gpu_ = absl::StrContains(absl::AsciiStrToLower(devices[i].name), "gpu:");
       WireReader reader(devices[i].bytes);
       while (reader.Next()) {
         if (poll.Tick()) return stop.status("profile");
-        is_gpu_ = absl::StrContains(devices[i].name, "GPU:");
         if (reader.IsBytes(kDeviceNode) && !AddNode(reader.bytes(), source, static_cast<int>(i))) {
           return BadProfile(
               absl::StrCat("is damaged at a node of device ", Quoted(devices[i].name)));

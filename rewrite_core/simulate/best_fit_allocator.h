@@ -35,6 +35,9 @@ class BestFitAllocator {
   Chunk Allocate(int64_t bytes);
   void Free(Chunk chunk);
 
+  // What can be had in one piece.
+  int64_t largest_free_bytes() const { return free_.empty() ? 0 : std::get<0>(*free_.rbegin()); }
+
   // At least what was asked for.
   int64_t bytes(Chunk chunk) const { return pieces_[chunk].bytes; }
   int64_t address(Chunk chunk) const { return pieces_[chunk].address; }

@@ -61,10 +61,11 @@ class MemoryPool {
 
   bool somebody_waits() const { return !waiting_.empty(); }
   void Wait(OpId op, int64_t bytes) { waiting_.Add(op, bytes); }
-  // The first of those who wait for whom there is enough, and whom `accepts` takes, who then waits
+  int64_t free_bytes() const { return budget_ - in_use_; }
+  // The first of those who wait for no more than `bytes`, and whom `accepts` takes, who then waits
   // no longer; kNoOp if there is nobody.
-  OpId NextServed(absl::FunctionRef<bool(OpId)> accepts) {
-    return waiting_.TakeFirst(budget_ - in_use_, accepts);
+  OpId NextServed(int64_t bytes, absl::FunctionRef<bool(OpId)> accepts) {
+    return waiting_.TakeFirst(bytes, accepts);
   }
 
  private:

@@ -113,6 +113,8 @@ class Player {
   // Finds places for all that `id` needs; false, and nothing taken, if there is not one for each.
   // Always true where memory is counted and not placed.
   bool Place(OpId id);
+  // Of what `id` needs.
+  int64_t LargestPiece(OpId id) const;
   void Grant(OpId id);
   void Launch(OpId id);
   void StartNow(OpId id);
@@ -239,18 +241,19 @@ bool Player::TakeResident() {
 }
 
 bool Player::PlaceResident() {
+  std::vector<int64_t> placed(devices_.size(), 0);  // Bytes.
   for (BufferId id = 0; id < static_cast<BufferId>(held_.size()) && options_.placed; ++id) {
     const WorkloadBuffer& buffer = workload_.buffers[id];
     BestFitAllocator* allocator = AllocatorOf(buffer.device);
     const int64_t bytes = prepared_.counted_bytes[id];
     if (allocator == nullptr || !buffer.resident || bytes == 0) continue;
-    if (allocator->Allocate(bytes) != BestFitAllocator::kNoChunk) continue;
-    result_.out_of_memory = OutOfMemory{buffer.device,
-                                        kNoOp,
-                                        bytes,
-                                        prepared_.resident_bytes[buffer.device],
-                                        pool(buffer.device).budget_bytes(),
-                                        /*time_ns=*/0};
+    if (allocator->Allocate(bytes) != BestFitAllocator::kNoChunk) {
+      placed[buffer.device] += bytes;
+      continue;
+    }
+    result_.out_of_memory = OutOfMemory{
+        buffer.device, kNoOp, bytes, placed[buffer.device], pool(buffer.device).budget_bytes(),
+        /*time_ns=*/0};
     return false;
   }
   return true;
@@ -411,18 +414,35 @@ bool Player::MayTakeOver(BufferId input, BufferId output) const {
 
 void Player::GiveOut(int32_t device, std::vector<OpId>* asked) {
   MemoryPool& memory = pool(device);
+  const BestFitAllocator* allocator = AllocatorOf(device);
   for (OpId id : *asked) {
     if (Stopped()) return;
     if (!memory.somebody_waits() && memory.Fits(need_[id]) && Place(id)) {
       Grant(id);
     } else {
-      memory.Wait(id, need_[id]);
+      memory.Wait(id, allocator == nullptr ? need_[id] : LargestPiece(id));
     }
   }
   asked->clear();
   // Who is launched lets go of memory at once: somebody before him may be next.
-  const auto place = [this](OpId id) { return Place(id); };
-  for (OpId id = memory.NextServed(place); id != kNoOp; id = memory.NextServed(place)) Grant(id);
+  // Where memory is placed, the largest piece says more than the sum: of those with one piece it
+  // says all, so that a thousand copies that wait are not tried one after another.
+  const auto place = [this](OpId id) { return Stopped() || Place(id); };
+  while (!Stopped()) {
+    const int64_t bytes =
+        allocator == nullptr ? memory.free_bytes() : allocator->largest_free_bytes();
+    const OpId id = memory.NextServed(bytes, place);
+    if (id == kNoOp || Stopped()) return;
+    Grant(id);
+  }
+}
+
+int64_t Player::LargestPiece(OpId id) const {
+  int64_t largest = AllocatedBytes(op(id).workspace_bytes);
+  for (BufferId output : workload_.writes[id]) {
+    if (held_[output] == 0) largest = std::max(largest, prepared_.counted_bytes[output]);
+  }
+  return largest;
 }
 
 bool Player::Place(OpId id) {

@@ -388,7 +388,8 @@ class Tuner {
     std::string what;
     std::string node;
     if (failure_.node == kNoNode) {
-      what = absl::StrCat("what is resident (variables, constants) takes ", BytesText(resident));
+      what = absl::StrCat("what is resident (variables, constants) takes ", BytesText(resident),
+                          failure_.is_in_pieces ? ", and does not find a place for each" : "");
     } else {
       node = std::string(graph_.name(failure_.node));
       what = absl::StrCat("at best, node ", Quoted(node), " asks for ",

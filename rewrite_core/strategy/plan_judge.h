@@ -28,7 +28,8 @@ struct PlanOutcome {
   int64_t peak_bytes = 0;
   // What is there before the step and after it.
   int64_t resident_bytes = 0;
-  // If it does not fit: who asked for memory in vain; kNoNode: what is resident is too much.
+  // If it does not fit: who asked for memory in vain; kNoNode: what is resident is too much, or
+  // does not find its places.
   NodeId node = kNoNode;
   int64_t requested_bytes = 0;
   int64_t in_use_bytes = 0;

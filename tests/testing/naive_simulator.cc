@@ -251,8 +251,12 @@ class Naive {
       const int device = w_.buffers[b].device;
       if (!w_.buffers[b].resident || Size(b) == 0 || !IsPlaced(device)) continue;
       if (regions_.at(device).Allocate(Size(b)).has_value()) continue;
+      int64_t before = 0;
+      for (BufferId c = 0; c < b; ++c) {
+        if (w_.buffers[c].resident && w_.buffers[c].device == device) before += Size(c);
+      }
       result_.out_of_memory =
-          core::OutOfMemory{device, core::kNoOp, Size(b), InUse(device), Budget(device), 0};
+          core::OutOfMemory{device, core::kNoOp, Size(b), before, Budget(device), 0};
       return false;
     }
     return true;

@@ -266,6 +266,9 @@ class CallTest(unittest.TestCase):
     def test_ctrl_c_ends_a_call(self):
         """The signal comes when the call is surely under way, and ends it: nobody waits until the
         call is done."""
+        # A shell that runs this in the background has it ignore the signal.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         lib, codes, cancelled = _native.library(), [], threading.Event()
         rewrite, cancel = lib.spillway_rewrite_graph, lib.spillway_call_cancel
 
