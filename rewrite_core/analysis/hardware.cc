@@ -118,6 +118,11 @@ constexpr RateField kRates[] = {
 };
 #undef SPILLWAY_ACCESS
 
+// What the reserve leaves, in whole millionths: doubles do not hold all numbers of bytes exactly.
+__int128 KeptUnits(double allocator_reserve) {
+  return static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
+}
+
 absl::Status BadNumber(absl::string_view name, const std::string& value, absl::string_view range) {
   const std::string option = absl::StrCat("hardware.", name);
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,
@@ -214,13 +219,11 @@ std::string Hardware::MemoryOrigin() const {
 }
 
 int64_t Hardware::device_budget_bytes() const {
-  // In whole millionths: a double does not hold all numbers of bytes exactly.
-  const auto kept = static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
-  return static_cast<int64_t>(kept * gpu_memory_bytes / kReserveUnits);
+  return static_cast<int64_t>(KeptUnits(allocator_reserve) * gpu_memory_bytes / kReserveUnits);
 }
 
 int64_t Hardware::GpuMemoryFor(int64_t device_budget_bytes) const {
-  const auto kept = static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
+  const __int128 kept = KeptUnits(allocator_reserve);
   const __int128 bytes =
       (static_cast<__int128>(device_budget_bytes) * kReserveUnits + kept - 1) / kept;
   return static_cast<int64_t>(std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
