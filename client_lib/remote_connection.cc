@@ -11,7 +11,7 @@
 #include "client_lib/internal/retry.h"
 #include "client_lib/internal/status_conversion.h"
 #include "client_lib/internal/stream_rewrite.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
 
 namespace spillway {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/shape_listing.h"
-#include "rewrite_core/shown_name.h"
+#include "rewrite_core/base/shown_name.h"
+#include "rewrite_core/inspect/shape_listing.h"
 #include "rewrite_core/simulate/lower_bounds.h"
-#include "rewrite_core/strategy/level_parameters.h"
+#include "rewrite_core/strategy/level/level_parameters.h"
 
 namespace spillway::core {
 namespace {

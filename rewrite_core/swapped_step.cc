@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "rewrite_core/analysis/graph_facts.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/step_judge.h"
 #include "rewrite_core/step_model.h"
-#include "rewrite_core/strategy/level_strategy.h"
+#include "rewrite_core/strategy/level/level_strategy.h"
 
 namespace spillway::core {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 #include "spillway/v1/forecast.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "server/logging.h"
 #include "server/request_id.h"
 #include "server/status_to_grpc.h"

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/rewriter.h"
 #include "server/tls_files.h"
 #include "spillway/v1/rewrite_service.pb.h"

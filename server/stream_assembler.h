@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/base/stop_token.h"
 #include "server/growing_buffer.h"
 #include "spillway/v1/rewrite_service.pb.h"
 

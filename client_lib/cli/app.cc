@@ -27,7 +27,7 @@
 #include "client_lib/cli/simulate_command.h"
 #include "client_lib/cli/strip_command.h"
 #include "client_lib/cli/style.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {

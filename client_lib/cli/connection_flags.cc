@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client_lib/cli/not_empty.h"
 #include "client_lib/cli/progress_line.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
 

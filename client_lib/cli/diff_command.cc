@@ -13,9 +13,9 @@
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/text_table.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph_diff.h"
+#include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {

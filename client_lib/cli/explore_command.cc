@@ -15,8 +15,8 @@
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/step_flags.h"
-#include "rewrite_core/explore.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {

@@ -7,7 +7,7 @@
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/not_empty.h"
 #include "client_lib/cli/output_file.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {

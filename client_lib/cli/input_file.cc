@@ -16,7 +16,7 @@
 #include "client_lib/cli/exit_code.h"
 #include "client_lib/cli/fd_wait.h"
 #include "client_lib/cli/file_error.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::cli {

@@ -13,11 +13,11 @@
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/step_flags.h"
-#include "rewrite_core/graph/error.h"
-#include "rewrite_core/inspect.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/inspect/inspect.h"
+#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/shape_listing.h"
-#include "rewrite_core/simulate_graph.h"
 
 namespace spillway::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/field_flag.h"
 #include "google/protobuf/descriptor.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/fd_wait.h"
 #include "client_lib/cli/file_error.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {

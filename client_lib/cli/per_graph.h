@@ -12,7 +12,7 @@
 #include "client_lib/cli/session.h"
 #include "client_lib/cli/style.h"
 #include "client_lib/format/graph_file.h"
-#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/base/stop_token.h"
 
 namespace spillway::cli {
 

@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "client_lib/cli/json.h"
 #include "nlohmann/json.hpp"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {

@@ -21,7 +21,7 @@
 #include "client_lib/cli/run_metrics.h"
 #include "client_lib/cli/run_prepare.h"
 #include "client_lib/cli/text_table.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {

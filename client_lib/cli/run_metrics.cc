@@ -16,7 +16,7 @@
 #include "absl/strings/strip.h"
 #include "client_lib/cli/file_error.h"
 #include "client_lib/cli/run_file.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {

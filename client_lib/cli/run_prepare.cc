@@ -20,7 +20,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {

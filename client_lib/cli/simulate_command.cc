@@ -11,8 +11,8 @@
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/step_flags.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/simulate_graph.h"
 
 namespace spillway::cli {
 namespace {

@@ -17,10 +17,10 @@
 #include "google/protobuf/arena.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/analysis/device_name.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_registry.h"
-#include "rewrite_core/graph/wire_writer.h"
 #include "spillway/format/tensorflow_graph.pb.h"
 
 namespace spillway::format {

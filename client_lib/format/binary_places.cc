@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/format/message_fields.h"
-#include "rewrite_core/graph/error.h"
-#include "rewrite_core/graph/wire_reader.h"
-#include "rewrite_core/graph/wire_writer.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
 
 namespace spillway::format {
 namespace {

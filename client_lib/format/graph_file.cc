@@ -10,7 +10,7 @@
 #include "client_lib/format/binary_places.h"
 #include "client_lib/format/graph_text.h"
 #include "client_lib/format/text_places.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::format {

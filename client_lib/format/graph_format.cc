@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/format/message_fields.h"
 #include "client_lib/format/text_places.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::format {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::format {
 

@@ -6,7 +6,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "spillway/format/tensorflow_graph.pb.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "client_lib/format/graph_place.h"
 #include "google/protobuf/io/tokenizer.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::format {
 

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/base/stop_token.h"
 #include "spillway/connection.h"
 
 namespace spillway::internal {

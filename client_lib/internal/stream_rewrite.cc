@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/internal/sha256.h"
 #include "client_lib/internal/status_conversion.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::internal {
 namespace {

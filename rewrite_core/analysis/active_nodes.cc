@@ -2,7 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/op_outputs.h"
 
 namespace spillway::core {

@@ -11,8 +11,8 @@
 #include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 
 namespace spillway::core {
 

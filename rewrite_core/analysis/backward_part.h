@@ -30,8 +30,8 @@
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 
 namespace spillway::core {
 

@@ -10,10 +10,10 @@
 #include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/graph_inference.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
-#include "rewrite_core/graph/wire_writer.h"
 
 namespace spillway::core {
 namespace {

@@ -23,8 +23,8 @@
 #include "rewrite_core/analysis/shape_context.h"
 #include "rewrite_core/analysis/shape_table.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 
 namespace spillway::core {
 

@@ -7,9 +7,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::core {
 namespace {

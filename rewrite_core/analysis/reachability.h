@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 
 namespace spillway::core {
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/function_library.h"
 #include "rewrite_core/analysis/graph_inference.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::core {
 namespace {

@@ -20,10 +20,10 @@
 #include "rewrite_core/analysis/shape_pool.h"
 #include "rewrite_core/analysis/tensor_fact.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/op_outputs.h"
-#include "rewrite_core/graph/stop_token.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 

@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {

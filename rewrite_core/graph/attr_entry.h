@@ -3,8 +3,8 @@
 #define SPILLWAY_REWRITE_CORE_GRAPH_ATTR_ENTRY_H_
 
 #include "absl/strings/string_view.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::core {
 

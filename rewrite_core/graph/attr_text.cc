@@ -11,11 +11,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
-#include "rewrite_core/graph/wire_writer.h"
 
 namespace spillway::core {
 namespace {

@@ -1,8 +1,8 @@
 #include "rewrite_core/graph/attr_value.h"
 
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
-#include "rewrite_core/graph/wire_writer.h"
 
 namespace spillway::core {
 namespace {

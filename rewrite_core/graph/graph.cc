@@ -4,9 +4,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::core {
 

@@ -19,9 +19,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/name_index.h"
 #include "rewrite_core/graph/op_registry.h"
-#include "rewrite_core/graph/stop_token.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::core {

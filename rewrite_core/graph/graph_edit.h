@@ -13,9 +13,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/node_writer.h"
-#include "rewrite_core/graph/stop_token.h"
 
 namespace spillway::core {
 

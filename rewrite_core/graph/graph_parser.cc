@@ -8,12 +8,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
-#include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_outputs.h"
-#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::core {
 namespace {

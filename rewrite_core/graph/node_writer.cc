@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
-#include "rewrite_core/graph/wire_writer.h"
 
 namespace spillway::core {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 
 namespace spillway::core {
 

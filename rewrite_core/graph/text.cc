@@ -9,12 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_text.h"
-#include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
-#include "rewrite_core/graph/wire_reader.h"
 
 namespace spillway::core {
 namespace {

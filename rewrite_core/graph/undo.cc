@@ -6,12 +6,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
-#include "rewrite_core/graph/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
-#include "rewrite_core/graph/wire_reader.h"
-#include "rewrite_core/graph/wire_writer.h"
 
 namespace spillway::core {
 namespace {

@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/device_name.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::core {

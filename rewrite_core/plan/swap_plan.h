@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "rewrite_core/analysis/level_order.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/plan/control_edge.h"
 
 namespace spillway::core {
 

@@ -52,7 +52,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/simulate/workload.h"
 
 namespace spillway::core {

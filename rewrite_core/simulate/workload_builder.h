@@ -27,8 +27,8 @@
 #include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/workload.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::core {
 namespace {

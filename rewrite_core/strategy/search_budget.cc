@@ -1,7 +1,7 @@
 #include "rewrite_core/strategy/search_budget.h"
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::core {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "rewrite_core/graph/stop_token.h"
+#include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
 

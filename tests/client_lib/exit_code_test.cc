@@ -8,7 +8,7 @@
 #include "client_lib/cli/file_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "client_lib/cli/output_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
 

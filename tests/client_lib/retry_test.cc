@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "spillway/client.h"
 #include "tests/client_lib/test_graphs.h"
 #include "tests/client_lib/test_server.h"

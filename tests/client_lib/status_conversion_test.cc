@@ -5,7 +5,7 @@
 #include "absl/strings/cord.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "tests/client_lib/test_server.h"
 
 namespace spillway::internal {

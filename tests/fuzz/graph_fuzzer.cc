@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/inspect.h"
+#include "rewrite_core/inspect/inspect.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/property/properties.h"
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/explore.h"
-#include "rewrite_core/shape_listing.h"
-#include "rewrite_core/simulate_graph.h"
+#include "rewrite_core/inspect/explore.h"
+#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/proto_graph.h"

@@ -17,10 +17,10 @@
 #include "google/protobuf/arena.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/analysis/shapes.h"
-#include "rewrite_core/explore.h"
+#include "rewrite_core/inspect/explore.h"
+#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/shape_listing.h"
-#include "rewrite_core/simulate_graph.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/proto_graph.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/graph_diff.h"
+#include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/naive_executor.h"

@@ -9,8 +9,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/simulate_graph.h"
 #include "tests/testing/files.h"
 #include "tests/testing/recorded_v2.h"
 

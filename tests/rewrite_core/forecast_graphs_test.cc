@@ -6,8 +6,8 @@
 #include <iostream>
 #include <string>
 
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/simulate_graph.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 

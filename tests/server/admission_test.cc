@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::server {
 namespace {

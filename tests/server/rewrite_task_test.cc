@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/http_get.h"
 #include "tests/server/test_client.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "server/sha256.h"
 #include "tests/server/test_client.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/graph/error.h"
+#include "rewrite_core/base/error.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/proto_graph.h"

@@ -1,0 +1,56 @@
+#include "rewrite_core/base/error.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kReasonPrefix[] = "ERROR_REASON_";
+// Long enough for a deep name scope, short enough for a log line and for gRPC's 8 KiB of metadata.
+constexpr size_t kMaxQuotedBytes = 200;
+
+std::string Shortened(absl::string_view text) {
+  if (text.size() <= kMaxQuotedBytes) return absl::CHexEscape(text);
+  return absl::StrCat(absl::CHexEscape(text.substr(0, kMaxQuotedBytes)), "...");
+}
+
+}  // namespace
+
+absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
+                   std::initializer_list<ErrorDetail> details) {
+  v1::ErrorInfo info;
+  info.set_reason(std::string(absl::StripPrefix(v1::ErrorReason_Name(reason), kReasonPrefix)));
+  info.set_domain("spillway.v1");
+  for (const auto& [key, value] : details) {
+    (*info.mutable_metadata())[std::string(key)] = Shortened(value);
+  }
+  absl::Status status(code, message);
+  status.SetPayload(kErrorInfoTypeUrl, absl::Cord(info.SerializeAsString()));
+  return status;
+}
+
+absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
+                          std::initializer_list<ErrorDetail> details) {
+  return Error(absl::StatusCode::kInvalidArgument, reason, message, details);
+}
+
+v1::ErrorInfo GetErrorInfo(const absl::Status& status) {
+  v1::ErrorInfo info;
+  if (auto payload = status.GetPayload(kErrorInfoTypeUrl)) {
+    info.ParseFromString(std::string(*payload));
+  }
+  return info;
+}
+
+v1::ErrorReason GetErrorReason(const absl::Status& status) {
+  v1::ErrorReason reason = v1::ERROR_REASON_UNSPECIFIED;
+  v1::ErrorReason_Parse(absl::StrCat(kReasonPrefix, GetErrorInfo(status).reason()), &reason);
+  return reason;
+}
+
+std::string Quoted(absl::string_view text) { return absl::StrCat("'", Shortened(text), "'"); }
+
+}  // namespace spillway::core

@@ -1,0 +1,46 @@
+#include "rewrite_core/base/stop_token.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+
+StopToken StopToken::AfterStepsForTest(int64_t steps) {
+  StopToken token;
+  token.step_limit_ = steps;
+  return token;
+}
+
+StopToken::StopToken(const StopToken& other)
+    : deadline_(other.deadline_), cancelled_(other.cancelled_), step_limit_(other.step_limit_) {}
+
+bool StopToken::ShouldStop(int64_t steps) const {
+  const int64_t total = steps_.fetch_add(steps, std::memory_order_relaxed) + steps;
+  if (stopped_.load(std::memory_order_relaxed) != 0) {
+    steps_after_stop_.fetch_add(steps, std::memory_order_relaxed);
+    return true;
+  }
+  absl::StatusCode code = absl::StatusCode::kOk;
+  if (total > step_limit_ ||
+      (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed))) {
+    code = absl::StatusCode::kCancelled;
+  } else if (deadline_ != absl::InfiniteFuture() && absl::Now() >= deadline_) {
+    code = absl::StatusCode::kDeadlineExceeded;
+  }
+  if (code == absl::StatusCode::kOk) return false;
+  stopped_.store(static_cast<int>(code), std::memory_order_relaxed);
+  return true;
+}
+
+absl::Status StopToken::status(absl::string_view stage) const {
+  const auto code = static_cast<absl::StatusCode>(stopped_.load(std::memory_order_relaxed));
+  if (code == absl::StatusCode::kOk) return absl::OkStatus();
+  const bool late = code == absl::StatusCode::kDeadlineExceeded;
+  return Error(code, v1::ERROR_REASON_STOPPED,
+               absl::StrCat(late ? "the deadline passed" : "the call was cancelled", " in stage ",
+                            stage, late ? "; allow more time" : ""),
+               {{"stage", stage}});
+}
+
+}  // namespace spillway::core

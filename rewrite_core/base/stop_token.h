@@ -1,0 +1,71 @@
+// How a deadline or a cancellation reaches the loops of the core.
+#ifndef SPILLWAY_REWRITE_CORE_BASE_STOP_TOKEN_H_
+#define SPILLWAY_REWRITE_CORE_BASE_STOP_TOKEN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace spillway::core {
+
+// Says when work should end. Thread-safe; the flag given must outlive it.
+class StopToken {
+ public:
+  // Never stops.
+  StopToken() = default;
+
+  // Stops at `deadline` (DEADLINE_EXCEEDED) or as soon as `*cancelled` is true (CANCELLED).
+  // `cancelled` may be null.
+  explicit StopToken(absl::Time deadline, const std::atomic<bool>* cancelled = nullptr)
+      : deadline_(deadline), cancelled_(cancelled) {}
+
+  // A token that fires once `steps` steps are counted, for tests.
+  static StopToken AfterStepsForTest(int64_t steps);
+
+  StopToken(const StopToken& other);
+  StopToken& operator=(const StopToken&) = delete;
+
+  // Counts `steps` more steps and returns true when work should end.
+  bool ShouldStop(int64_t steps) const;
+
+  // OK while ShouldStop has not returned true; otherwise the error, which names `stage`.
+  absl::Status status(absl::string_view stage) const;
+
+  // Steps counted so far, and those counted after the token fired: how late loops noticed.
+  int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
+  int64_t steps_after_stop() const { return steps_after_stop_.load(std::memory_order_relaxed); }
+
+ private:
+  absl::Time deadline_ = absl::InfiniteFuture();
+  const std::atomic<bool>* cancelled_ = nullptr;
+  int64_t step_limit_ = std::numeric_limits<int64_t>::max();
+  mutable std::atomic<int64_t> steps_{0};
+  mutable std::atomic<int64_t> steps_after_stop_{0};
+  mutable std::atomic<int> stopped_{0};  // An absl::StatusCode, 0 while running.
+};
+
+// A loop's own view of a token: one increment per step, one look at the token per kStride steps.
+//
+//   StopPoller poll(stop);
+//   for (...) { if (poll.Tick()) return stop.status("order"); ... }
+class StopPoller {
+ public:
+  // Steps are tens of nanoseconds, so a loop notices within a tenth of a millisecond.
+  static constexpr int kStride = 1024;
+
+  explicit StopPoller(const StopToken& token) : token_(token) {}
+
+  bool Tick() { return ++count_ % kStride == 0 && token_.ShouldStop(kStride); }
+
+ private:
+  const StopToken& token_;
+  uint64_t count_ = 0;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_BASE_STOP_TOKEN_H_

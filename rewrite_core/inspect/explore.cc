@@ -1,0 +1,315 @@
+#include "rewrite_core/inspect/explore.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/swapped_step.h"
+
+namespace spillway::core {
+namespace {
+
+// Of a dimension and of a batch (options.proto).
+constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
+constexpr int64_t kTheSize = -1;
+
+absl::Status BadOption(absl::string_view option, int64_t value, absl::string_view what) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat(option, " is ", value, "; ", what),
+                      {{"option", option}, {"value", absl::StrCat(value)}});
+}
+
+// Whether bytes or times of a tensor, or of all, do not fit 63 bits: larger than any memory.
+bool IsOverflow(const absl::Status& status) {
+  const v1::ErrorReason reason = GetErrorReason(status);
+  return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
+}
+
+class Explorer {
+ public:
+  Explorer(const Graph& graph, const v1::ExploreOptions& options, const v1::Limits& limits,
+           const StopToken& stop)
+      : graph_(graph), options_(options), limits_(limits), stop_(stop) {}
+
+  absl::StatusOr<v1::ExploreReport> Run() {
+    if (absl::Status s = CheckOptions(); !s.ok()) return s;
+    if (absl::Status s = TrySizes(&unswapped_); !s.ok()) return s;
+    if (options_.swapping()) {
+      if (absl::Status s = TrySizes(&swapped_); !s.ok()) return s;
+    }
+    // Without a budget all sizes fit, and none is the largest.
+    if (!options_.step().no_budget()) {
+      auto largest = FindLargest(unswapped_);
+      if (!largest.ok()) return largest.status();
+      if (*largest > 0) report_.set_largest_fitting_size(*largest);
+      if (options_.swapping()) {
+        swapped_.fits = std::max(swapped_.fits, *largest);
+        largest = FindLargest(swapped_);
+        if (!largest.ok()) return largest.status();
+        if (*largest > 0) report_.set_largest_fitting_size_swapped(*largest);
+      }
+    }
+    if (options_.swapping()) {
+      // Those that only the other search tried.
+      for (const auto& row : tried_) {
+        absl::StatusOr<bool> fits = FitsSwapped(row.first);
+        if (!fits.ok()) return fits.status();
+      }
+    }
+    for (auto& [size, explored] : tried_) *report_.add_sizes() = std::move(explored);
+    AddOverflow();
+    return std::move(report_);
+  }
+
+ private:
+  // One of the two searches for the largest size.
+  struct Search {
+    bool swapped = false;
+    int64_t fits = 0;                 // Of the sizes tried, the largest that fits, or 0;
+    int64_t fits_not = kMaxSize + 1;  // the least that does not.
+  };
+
+  absl::Status CheckOptions() {
+    bool in_feed = false;
+    bool is_batch = true;  // Every dimension -1 is the first one.
+    for (const v1::FeedShape& feed : options_.step().feeds()) {
+      for (int i = 0; i < feed.dims_size(); ++i) {
+        if (feed.dims(i) != kTheSize) continue;
+        in_feed = true;
+        is_batch = is_batch && i == 0;
+      }
+    }
+    if (!options_.step().profile().empty()) {
+      return InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          "a profile is given, whose times and bytes are those of one size and would "
+          "stand for all; leave it out",
+          {{"option", "profile"}});
+    }
+    by_batch_size_ = !in_feed;
+    report_.set_size_is_batch(is_batch);
+    if (by_batch_size_ && options_.step().has_batch_size()) {
+      return InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          "batch_size is given, and no dimension of the feeds is left open: nothing "
+          "varies; leave batch_size out, or leave a dimension open",
+          {{"option", "batch_size"}});
+    }
+    if (options_.step().no_budget() && options_.sizes().empty()) {
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "no_budget is given, and no sizes: with memory without end every size "
+                          "fits; give sizes, or leave no_budget out",
+                          {{"option", "no_budget"}});
+    }
+    if (options_.step().no_budget() && options_.swapping()) {
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "no_budget is given, and swapping: with memory without end nothing needs "
+                          "to be swapped; leave one of them out",
+                          {{"option", "no_budget"}, {"other_option", "swapping"}});
+    }
+    multiple_ = options_.has_multiple_of() ? options_.multiple_of() : 1;
+    if (multiple_ < 1 || multiple_ > kMaxSize) {
+      return BadOption("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
+    }
+    for (int64_t size : options_.sizes()) {
+      if (size < 1 || size > kMaxSize) {
+        return BadOption("sizes", size, absl::StrCat("give sizes from 1 to ", kMaxSize));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  v1::SimulateOptions StepAt(int64_t size) const {
+    v1::SimulateOptions step = options_.step();
+    step.set_memory(false);
+    if (by_batch_size_) step.set_batch_size(size);
+    for (v1::FeedShape& feed : *step.mutable_feeds()) {
+      for (int i = 0; i < feed.dims_size(); ++i) {
+        if (feed.dims(i) == kTheSize) feed.set_dims(i, size);
+      }
+    }
+    return step;
+  }
+
+  absl::StatusOr<v1::SimulateReport> Simulate(int64_t size) const {
+    return SimulateGraph(graph_, StepAt(size), stop_);
+  }
+
+  // Whether the step fits at that size once it swaps, which is tried once.
+  absl::StatusOr<bool> FitsSwapped(int64_t size) {
+    auto unswapped_fits = Fits(size);
+    if (!unswapped_fits.ok()) return unswapped_fits.status();
+    const auto it = tried_.find(size);
+    if (it == tried_.end()) return false;  // It overflows.
+    v1::ExploredSize& explored = it->second;
+    if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
+    v1::RewriteOptions options = RewriteOptionsOf(StepAt(size));
+    options.mutable_level();
+    options.set_decision_detail(v1::DECISION_DETAIL_NONE);
+    auto step = ForecastSwapped(graph_, options, limits_, stop_);
+    if (!step.ok()) return AtSize(size, step.status());
+    explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
+    if (!step->forecast.has_value()) return false;
+    explored.set_swapped_steps_per_s(PerSecond(step->forecast->step_time_ns()));
+    explored.set_swapped_sizes_per_s(explored.swapped_steps_per_s() * size);
+    *explored.mutable_swapped() = *std::move(step->forecast);
+    return true;
+  }
+
+  // 0 if nothing takes time.
+  static double PerSecond(int64_t time_ns) { return time_ns > 0 ? 1e9 / time_ns : 0; }
+
+  // Whether the step fits at that size, which is tried once.
+  absl::StatusOr<bool> Fits(int64_t size) {
+    if (const auto it = tried_.find(size); it != tried_.end()) return it->second.unswapped().fits();
+    if (stop_.ShouldStop(1)) return stop_.status("explore");
+    auto simulated = Simulate(size);
+    if (!simulated.ok()) {
+      const bool smaller_works = !tried_.empty() && tried_.begin()->first < size;
+      if (!smaller_works || !IsOverflow(simulated.status())) {
+        return AtSize(size, simulated.status());
+      }
+      if (overflow_.ok() || size < overflow_size_) {
+        overflow_size_ = size;
+        overflow_ = simulated.status();
+      }
+      return false;
+    }
+    if (tried_.empty()) {
+      if (absl::Status s = CheckThatSizeMatters(size, simulated->forecast()); !s.ok()) return s;
+    }
+    v1::ExploredSize& explored = tried_[size];
+    explored.set_size(size);
+    *explored.mutable_unswapped() = std::move(*simulated->mutable_forecast());
+    // What fits in one of the two ways alone has a time, too.
+    if (explored.unswapped().fits() && explored.unswapped().step_time_ns() > 0) {
+      explored.set_steps_per_s(PerSecond(explored.unswapped().step_time_ns()));
+      explored.set_sizes_per_s(explored.steps_per_s() * size);
+    }
+    *report_.mutable_hardware() = std::move(*simulated->mutable_hardware());
+    *report_.mutable_targets() = std::move(*simulated->mutable_targets());
+    *report_.mutable_warnings() = std::move(*simulated->mutable_warnings());
+    return explored.unswapped().fits();
+  }
+
+  absl::StatusOr<bool> Fits(int64_t size, bool swapped) {
+    return swapped ? FitsSwapped(size) : Fits(size);
+  }
+
+  absl::Status TrySizes(Search* search) {
+    std::vector<int64_t> sizes(options_.sizes().begin(), options_.sizes().end());
+    std::sort(sizes.begin(), sizes.end());
+    for (int64_t size : sizes) {
+      absl::StatusOr<bool> fits = Fits(size, search->swapped);
+      if (!fits.ok()) return fits.status();
+      if (*fits) {
+        search->fits = std::max(search->fits, size);
+      } else {
+        search->fits_not = std::min(search->fits_not, size);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // In multiples of multiple_, between the largest known to fit and the least known not to. 0:
+  // none.
+  absl::StatusOr<int64_t> FindLargest(const Search& search) {
+    int64_t low = 0;  // The largest multiple that fits, so far.
+    int64_t step = std::max<int64_t>(search.fits / multiple_, 1);
+    int64_t high = kMaxSize / multiple_ + 1;
+    if (search.fits_not <= kMaxSize) {
+      high = std::min(high, (search.fits_not + multiple_ - 1) / multiple_);
+    }
+    const auto check = [&](int64_t multiple) -> absl::Status {
+      absl::StatusOr<bool> fits = Fits(multiple * multiple_, search.swapped);
+      if (!fits.ok()) return fits.status();
+      (*fits ? low : high) = multiple;
+      return absl::OkStatus();
+    };
+    // Doubling, from what is known to fit, until one does not.
+    for (; low < step && step < high; step *= 2) {
+      if (absl::Status s = check(step); !s.ok()) return s;
+    }
+    while (high - low > 1) {
+      if (absl::Status s = check(low + (high - low) / 2); !s.ok()) return s;
+    }
+    return low * multiple_;
+  }
+
+  // A size that changes neither memory nor time is not in the graph. Another one, far away, tells:
+  // neighbours may be rounded to the same bytes.
+  absl::Status CheckThatSizeMatters(int64_t size, const v1::Forecast& forecast) const {
+    constexpr int64_t kFar = 1024;
+    const int64_t other = size <= kMaxSize / kFar ? size * kFar : size / kFar;
+    const auto simulated = Simulate(other);
+    if (absl::IsInvalidArgument(simulated.status())) return absl::OkStatus();  // It does.
+    if (!simulated.ok()) return simulated.status();
+    if (forecast.SerializeAsString() != simulated->forecast().SerializeAsString()) {
+      return absl::OkStatus();
+    }
+    return InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("sizes ", size, " and ", other, " give the same step: ",
+                     by_batch_size_
+                         ? "the graph fixes the batch of all that its targets read; leave the "
+                           "dimensions of its feeds that vary open, or take a graph with an open "
+                           "batch"
+                         : "nothing that the targets need depends on the open dimensions of the "
+                           "feeds; leave those open that do"),
+        {{"option", by_batch_size_ ? "batch_size" : "feeds"}});
+  }
+
+  // An error about the graph at a size, with the size in front. Those about options name their
+  // values.
+  static absl::Status AtSize(int64_t size, const absl::Status& status) {
+    if (!absl::IsInvalidArgument(status)) return status;
+    if (GetErrorReason(status) == v1::ERROR_REASON_BAD_OPTION) return status;
+    absl::Status named(
+        status.code(),
+        absl::StrCat("at size ", size, " (sizes or multiple_of leave it out): ", status.message()));
+    status.ForEachPayload(
+        [&named](absl::string_view url, const absl::Cord& info) { named.SetPayload(url, info); });
+    return named;
+  }
+
+  // Sizes that overflow are in no row: says from which on, and why.
+  void AddOverflow() {
+    if (overflow_.ok()) return;
+    v1::Warning* warning = report_.add_warnings();
+    warning->set_code(v1::WARNING_CODE_NOT_SIMULATED);
+    warning->set_message(absl::StrCat("size ", overflow_size_,
+                                      " counts as one that does not fit: ", overflow_.message()));
+  }
+
+  const Graph& graph_;
+  const v1::ExploreOptions& options_;
+  const v1::Limits& limits_;
+  const StopToken& stop_;
+  bool by_batch_size_ = false;
+  int64_t multiple_ = 1;
+  Search unswapped_;
+  Search swapped_{/*swapped=*/true};
+  std::map<int64_t, v1::ExploredSize> tried_;
+  int64_t overflow_size_ = 0;  // The least whose bytes overflow,
+  absl::Status overflow_;      // and how; OK if there is none.
+  v1::ExploreReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
+                                          const v1::ExploreOptions& options,
+                                          const v1::Limits& limits, const StopToken& stop) {
+  auto graph = Graph::Parse(graph_def, limits, stop);
+  if (!graph.ok()) return graph.status();
+  return Explorer(*graph, options, limits, stop).Run();
+}
+
+}  // namespace spillway::core

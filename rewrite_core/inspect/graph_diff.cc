@@ -1,0 +1,360 @@
+#include "rewrite_core/inspect/graph_diff.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/shown_name.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/graph/attr_entry.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kStage[] = "diff";
+
+using Attributes = std::map<absl::string_view, absl::string_view>;
+
+Attributes AttributesOf(const Graph& graph, NodeId id) {
+  Attributes attributes;
+  WireReader reader(graph.node_bytes(id));
+  while (reader.Next()) {
+    if (!reader.IsBytes(node_def::kAttr)) continue;
+    const AttrEntry entry = ReadAttrEntry(reader.bytes());
+    attributes[entry.key] = entry.value;  // The last one counts, as in protobuf.
+  }
+  return attributes;
+}
+
+bool IsBookkeeping(absl::string_view key) { return key == kUndoAttr || key == kGrapplerKeepAttr; }
+
+bool MayCopy(absl::string_view op, absl::string_view copy_op) {
+  return op == "Identity" || op == copy_op;
+}
+
+std::string ShownTensor(const Graph& graph, Tensor tensor) {
+  return absl::StrCat(ShownName(graph.name(tensor.node)), ":", tensor.port);
+}
+
+// Collects the differences of one pair.
+class Differ {
+ public:
+  Differ(const Graph& a, const Graph& b, const StopToken& stop)
+      : a_(a), b_(b), stop_(stop), poll_(stop) {}
+
+  absl::StatusOr<v1::GraphDiff> Run() {
+    diff_.set_identical(a_.bytes() == b_.bytes());
+    diff_.set_node_count_a(a_.num_nodes());
+    diff_.set_node_count_b(b_.num_nodes());
+    diff_.set_graph_bytes_a(static_cast<int64_t>(a_.bytes().size()));
+    diff_.set_graph_bytes_b(static_cast<int64_t>(b_.bytes().size()));
+    if (!diff_.identical()) {
+      for (auto step : {&Differ::MatchNodes, &Differ::FindSwaps, &Differ::ListNodes,
+                        &Differ::CompareNodes, &Differ::CompareOtherFields}) {
+        if (absl::Status status = (this->*step)(); !status.ok()) return status;
+      }
+    }
+    diff_.set_same_graph(diff_.added().empty() && diff_.removed().empty() &&
+                         diff_.changed().empty() && diff_.rewired().empty() &&
+                         diff_.controls_added().empty() && diff_.controls_removed().empty() &&
+                         diff_.bookkeeping_count() == 0 && !diff_.library_changed() &&
+                         !diff_.versions_changed() && !diff_.other_fields_changed());
+    return std::move(diff_);
+  }
+
+ private:
+  absl::Status Stopped() const { return stop_.status(kStage); }
+
+  absl::Status MatchNodes() {
+    in_a_.resize(b_.num_nodes());
+    in_b_.assign(a_.num_nodes(), kNoNode);
+    NodeId last = kNoNode;
+    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+      if (poll_.Tick()) return Stopped();
+      in_a_[id] = a_.Find(b_.name(id));
+      if (in_a_[id] == kNoNode) continue;
+      in_b_[in_a_[id]] = id;
+      if (in_a_[id] < last) diff_.set_reordered(true);
+      last = in_a_[id];
+    }
+    return absl::OkStatus();
+  }
+
+  // An output of A under its number in B, so that the two can be compared. A node that B does not
+  // have is kNoNode there, and no input of B is.
+  Tensor FromA(Tensor tensor) const { return {in_b_[tensor.node], tensor.port}; }
+
+  // The data input of an added node that only hands it on; otherwise kNoNode.
+  Tensor Copied(NodeId id, absl::string_view copy_op) const {
+    if (in_a_[id] != kNoNode || CountDataInputs(b_, id) != 1 || !MayCopy(b_.op(id), copy_op)) {
+      return {};
+    }
+    return b_.inputs(id)[0];
+  }
+
+  absl::Status FindSwaps() {
+    swap_of_.assign(b_.num_nodes(), kNoSwap);
+    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+      if (poll_.Tick()) return Stopped();
+      const Tensor tensor = Copied(id, "_CopyFromGpuToHost");
+      if (tensor.node == kNoNode || in_a_[tensor.node] == kNoNode) continue;
+      v1::FoundSwap swap;
+      std::vector<NodeId> nodes = {id};
+      const Graph::Readers readers = b_.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (poll_.Tick()) return Stopped();
+        if (readers[i].port == kControl) continue;
+        const NodeId swap_in = readers[i].node;
+        if (Copied(swap_in, "_CopyFromHostToGpu").node == kNoNode) continue;
+        if (!DescribeSwapIn(swap_in, tensor, swap.add_swap_ins())) {
+          swap.mutable_swap_ins()->RemoveLast();
+        } else {
+          nodes.push_back(swap_in);
+        }
+      }
+      if (swap.swap_ins().empty()) continue;
+      swap.set_tensor(ShownTensor(b_, tensor));
+      swap.set_swap_out(ShownName(b_.name(id)));
+      swap.set_device(ShownName(b_.device(id)));
+      for (NodeId node : nodes) swap_of_[node] = diff_.swaps_size();
+      swapped_.push_back(tensor);
+      *diff_.add_swaps() = std::move(swap);
+    }
+    return SetSizes();
+  }
+
+  // False unless some node of both reads the swap-in, and each that does read `tensor` in A.
+  bool DescribeSwapIn(NodeId id, Tensor tensor, v1::FoundSwapIn* swap_in) const {
+    const Graph::Readers readers = b_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      const Graph::Reader reader = readers[i];
+      if (reader.port == kControl) continue;
+      const NodeId before = in_a_[reader.node];
+      if (before == kNoNode) return false;
+      const absl::Span<const Tensor> inputs = a_.inputs(before);
+      if (reader.index >= static_cast<int>(inputs.size()) || inputs[reader.index].is_control() ||
+          !(FromA(inputs[reader.index]) == tensor)) {
+        return false;
+      }
+      v1::InputRef* consumer = swap_in->add_consumers();
+      consumer->set_node(ShownName(b_.name(reader.node)));
+      consumer->set_input_index(reader.index);
+    }
+    if (swap_in->consumers().empty()) return false;
+    swap_in->set_name(ShownName(b_.name(id)));
+    for (Tensor input : b_.inputs(id)) {
+      if (input.is_control()) swap_in->add_triggers(ShownName(b_.name(input.node)));
+    }
+    return true;
+  }
+
+  // From B, or from A where B lost the shape.
+  absl::Status SetSizes() {
+    if (swapped_.empty()) return absl::OkStatus();
+    const auto shapes_a = InferShapes(a_);
+    if (!shapes_a.ok()) return shapes_a.status();
+    const auto shapes_b = InferShapes(b_);
+    if (!shapes_b.ok()) return shapes_b.status();
+    for (int i = 0; i < diff_.swaps_size(); ++i) {
+      if (poll_.Tick()) return Stopped();
+      const Tensor tensor = swapped_[i];
+      int64_t size_bytes = *shapes_b ? (*shapes_b)->size_bytes(tensor) : kUnknownSize;
+      if (size_bytes == kUnknownSize && *shapes_a) {
+        size_bytes = (*shapes_a)->size_bytes({in_a_[tensor.node], tensor.port});
+      }
+      if (size_bytes != kUnknownSize) diff_.mutable_swaps(i)->set_size_bytes(size_bytes);
+    }
+    return absl::OkStatus();
+  }
+
+  // Nothing of a graph that TensorFlow would refuse: what differs can be said all the same.
+  absl::StatusOr<absl::optional<Shapes>> InferShapes(const Graph& graph) const {
+    auto topology = Topology::Build(graph, stop_);
+    absl::Status status = topology.status();
+    if (status.ok()) {
+      auto shapes = Shapes::Infer(graph, *topology, v1::RewriteOptions(), stop_);
+      if (shapes.ok()) return *std::move(shapes);
+      status = shapes.status();
+    }
+    if (absl::IsInvalidArgument(status)) return absl::optional<Shapes>();
+    return status;
+  }
+
+  absl::Status ListNodes() {
+    const auto describe = [](const Graph& graph, NodeId id, v1::DiffNode* node) {
+      node->set_name(ShownName(graph.name(id)));
+      node->set_op(ShownName(graph.op(id)));
+      node->set_device(ShownName(graph.device(id)));
+    };
+    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+      if (poll_.Tick()) return Stopped();
+      if (in_a_[id] != kNoNode) continue;
+      v1::DiffNode* node = diff_.add_added();
+      describe(b_, id, node);
+      node->set_in_swap(swap_of_[id] != kNoSwap);
+    }
+    for (NodeId id = 0; id < a_.num_nodes(); ++id) {
+      if (poll_.Tick()) return Stopped();
+      if (in_b_[id] == kNoNode) describe(a_, id, diff_.add_removed());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CompareNodes() {
+    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+      if (poll_.Tick()) return Stopped();
+      const NodeId before = in_a_[id];
+      if (before == kNoNode || a_.node_bytes(before) == b_.node_bytes(id)) continue;
+      for (size_t i = 0; i < a_.inputs(before).size() + b_.inputs(id).size(); ++i) {
+        if (poll_.Tick()) return Stopped();
+      }
+      bool differs = CompareItself(before, id);
+      differs |= CompareDataInputs(before, id);
+      differs |= CompareControlInputs(before, id);
+      if (!differs) diff_.set_reencoded_count(diff_.reencoded_count() + 1);
+    }
+    return absl::OkStatus();
+  }
+
+  // Each of the three: whether there was a difference.
+  bool CompareItself(NodeId a, NodeId b) {
+    v1::NodeChange change;
+    if (a_.op(a) != b_.op(b)) {
+      change.set_op_a(ShownName(a_.op(a)));
+      change.set_op_b(ShownName(b_.op(b)));
+    }
+    if (a_.device(a) != b_.device(b)) {
+      change.set_device_a(ShownName(a_.device(a)));
+      change.set_device_b(ShownName(b_.device(b)));
+    }
+    bool bookkeeping = false;
+    const Attributes before = AttributesOf(a_, a);
+    const Attributes after = AttributesOf(b_, b);
+    for (const auto& [key, value] : before) {
+      const auto it = after.find(key);
+      if (it != after.end() && it->second == value) continue;
+      if (IsBookkeeping(key)) {
+        bookkeeping = true;
+      } else if (it == after.end()) {
+        change.add_attributes_removed(ShownBytes(key));
+      } else {
+        change.add_attributes_changed(ShownBytes(key));
+      }
+    }
+    for (const auto& [key, value] : after) {
+      if (before.count(key) > 0) continue;
+      if (IsBookkeeping(key)) {
+        bookkeeping = true;
+      } else {
+        change.add_attributes_added(ShownBytes(key));
+      }
+    }
+    if (bookkeeping) diff_.set_bookkeeping_count(diff_.bookkeeping_count() + 1);
+    const bool changed = change.ByteSizeLong() > 0;
+    if (changed) {
+      change.set_name(ShownName(b_.name(b)));
+      *diff_.add_changed() = std::move(change);
+    }
+    return bookkeeping || changed;
+  }
+
+  bool CompareDataInputs(NodeId a, NodeId b) {
+    const absl::Span<const Tensor> before = a_.inputs(a);
+    const absl::Span<const Tensor> after = b_.inputs(b);
+    const int count_a = CountDataInputs(a_, a);
+    const int count_b = CountDataInputs(b_, b);
+    bool differs = false;
+    for (int i = 0; i < std::max(count_a, count_b); ++i) {
+      if (i < count_a && i < count_b && FromA(before[i]) == after[i]) continue;
+      differs = true;
+      v1::InputChange* change = diff_.add_rewired();
+      change->set_node(ShownName(b_.name(b)));
+      change->set_input_index(i);
+      if (i < count_a) change->set_tensor_a(ShownTensor(a_, before[i]));
+      if (i < count_b) change->set_tensor_b(ShownTensor(b_, after[i]));
+      // What reads a swap-in was checked when the swap was found.
+      change->set_in_swap(i < count_b && swap_of_[after[i].node] != kNoSwap &&
+                          in_a_[b_.inputs(after[i].node)[0].node] == kNoNode);
+    }
+    return differs;
+  }
+
+  bool CompareControlInputs(NodeId a, NodeId b) {
+    // Each name once: TensorFlow takes a repeated one for one.
+    const auto controls = [](const Graph& graph, NodeId id) {
+      std::map<absl::string_view, NodeId> names;
+      for (Tensor input : graph.inputs(id)) {
+        if (input.is_control()) names.emplace(graph.name(input.node), input.node);
+      }
+      return names;
+    };
+    const auto before = controls(a_, a);
+    const auto after = controls(b_, b);
+    bool differs = false;
+    for (const auto& [name, node] : after) {
+      if (before.count(name) > 0) continue;
+      differs = true;
+      AddControl(b, name, node, diff_.add_controls_added());
+    }
+    for (const auto& [name, node] : before) {
+      if (after.count(name) > 0) continue;
+      differs = true;
+      AddControl(b, name, in_b_[node], diff_.add_controls_removed());
+    }
+    return differs;
+  }
+
+  void AddControl(NodeId node, absl::string_view control, NodeId control_in_b,
+                  v1::ControlChange* change) const {
+    change->set_node(ShownName(b_.name(node)));
+    change->set_control(ShownName(control));
+    change->set_in_swap(swap_of_[node] != kNoSwap ||
+                        (control_in_b != kNoNode && swap_of_[control_in_b] != kNoSwap));
+  }
+
+  absl::Status CompareOtherFields() {
+    std::vector<absl::string_view> fields[2][3];  // Of A and B: library, versions, others.
+    const Graph* graphs[] = {&a_, &b_};
+    for (int g = 0; g < 2; ++g) {
+      WireReader reader(graphs[g]->bytes());
+      while (reader.Next()) {
+        if (poll_.Tick()) return Stopped();
+        if (reader.field() == graph_def::kNode) continue;
+        const int kind = reader.field() == graph_def::kLibrary    ? 0
+                         : reader.field() == graph_def::kVersions ? 1
+                                                                  : 2;
+        fields[g][kind].push_back(reader.whole());
+      }
+    }
+    diff_.set_library_changed(fields[0][0] != fields[1][0]);
+    diff_.set_versions_changed(fields[0][1] != fields[1][1]);
+    diff_.set_other_fields_changed(fields[0][2] != fields[1][2]);
+    return absl::OkStatus();
+  }
+
+  static constexpr int32_t kNoSwap = -1;
+
+  const Graph& a_;
+  const Graph& b_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  v1::GraphDiff diff_;
+  std::vector<NodeId> in_a_;      // By node of B: the node of that name in A, or kNoNode.
+  std::vector<NodeId> in_b_;      // By node of A, likewise.
+  std::vector<int32_t> swap_of_;  // By node of B: its swap among diff_.swaps(), or kNoSwap.
+  std::vector<Tensor> swapped_;   // By swap.
+};
+
+}  // namespace
+
+absl::StatusOr<v1::GraphDiff> DiffGraphs(const Graph& a, const Graph& b, const StopToken& stop) {
+  return Differ(a, b, stop).Run();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,33 @@
+// What one step of a graph takes on a machine, without any rewrite. For graphs as they come and for
+// rewritten ones, by whomever.
+#ifndef SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_
+#define SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/graph.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
+#include "spillway/v1/simulate.pb.h"
+
+namespace spillway::core {
+
+// `graph_def`: a serialized tensorflow.GraphDef. That a step does not fit is an answer, not an
+// error. Errors: those of Rewrite about the graph, feeds, batch_size, targets, hardware and
+// profile. Thread-safe.
+absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
+                                                 const v1::SimulateOptions& options,
+                                                 const v1::Limits& limits, const StopToken& stop);
+
+// The same for a graph that is parsed already.
+absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
+                                                 const v1::SimulateOptions& options,
+                                                 const StopToken& stop);
+
+// The same fields, as the analyses read them.
+v1::RewriteOptions RewriteOptionsOf(const v1::SimulateOptions& options);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_

@@ -1,0 +1,158 @@
+#include "rewrite_core/report/rewrite_report.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/graph/attr_value.h"
+
+namespace spillway::core {
+namespace {
+
+// TensorFlow's own bound of pinned host memory where the variable is not set (gpu_process_state:
+// 64 GiB). Advising less than this would only take memory away.
+constexpr int64_t kDefaultHostLimitMib = 65536;
+constexpr int64_t kBytesPerMib = 1 << 20;
+
+void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
+  // Twice what is out at once at most: the host allocator rounds sizes up to powers of two.
+  const int64_t needed_mib = swap_out_bytes / kBytesPerMib * 2 + 1;
+  const int64_t mib = std::max(kDefaultHostLimitMib, needed_mib);
+  advice->set_host_memory_variable(absl::StrCat("TF_GPU_HOST_MEM_LIMIT_IN_MB=", mib));
+  advice->set_host_memory_variable_before_1_14(absl::StrCat("TF_CUDA_HOST_MEM_LIMIT_IN_MB=", mib));
+  advice->set_explanation(
+      absl::StrCat("twice the bytes swapped out per step, at least TensorFlow's default of ",
+                   kDefaultHostLimitMib, " MiB; IBM's rule of thumb is 4 x GPU memory x GPUs"));
+  advice->set_config_proto_text(
+      "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }");
+}
+
+}  // namespace
+
+void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<SwapNodeNames>& names,
+                v1::RewriteReport* report) {
+  // Device ids are in order of their first node.
+  std::map<int32_t, v1::DeviceReport> devices;
+  int64_t swap_out_bytes = 0, unknown_sizes = 0, without_trigger = 0;
+  for (size_t i = 0; i < plan.swaps.size(); ++i) {
+    const PlannedSwap& planned = plan.swaps[i];
+    v1::DeviceReport& device = devices[graph.device_id(planned.tensor.node)];
+    v1::TensorSwap* swap = report->add_swaps();
+    swap->set_tensor(TensorName(graph, planned.tensor));
+    swap->set_swap_out(names[i].swap_out);
+    swap->set_device(std::string(graph.device(planned.tensor.node)));
+    const int64_t swap_ins = static_cast<int64_t>(planned.swap_ins.size());
+    device.set_swapped_tensor_count(device.swapped_tensor_count() + 1);
+    device.set_swap_out_count(device.swap_out_count() + 1);
+    device.set_swap_in_count(device.swap_in_count() + swap_ins);
+    if (planned.size_bytes == kUnknownSize) {
+      device.set_unknown_size_count(device.unknown_size_count() + 1);
+      ++unknown_sizes;
+    } else {
+      swap->set_size_bytes(planned.size_bytes);
+      device.set_swap_out_bytes(device.swap_out_bytes() + planned.size_bytes);
+      device.set_swap_in_bytes(device.swap_in_bytes() + planned.size_bytes * swap_ins);
+      swap_out_bytes += planned.size_bytes;
+    }
+    for (size_t k = 0; k < planned.swap_ins.size(); ++k) {
+      const PlannedSwapIn& planned_in = planned.swap_ins[k];
+      v1::SwapIn* swap_in = swap->add_swap_ins();
+      swap_in->set_name(names[i].swap_ins[k]);
+      for (const InputPosition& consumer : planned_in.consumers) {
+        v1::InputRef* ref = swap_in->add_consumers();
+        ref->set_node(std::string(graph.name(consumer.node)));
+        ref->set_input_index(consumer.index);
+      }
+      if (planned_in.triggers.empty()) ++without_trigger;
+      for (size_t t = 0; t < planned_in.triggers.size(); ++t) {
+        std::string name(graph.name(planned_in.triggers[t]));
+        if (t == 0) {
+          swap_in->set_trigger(std::move(name));
+        } else {
+          swap_in->add_more_triggers(std::move(name));
+        }
+      }
+    }
+    for (NodeId node : planned.waiting) swap->add_waiting_nodes(std::string(graph.name(node)));
+  }
+  report->set_added_control_count(static_cast<int64_t>(plan.controls.size()));
+  for (auto& [id, device] : devices) {
+    device.set_device(std::string(graph.device_name(id)));
+    *report->add_devices() = std::move(device);
+  }
+  if (!plan.swaps.empty()) SetAdvice(swap_out_bytes, report->mutable_advice());
+  if (unknown_sizes > 0) {
+    AddWarning(v1::WARNING_CODE_UNKNOWN_SIZES,
+               absl::StrCat(unknown_sizes, " of ", plan.swaps.size(),
+                            " swapped tensors have no known size, so byte figures are lower "
+                            "bounds; the decisions say why, and feeds, batch_size or a graph "
+                            "with _output_shapes may help"),
+               report);
+  }
+  if (without_trigger > 0) {
+    AddWarning(v1::WARNING_CODE_NO_TRIGGER,
+               absl::StrCat(without_trigger,
+                            " swap-ins have no trigger and start as soon as their tensor is out, "
+                            "which frees no memory"),
+               report);
+  }
+}
+
+void ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& decisions,
+                     v1::RewriteReport* report) {
+  report->mutable_decisions()->Reserve(static_cast<int>(decisions.size()));
+  for (const TensorDecision& decision : decisions) {
+    v1::Decision* out = report->add_decisions();
+    out->set_tensor(TensorName(graph, decision.tensor));
+    out->set_reason(decision.reason);
+    if (decision.size_bytes == kUnknownSize) {
+      out->set_size_unknown(decision.why_unknown);
+    } else {
+      out->set_size_bytes(decision.size_bytes);
+    }
+  }
+}
+
+void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteReport* report) {
+  v1::Warning* warning = report->add_warnings();
+  warning->set_code(code);
+  warning->set_message(std::string(message));
+}
+
+v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
+  v1::GraphPatch patch;
+  for (const NodeSpec& node : edit.nodes()) {
+    v1::NewNode* out = patch.add_new_nodes();
+    out->set_name(node.name);
+    out->set_op(node.op);
+    out->set_device(node.device);
+    for (const std::string& input : node.inputs) out->add_inputs(input);
+    for (const auto& [key, value] : node.attrs) {
+      if (key == "T") out->set_dtype(AttrType(value));
+    }
+  }
+  // Rewires are in order of their node, which may have very many inputs: read each node once.
+  NodeId node = kNoNode;
+  std::vector<absl::string_view> inputs;
+  for (const GraphEdit::Rewire& rewire : edit.rewires()) {
+    if (rewire.node != node) {
+      node = rewire.node;
+      inputs = graph.input_spellings(node);
+    }
+    v1::RewiredInput* out = patch.add_rewired_inputs();
+    out->set_node(std::string(graph.name(rewire.node)));
+    out->set_input_index(rewire.index);
+    out->set_old_input(std::string(inputs[rewire.index]));
+    out->set_new_input(rewire.spelling);
+  }
+  for (const GraphEdit::Control& control : edit.controls()) {
+    v1::AddedControl* out = patch.add_added_controls();
+    out->set_node(std::string(graph.name(control.node)));
+    out->set_source(control.source);
+  }
+  return patch;
+}
+
+}  // namespace spillway::core

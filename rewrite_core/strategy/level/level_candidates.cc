@@ -1,0 +1,126 @@
+#include "rewrite_core/strategy/level/level_candidates.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace spillway::core {
+namespace {
+
+// Tensors of lower rank are left alone: biases, statistics, counters.
+constexpr size_t kLeastRank = 2;
+
+class Finder {
+ public:
+  Finder(const GraphFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
+         const LevelOrder& levels, int32_t least_threshold)
+      : facts_(facts),
+        graph_(*facts.graph),
+        eligibility_(eligibility),
+        filters_(filters),
+        levels_(levels),
+        least_threshold_(least_threshold) {}
+
+  // Decides on the tensor whose readers are those from `begin` to `end`, and leaves the readers
+  // that may read a swap-in in `readers()`.
+  v1::Reason Judge(Tensor tensor, const Graph::Readers& readers, uint32_t begin, uint32_t end) {
+    late_.clear();
+    if (filters_.producer(tensor.node) != v1::REASON_SWAPPED) {
+      return filters_.producer(tensor.node);
+    }
+    const int32_t level = levels_.level(tensor.node);
+    if (level == kNoLevel) return v1::REASON_NO_ORDER;
+    for (uint32_t i = begin; i < end; ++i) {
+      const auto [reader, index, port] = readers[i];
+      if (levels_.level(reader) - level <= least_threshold_ || !filters_.MayConsume(reader)) {
+        continue;
+      }
+      // What is fed does not run, and must not be edited.
+      if (facts_.shapes.IsFed(reader)) continue;
+      late_.push_back({{reader, index}, levels_.level(reader)});
+    }
+    if (late_.empty()) return v1::REASON_NO_LATE_CONSUMER;
+    const ShapeView shape = facts_.shapes.shape(tensor);
+    if (!shape.known_rank || shape.dims.size() < kLeastRank) return v1::REASON_LOW_RANK;
+    KeepIf([&](NodeId reader) { return eligibility_.MayReadSwapIn(reader); });
+    if (late_.empty()) return v1::REASON_READ_BY_LOOP;
+    const v1::Reason verdict = eligibility_.Judge(tensor);
+    if (verdict != v1::REASON_SWAPPED) return verdict;
+    KeepIf([&](NodeId reader) {
+      return facts_.control_flow.input_frame(reader) ==
+             facts_.control_flow.output_frame(tensor.node);
+    });
+    if (late_.empty()) return v1::REASON_IN_LOOP;
+    std::sort(late_.begin(), late_.end(), [](const LateReader& a, const LateReader& b) {
+      return std::tie(a.level, a.position.node, a.position.index) <
+             std::tie(b.level, b.position.node, b.position.index);
+    });
+    return verdict;
+  }
+
+  const std::vector<LateReader>& readers() const { return late_; }
+
+ private:
+  template <typename Predicate>
+  void KeepIf(const Predicate& keep) {
+    const auto drop = [&](const LateReader& reader) { return !keep(reader.position.node); };
+    late_.erase(std::remove_if(late_.begin(), late_.end(), drop), late_.end());
+  }
+
+  const GraphFacts& facts_;
+  const Graph& graph_;
+  const Eligibility& eligibility_;
+  const LevelFilters& filters_;
+  const LevelOrder& levels_;
+  const int32_t least_threshold_;
+  std::vector<LateReader> late_;
+};
+
+}  // namespace
+
+absl::StatusOr<LevelCandidates> LevelCandidates::Find(
+    const GraphFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
+    const LevelOrder& levels, int32_t least_threshold, bool explain, const StopToken& stop) {
+  const Graph& graph = *facts.graph;
+  LevelCandidates result;
+  Finder finder(facts, eligibility, filters, levels, least_threshold);
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("strategy");
+    if (!explain && filters.producer(id) != v1::REASON_SWAPPED) continue;
+    // In order of ports, control edges first.
+    const Graph::Readers readers = graph.readers(id);
+    uint32_t end = 0;
+    while (end < readers.size() && readers[end].port == kControl) ++end;
+    while (end < readers.size()) {
+      const uint32_t begin = end;
+      const Tensor tensor{id, readers[begin].port};
+      for (; end < readers.size() && readers[end].port == tensor.port; ++end) {
+        if (poll.Tick()) return stop.status("strategy");
+      }
+      const v1::Reason reason = finder.Judge(tensor, readers, begin, end);
+      const int64_t size_bytes = facts.shapes.size_bytes(tensor);
+      if (explain) {
+        result.decisions_.push_back({tensor, reason, size_bytes, facts.shapes.why_unknown(tensor)});
+      }
+      if (reason != v1::REASON_SWAPPED) continue;
+      const uint32_t first = static_cast<uint32_t>(result.readers_.size());
+      result.readers_.insert(result.readers_.end(), finder.readers().begin(),
+                             finder.readers().end());
+      result.tensors_.push_back({tensor, facts.shapes.type(tensor).dtype, size_bytes,
+                                 levels.level(id), first,
+                                 static_cast<uint32_t>(result.readers_.size())});
+    }
+  }
+  return result;
+}
+
+absl::Span<const LateReader> LevelCandidates::ReadersBehind(const LevelCandidate& candidate,
+                                                            int32_t threshold) const {
+  const absl::Span<const LateReader> all = readers(candidate);
+  const auto first = std::partition_point(all.begin(), all.end(), [&](const LateReader& reader) {
+    return reader.level - candidate.level <= threshold;
+  });
+  return all.subspan(first - all.begin());
+}
+
+}  // namespace spillway::core

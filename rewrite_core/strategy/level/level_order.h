@@ -1,0 +1,54 @@
+// The levels that TFLMS v2 defines, by which the strategy `level` measures distances: an op's level
+// is the longest path to it over data and control edges. Of ops inside loops only Enter, Merge
+// (without its NextIteration input), Switch (without its LoopCond input) and Exit take part. An op
+// that depends on something without a level has none itself.
+//
+// TFLMS v2 tells what is inside a loop by `while/` in its name; here that, and what runs in a
+// loop's frame whatever its name.
+//
+// Thread safety: immutable after Build.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_ORDER_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/plan/control_edge.h"
+
+namespace spillway::core {
+
+inline constexpr int32_t kNoLevel = -1;
+
+class LevelOrder {
+ public:
+  // With `added`, the levels that the graph would have with these edges, which must not close a
+  // cycle. Errors: those of `stop`.
+  static absl::StatusOr<LevelOrder> Build(const Graph& graph, const Topology& topology,
+                                          const ControlFlowAnalysis& control_flow,
+                                          absl::Span<const ControlEdge> added,
+                                          const StopToken& stop);
+
+  // From 0 on, or kNoLevel.
+  int32_t level(NodeId id) const { return level_[id]; }
+  int32_t num_levels() const { return num_levels_; }
+
+ private:
+  std::vector<int32_t> level_;
+  int32_t num_levels_ = 0;
+};
+
+// Flags the ops inside loops. Linear. Errors: those of `stop`.
+absl::StatusOr<NodeFlags> FindInsideLoops(const Graph& graph,
+                                          const ControlFlowAnalysis& control_flow,
+                                          const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_ORDER_H_

@@ -1,0 +1,81 @@
+#include "rewrite_core/strategy/level/level_parameters.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr double kBytesPerGib = double{1 << 30};
+// In GiB. Of serialization_by_size and autotune_gpu_mem: bytes fit 63 bits.
+constexpr double kMaxGib = double{int64_t{1} << 32};
+
+absl::Status BadOption(absl::string_view option, absl::string_view value,
+                       absl::string_view remedy) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat(option, " is ", value, "; ", remedy),
+                      {{"option", option}, {"value", value}});
+}
+
+}  // namespace
+
+LevelParameters::LevelParameters(const v1::LevelStrategy& options)
+    : is_training(!options.has_is_training() || options.is_training()) {
+  setting.threshold = options.has_swapout_threshold() ? options.swapout_threshold() : kAuto;
+  setting.ahead = options.has_swapin_ahead() ? options.swapin_ahead() : kAuto;
+  setting.groupby = options.has_swapin_groupby() ? options.swapin_groupby() : kAuto;
+  setting.sync_mode = options.sync_mode();
+  if (setting.threshold != kAuto && setting.syncs_swap_ins() && setting.groupby == kAuto) {
+    setting.groupby = 0;
+  }
+}
+
+absl::Status CheckLevelOptions(const v1::LevelStrategy& options) {
+  const auto check = [](absl::string_view option, bool has, int32_t value, bool may_be_zero) {
+    if (!has || value == kAuto || value > 0 || (value == 0 && may_be_zero)) return absl::OkStatus();
+    return BadOption(option, absl::StrCat(value),
+                     absl::StrCat("give a number of levels, ", may_be_zero ? 0 : 1,
+                                  " or more, or -1 to have it tuned"));
+  };
+  if (absl::Status s = check("swapout_threshold", options.has_swapout_threshold(),
+                             options.swapout_threshold(), /*may_be_zero=*/false);
+      !s.ok()) {
+    return s;
+  }
+  if (absl::Status s = check("swapin_ahead", options.has_swapin_ahead(), options.swapin_ahead(),
+                             /*may_be_zero=*/false);
+      !s.ok()) {
+    return s;
+  }
+  if (absl::Status s = check("swapin_groupby", options.has_swapin_groupby(),
+                             options.swapin_groupby(), /*may_be_zero=*/true);
+      !s.ok()) {
+    return s;
+  }
+  if (options.sync_mode() < 0 || options.sync_mode() > 3) {
+    return BadOption("sync_mode", absl::StrCat(options.sync_mode()),
+                     "give 0 (nothing waits for copies), 1 (for swap-outs), 2 (for swap-ins) or 3 "
+                     "(for both)");
+  }
+  const double by_size = options.serialization_by_size();
+  if (!(by_size >= 0 && by_size <= kMaxGib)) {
+    return BadOption("serialization_by_size", absl::StrCat(by_size),
+                     "give a size in GiB, 0 (none) or more");
+  }
+  const double memory = options.autotune_gpu_mem();
+  if (options.has_autotune_gpu_mem() &&
+      !(memory <= kMaxGib && std::floor(memory * kBytesPerGib) >= 1)) {
+    return BadOption("autotune_gpu_mem", absl::StrCat(memory),
+                     "give the GPU's memory in GiB, above 0, or leave it out for that of the "
+                     "hardware");
+  }
+  return absl::OkStatus();
+}
+
+int64_t AutotuneBytes(const v1::LevelStrategy& options) {
+  return static_cast<int64_t>(options.autotune_gpu_mem() * kBytesPerGib);
+}
+
+}  // namespace spillway::core

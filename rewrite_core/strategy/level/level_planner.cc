@@ -1,0 +1,180 @@
+#include "rewrite_core/strategy/level/level_planner.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace spillway::core {
+namespace {
+
+constexpr char kWhat[] = "triggers";
+constexpr char kRemedy[] = "give a larger swapout_threshold or filters";
+// Steps that an edge of synchronization counts for: it takes memory, in the plan and in the graph.
+// An op of 100,000 inputs, half of which swap in, would have billions.
+constexpr int64_t kStepsPerEdge = 16;
+
+void SortUnique(std::vector<int32_t>* values) {
+  std::sort(values->begin(), values->end());
+  values->erase(std::unique(values->begin(), values->end()), values->end());
+}
+
+}  // namespace
+
+LevelPlanner::LevelPlanner(const GraphFacts& facts, const LevelFilters& filters,
+                           const LevelOrder& levels, const LevelCandidates& candidates,
+                           const std::vector<bool>& devices, SearchBudget* budget)
+    : facts_(facts),
+      graph_(*facts.graph),
+      filters_(filters),
+      candidates_(candidates),
+      budget_(budget),
+      triggers_(facts, filters, levels, budget) {
+  for (const LevelCandidate& candidate : candidates.tensors()) {
+    if (devices[graph_.device_id(candidate.tensor.node)]) tensors_.push_back(candidate);
+  }
+}
+
+absl::StatusOr<std::vector<PlannedSwap>> LevelPlanner::Plan(const LevelSetting& setting) {
+  if (distances_.empty()) {
+    for (const LevelCandidate& candidate : tensors_) {
+      for (const LateReader& reader : candidates_.readers(candidate)) {
+        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        distances_[{reader.position.node, reader.position.index}] = reader.level - candidate.level;
+      }
+    }
+  }
+  std::vector<PlannedSwap> swaps;
+  for (const LevelCandidate& candidate : tensors_) {
+    const absl::Span<const LateReader> readers =
+        candidates_.ReadersBehind(candidate, setting.threshold);
+    if (!readers.empty()) swaps.push_back(PlanSwap(candidate, readers, setting));
+    if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+  }
+  return swaps;
+}
+
+std::vector<int32_t> LevelPlanner::Thresholds() const {
+  // Between two distances that occur, the larger of those that choose the same edges.
+  std::vector<int32_t> values;
+  for (const LevelCandidate& candidate : tensors_) {
+    for (const LateReader& reader : candidates_.readers(candidate)) {
+      values.push_back(reader.level - candidate.level - 1);
+    }
+  }
+  SortUnique(&values);
+  return values;
+}
+
+std::vector<int32_t> LevelPlanner::Aheads() const {
+  int32_t longest = 0;
+  for (const LevelCandidate& candidate : tensors_) {
+    longest = std::max(longest, candidates_.readers(candidate).back().level - candidate.level);
+  }
+  // A trigger has a level between producer and consumer; with one more, there is none.
+  std::vector<int32_t> values(std::max(longest - 1, 1));
+  std::iota(values.begin(), values.end(), 1);
+  return values;
+}
+
+std::vector<int32_t> LevelPlanner::Groupbys() const {
+  std::vector<int32_t> values = {0};
+  for (const LevelCandidate& candidate : tensors_) {
+    const absl::Span<const LateReader> readers = candidates_.readers(candidate);
+    for (size_t i = 1; i < readers.size(); ++i) {
+      if (readers[i].position.node == readers[i - 1].position.node) continue;
+      values.push_back(std::max(readers[i].level - readers[i - 1].level, 1));
+    }
+  }
+  SortUnique(&values);
+  return values;
+}
+
+PlannedSwap LevelPlanner::PlanSwap(const LevelCandidate& candidate,
+                                   absl::Span<const LateReader> readers,
+                                   const LevelSetting& setting) {
+  PlannedSwap swap;
+  swap.tensor = candidate.tensor;
+  swap.dtype = candidate.dtype;
+  swap.size_bytes = candidate.size_bytes;
+  // Split where two neighbours are too far apart; with groupby 0, between any two consumers.
+  for (size_t begin = 0, end; begin < readers.size(); begin = end) {
+    const auto joins = [&](size_t i) {
+      return setting.groupby == 0 ? readers[i].position.node == readers[i - 1].position.node
+                                  : readers[i].level - readers[i - 1].level <= setting.groupby;
+    };
+    for (end = begin + 1; end < readers.size() && joins(end); ++end) {
+    }
+    swap.swap_ins.push_back(PlanSwapIn(candidate, readers.subspan(begin, end - begin), setting));
+  }
+  if (setting.syncs_swap_outs()) swap.waiting = Waiting(candidate, setting.threshold);
+  return swap;
+}
+
+PlannedSwapIn LevelPlanner::PlanSwapIn(const LevelCandidate& candidate,
+                                       absl::Span<const LateReader> group,
+                                       const LevelSetting& setting) {
+  PlannedSwapIn swap_in;
+  for (const LateReader& reader : group) swap_in.consumers.push_back(reader.position);
+  if (!setting.syncs_swap_ins()) {
+    const NodeId trigger = triggers_.Find(candidate.level, group, setting.ahead);
+    if (trigger != kNoNode) {
+      swap_in.triggers.push_back(trigger);
+      return swap_in;
+    }
+  }
+  const NodeId first = group.front().position.node;
+  const bool is_alone = std::all_of(group.begin(), group.end(), [&](const LateReader& reader) {
+    return reader.position.node == first;
+  });
+  if (is_alone) swap_in.triggers = Beside(first, setting.threshold);
+  return swap_in;
+}
+
+absl::InlinedVector<NodeId, 1> LevelPlanner::Beside(NodeId consumer, int32_t threshold) {
+  absl::InlinedVector<NodeId, 1> nodes;
+  const absl::Span<const Tensor> inputs = graph_.inputs(consumer);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (budget_->Spend()) break;
+    const NodeId node = inputs[i].node;
+    if (!inputs[i].is_control() &&
+        (filters_.IsOnCpu(node) || ReadsSwapIn({consumer, static_cast<int32_t>(i)}, threshold))) {
+      continue;
+    }
+    // A wait for what is fed would make it run.
+    if (facts_.shapes.IsFed(node) || !facts_.control_flow.MayControl(node, consumer)) continue;
+    nodes.push_back(node);
+    if (budget_->Spend(kStepsPerEdge)) break;
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+std::vector<NodeId> LevelPlanner::Waiting(const LevelCandidate& candidate, int32_t threshold) {
+  std::vector<NodeId> nodes;
+  const NodeId producer = candidate.tensor.node;
+  // A swap-out of one side of a Switch is dead where that is not taken.
+  if (graph_.op_info(producer).control_flow == ControlFlow::kSwitch) return nodes;
+  const Graph::Readers readers = graph_.readers(producer);
+  for (uint32_t i = 0; i < readers.size(); ++i) {
+    if (budget_->Spend()) break;
+    const auto [reader, index, port] = readers[i];
+    if (port != kControl && (filters_.IsOnCpu(reader) || filters_.is_inactive(reader) ||
+                             ReadsSwapIn({reader, index}, threshold))) {
+      continue;
+    }
+    if (facts_.shapes.IsFed(reader) || !facts_.control_flow.MayControl(producer, reader)) continue;
+    nodes.push_back(reader);
+    if (budget_->Spend(kStepsPerEdge)) break;
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+bool LevelPlanner::ReadsSwapIn(InputPosition position, int32_t threshold) const {
+  const auto it = distances_.find(std::make_pair(position.node, position.index));
+  return it != distances_.end() && it->second > threshold;
+}
+
+}  // namespace spillway::core

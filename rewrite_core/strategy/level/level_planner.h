@@ -1,0 +1,66 @@
+// Makes the plan of the strategy `level` for one GPU and one setting: which readers read which
+// swap-in, what triggers it, and what waits for copies.
+//
+// Thread safety: one thread at a time; what it is made of must outlive it.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PLANNER_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PLANNER_H_
+
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/strategy/level/level_candidates.h"
+#include "rewrite_core/strategy/level/level_filters.h"
+#include "rewrite_core/strategy/level/level_order.h"
+#include "rewrite_core/strategy/level/level_parameters.h"
+#include "rewrite_core/strategy/level/level_triggers.h"
+#include "rewrite_core/strategy/level/level_tuning.h"
+#include "rewrite_core/strategy/search_budget.h"
+
+namespace spillway::core {
+
+class LevelPlanner : public TunedPlanner {
+ public:
+  // `devices`: by Graph::device_id, the devices whose tensors are swapped.
+  LevelPlanner(const GraphFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
+               const LevelCandidates& candidates, const std::vector<bool>& devices,
+               SearchBudget* budget);
+
+  // The swaps, by tensor. Errors: those of `budget`.
+  absl::StatusOr<std::vector<PlannedSwap>> Plan(const LevelSetting& setting) override;
+
+  std::vector<int32_t> Thresholds() const override;
+  std::vector<int32_t> Aheads() const override;
+  std::vector<int32_t> Groupbys() const override;
+
+ private:
+  PlannedSwap PlanSwap(const LevelCandidate& candidate, absl::Span<const LateReader> readers,
+                       const LevelSetting& setting);
+  PlannedSwapIn PlanSwapIn(const LevelCandidate& candidate, absl::Span<const LateReader> group,
+                           const LevelSetting& setting);
+  // The ops that a swap-in for `consumer` alone is synchronized with: the producers of its other
+  // inputs that stay on a GPU, and its control inputs.
+  absl::InlinedVector<NodeId, 1> Beside(NodeId consumer, int32_t threshold);
+  // The ops that wait for the swap-out of `tensor`, of which only `readers` read swap-ins.
+  std::vector<NodeId> Waiting(const LevelCandidate& candidate, int32_t threshold);
+  // Whether the input reads a swap-in with that threshold.
+  bool ReadsSwapIn(InputPosition position, int32_t threshold) const;
+
+  const GraphFacts& facts_;
+  const Graph& graph_;
+  const LevelFilters& filters_;
+  const LevelCandidates& candidates_;
+  SearchBudget* budget_;
+  LevelTriggers triggers_;
+  std::vector<LevelCandidate> tensors_;
+  // The distance of every late reader's edge. Filled in by the first Plan, which may run out of
+  // steps.
+  absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> distances_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PLANNER_H_

@@ -1,0 +1,370 @@
+#include "rewrite_core/strategy/level/level_strategy.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/placement.h"
+#include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/level/level_candidates.h"
+#include "rewrite_core/strategy/level/level_filters.h"
+#include "rewrite_core/strategy/level/level_order.h"
+#include "rewrite_core/strategy/level/level_parameters.h"
+#include "rewrite_core/strategy/level/level_planner.h"
+#include "rewrite_core/strategy/level/level_tuning.h"
+#include "rewrite_core/strategy/level/serialization.h"
+#include "rewrite_core/strategy/search_budget.h"
+
+namespace spillway::core {
+namespace {
+
+// A GPU whose tensors are to be swapped.
+struct Gpu {
+  std::string name;
+  int32_t index = 0;          // As placement.h and the judge count them.
+  std::vector<bool> devices;  // By Graph::device_id.
+  bool is_many = false;       // All of more than kMaxGpus.
+};
+
+// What tuning may use of the budget: less, if all GPUs at once do not fit.
+constexpr double kShares[] = {1.0, 0.95, 0.9, 0.8};
+
+// Each is planned in passes over the whole graph. Far more than a machine has.
+constexpr size_t kMaxGpus = 256;
+
+// One by one if there are at most kMaxGpus; else all as one, of no name.
+absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibility& eligibility,
+                                          const PlanJudge* judge, const StopToken& stop) {
+  const Graph& graph = *facts.graph;
+  // What is on one GPU in any case needs no placement.
+  int32_t num_devices = 0;
+  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+    num_devices += !IsCpuDevice(graph.device_name(device));
+  }
+  absl::optional<Placement> placement;
+  if (judge == nullptr && num_devices > 1) {
+    auto found = Placement::Find(graph, facts.topology, facts.shapes, stop);
+    if (!found.ok()) return found.status();
+    placement = *std::move(found);
+  }
+  std::vector<Gpu> gpus;
+  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+    if (!eligibility.IsDeviceWanted(device)) continue;
+    const int32_t index = placement          ? placement->device(device)
+                          : judge != nullptr ? judge->GpuOf(device)
+                                             : 0;
+    if (index < 0) continue;
+    auto gpu = std::find_if(gpus.begin(), gpus.end(),
+                            [index](const Gpu& other) { return other.index == index; });
+    if (gpu == gpus.end() && gpus.size() == kMaxGpus) {
+      gpus = {{"", 0, std::vector<bool>(graph.num_devices(), false)}};
+      for (int32_t id = 0; id < graph.num_devices(); ++id) {
+        gpus[0].devices[id] = eligibility.IsDeviceWanted(id);
+      }
+      gpus[0].is_many = true;
+      return gpus;
+    }
+    if (gpu == gpus.end()) {
+      // As forecasts call it.
+      const absl::string_view name = placement          ? placement->devices()[index]
+                                     : judge != nullptr ? absl::string_view(judge->gpu_name(index))
+                                                        : graph.device_name(device);
+      gpus.push_back({std::string(name), index, std::vector<bool>(graph.num_devices(), false)});
+      gpu = std::prev(gpus.end());
+    }
+    gpu->devices[device] = true;
+  }
+  return gpus;
+}
+
+// Data edges as TFLMS v2 counts them: distinct pairs of producer and consumer.
+absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
+  int64_t count = 0;
+  std::vector<NodeId> consumers;
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    consumers.clear();
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("strategy");
+      if (readers[i].port != kControl) consumers.push_back(readers[i].node);
+    }
+    std::sort(consumers.begin(), consumers.end());
+    count += std::unique(consumers.begin(), consumers.end()) - consumers.begin();
+  }
+  return count;
+}
+
+class Strategy {
+ public:
+  Strategy(const GraphFacts& facts, const Eligibility& eligibility,
+           const v1::RewriteOptions& options, const v1::Limits& limits, PlanJudge* judge,
+           const StopToken& stop)
+      : facts_(facts),
+        graph_(*facts.graph),
+        eligibility_(eligibility),
+        options_(options),
+        limits_(limits),
+        parameters_(options.level()),
+        judge_(judge),
+        stop_(stop) {}
+
+  absl::StatusOr<LevelResult> Run() {
+    if (absl::Status s = CheckLevelOptions(options_.level()); !s.ok()) return s;
+    if (parameters_.is_auto()) {
+      if (absl::Status s = CheckBatch(); !s.ok()) return s;
+    }
+    auto filters = LevelFilters::Create(facts_, options_.level(), stop_);
+    if (!filters.ok()) return filters.status();
+    auto levels = LevelOrder::Build(graph_, facts_.topology, facts_.control_flow, {}, stop_);
+    if (!levels.ok()) return levels.status();
+    const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
+    auto candidates = Find(*filters, *levels, explain);
+    if (!candidates.ok()) return candidates.status();
+    result_.plan.cpu_device = options_.level().cpu_device();
+    if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
+
+    auto found = FindGpus(facts_, eligibility_, judge_, stop_);
+    if (!found.ok()) return found.status();
+    const std::vector<Gpu>& gpus = *found;
+    if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes())) {
+      return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
+                          absl::StrCat("the graph names more than ", kMaxGpus,
+                                       " GPUs, and each is tuned and serialized on its own; name "
+                                       "some of them with devices"),
+                          {{"option", "devices"}, {"limit", absl::StrCat(kMaxGpus)}});
+    }
+    for (size_t attempt = 0;; ++attempt) {
+      share_ = kShares[attempt];
+      for (const Gpu& gpu : gpus) {
+        if (absl::Status s = PlanGpu(gpu, *filters, *levels, *candidates); !s.ok()) return s;
+      }
+      auto fits = FitsTogether(gpus.size());
+      if (!fits.ok()) return fits.status();
+      if (*fits) break;
+      if (attempt + 1 == std::size(kShares)) return FitsApartAlone();
+      result_.plan.swaps.clear();
+      result_.plan.controls.clear();
+      result_.report.clear_devices();
+      result_.report.clear_serialized_level_count();
+      result_.report.clear_serialization_edge_count();
+      idle_devices_.clear();
+    }
+    std::sort(
+        result_.plan.swaps.begin(), result_.plan.swaps.end(),
+        [](const PlannedSwap& a, const PlannedSwap& b) { return Key(a.tensor) < Key(b.tensor); });
+    if (explain) Decide(candidates->decisions());
+    return std::move(result_);
+  }
+
+ private:
+  bool Serializes() const {
+    return !options_.level().serialization().empty() ||
+           options_.level().serialization_by_size() > 0;
+  }
+
+  // Each GPU is tuned while the others have memory without end. All at once they may wait for each
+  // other, and hold memory for longer.
+  absl::StatusOr<bool> FitsTogether(size_t num_gpus) {
+    if (!parameters_.is_auto() || num_gpus < 2 ||
+        num_gpus < static_cast<size_t>(judge_->num_gpus()) || result_.plan.empty()) {
+      return true;
+    }
+    auto outcome = judge_->Play(result_.plan, {kAllGpus, judge_->budget_bytes(), kNoLimit}, stop_);
+    if (!outcome.ok()) return outcome.status();
+    if (!outcome->fits) together_ = *outcome;
+    return outcome->fits;
+  }
+
+  // With what each GPU takes as the graph came, nothing is swapped and nothing waits. Whether less
+  // does, only another search could tell.
+  absl::Status FitsApartAlone() {
+    const std::string gpu = together_.on_host ? "" : judge_->gpu_name(together_.gpu);
+    const std::string node(together_.node == kNoNode ? "" : graph_.name(together_.node));
+    const int64_t budget = judge_->budget_bytes();
+    auto enough = BudgetThatDoes(SwapPlan(), kAllGpus, unswapped_peak_bytes_, judge_, stop_);
+    if (!enough.ok()) return enough.status();
+    const int64_t memory = judge_->GpuMemoryFor(*enough);
+    const std::string would_do =
+        *enough > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
+                                   " bytes) of GPU memory nothing has to be swapped")
+                    : "no budget helps";
+    return Error(
+        absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+        absl::StrCat("each GPU fits into its ", BytesText(budget), " (", judge_->budget_origin(),
+                     ") while the others do not wait for memory, but not all at once: node ",
+                     Quoted(node), " asks for ", BytesText(together_.requested_bytes), " where ",
+                     BytesText(together_.in_use_bytes), " are in use on ",
+                     together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(gpu)), "; ",
+                     would_do, "; or take a smaller batch"),
+        {{"device", gpu},
+         {"node", node},
+         {"budget_bytes", absl::StrCat(budget)},
+         {"budget_source", MemorySourceName(judge_->budget_source())},
+         {"smallest_budget_bytes", absl::StrCat(*enough)},
+         {"smallest_gpu_memory_bytes", absl::StrCat(memory)}});
+  }
+
+  // Plans that are to fit need sizes: an unknown batch would count as none.
+  absl::Status CheckBatch() const {
+    for (NodeId id : facts_.shapes.open_sources()) {
+      if (!judge_->Runs(id)) continue;
+      return InvalidError(
+          v1::ERROR_REASON_BAD_OPTION,
+          absl::StrCat("the batch of node ", Quoted(graph_.name(id)),
+                       " is not known, and tuning needs sizes; give batch_size, or a feed of that "
+                       "name, or set swapout_threshold, swapin_ahead and swapin_groupby"),
+          {{"option", "batch_size"}, {"node", graph_.name(id)}});
+    }
+    return absl::OkStatus();
+  }
+
+  static std::pair<NodeId, int32_t> Key(Tensor tensor) { return {tensor.node, tensor.port}; }
+
+  absl::StatusOr<LevelCandidates> Find(const LevelFilters& filters, const LevelOrder& levels,
+                                       bool explain) const {
+    // With a distance of 1 there is no time between producer and consumer.
+    const int32_t least = std::max(parameters_.setting.threshold, 1);
+    return LevelCandidates::Find(facts_, eligibility_, filters, levels, least, explain, stop_);
+  }
+
+  absl::Status ReportGraph(const LevelFilters& filters, const LevelOrder& levels) {
+    v1::LevelReport& report = result_.report;
+    report.set_level_count(levels.num_levels());
+    int64_t unleveled = 0, inactive = 0;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      unleveled += levels.level(id) == kNoLevel;
+      inactive += filters.is_inactive(id);
+    }
+    report.set_unleveled_op_count(unleveled);
+    report.set_inactive_op_count(inactive);
+    auto edges = CountEdges(graph_, stop_);
+    if (!edges.ok()) return edges.status();
+    report.set_edge_count(*edges);
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanGpu(const Gpu& gpu, const LevelFilters& filters, const LevelOrder& levels,
+                       const LevelCandidates& candidates) {
+    auto serialization = SerializeLevels(facts_, options_, filters, levels, gpu.devices, stop_);
+    if (!serialization.ok()) return serialization.status();
+    if (serialization->edges.empty()) return PlanSwaps(gpu, {}, filters, levels, candidates);
+    v1::LevelReport& report = result_.report;
+    report.set_serialized_level_count(report.serialized_level_count() + serialization->level_count);
+    report.set_serialization_edge_count(report.serialization_edge_count() +
+                                        static_cast<int64_t>(serialization->edges.size()));
+    auto rebuilt = LevelOrder::Build(graph_, facts_.topology, facts_.control_flow,
+                                     serialization->edges, stop_);
+    if (!rebuilt.ok()) return rebuilt.status();
+    report.set_level_count(std::max(report.level_count(), rebuilt->num_levels()));
+    auto found = Find(filters, *rebuilt, /*explain=*/false);
+    if (!found.ok()) return found.status();
+    return PlanSwaps(gpu, std::move(serialization->edges), filters, *rebuilt, *found);
+  }
+
+  absl::Status PlanSwaps(const Gpu& gpu, std::vector<ControlEdge> controls,
+                         const LevelFilters& filters, const LevelOrder& levels,
+                         const LevelCandidates& candidates) {
+    SearchBudget budget(limits_.max_search_steps(), stop_);
+    LevelPlanner planner(facts_, filters, levels, candidates, gpu.devices, &budget);
+    v1::LevelDevice& device = *result_.report.add_devices();
+    device.set_device(gpu.name);
+    LevelSetting setting = parameters_.setting;
+    std::vector<PlannedSwap> swaps;
+    if (parameters_.is_auto()) {
+      SwapPlan base;
+      base.controls = controls;
+      base.cpu_device = result_.plan.cpu_device;
+      const int64_t whole = judge_->budget_bytes();
+      const bool is_retry = share_ < 1;
+      const int64_t usable =
+          is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
+      auto tuned = TuneLevel(setting, base, gpu.index, usable, graph_, &planner, judge_, stop_);
+      // It fits with all of the budget, which is the one that the caller knows.
+      if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
+        return FitsApartAlone();
+      }
+      if (!tuned.ok()) return tuned.status();
+      setting = tuned->setting;
+      swaps = std::move(tuned->swaps);
+      *device.mutable_tuning() = std::move(tuned->report);
+      device.mutable_tuning()->set_budget_bytes(whole);
+      unswapped_peak_bytes_ =
+          std::max(unswapped_peak_bytes_, device.tuning().unswapped_peak_bytes());
+    } else {
+      auto planned = planner.Plan(setting);
+      if (!planned.ok()) return planned.status();
+      swaps = *std::move(planned);
+    }
+    if (!device.tuning().not_needed()) {
+      ReportSetting(setting, &device);
+    } else {
+      for (size_t i = 0; i < gpu.devices.size(); ++i) {
+        if (gpu.devices[i]) idle_devices_.insert(static_cast<int32_t>(i));
+      }
+    }
+    SwapPlan& plan = result_.plan;
+    plan.controls.insert(plan.controls.end(), controls.begin(), controls.end());
+    std::move(swaps.begin(), swaps.end(), std::back_inserter(plan.swaps));
+    return absl::OkStatus();
+  }
+
+  static void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device) {
+    device->set_swapout_threshold(setting.threshold);
+    if (!setting.syncs_swap_ins()) device->set_swapin_ahead(setting.ahead);
+    device->set_swapin_groupby(setting.groupby);
+    device->set_sync_mode(setting.sync_mode);
+  }
+
+  // The verdicts on all tensors, now that the settings are known.
+  void Decide(const std::vector<TensorDecision>& found) {
+    result_.decisions = found;
+    size_t next = 0;
+    const std::vector<PlannedSwap>& swaps = result_.plan.swaps;
+    for (TensorDecision& decision : result_.decisions) {
+      while (next < swaps.size() && Key(swaps[next].tensor) < Key(decision.tensor)) ++next;
+      if (next < swaps.size() && Key(swaps[next].tensor) == Key(decision.tensor)) {
+        decision.reason = v1::REASON_SWAPPED;
+      } else if (decision.reason == v1::REASON_SWAPPED) {
+        decision.reason = idle_devices_.count(graph_.device_id(decision.tensor.node)) > 0
+                              ? v1::REASON_NOT_NEEDED
+                              : v1::REASON_NO_LATE_CONSUMER;
+      }
+    }
+  }
+
+  const GraphFacts& facts_;
+  const Graph& graph_;
+  const Eligibility& eligibility_;
+  const v1::RewriteOptions& options_;
+  const v1::Limits& limits_;
+  const LevelParameters parameters_;
+  PlanJudge* judge_;
+  const StopToken& stop_;
+  double share_ = 1;                  // Of the budget.
+  int64_t unswapped_peak_bytes_ = 0;  // Of the GPU that takes most as the graph came.
+  PlanOutcome together_;              // Of the last plans that do not fit together.
+  std::set<int32_t> idle_devices_;    // Device ids of GPUs that need no swapping.
+  LevelResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<LevelResult> PlanLevel(const GraphFacts& facts, const Eligibility& eligibility,
+                                      const v1::RewriteOptions& options, const v1::Limits& limits,
+                                      PlanJudge* judge, const StopToken& stop) {
+  return Strategy(facts, eligibility, options, limits, judge, stop).Run();
+}
+
+bool NeedsJudge(const v1::RewriteOptions& options) {
+  return LevelParameters(options.level()).is_auto();
+}
+
+}  // namespace spillway::core

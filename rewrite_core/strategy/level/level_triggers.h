@@ -1,0 +1,63 @@
+// Finds the triggers of the strategy `level`: an op that leads to a swap-in's first consumer d over
+// data edges, on the highest level up to level(d) - ahead - 1 that has one, at most ten levels
+// further down and above the producer; of one level, the lowest id. Unlike TFLMS v2 only ops whose
+// end a control edge may wait for: no new deadness, no other loop frame, no cycle, nothing fed.
+// A trigger runs on the consumer's GPU, or says no device.
+//
+// Remembers what it found: asking again for the same consumer with another `ahead` costs little.
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TRIGGERS_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TRIGGERS_H_
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/strategy/level/level_candidates.h"
+#include "rewrite_core/strategy/level/level_filters.h"
+#include "rewrite_core/strategy/level/level_order.h"
+#include "rewrite_core/strategy/search_budget.h"
+
+namespace spillway::core {
+
+class LevelTriggers {
+ public:
+  // All must outlive the search.
+  LevelTriggers(const GraphFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
+                SearchBudget* budget);
+
+  // The trigger of a swap-in of a tensor whose producer is on `producer_level`, for `group`, whose
+  // first reader is the earliest; or kNoNode. Once `budget` is over, the result means nothing.
+  NodeId Find(int32_t producer_level, absl::Span<const LateReader> group, int32_t ahead);
+
+ private:
+  // Whether devices (Graph::device_id) are one, or one of them is not said.
+  bool IsSameGpu(int32_t a, int32_t b) const;
+  // Whether `trigger` may hold back a swap-in for `consumer`.
+  bool MayTrigger(NodeId trigger, NodeId consumer) const;
+  bool MayTriggerAll(NodeId trigger, absl::Span<const LateReader> group) const;
+  // Walks down from `consumer`, level by level, to `depth` levels below it, and calls
+  // visit(levels below it, candidate) until that returns false.
+  template <typename Visit>
+  void Walk(NodeId consumer, int32_t depth, const Visit& visit);
+
+  const GraphFacts& facts_;
+  const LevelFilters& filters_;
+  const LevelOrder& levels_;
+  SearchBudget* budget_;
+  std::vector<bool> barred_;  // Per node: never a trigger, whatever the consumer.
+  // By two ids of devices: whether they are the same GPU. As far as it was asked.
+  mutable absl::flat_hash_map<std::pair<int32_t, int32_t>, bool> same_gpu_;
+  // By consumer: the candidate with the lowest id on each of the levels below it, as far as they
+  // were looked at; the first item is one level below.
+  absl::flat_hash_map<NodeId, std::vector<NodeId>> found_;
+  std::vector<std::vector<NodeId>> below_;  // Walk: ops to look at, by levels below.
+  std::vector<uint32_t> seen_;              // Walk: per node, the last walk that met it.
+  uint32_t walk_ = 0;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TRIGGERS_H_

@@ -1,0 +1,496 @@
+#include "rewrite_core/strategy/level/level_tuning.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+// The smallest budget that works is found to one part in this many, and to 256 bytes, the unit of
+// TensorFlow's allocator.
+constexpr int64_t kBudgetParts = 1024;
+constexpr int64_t kAllocationUnit = 256;
+// Budgets that are too small grow by one part in so many.
+constexpr int64_t kBudgetSteps = 32;
+// Levels that a swap-in is started ahead by, in the coarse grid.
+constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
+
+// A search along one line ends after so many looks at what is slower than the best, and one over
+// several lines after so many that did not help.
+constexpr int kSlowLooks = 4;
+constexpr int kVainLines = 2;
+
+// A fingerprint of swaps: equal for equal swaps.
+class Fingerprint {
+ public:
+  explicit Fingerprint(const std::vector<PlannedSwap>& swaps) {
+    for (const PlannedSwap& swap : swaps) {
+      Add(swap.tensor.node, swap.tensor.port, -1);
+      for (const PlannedSwapIn& swap_in : swap.swap_ins) {
+        for (const InputPosition& p : swap_in.consumers) Add(p.node, p.index, -2);
+        for (NodeId trigger : swap_in.triggers) Add(trigger, 0, -3);
+      }
+      for (NodeId node : swap.waiting) Add(node, 0, -4);
+    }
+  }
+  std::pair<uint64_t, uint64_t> value() const { return {a_, b_}; }
+
+ private:
+  void Add(int64_t x, int64_t y, int64_t kind) {
+    // Two multiplicative hashes with odd constants (Knuth's golden ratio; Steele and Vigna's).
+    const uint64_t item = static_cast<uint64_t>(x) * 0x9E3779B97F4A7C15u +
+                          static_cast<uint64_t>(y) * 0xD1342543DE82EF95u +
+                          static_cast<uint64_t>(kind);
+    a_ = (a_ ^ item) * 0xD1342543DE82EF95u;
+    a_ ^= a_ >> 29;
+    b_ = (b_ + item) * 0x9E3779B97F4A7C15u;
+    b_ ^= b_ >> 31;
+  }
+
+  uint64_t a_ = 0, b_ = 0;
+};
+
+// A setting by the positions of its values in the lists.
+struct Point {
+  int threshold, ahead, groupby, mode;
+  friend bool operator<(const Point& a, const Point& b) {
+    return std::tie(a.threshold, a.ahead, a.groupby, a.mode) <
+           std::tie(b.threshold, b.ahead, b.groupby, b.mode);
+  }
+};
+
+class Tuner {
+ public:
+  Tuner(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu, int64_t budget_bytes,
+        const Graph& graph, TunedPlanner* planner, PlanJudge* judge, const StopToken& stop)
+      : base_(base),
+        gpu_(gpu),
+        budget_bytes_(budget_bytes),
+        graph_(graph),
+        planner_(planner),
+        judge_(judge),
+        stop_(stop) {
+    thresholds_ =
+        wanted.threshold == kAuto ? planner->Thresholds() : std::vector<int32_t>{wanted.threshold};
+    aheads_ = wanted.ahead == kAuto ? planner->Aheads() : std::vector<int32_t>{wanted.ahead};
+    groupbys_ =
+        wanted.groupby == kAuto ? planner->Groupbys() : std::vector<int32_t>{wanted.groupby};
+    for (int32_t mode = wanted.sync_mode; mode <= 3; ++mode) modes_.push_back(mode);
+  }
+
+  absl::StatusOr<TunedLevel> Run() {
+    tuned_.report.set_budget_bytes(budget_bytes_);
+    tuned_.report.set_budget_source(judge_->budget_source());
+    auto unswapped = judge_->Play(base_, {gpu_, kNoLimit, kNoLimit}, stop_);
+    if (!unswapped.ok()) return unswapped.status();
+    tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes);
+    tuned_.report.set_full_speed_step_time_ns(unswapped->step_time_ns);
+    // With more than the budget it may fit all the same, if kernels wait for each other's memory;
+    // with less, not everything may find a place.
+    unswapped = judge_->Play(base_, {gpu_, budget_bytes_, kNoLimit}, stop_);
+    if (!unswapped.ok()) return unswapped.status();
+    if (unswapped->fits) {
+      tuned_.report.set_not_needed(true);
+      ReportOutcome(*unswapped);
+      return std::move(tuned_);
+    }
+    failure_ = *unswapped;
+    if (!thresholds_.empty()) {
+      absl::Status status = is_small() ? TryAll() : Search();
+      if (!status.ok()) return status;
+    }
+    if (!has_best_) return DoesNotFit();
+    auto swaps = planner_->Plan(Setting(best_));
+    if (!swaps.ok()) return swaps.status();
+    tuned_.setting = Setting(best_);
+    tuned_.swaps = *std::move(swaps);
+    ReportOutcome(best_outcome_);
+    return std::move(tuned_);
+  }
+
+ private:
+  LevelSetting Setting(const Point& p) const {
+    return {thresholds_[p.threshold], aheads_[p.ahead], groupbys_[p.groupby], modes_[p.mode]};
+  }
+
+  void ReportOutcome(const PlanOutcome& outcome) {
+    tuned_.report.set_step_time_ns(outcome.step_time_ns);
+    tuned_.report.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns);
+    tuned_.report.set_peak_bytes(outcome.peak_bytes);
+  }
+
+  bool uses_ahead(int mode) const { return modes_[mode] < 2; }
+
+  int64_t num_points() const {
+    int64_t count = 0;
+    for (size_t mode = 0; mode < modes_.size(); ++mode) {
+      count += static_cast<int64_t>(uses_ahead(mode) ? aheads_.size() : 1) * groupbys_.size();
+    }
+    // Lists are no longer than a graph has levels, so this does not overflow before it is large.
+    return count > kMaxPlays ? count : count * static_cast<int64_t>(thresholds_.size());
+  }
+  bool is_small() const { return num_points() <= kMaxPlays; }
+
+  // What a point is worth. Plays it if it was not played before and plays are left.
+  absl::StatusOr<const PlanOutcome*> Look(Point p) {
+    if (!uses_ahead(p.mode)) p.ahead = 0;
+    const auto [it, is_new] = looked_.try_emplace(p, nullptr);
+    if (!is_new) return it->second;
+    auto swaps = planner_->Plan(Setting(p));
+    if (!swaps.ok()) return swaps.status();
+    const auto [outcome, is_new_plan] = outcomes_.try_emplace(Fingerprint(*swaps).value());
+    it->second = &outcome->second;
+    if (!is_new_plan) return it->second;
+    if (plays_ >= kMaxPlays) {
+      // As one that does not fit; not remembered.
+      looked_.erase(it);
+      outcomes_.erase(outcome);
+      return nullptr;
+    }
+    ++plays_;
+    SwapPlan plan = base_;
+    plan.swaps = *std::move(swaps);
+    auto played = judge_->Play(
+        plan, {gpu_, budget_bytes_, has_best_ ? best_outcome_.step_time_ns : kNoLimit}, stop_);
+    if (!played.ok()) return played.status();
+    outcome->second = *played;
+    tuned_.report.set_setting_count(plays_);
+    if (!played->fits && !played->is_partial) {
+      // Whoever gets furthest tells most of what does not fit.
+      if (played->peak_bytes > failure_.peak_bytes) failure_ = *played;
+      return it->second;
+    }
+    tuned_.report.set_fitting_setting_count(tuned_.report.fitting_setting_count() + 1);
+    if (played->fits && (!has_best_ || Rank(*played, p) < Rank(best_outcome_, best_))) {
+      has_best_ = true;
+      best_ = p;
+      best_outcome_ = *played;
+    }
+    return it->second;
+  }
+
+  // Less is better.
+  static std::tuple<int64_t, int64_t, int, int, int, int> Rank(const PlanOutcome& outcome,
+                                                               const Point& p) {
+    return {outcome.step_time_ns,
+            outcome.synchronous_step_time_ns,
+            p.mode,
+            -p.threshold,
+            p.ahead,
+            p.groupby};
+  }
+
+  absl::Status TryAll() {
+    tuned_.report.set_exhaustive(true);
+    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+      const int num_aheads = uses_ahead(mode) ? static_cast<int>(aheads_.size()) : 1;
+      for (int ahead = 0; ahead < num_aheads; ++ahead) {
+        for (int groupby = 0; groupby < static_cast<int>(groupbys_.size()); ++groupby) {
+          for (int t = static_cast<int>(thresholds_.size()) - 1; t >= 0; --t) {
+            auto outcome = Look({t, ahead, groupby, mode});
+            if (!outcome.ok()) return outcome.status();
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The position of the largest value that is at most `value`.
+  static int At(const std::vector<int32_t>& values, int32_t value) {
+    const auto it = std::upper_bound(values.begin(), values.end(), value);
+    return std::max(static_cast<int>(it - values.begin()) - 1, 0);
+  }
+
+  // Where At finds the values of `grid`, and the last position; ascending, each once.
+  static std::vector<int> Spread(const std::vector<int32_t>& values,
+                                 absl::Span<const int32_t> grid) {
+    std::vector<int> positions;
+    const auto add = [&](int position) {
+      if (positions.empty() || positions.back() < position) positions.push_back(position);
+    };
+    for (int32_t value : grid) add(At(values, value));
+    add(static_cast<int>(values.size()) - 1);
+    return positions;
+  }
+
+  absl::Status Search() {
+    const int last_groupby = static_cast<int>(groupbys_.size()) - 1;
+    // The modes in order of the speed that they leave, until one fits.
+    for (int mode = 0; mode < static_cast<int>(modes_.size()) && !has_best_; ++mode) {
+      for (const auto& [ahead, groupby] :
+           {std::make_pair(8, last_groupby), {1, last_groupby}, {1, 0}}) {
+        if (absl::Status s = Bisect({0, At(aheads_, ahead), groupby, mode}); !s.ok()) return s;
+      }
+    }
+    if (!has_best_) return absl::OkStatus();
+    for (bool improved = true; improved;) {
+      if (absl::Status s = Sweep(); !s.ok()) return s;
+      const Point from = best_;
+      if (absl::Status s = Scan(); !s.ok()) return s;
+      for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+        if (mode == best_.mode) continue;
+        if (absl::Status s = Bisect({0, best_.ahead, best_.groupby, mode}); !s.ok()) return s;
+      }
+      improved = !IsBest(from);
+    }
+    if (absl::Status s = Descend(); !s.ok()) return s;
+    return Reach();
+  }
+
+  // With the plays that are left: larger thresholds, which are faster where they fit, with the
+  // coarse grid of the other parameters.
+  absl::Status Reach() {
+    for (;;) {
+      const Point from = best_;
+      for (int by = 1; by <= 4; ++by) {
+        const int threshold = from.threshold + by;
+        if (threshold >= static_cast<int>(thresholds_.size())) break;
+        for (int groupby : {from.groupby, static_cast<int>(groupbys_.size()) * 3 / 4}) {
+          for (int ahead : Spread(aheads_, kAheadGrid)) {
+            auto outcome = Look({threshold, ahead, groupby, from.mode});
+            if (!outcome.ok()) return outcome.status();
+            if (*outcome == nullptr) return absl::OkStatus();
+          }
+        }
+      }
+      if (IsBest(from)) return absl::OkStatus();
+      if (absl::Status s = Descend(); !s.ok()) return s;
+    }
+  }
+
+  // Looks for the largest threshold that fits, the other values as in `p`: from the best point's on
+  // with growing steps, then by halves.
+  absl::Status Bisect(Point p) {
+    const int size = static_cast<int>(thresholds_.size());
+    int low = -1, high = size;  // The largest that fits, the least that does not.
+    int next = has_best_ ? best_.threshold : (low + high) / 2;
+    int slow = 0;
+    for (int stride = 1; high - low > 1; stride *= 2) {
+      p.threshold = next;
+      auto outcome = Look(p);
+      if (!outcome.ok()) return outcome.status();
+      if (*outcome == nullptr) return absl::OkStatus();
+      ((*outcome)->fits || (*outcome)->is_partial ? low : high) = next;
+      // Smaller thresholds are slower still, and the larger ones that are left are few.
+      if ((*outcome)->is_partial && high < size && ++slow > kSlowLooks) return absl::OkStatus();
+      next = (low + high) / 2;
+      if (!has_best_) continue;
+      if (low < 0) next = std::max(high - stride, 0);
+      if (high == size) next = std::min(low + stride, size - 1);
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsBest(const Point& p) const { return !(p < best_) && !(best_ < p); }
+
+  // Goes over a coarse grid of the other parameters, with the best threshold of each, in each
+  // direction for as long as that helps: a swap-in that starts earlier hides its copy and holds
+  // memory, so that the best threshold moves with it.
+  absl::Status Sweep() {
+    const std::vector<int> aheads = Spread(aheads_, kAheadGrid);
+    const int last = static_cast<int>(groupbys_.size()) - 1;
+    for (bool improved = true; improved && plays_ < kMaxPlays;) {
+      const Point from = best_;
+      const auto up = std::upper_bound(aheads.begin(), aheads.end(), best_.ahead);
+      const std::vector<int> larger(up, aheads.end());
+      const std::vector<int> smaller(std::make_reverse_iterator(up), aheads.rend());
+      for (const std::vector<int>& side : {larger, smaller}) {
+        int vain = 0;
+        for (int ahead : side) {
+          if (!uses_ahead(best_.mode) || vain == kVainLines) break;
+          const Point before = best_;
+          if (absl::Status s = Bisect({0, ahead, best_.groupby, best_.mode}); !s.ok()) return s;
+          vain = IsBest(before) ? vain + 1 : 0;
+        }
+      }
+      for (int groupby : {last, last / 2, 0}) {
+        if (groupby == best_.groupby) continue;
+        if (absl::Status s = Bisect({0, best_.ahead, groupby, best_.mode}); !s.ok()) return s;
+      }
+      improved = !IsBest(from);
+    }
+    return absl::OkStatus();
+  }
+
+  // Looks at the whole of that grid with the best threshold.
+  absl::Status Scan() {
+    const Point from = best_;
+    const int last = static_cast<int>(groupbys_.size()) - 1;
+    for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
+      for (int groupby : {from.groupby, last, last / 2, 0}) {
+        if (mode != from.mode && groupby != from.groupby) continue;
+        for (int ahead : Spread(aheads_, kAheadGrid)) {
+          auto outcome = Look({from.threshold, ahead, groupby, mode});
+          if (!outcome.ok()) return outcome.status();
+          if (*outcome == nullptr) return absl::OkStatus();
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Steps from the best point, in each direction, for as long as one helps.
+  absl::Status Descend() {
+    for (bool improved = true; improved;) {
+      const Point from = best_;
+      for (int dimension : {0, 1, 2, 3}) {
+        for (int direction : {1, -1}) {
+          for (int stride = 1;; stride *= 2) {
+            const Point before = best_;
+            Point p = best_;
+            if (!Step(dimension, direction * stride, &p)) break;
+            auto outcome = Look(p);
+            if (!outcome.ok()) return outcome.status();
+            if (*outcome == nullptr) return absl::OkStatus();
+            if (IsBest(before) && stride > 2) break;
+          }
+        }
+      }
+      improved = !IsBest(from);
+    }
+    return absl::OkStatus();
+  }
+
+  bool Step(int dimension, int by, Point* p) const {
+    const auto move = [by](int* position, size_t size) {
+      const int64_t to = int64_t{*position} + by;
+      if (to < 0 || to >= static_cast<int64_t>(size)) return false;
+      *position = static_cast<int>(to);
+      return true;
+    };
+    switch (dimension) {
+      case 0:
+        return move(&p->threshold, thresholds_.size());
+      case 1:
+        return uses_ahead(p->mode) && move(&p->ahead, aheads_.size());
+      case 2:
+        return move(&p->groupby, groupbys_.size());
+      default:
+        return move(&p->mode, modes_.size());
+    }
+  }
+
+  absl::Status DoesNotFit() {
+    const int64_t resident = failure_.resident_bytes;
+    const std::string& gpu = judge_->gpu_name(gpu_);
+    std::string what;
+    std::string node;
+    if (failure_.node == kNoNode) {
+      what = absl::StrCat("what is resident (variables, constants) takes ", BytesText(resident),
+                          failure_.is_in_pieces ? ", and does not find a place for each" : "");
+    } else {
+      node = std::string(graph_.name(failure_.node));
+      what = absl::StrCat("at best, node ", Quoted(node), " asks for ",
+                          BytesText(failure_.requested_bytes), " where ",
+                          BytesText(failure_.in_use_bytes), " are in use",
+                          failure_.on_host ? " on the host" : "",
+                          failure_.is_in_pieces ? ", and what is free is in pieces" : "");
+    }
+    auto smallest = SmallestBudget();
+    if (!smallest.ok()) return smallest.status();
+    const int64_t memory = judge_->GpuMemoryFor(*smallest);
+    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                 absl::StrCat("no setting of the strategy level fits the ",
+                              BytesText(budget_bytes_), " (", judge_->budget_origin(), ") of GPU ",
+                              gpu.empty() ? "(no name)" : Quoted(gpu), ": ", what, "; ",
+                              *smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
+                                                           " bytes) of GPU memory there is one")
+                                            : "no budget helps",
+                              "; or take a smaller batch"),
+                 {{"device", gpu},
+                  {"node", node},
+                  {"resident_bytes", absl::StrCat(resident)},
+                  {"budget_bytes", absl::StrCat(budget_bytes_)},
+                  {"budget_source", MemorySourceName(judge_->budget_source())},
+                  {"smallest_budget_bytes", absl::StrCat(*smallest)},
+                  {"smallest_gpu_memory_bytes", absl::StrCat(memory)}});
+  }
+
+  // The smallest budget that is known to do, up to rounding; 0: none is. Of the settings that every
+  // search looks at.
+  absl::StatusOr<int64_t> SmallestBudget();
+
+  const SwapPlan& base_;
+  const int32_t gpu_;
+  const int64_t budget_bytes_;
+  const Graph& graph_;
+  TunedPlanner* planner_;
+  PlanJudge* judge_;
+  const StopToken& stop_;
+  std::vector<int32_t> thresholds_, aheads_, groupbys_, modes_;
+  int plays_ = 0;
+  std::map<Point, const PlanOutcome*> looked_;
+  std::map<std::pair<uint64_t, uint64_t>, PlanOutcome> outcomes_;
+  bool has_best_ = false;
+  Point best_{};
+  PlanOutcome best_outcome_;
+  PlanOutcome failure_;  // Of the plans that do not fit, the one that says most.
+  TunedLevel tuned_;
+};
+
+absl::StatusOr<int64_t> Tuner::SmallestBudget() {
+  std::vector<SwapPlan> plans = {base_};
+  for (int mode = 0; mode < static_cast<int>(modes_.size()) && !thresholds_.empty(); ++mode) {
+    auto swaps = planner_->Plan(Setting({0, 0, 0, mode}));
+    if (!swaps.ok()) return swaps.status();
+    plans.push_back(base_);
+    plans.back().swaps = *std::move(swaps);
+  }
+  int64_t smallest = 0;
+  for (const SwapPlan& plan : plans) {
+    auto free = judge_->Play(plan, {gpu_, kNoLimit, kNoLimit}, stop_);
+    if (!free.ok()) return free.status();
+    if (!free->fits) continue;  // It is the host's memory.
+    const int64_t unit = std::max(free->peak_bytes / kBudgetParts, kAllocationUnit);
+    if (smallest == 0 || free->peak_bytes < smallest) {
+      auto enough = BudgetThatDoes(plan, gpu_, free->peak_bytes, judge_, stop_);
+      if (!enough.ok()) return enough.status();
+      if (*enough > 0 && (smallest == 0 || *enough < smallest)) smallest = *enough;
+    }
+    if (smallest == 0) continue;
+    int64_t low = budget_bytes_, high = smallest;
+    while (high - low > unit) {
+      const int64_t middle = low + (high - low) / 2;
+      auto played = judge_->Play(plan, {gpu_, middle, kNoLimit}, stop_);
+      if (!played.ok()) return played.status();
+      (played->fits ? high : low) = middle;
+    }
+    smallest = high;
+  }
+  return smallest;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> BudgetThatDoes(const SwapPlan& plan, int32_t gpu, int64_t from_bytes,
+                                       PlanJudge* judge, const StopToken& stop) {
+  // What a step takes where memory has no end is nearly enough, but it has to be there in one piece
+  // for each tensor.
+  for (int64_t budget = from_bytes; budget / 4 <= from_bytes; budget += budget / kBudgetSteps + 1) {
+    auto played = judge->Play(plan, {gpu, budget, kNoLimit}, stop);
+    if (!played.ok()) return played.status();
+    if (played->fits) return budget;
+  }
+  return 0;
+}
+
+absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
+                                     int64_t budget_bytes, const Graph& graph,
+                                     TunedPlanner* planner, PlanJudge* judge,
+                                     const StopToken& stop) {
+  return Tuner(wanted, base, gpu, budget_bytes, graph, planner, judge, stop).Run();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,20 @@
+// Indices and slices as Python writes them.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_PYTHON_SLICE_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_PYTHON_SLICE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace spillway::core {
+
+// Which of the positions 0 to size - 1 `text` selects, ascending: an index (`3`, `-1`) or a slice
+// (`3:5`, `-10:`, `::2`) with Python's meaning. An index outside selects nothing. Nothing at all if
+// `text` is neither, or has the step 0.
+absl::optional<std::vector<int32_t>> SelectPositions(absl::string_view text, int32_t size);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_PYTHON_SLICE_H_

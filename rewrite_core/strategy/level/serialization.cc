@@ -1,0 +1,242 @@
+#include "rewrite_core/strategy/level/serialization.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/active_nodes.h"
+#include "rewrite_core/analysis/write_ops.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/level/python_slice.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr double kBytesPerGib = double{1 << 30};
+// TFLMS v2 tells branches and losses by these parts of a name.
+constexpr char kCondScope[] = "/cond/";
+constexpr char kLoss[] = "loss";
+
+// ScatterNd writes nothing, but counts: chains do without it, as they always did.
+bool IsWrite(absl::string_view op) {
+  return WriteOf(op) != Write::kNone || absl::StartsWith(op, "ScatterNd");
+}
+
+bool IsInitialization(absl::string_view op) { return op == "Assign" || op == "AssignVariableOp"; }
+
+// What nodes need to run, as sets of bits: initialized variables, feeds, iterators, queues and
+// other things without inputs; writes that come before.
+class Needs {
+ public:
+  static absl::StatusOr<Needs> Find(const Graph& graph, const Topology& topology,
+                                    const StopToken& stop) {
+    Needs needs;
+    std::vector<uint8_t> kinds;  // By Graph::op_id.
+    for (int32_t op = 0; op < graph.num_ops(); ++op) kinds.push_back(KindOf(graph.op_name(op)));
+    needs.bits_.assign(graph.num_nodes(), 0);
+    int next_bit = kFirstRoot;
+    StopPoller poll(stop);
+    for (NodeId id : topology.order()) {
+      uint64_t& bits = needs.bits_[id];
+      bool has_data = false;
+      for (Tensor input : graph.inputs(id)) {
+        if (poll.Tick()) return stop.status("strategy");
+        bits |= needs.bits_[input.node];
+        has_data = has_data || !input.is_control();
+      }
+      const uint8_t kind = kinds[graph.op_id(id)];
+      if (kind == kWriteOp) bits |= kWrite;
+      if (kind == kVariableOp) bits |= kVariables;
+      if (kind == kOtherOp && !has_data) {
+        bits |= next_bit < 64 ? uint64_t{1} << next_bit++ : kTooMany;
+      }
+    }
+    return needs;
+  }
+
+  // Whether a wait of `v` for `u` makes nothing run that has an effect or may fail.
+  bool MayWait(NodeId v, NodeId u) const {
+    return (bits_[u] & ~bits_[v]) == 0 && (bits_[u] & (kWrite | kTooMany)) == 0;
+  }
+
+ private:
+  enum Kind : uint8_t { kOtherOp, kConstOp, kVariableOp, kWriteOp };
+  static constexpr uint64_t kWrite = 1, kVariables = 2, kTooMany = 4;
+  static constexpr int kFirstRoot = 3;
+
+  static Kind KindOf(absl::string_view op) {
+    if (op == "Const" || op == "NoOp") return kConstOp;
+    if (IsVariableOp(op)) return kVariableOp;
+    return IsWrite(op) ? kWriteOp : kOtherOp;
+  }
+
+  std::vector<uint64_t> bits_;
+};
+
+class Serializer {
+ public:
+  Serializer(const GraphFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
+             const std::vector<bool>& devices, const StopToken& stop)
+      : facts_(facts),
+        graph_(*facts.graph),
+        filters_(filters),
+        levels_(levels),
+        devices_(devices),
+        stop_(stop) {}
+
+  absl::StatusOr<Serialization> Run(const v1::RewriteOptions& options) {
+    const std::vector<std::string> targets(options.targets().begin(), options.targets().end());
+    auto active = FindActiveNodes(graph_, facts_.topology, facts_.shapes, targets,
+                                  /*backward=*/nullptr, stop_);
+    if (!active.ok()) return active.status();
+    active_ = std::move(active->flags);
+    auto needs = Needs::Find(graph_, facts_.topology, stop_);
+    if (!needs.ok()) return needs.status();
+
+    chosen_.assign(levels_.num_levels(), false);
+    if (absl::Status s = ChooseNamed(options.level()); !s.ok()) return s;
+    if (absl::Status s = SortNodes(); !s.ok()) return s;
+    if (options.level().serialization_by_size() > 0) {
+      ChooseLarge(options.level().serialization_by_size() * kBytesPerGib);
+    }
+    LeaveOutInitialization();
+    return Chain(*needs);
+  }
+
+ private:
+  absl::Status ChooseNamed(const v1::LevelStrategy& options) {
+    for (const std::string& text : options.serialization()) {
+      const auto selected = SelectPositions(text, levels_.num_levels());
+      if (selected.has_value() && !selected->empty()) {
+        for (int32_t level : *selected) chosen_[level] = true;
+        continue;
+      }
+      const std::string range = absl::StrCat("0 to ", levels_.num_levels() - 1);
+      return InvalidError(
+          v1::ERROR_REASON_BAD_OPTION,
+          absl::StrCat("serialization has ", Quoted(text),
+                       selected.has_value() ? ", which selects none of the graph's levels "
+                                            : ", which is no index and no Python slice of levels ",
+                       range, "; give one such as 12, 3:5 or -10:"),
+          {{"option", "serialization"}, {"value", text}, {"levels", range}});
+    }
+    return absl::OkStatus();
+  }
+
+  // Sets nodes_ to the ops that may be chained, by level, in the order of the chain.
+  absl::Status SortNodes() {
+    StopPoller poll(stop_);
+    nodes_.resize(levels_.num_levels());
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll.Tick()) return stop_.status("strategy");
+      const absl::string_view name = graph_.name(id);
+      if (levels_.level(id) == kNoLevel || !active_[id] || !devices_[graph_.device_id(id)] ||
+          filters_.is_inactive(id) || filters_.IsBuiltIn(id) || facts_.shapes.IsFed(id) ||
+          absl::StrContains(name, kCondScope) || absl::StrContains(name, kLoss)) {
+        continue;
+      }
+      nodes_[levels_.level(id)].push_back(id);
+    }
+    for (std::vector<NodeId>& level : nodes_) {
+      std::sort(level.begin(), level.end(), [&](NodeId a, NodeId b) {
+        return std::make_pair(facts_.topology.level(a), a) <
+               std::make_pair(facts_.topology.level(b), b);
+      });
+    }
+    return absl::OkStatus();
+  }
+
+  // The levels whose ops read and write more than `limit` bytes.
+  void ChooseLarge(double limit) {
+    for (int32_t level = 0; level < levels_.num_levels(); ++level) {
+      double bytes = 0;
+      const auto add = [&](Tensor tensor) {
+        const int64_t size = facts_.shapes.size_bytes(tensor);
+        if (size != kUnknownSize) bytes += static_cast<double>(size);
+      };
+      for (NodeId id : nodes_[level]) {
+        for (Tensor input : graph_.inputs(id)) {
+          if (!input.is_control()) add(input);
+        }
+        for (int port = 0; port < facts_.shapes.num_outputs(id); ++port) add({id, port});
+      }
+      if (bytes > limit) chosen_[level] = true;
+    }
+  }
+
+  void LeaveOutInitialization() {
+    int32_t last = kNoLevel;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (active_[id] || !IsInitialization(graph_.op(id))) continue;
+      last = std::max(last, levels_.level(id));
+    }
+    std::fill(chosen_.begin(), chosen_.begin() + last + 1, false);
+  }
+
+  absl::StatusOr<Serialization> Chain(const Needs& needs) {
+    Serialization result;
+    StopPoller poll(stop_);
+    NodeId last = kNoNode;
+    for (int32_t level = 0; level < levels_.num_levels(); ++level) {
+      if (!chosen_[level]) {
+        last = kNoNode;
+        continue;
+      }
+      bool any = false;
+      for (NodeId id : nodes_[level]) {
+        if (poll.Tick()) return stop_.status("strategy");
+        if (last != kNoNode) {
+          if (!MayChain(needs, last, id)) continue;
+          if (!Reads(id, last)) result.edges.push_back({last, id});
+          any = any || levels_.level(last) == level;
+        }
+        last = id;
+      }
+      result.level_count += any;
+    }
+    return result;
+  }
+
+  // Whether it waits already.
+  bool Reads(NodeId id, NodeId producer) const {
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [producer](Tensor input) { return input.node == producer; });
+  }
+
+  bool MayChain(const Needs& needs, NodeId u, NodeId v) const {
+    const auto place = [&](NodeId id) {
+      return std::make_tuple(facts_.topology.level(id), levels_.level(id), id);
+    };
+    return place(u) < place(v) && needs.MayWait(v, u) && facts_.control_flow.MayControl(u, v) &&
+           graph_.op_info(u).control_flow != ControlFlow::kSwitch;
+  }
+
+  const GraphFacts& facts_;
+  const Graph& graph_;
+  const LevelFilters& filters_;
+  const LevelOrder& levels_;
+  const std::vector<bool>& devices_;
+  const StopToken& stop_;
+  NodeFlags active_;
+  std::vector<bool> chosen_;                // By level.
+  std::vector<std::vector<NodeId>> nodes_;  // By level.
+};
+
+}  // namespace
+
+absl::StatusOr<Serialization> SerializeLevels(const GraphFacts& facts,
+                                              const v1::RewriteOptions& options,
+                                              const LevelFilters& filters, const LevelOrder& levels,
+                                              const std::vector<bool>& devices,
+                                              const StopToken& stop) {
+  if (options.level().serialization().empty() && options.level().serialization_by_size() == 0) {
+    return Serialization();
+  }
+  return Serializer(facts, filters, levels, devices, stop).Run(options);
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,38 @@
+// Serialization of levels, as TFLMS v2 has it: ops of one level of one GPU run one after another,
+// held in order by a chain of control edges, so that fewer of them hold memory at once.
+//
+// Sound where TFLMS v2's is not: an edge u -> v is added only if both run in the step, neither is
+// fed, v is dead whenever u is, and u needs nothing to run that v does not need already (feeds,
+// queues, iterators, initialized variables; never a write). So no initializer waits for a step, and
+// no inference for labels. Chains go up in (topological level, id), so they never close a cycle.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_SERIALIZATION_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_SERIALIZATION_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/strategy/level/level_filters.h"
+#include "rewrite_core/strategy/level/level_order.h"
+#include "spillway/v1/options.pb.h"
+
+namespace spillway::core {
+
+struct Serialization {
+  std::vector<ControlEdge> edges;
+  int32_t level_count = 0;  // Levels in which there is an edge.
+};
+
+// Of the ops of the GPU whose device ids (Graph::device_id) are flagged in `devices`. Left out, as
+// in TFLMS v2: ops with `/cond/` or `loss` in their name, variables, constants and the like, ops on
+// CPUs, and the levels up to the last Assign that initializes. Empty if nothing is asked for.
+// INVALID_ARGUMENT (BAD_OPTION) if an item is no index or slice, or selects no level.
+absl::StatusOr<Serialization> SerializeLevels(const GraphFacts& facts,
+                                              const v1::RewriteOptions& options,
+                                              const LevelFilters& filters, const LevelOrder& levels,
+                                              const std::vector<bool>& devices,
+                                              const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_SERIALIZATION_H_

@@ -1,0 +1,280 @@
+#include "rewrite_core/strategy/scope/scope_sets.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/analysis/backward_part.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/name_pattern.h"
+#include "rewrite_core/strategy/scope/scope_defaults.h"
+#include "rewrite_core/strategy/scope/seed_search.h"
+
+namespace spillway::core {
+namespace {
+
+using Strings = google::protobuf::RepeatedPtrField<std::string>;
+
+std::vector<std::string> ToVector(const Strings& strings) {
+  return {strings.begin(), strings.end()};
+}
+
+absl::Status BadNumber(absl::string_view option, int value, absl::string_view remedy) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat(option, " is ", value, "; ", remedy),
+                      {{"option", option}, {"value", absl::StrCat(value)}});
+}
+
+absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
+                            absl::string_view where) {
+  return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+                      absl::StrCat(option, " has ", Quoted(value), ", which matches no op", where,
+                                   "; names and types are those of the graph"),
+                      {{"option", option}, {"value", value}});
+}
+
+absl::Status Overlap(absl::string_view excl, const Strings& excluded, absl::string_view incl,
+                     const Strings& included) {
+  // A scope is the same with a slash behind it.
+  absl::flat_hash_set<absl::string_view> others;
+  for (const std::string& value : included) others.insert(absl::StripSuffix(value, "/"));
+  for (const std::string& value : excluded) {
+    if (!others.contains(absl::StripSuffix(value, "/"))) continue;
+    return InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        absl::StrCat(Quoted(value), " is in both ", excl, " and ", incl, "; keep one of them"),
+        {{"option", excl}, {"other_option", incl}, {"value", value}});
+  }
+  return absl::OkStatus();
+}
+
+// Flags the nodes of `among` (null: all) that a pattern matches; `*used` tells which patterns do.
+absl::StatusOr<NodeFlags> Match(const Graph& graph, const std::vector<NamePattern>& patterns,
+                                const NodeFlags* among, std::vector<bool>* used,
+                                SearchBudget* budget) {
+  NodeFlags matched(graph.num_nodes(), false);
+  used->assign(patterns.size(), false);
+  for (NodeId id = 0; id < graph.num_nodes() && !patterns.empty(); ++id) {
+    if (among != nullptr && !(*among)[id]) continue;
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      if (budget->Spend()) return budget->status("ops in scopes", "give fewer scopes");
+      if (matched[id] && (*used)[i]) continue;
+      if (patterns[i].Matches(graph.name(id))) matched[id] = (*used)[i] = true;
+    }
+  }
+  return matched;
+}
+
+// Flags the nodes of R that scopes or types name; every scope and type must name one.
+absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
+                                 const Strings& scopes, absl::string_view scopes_option,
+                                 const Strings& types, absl::string_view types_option,
+                                 SearchBudget* budget) {
+  auto patterns = CreatePatterns(NamePattern::Kind::kScope, ToVector(scopes), scopes_option);
+  if (!patterns.ok()) return patterns.status();
+  std::vector<bool> used;
+  auto flags = Match(graph, *patterns, &reachable, &used, budget);
+  if (!flags.ok()) return flags.status();
+  constexpr char kWhere[] = " that the starting ops reach";
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) return MatchesNothing(scopes_option, scopes[i], kWhere);
+  }
+  if (types.empty()) return flags;
+  const absl::flat_hash_set<absl::string_view> wanted(types.begin(), types.end());
+  absl::flat_hash_set<absl::string_view> found;
+  std::vector<bool> op_wanted(graph.num_ops());
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    op_wanted[op] = wanted.contains(graph.op_name(op));
+  }
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (!op_wanted[graph.op_id(id)] || !reachable[id]) continue;
+    (*flags)[id] = true;
+    found.insert(graph.op(id));
+  }
+  for (const std::string& type : types) {
+    if (!found.contains(type)) return MatchesNothing(types_option, type, kWhere);
+  }
+  return flags;
+}
+
+absl::Status FindBackward(const GraphFacts& facts, const StopToken& stop, ScopeSets* sets) {
+  auto part = FindBackwardPart(*facts.graph, facts.topology, stop);
+  if (!part.ok()) return part.status();
+  sets->backward = std::move(part->ops);
+  sets->backward_count = std::count(sets->backward.begin(), sets->backward.end(), true);
+  sets->backward_found = true;
+  sets->updates = std::move(part->updates);
+  if (sets->backward_count > 0) return absl::OkStatus();
+  return InvalidError(
+      v1::ERROR_REASON_NO_BACKWARD_PART,
+      "the graph has neither gradients nor weight updates (Apply... or Assign... of "
+      "a gradient); send a training graph, taken after the optimizer's minimize(), "
+      "or name its backward part with optimizer_scopes",
+      {{"option", "optimizer_scopes"}});
+}
+
+absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options, SearchBudget* budget,
+                         ScopeSets* sets) {
+  const auto patterns = CreatePatterns(NamePattern::Kind::kPrefix,
+                                       ToVector(options.optimizer_scopes()), "optimizer_scopes");
+  if (!patterns.ok()) return patterns.status();
+  std::vector<bool> used;
+  auto backward = Match(graph, *patterns, nullptr, &used, budget);
+  if (!backward.ok()) return backward.status();
+  sets->backward = *std::move(backward);
+  sets->backward_count = std::count(sets->backward.begin(), sets->backward.end(), true);
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) sets->unmatched_scopes.push_back(options.optimizer_scopes(i));
+  }
+  if (sets->backward_count == 0) {
+    return MatchesNothing("optimizer_scopes", options.optimizer_scopes(0), " of the graph");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoStartingOp(const Graph& graph, const v1::ScopeStrategy& options,
+                          const ScopeSets& sets) {
+  const std::string scopes = absl::StrJoin(options.optimizer_scopes(), ", ");
+  const std::string size =
+      absl::StrCat(sets.backward_count, " of the graph's ", graph.num_nodes(), " ops");
+  return InvalidError(
+      v1::ERROR_REASON_NO_STARTING_OP,
+      absl::StrCat(
+          "no op outside the backward part leads to others that feed it, so there is no op "
+          "to start from; ",
+          sets.backward_found
+              ? absl::StrCat("the part that was found has ", size,
+                             ": name it with optimizer_scopes")
+              : absl::StrCat("optimizer_scopes ", Quoted(scopes), " cover ", size,
+                             ": name those of the gradients and the optimizer alone"),
+          ", or name the start with starting_op_names"),
+      {{"option", "optimizer_scopes"}, {"value", scopes}});
+}
+
+absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
+                      SearchBudget* budget, ScopeSets* sets) {
+  const Graph& graph = *facts.graph;
+  std::vector<NamePattern> patterns;
+  std::vector<absl::string_view> of_option;
+  const auto add = [&](NamePattern::Kind kind, absl::string_view text, absl::string_view option) {
+    auto pattern = NamePattern::Create(kind, text, option);
+    if (!pattern.ok()) return pattern.status();
+    patterns.push_back(*std::move(pattern));
+    of_option.push_back(option);
+    return absl::OkStatus();
+  };
+  if (!options.starting_scope().empty()) {
+    absl::Status status =
+        add(NamePattern::Kind::kPrefix, options.starting_scope(), "starting_scope");
+    if (!status.ok()) return status;
+  }
+  for (const std::string& name : options.starting_op_names()) {
+    absl::Status status = add(NamePattern::Kind::kExact, name, "starting_op_names");
+    if (!status.ok()) return status;
+  }
+  if (patterns.empty()) {
+    auto seeds = FindSeeds(graph, facts.topology, sets->backward, budget);
+    if (!seeds.ok()) return seeds.status();
+    if (seeds->empty()) return NoStartingOp(graph, options, *sets);
+    sets->seeds = *std::move(seeds);
+    sets->seeds_found = true;
+    return absl::OkStatus();
+  }
+  std::vector<bool> used;
+  const auto matched = Match(graph, patterns, nullptr, &used, budget);
+  if (!matched.ok()) return matched.status();
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) return MatchesNothing(of_option[i], patterns[i].text(), " of the graph");
+  }
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if ((*matched)[id]) sets->seeds.push_back(id);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
+  const ScopeDefaults values(options);
+  if (values.lb < 1) return BadNumber("lb", values.lb, "give a distance in levels, 1 or more");
+  if (values.ub < 1) return BadNumber("ub", values.ub, "give a distance in levels, 1 or more");
+  if (values.lb > values.ub) {
+    return InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        absl::StrCat("lb is ", values.lb, " and ub is ", values.ub, "; lb must not be above ub"),
+        {{"option", "lb"},
+         {"value", absl::StrCat(values.lb)},
+         {"other_option", "ub"},
+         {"other_value", absl::StrCat(values.ub)}});
+  }
+  if (options.branch_threshold() < 0) {
+    return BadNumber("branch_threshold", options.branch_threshold(),
+                     "give a distance in levels, 0 or more");
+  }
+  if (options.has_debug_level() && (options.debug_level() < 1 || options.debug_level() > 2)) {
+    return BadNumber("debug_level", options.debug_level(),
+                     "give 1 for the starting ops, or 2 for every op that the walk passes");
+  }
+  // As the devices of a graph's nodes: the result has to be a graph, too.
+  if (!std::all_of(options.cpu_device().begin(), options.cpu_device().end(), absl::ascii_isascii)) {
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("cpu_device is ", Quoted(options.cpu_device()),
+                                     ", which no device is called; give one like /device:CPU:0"),
+                        {{"option", "cpu_device"}, {"value", Quoted(options.cpu_device())}});
+  }
+  if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.ctrld_strategy())) {
+    return InvalidError(
+        v1::ERROR_REASON_UNKNOWN_OPTION,
+        absl::StrCat("ctrld_strategy is ", options.ctrld_strategy(),
+                     ", which this server does not know; use CHAIN_RULE or "
+                     "DIRECT_ORDER"),
+        {{"option", "ctrld_strategy"}, {"value", absl::StrCat(options.ctrld_strategy())}});
+  }
+  absl::Status status =
+      Overlap("excl_scopes", options.excl_scopes(), "incl_scopes", options.incl_scopes());
+  if (!status.ok()) return status;
+  return Overlap("excl_types", options.excl_types(), "incl_types", options.incl_types());
+}
+
+absl::StatusOr<ScopeSets> BuildScopeSets(const GraphFacts& facts, const v1::ScopeStrategy& options,
+                                         SearchBudget* budget, const StopToken& stop) {
+  const Graph& graph = *facts.graph;
+  ScopeSets sets;
+  absl::Status backward = options.optimizer_scopes().empty()
+                              ? FindBackward(facts, stop, &sets)
+                              : SetBackward(graph, options, budget, &sets);
+  if (!backward.ok()) return backward;
+  if (absl::Status s = SetSeeds(facts, options, budget, &sets); !s.ok()) return s;
+
+  auto reachable = ReachedFrom(graph, sets.seeds, nullptr, stop);
+  if (!reachable.ok()) return reachable.status();
+  sets.reachable = *std::move(reachable);
+
+  auto excluded = Filter(graph, sets.reachable, options.excl_scopes(), "excl_scopes",
+                         options.excl_types(), "excl_types", budget);
+  if (!excluded.ok()) return excluded.status();
+  sets.excluded = *std::move(excluded);
+  std::vector<bool> op_excluded(graph.num_ops());
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    op_excluded[op] = std::find(std::begin(kExcludedTypes), std::end(kExcludedTypes),
+                                graph.op_name(op)) != std::end(kExcludedTypes);
+  }
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (op_excluded[graph.op_id(id)]) sets.excluded[id] = true;
+  }
+
+  auto included = Filter(graph, sets.reachable, options.incl_scopes(), "incl_scopes",
+                         options.incl_types(), "incl_types", budget);
+  if (!included.ok()) return included.status();
+  sets.not_included.assign(graph.num_nodes(), false);
+  if (!options.incl_scopes().empty() || !options.incl_types().empty()) {
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) sets.not_included[id] = !(*included)[id];
+  }
+  return sets;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,338 @@
+#include "rewrite_core/strategy/scope/scope_strategy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/container/flat_hash_map.h"
+#include "rewrite_core/strategy/scope/scope_defaults.h"
+#include "rewrite_core/strategy/scope/scope_order.h"
+#include "rewrite_core/strategy/scope/trigger_search.h"
+#include "rewrite_core/strategy/search_budget.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kWhat[] = "tensors to swap";
+// Of the report's list: graphs with hundreds of scopes at their top are known.
+constexpr size_t kMaxBackwardScopes = 20;
+constexpr char kRemedy[] = "narrow it with starting_op_names or incl_scopes";
+
+class ScopePlanner {
+ public:
+  ScopePlanner(const GraphFacts& facts, const Eligibility& eligibility,
+               const v1::RewriteOptions& options, const ScopeSets& sets, const ScopeOrder& order,
+               SearchBudget* budget, ScopeResult* result)
+      : graph_(*facts.graph),
+        facts_(facts),
+        eligibility_(eligibility),
+        scope_(options.scope()),
+        explain_(options.decision_detail() != v1::DECISION_DETAIL_NONE),
+        parameters_(scope_),
+        sets_(sets),
+        order_(order),
+        budget_(budget),
+        triggers_(facts, order, sets.backward, parameters_, budget),
+        result_(result),
+        handled_(graph_.num_nodes(), false),
+        searched_(graph_.num_nodes(), false) {}
+
+  // Breadth-first from the seeds through consumers outside the backward part.
+  absl::Status Run() {
+    NodeFlags seen(graph_.num_nodes(), false);
+    std::vector<NodeId> queue = sets_.seeds;
+    for (NodeId seed : queue) seen[seed] = true;
+    for (size_t done = 0; done < queue.size(); ++done) {
+      const NodeId id = queue[done];
+      const int32_t listed_from = done < sets_.seeds.size() ? 1 : 2;
+      if (parameters_.debug_level >= listed_from) ListForDebug(id);
+      if (absl::Status status = Handle(id); !status.ok()) return status;
+      const Graph::Readers readers = graph_.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        const NodeId reader = readers[i].node;
+        if (readers[i].port == kControl || sets_.backward[reader] || seen[reader]) continue;
+        seen[reader] = true;
+        queue.push_back(reader);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  int32_t order(NodeId id) const { return order_.order[id]; }
+
+  void ListForDebug(NodeId id) {
+    v1::DebugOp* op = result_->report.add_debug_ops();
+    op->set_name(std::string(graph_.name(id)));
+    op->set_type(std::string(graph_.op(id)));
+    if (order(id) != kNoOrder) op->set_order(order(id));
+  }
+
+  // Decides on all outputs of one op, and then on ops behind consumers that have no order.
+  absl::Status Handle(NodeId first) {
+    std::vector<NodeId> pending = {first};
+    for (size_t done = 0; done < pending.size(); ++done) {
+      const NodeId id = pending[done];
+      if (handled_[id]) continue;
+      handled_[id] = true;
+      std::vector<NodeId> unordered;
+      if (absl::Status status = HandleOp(id, &unordered); !status.ok()) return status;
+      for (NodeId consumer : unordered) {
+        if (absl::Status status = SearchBehind(consumer, &pending); !status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status HandleOp(NodeId id, std::vector<NodeId>* unordered) {
+    const Graph::Readers readers = graph_.readers(id);
+    uint32_t begin = 0;
+    while (begin < readers.size() && readers[begin].port == kControl) ++begin;
+    if (begin == readers.size()) return absl::OkStatus();
+    const bool barred = sets_.excluded[id] || sets_.not_included[id];
+    if (barred && !explain_) return absl::OkStatus();
+    std::vector<int32_t> ports;
+    std::vector<uint32_t> first_reader;  // Of each port.
+    for (uint32_t i = begin; i < readers.size(); ++i) {
+      if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+      if (!ports.empty() && ports.back() == readers[i].port) continue;
+      ports.push_back(readers[i].port);
+      first_reader.push_back(i);
+    }
+    first_reader.push_back(readers.size());
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const Tensor tensor{id, ports[i]};
+      v1::Reason reason = sets_.excluded[id] ? v1::REASON_EXCLUDED : v1::REASON_NOT_INCLUDED;
+      if (!barred) {
+        auto decided =
+            HandleTensor(tensor, readers, first_reader[i], first_reader[i + 1], unordered);
+        if (!decided.ok()) return decided.status();
+        reason = *decided;
+      }
+      if (explain_) {
+        result_->decisions.push_back(
+            {tensor, reason, facts_.shapes.size_bytes(tensor), facts_.shapes.why_unknown(tensor)});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Decides on one tensor, whose readers are those from `begin` to `end`.
+  absl::StatusOr<v1::Reason> HandleTensor(Tensor tensor, const Graph::Readers& readers,
+                                          uint32_t begin, uint32_t end,
+                                          std::vector<NodeId>* unordered) {
+    const std::vector<InputPosition> late = LateConsumers(readers, begin, end);
+    if (late.empty()) return v1::REASON_NO_LATE_CONSUMER;
+    if (parameters_.n_tensors >= 0 &&
+        result_->plan.swaps.size() >= static_cast<size_t>(parameters_.n_tensors)) {
+      return v1::REASON_LIMIT_REACHED;
+    }
+    const bool in_backward = sets_.backward[tensor.node];
+    std::vector<InputPosition> ordered;
+    for (const InputPosition& consumer : late) {
+      if (order(consumer.node) >= 0) {
+        ordered.push_back(consumer);
+      } else if (!in_backward) {
+        unordered->push_back(consumer.node);
+      }
+    }
+    if (ordered.empty()) return v1::REASON_NO_ORDER;
+    const auto is_loop = [this](const InputPosition& p) {
+      return !eligibility_.MayReadSwapIn(p.node);
+    };
+    ordered.erase(std::remove_if(ordered.begin(), ordered.end(), is_loop), ordered.end());
+    if (ordered.empty()) return v1::REASON_READ_BY_LOOP;
+    const v1::Reason verdict = eligibility_.Judge(tensor);
+    if (verdict != v1::REASON_SWAPPED) return verdict;
+    // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.
+    ordered.erase(std::remove_if(ordered.begin(), ordered.end(),
+                                 [&](const InputPosition& consumer) {
+                                   return facts_.control_flow.input_frame(consumer.node) !=
+                                          facts_.control_flow.output_frame(tensor.node);
+                                 }),
+                  ordered.end());
+    if (ordered.empty()) return v1::REASON_IN_LOOP;
+
+    PlannedSwap swap;
+    swap.tensor = tensor;
+    swap.dtype = facts_.shapes.type(tensor).dtype;
+    swap.size_bytes = facts_.shapes.size_bytes(tensor);
+    for (const std::vector<InputPosition>& group : Groups(ordered)) {
+      auto swap_in = PlanSwapIn(tensor.node, group);
+      if (!swap_in.ok()) return swap_in.status();
+      swap.swap_ins.push_back(*std::move(swap_in));
+    }
+    result_->plan.swaps.push_back(std::move(swap));
+    return verdict;
+  }
+
+  // The positions that are to read a swap-in: of consumers in the backward part and, with
+  // swap_branches, of forward consumers far behind the first one; only of such as have a consumer
+  // of their own.
+  std::vector<InputPosition> LateConsumers(const Graph::Readers& readers, uint32_t begin,
+                                           uint32_t end) const {
+    int32_t first_forward = std::numeric_limits<int32_t>::max();
+    if (scope_.swap_branches()) {
+      for (uint32_t i = begin; i < end; ++i) {
+        if (sets_.backward[readers[i].node]) continue;
+        first_forward = std::min(first_forward, order(readers[i].node));
+      }
+    }
+    std::vector<InputPosition> late;
+    for (uint32_t i = begin; i < end; ++i) {
+      const Graph::Reader reader = readers[i];
+      const bool is_late =
+          sets_.backward[reader.node] ||
+          (scope_.swap_branches() &&
+           int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
+      // What is fed does not run, and must not be edited.
+      if (is_late && HasDataReader(graph_, reader.node) && !facts_.shapes.IsFed(reader.node))
+        late.push_back({reader.node, reader.index});
+    }
+    return late;
+  }
+
+  // Which positions share a swap-in: those of one consumer; with fuse_swapins, those of all
+  // consumers behind level 0, if there are two.
+  std::vector<std::vector<InputPosition>> Groups(const std::vector<InputPosition>& ordered) const {
+    std::vector<std::vector<InputPosition>> groups;
+    std::vector<InputPosition> fused;
+    bool several = false;
+    for (const InputPosition& p : ordered) {
+      if (!scope_.fuse_swapins() || order(p.node) == 0) continue;
+      fused.push_back(p);
+      several = several || p.node != fused.front().node;
+    }
+    if (several) groups.push_back(fused);
+    // Positions of one consumer are neighbours: readers are in order of consumer.
+    for (const InputPosition& p : ordered) {
+      if (several && order(p.node) > 0) continue;
+      if (groups.empty() || groups.back().back().node != p.node) groups.emplace_back();
+      groups.back().push_back(p);
+    }
+    return groups;
+  }
+
+  absl::StatusOr<PlannedSwapIn> PlanSwapIn(NodeId producer,
+                                           const std::vector<InputPosition>& group) {
+    std::vector<NodeId> consumers;
+    NodeId first = group.front().node;
+    for (const InputPosition& p : group) {
+      if (consumers.empty() || consumers.back() != p.node) consumers.push_back(p.node);
+      if (order(p.node) < order(first)) first = p.node;
+    }
+    auto trigger = triggers_.Find(producer, first, consumers);
+    if (!trigger.ok()) return trigger.status();
+    PlannedSwapIn swap_in{group, {}};
+    if (*trigger != kNoNode) swap_in.triggers.push_back(*trigger);
+    return swap_in;
+  }
+
+  // Walks forward from a consumer that has no order and adds to `pending` the ops with a consumer
+  // behind the start of the backward part; the walk does not go past such consumers.
+  absl::Status SearchBehind(NodeId consumer, std::vector<NodeId>* pending) {
+    if (searched_[consumer]) return absl::OkStatus();
+    searched_[consumer] = true;
+    std::vector<NodeId> queue = {consumer};
+    for (size_t done = 0; done < queue.size(); ++done) {
+      bool found = false;
+      const Graph::Readers readers = graph_.readers(queue[done]);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        const NodeId reader = readers[i].node;
+        if (readers[i].port == kControl) continue;
+        if (order(reader) > order_.backward_start) {
+          found = true;
+        } else if (!searched_[reader]) {
+          searched_[reader] = true;
+          queue.push_back(reader);
+        }
+      }
+      if (found) pending->push_back(queue[done]);
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const GraphFacts& facts_;
+  const Eligibility& eligibility_;
+  const v1::ScopeStrategy& scope_;
+  const bool explain_;
+  const ScopeDefaults parameters_;
+  const ScopeSets& sets_;
+  const ScopeOrder& order_;
+  SearchBudget* budget_;
+  TriggerSearch triggers_;
+  ScopeResult* result_;
+  NodeFlags handled_;
+  NodeFlags searched_;
+};
+
+// Most frequent first, then by name.
+void AddCounts(const absl::flat_hash_map<absl::string_view, int64_t>& counts, size_t at_most,
+               google::protobuf::RepeatedPtrField<v1::NameCount>* out) {
+  std::vector<std::pair<int64_t, absl::string_view>> sorted;
+  for (const auto& [name, count] : counts) sorted.push_back({-count, name});
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > at_most) sorted.resize(at_most);
+  for (const auto& [negated, name] : sorted) {
+    v1::NameCount* entry = out->Add();
+    entry->set_name(std::string(name));
+    entry->set_count(-negated);
+  }
+}
+
+void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, v1::ScopeReport* report) {
+  report->set_backward_op_count(sets.backward_count);
+  report->set_backward_part_found(sets.backward_found);
+  if (!sets.backward_found) return;
+  absl::flat_hash_map<absl::string_view, int64_t> updates, scopes;
+  for (NodeId id : sets.updates) ++updates[graph.op(id)];
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    const size_t slash = graph.name(id).find('/');
+    if (sets.backward[id] && slash != absl::string_view::npos) {
+      ++scopes[graph.name(id).substr(0, slash)];
+    }
+  }
+  AddCounts(updates, updates.size(), report->mutable_weight_updates());
+  AddCounts(scopes, kMaxBackwardScopes, report->mutable_backward_scopes());
+}
+
+void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& order,
+                v1::ScopeReport* report) {
+  ReportBackwardPart(graph, sets, report);
+  for (NodeId seed : sets.seeds) report->add_starting_ops(std::string(graph.name(seed)));
+  report->set_starting_ops_found(sets.seeds_found);
+  report->set_level_count(order.level_count);
+  if (order.backward_start != kNoOrder) report->set_backward_start_level(order.backward_start);
+}
+
+}  // namespace
+
+absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility& eligibility,
+                                      const v1::RewriteOptions& options, const v1::Limits& limits,
+                                      const StopToken& stop) {
+  const v1::ScopeStrategy& scope = options.scope();
+  if (absl::Status status = CheckScopeOptions(scope); !status.ok()) return status;
+  ScopeResult result;
+  result.plan.cpu_device = scope.cpu_device();
+  const ScopeDefaults parameters(scope);
+  result.report.set_n_tensors(parameters.n_tensors);
+  result.report.set_lb(parameters.lb);
+  result.report.set_ub(parameters.ub);
+  if (scope.has_n_tensors() && scope.n_tensors() == 0) return result;
+
+  SearchBudget budget(limits.max_search_steps(), stop);
+  auto sets = BuildScopeSets(facts, scope, &budget, stop);
+  if (!sets.ok()) return sets.status();
+  auto order = BuildScopeOrder(*facts.graph, facts.topology, sets->backward, sets->seeds, stop);
+  if (!order.ok()) return order.status();
+
+  result.unmatched_scopes = sets->unmatched_scopes;
+  ReportSets(*facts.graph, *sets, *order, &result.report);
+  absl::Status status =
+      ScopePlanner(facts, eligibility, options, *sets, *order, &budget, &result).Run();
+  if (!status.ok()) return status;
+  return result;
+}
+
+}  // namespace spillway::core

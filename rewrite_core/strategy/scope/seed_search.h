@@ -1,0 +1,24 @@
+// Finds the ops from which the strategy `scope` starts, where none are given.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_SCOPE_SEED_SEARCH_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_SCOPE_SEED_SEARCH_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/strategy/search_budget.h"
+
+namespace spillway::core {
+
+// The candidates are the ops outside the backward part that feed an op of it over a data edge. Each
+// counts how many other candidates a walk over data edges outside the backward part reaches from
+// it; the seeds are all those with the highest count, by id. (TFLMS v1.) Empty if there is no
+// candidate, or none reaches another. Errors: those of `budget`.
+absl::StatusOr<std::vector<NodeId>> FindSeeds(const Graph& graph, const Topology& topology,
+                                              const NodeFlags& backward, SearchBudget* budget);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_SCOPE_SEED_SEARCH_H_

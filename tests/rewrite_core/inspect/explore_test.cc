@@ -1,0 +1,350 @@
+#include "rewrite_core/inspect/explore.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/files.h"
+#include "tests/testing/graph_text.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::GraphBytes;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// What y takes at batch N: the 64x64 weights, and 64 floats for each example, once as its input
+// (fed, and copied to the GPU) and once as its output.
+constexpr char kDense[] = R"(
+  x = Placeholder() {dtype=float32, shape=(?,64)}
+  w = VariableV2() {dtype=float32, shape=(64,64)}
+  r = Identity(w) {T=float32}
+  y = MatMul(x, r) {T=float32}
+)";
+constexpr int64_t kWeightBytes = 64 * 64 * 4;
+constexpr int64_t kExampleBytes = 2 * 64 * 4;
+
+// y takes twice 4 N^2 bytes, each rounded up to 256.
+constexpr char kSquare[] = R"(
+  x = Placeholder() {dtype=float32, shape=(?,?)}
+  y = MatMul(x, x) {T=float32}
+)";
+
+v1::ExploreOptions Budget(int64_t bytes, std::vector<int64_t> sizes = {}) {
+  v1::ExploreOptions options;
+  options.mutable_step()->add_targets("y");
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(bytes);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  for (int64_t size : sizes) options.add_sizes(size);
+  return options;
+}
+
+// -1 is the size.
+void AddFeed(std::vector<int64_t> dims, v1::ExploreOptions* options) {
+  v1::FeedShape* feed = options->mutable_step()->add_feeds();
+  feed->set_name("x");
+  for (int64_t dim : dims) feed->add_dims(dim);
+}
+
+absl::StatusOr<v1::ExploreReport> TryExplore(absl::string_view graph,
+                                             const v1::ExploreOptions& options) {
+  return Explore(GraphBytes(graph), options, DefaultLimits(), StopToken());
+}
+
+v1::ExploreReport Explored(absl::string_view graph, const v1::ExploreOptions& options) {
+  auto report = TryExplore(graph, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.ok() ? *report : v1::ExploreReport();
+}
+
+void ExpectError(absl::string_view graph, const v1::ExploreOptions& options, v1::ErrorReason reason,
+                 const std::string& text) {
+  const auto report = TryExplore(graph, options);
+  ASSERT_FALSE(report.ok()) << report->DebugString();
+  EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(GetErrorReason(report.status()), reason) << report.status();
+  EXPECT_THAT(std::string(report.status().message()), HasSubstr(text));
+}
+
+std::vector<int64_t> SizesOf(const v1::ExploreReport& report) {
+  std::vector<int64_t> sizes;
+  for (const v1::ExploredSize& size : report.sizes()) sizes.push_back(size.size());
+  return sizes;
+}
+
+TEST(ExploreTest, FindsTheLargestBatchToTheByte) {
+  const int64_t exact = kWeightBytes + 100 * kExampleBytes;
+  for (const auto& [budget, largest] : std::vector<std::pair<int64_t, int64_t>>{
+           {exact - 1, 99}, {exact, 100}, {exact + kExampleBytes - 1, 100}}) {
+    const v1::ExploreReport report = Explored(kDense, Budget(budget));
+    EXPECT_EQ(report.largest_fitting_size(), largest) << budget;
+    EXPECT_TRUE(report.size_is_batch());
+    for (const v1::ExploredSize& size : report.sizes()) {
+      ASSERT_EQ(size.unswapped().devices_size(), 1);
+      EXPECT_EQ(size.unswapped().devices(0).peak_bytes(),
+                kWeightBytes + size.size() * kExampleBytes);
+      EXPECT_EQ(size.unswapped().fits(), size.size() <= largest) << size.size();
+      EXPECT_EQ(size.has_steps_per_s(), size.size() <= largest);
+      EXPECT_EQ(size.has_sizes_per_s(), size.size() <= largest);
+    }
+  }
+}
+
+TEST(ExploreTest, DoublesUntilOneDoesNotFitThenHalves) {
+  const v1::ExploreReport report = Explored(kDense, Budget(kWeightBytes + 100 * kExampleBytes));
+  EXPECT_THAT(SizesOf(report),
+              ElementsAre(1, 2, 4, 8, 16, 32, 64, 96, 100, 101, 102, 104, 112, 128));
+  EXPECT_EQ(report.largest_fitting_size(), 100);
+}
+
+TEST(ExploreTest, ThroughputIsOfTheStepAndOfItsExamples) {
+  const v1::ExploreReport report =
+      Explored(kDense, Budget(kWeightBytes + 100 * kExampleBytes, {64}));
+  for (const v1::ExploredSize& size : report.sizes()) {
+    if (!size.unswapped().fits()) continue;
+    EXPECT_DOUBLE_EQ(size.steps_per_s(), 1e9 / size.unswapped().step_time_ns());
+    EXPECT_DOUBLE_EQ(size.sizes_per_s(), size.steps_per_s() * size.size());
+  }
+}
+
+// At the edge of memory this net fits if it is launched ahead, and not synchronously.
+TEST(ExploreTest, ThroughputIsOfSizesThatFitBothWays) {
+  v1::ExploreOptions options;
+  auto report =
+      Explore(testing::ReadTestGraph("lstm_while/graph.pb"), options, DefaultLimits(), StopToken());
+  ASSERT_TRUE(report.ok()) << report.status();
+  int one_way = 0;
+  for (const v1::ExploredSize& size : report->sizes()) {
+    const v1::Forecast& forecast = size.unswapped();
+    one_way += !forecast.fits() && forecast.has_step_time_ns();
+    EXPECT_EQ(size.has_steps_per_s(), forecast.fits()) << size.size();
+  }
+  EXPECT_GT(one_way, 0);
+}
+
+TEST(ExploreTest, SizesAskedForAreTriedAndTheSearchGoesOnBetweenThem) {
+  const v1::ExploreReport report =
+      Explored(kDense, Budget(kWeightBytes + 100 * kExampleBytes, {104, 96, 96}));
+  EXPECT_THAT(SizesOf(report), ElementsAre(96, 100, 101, 102, 104));
+  EXPECT_EQ(report.largest_fitting_size(), 100);
+}
+
+TEST(ExploreTest, OnlyMultiples) {
+  v1::ExploreOptions options = Budget(kWeightBytes + 100 * kExampleBytes);
+  options.set_multiple_of(8);
+  const v1::ExploreReport report = Explored(kDense, options);
+  EXPECT_EQ(report.largest_fitting_size(), 96);
+  for (int64_t size : SizesOf(report)) EXPECT_EQ(size % 8, 0) << size;
+}
+
+TEST(ExploreTest, NoneFits) {
+  const v1::ExploreReport report = Explored(kDense, Budget(kWeightBytes));
+  EXPECT_FALSE(report.has_largest_fitting_size());
+  EXPECT_THAT(SizesOf(report), ElementsAre(1));
+  EXPECT_FALSE(report.sizes(0).unswapped().fits());
+}
+
+TEST(ExploreTest, TwoOpenDimensionsAreOneSize) {
+  v1::ExploreOptions options = Budget(2 * 40192);  // 4 * 100^2 bytes rounded up to 157 * 256.
+  AddFeed({-1, -1}, &options);
+  const v1::ExploreReport report = Explored(kSquare, options);
+  EXPECT_EQ(report.largest_fitting_size(), 100);
+  EXPECT_FALSE(report.size_is_batch());
+}
+
+TEST(ExploreTest, TheFirstDimensionOfAFeedIsTheBatch) {
+  v1::ExploreOptions options = Budget(kWeightBytes + 70 * kExampleBytes);
+  AddFeed({-1, 64}, &options);
+  const v1::ExploreReport report = Explored(kDense, options);
+  EXPECT_EQ(report.largest_fitting_size(), 70);
+  EXPECT_TRUE(report.size_is_batch());
+}
+
+// On the GPU 2 * 4 N^2 <= 2^60 up to N = 2^28.5. At 2^29 all buffers, that of the host among them,
+// are beyond what is played (2^61), and at 2^31 - 1 one matrix alone has more than 2^63 bytes.
+TEST(ExploreTest, SizesThatOverflowDoNotFit) {
+  v1::ExploreOptions options = Budget(int64_t{1} << 60, {1, 2147483647});
+  options.mutable_step()->mutable_hardware()->set_host_memory_bytes(int64_t{1} << 60);
+  AddFeed({-1, -1}, &options);
+  const v1::ExploreReport report = Explored(kSquare, options);
+  EXPECT_EQ(report.largest_fitting_size(), 379625062);
+  ASSERT_GE(report.warnings_size(), 1);
+  EXPECT_THAT(report.warnings(report.warnings_size() - 1).message(),
+              HasSubstr("size 536870912 counts as one that does not fit"));
+}
+
+// Up to 64 examples take 256 bytes, as the allocator hands them out.
+TEST(ExploreTest, NeighboursThatAreRoundedAlikeDoNotMakeAFixedBatch) {
+  constexpr char kTiny[] = R"(
+    x = Placeholder() {dtype=float32, shape=(?,1)}
+    w = VariableV2() {dtype=float32, shape=(1,1)}
+    r = Identity(w) {T=float32}
+    y = MatMul(x, r) {T=float32}
+  )";
+  EXPECT_EQ(Explored(kTiny, Budget(3 * 256)).largest_fitting_size(), 64);
+}
+
+TEST(ExploreTest, ASizeThatTheGraphDoesNotAllowIsAnError) {
+  v1::ExploreOptions options = Budget(1 << 20, {64, 80});
+  AddFeed({8, -1}, &options);
+  ExpectError(kDense, options, v1::ERROR_REASON_BAD_OPTION, "[8,80]");
+}
+
+TEST(ExploreTest, WithoutABudgetOnlyTheSizesAskedFor) {
+  v1::ExploreOptions options = Budget(1, {5, 3});
+  options.mutable_step()->set_no_budget(true);
+  const v1::ExploreReport report = Explored(kDense, options);
+  EXPECT_THAT(SizesOf(report), ElementsAre(3, 5));
+  EXPECT_TRUE(report.sizes(0).unswapped().fits());
+  EXPECT_FALSE(report.has_largest_fitting_size());
+  options.clear_sizes();
+  ExpectError(kDense, options, v1::ERROR_REASON_CONFLICTING_OPTIONS, "no_budget");
+}
+
+TEST(ExploreTest, AFixedBatchIsAnError) {
+  constexpr char kFixed[] = R"(
+    x = Placeholder() {dtype=float32, shape=(8,64)}
+    y = MatMul(x, x) {T=float32, transpose_b=true}
+  )";
+  ExpectError(kFixed, Budget(1 << 20), v1::ERROR_REASON_BAD_OPTION, "give the same step");
+  // Also where not even that fits.
+  ExpectError(kFixed, Budget(1), v1::ERROR_REASON_BAD_OPTION, "the graph fixes the batch");
+  ExpectError(kFixed, Budget(1 << 20, {2147483647}), v1::ERROR_REASON_BAD_OPTION,
+              "sizes 2147483647 and 2097151 ");
+}
+
+v1::RewriteOptions TunedAt(int64_t batch_size, int64_t gpu_memory_bytes) {
+  v1::RewriteOptions options;
+  options.mutable_level();
+  options.set_batch_size(batch_size);
+  options.mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
+  options.mutable_hardware()->set_allocator_reserve(0);
+  return options;
+}
+
+// Every row is what a rewrite at that size forecasts.
+TEST(ExploreTest, WithSwapping) {
+  const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
+  constexpr int64_t kBudget = 16 << 20;
+  v1::ExploreOptions options;
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kBudget);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  options.set_swapping(true);
+  const auto report = Explore(graph, options, DefaultLimits(), StopToken());
+  ASSERT_TRUE(report.ok()) << report.status();
+  const int64_t largest = report->largest_fitting_size();
+  const int64_t swapped = report->largest_fitting_size_swapped();
+  EXPECT_GE(largest, 1);
+  EXPECT_GT(swapped, largest);
+  bool next_tried = false;
+  for (const v1::ExploredSize& size : report->sizes()) {
+    SCOPED_TRACE(size.size());
+    EXPECT_TRUE(size.has_swapped() || size.size() > swapped);
+    if (size.size() == swapped + 1) {
+      next_tried = true;
+      EXPECT_FALSE(size.has_swapped());
+    }
+    v1::SimulateOptions free = options.step();
+    free.set_batch_size(size.size());
+    free.set_no_budget(true);
+    const auto full = SimulateGraph(graph, free, DefaultLimits(), StopToken());
+    ASSERT_TRUE(full.ok()) << full.status();
+    EXPECT_DOUBLE_EQ(size.full_speed_sizes_per_s(),
+                     1e9 / full->forecast().step_time_ns() * size.size());
+
+    const auto rewritten =
+        Rewrite(graph, TunedAt(size.size(), kBudget), DefaultLimits(), StopToken());
+    EXPECT_EQ(size.has_swapped_sizes_per_s(), size.has_swapped());
+    if (!size.has_swapped()) {
+      EXPECT_EQ(GetErrorReason(rewritten.status()), v1::ERROR_REASON_DOES_NOT_FIT);
+      continue;
+    }
+    ASSERT_TRUE(rewritten.ok()) << rewritten.status();
+    const v1::RewriteReport& r = rewritten->report();
+    const bool needed = r.outcome() == v1::OUTCOME_REWRITTEN;
+    EXPECT_EQ(needed, !size.unswapped().fits());
+    v1::Forecast expected = needed ? r.forecast_after() : r.forecast_before();
+    for (v1::DeviceForecast& device : *expected.mutable_devices()) device.clear_bounds();
+    EXPECT_EQ(size.swapped().DebugString(), expected.DebugString());
+    EXPECT_DOUBLE_EQ(size.swapped_steps_per_s(), 1e9 / expected.step_time_ns());
+    EXPECT_DOUBLE_EQ(size.swapped_sizes_per_s(), size.swapped_steps_per_s() * size.size());
+  }
+  EXPECT_TRUE(next_tried);
+}
+
+TEST(ExploreTest, WithoutSwappingNothingIsSaidOfIt) {
+  const v1::ExploreReport report = Explored(kDense, Budget(1 << 20));
+  EXPECT_FALSE(report.has_largest_fitting_size_swapped());
+  for (const v1::ExploredSize& size : report.sizes()) {
+    EXPECT_FALSE(size.has_swapped());
+    EXPECT_FALSE(size.has_swapped_steps_per_s());
+    EXPECT_FALSE(size.has_full_speed_sizes_per_s());
+  }
+}
+
+// Nothing of kDense can be swapped: both searches end at the same size.
+TEST(ExploreTest, WhereNothingCanBeSwappedBothAreTheSame) {
+  v1::ExploreOptions options = Budget(kWeightBytes + 100 * kExampleBytes);
+  options.set_swapping(true);
+  const v1::ExploreReport report = Explored(kDense, options);
+  EXPECT_EQ(report.largest_fitting_size(), 100);
+  EXPECT_EQ(report.largest_fitting_size_swapped(), 100);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  const v1::ExploreReport none = Explored(kDense, options);
+  EXPECT_FALSE(none.has_largest_fitting_size());
+  EXPECT_FALSE(none.has_largest_fitting_size_swapped());
+}
+
+TEST(ExploreTest, SwappingNeedsABudget) {
+  v1::ExploreOptions options = Budget(1 << 20, {8});
+  options.mutable_step()->set_no_budget(true);
+  options.set_swapping(true);
+  ExpectError(kDense, options, v1::ERROR_REASON_CONFLICTING_OPTIONS, "swapping");
+}
+
+TEST(ExploreTest, BadOptions) {
+  v1::ExploreOptions batch = Budget(1 << 20);
+  batch.mutable_step()->set_batch_size(8);
+  ExpectError(kDense, batch, v1::ERROR_REASON_CONFLICTING_OPTIONS, "batch_size");
+  // What was measured at one size would stand for all.
+  v1::ExploreOptions profile = Budget(1 << 20);
+  profile.mutable_step()->set_profile("measured");
+  ExpectError(kDense, profile, v1::ERROR_REASON_CONFLICTING_OPTIONS, "profile");
+  for (int64_t bad : {int64_t{0}, int64_t{-1}, int64_t{1} << 31}) {
+    v1::ExploreOptions multiple = Budget(1 << 20);
+    multiple.set_multiple_of(bad);
+    ExpectError(kDense, multiple, v1::ERROR_REASON_BAD_OPTION, "multiple_of is ");
+    ExpectError(kDense, Budget(1 << 20, {4, bad}), v1::ERROR_REASON_BAD_OPTION, "sizes is ");
+  }
+  v1::ExploreOptions rank = Budget(1 << 20);
+  AddFeed({-1, 64, 1}, &rank);
+  ExpectError(kDense, rank, v1::ERROR_REASON_BAD_OPTION, "'x:0'");
+  v1::ExploreOptions target = Budget(1 << 20);
+  target.mutable_step()->add_targets("nope");
+  ExpectError(kDense, target, v1::ERROR_REASON_BAD_OPTION, "'nope'");
+}
+
+// With the size, which is nowhere else in it.
+TEST(ExploreTest, AMistakeOfTheGraphIsToldWithTheSize) {
+  v1::ExploreOptions options = Budget(1 << 20);
+  AddFeed({8, -1}, &options);
+  ExpectError(R"(
+    x = Placeholder() {dtype=float32, shape=(?,?)}
+    w = VariableV2() {dtype=float32, shape=(64,64)}
+    r = Identity(w) {T=float32}
+    y = MatMul(x, r) {T=float32}
+  )",
+              options, v1::ERROR_REASON_BAD_INPUT,
+              "at size 1 (sizes or multiple_of leave it out): node 'y'");
+}
+
+}  // namespace
+}  // namespace spillway::core

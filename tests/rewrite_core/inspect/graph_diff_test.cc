@@ -1,0 +1,267 @@
+#include "rewrite_core/inspect/graph_diff.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::IsOk;
+using testing::TestGraph;
+
+v1::GraphDiff Diff(const TestGraph& a, const TestGraph& b) {
+  return testing::ValueOrDie(DiffGraphs(*a, *b, StopToken()), "diff");
+}
+
+v1::GraphDiff Diff(const std::string& a, const std::string& b) {
+  return Diff(TestGraph(a), TestGraph(b));
+}
+
+std::vector<std::string> Names(const google::protobuf::RepeatedPtrField<v1::DiffNode>& nodes) {
+  std::vector<std::string> names;
+  for (const v1::DiffNode& node : nodes) names.push_back(node.name());
+  return names;
+}
+
+constexpr char kNet[] = R"(
+    x = Placeholder() {dtype=float32}
+    relu = Relu(x) {T=float32, _output_shapes=[(8,4)]}
+    top = Relu(relu) {T=float32}
+    grad/top = ReluGrad(top, top) {T=float32}
+    grad/relu = ReluGrad(grad/top, relu) {T=float32})";
+
+// As TFLMS names and places its nodes; no attribute of ours.
+constexpr char kSwapped[] = R"(
+    x = Placeholder() {dtype=float32}
+    relu = Relu(x) {T=float32, _output_shapes=[(8,4)]}
+    top = Relu(relu) {T=float32}
+    grad/top = ReluGrad(top, top) {T=float32}
+    grad/relu = ReluGrad(grad/top, lms/swapin) {T=float32}
+    lms/swapout = Identity(relu) @/cpu:0 {T=float32}
+    lms/swapin = Identity(lms/swapout, ^grad/top) @/cpu:0 {T=float32})";
+
+TEST(GraphDiffTest, TheSameBytesAreIdentical) {
+  const v1::GraphDiff diff = Diff(kNet, kNet);
+  EXPECT_TRUE(diff.identical());
+  EXPECT_TRUE(diff.same_graph());
+  EXPECT_EQ(diff.node_count_a(), 5);
+}
+
+TEST(GraphDiffTest, FindsASwapThatAnotherProgramMade) {
+  const v1::GraphDiff diff = Diff(kNet, kSwapped);
+  EXPECT_FALSE(diff.same_graph());
+  ASSERT_EQ(diff.swaps_size(), 1);
+  const v1::FoundSwap& swap = diff.swaps(0);
+  EXPECT_EQ(swap.tensor(), "relu:0");
+  EXPECT_EQ(swap.size_bytes(), 8 * 4 * 4);
+  EXPECT_EQ(swap.swap_out(), "lms/swapout");
+  EXPECT_EQ(swap.device(), "/cpu:0");
+  ASSERT_EQ(swap.swap_ins_size(), 1);
+  EXPECT_EQ(swap.swap_ins(0).name(), "lms/swapin");
+  EXPECT_THAT(swap.swap_ins(0).triggers(), ElementsAre("grad/top"));
+  ASSERT_EQ(swap.swap_ins(0).consumers_size(), 1);
+  EXPECT_EQ(swap.swap_ins(0).consumers(0).node(), "grad/relu");
+  EXPECT_EQ(swap.swap_ins(0).consumers(0).input_index(), 1);
+  EXPECT_THAT(Names(diff.added()), ElementsAre("lms/swapout", "lms/swapin"));
+  EXPECT_TRUE(diff.added(0).in_swap());
+  EXPECT_TRUE(diff.added(1).in_swap());
+  ASSERT_EQ(diff.rewired_size(), 1);
+  EXPECT_EQ(diff.rewired(0).tensor_a(), "relu:0");
+  EXPECT_EQ(diff.rewired(0).tensor_b(), "lms/swapin:0");
+  EXPECT_TRUE(diff.rewired(0).in_swap());
+  EXPECT_THAT(diff.changed(), IsEmpty());
+}
+
+TEST(GraphDiffTest, TheSizeComesFromEitherFile) {
+  const std::string shapes = ", _output_shapes=[(8,4)]";
+  const std::string bare_net = absl::StrReplaceAll(kNet, {{shapes, ""}});
+  const std::string bare_swapped = absl::StrReplaceAll(kSwapped, {{shapes, ""}});
+  EXPECT_EQ(Diff(kNet, bare_swapped).swaps(0).size_bytes(), 8 * 4 * 4);
+  EXPECT_EQ(Diff(bare_net, kSwapped).swaps(0).size_bytes(), 8 * 4 * 4);
+  EXPECT_FALSE(Diff(bare_net, bare_swapped).swaps(0).has_size_bytes());
+}
+
+TEST(GraphDiffTest, EachOutputOfANodeHasItsOwnSize) {
+  const std::string split =
+      "d = Const() {dtype=int32}\nx = Const() {dtype=float32}\n"
+      "s = SplitV(x, d, d) {T=float32, num_split=3, _output_shapes=[(1), (?), (3)]}\n";
+  const v1::GraphDiff diff =
+      Diff(split + "p = ConcatV2(s, s:1, s:2, s:2, d) {T=float32, N=4}", split + R"(
+      p = ConcatV2(in0, in1, in2, in3, d) {T=float32, N=4}
+      out2 = Identity(s:2) {T=float32}
+      out3 = Identity(s:2) {T=float32}
+      out1 = Identity(s:1) {T=float32}
+      out0 = Identity(s) {T=float32}
+      in0 = Identity(out0) {T=float32}
+      in1 = Identity(out1) {T=float32}
+      in2 = Identity(out2) {T=float32}
+      in3 = Identity(out3) {T=float32})");
+  ASSERT_EQ(diff.swaps_size(), 4);
+  EXPECT_EQ(diff.swaps(0).tensor(), "s:2");
+  EXPECT_EQ(diff.swaps(0).size_bytes(), 12);
+  EXPECT_EQ(diff.swaps(1).size_bytes(), 12);
+  EXPECT_FALSE(diff.swaps(2).has_size_bytes());
+  EXPECT_EQ(diff.swaps(3).size_bytes(), 4);
+}
+
+TEST(GraphDiffTest, FindsTheSwapsOfGrappler) {
+  const v1::GraphDiff diff = Diff(kNet, R"(
+      x = Placeholder() {dtype=float32}
+      relu = Relu(x) {T=float32, _output_shapes=[(8,4)]}
+      top = Relu(relu) {T=float32}
+      grad/top = ReluGrad(top, top) {T=float32}
+      grad/relu = ReluGrad(grad/top, swap_in) {T=float32}
+      swap_out = _CopyFromGpuToHost(relu) {T=float32}
+      swap_in = _CopyFromHostToGpu(swap_out) {T=float32})");
+  ASSERT_EQ(diff.swaps_size(), 1);
+  EXPECT_EQ(diff.swaps(0).device(), "");
+  EXPECT_THAT(diff.swaps(0).swap_ins(0).triggers(), IsEmpty());
+}
+
+// A consumer that read something else before: what it reads now is no tensor brought back.
+TEST(GraphDiffTest, CopiesThatChangeWhatIsReadAreNoSwap) {
+  const v1::GraphDiff diff = Diff(kNet, R"(
+      x = Placeholder() {dtype=float32}
+      relu = Relu(x) {T=float32, _output_shapes=[(8,4)]}
+      top = Relu(relu) {T=float32}
+      grad/top = ReluGrad(top, lms/swapin) {T=float32}
+      grad/relu = ReluGrad(grad/top, relu) {T=float32}
+      lms/swapout = Identity(relu) {T=float32}
+      lms/swapin = Identity(lms/swapout) {T=float32})");
+  EXPECT_THAT(diff.swaps(), IsEmpty());
+  EXPECT_FALSE(diff.added(0).in_swap());
+  ASSERT_EQ(diff.rewired_size(), 1);
+  EXPECT_FALSE(diff.rewired(0).in_swap());
+}
+
+// What the report says of a rewrite is what the files show.
+TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
+  for (const bool fuse : {false, true}) {
+    v1::RewriteOptions options;
+    options.mutable_scope()->add_optimizer_scopes("gradients");
+    options.mutable_scope()->add_optimizer_scopes("Momentum");
+    options.mutable_scope()->set_fuse_swapins(fuse);
+    const std::string graph = testing::ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+    const auto rewritten = Rewrite(graph, options, DefaultLimits(), StopToken());
+    ASSERT_THAT(rewritten, IsOk());
+    const v1::GraphDiff diff =
+        Diff(TestGraph::FromBytes(graph), TestGraph::FromBytes(rewritten->graph_def()));
+    std::vector<std::string> found, reported;
+    for (const auto& swap : diff.swaps()) {
+      for (const auto& in : swap.swap_ins()) {
+        found.push_back(absl::StrCat(swap.tensor(), " ", swap.size_bytes(), " ", swap.swap_out(),
+                                     " ", in.name(), " ",
+                                     in.triggers().empty() ? "" : in.triggers(0)));
+        for (const auto& c : in.consumers()) {
+          absl::StrAppend(&found.back(), " ", c.node(), " ", c.input_index());
+        }
+      }
+    }
+    for (const auto& swap : rewritten->report().swaps()) {
+      for (const auto& in : swap.swap_ins()) {
+        reported.push_back(absl::StrCat(swap.tensor(), " ", swap.size_bytes(), " ", swap.swap_out(),
+                                        " ", in.name(), " ", in.trigger()));
+        for (const auto& c : in.consumers()) {
+          absl::StrAppend(&reported.back(), " ", c.node(), " ", c.input_index());
+        }
+      }
+    }
+    EXPECT_THAT(found, ::testing::UnorderedElementsAreArray(reported));
+    for (const auto& node : diff.added()) EXPECT_TRUE(node.in_swap()) << node.name();
+    for (const auto& input : diff.rewired()) EXPECT_TRUE(input.in_swap()) << input.node();
+    EXPECT_THAT(diff.changed(), IsEmpty());
+    EXPECT_GT(diff.bookkeeping_count(), 0);
+  }
+}
+
+TEST(GraphDiffTest, NodesAddedRemovedAndChanged) {
+  const v1::GraphDiff diff = Diff(R"(
+      a = Relu(b) @/gpu:0 {T=float32, old=1, both=1, same=1}
+      b = Placeholder() {dtype=float32}
+      gone = NoOp(^b))",
+                                  R"(
+      b = Placeholder() {dtype=float32}
+      a = Elu(b) @/cpu:0 {T=float32, new=1, both=2, same=1}
+      fresh = NoOp())");
+  EXPECT_THAT(Names(diff.added()), ElementsAre("fresh"));
+  EXPECT_THAT(Names(diff.removed()), ElementsAre("gone"));
+  ASSERT_EQ(diff.changed_size(), 1);
+  const v1::NodeChange& change = diff.changed(0);
+  EXPECT_EQ(change.name(), "a");
+  EXPECT_EQ(change.op_a() + " " + change.op_b(), "Relu Elu");
+  EXPECT_EQ(change.device_a() + " " + change.device_b(), "/gpu:0 /cpu:0");
+  EXPECT_THAT(change.attributes_added(), ElementsAre("new"));
+  EXPECT_THAT(change.attributes_removed(), ElementsAre("old"));
+  EXPECT_THAT(change.attributes_changed(), ElementsAre("both"));
+  EXPECT_TRUE(diff.reordered());
+}
+
+TEST(GraphDiffTest, InputsThatComeAndGo) {
+  const v1::GraphDiff diff = Diff(R"(
+      x = NoOp()
+      y = NoOp()
+      p = Const() {dtype=float32}
+      n = Pack(p, p, ^x) {T=float32, N=2}
+      m = Pack(p, ^x, ^y) {T=float32, N=1})",
+                                  R"(
+      x = NoOp()
+      y = NoOp()
+      p = Const() {dtype=float32}
+      n = Pack(p, ^y) {T=float32, N=2}
+      m = Pack(p, ^y, ^x) {T=float32, N=1})");
+  ASSERT_EQ(diff.rewired_size(), 1);
+  EXPECT_EQ(diff.rewired(0).node(), "n");
+  EXPECT_EQ(diff.rewired(0).input_index(), 1);
+  EXPECT_EQ(diff.rewired(0).tensor_a(), "p:0");
+  EXPECT_FALSE(diff.rewired(0).has_tensor_b());
+  ASSERT_EQ(diff.controls_added_size(), 1);
+  EXPECT_EQ(diff.controls_added(0).node() + " " + diff.controls_added(0).control(), "n y");
+  ASSERT_EQ(diff.controls_removed_size(), 1);
+  EXPECT_EQ(diff.controls_removed(0).node() + " " + diff.controls_removed(0).control(), "n x");
+  EXPECT_EQ(diff.reencoded_count(), 1);  // The control inputs of m, which have no order.
+}
+
+TEST(GraphDiffTest, SpellingIsNoDifference) {
+  const v1::GraphDiff diff = Diff("a = Const() {dtype=float32}\nb = Relu(a:0) {T=float32}",
+                                  "a = Const() {dtype=float32}\nb = Relu(a) {T=float32}");
+  EXPECT_FALSE(diff.identical());
+  EXPECT_TRUE(diff.same_graph());
+  EXPECT_EQ(diff.reencoded_count(), 1);
+}
+
+TEST(GraphDiffTest, WhatElseTheFileHolds) {
+  EXPECT_TRUE(Diff("a = NoOp()", "a = NoOp()\n! 0x2202081a").versions_changed());
+  EXPECT_TRUE(Diff("a = NoOp()", "a = NoOp()\n! 0x12020a00").library_changed());
+  EXPECT_TRUE(Diff("a = NoOp()", "a = NoOp()\n! 0x181a").other_fields_changed());
+  EXPECT_FALSE(Diff("a = NoOp()", "a = NoOp()\n! 0x2202081a").same_graph());
+}
+
+// TensorFlow would run neither; they can be compared all the same.
+TEST(GraphDiffTest, CyclesDoNotMatter) {
+  const v1::GraphDiff diff = Diff("a = NoOp(^b)\nb = NoOp(^a)", "a = NoOp(^b)\nb = NoOp(^b)");
+  EXPECT_EQ(diff.controls_added_size(), 1);
+  EXPECT_EQ(diff.controls_removed_size(), 1);
+}
+
+TEST(GraphDiffTest, EveryLoopNoticesTheStop) {
+  const std::string bytes = testing::ReadTestGraph("mnist_deep/graph_shapes.pb");
+  const TestGraph a = TestGraph::FromBytes(bytes);
+  v1::RewriteOptions options;
+  options.mutable_scope()->add_optimizer_scopes("adam_optimizer");
+  const auto rewritten = Rewrite(bytes, options, DefaultLimits(), StopToken());
+  ASSERT_THAT(rewritten, IsOk());
+  const TestGraph b = TestGraph::FromBytes(rewritten->graph_def());
+  const StopToken stop = StopToken::AfterStepsForTest(1);
+  EXPECT_EQ(DiffGraphs(*a, *b, stop).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(stop.steps_after_stop(), 0);
+}
+
+}  // namespace
+}  // namespace spillway::core

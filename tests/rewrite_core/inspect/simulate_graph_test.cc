@@ -1,0 +1,184 @@
+#include "rewrite_core/inspect/simulate_graph.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/graph_text.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::GraphBytes;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+// Two layers with the same weights. Levels: x and w 0, r 1, y 2, z 3. `other` is not of the step.
+constexpr char kTwoLayers[] = R"(
+  x = Placeholder() {dtype=float32, shape=(?,64)}
+  w = VariableV2() {dtype=float32, shape=(64,64)}
+  r = Identity(w) {T=float32}
+  y = MatMul(x, r) {T=float32}
+  z = MatMul(y, r) {T=float32}
+  other = Relu(z) {T=float32}
+)";
+constexpr int64_t kWeightBytes = 64 * 64 * 4;
+constexpr int64_t kLayerBytes = 4 * 64 * 4;  // At batch 4.
+// Latency, and 2 ns per byte.
+constexpr int64_t kCopyNs = 1000 + 2 * kLayerBytes;
+
+// A launch takes 10 ns, and nothing else of a kernel.
+v1::SimulateOptions Options() {
+  v1::SimulateOptions options;
+  options.set_batch_size(4);
+  options.add_targets("z");
+  v1::Hardware& hardware = *options.mutable_hardware();
+  hardware.set_peak_flops(1e300);
+  hardware.set_mem_bytes_per_s(1e300);
+  hardware.set_launch_s(1e-8);
+  hardware.set_copy_latency_s(1e-6);
+  hardware.set_d2h_bytes_per_s(1e9);
+  hardware.set_h2d_bytes_per_s(0.5e9);
+  return options;
+}
+
+v1::SimulateReport Simulated(absl::string_view graph, const v1::SimulateOptions& options) {
+  auto report = SimulateGraph(GraphBytes(graph), options, DefaultLimits(), StopToken());
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.ok() ? *report : v1::SimulateReport();
+}
+
+TEST(SimulateGraphTest, EveryFigureOfTwoLayers) {
+  const v1::SimulateReport report = Simulated(kTwoLayers, Options());
+  const v1::Forecast& forecast = report.forecast();
+  EXPECT_TRUE(forecast.fits());
+  EXPECT_FALSE(forecast.has_out_of_memory());
+  // The copy of x, then a launch for each layer. Launched ahead, y waits for the copy all the same.
+  EXPECT_EQ(forecast.synchronous_step_time_ns(), kCopyNs + 20);
+  EXPECT_EQ(forecast.step_time_ns(), kCopyNs + 20);
+  EXPECT_EQ(forecast.host_peak_bytes(), kLayerBytes);
+  ASSERT_EQ(forecast.devices_size(), 1);
+  const v1::DeviceForecast& gpu = forecast.devices(0);
+  EXPECT_EQ(gpu.device(), "");
+  EXPECT_EQ(gpu.resident_bytes(), kWeightBytes);
+  // x and y, or y and z.
+  EXPECT_EQ(gpu.peak_bytes() - gpu.resident_bytes(), 2 * kLayerBytes);
+  EXPECT_EQ(gpu.compute_ns(), 20);
+  EXPECT_EQ(gpu.stall_ns(), kCopyNs);
+  EXPECT_EQ(gpu.copy_in_ns(), kCopyNs);
+  EXPECT_EQ(gpu.copy_in_bytes(), kLayerBytes);
+  EXPECT_EQ(gpu.copy_out_ns(), 0);
+  EXPECT_EQ(gpu.copy_out_bytes(), 0);
+  EXPECT_EQ(gpu.bounds().memory_bytes(), kWeightBytes + 2 * kLayerBytes);
+  EXPECT_THAT(report.targets(), ElementsAre("z"));
+  EXPECT_EQ(report.node_count(), 5);
+  EXPECT_EQ(report.hardware().gpu_memory_bytes(), 15955132416);  // The rest is the default preset.
+  EXPECT_THAT(report.warnings(), IsEmpty());
+  EXPECT_THAT(report.memory(), IsEmpty());
+  EXPECT_THAT(report.distances(), IsEmpty());
+}
+
+TEST(SimulateGraphTest, MemoryOverTheStep) {
+  v1::SimulateOptions options = Options();
+  options.set_memory(true);
+  const v1::SimulateReport report = Simulated(kTwoLayers, options);
+  ASSERT_EQ(report.memory_size(), 1);
+  std::vector<std::pair<int64_t, int64_t>> timeline;
+  for (const v1::MemorySample& sample : report.memory(0).timeline()) {
+    timeline.emplace_back(sample.time_ns(), sample.bytes() - kWeightBytes);
+  }
+  // x comes; y beside it; x goes as z comes; z is the target's, and goes with the step.
+  ASSERT_GE(timeline.size(), 3u);
+  EXPECT_THAT(timeline[0], Pair(0, kLayerBytes));
+  EXPECT_THAT(timeline[1], Pair(kCopyNs, 2 * kLayerBytes));
+  for (const auto& [time, bytes] : timeline) EXPECT_LE(bytes, 2 * kLayerBytes) << time;
+  EXPECT_LE(timeline.back().first, kCopyNs + 20);
+  std::vector<std::string> alive;
+  for (const v1::LiveTensor& live : report.memory(0).alive_at_peak()) {
+    alive.push_back(live.tensor().tensor());
+    EXPECT_EQ(live.resident(), live.tensor().tensor() == "w:0");
+    EXPECT_EQ(live.tensor().size_bytes(), live.resident() ? kWeightBytes : kLayerBytes);
+  }
+  EXPECT_THAT(alive, ElementsAre("w:0", "x:0", "y:0"));
+}
+
+TEST(SimulateGraphTest, DistancesOfTheGpusEdges) {
+  v1::SimulateOptions options = Options();
+  options.set_memory(true);
+  const v1::SimulateReport report = Simulated(kTwoLayers, options);
+  ASSERT_EQ(report.distances_size(), 2);
+  // w to r, r to y, y to z. x is fed, so on the host; `other` does not run. w is a reference, which
+  // has no bytes of its own.
+  EXPECT_EQ(report.distances(0).distance(), 1);
+  EXPECT_EQ(report.distances(0).edge_count(), 3);
+  EXPECT_EQ(report.distances(0).tensor_bytes(), kWeightBytes + kLayerBytes);
+  // r to z.
+  EXPECT_EQ(report.distances(1).distance(), 2);
+  EXPECT_EQ(report.distances(1).edge_count(), 1);
+  EXPECT_EQ(report.distances(1).tensor_bytes(), kWeightBytes);
+}
+
+TEST(SimulateGraphTest, AByteTooLittle) {
+  v1::SimulateOptions options = Options();
+  options.mutable_hardware()->set_allocator_reserve(0);
+  // The sum of the bytes is not enough if one tensor has more than half of them: TensorFlow's
+  // allocator gives it all there is.
+  options.mutable_hardware()->set_gpu_memory_bytes(2 * kWeightBytes + 2 * kLayerBytes);
+  EXPECT_TRUE(Simulated(kTwoLayers, options).forecast().fits());
+  options.mutable_hardware()->set_gpu_memory_bytes(kWeightBytes + 2 * kLayerBytes - 1);
+  const v1::Forecast forecast = Simulated(kTwoLayers, options).forecast();
+  EXPECT_FALSE(forecast.fits());
+  EXPECT_FALSE(forecast.has_step_time_ns());
+  EXPECT_FALSE(forecast.has_synchronous_step_time_ns());
+  EXPECT_EQ(forecast.out_of_memory().node(), "y");
+  EXPECT_FALSE(forecast.out_of_memory().host());
+  EXPECT_EQ(forecast.out_of_memory().requested_bytes(), kLayerBytes);
+  EXPECT_EQ(forecast.out_of_memory().in_use_bytes(), kWeightBytes + kLayerBytes);
+  EXPECT_EQ(forecast.out_of_memory().budget_bytes(), kWeightBytes + 2 * kLayerBytes - 1);
+  // What it would take.
+  EXPECT_EQ(forecast.devices(0).peak_bytes(), kWeightBytes + 2 * kLayerBytes);
+  options.set_no_budget(true);
+  const v1::Forecast free = Simulated(kTwoLayers, options).forecast();
+  EXPECT_TRUE(free.fits());
+  EXPECT_FALSE(free.devices(0).has_bounds());
+}
+
+TEST(SimulateGraphTest, WhatIsNotKnownIsSaid) {
+  v1::SimulateOptions options = Options();
+  options.clear_batch_size();
+  options.clear_targets();
+  const v1::SimulateReport report = Simulated(kTwoLayers, options);
+  std::vector<v1::WarningCode> codes;
+  for (const v1::Warning& warning : report.warnings()) codes.push_back(warning.code());
+  EXPECT_THAT(codes, ElementsAre(v1::WARNING_CODE_TARGETS_ARE_SINKS, v1::WARNING_CODE_UNKNOWN_SIZES,
+                                 v1::WARNING_CODE_UNKNOWN_COSTS));
+  EXPECT_THAT(report.targets(), ElementsAre("other"));
+  const v1::SimulateReport host = Simulated("a = NoOp() @/cpu:0", {});
+  EXPECT_THAT(host.forecast().devices(), IsEmpty());
+  ASSERT_EQ(host.warnings_size(), 2);
+  EXPECT_EQ(host.warnings(0).code(), v1::WARNING_CODE_NO_GPU);
+}
+
+// As TFLMS v2's histogram counts them: an edge once for each input, a tensor once.
+TEST(SimulateGraphTest, ATensorReadTwiceCountsOnceInBytes) {
+  v1::SimulateOptions options = Options();
+  options.set_memory(true);
+  const v1::SimulateReport report = Simulated(R"(
+    w = VariableV2() {dtype=float32, shape=(64,64)}
+    x = Identity(w) {T=float32}
+    y = MatMul(x, x) {T=float32}
+    z = MatMul(y, y) {T=float32}
+  )",
+                                              options);
+  ASSERT_EQ(report.distances_size(), 1);
+  EXPECT_EQ(report.distances(0).edge_count(), 5);
+  EXPECT_EQ(report.distances(0).tensor_bytes(), 2 * kWeightBytes);
+}
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,227 @@
+#include "rewrite_core/strategy/level/level_filters.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "google/protobuf/text_format.h"
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::ErrorDetailOf;
+using testing::IsInvalid;
+using testing::IsOk;
+using testing::TestFacts;
+
+// Five ops on a GPU that may be producers and consumers, and what never is.
+constexpr char kNet[] = R"(
+    x = Placeholder() {dtype=float32}
+    A/relu = Relu(x) {T=float32}
+    A/tanh = Tanh(A/relu) {T=float32}
+    B/relu = Relu(A/tanh) {T=float32}
+    B/tanh = Tanh(B/relu) {T=float32}
+    C/sum = AddV2(A/relu, B/tanh) {T=float32}
+    A/cpu = Relu(x) @/device:CPU:0 {T=float32}
+    A/v = VariableV2() {dtype=float32}
+    A/read = Identity(A/v) {T=float32}
+    C/norm = FusedBatchNorm(x, x, x, x, x) {T=float32, is_training=false}
+    while/body = Relu(x) {T=float32}
+)";
+
+absl::StatusOr<LevelFilters> Create(const TestFacts& f, const std::string& text) {
+  v1::LevelStrategy options;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &options)) std::abort();
+  return LevelFilters::Create(f.facts, options, StopToken());
+}
+
+std::vector<std::string> Producers(const std::string& options) {
+  const TestFacts f(kNet);
+  const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
+  std::vector<std::string> names;
+  for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+    if (filters.producer(id) == v1::REASON_SWAPPED) names.emplace_back(f.graph->name(id));
+  }
+  return names;
+}
+
+std::vector<std::string> Consumers(const std::string& options) {
+  const TestFacts f(kNet);
+  const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
+  std::vector<std::string> names;
+  for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+    if (filters.MayConsume(id)) names.emplace_back(f.graph->name(id));
+  }
+  return names;
+}
+
+std::string ReasonOf(const std::string& node, const std::string& options) {
+  const TestFacts f(kNet);
+  const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
+  return v1::Reason_Name(filters.producer(f.graph.Node(node)));
+}
+
+absl::Status ErrorOf(const std::string& options) {
+  return Create(TestFacts(kNet), options).status();
+}
+
+TEST(LevelFiltersTest, WithoutFiltersAllButTheBuiltInTheCpuAndTheInactive) {
+  const auto all = ElementsAre("A/relu", "A/tanh", "B/relu", "B/tanh", "C/sum");
+  EXPECT_THAT(Producers(""), all);
+  EXPECT_THAT(Consumers(""), all);
+  EXPECT_EQ(ReasonOf("A/relu", ""), "REASON_SWAPPED");
+  EXPECT_EQ(ReasonOf("A/cpu", ""), "REASON_CPU_PRODUCER");
+  EXPECT_EQ(ReasonOf("x", ""), "REASON_EXCLUDED");
+  EXPECT_EQ(ReasonOf("A/v", ""), "REASON_EXCLUDED");
+  EXPECT_EQ(ReasonOf("A/read", ""), "REASON_EXCLUDED");
+  EXPECT_EQ(ReasonOf("C/norm", ""), "REASON_INACTIVE");
+  EXPECT_EQ(ReasonOf("while/body", ""), "REASON_INACTIVE");
+}
+
+TEST(LevelFiltersTest, TheModeDecidesWhatIsInactive) {
+  EXPECT_THAT(Producers("is_training: false"),
+              ElementsAre("A/relu", "A/tanh", "B/relu", "B/tanh", "C/sum", "C/norm"));
+}
+
+TEST(LevelFiltersTest, ExclOutputByScopes) {
+  EXPECT_THAT(Producers("excl_output_by_scopes: 'A/'"), ElementsAre("B/relu", "B/tanh", "C/sum"));
+  EXPECT_THAT(Producers("excl_output_by_scopes: ['A/', 'B/t']"), ElementsAre("B/relu", "C/sum"));
+  EXPECT_EQ(ReasonOf("A/tanh", "excl_output_by_scopes: 'A/'"), "REASON_EXCLUDED");
+  EXPECT_EQ(Consumers("excl_output_by_scopes: 'A/'"), Consumers(""));
+}
+
+TEST(LevelFiltersTest, InclOutputByScopes) {
+  EXPECT_THAT(Producers("incl_output_by_scopes: ['A/', 'C']"),
+              ElementsAre("A/relu", "A/tanh", "C/sum"));
+  EXPECT_EQ(ReasonOf("B/relu", "incl_output_by_scopes: 'A/'"), "REASON_NOT_INCLUDED");
+  EXPECT_EQ(Consumers("incl_output_by_scopes: 'A/'"), Consumers(""));
+}
+
+TEST(LevelFiltersTest, ExclOutputByTypes) {
+  EXPECT_THAT(Producers("excl_output_by_types: ['Relu', 'AddV2']"),
+              ElementsAre("A/tanh", "B/tanh"));
+  EXPECT_EQ(ReasonOf("C/sum", "excl_output_by_types: 'AddV2'"), "REASON_EXCLUDED");
+  EXPECT_EQ(Consumers("excl_output_by_types: 'Relu'"), Consumers(""));
+}
+
+TEST(LevelFiltersTest, InclOutputByTypes) {
+  EXPECT_THAT(Producers("incl_output_by_types: 'Tanh'"), ElementsAre("A/tanh", "B/tanh"));
+  EXPECT_EQ(ReasonOf("C/sum", "incl_output_by_types: 'Tanh'"), "REASON_NOT_INCLUDED");
+  EXPECT_EQ(Consumers("incl_output_by_types: 'Tanh'"), Consumers(""));
+}
+
+TEST(LevelFiltersTest, ExclInputByScopes) {
+  EXPECT_THAT(Consumers("excl_input_by_scopes: ['A/', 'B/t']"), ElementsAre("B/relu", "C/sum"));
+  EXPECT_EQ(Producers("excl_input_by_scopes: 'A/'"), Producers(""));
+}
+
+TEST(LevelFiltersTest, InclInputByScopes) {
+  EXPECT_THAT(Consumers("incl_input_by_scopes: ['A/', 'C']"),
+              ElementsAre("A/relu", "A/tanh", "C/sum"));
+  EXPECT_EQ(Producers("incl_input_by_scopes: 'A/'"), Producers(""));
+}
+
+TEST(LevelFiltersTest, ExclInputByTypes) {
+  EXPECT_THAT(Consumers("excl_input_by_types: ['Relu', 'AddV2']"), ElementsAre("A/tanh", "B/tanh"));
+  EXPECT_EQ(Producers("excl_input_by_types: 'Relu'"), Producers(""));
+}
+
+TEST(LevelFiltersTest, InclInputByTypes) {
+  EXPECT_THAT(Consumers("incl_input_by_types: 'Tanh'"), ElementsAre("A/tanh", "B/tanh"));
+  EXPECT_EQ(Producers("incl_input_by_types: 'Tanh'"), Producers(""));
+}
+
+TEST(LevelFiltersTest, ScopesAndTypesAreOneList) {
+  EXPECT_THAT(Producers("incl_output_by_scopes: 'A/' incl_output_by_types: 'Relu'"),
+              ElementsAre("A/relu", "A/tanh", "B/relu"));
+  EXPECT_THAT(Producers("excl_output_by_scopes: 'A/' excl_output_by_types: 'Relu'"),
+              ElementsAre("B/tanh", "C/sum"));
+  EXPECT_THAT(Consumers("incl_input_by_scopes: 'A/' incl_input_by_types: 'Relu'"),
+              ElementsAre("A/relu", "A/tanh", "B/relu"));
+  EXPECT_THAT(Consumers("excl_input_by_scopes: 'A/' excl_input_by_types: 'Relu'"),
+              ElementsAre("B/tanh", "C/sum"));
+}
+
+TEST(LevelFiltersTest, ExclusionWins) {
+  EXPECT_THAT(Producers("incl_output_by_scopes: 'A/' excl_output_by_types: 'Tanh'"),
+              ElementsAre("A/relu"));
+  EXPECT_THAT(Consumers("incl_input_by_types: 'Relu' excl_input_by_scopes: 'B/'"),
+              ElementsAre("A/relu"));
+  // A scope inside of an included one.
+  EXPECT_THAT(Producers("incl_output_by_scopes: 'A/' excl_output_by_scopes: 'A/t'"),
+              ElementsAre("A/relu"));
+}
+
+TEST(LevelFiltersTest, WhatIsBuiltInIsNeverIncluded) {
+  EXPECT_THAT(Producers("incl_output_by_types: ['Identity', 'VariableV2', 'Tanh']"),
+              ElementsAre("A/tanh", "B/tanh"));
+  EXPECT_EQ(ReasonOf("A/read", "incl_output_by_types: ['Identity', 'Tanh']"), "REASON_EXCLUDED");
+}
+
+class EveryFilterTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  bool is_excl() const { return GetParam().rfind("excl", 0) == 0; }
+  bool by_scopes() const { return GetParam().find("scopes") != std::string::npos; }
+  std::string Set(const std::string& values) const { return GetParam() + ": " + values; }
+};
+
+TEST_P(EveryFilterTest, RefusesWhatMatchesNothing) {
+  const auto status = ErrorOf(Set("['nothing_like_it']"));
+  EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+                                GetParam() + " has 'nothing_like_it'"));
+  EXPECT_EQ(ErrorDetailOf(status, "option"), GetParam());
+  EXPECT_EQ(ErrorDetailOf(status, "value"), "nothing_like_it");
+  // The one among others that match.
+  const std::string good = by_scopes() ? "'B/'" : "'Relu'";
+  EXPECT_THAT(ErrorOf(Set("[" + good + "]")), IsOk());
+  EXPECT_EQ(ErrorDetailOf(ErrorOf(Set("[" + good + ", 'nope']")), "value"), "nope");
+}
+
+// A scope is the start of a name, a type a whole one, both as they are spelled.
+TEST_P(EveryFilterTest, MatchesAsSpelled) {
+  EXPECT_THAT(ErrorOf(Set(by_scopes() ? "'b/'" : "'relu'")),
+              IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, GetParam()));
+  EXPECT_THAT(ErrorOf(Set(by_scopes() ? "'/relu'" : "'Rel'")),
+              IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, GetParam()));
+}
+
+TEST_P(EveryFilterTest, RefusesToLeaveNothing) {
+  std::string values;
+  if (by_scopes()) {
+    values = is_excl() ? "['A/', 'B/', 'C/']" : "'while/'";
+  } else {
+    values = is_excl() ? "['Relu', 'Tanh', 'AddV2']" : "'Placeholder'";
+  }
+  const auto status = ErrorOf(Set(values));
+  EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "leave no op"));
+  EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_BAD_OPTION, GetParam()));
+  EXPECT_EQ(ErrorDetailOf(status, "option"), GetParam());
+  EXPECT_NE(ErrorDetailOf(status, "value"), "(absent)");
+}
+
+TEST_P(EveryFilterTest, RefusesAValueThatItsOppositeHas) {
+  const std::string other = (is_excl() ? "incl" : "excl") + GetParam().substr(4);
+  const std::string value = by_scopes() ? "A/" : "Tanh";
+  const auto status = ErrorOf(Set("'" + value + "' ") + other + ": '" + value + "'");
+  EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_CONFLICTING_OPTIONS, GetParam()));
+  EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_CONFLICTING_OPTIONS, other));
+  EXPECT_EQ(ErrorDetailOf(status, "value"), value);
+}
+
+INSTANTIATE_TEST_SUITE_P(LevelFilters, EveryFilterTest,
+                         ::testing::Values("excl_output_by_scopes", "incl_output_by_scopes",
+                                           "excl_output_by_types", "incl_output_by_types",
+                                           "excl_input_by_scopes", "incl_input_by_scopes",
+                                           "excl_input_by_types", "incl_input_by_types"),
+                         [](const auto& filter) { return filter.param; });
+
+// What is left of the two sides need not be the same ops.
+TEST(LevelFiltersTest, AnInputMayBeExcludedThatIsIncludedAsAnOutput) {
+  EXPECT_THAT(ErrorOf("incl_output_by_scopes: 'A/' excl_input_by_scopes: 'A/'"), IsOk());
+}
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,304 @@
+#include "rewrite_core/strategy/level/serialization.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "google/protobuf/text_format.h"
+#include "rewrite_core/analysis/device_name.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/proto_graph.h"
+#include "tests/testing/random_graph.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::ErrorDetailOf;
+using testing::IsInvalid;
+using testing::TestFacts;
+using testing::TestGraph;
+
+v1::RewriteOptions Options(const std::string& text) {
+  v1::RewriteOptions options;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &options)) std::abort();
+  return options;
+}
+
+// Of all GPUs as if they were one, unless `device` names one.
+absl::StatusOr<Serialization> Serialize(const TestFacts& f, const v1::RewriteOptions& options,
+                                        const std::string& device = "") {
+  const StopToken stop;
+  auto filters = LevelFilters::Create(f.facts, options.level(), stop);
+  if (!filters.ok()) return filters.status();
+  auto levels = LevelOrder::Build(*f.graph, f.facts.topology, f.facts.control_flow, {}, stop);
+  if (!levels.ok()) return levels.status();
+  std::vector<bool> devices;
+  for (int32_t i = 0; i < f.graph->num_devices(); ++i) {
+    const auto name = f.graph->device_name(i);
+    devices.push_back(device.empty() ? !IsCpuDevice(name) : name == device);
+  }
+  return SerializeLevels(f.facts, options, *filters, *levels, devices, stop);
+}
+
+// The edges and the number of levels, or the error.
+std::string Serialized(const std::string& graph, const std::string& options,
+                       const std::string& device = "") {
+  const TestFacts f(graph, Options(options));
+  const auto result = Serialize(f, Options(options), device);
+  if (!result.ok()) return result.status().ToString();
+  std::string text;
+  for (const ControlEdge& edge : result->edges) {
+    absl::StrAppend(&text, f.graph->name(edge.from), " => ", f.graph->name(edge.to), ", ");
+  }
+  return absl::StrCat(text, result->level_count, " levels");
+}
+
+std::string Slices(const std::string& slices) {
+  return absl::StrCat("level { serialization: [", slices, "] }");
+}
+
+// The option is in GiB.
+std::string BySize(int bytes, const std::string& more = "") {
+  return absl::StrFormat("level { serialization_by_size: %.17g %s }", std::ldexp(bytes, -30), more);
+}
+
+// Levels: x 0; a, b, c 1; d 2; e, f 3; out 4.
+constexpr char kNet[] = R"(
+    x = Placeholder() {dtype=float32, shape=(8,4)}
+    a = Relu(x) {T=float32}
+    b = Tanh(x) {T=float32}
+    c = Sigmoid(x) {T=float32}
+    d = AddN(a, b, c) {T=float32, N=3}
+    e = Relu(d) {T=float32}
+    f = Tanh(d) {T=float32}
+    out = AddV2(e, f) {T=float32}
+)";
+
+TEST(SerializationTest, OpsOfALevelMakeAChain) {
+  EXPECT_EQ(Serialized(kNet, Slices("'1'")), "a => b, b => c, 1 levels");
+  EXPECT_EQ(Serialized(kNet, Slices("'3'")), "e => f, 1 levels");
+  EXPECT_EQ(Serialized(kNet, Slices("'-2'")), "e => f, 1 levels");
+  EXPECT_EQ(Serialized(kNet, Slices("'1', '3'")), "a => b, b => c, e => f, 2 levels");
+  EXPECT_EQ(Serialized(kNet, Slices("'1:4:2'")), "a => b, b => c, e => f, 2 levels");
+  EXPECT_EQ(Serialized(kNet, Slices("'2', '4'")), "0 levels");  // One op each.
+  EXPECT_EQ(Serialized(kNet, ""), "0 levels");
+}
+
+// Neighbouring levels are one chain; d reads c, and e reads d, so these wait already.
+TEST(SerializationTest, NeighbouringLevelsAreChained) {
+  EXPECT_EQ(Serialized(kNet, Slices("':'")), "a => b, b => c, e => f, 2 levels");
+  EXPECT_EQ(Serialized(R"(
+      x = Placeholder() {dtype=float32, shape=(8,4)}
+      a = Relu(x) {T=float32}
+      b = Tanh(x) {T=float32}
+      a2 = Relu(a) {T=float32}
+      b2 = Tanh(b) {T=float32}
+  )",
+                       Slices("'1:3'")),
+            "a => b, b => a2, a2 => b2, 2 levels");
+}
+
+TEST(SerializationTest, SlicesOutsideTheLevels) {
+  for (const char* bad : {"5", "-6", "7:9", "3:3", "x", "", "1:2:0", "1,2"}) {
+    const TestFacts f(kNet);
+    const auto result = Serialize(f, Options(Slices(absl::StrCat("'1', '", bad, "'"))));
+    EXPECT_THAT(result, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "levels 0 to 4")) << bad;
+    EXPECT_EQ(ErrorDetailOf(result, "option"), "serialization");
+    EXPECT_EQ(ErrorDetailOf(result, "value"), bad);
+    EXPECT_EQ(ErrorDetailOf(result, "levels"), "0 to 4");
+  }
+}
+
+// A tensor has 8 * 4 floats, 128 bytes. Level 1: three ops that read one and make one; level 2
+// reads three and makes one; level 3: two ops like those of level 1.
+TEST(SerializationTest, LevelsThatReadAndWriteMoreThanThat) {
+  const auto by_size = [](int bytes) { return Serialized(kNet, BySize(bytes)); };
+  EXPECT_EQ(by_size(768), "0 levels");  // Not more than 768.
+  EXPECT_EQ(by_size(767), "a => b, b => c, 1 levels");
+  EXPECT_EQ(by_size(512), "a => b, b => c, 1 levels");
+  EXPECT_EQ(by_size(511), "a => b, b => c, e => f, 2 levels");
+}
+
+TEST(SerializationTest, SlicesAndSizesAddUp) {
+  EXPECT_EQ(Serialized(kNet, BySize(767, "serialization: '3'")),
+            "a => b, b => c, e => f, 2 levels");
+}
+
+// ---- What is left out ----
+
+TEST(SerializationTest, BranchesLossesConstantsAndCpus) {
+  EXPECT_EQ(Serialized(R"(
+      x = Placeholder() {dtype=float32, shape=(8,4)}
+      a = Relu(x) {T=float32}
+      net/cond/b = Relu(x) {T=float32}
+      my_loss = Relu(x) {T=float32}
+      i = Identity(x) {T=float32}
+      cpu = Relu(x) @/device:CPU:0 {T=float32}
+      norm = Relu(x) {T=float32}
+      last = Tanh(x) {T=float32}
+  )",
+                       Slices("'1'")),
+            "a => norm, norm => last, 1 levels");
+}
+
+TEST(SerializationTest, WhatTheStepDoesNotRun) {
+  EXPECT_EQ(Serialized(kNet, "targets: 'd' " + Slices("'1', '3'")), "a => b, b => c, 1 levels");
+  EXPECT_EQ(Serialized(kNet, "feeds { name: 'b' dims: [8, 4] } " + Slices("'1', '3'")),
+            "a => c, e => f, 2 levels");
+}
+
+// Levels: value 0, init 1, x 0, a, b 1, a2, b2 2. The step does not run `init`.
+constexpr char kInit[] = R"(
+    v = VariableV2() {dtype=float32, shape=(8,4)}
+    value = Const() {dtype=float32}
+    init = Assign(v, value) {T=float32}
+    read = Identity(v) {T=float32}
+    x = Placeholder() {dtype=float32, shape=(8,4)}
+    a = Relu(x) {T=float32}
+    b = Tanh(x) {T=float32}
+    a2 = AddV2(a, read) {T=float32}
+    b2 = AddV2(b, read) {T=float32}
+    update = ApplyGradientDescent(v, x, b2) {T=float32}
+    update2 = ApplyGradientDescent(v, x, a2) {T=float32}
+)";
+
+TEST(SerializationTest, LevelsUpToTheLastInitializerAreLeftOut) {
+  EXPECT_EQ(Serialized(kInit, Slices("'1'")), "0 levels");
+  EXPECT_EQ(Serialized(kInit, Slices("'1', '2'")), "a2 => b2, 1 levels");
+}
+
+// A step that writes would come before what waits for it.
+TEST(SerializationTest, NothingWaitsForAWrite) {
+  const std::string text = Serialized(kInit, Slices("'2:'"));
+  EXPECT_EQ(text, "a2 => b2, 1 levels");
+}
+
+// To hand a gradient to an accumulator is a write. `e` needs all that `apply` does, but for that.
+TEST(SerializationTest, NothingWaitsForAnAccumulator) {
+  const std::string text = R"(
+      x = Placeholder() {dtype=float32, shape=(8,4)}
+      sum = ConditionalAccumulator() {dtype=float32, shape=(8,4)}
+      step = Const() {dtype=int64}
+      a = Relu(x) {T=float32}
+      b = Tanh(a) {T=float32}
+      count = AccumulatorNumAccumulated(sum)
+      c = Cast(count) {SrcT=int32, DstT=float32}
+      d = AddV2(b, c) {T=float32}
+      apply = AccumulatorApplyGradient(sum, step, b) {dtype=float32}
+      e = Sub(b, c) {T=float32}
+  )";
+  const std::string targets = "targets: ['d', 'apply', 'e'] ";
+  EXPECT_EQ(Serialized(text, targets + Slices("'3'")), "d => apply, 1 levels");
+}
+
+// ---- Whose needs ----
+
+// `a` may fail without its feed: what does not need it does not wait for it.
+TEST(SerializationTest, NothingWaitsForAnotherFeed) {
+  const std::string text = R"(
+      images = Placeholder() {dtype=float32, shape=(8,4)}
+      labels = Placeholder() {dtype=float32, shape=(8,4)}
+      a = Relu(labels) {T=float32}
+      b = Tanh(images) {T=float32}
+      c = Sigmoid(labels) {T=float32}
+      both = AddV2(labels, images) {T=float32}
+      d = Relu(both) {T=float32}
+      out = AddN(a, b, c, d) {T=float32, N=4}
+  )";
+  // Level 1. `both` may wait for what needs labels alone.
+  EXPECT_EQ(Serialized(text, Slices("'1'")), "a => c, c => both, 1 levels");
+}
+
+// v has to be initialized before it is read.
+TEST(SerializationTest, NothingWaitsForAVariableThatItDoesNotRead) {
+  const std::string text = R"(
+      v = VariableV2() {dtype=float32, shape=(8,4)}
+      x = Placeholder() {dtype=float32, shape=(8,4)}
+      reads = AddV2(v, x) {T=float32}
+      plain = Relu(x) {T=float32}
+      reads2 = Sub(v, x) {T=float32}
+      out = AddN(reads, plain, reads2) {T=float32, N=3}
+  )";
+  EXPECT_EQ(Serialized(text, Slices("'1'")), "reads => reads2, 1 levels");
+}
+
+TEST(SerializationTest, NothingWaitsForAnotherQueueOrGenerator) {
+  const std::string text = R"(
+      q = FIFOQueueV2() {component_types=[float32]}
+      r = FIFOQueueV2() {component_types=[float32]}
+      a = Relu(q) {T=float32}
+      b = Relu(r) {T=float32}
+      a2 = Tanh(q) {T=float32}
+      out = AddN(a, b, a2) {T=float32, N=3}
+  )";
+  EXPECT_EQ(Serialized(text, Slices("'1'")), "a => a2, 1 levels");
+}
+
+// What is dead when the other is alive must not hold it.
+TEST(SerializationTest, BranchesAreNotChainedWithEachOther) {
+  const std::string text = R"(
+      x = Placeholder() {dtype=float32, shape=(8,4)}
+      p = Placeholder() {dtype=bool, shape=()}
+      switch = Switch(x, p) {T=float32}
+      no = Relu(switch) {T=float32}
+      yes = Relu(switch:1) {T=float32}
+      no2 = Tanh(switch) {T=float32}
+      merge = Merge(no, yes) {T=float32, N=2}
+      merge2 = Merge(no2, yes) {T=float32, N=2}
+  )";
+  EXPECT_EQ(Serialized(text, Slices("'2'")), "no => no2, 1 levels");
+}
+
+// ---- Several GPUs ----
+
+constexpr char kTowers[] = R"(
+    x = Placeholder() {dtype=float32, shape=(8,4)}
+    a0 = Relu(x) @/gpu:0 {T=float32}
+    a1 = Relu(x) @/gpu:1 {T=float32}
+    b0 = Tanh(x) @/gpu:0 {T=float32}
+    b1 = Tanh(x) @/gpu:1 {T=float32}
+    sum = AddN(a0, a1, b0, b1) {T=float32, N=4}
+)";
+
+TEST(SerializationTest, EachGpuHasItsChain) {
+  EXPECT_EQ(Serialized(kTowers, Slices("'1'"), "/gpu:0"), "a0 => b0, 1 levels");
+  EXPECT_EQ(Serialized(kTowers, Slices("'1'"), "/gpu:1"), "a1 => b1, 1 levels");
+}
+
+// All chains of all GPUs together, on random graphs with conditionals and loops: each edge leads up
+// in (topological level, id), so Kahn's algorithm comes to an end.
+TEST(SerializationTest, ChainsOfAllGpusCloseNoCycle) {
+  int64_t edges = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    testing::RandomGraphOptions shape;
+    shape.forward_ops = 5 + static_cast<int>(seed % 40);
+    shape.conds = seed % 2 == 0;
+    shape.loops = seed % 3 == 0;
+    const std::string bytes = testing::WriteProto(testing::MakeRandomGraph(seed, shape));
+    const TestFacts f(TestGraph::FromBytes(bytes));
+    testing::GraphDef graph = testing::ReadProto(bytes);
+    for (int32_t device = 0; device < f.graph->num_devices(); ++device) {
+      const std::string name(f.graph->device_name(device));
+      if (IsCpuDevice(name)) continue;
+      const auto chain = Serialize(f, Options(Slices("':'")), name.empty() ? " " : name);
+      ASSERT_TRUE(chain.ok()) << chain.status();
+      for (const ControlEdge& edge : chain->edges) {
+        EXPECT_TRUE(f.facts.control_flow.MayControl(edge.from, edge.to));
+        EXPECT_EQ(f.graph->device_id(edge.from), f.graph->device_id(edge.to));
+        // Nodes are numbered in the order of the file.
+        graph.mutable_node(edge.to)->add_input(absl::StrCat("^", f.graph->name(edge.from)));
+        ++edges;
+      }
+    }
+    EXPECT_TRUE(testing::IsAcyclic(graph)) << "seed " << seed;
+  }
+  EXPECT_GT(edges, 300);
+}
+
+}  // namespace
+}  // namespace spillway::core
