@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/message.h"
-#include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
@@ -128,7 +128,11 @@ class Rewriter {
  public:
   Rewriter(absl::string_view input, const v1::RewriteOptions& options, const v1::Limits& limits,
            const StopToken& stop)
-      : input_(input), options_(options), limits_(limits), stop_(stop) {}
+      : input_(input),
+        options_(options),
+        step_options_(WithAutotuneMemory(options)),
+        limits_(limits),
+        stop_(stop) {}
 
   absl::StatusOr<v1::RewriteResponse> Run() {
     if (absl::Status status = CheckOptions(options_); !status.ok()) return status;
@@ -178,8 +182,9 @@ class Rewriter {
     if (earlier.ours) {
       if (absl::Status s = Stage("parse", [&] { return ParseStripped(); }); !s.ok()) return s;
     }
-    if (absl::Status s = Stage("analysis", [&] { return Analyse(); }); !s.ok()) return s;
-    auto eligibility = Eligibility::Create(*facts_, options_);
+    facts_ = std::make_unique<StepFacts>(original_ ? *original_ : *graph_, step_options_);
+    auto eligibility =
+        Stage("analysis", [&] { return Eligibility::Create(*facts_, options_, stop_); });
     if (!eligibility.ok()) return eligibility.status();
     if (earlier.ours && IsRewrittenOn(*eligibility)) {
       if (options_.already_rewritten() != v1::ALREADY_REWRITTEN_REPLAN) {
@@ -196,7 +201,7 @@ class Rewriter {
     }
     if (original_ != nullptr) {
       // On top of records that may be gone in part: what they say must be swaps and nothing else.
-      absl::Status status = VerifyRewrite(*original_, facts_->control_flow, graph_->bytes(),
+      absl::Status status = VerifyRewrite(*original_, facts_->control_flow(), graph_->bytes(),
                                           v1::RewriteOptions(), stop_);
       if (absl::IsInternal(status)) return BadRecords(status.message());
       if (!status.ok()) return status;
@@ -214,7 +219,7 @@ class Rewriter {
       if (absl::Status s = ForecastStep(/*plan=*/nullptr); !s.ok()) return s;
       return Unchanged(v1::OUTCOME_NOTHING_TO_DO, why);
     }
-    if (original_ == nullptr) return RunPlan(*plan, std::move(facts_->control_flow));
+    if (original_ == nullptr) return RunPlan(*plan, std::move(*facts_).TakeControlFlow());
     // On top of an earlier rewrite of other devices: the same nodes, under the ids they have there.
     model_.reset();
     auto control_flow = Stage("analysis", [&] { return AnalyseControlFlow(); });
@@ -229,7 +234,7 @@ class Rewriter {
     auto result = PlanScope(*facts_, eligibility, options_, limits_, stop_);
     if (!result.ok()) return result.status();
     *report().mutable_scope() = std::move(result->report);
-    ReportDecisions(*facts_->graph, result->decisions, &report());
+    ReportDecisions(facts_->graph(), result->decisions, &report());
     if (!result->unmatched_scopes.empty()) {
       AddWarning(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING,
                  absl::StrCat("optimizer_scopes that match no op: ",
@@ -242,8 +247,7 @@ class Rewriter {
   absl::StatusOr<SwapPlan> RunLevel(const Eligibility& eligibility) {
     std::unique_ptr<StepJudge> judge;
     if (NeedsJudge(options_)) {
-      auto model =
-          StepModel::Create(*facts_->graph, facts_->topology, facts_->shapes, options_, stop_);
+      auto model = StepModel::Create(*facts_, stop_);
       if (!model.ok()) return model.status();
       model_ = *std::move(model);
       judge = std::make_unique<StepJudge>(*model_);
@@ -251,7 +255,7 @@ class Rewriter {
     auto result = PlanLevel(*facts_, eligibility, options_, limits_, judge.get(), stop_);
     if (!result.ok()) return result.status();
     *report().mutable_level() = std::move(result->report);
-    ReportDecisions(*facts_->graph, result->decisions, &report());
+    ReportDecisions(facts_->graph(), result->decisions, &report());
     return std::move(result->plan);
   }
 
@@ -318,13 +322,6 @@ class Rewriter {
                               "; start from the original graph"));
   }
 
-  absl::Status Analyse() {
-    auto facts = GraphFacts::Compute(original_ ? *original_ : *graph_, options_, stop_);
-    if (!facts.ok()) return facts.status();
-    facts_ = std::make_unique<GraphFacts>(*std::move(facts));
-    return absl::OkStatus();
-  }
-
   absl::StatusOr<ControlFlowAnalysis> AnalyseControlFlow() {
     auto topology = Topology::Build(*graph_, stop_);
     if (!topology.ok()) return topology.status();
@@ -366,10 +363,10 @@ class Rewriter {
   }
 
   // What a step takes, before and after `plan` (null: nothing changes).
-  absl::Status Forecast(const Topology& topology, const Shapes& shapes, const SwapPlan* plan) {
+  absl::Status Forecast(const StepFacts& facts, const SwapPlan* plan) {
     return Stage("simulate", [&]() -> absl::Status {
       if (model_ == nullptr) {
-        auto model = StepModel::Create(*graph_, topology, shapes, options_, stop_);
+        auto model = StepModel::Create(facts, stop_);
         if (!model.ok()) return NotSimulated(model.status());
         model_ = *std::move(model);
       }
@@ -415,14 +412,12 @@ class Rewriter {
   absl::Status ForecastStep(const SwapPlan* plan) {
     if (!WantsForecast()) return absl::OkStatus();
     if (original_ == nullptr && facts_ != nullptr) {
-      return Forecast(facts_->topology, facts_->shapes, plan);
+      return Forecast(*facts_, plan);
     }
     model_.reset();  // It is one of original_.
-    auto topology = Topology::Build(*graph_, stop_);
-    if (!topology.ok()) return topology.status();
-    auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
-    if (!shapes.ok()) return shapes.status();
-    absl::Status status = Forecast(*topology, *shapes, plan);
+    const StepFacts facts(*graph_, step_options_);
+    if (absl::Status s = facts.Compute({Fact::kShapes}, stop_); !s.ok()) return s;
+    absl::Status status = Forecast(facts, plan);
     model_.reset();  // It stands on these.
     return status;
   }
@@ -479,12 +474,13 @@ class Rewriter {
 
   const absl::string_view input_;
   const v1::RewriteOptions& options_;
+  const v1::RewriteOptions step_options_;
   const v1::Limits& limits_;
   const StopToken& stop_;
   std::string stripped_;             // Outlives the graphs.
   std::unique_ptr<Graph> graph_;     // What is edited.
   std::unique_ptr<Graph> original_;  // The same before an earlier rewrite; null if there was none.
-  std::unique_ptr<GraphFacts> facts_;
+  std::unique_ptr<StepFacts> facts_;
   std::unique_ptr<const StepModel> model_;      // Of the graph that was analysed or is forecast.
   std::vector<v1::Warning> forecast_warnings_;  // They come after those of the plan.
   v1::RewriteResponse response_;

@@ -9,7 +9,6 @@
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/inspect/shape_listing.h"
 #include "rewrite_core/simulate/lower_bounds.h"
-#include "rewrite_core/strategy/level/level_parameters.h"
 
 namespace spillway::core {
 namespace {
@@ -54,68 +53,34 @@ bool IsInPieces(const OutOfMemory& oom) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const StepModel>> StepModel::Create(
-    const Graph& graph, const Topology& topology, const Shapes& shapes,
-    const v1::RewriteOptions& options, const StopToken& stop) {
-  std::unique_ptr<StepModel> model(new StepModel(graph, topology, shapes));
-  if (absl::Status s = model->Analyse(options, stop); !s.ok()) return s;
-  return std::unique_ptr<const StepModel>(std::move(model));
-}
-
-absl::Status StepModel::Analyse(const v1::RewriteOptions& options, const StopToken& stop) {
-  auto hardware = Hardware::FromOptions(options.hardware());
-  if (!hardware.ok()) return hardware.status();
-  hardware_ = *std::move(hardware);
-  if (options.level().has_autotune_gpu_mem()) {
-    hardware_.gpu_memory_bytes = AutotuneBytes(options.level());
-    hardware_.gpu_memory_source = v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM;
-  }
-  if (!options.profile().empty()) {
-    auto profile = Profile::Read(options.profile(), graph_, stop);
-    if (!profile.ok()) return profile.status();
-    profile_ = *std::move(profile);
-  }
-  const Profile* profile = profile_ ? &*profile_ : nullptr;
-  auto placement = Placement::Find(graph_, topology_, shapes_, stop);
-  if (!placement.ok()) return placement.status();
-  placement_ = *std::move(placement);
-  auto buffers = Buffers::Find(graph_, topology_, shapes_, *placement_, profile, stop);
-  if (!buffers.ok()) return buffers.status();
-  buffers_ = *std::move(buffers);
-  auto costs = Costs::Estimate(graph_, shapes_, *placement_, *buffers_, hardware_,
-                               options.convolution_workspace_bytes(), profile, stop);
-  if (!costs.ok()) return costs.status();
-  costs_ = *std::move(costs);
-  const std::vector<std::string> targets(options.targets().begin(), options.targets().end());
-  auto active = FindActiveNodes(graph_, topology_, shapes_, targets, /*backward=*/nullptr, stop);
-  if (!active.ok()) return active.status();
-  active_ = *std::move(active);
-  return absl::OkStatus();
+absl::StatusOr<std::unique_ptr<const StepModel>> StepModel::Create(const StepFacts& facts,
+                                                                   const StopToken& stop) {
+  if (absl::Status s = facts.Compute({Fact::kCosts, Fact::kActiveNodes}, stop); !s.ok()) return s;
+  return std::unique_ptr<const StepModel>(new StepModel(facts));
 }
 
 absl::StatusOr<Workload> StepModel::Build(const SwapPlan* plan, WorkloadNotes* notes,
                                           const StopToken& stop) const {
-  const StepFacts facts = {graph_,    topology_, shapes_,   *placement_,
-                           *buffers_, *costs_,   hardware_, *active_};
-  return BuildWorkload(facts, plan, notes, stop);
+  return BuildWorkload(facts_, plan, notes, stop);
 }
 
 SimulationOptions StepModel::Unlimited() const {
   SimulationOptions options;
-  options.launch_ns = ToNanoseconds(hardware_.launch_s);
+  options.launch_ns = ToNanoseconds(hardware().launch_s);
   return options;
 }
 
 SimulationOptions StepModel::Budgets() const {
   SimulationOptions options = Unlimited();
-  options.device_budget_bytes.assign(placement_->devices().size(), hardware_.device_budget_bytes());
-  options.host_budget_bytes = hardware_.host_memory_bytes;
+  options.device_budget_bytes.assign(placement().devices().size(),
+                                     hardware().device_budget_bytes());
+  options.host_budget_bytes = hardware().host_memory_bytes;
   return options;
 }
 
 std::string StepModel::NameOf(const Workload& workload, OpId op) const {
   if (op == kNoOp || workload.ops[op].node == kNoNode) return "";
-  return ShownName(graph_.name(workload.ops[op].node));
+  return ShownName(facts_.graph().name(workload.ops[op].node));
 }
 
 v1::OutOfMemory StepModel::ToProto(const Workload& workload, const OutOfMemory& oom) const {
@@ -207,13 +172,13 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
   auto workload = Build(&plan, /*notes=*/nullptr, stop);
   if (!workload.ok()) return workload.status();
   SimulationOptions options = Unlimited();
-  const size_t num_gpus = std::max<size_t>(placement_->devices().size(), 1);
+  const size_t num_gpus = std::max<size_t>(placement().devices().size(), 1);
   const bool all = terms.gpu == kAllGpus;
   const int32_t gpu = all ? 0 : terms.gpu;
   options.device_budget_bytes.assign(num_gpus, all ? terms.budget_bytes : kUnlimited);
   options.device_budget_bytes[gpu] = terms.budget_bytes;
   options.host_budget_bytes =
-      hardware_.host_memory_bytes / (all ? 1 : static_cast<int64_t>(num_gpus));
+      hardware().host_memory_bytes / (all ? 1 : static_cast<int64_t>(num_gpus));
   auto played = SimulateIfWorth(*workload, options, terms.worth_ns, stop);
   if (!played.ok()) return played.status();
   if (played->fits() && !IsSmall(*played, options)) {
@@ -252,8 +217,8 @@ absl::Status StepModel::AddBounds(const Workload& workload, const std::vector<Op
                                   const StopToken& stop, v1::Forecast* forecast) const {
   LowerBoundOptions options;
   options.device_budget_bytes = Budgets().device_budget_bytes;
-  options.copy_out_bytes_per_s = hardware_.d2h_bytes_per_s;
-  options.copy_in_bytes_per_s = hardware_.h2d_bytes_per_s;
+  options.copy_out_bytes_per_s = hardware().d2h_bytes_per_s;
+  options.copy_in_bytes_per_s = hardware().h2d_bytes_per_s;
   auto bounds = ComputeLowerBounds(workload, order, options, stop);
   if (!bounds.ok()) return bounds.status();
   for (size_t i = 0; i < bounds->size(); ++i) {
@@ -307,7 +272,7 @@ absl::Status StepModel::DescribeMemory(const Workload& workload, bool in_budget,
       if (poll.Tick()) return stop.status("simulate");
       const WorkloadBuffer& buffer = workload.buffers[id];
       v1::LiveTensor* live = memory->add_alive_at_peak();
-      *live->mutable_tensor() = Summarize(graph_, shapes_, buffer.tensor);
+      *live->mutable_tensor() = Summarize(facts_.graph(), facts_.shapes(), buffer.tensor);
       live->mutable_tensor()->set_size_bytes(buffer.bytes);
       live->set_resident(buffer.resident);
     }
@@ -322,23 +287,24 @@ absl::Status StepModel::CountDistances(const StopToken& stop, v1::SimulateReport
   };
   std::map<int32_t, Count> counts;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
-    if (!active_->flags[id] || placement_->node(id) < 0) continue;
+  for (NodeId id = 0; id < facts_.graph().num_nodes(); ++id) {
+    if (!facts_.active_nodes().flags[id] || placement().node(id) < 0) continue;
     // Readers are in order of ports; each tensor counts once in a distance.
     std::map<int32_t, int32_t> last_port;
-    const Graph::Readers readers = graph_.readers(id);
+    const Graph::Readers readers = facts_.graph().readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (poll.Tick()) return stop.status("simulate");
       const auto [reader, index, port] = readers[i];
-      if (port == kControl || !active_->flags[reader] || placement_->node(reader) < 0) continue;
-      const int32_t distance = topology_.level(reader) - topology_.level(id);
+      if (port == kControl || !facts_.active_nodes().flags[reader] || placement().node(reader) < 0)
+        continue;
+      const int32_t distance = facts_.topology().level(reader) - facts_.topology().level(id);
       if (distance <= 0) continue;  // The back edge of a loop.
       Count& count = counts[distance];
       ++count.edges;
       const auto [it, is_first] = last_port.try_emplace(distance, port);
       if (!is_first && it->second == port) continue;
       it->second = port;
-      const int64_t bytes = shapes_.size_bytes({id, port});
+      const int64_t bytes = facts_.shapes().size_bytes({id, port});
       if (bytes == kUnknownSize) continue;
       // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
       if (__builtin_add_overflow(count.bytes, bytes, &count.bytes)) count.bytes = kUnlimited;
@@ -354,23 +320,24 @@ absl::Status StepModel::CountDistances(const StopToken& stop, v1::SimulateReport
 }
 
 int64_t StepModel::num_active_nodes() const {
-  return std::count(active_->flags.begin(), active_->flags.end(), true);
+  return std::count(facts_.active_nodes().flags.begin(), facts_.active_nodes().flags.end(), true);
 }
 
 std::vector<std::string> StepModel::TargetNames() const {
   std::vector<std::string> names;
-  for (NodeId id : active_->targets) names.push_back(ShownName(graph_.name(id)));
+  for (NodeId id : facts_.active_nodes().targets)
+    names.push_back(ShownName(facts_.graph().name(id)));
   return names;
 }
 
 std::vector<v1::Warning> StepModel::Warnings(const WorkloadNotes& notes) const {
   std::vector<v1::Warning> warnings;
-  if (placement_->devices().empty()) {
+  if (placement().devices().empty()) {
     warnings.push_back(MakeWarning(v1::WARNING_CODE_NO_GPU,
                                    "no node of this step runs on a GPU: there is nothing to swap, "
                                    "and no time but that of the host"));
   }
-  if (active_->source == TargetSource::kSinks) {
+  if (facts_.active_nodes().source == TargetSource::kSinks) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_TARGETS_ARE_SINKS,
         "no targets were given and no weight updates found: the step is taken to run all nodes "

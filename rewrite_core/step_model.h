@@ -10,14 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "rewrite_core/analysis/active_nodes.h"
-#include "rewrite_core/analysis/buffers.h"
-#include "rewrite_core/analysis/cost.h"
-#include "rewrite_core/analysis/hardware.h"
-#include "rewrite_core/analysis/placement.h"
-#include "rewrite_core/analysis/profile.h"
-#include "rewrite_core/analysis/shapes.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/swap_plan.h"
@@ -33,13 +26,8 @@ namespace spillway::core {
 
 class StepModel {
  public:
-  // Reads targets, hardware, profile, convolution_workspace_bytes and level.autotune_gpu_mem of
-  // `options`; the shapes have the rest. `graph`, `topology` and `shapes` must outlive the result.
-  // Errors: those of the analyses about these options.
-  static absl::StatusOr<std::unique_ptr<const StepModel>> Create(const Graph& graph,
-                                                                 const Topology& topology,
-                                                                 const Shapes& shapes,
-                                                                 const v1::RewriteOptions& options,
+  // `facts` must outlive the result. Errors: those of the facts that it computes.
+  static absl::StatusOr<std::unique_ptr<const StepModel>> Create(const StepFacts& facts,
                                                                  const StopToken& stop);
 
   // The step with that plan (null: as the graph is). `notes` may be null. Errors: those of `stop`.
@@ -62,9 +50,9 @@ class StepModel {
   absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
                                    const StopToken& stop) const;
 
-  const Hardware& hardware() const { return hardware_; }
-  const Placement& placement() const { return *placement_; }
-  bool Runs(NodeId id) const { return active_->flags[id]; }
+  const Hardware& hardware() const { return facts_.hardware(); }
+  const Placement& placement() const { return facts_.placement(); }
+  bool Runs(NodeId id) const { return facts_.active_nodes().flags[id]; }
   int64_t num_active_nodes() const;
   // The names of the targets, each at most as long as others are shown.
   std::vector<std::string> TargetNames() const;
@@ -72,10 +60,8 @@ class StepModel {
   std::vector<v1::Warning> Warnings(const WorkloadNotes& notes) const;
 
  private:
-  StepModel(const Graph& graph, const Topology& topology, const Shapes& shapes)
-      : graph_(graph), topology_(topology), shapes_(shapes) {}
+  explicit StepModel(const StepFacts& facts) : facts_(facts) {}
 
-  absl::Status Analyse(const v1::RewriteOptions& options, const StopToken& stop);
   SimulationOptions Unlimited() const;
   SimulationOptions Budgets() const;
   absl::Status AddBounds(const Workload& workload, const std::vector<OpId>& order,
@@ -84,15 +70,7 @@ class StepModel {
   std::string NameOf(const Workload& workload, OpId op) const;
   absl::Status CountDistances(const StopToken& stop, v1::SimulateReport* report) const;
 
-  const Graph& graph_;
-  const Topology& topology_;
-  const Shapes& shapes_;
-  Hardware hardware_;
-  absl::optional<Profile> profile_;
-  absl::optional<Placement> placement_;
-  absl::optional<Buffers> buffers_;
-  absl::optional<Costs> costs_;
-  absl::optional<ActiveNodes> active_;
+  const StepFacts& facts_;
 };
 
 }  // namespace spillway::core

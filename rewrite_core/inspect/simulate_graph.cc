@@ -24,11 +24,8 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,
                                                  const StopToken& stop) {
   const v1::RewriteOptions rewrite_options = RewriteOptionsOf(options);
-  auto topology = Topology::Build(graph, stop);
-  if (!topology.ok()) return topology.status();
-  auto shapes = Shapes::Infer(graph, *topology, rewrite_options, stop);
-  if (!shapes.ok()) return shapes.status();
-  auto model = StepModel::Create(graph, *topology, *shapes, rewrite_options, stop);
+  const StepFacts facts(graph, rewrite_options);
+  auto model = StepModel::Create(facts, stop);
   if (!model.ok()) return model.status();
   WorkloadNotes notes;
   auto workload = (*model)->Build(/*plan=*/nullptr, &notes, stop);

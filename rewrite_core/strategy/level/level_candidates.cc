@@ -11,10 +11,10 @@ constexpr size_t kLeastRank = 2;
 
 class Finder {
  public:
-  Finder(const GraphFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
+  Finder(const StepFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
          const LevelOrder& levels, int32_t least_threshold)
       : facts_(facts),
-        graph_(*facts.graph),
+        graph_(facts.graph()),
         eligibility_(eligibility),
         filters_(filters),
         levels_(levels),
@@ -35,19 +35,19 @@ class Finder {
         continue;
       }
       // What is fed does not run, and must not be edited.
-      if (facts_.shapes.IsFed(reader)) continue;
+      if (facts_.shapes().IsFed(reader)) continue;
       late_.push_back({{reader, index}, levels_.level(reader)});
     }
     if (late_.empty()) return v1::REASON_NO_LATE_CONSUMER;
-    const ShapeView shape = facts_.shapes.shape(tensor);
+    const ShapeView shape = facts_.shapes().shape(tensor);
     if (!shape.known_rank || shape.dims.size() < kLeastRank) return v1::REASON_LOW_RANK;
     KeepIf([&](NodeId reader) { return eligibility_.MayReadSwapIn(reader); });
     if (late_.empty()) return v1::REASON_READ_BY_LOOP;
     const v1::Reason verdict = eligibility_.Judge(tensor);
     if (verdict != v1::REASON_SWAPPED) return verdict;
     KeepIf([&](NodeId reader) {
-      return facts_.control_flow.input_frame(reader) ==
-             facts_.control_flow.output_frame(tensor.node);
+      return facts_.control_flow().input_frame(reader) ==
+             facts_.control_flow().output_frame(tensor.node);
     });
     if (late_.empty()) return v1::REASON_IN_LOOP;
     std::sort(late_.begin(), late_.end(), [](const LateReader& a, const LateReader& b) {
@@ -66,7 +66,7 @@ class Finder {
     late_.erase(std::remove_if(late_.begin(), late_.end(), drop), late_.end());
   }
 
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
   const Graph& graph_;
   const Eligibility& eligibility_;
   const LevelFilters& filters_;
@@ -78,9 +78,9 @@ class Finder {
 }  // namespace
 
 absl::StatusOr<LevelCandidates> LevelCandidates::Find(
-    const GraphFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
+    const StepFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
     const LevelOrder& levels, int32_t least_threshold, bool explain, const StopToken& stop) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   LevelCandidates result;
   Finder finder(facts, eligibility, filters, levels, least_threshold);
   StopPoller poll(stop);
@@ -98,15 +98,16 @@ absl::StatusOr<LevelCandidates> LevelCandidates::Find(
         if (poll.Tick()) return stop.status("strategy");
       }
       const v1::Reason reason = finder.Judge(tensor, readers, begin, end);
-      const int64_t size_bytes = facts.shapes.size_bytes(tensor);
+      const int64_t size_bytes = facts.shapes().size_bytes(tensor);
       if (explain) {
-        result.decisions_.push_back({tensor, reason, size_bytes, facts.shapes.why_unknown(tensor)});
+        result.decisions_.push_back(
+            {tensor, reason, size_bytes, facts.shapes().why_unknown(tensor)});
       }
       if (reason != v1::REASON_SWAPPED) continue;
       const uint32_t first = static_cast<uint32_t>(result.readers_.size());
       result.readers_.insert(result.readers_.end(), finder.readers().begin(),
                              finder.readers().end());
-      result.tensors_.push_back({tensor, facts.shapes.type(tensor).dtype, size_bytes,
+      result.tensors_.push_back({tensor, facts.shapes().type(tensor).dtype, size_bytes,
                                  levels.level(id), first,
                                  static_cast<uint32_t>(result.readers_.size())});
     }

@@ -47,8 +47,8 @@ struct LevelParameters {
 // The graph is not looked at.
 absl::Status CheckLevelOptions(const v1::LevelStrategy& options);
 
-// The budget that autotune_gpu_mem stands for, in bytes. REQUIRES: it is given, and was checked.
-int64_t AutotuneBytes(const v1::LevelStrategy& options);
+// `options` with level.autotune_gpu_mem as the GPUs' memory, if it is given. REQUIRES: checked.
+v1::RewriteOptions WithAutotuneMemory(const v1::RewriteOptions& options);
 
 }  // namespace spillway::core
 

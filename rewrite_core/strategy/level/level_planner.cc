@@ -20,11 +20,11 @@ void SortUnique(std::vector<int32_t>* values) {
 
 }  // namespace
 
-LevelPlanner::LevelPlanner(const GraphFacts& facts, const LevelFilters& filters,
+LevelPlanner::LevelPlanner(const StepFacts& facts, const LevelFilters& filters,
                            const LevelOrder& levels, const LevelCandidates& candidates,
                            const std::vector<bool>& devices, SearchBudget* budget)
     : facts_(facts),
-      graph_(*facts.graph),
+      graph_(facts.graph()),
       filters_(filters),
       candidates_(candidates),
       budget_(budget),
@@ -141,7 +141,7 @@ absl::InlinedVector<NodeId, 1> LevelPlanner::Beside(NodeId consumer, int32_t thr
       continue;
     }
     // A wait for what is fed would make it run.
-    if (facts_.shapes.IsFed(node) || !facts_.control_flow.MayControl(node, consumer)) continue;
+    if (facts_.shapes().IsFed(node) || !facts_.control_flow().MayControl(node, consumer)) continue;
     nodes.push_back(node);
     if (budget_->Spend(kStepsPerEdge)) break;
   }
@@ -163,7 +163,8 @@ std::vector<NodeId> LevelPlanner::Waiting(const LevelCandidate& candidate, int32
                              ReadsSwapIn({reader, index}, threshold))) {
       continue;
     }
-    if (facts_.shapes.IsFed(reader) || !facts_.control_flow.MayControl(producer, reader)) continue;
+    if (facts_.shapes().IsFed(reader) || !facts_.control_flow().MayControl(producer, reader))
+      continue;
     nodes.push_back(reader);
     if (budget_->Spend(kStepsPerEdge)) break;
   }

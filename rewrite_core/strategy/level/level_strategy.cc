@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/optional.h"
-#include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/base/byte_text.h"
@@ -40,26 +38,13 @@ constexpr double kShares[] = {1.0, 0.95, 0.9, 0.8};
 constexpr size_t kMaxGpus = 256;
 
 // One by one if there are at most kMaxGpus; else all as one, of no name.
-absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibility& eligibility,
-                                          const PlanJudge* judge, const StopToken& stop) {
-  const Graph& graph = *facts.graph;
-  // What is on one GPU in any case needs no placement.
-  int32_t num_devices = 0;
-  for (int32_t device = 0; device < graph.num_devices(); ++device) {
-    num_devices += !IsCpuDevice(graph.device_name(device));
-  }
-  absl::optional<Placement> placement;
-  if (judge == nullptr && num_devices > 1) {
-    auto found = Placement::Find(graph, facts.topology, facts.shapes, stop);
-    if (!found.ok()) return found.status();
-    placement = *std::move(found);
-  }
+std::vector<Gpu> FindGpus(const StepFacts& facts, const Eligibility& eligibility) {
+  const Graph& graph = facts.graph();
+  const Placement& placement = facts.placement();
   std::vector<Gpu> gpus;
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
     if (!eligibility.IsDeviceWanted(device)) continue;
-    const int32_t index = placement          ? placement->device(device)
-                          : judge != nullptr ? judge->GpuOf(device)
-                                             : 0;
+    const int32_t index = placement.device(device);
     if (index < 0) continue;
     auto gpu = std::find_if(gpus.begin(), gpus.end(),
                             [index](const Gpu& other) { return other.index == index; });
@@ -73,10 +58,8 @@ absl::StatusOr<std::vector<Gpu>> FindGpus(const GraphFacts& facts, const Eligibi
     }
     if (gpu == gpus.end()) {
       // As forecasts call it.
-      const absl::string_view name = placement          ? placement->devices()[index]
-                                     : judge != nullptr ? absl::string_view(judge->gpu_name(index))
-                                                        : graph.device_name(device);
-      gpus.push_back({std::string(name), index, std::vector<bool>(graph.num_devices(), false)});
+      gpus.push_back(
+          {placement.devices()[index], index, std::vector<bool>(graph.num_devices(), false)});
       gpu = std::prev(gpus.end());
     }
     gpu->devices[device] = true;
@@ -104,11 +87,11 @@ absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
 
 class Strategy {
  public:
-  Strategy(const GraphFacts& facts, const Eligibility& eligibility,
+  Strategy(const StepFacts& facts, const Eligibility& eligibility,
            const v1::RewriteOptions& options, const v1::Limits& limits, PlanJudge* judge,
            const StopToken& stop)
       : facts_(facts),
-        graph_(*facts.graph),
+        graph_(facts.graph()),
         eligibility_(eligibility),
         options_(options),
         limits_(limits),
@@ -123,7 +106,7 @@ class Strategy {
     }
     auto filters = LevelFilters::Create(facts_, options_.level(), stop_);
     if (!filters.ok()) return filters.status();
-    auto levels = LevelOrder::Build(graph_, facts_.topology, facts_.control_flow, {}, stop_);
+    auto levels = LevelOrder::Build(graph_, facts_.topology(), facts_.control_flow(), {}, stop_);
     if (!levels.ok()) return levels.status();
     const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
     auto candidates = Find(*filters, *levels, explain);
@@ -131,9 +114,7 @@ class Strategy {
     result_.plan.cpu_device = options_.level().cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
-    auto found = FindGpus(facts_, eligibility_, judge_, stop_);
-    if (!found.ok()) return found.status();
-    const std::vector<Gpu>& gpus = *found;
+    const std::vector<Gpu> gpus = FindGpus(facts_, eligibility_);
     if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes())) {
       return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
                           absl::StrCat("the graph names more than ", kMaxGpus,
@@ -214,7 +195,7 @@ class Strategy {
 
   // Plans that are to fit need sizes: an unknown batch would count as none.
   absl::Status CheckBatch() const {
-    for (NodeId id : facts_.shapes.open_sources()) {
+    for (NodeId id : facts_.shapes().open_sources()) {
       if (!judge_->Runs(id)) continue;
       return InvalidError(
           v1::ERROR_REASON_BAD_OPTION,
@@ -260,7 +241,7 @@ class Strategy {
     report.set_serialized_level_count(report.serialized_level_count() + serialization->level_count);
     report.set_serialization_edge_count(report.serialization_edge_count() +
                                         static_cast<int64_t>(serialization->edges.size()));
-    auto rebuilt = LevelOrder::Build(graph_, facts_.topology, facts_.control_flow,
+    auto rebuilt = LevelOrder::Build(graph_, facts_.topology(), facts_.control_flow(),
                                      serialization->edges, stop_);
     if (!rebuilt.ok()) return rebuilt.status();
     report.set_level_count(std::max(report.level_count(), rebuilt->num_levels()));
@@ -340,7 +321,7 @@ class Strategy {
     }
   }
 
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
   const Graph& graph_;
   const Eligibility& eligibility_;
   const v1::RewriteOptions& options_;
@@ -357,7 +338,7 @@ class Strategy {
 
 }  // namespace
 
-absl::StatusOr<LevelResult> PlanLevel(const GraphFacts& facts, const Eligibility& eligibility,
+absl::StatusOr<LevelResult> PlanLevel(const StepFacts& facts, const Eligibility& eligibility,
                                       const v1::RewriteOptions& options, const v1::Limits& limits,
                                       PlanJudge* judge, const StopToken& stop) {
   return Strategy(facts, eligibility, options, limits, judge, stop).Run();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/plan_judge.h"
@@ -29,7 +29,7 @@ struct LevelResult {
 // arbitrary: tensors that must not be swapped are refused (plan/eligibility.h), control edges are
 // sound (level_triggers.h, serialization.h), ties break by level, then by id. `judge` may be null
 // if NeedsJudge(options) is false. Errors: those of the parts.
-absl::StatusOr<LevelResult> PlanLevel(const GraphFacts& facts, const Eligibility& eligibility,
+absl::StatusOr<LevelResult> PlanLevel(const StepFacts& facts, const Eligibility& eligibility,
                                       const v1::RewriteOptions& options, const v1::Limits& limits,
                                       PlanJudge* judge, const StopToken& stop);
 

@@ -19,10 +19,10 @@ constexpr char kRemedy[] = "narrow it with starting_op_names or incl_scopes";
 
 class ScopePlanner {
  public:
-  ScopePlanner(const GraphFacts& facts, const Eligibility& eligibility,
+  ScopePlanner(const StepFacts& facts, const Eligibility& eligibility,
                const v1::RewriteOptions& options, const ScopeSets& sets, const ScopeOrder& order,
                SearchBudget* budget, ScopeResult* result)
-      : graph_(*facts.graph),
+      : graph_(facts.graph()),
         facts_(facts),
         eligibility_(eligibility),
         scope_(options.scope()),
@@ -109,8 +109,8 @@ class ScopePlanner {
         reason = *decided;
       }
       if (explain_) {
-        result_->decisions.push_back(
-            {tensor, reason, facts_.shapes.size_bytes(tensor), facts_.shapes.why_unknown(tensor)});
+        result_->decisions.push_back({tensor, reason, facts_.shapes().size_bytes(tensor),
+                                      facts_.shapes().why_unknown(tensor)});
       }
     }
     return absl::OkStatus();
@@ -146,16 +146,16 @@ class ScopePlanner {
     // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.
     ordered.erase(std::remove_if(ordered.begin(), ordered.end(),
                                  [&](const InputPosition& consumer) {
-                                   return facts_.control_flow.input_frame(consumer.node) !=
-                                          facts_.control_flow.output_frame(tensor.node);
+                                   return facts_.control_flow().input_frame(consumer.node) !=
+                                          facts_.control_flow().output_frame(tensor.node);
                                  }),
                   ordered.end());
     if (ordered.empty()) return v1::REASON_IN_LOOP;
 
     PlannedSwap swap;
     swap.tensor = tensor;
-    swap.dtype = facts_.shapes.type(tensor).dtype;
-    swap.size_bytes = facts_.shapes.size_bytes(tensor);
+    swap.dtype = facts_.shapes().type(tensor).dtype;
+    swap.size_bytes = facts_.shapes().size_bytes(tensor);
     for (const std::vector<InputPosition>& group : Groups(ordered)) {
       auto swap_in = PlanSwapIn(tensor.node, group);
       if (!swap_in.ok()) return swap_in.status();
@@ -185,7 +185,7 @@ class ScopePlanner {
           (scope_.swap_branches() &&
            int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
       // What is fed does not run, and must not be edited.
-      if (is_late && HasDataReader(graph_, reader.node) && !facts_.shapes.IsFed(reader.node))
+      if (is_late && HasDataReader(graph_, reader.node) && !facts_.shapes().IsFed(reader.node))
         late.push_back({reader.node, reader.index});
     }
     return late;
@@ -253,7 +253,7 @@ class ScopePlanner {
   }
 
   const Graph& graph_;
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
   const Eligibility& eligibility_;
   const v1::ScopeStrategy& scope_;
   const bool explain_;
@@ -308,7 +308,7 @@ void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& ord
 
 }  // namespace
 
-absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility& eligibility,
+absl::StatusOr<ScopeResult> PlanScope(const StepFacts& facts, const Eligibility& eligibility,
                                       const v1::RewriteOptions& options, const v1::Limits& limits,
                                       const StopToken& stop) {
   const v1::ScopeStrategy& scope = options.scope();
@@ -324,11 +324,11 @@ absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility
   SearchBudget budget(limits.max_search_steps(), stop);
   auto sets = BuildScopeSets(facts, scope, &budget, stop);
   if (!sets.ok()) return sets.status();
-  auto order = BuildScopeOrder(*facts.graph, facts.topology, sets->backward, sets->seeds, stop);
+  auto order = BuildScopeOrder(facts.graph(), facts.topology(), sets->backward, sets->seeds, stop);
   if (!order.ok()) return order.status();
 
   result.unmatched_scopes = sets->unmatched_scopes;
-  ReportSets(*facts.graph, *sets, *order, &result.report);
+  ReportSets(facts.graph(), *sets, *order, &result.report);
   absl::Status status =
       ScopePlanner(facts, eligibility, options, *sets, *order, &budget, &result).Run();
   if (!status.ok()) return status;

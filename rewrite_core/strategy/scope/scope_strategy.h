@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/scope/scope_sets.h"
@@ -30,7 +30,7 @@ struct ScopeResult {
 // Chooses the swaps. Differs from v1 where v1 is wrong or arbitrary: tensors that must not be
 // swapped are refused (plan/eligibility.h), triggers are sound (trigger_search.h), ties break by
 // order, then by id.
-absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility& eligibility,
+absl::StatusOr<ScopeResult> PlanScope(const StepFacts& facts, const Eligibility& eligibility,
                                       const v1::RewriteOptions& options, const v1::Limits& limits,
                                       const StopToken& stop);
 

@@ -35,7 +35,7 @@ v1::RewriteOptions Options(int threshold, int ahead, int groupby, int sync_mode,
 }
 
 absl::StatusOr<LevelResult> Plan(const TestFacts& f, const v1::RewriteOptions& options) {
-  const auto eligibility = Eligibility::Create(f.facts, options);
+  const auto eligibility = Eligibility::Create(f.facts, options, {});
   if (!eligibility.ok()) return eligibility.status();
   return PlanLevel(f.facts, *eligibility, options, DefaultLimits(), /*judge=*/nullptr, StopToken());
 }
@@ -174,12 +174,12 @@ TEST(LevelPlannerTest, TheFirstConsumerOfAGroupDecidesOnTheTrigger) {
 TEST(LevelPlannerTest, TheValuesWorthTuning) {
   const TestFacts f(kReaders);
   const v1::RewriteOptions options = Options(1, 1, 0, 0);
-  const auto eligibility = testing::ValueOrDie(Eligibility::Create(f.facts, options), "rules");
+  const auto eligibility = testing::ValueOrDie(Eligibility::Create(f.facts, options, {}), "rules");
   const StopToken stop;
   const auto filters =
       testing::ValueOrDie(LevelFilters::Create(f.facts, options.level(), stop), "filters");
   const auto levels = testing::ValueOrDie(
-      LevelOrder::Build(*f.graph, f.facts.topology, f.facts.control_flow, {}, stop), "levels");
+      LevelOrder::Build(*f.graph, f.facts.topology(), f.facts.control_flow(), {}, stop), "levels");
   const auto candidates = testing::ValueOrDie(
       LevelCandidates::Find(f.facts, eligibility, filters, levels, 1, false, stop), "candidates");
   SearchBudget budget(1'000'000, stop);
@@ -407,7 +407,7 @@ TEST(LevelPlannerTest, SynchronizationMakesNothingDead) {
     const LevelResult result = testing::ValueOrDie(Plan(f, options), "plan");
     EXPECT_GE(result.plan.swaps.size(), 2u);
     const auto may = [&](NodeId from, NodeId to) {
-      EXPECT_TRUE(f.facts.control_flow.MayControl(from, to))
+      EXPECT_TRUE(f.facts.control_flow().MayControl(from, to))
           << f.graph->name(from) << " => " << f.graph->name(to) << " in mode " << mode;
     };
     for (const PlannedSwap& swap : result.plan.swaps) {
@@ -483,7 +483,7 @@ class ApartJudge : public PlanJudge {
 TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
   const v1::RewriteOptions options;  // All is tuned.
   const TestFacts f(kTwoGpus, options);
-  const auto eligibility = Eligibility::Create(f.facts, options);
+  const auto eligibility = Eligibility::Create(f.facts, options, {});
   ASSERT_THAT(eligibility, testing::IsOk());
   const auto plan = [&](ApartJudge* judge) {
     return PlanLevel(f.facts, *eligibility, options, DefaultLimits(), judge, StopToken());

@@ -31,7 +31,7 @@ bool InScopes(absl::string_view name, const v1::ScopeStrategy& scope) {
 std::set<std::string> ForwardSwaps(const TestFacts& f, const v1::RewriteOptions& options,
                                    const v1::ScopeStrategy& named) {
   const Eligibility eligibility =
-      testing::ValueOrDie(Eligibility::Create(f.facts, options), "eligibility");
+      testing::ValueOrDie(Eligibility::Create(f.facts, options, {}), "eligibility");
   const ScopeResult result = testing::ValueOrDie(
       PlanScope(f.facts, eligibility, options, DefaultLimits(), StopToken()), "plan");
   std::set<std::string> swaps;

@@ -77,7 +77,7 @@ struct RealGraph {
   }
 
   ScopeResult Plan(const v1::RewriteOptions& options) const {
-    const auto eligibility = Eligibility::Create(f.facts, options);
+    const auto eligibility = Eligibility::Create(f.facts, options, {});
     return testing::ValueOrDie(
         PlanScope(f.facts, *eligibility, options, DefaultLimits(), StopToken()), name);
   }
@@ -86,7 +86,7 @@ struct RealGraph {
     std::vector<NodeId> seeds;
     for (const std::string& seed : report.starting_ops()) seeds.push_back(f.graph.Node(seed));
     return testing::ValueOrDie(
-        BuildScopeOrder(*f.graph, f.facts.topology, backward, seeds, StopToken()), name);
+        BuildScopeOrder(*f.graph, f.facts.topology(), backward, seeds, StopToken()), name);
   }
 
   std::string name;

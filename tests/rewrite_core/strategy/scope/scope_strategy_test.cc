@@ -36,7 +36,7 @@ v1::RewriteOptions Options(const std::string& text) {
 }
 
 absl::StatusOr<ScopeResult> PlanFacts(const TestFacts& f, const v1::RewriteOptions& options) {
-  const auto eligibility = Eligibility::Create(f.facts, options);
+  const auto eligibility = Eligibility::Create(f.facts, options, {});
   if (!eligibility.ok()) return eligibility.status();
   return PlanScope(f.facts, *eligibility, options, DefaultLimits(), StopToken());
 }
@@ -72,7 +72,7 @@ constexpr char kNet[] = R"(
     f1 = Relu(x) {T=float32, _output_shapes=[(?,4)]}
     f2 = Relu(f1) {T=float32, _output_shapes=[(2,4)]}
     f3 = Tanh(f2) {T=float32, _output_shapes=[(3,4)]}
-    f4 = PyFunc(f3) {Tin=[float32], Tout=[float32]}
+    f4 = Unbatch(f3) {T=float32}
     loss = Relu(f4) {T=float32}
     G/g5 = Relu(loss) {T=float32}
     G/g4 = AddV2(G/g5, f4) {T=float32}
@@ -323,7 +323,7 @@ TEST(ScopeStrategyTest, TheEarliestIsSoByOrderNotByPlaceInTheFile) {
 // A skip connection: f4 reads f1 too. f1's forward consumers have orders 1 and 3.
 TEST(ScopeStrategyTest, BranchesAreSwappedBeyondTheThreshold) {
   const std::string graph =
-      Changed("f4 = PyFunc(f3) {Tin=[float32], Tout=[float32]}", "f4 = AddV2(f3, f1) {T=float32}");
+      Changed("f4 = Unbatch(f3) {T=float32}", "f4 = AddV2(f3, f1) {T=float32}");
   const std::string own =
       // In the graph without branches f1 -> G/g1 alone: one step from f1 are f2 and f4 now, whose
       // backward consumers are g2 (8) and g4 (6): the lowest is g4.
@@ -382,7 +382,7 @@ TEST(ScopeStrategyTest, WhatIsNotEligibleIsRefusedWithItsReason) {
   const std::string graph = absl::StrReplaceAll(
       kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
              {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
-             {"f4 = PyFunc(f3) {Tin=[float32], Tout=[float32]}", "f4 = MyOwnOp(f3)"}});
+             {"f4 = Unbatch(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
   EXPECT_EQ(Verdicts(graph, ""), (std::map<std::string, std::string>{{"f1:0", "CPU_PRODUCER"},
                                                                      {"f2:0", "SWAPPED"},
                                                                      {"f3:0", "HOST_MEMORY"},
@@ -399,7 +399,7 @@ TEST(ScopeStrategyTest, ARefusedTensorDoesNotCountAgainstTheLimit) {
 TEST(ScopeStrategyTest, DevicesNameWhatIsSwapped) {
   const std::string graph =
       absl::StrReplaceAll(kNet, {{"f2 = Relu(f1) ", "f2 = Relu(f1) @/gpu:1 "},
-                                 {"f4 = PyFunc(f3) ", "f4 = PyFunc(f3) @/device:GPU:0 "}});
+                                 {"f4 = Unbatch(f3) ", "f4 = Unbatch(f3) @/device:GPU:0 "}});
   EXPECT_EQ(Printed(graph, "devices: '/gpu:1'"), LinesOf({"f2"}));
   EXPECT_EQ(Printed(graph, "devices: '/gpu:0' devices: '/gpu:1'"), LinesOf({"f2", "f4"}));
   EXPECT_EQ(Printed(graph, ""), kNetPlan);
@@ -568,7 +568,7 @@ TEST(ScopeStrategyTest, AScopeThatMatchesNothingBesideOneThatDoesIsReported) {
 TEST(ScopeStrategyTest, TheSearchLimitIsHeard) {
   const TestFacts f(kNet);
   const v1::RewriteOptions options = Options("");
-  const auto eligibility = Eligibility::Create(f.facts, options);
+  const auto eligibility = Eligibility::Create(f.facts, options, {});
   v1::Limits limits = DefaultLimits();
   limits.set_max_search_steps(10);
   EXPECT_EQ(GetErrorReason(PlanScope(f.facts, *eligibility, options, limits, StopToken()).status()),
@@ -612,7 +612,8 @@ TEST(ScopeStrategyTest, InALoopNothingIsSwappedAndBehindItAllIs) {
   for (const PlannedSwap& swap : result->plan.swaps) {
     for (const PlannedSwapIn& in : swap.swap_ins) {
       for (NodeId trigger : in.triggers) {
-        EXPECT_EQ(f.facts.control_flow.output_frame(trigger), kRootFrame) << f.graph->name(trigger);
+        EXPECT_EQ(f.facts.control_flow().output_frame(trigger), kRootFrame)
+            << f.graph->name(trigger);
       }
     }
   }
@@ -637,7 +638,7 @@ TEST_P(RealGraphTest, EveryTriggerIsTheFirstSoundCandidateOfTheSpecification) {
   const ScopeSets sets =
       testing::ValueOrDie(BuildScopeSets(f.facts, options.scope(), &budget, stop), "sets");
   const ScopeOrder order = testing::ValueOrDie(
-      BuildScopeOrder(*f.graph, f.facts.topology, sets.backward, sets.seeds, stop), "order");
+      BuildScopeOrder(*f.graph, f.facts.topology(), sets.backward, sets.seeds, stop), "order");
   const NaiveTriggers naive(f.facts, order, sets.backward, ScopeDefaults(options.scope()));
   const auto spell = [&f](NodeId n) {
     return n == kNoNode ? "none" : std::string(f.graph->name(n));
