@@ -72,7 +72,7 @@ constexpr char kNet[] = R"(
     f1 = Relu(x) {T=float32, _output_shapes=[(?,4)]}
     f2 = Relu(f1) {T=float32, _output_shapes=[(2,4)]}
     f3 = Tanh(f2) {T=float32, _output_shapes=[(3,4)]}
-    f4 = Unbatch(f3) {T=float32}
+    f4 = RiscAbs(f3) {T=float32}
     loss = Relu(f4) {T=float32}
     G/g5 = Relu(loss) {T=float32}
     G/g4 = AddV2(G/g5, f4) {T=float32}
@@ -323,7 +323,7 @@ TEST(ScopeStrategyTest, TheEarliestIsSoByOrderNotByPlaceInTheFile) {
 // A skip connection: f4 reads f1 too. f1's forward consumers have orders 1 and 3.
 TEST(ScopeStrategyTest, BranchesAreSwappedBeyondTheThreshold) {
   const std::string graph =
-      Changed("f4 = Unbatch(f3) {T=float32}", "f4 = AddV2(f3, f1) {T=float32}");
+      Changed("f4 = RiscAbs(f3) {T=float32}", "f4 = AddV2(f3, f1) {T=float32}");
   const std::string own =
       // In the graph without branches f1 -> G/g1 alone: one step from f1 are f2 and f4 now, whose
       // backward consumers are g2 (8) and g4 (6): the lowest is g4.
@@ -382,7 +382,7 @@ TEST(ScopeStrategyTest, WhatIsNotEligibleIsRefusedWithItsReason) {
   const std::string graph = absl::StrReplaceAll(
       kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
              {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
-             {"f4 = Unbatch(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
+             {"f4 = RiscAbs(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
   EXPECT_EQ(Verdicts(graph, ""), (std::map<std::string, std::string>{{"f1:0", "CPU_PRODUCER"},
                                                                      {"f2:0", "SWAPPED"},
                                                                      {"f3:0", "HOST_MEMORY"},
@@ -399,7 +399,7 @@ TEST(ScopeStrategyTest, ARefusedTensorDoesNotCountAgainstTheLimit) {
 TEST(ScopeStrategyTest, DevicesNameWhatIsSwapped) {
   const std::string graph =
       absl::StrReplaceAll(kNet, {{"f2 = Relu(f1) ", "f2 = Relu(f1) @/gpu:1 "},
-                                 {"f4 = Unbatch(f3) ", "f4 = Unbatch(f3) @/device:GPU:0 "}});
+                                 {"f4 = RiscAbs(f3) ", "f4 = RiscAbs(f3) @/device:GPU:0 "}});
   EXPECT_EQ(Printed(graph, "devices: '/gpu:1'"), LinesOf({"f2"}));
   EXPECT_EQ(Printed(graph, "devices: '/gpu:0' devices: '/gpu:1'"), LinesOf({"f2", "f4"}));
   EXPECT_EQ(Printed(graph, ""), kNetPlan);
