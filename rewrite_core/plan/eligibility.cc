@@ -69,10 +69,6 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   }
   result.min_tensor_bytes_ = options.min_tensor_bytes();
   const Graph& graph = facts.graph();
-  for (int32_t op = 0; op < graph.num_ops(); ++op) {
-    const absl::string_view name = graph.op_name(op);
-    result.op_is_loop_.push_back(name == "While" || name == "StatelessWhile");
-  }
   std::vector<bool> used(options.devices_size(), false);
   std::vector<DeviceName> names;
   for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));

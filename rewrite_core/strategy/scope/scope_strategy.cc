@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
+#include "rewrite_core/plan/readers.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
 #include "rewrite_core/strategy/scope/trigger_search.h"
@@ -24,7 +25,7 @@ class ScopePlanner {
                SearchBudget* budget, ScopeResult* result)
       : graph_(facts.graph()),
         facts_(facts),
-        eligibility_(eligibility),
+        readers_(facts, eligibility),
         scope_(options.scope()),
         explain_(options.decision_detail() != v1::DECISION_DETAIL_NONE),
         parameters_(scope_),
@@ -136,21 +137,9 @@ class ScopePlanner {
       }
     }
     if (ordered.empty()) return v1::REASON_NO_ORDER;
-    const auto is_loop = [this](const InputPosition& p) {
-      return !eligibility_.MayReadSwapIn(p.node);
-    };
-    ordered.erase(std::remove_if(ordered.begin(), ordered.end(), is_loop), ordered.end());
-    if (ordered.empty()) return v1::REASON_READ_BY_LOOP;
-    const v1::Reason verdict = eligibility_.Judge(tensor);
+    const v1::Reason verdict =
+        readers_.Keep(tensor, &ordered, [](const InputPosition& p) { return p.node; });
     if (verdict != v1::REASON_SWAPPED) return verdict;
-    // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.
-    ordered.erase(std::remove_if(ordered.begin(), ordered.end(),
-                                 [&](const InputPosition& consumer) {
-                                   return facts_.control_flow().input_frame(consumer.node) !=
-                                          facts_.control_flow().output_frame(tensor.node);
-                                 }),
-                  ordered.end());
-    if (ordered.empty()) return v1::REASON_IN_LOOP;
 
     PlannedSwap swap;
     swap.tensor = tensor;
@@ -184,8 +173,7 @@ class ScopePlanner {
           sets_.backward[reader.node] ||
           (scope_.swap_branches() &&
            int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
-      // What is fed does not run, and must not be edited.
-      if (is_late && HasDataReader(graph_, reader.node) && !facts_.shapes().IsFed(reader.node))
+      if (is_late && HasDataReader(graph_, reader.node) && readers_.Runs(reader.node))
         late.push_back({reader.node, reader.index});
     }
     return late;
@@ -254,7 +242,7 @@ class ScopePlanner {
 
   const Graph& graph_;
   const StepFacts& facts_;
-  const Eligibility& eligibility_;
+  const SwapInReaders readers_;
   const v1::ScopeStrategy& scope_;
   const bool explain_;
   const ScopeDefaults parameters_;

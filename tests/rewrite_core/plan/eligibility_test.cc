@@ -149,25 +149,6 @@ INSTANTIATE_TEST_SUITE_P(
                  v1::REASON_SWAPPED}),
     testing::CaseName());
 
-TEST(EligibilityReaderTest, OnlyAFunctionalLoopMayNotReadASwapIn) {
-  const TestFacts f(R"(
-      x = Placeholder() {dtype=float32}
-      while = While(x) {T=[float32]}
-      stateless = StatelessWhile(x) {T=[float32]}
-      if = If(x, x) {Tin=[float32], Tout=[float32]}
-      call = PartitionedCall(x) {Tin=[float32], Tout=[float32]}
-      relu = Relu(x) {T=float32}
-  )");
-  const auto eligibility = Eligibility::Create(f.facts, {}, {});
-  ASSERT_THAT(eligibility, testing::IsOk());
-  const auto may = [&](const char* node) { return eligibility->MayReadSwapIn(f.graph.Node(node)); };
-  EXPECT_FALSE(may("while"));
-  EXPECT_FALSE(may("stateless"));
-  EXPECT_TRUE(may("if"));
-  EXPECT_TRUE(may("call"));
-  EXPECT_TRUE(may("relu"));
-}
-
 TEST(EligibilityCreateTest, RefusesADeviceOnWhichNothingIs) {
   const TestFacts f(kContext);
   EXPECT_THAT(Eligibility::Create(f.facts, Devices({"/gpu:0"}), {}), testing::IsOk());
