@@ -24,6 +24,9 @@ struct InputPosition {
 struct PlannedSwapIn {
   std::vector<InputPosition> consumers;
   absl::InlinedVector<NodeId, 1> triggers;
+  // Original nodes that wait for the swap-in's host node: pace edges, which hold back their launch
+  // until the copy may start.
+  std::vector<NodeId> paces;
 };
 
 // One tensor's trip. Consumers that no swap-in serves keep reading the producer.

@@ -173,6 +173,11 @@ void Builder::AddPlan(const SwapPlan& plan) {
         edits.push_back({consumer.node, consumer.index, {in, 0}});
       }
     }
+    for (size_t i = 0; i < planned.swap_ins.size(); ++i) {
+      for (NodeId node : planned.swap_ins[i].paces) {
+        edits.push_back({node, kAppended, {out + 1 + static_cast<NodeId>(i), kControl}});
+      }
+    }
     for (NodeId node : planned.waiting) edits.push_back({node, kAppended, {out, kControl}});
   }
   for (const ControlEdge& control : plan.controls) {
