@@ -20,7 +20,7 @@ std::string Shortened(absl::string_view text) {
 }  // namespace
 
 absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
-                   std::initializer_list<ErrorDetail> details) {
+                   absl::Span<const ErrorDetail> details) {
   v1::ErrorInfo info;
   info.set_reason(std::string(absl::StripPrefix(v1::ErrorReason_Name(reason), kReasonPrefix)));
   info.set_domain("spillway.v1");
@@ -33,7 +33,7 @@ absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_v
 }
 
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
-                          std::initializer_list<ErrorDetail> details) {
+                          absl::Span<const ErrorDetail> details) {
   return Error(absl::StatusCode::kInvalidArgument, reason, message, details);
 }
 
