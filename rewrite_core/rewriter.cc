@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/message.h"
+#include "rewrite_core/analysis/active_nodes.h"
 #include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/shapes.h"
@@ -22,7 +23,6 @@
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/graph_edit.h"
-#include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report/rewrite_report.h"
@@ -92,33 +92,22 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
   if (!v1::Simulation_IsValid(options.simulation())) {
     return UnknownValue("simulation", options.simulation());
   }
+  // As the devices of a graph's nodes: the result has to be a graph, too.
+  const std::string& cpu = options.cpu_device();
+  if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("cpu_device is ", Quoted(cpu),
+                                     ", which no device is called; give one like /device:CPU:0"),
+                        {{"option", "cpu_device"}, {"value", Quoted(cpu)}});
+  }
   // Not left to the simulation, which may be off.
-  if (auto hardware = Hardware::FromOptions(options.hardware()); !hardware.ok()) {
+  if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
     return hardware.status();
   }
   for (int output : options.outputs()) {
     if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
       return UnknownValue("outputs", output);
     }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckTargets(const Graph& graph, const v1::RewriteOptions& options) {
-  OutputCounts counts(graph);
-  for (const std::string& target : options.targets()) {
-    const size_t colon = target.rfind(':');
-    const NodeId node = graph.Find(absl::string_view(target).substr(0, colon));
-    int port = 0;
-    if (node != kNoNode && colon == std::string::npos) continue;
-    if (node != kNoNode && absl::SimpleAtoi(target.substr(colon + 1), &port) && port >= 0) {
-      const int count = counts[node];
-      if (count < 0 || port < count) continue;
-    }
-    return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
-                        absl::StrCat("targets has ", Quoted(target),
-                                     ", which names nothing in the graph; name what a step runs"),
-                        {{"option", "targets"}, {"value", target}});
   }
   return absl::OkStatus();
 }
@@ -132,6 +121,7 @@ class Rewriter {
 
   absl::StatusOr<v1::RewriteResponse> Run() {
     if (absl::Status status = CheckOptions(options_); !status.ok()) return status;
+    step_ = StepOf(options_);
     if (absl::Status status = RunStages(); !status.ok()) return status;
     for (v1::Warning& warning : forecast_warnings_) *report().add_warnings() = std::move(warning);
     if (!Wants(v1::OUTPUT_REPORT)) response_.clear_report();
@@ -148,21 +138,25 @@ class Rewriter {
 
   // Runs one stage and notes how long it took.
   template <typename Work>
-  auto Stage(const char* name, const Work& work) {
+  auto Stage(v1::Stage stage, const Work& work) {
     const absl::Time begin = absl::Now();
     auto result = work();
     v1::StageTiming* timing = report().add_stages();
-    timing->set_stage(name);
+    timing->set_stage(stage);
     timing->set_duration_ns(absl::ToInt64Nanoseconds(absl::Now() - begin));
     return result;
   }
 
   absl::Status RunStages() {
-    report().set_strategy(options_.has_strip() ? "strip" : is_level() ? "level" : "scope");
+    report().set_strategy(options_.has_strip() ? v1::STRATEGY_STRIP
+                          : is_level()         ? v1::STRATEGY_LEVEL
+                                               : v1::STRATEGY_SCOPE);
     report().set_graph_bytes_before(static_cast<int64_t>(input_.size()));
-    if (absl::Status s = Stage("parse", [&] { return Parse(input_); }); !s.ok()) return s;
+    if (absl::Status s = Stage(v1::STAGE_PARSE, [&] { return Parse(input_); }); !s.ok()) return s;
     report().set_node_count_before(graph_->num_nodes());
-    if (absl::Status s = CheckTargets(*graph_, options_); !s.ok()) return s;
+    if (auto targets = FindTargets(*graph_, options_.step(), stop_); !targets.ok()) {
+      return targets.status();
+    }
     if (options_.has_strip()) return RunStrip();
 
     const EarlierRewrite earlier = FindEarlierRewrite(*graph_);
@@ -176,9 +170,10 @@ class Rewriter {
     // Plans are made on the graph as it was before any rewrite, so that one device after another
     // gives what all at once would give.
     if (earlier.ours) {
-      if (absl::Status s = Stage("parse", [&] { return ParseStripped(); }); !s.ok()) return s;
+      if (absl::Status s = Stage(v1::STAGE_PARSE, [&] { return ParseStripped(); }); !s.ok())
+        return s;
     }
-    if (absl::Status s = Stage("analysis", [&] { return Analyse(); }); !s.ok()) return s;
+    if (absl::Status s = Stage(v1::STAGE_ANALYSIS, [&] { return Analyse(); }); !s.ok()) return s;
     auto eligibility = Eligibility::Create(*facts_, options_);
     if (!eligibility.ok()) return eligibility.status();
     if (earlier.ours && IsRewrittenOn(*eligibility)) {
@@ -201,7 +196,7 @@ class Rewriter {
       if (absl::IsInternal(status)) return BadRecords(status.message());
       if (!status.ok()) return status;
     }
-    auto plan = Stage("strategy",
+    auto plan = Stage(v1::STAGE_STRATEGY,
                       [&] { return is_level() ? RunLevel(*eligibility) : RunScope(*eligibility); });
     if (!plan.ok()) return plan.status();
     if (graph_->has_functions()) {
@@ -217,7 +212,7 @@ class Rewriter {
     if (original_ == nullptr) return RunPlan(*plan, std::move(facts_->control_flow));
     // On top of an earlier rewrite of other devices: the same nodes, under the ids they have there.
     model_.reset();
-    auto control_flow = Stage("analysis", [&] { return AnalyseControlFlow(); });
+    auto control_flow = Stage(v1::STAGE_ANALYSIS, [&] { return AnalyseControlFlow(); });
     if (!control_flow.ok()) return control_flow.status();
     return RunPlan(MovePlan(*plan, *original_, *graph_), *std::move(control_flow));
   }
@@ -231,7 +226,7 @@ class Rewriter {
     *report().mutable_scope() = std::move(result->report);
     ReportDecisions(*facts_->graph, result->decisions, &report());
     if (!result->unmatched_scopes.empty()) {
-      AddWarning(v1::WARNING_CODE_SCOPE_MATCHES_NOTHING,
+      AddWarning(v1::WARNING_CODE_NAME_MATCHES_NOTHING,
                  absl::StrCat("optimizer_scopes that match no op: ",
                               absl::StrJoin(result->unmatched_scopes, ", ")),
                  &report());
@@ -243,7 +238,7 @@ class Rewriter {
     std::unique_ptr<StepJudge> judge;
     if (NeedsJudge(options_)) {
       auto model =
-          StepModel::Create(*facts_->graph, facts_->topology, facts_->shapes, options_, stop_);
+          StepModel::Create(*facts_->graph, facts_->topology, facts_->shapes, step_, stop_);
       if (!model.ok()) return model.status();
       model_ = *std::move(model);
       judge = std::make_unique<StepJudge>(*model_);
@@ -251,6 +246,7 @@ class Rewriter {
     auto result = PlanLevel(*facts_, eligibility, options_, limits_, judge.get(), stop_);
     if (!result.ok()) return result.status();
     *report().mutable_level() = std::move(result->report);
+    for (v1::DeviceFit& fit : result->fits) *report().add_fits() = std::move(fit);
     ReportDecisions(*facts_->graph, result->decisions, &report());
     return std::move(result->plan);
   }
@@ -263,15 +259,16 @@ class Rewriter {
                  ? "n_tensors is 0: no tensor was to be swapped"
                  : "no tensor qualifies: the decisions say why";
     }
-    const v1::LevelTuning* tightest = nullptr;
-    const auto margin = [](const v1::LevelTuning& tuning) {
-      return tuning.budget_bytes() - tuning.unswapped_peak_bytes();
+    const v1::DeviceFit* tightest = nullptr;
+    const auto margin = [](const v1::DeviceFit& fit) {
+      return fit.budget_bytes() - fit.unswapped_peak_bytes();
     };
-    for (const v1::LevelDevice& device : report.level().devices()) {
-      if (!device.tuning().not_needed()) return "no tensor qualifies: the decisions say why";
-      if (tightest == nullptr || margin(device.tuning()) < margin(*tightest)) {
-        tightest = &device.tuning();
-      }
+    for (const v1::DeviceFit& fit : report.fits()) {
+      if (!fit.not_needed()) return "no tensor qualifies: the decisions say why";
+      if (tightest == nullptr || margin(fit) < margin(*tightest)) tightest = &fit;
+    }
+    if (report.fits_size() < report.level().devices_size()) {
+      return "no tensor qualifies: the decisions say why";
     }
     if (tightest == nullptr) return "no node runs on a GPU: there is nothing to swap";
     const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
@@ -319,7 +316,7 @@ class Rewriter {
   }
 
   absl::Status Analyse() {
-    auto facts = GraphFacts::Compute(original_ ? *original_ : *graph_, options_, stop_);
+    auto facts = GraphFacts::Compute(original_ ? *original_ : *graph_, step_, stop_);
     if (!facts.ok()) return facts.status();
     facts_ = std::make_unique<GraphFacts>(*std::move(facts));
     return absl::OkStatus();
@@ -337,7 +334,7 @@ class Rewriter {
       return Unchanged(v1::OUTCOME_NOTHING_TO_DO,
                        "Spillway has not rewritten this graph: there is nothing to take out");
     }
-    absl::Status status = Stage("apply", [&] { return ParseStripped(); });
+    absl::Status status = Stage(v1::STAGE_APPLY, [&] { return ParseStripped(); });
     if (!status.ok()) return status;
     report().set_outcome(v1::OUTCOME_STRIPPED);
     report().set_summary("the edits of Spillway were taken out");
@@ -367,9 +364,9 @@ class Rewriter {
 
   // What a step takes, before and after `plan` (null: nothing changes).
   absl::Status Forecast(const Topology& topology, const Shapes& shapes, const SwapPlan* plan) {
-    return Stage("simulate", [&]() -> absl::Status {
+    return Stage(v1::STAGE_SIMULATE, [&]() -> absl::Status {
       if (model_ == nullptr) {
-        auto model = StepModel::Create(*graph_, topology, shapes, options_, stop_);
+        auto model = StepModel::Create(*graph_, topology, shapes, step_, stop_);
         if (!model.ok()) return NotSimulated(model.status());
         model_ = *std::move(model);
       }
@@ -382,7 +379,7 @@ class Rewriter {
         *report().mutable_forecast_after() = *std::move(after);
       }
       *report().mutable_forecast_before() = *std::move(before);
-      *report().mutable_hardware() = model_->hardware().ToProto();
+      *report().mutable_hardware() = model_->hardware().ToReport();
       for (std::string& name : model_->TargetNames()) report().add_targets(std::move(name));
       forecast_warnings_ = model_->Warnings(notes);
       return absl::OkStatus();
@@ -420,7 +417,7 @@ class Rewriter {
     model_.reset();  // It is one of original_.
     auto topology = Topology::Build(*graph_, stop_);
     if (!topology.ok()) return topology.status();
-    auto shapes = Shapes::Infer(*graph_, *topology, options_, stop_);
+    auto shapes = Shapes::Infer(*graph_, *topology, step_, stop_);
     if (!shapes.ok()) return shapes.status();
     absl::Status status = Forecast(*topology, *shapes, plan);
     model_.reset();  // It stands on these.
@@ -433,7 +430,7 @@ class Rewriter {
     facts_.reset();  // What follows needs memory, and of these the control flow alone.
     std::vector<SwapNodeNames> names;
     int64_t added = 0;
-    auto bytes = Stage("apply", [&] {
+    auto bytes = Stage(v1::STAGE_APPLY, [&] {
       GraphEdit edit(*graph_);  // Gone before the verifier needs memory of its own.
       names = WritePlan(*graph_, plan, options_.swap_encoding(), &edit);
       added = edit.num_new_nodes();
@@ -444,10 +441,11 @@ class Rewriter {
       return edited;
     });
     if (!bytes.ok()) return bytes.status();
-    absl::Status verified = Stage(
-        "verify", [&] { return VerifyRewrite(*graph_, control_flow, *bytes, options_, stop_); });
+    absl::Status verified = Stage(v1::STAGE_VERIFY, [&] {
+      return VerifyRewrite(*graph_, control_flow, *bytes, options_, stop_);
+    });
     if (!verified.ok()) return verified;
-    Stage("report", [&] {
+    Stage(v1::STAGE_REPORT, [&] {
       ReportPlan(*graph_, plan, names, &report());
       return 0;
     });
@@ -481,6 +479,7 @@ class Rewriter {
   const v1::RewriteOptions& options_;
   const v1::Limits& limits_;
   const StopToken& stop_;
+  v1::Step step_;                    // Of options_, once they are checked.
   std::string stripped_;             // Outlives the graphs.
   std::unique_ptr<Graph> graph_;     // What is edited.
   std::unique_ptr<Graph> original_;  // The same before an earlier rewrite; null if there was none.
@@ -514,15 +513,17 @@ v1::Limits DefaultLimits() {
   return limits;
 }
 
-std::vector<std::string> Strategies() { return {"level", "scope", "strip"}; }
+std::vector<v1::Strategy> Strategies() {
+  return {v1::STRATEGY_LEVEL, v1::STRATEGY_SCOPE, v1::STRATEGY_STRIP};
+}
 
 v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits) {
   v1::GetCapabilitiesResponse response;
   response.set_version(Version());
-  for (std::string& strategy : Strategies()) response.add_strategies(std::move(strategy));
+  for (v1::Strategy strategy : Strategies()) response.add_strategies(strategy);
   *response.mutable_limits() = limits;
   for (const HardwarePreset& preset : HardwarePresets()) {
-    *response.add_hardware_presets() = preset.hardware.ToProto();
+    *response.add_hardware_presets() = preset.hardware.ToReport();
   }
   return response;
 }

@@ -40,7 +40,7 @@ absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
 v1::Limits DefaultLimits();
 
 // The strategies of this build, strongest first; the first one is the default.
-std::vector<std::string> Strategies();
+std::vector<v1::Strategy> Strategies();
 
 // What this build can do, under `limits`.
 v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits);

@@ -9,7 +9,6 @@
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/inspect/shape_listing.h"
 #include "rewrite_core/simulate/lower_bounds.h"
-#include "rewrite_core/strategy/level/level_parameters.h"
 
 namespace spillway::core {
 namespace {
@@ -54,24 +53,22 @@ bool IsInPieces(const OutOfMemory& oom) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const StepModel>> StepModel::Create(
-    const Graph& graph, const Topology& topology, const Shapes& shapes,
-    const v1::RewriteOptions& options, const StopToken& stop) {
+absl::StatusOr<std::unique_ptr<const StepModel>> StepModel::Create(const Graph& graph,
+                                                                   const Topology& topology,
+                                                                   const Shapes& shapes,
+                                                                   const v1::Step& step,
+                                                                   const StopToken& stop) {
   std::unique_ptr<StepModel> model(new StepModel(graph, topology, shapes));
-  if (absl::Status s = model->Analyse(options, stop); !s.ok()) return s;
+  if (absl::Status s = model->Analyse(step, stop); !s.ok()) return s;
   return std::unique_ptr<const StepModel>(std::move(model));
 }
 
-absl::Status StepModel::Analyse(const v1::RewriteOptions& options, const StopToken& stop) {
-  auto hardware = Hardware::FromOptions(options.hardware());
+absl::Status StepModel::Analyse(const v1::Step& step, const StopToken& stop) {
+  auto hardware = Hardware::FromOptions(step.hardware());
   if (!hardware.ok()) return hardware.status();
   hardware_ = *std::move(hardware);
-  if (options.level().has_autotune_gpu_mem()) {
-    hardware_.gpu_memory_bytes = AutotuneBytes(options.level());
-    hardware_.gpu_memory_source = v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM;
-  }
-  if (!options.profile().empty()) {
-    auto profile = Profile::Read(options.profile(), graph_, stop);
+  if (!step.profile().empty()) {
+    auto profile = Profile::Read(step.profile(), graph_, stop);
     if (!profile.ok()) return profile.status();
     profile_ = *std::move(profile);
   }
@@ -83,11 +80,10 @@ absl::Status StepModel::Analyse(const v1::RewriteOptions& options, const StopTok
   if (!buffers.ok()) return buffers.status();
   buffers_ = *std::move(buffers);
   auto costs = Costs::Estimate(graph_, shapes_, *placement_, *buffers_, hardware_,
-                               options.convolution_workspace_bytes(), profile, stop);
+                               step.convolution_workspace_bytes(), profile, stop);
   if (!costs.ok()) return costs.status();
   costs_ = *std::move(costs);
-  const std::vector<std::string> targets(options.targets().begin(), options.targets().end());
-  auto active = FindActiveNodes(graph_, topology_, shapes_, targets, /*backward=*/nullptr, stop);
+  auto active = FindActiveNodes(graph_, topology_, shapes_, step, /*backward=*/nullptr, stop);
   if (!active.ok()) return active.status();
   active_ = *std::move(active);
   return absl::OkStatus();
@@ -126,6 +122,7 @@ v1::OutOfMemory StepModel::ToProto(const Workload& workload, const OutOfMemory& 
   out.set_requested_bytes(oom.requested_bytes);
   out.set_in_use_bytes(oom.in_use_bytes);
   out.set_budget_bytes(oom.budget_bytes);
+  out.set_fragmented(IsInPieces(oom));
   return out;
 }
 
@@ -167,7 +164,7 @@ absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool 
   const BothModes& use = step.fits() ? step : *free;
 
   v1::Forecast forecast;
-  forecast.set_fits(step.fits());
+  forecast.set_fit(step.fits() ? v1::FIT_FITS : v1::FIT_DOES_NOT_FIT);
   for (const SimulationResult* result : {&step.synchronous, &step.launch_ahead}) {
     if (!result->fits()) {
       *forecast.mutable_out_of_memory() = ToProto(workload, *result->out_of_memory);

@@ -25,21 +25,21 @@
 #include "rewrite_core/simulate/workload_builder.h"
 #include "rewrite_core/strategy/plan_judge.h"
 #include "spillway/v1/forecast.pb.h"
-#include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 #include "spillway/v1/simulate.pb.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::core {
 
 class StepModel {
  public:
-  // Reads targets, hardware, profile, convolution_workspace_bytes and level.autotune_gpu_mem of
-  // `options`; the shapes have the rest. `graph`, `topology` and `shapes` must outlive the result.
-  // Errors: those of the analyses about these options.
+  // Reads targets, hardware, profile and convolution_workspace_bytes of `step`; the shapes have the
+  // rest. `graph`, `topology` and `shapes` must outlive the result. Errors: those of the analyses
+  // about these fields.
   static absl::StatusOr<std::unique_ptr<const StepModel>> Create(const Graph& graph,
                                                                  const Topology& topology,
                                                                  const Shapes& shapes,
-                                                                 const v1::RewriteOptions& options,
+                                                                 const v1::Step& step,
                                                                  const StopToken& stop);
 
   // The step with that plan (null: as the graph is). `notes` may be null. Errors: those of `stop`.
@@ -75,7 +75,7 @@ class StepModel {
   StepModel(const Graph& graph, const Topology& topology, const Shapes& shapes)
       : graph_(graph), topology_(topology), shapes_(shapes) {}
 
-  absl::Status Analyse(const v1::RewriteOptions& options, const StopToken& stop);
+  absl::Status Analyse(const v1::Step& step, const StopToken& stop);
   SimulationOptions Unlimited() const;
   SimulationOptions Budgets() const;
   absl::Status AddBounds(const Workload& workload, const std::vector<OpId>& order,

@@ -14,11 +14,11 @@ namespace spillway::core {
 
 absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::RewriteOptions& options,
                                             const v1::Limits& limits, const StopToken& stop) {
-  auto facts = GraphFacts::Compute(graph, options, stop);
+  auto facts = GraphFacts::Compute(graph, options.step(), stop);
   if (!facts.ok()) return facts.status();
   auto eligibility = Eligibility::Create(*facts, options);
   if (!eligibility.ok()) return eligibility.status();
-  auto model = StepModel::Create(graph, facts->topology, facts->shapes, options, stop);
+  auto model = StepModel::Create(graph, facts->topology, facts->shapes, options.step(), stop);
   if (!model.ok()) return model.status();
   SwappedStep step;
   auto unswapped = (*model)->Build(/*plan=*/nullptr, /*notes=*/nullptr, stop);
@@ -36,7 +36,7 @@ absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::Rewrit
   auto forecast = (*model)->Forecast(*workload, /*no_budget=*/false, /*with_bounds=*/false, stop);
   if (!forecast.ok()) return forecast.status();
   // Each GPU fits on its own; together they may still be in each other's way.
-  if (forecast->fits()) step.forecast = *std::move(forecast);
+  if (forecast->fit() != v1::FIT_DOES_NOT_FIT) step.forecast = *std::move(forecast);
   return step;
 }
 

@@ -6,12 +6,11 @@
 
 namespace spillway::core {
 
-absl::StatusOr<GraphFacts> GraphFacts::Compute(const Graph& graph,
-                                               const v1::RewriteOptions& options,
+absl::StatusOr<GraphFacts> GraphFacts::Compute(const Graph& graph, const v1::Step& step,
                                                const StopToken& stop) {
   auto topology = Topology::Build(graph, stop);
   if (!topology.ok()) return topology.status();
-  auto shapes = Shapes::Infer(graph, *topology, options, stop);
+  auto shapes = Shapes::Infer(graph, *topology, step, stop);
   if (!shapes.ok()) return shapes.status();
   auto control_flow = ControlFlowAnalysis::Build(graph, *topology, stop);
   if (!control_flow.ok()) return control_flow.status();

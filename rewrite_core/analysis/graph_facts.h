@@ -18,7 +18,7 @@ namespace spillway::core {
 
 struct GraphFacts {
   // `graph` must outlive the result. Errors are those of the analyses.
-  static absl::StatusOr<GraphFacts> Compute(const Graph& graph, const v1::RewriteOptions& options,
+  static absl::StatusOr<GraphFacts> Compute(const Graph& graph, const v1::Step& step,
                                             const StopToken& stop);
 
   const Graph* graph;

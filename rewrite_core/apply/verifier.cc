@@ -109,17 +109,17 @@ class Verifier {
 
   // Reading the graph has shown that all original nodes are there.
   absl::Status Names(const v1::RewriteOptions& options) const {
-    for (const std::string& target : options.targets()) {
+    for (const std::string& target : options.step().targets()) {
       const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
       if (before_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
     }
-    if (options.feeds().empty()) return absl::OkStatus();
+    if (options.step().feeds().empty()) return absl::OkStatus();
     std::vector<bool> edited(before_.num_nodes(), false);
     for (NodeId id = 0; id < after_.num_nodes(); ++id) {
       const NodeId was = original_[id];
       if (was != kNoNode) edited[was] = after_.node_bytes(id) != before_.node_bytes(was);
     }
-    for (const v1::FeedShape& feed : options.feeds()) {
+    for (const v1::Feed& feed : options.step().feeds()) {
       const absl::string_view name =
           absl::string_view(feed.name()).substr(0, feed.name().rfind(':'));
       const NodeId id = before_.Find(name);

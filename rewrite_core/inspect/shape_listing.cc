@@ -50,10 +50,7 @@ absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
   if (!graph.ok()) return graph.status();
   auto topology = Topology::Build(*graph, stop);
   if (!topology.ok()) return topology.status();
-  v1::RewriteOptions sizes;
-  *sizes.mutable_feeds() = options.feeds();
-  if (options.has_batch_size()) sizes.set_batch_size(options.batch_size());
-  auto shapes = Shapes::Infer(*graph, *topology, sizes, stop);
+  auto shapes = Shapes::Infer(*graph, *topology, options.step(), stop);
   if (!shapes.ok()) return shapes.status();
   std::string text;
   StopPoller poll(stop);

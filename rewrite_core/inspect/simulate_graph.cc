@@ -9,26 +9,14 @@
 
 namespace spillway::core {
 
-v1::RewriteOptions RewriteOptionsOf(const v1::SimulateOptions& options) {
-  v1::RewriteOptions out;
-  *out.mutable_feeds() = options.feeds();
-  if (options.has_batch_size()) out.set_batch_size(options.batch_size());
-  *out.mutable_targets() = options.targets();
-  *out.mutable_hardware() = options.hardware();
-  out.set_profile(options.profile());
-  out.set_convolution_workspace_bytes(options.convolution_workspace_bytes());
-  return out;
-}
-
 absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,
                                                  const StopToken& stop) {
-  const v1::RewriteOptions rewrite_options = RewriteOptionsOf(options);
   auto topology = Topology::Build(graph, stop);
   if (!topology.ok()) return topology.status();
-  auto shapes = Shapes::Infer(graph, *topology, rewrite_options, stop);
+  auto shapes = Shapes::Infer(graph, *topology, options.step(), stop);
   if (!shapes.ok()) return shapes.status();
-  auto model = StepModel::Create(graph, *topology, *shapes, rewrite_options, stop);
+  auto model = StepModel::Create(graph, *topology, *shapes, options.step(), stop);
   if (!model.ok()) return model.status();
   WorkloadNotes notes;
   auto workload = (*model)->Build(/*plan=*/nullptr, &notes, stop);
@@ -37,13 +25,13 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   if (!forecast.ok()) return forecast.status();
   v1::SimulateReport report;
   *report.mutable_forecast() = *std::move(forecast);
-  *report.mutable_hardware() = (*model)->hardware().ToProto();
+  *report.mutable_hardware() = (*model)->hardware().ToReport();
   for (std::string& name : (*model)->TargetNames()) report.add_targets(std::move(name));
   report.set_node_count((*model)->num_active_nodes());
   for (v1::Warning& warning : (*model)->Warnings(notes))
     *report.add_warnings() = std::move(warning);
   if (options.memory()) {
-    const bool in_budget = !options.no_budget() && report.forecast().fits();
+    const bool in_budget = !options.no_budget() && report.forecast().fit() != v1::FIT_DOES_NOT_FIT;
     absl::Status status = (*model)->DescribeMemory(*workload, in_budget, stop, &report);
     if (!status.ok()) return status;
   }

@@ -128,7 +128,7 @@ class Strategy {
     const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
     auto candidates = Find(*filters, *levels, explain);
     if (!candidates.ok()) return candidates.status();
-    result_.plan.cpu_device = options_.level().cpu_device();
+    result_.plan.cpu_device = options_.cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
     auto found = FindGpus(facts_, eligibility_, judge_, stop_);
@@ -153,6 +153,7 @@ class Strategy {
       result_.plan.swaps.clear();
       result_.plan.controls.clear();
       result_.report.clear_devices();
+      result_.fits.clear();
       result_.report.clear_serialized_level_count();
       result_.report.clear_serialization_edge_count();
       idle_devices_.clear();
@@ -278,6 +279,7 @@ class Strategy {
     device.set_device(gpu.name);
     LevelSetting setting = parameters_.setting;
     std::vector<PlannedSwap> swaps;
+    bool not_needed = false;
     if (parameters_.is_auto()) {
       SwapPlan base;
       base.controls = controls;
@@ -295,15 +297,17 @@ class Strategy {
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
       *device.mutable_tuning() = std::move(tuned->report);
-      device.mutable_tuning()->set_budget_bytes(whole);
-      unswapped_peak_bytes_ =
-          std::max(unswapped_peak_bytes_, device.tuning().unswapped_peak_bytes());
+      tuned->fit.set_device(gpu.name);
+      tuned->fit.set_budget_bytes(whole);
+      not_needed = tuned->fit.not_needed();
+      unswapped_peak_bytes_ = std::max(unswapped_peak_bytes_, tuned->fit.unswapped_peak_bytes());
+      result_.fits.push_back(std::move(tuned->fit));
     } else {
       auto planned = planner.Plan(setting);
       if (!planned.ok()) return planned.status();
       swaps = *std::move(planned);
     }
-    if (!device.tuning().not_needed()) {
+    if (!not_needed) {
       ReportSetting(setting, &device);
     } else {
       for (size_t i = 0; i < gpu.devices.size(); ++i) {

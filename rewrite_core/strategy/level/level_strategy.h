@@ -22,6 +22,8 @@ struct LevelResult {
   // none.
   std::vector<TensorDecision> decisions;
   v1::LevelReport report;
+  // One per GPU that was tuned; as far as the simulator knows sizes.
+  std::vector<v1::DeviceFit> fits;
 };
 
 // Chooses the swaps: for each GPU on its own, so that all at once gives what one after another

@@ -90,18 +90,18 @@ class Tuner {
   }
 
   absl::StatusOr<TunedLevel> Run() {
-    tuned_.report.set_budget_bytes(budget_bytes_);
-    tuned_.report.set_budget_source(judge_->budget_source());
+    tuned_.fit.set_budget_bytes(budget_bytes_);
+    tuned_.fit.set_budget_source(judge_->budget_source());
     auto unswapped = judge_->Play(base_, {gpu_, kNoLimit, kNoLimit}, stop_);
     if (!unswapped.ok()) return unswapped.status();
-    tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes);
-    tuned_.report.set_full_speed_step_time_ns(unswapped->step_time_ns);
+    tuned_.fit.set_unswapped_peak_bytes(unswapped->peak_bytes);
+    tuned_.fit.set_full_speed_step_time_ns(unswapped->step_time_ns);
     // With more than the budget it may fit all the same, if kernels wait for each other's memory;
     // with less, not everything may find a place.
     unswapped = judge_->Play(base_, {gpu_, budget_bytes_, kNoLimit}, stop_);
     if (!unswapped.ok()) return unswapped.status();
     if (unswapped->fits) {
-      tuned_.report.set_not_needed(true);
+      tuned_.fit.set_not_needed(true);
       ReportOutcome(*unswapped);
       return std::move(tuned_);
     }
@@ -125,9 +125,10 @@ class Tuner {
   }
 
   void ReportOutcome(const PlanOutcome& outcome) {
-    tuned_.report.set_step_time_ns(outcome.step_time_ns);
-    tuned_.report.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns);
-    tuned_.report.set_peak_bytes(outcome.peak_bytes);
+    tuned_.fit.set_fit(v1::FIT_FITS);
+    tuned_.fit.set_step_time_ns(outcome.step_time_ns);
+    tuned_.fit.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns);
+    tuned_.fit.set_peak_bytes(outcome.peak_bytes);
   }
 
   bool uses_ahead(int mode) const { return modes_[mode] < 2; }

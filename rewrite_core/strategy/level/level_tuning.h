@@ -35,6 +35,7 @@ struct TunedLevel {
   LevelSetting setting;  // Means nothing if no swapping is needed.
   std::vector<PlannedSwap> swaps;
   v1::LevelTuning report;
+  v1::DeviceFit fit;  // But for the device's name.
 };
 
 // At most this many plays are spent on one GPU, whatever the graph.

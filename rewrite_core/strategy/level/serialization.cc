@@ -88,8 +88,7 @@ class Serializer {
         stop_(stop) {}
 
   absl::StatusOr<Serialization> Run(const v1::RewriteOptions& options) {
-    const std::vector<std::string> targets(options.targets().begin(), options.targets().end());
-    auto active = FindActiveNodes(graph_, facts_.topology, facts_.shapes, targets,
+    auto active = FindActiveNodes(graph_, facts_.topology, facts_.shapes, options.step(),
                                   /*backward=*/nullptr, stop_);
     if (!active.ok()) return active.status();
     active_ = std::move(active->flags);

@@ -314,7 +314,7 @@ absl::StatusOr<ScopeResult> PlanScope(const GraphFacts& facts, const Eligibility
   const v1::ScopeStrategy& scope = options.scope();
   if (absl::Status status = CheckScopeOptions(scope); !status.ok()) return status;
   ScopeResult result;
-  result.plan.cpu_device = scope.cpu_device();
+  result.plan.cpu_device = options.cpu_device();
   const ScopeDefaults parameters(scope);
   result.report.set_n_tensors(parameters.n_tensors);
   result.report.set_lb(parameters.lb);
