@@ -37,6 +37,17 @@ absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
   return Error(absl::StatusCode::kInvalidArgument, reason, message, details);
 }
 
+absl::Status WithDetail(const absl::Status& status, absl::string_view key,
+                        absl::string_view value) {
+  const auto payload = status.GetPayload(kErrorInfoTypeUrl);
+  if (!payload) return status;
+  v1::ErrorInfo info = GetErrorInfo(status);
+  info.mutable_metadata()->insert({std::string(key), Shortened(value)});
+  absl::Status detailed = status;
+  detailed.SetPayload(kErrorInfoTypeUrl, absl::Cord(info.SerializeAsString()));
+  return detailed;
+}
+
 v1::ErrorInfo GetErrorInfo(const absl::Status& status) {
   v1::ErrorInfo info;
   if (auto payload = status.GetPayload(kErrorInfoTypeUrl)) {

@@ -27,6 +27,9 @@ absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_v
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
                           absl::Span<const ErrorDetail> details = {});
 
+// `status` with one detail more; as it is if it is OK or carries no info, or has that key already.
+absl::Status WithDetail(const absl::Status& status, absl::string_view key, absl::string_view value);
+
 // The info that `status` carries; an empty one if it carries none.
 v1::ErrorInfo GetErrorInfo(const absl::Status& status);
 

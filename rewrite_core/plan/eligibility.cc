@@ -86,7 +86,7 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   }
   for (int i = 0; i < options.devices_size(); ++i) {
     if (used[i]) continue;
-    return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+    return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                         absl::StrCat("devices has ", Quoted(options.devices(i)),
                                      ", but no node is on it; spell it as the graph does, or leave "
                                      "devices out for all"),

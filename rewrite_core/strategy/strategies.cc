@@ -1,5 +1,6 @@
 #include "rewrite_core/strategy/strategies.h"
 
+#include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
 #include "rewrite_core/strategy/scope/scope_strategy.h"
 
@@ -31,7 +32,7 @@ const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
                                               PlanLevel};
   static constexpr PlanningStrategy kScope = {
       CheckScopeStrategy, [](const v1::RewriteOptions&) { return false; },
-      [](const v1::RewriteOptions& options) { return options.step(); }, PlanScope};
+      [](const v1::RewriteOptions& of) { return of.step(); }, PlanScope};
   switch (StrategyOf(options)) {
     case v1::STRATEGY_LEVEL:
       return &kLevel;

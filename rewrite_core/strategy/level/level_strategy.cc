@@ -11,6 +11,8 @@
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -18,9 +20,7 @@
 #include "rewrite_core/strategy/level/level_planner.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
 #include "rewrite_core/strategy/level/serialization.h"
-#include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/search_budget.h"
-#include "rewrite_core/plan/fit_error.h"
 
 namespace spillway::core {
 namespace {
@@ -111,7 +111,7 @@ class Strategy {
     const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
     auto candidates = Find(*filters, *levels, explain);
     if (!candidates.ok()) return candidates.status();
-    result_.plan.cpu_device = options_.level().cpu_device();
+    result_.plan.cpu_device = options_.cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
     const std::vector<Gpu> gpus = FindGpus(facts_, eligibility_);
@@ -150,12 +150,11 @@ class Strategy {
   // Each GPU is tuned while the others have memory without end. All at once they may wait for each
   // other, and hold memory for longer.
   absl::StatusOr<bool> FitsTogether(size_t num_gpus) {
-    if (!parameters_.is_auto() || num_gpus < 2 ||
-        num_gpus < facts_.placement().devices().size() || result_.plan.empty()) {
+    if (!parameters_.is_auto() || num_gpus < 2 || num_gpus < facts_.placement().devices().size() ||
+        result_.plan.empty()) {
       return true;
     }
-    auto result =
-        simulator_->Simulate(result_.plan, StepTerms::AllGpus(budget_bytes()), stop_);
+    auto result = simulator_->Simulate(result_.plan, StepTerms::AllGpus(budget_bytes()), stop_);
     if (!result.ok()) return result.status();
     if (result->fits) return true;
     const OutOfMemory* oom = result->failure();
@@ -167,6 +166,7 @@ class Strategy {
   void StartAgain() {
     result_.plan.swaps.clear();
     result_.plan.controls.clear();
+    result_.report.clear_fits();
     report_.clear_devices();
     report_.clear_serialized_level_count();
     report_.clear_serialization_edge_count();
@@ -191,15 +191,16 @@ class Strategy {
 
   // Why nothing is swapped.
   std::string WhyNothing() const {
-    const v1::LevelTuning* tightest = nullptr;
-    const auto margin = [](const v1::LevelTuning& tuning) {
-      return tuning.budget_bytes() - tuning.unswapped_peak_bytes();
+    const v1::DeviceFit* tightest = nullptr;
+    const auto margin = [](const v1::DeviceFit& fit) {
+      return fit.budget_bytes() - fit.unswapped_peak_bytes();
     };
-    for (const v1::LevelDevice& device : report_.devices()) {
-      if (!device.tuning().not_needed()) return "no tensor qualifies: the decisions say why";
-      if (tightest == nullptr || margin(device.tuning()) < margin(*tightest)) {
-        tightest = &device.tuning();
-      }
+    for (const v1::DeviceFit& fit : result_.report.fits()) {
+      if (!fit.not_needed()) return "no tensor qualifies: the decisions say why";
+      if (tightest == nullptr || margin(fit) < margin(*tightest)) tightest = &fit;
+    }
+    if (result_.report.fits_size() < report_.devices_size()) {
+      return "no tensor qualifies: the decisions say why";
     }
     if (tightest == nullptr) return "no node runs on a GPU: there is nothing to swap";
     const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
@@ -277,6 +278,7 @@ class Strategy {
     device.set_device(gpu.name);
     LevelSetting setting = parameters_.setting;
     std::vector<PlannedSwap> swaps;
+    bool not_needed = false;
     if (parameters_.is_auto()) {
       SwapPlan base;
       base.controls = controls;
@@ -294,15 +296,17 @@ class Strategy {
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
       *device.mutable_tuning() = std::move(tuned->report);
-      device.mutable_tuning()->set_budget_bytes(whole);
-      unswapped_peak_bytes_ =
-          std::max(unswapped_peak_bytes_, device.tuning().unswapped_peak_bytes());
+      tuned->fit.set_device(gpu.name);
+      tuned->fit.set_budget_bytes(whole);
+      not_needed = tuned->fit.not_needed();
+      unswapped_peak_bytes_ = std::max(unswapped_peak_bytes_, tuned->fit.unswapped_peak_bytes());
+      *result_.report.add_fits() = std::move(tuned->fit);
     } else {
       auto planned = planner.Plan(setting);
       if (!planned.ok()) return planned.status();
       swaps = *std::move(planned);
     }
-    if (!device.tuning().not_needed()) {
+    if (!not_needed) {
       ReportSetting(setting, &device);
     } else {
       for (size_t i = 0; i < gpu.devices.size(); ++i) {

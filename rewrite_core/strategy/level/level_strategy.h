@@ -2,8 +2,8 @@
 // simulator that knows sizes and time.
 //
 // Each GPU is planned on its own, so that all at once gives what one after another would, unless
-// plans that were tuned do not fit together. Differs from v2 where v2 is wrong or arbitrary: tensors
-// that must not be swapped are refused (plan/eligibility.h), control edges are sound
+// plans that were tuned do not fit together. Differs from v2 where v2 is wrong or arbitrary:
+// tensors that must not be swapped are refused (plan/eligibility.h), control edges are sound
 // (plan/soundness.h, serialization.h), ties break by level, then by id.
 //
 // Thread safety: pure functions.

@@ -87,18 +87,18 @@ class Tuner {
   }
 
   absl::StatusOr<TunedLevel> Run() {
-    tuned_.report.set_budget_bytes(budget_bytes_);
-    tuned_.report.set_budget_source(facts_.hardware().gpu_memory_source);
+    tuned_.fit.set_budget_bytes(budget_bytes_);
+    tuned_.fit.set_budget_source(facts_.hardware().gpu_memory_source);
     auto unswapped = Simulate(base_, kUnlimited);
     if (!unswapped.ok()) return unswapped.status();
-    tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes(gpu_));
-    tuned_.report.set_full_speed_step_time_ns(unswapped->step_time_ns());
+    tuned_.fit.set_unswapped_peak_bytes(unswapped->peak_bytes(gpu_));
+    tuned_.fit.set_full_speed_step_time_ns(unswapped->step_time_ns());
     // With more than the budget it may fit all the same, if kernels wait for each other's memory;
     // with less, not everything may find a place.
     unswapped = Simulate(base_, budget_bytes_);
     if (!unswapped.ok()) return unswapped.status();
     if (unswapped->fits) {
-      tuned_.report.set_not_needed(true);
+      tuned_.fit.set_not_needed(true);
       ReportOutcome(*unswapped);
       return std::move(tuned_);
     }
@@ -122,9 +122,10 @@ class Tuner {
   }
 
   void ReportOutcome(const StepResult& outcome) {
-    tuned_.report.set_step_time_ns(outcome.step_time_ns());
-    tuned_.report.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
-    tuned_.report.set_peak_bytes(outcome.peak_bytes(gpu_));
+    tuned_.fit.set_fit(v1::FIT_FITS);
+    tuned_.fit.set_step_time_ns(outcome.step_time_ns());
+    tuned_.fit.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
+    tuned_.fit.set_peak_bytes(outcome.peak_bytes(gpu_));
   }
 
   bool uses_ahead(int mode) const { return modes_[mode] < 2; }
@@ -391,9 +392,9 @@ class Tuner {
     if (!smallest.ok()) return smallest.status();
     const std::string& gpu = facts_.placement().devices()[gpu_];
     const FitFailure failure = FailureOf(failure_, gpu_, facts_);
-    const std::string claim = absl::StrCat(
-        "no setting of the strategy level fits the ", BudgetText(facts_.hardware(), budget_bytes_),
-        " of GPU ", gpu.empty() ? "(no name)" : Quoted(gpu));
+    const std::string claim = absl::StrCat("no setting of the strategy level fits the ",
+                                           BudgetText(facts_.hardware(), budget_bytes_), " of GPU ",
+                                           gpu.empty() ? "(no name)" : Quoted(gpu));
     return DoesNotFitError(claim, failure, facts_.hardware(), budget_bytes_,
                            {*smallest, "there is one"});
   }

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
-#include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/simulate/plan_simulator.h"
-#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/strategy/level/level_parameters.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
@@ -36,6 +36,7 @@ struct TunedLevel {
   LevelSetting setting;  // Means nothing if no swapping is needed.
   std::vector<PlannedSwap> swaps;
   v1::LevelTuning report;
+  v1::DeviceFit fit;  // But for the device's name.
 };
 
 // At most this many plans are simulated for one GPU, whatever the graph.

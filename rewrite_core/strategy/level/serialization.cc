@@ -188,7 +188,7 @@ class Serializer {
         if (poll.Tick()) return stop_.status("strategy");
         if (last != kNoNode) {
           if (!MayChain(needs, last, id)) continue;
-          if (!Reads(id, last)) result.edges.push_back({last, id});
+          if (!Reads(id, last)) result.edges.push_back({last, id, v1::EDGE_KIND_SERIALIZATION});
           any = any || levels_.level(last) == level;
         }
         last = id;

@@ -212,7 +212,7 @@ class ScopePlanner {
     }
     auto trigger = triggers_.Find(producer, first, consumers);
     if (!trigger.ok()) return trigger.status();
-    PlannedSwapIn swap_in{group, {}};
+    PlannedSwapIn swap_in{group, {}, {}};
     if (*trigger != kNoNode) swap_in.triggers.push_back(*trigger);
     return swap_in;
   }
@@ -314,7 +314,7 @@ absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input) {
   const v1::ScopeStrategy& scope = input.options.scope();
   const StepFacts& facts = input.facts;
   StrategyResult result;
-  result.plan.cpu_device = scope.cpu_device();
+  result.plan.cpu_device = input.options.cpu_device();
   v1::ScopeReport& report = *result.report.mutable_scope();
   const ScopeDefaults parameters(scope);
   report.set_n_tensors(parameters.n_tensors);

@@ -13,8 +13,8 @@
 
 namespace spillway::core {
 
-// As PlanningStrategy says (strategies.h). Decisions are in the order of the walk: every output with
-// a reader, of every op considered. No simulator is asked.
+// As PlanningStrategy says (strategies.h). Decisions are in the order of the walk: every output
+// with a reader, of every op considered. No simulator is asked.
 absl::Status CheckScopeStrategy(const v1::RewriteOptions& options);
 absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input);
 
