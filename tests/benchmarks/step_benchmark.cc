@@ -53,8 +53,7 @@ void Measure(int runs, const std::string& name, const std::string& bytes) {
   stage("topology", [&] { return Topology::Build(graph, {}).ok(); });
   stage("control flow", [&] { return ControlFlowAnalysis::Build(graph, step.topology, {}).ok(); });
   stage("variables", [&] { return FindVariableAliases(graph, {}).ok(); });
-  stage("shapes",
-        [&] { return Shapes::Infer(graph, step.topology, v1::RewriteOptions(), {}).ok(); });
+  stage("shapes", [&] { return Shapes::Infer(graph, step.topology, v1::Step(), {}).ok(); });
   stage("placement", [&] { return Placement::Find(graph, step.topology, step.shapes, {}).ok(); });
   stage("buffers", [&] {
     return Buffers::Find(graph, step.topology, step.shapes, step.placement, nullptr, {}).ok();

@@ -38,12 +38,11 @@ struct CaseName {
 
 // A graph with all its analyses.
 struct TestFacts {
-  explicit TestFacts(TestGraph g, const v1::RewriteOptions& options = {})
+  explicit TestFacts(TestGraph g, const v1::Step& step = {})
       : graph(std::move(g)),
-        facts(ValueOrDie(core::GraphFacts::Compute(*graph, options, core::StopToken()),
-                         "analyses")) {}
-  explicit TestFacts(absl::string_view text, const v1::RewriteOptions& options = {})
-      : TestFacts(TestGraph(text), options) {}
+        facts(ValueOrDie(core::GraphFacts::Compute(*graph, step, core::StopToken()), "analyses")) {}
+  explicit TestFacts(absl::string_view text, const v1::Step& step = {})
+      : TestFacts(TestGraph(text), step) {}
 
   TestGraph graph;
   core::GraphFacts facts;

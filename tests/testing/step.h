@@ -4,7 +4,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "rewrite_core/simulate/workload_builder.h"
 #include "tests/testing/core_test_util.h"
@@ -12,25 +11,20 @@
 namespace spillway::testing {
 
 struct Step {
-  // `options`: feeds, batch_size, targets, hardware, convolution_workspace_bytes and profile count.
-  explicit Step(TestGraph g, const v1::RewriteOptions& options = {})
+  explicit Step(TestGraph g, const v1::Step& step = {})
       : graph(std::move(g)),
         topology(ValueOrDie(core::Topology::Build(*graph, {}), "topology")),
-        shapes(ValueOrDie(core::Shapes::Infer(*graph, topology, options, {}), "shapes")),
+        shapes(ValueOrDie(core::Shapes::Infer(*graph, topology, step, {}), "shapes")),
         placement(ValueOrDie(core::Placement::Find(*graph, topology, shapes, {}), "placement")),
         buffers(ValueOrDie(core::Buffers::Find(*graph, topology, shapes, placement, nullptr, {}),
                            "buffers")),
-        hardware(ValueOrDie(core::Hardware::FromOptions(options.hardware()), "hardware")),
+        hardware(ValueOrDie(core::Hardware::FromOptions(step.hardware()), "hardware")),
         costs(ValueOrDie(core::Costs::Estimate(*graph, shapes, placement, buffers, hardware,
-                                               options.convolution_workspace_bytes(), nullptr, {}),
+                                               step.convolution_workspace_bytes(), nullptr, {}),
                          "costs")),
-        active(ValueOrDie(core::FindActiveNodes(*graph, topology, shapes,
-                                                std::vector<std::string>(options.targets().begin(),
-                                                                         options.targets().end()),
-                                                nullptr, {}),
+        active(ValueOrDie(core::FindActiveNodes(*graph, topology, shapes, step, nullptr, {}),
                           "active nodes")) {}
-  explicit Step(absl::string_view text, const v1::RewriteOptions& options = {})
-      : Step(TestGraph(text), options) {}
+  explicit Step(absl::string_view text, const v1::Step& step = {}) : Step(TestGraph(text), step) {}
 
   core::StepFacts facts() const {
     return {*graph, topology, shapes, placement, buffers, costs, hardware, active};
