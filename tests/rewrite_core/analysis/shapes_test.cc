@@ -323,6 +323,7 @@ struct BadCase {
   v1::Step options;
   std::string message;
   std::string option;
+  v1::ErrorReason reason = v1::ERROR_REASON_BAD_OPTION;
 };
 
 class BadFeedTest : public ::testing::TestWithParam<BadCase> {};
