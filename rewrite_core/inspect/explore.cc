@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 constexpr int64_t kTheSize = -1;
 // Of the sizes that one call may ask for (simulate.proto).
-constexpr int kMaxSizes = 1000;
+constexpr int kMaxSizes = 10'000;
 
 absl::Status BadOption(absl::string_view option, int64_t value, absl::string_view what) {
   return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat(option, " is ", value, "; ", what),

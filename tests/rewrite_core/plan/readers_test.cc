@@ -12,12 +12,12 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::TestFacts;
 
-v1::RewriteOptions Fed(const std::string& node) {
-  v1::RewriteOptions options;
-  v1::FeedShape* feed = options.add_feeds();
+v1::Step Fed(const std::string& node) {
+  v1::Step step;
+  v1::Feed* feed = step.add_feeds();
   feed->set_name(node);
   feed->add_dims(4);
-  return options;
+  return step;
 }
 
 struct Verdict {
@@ -28,7 +28,7 @@ struct Verdict {
 // What Keep says of these readers of `tensor`, and whom it leaves.
 Verdict Keep(const TestFacts& f, const std::string& tensor, const std::vector<std::string>& names) {
   const auto eligibility =
-      testing::ValueOrDie(Eligibility::Create(f.facts, f.options, {}), "eligibility");
+      testing::ValueOrDie(Eligibility::Create(f.facts, {}, {}), "eligibility");
   const SwapInReaders rules(f.facts, eligibility);
   std::vector<NodeId> readers;
   for (const std::string& name : names) readers.push_back(f.graph[name]);
@@ -78,7 +78,7 @@ TEST(SwapInReadersTest, TheFirstRuleThatHoldsIsTheReason) {
 TEST(SwapInReadersTest, WhatIsFedDoesNotRun) {
   const TestFacts f(kNet, Fed("relu"));
   const auto eligibility =
-      testing::ValueOrDie(Eligibility::Create(f.facts, f.options, {}), "eligibility");
+      testing::ValueOrDie(Eligibility::Create(f.facts, {}, {}), "eligibility");
   const SwapInReaders rules(f.facts, eligibility);
   EXPECT_FALSE(rules.Runs(f.graph["relu"]));
   EXPECT_TRUE(rules.Runs(f.graph["call"]));

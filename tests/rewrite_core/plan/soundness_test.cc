@@ -32,12 +32,12 @@ constexpr char kNet[] = R"(
     late = Relu(c) {T=float32}
 )";
 
-v1::RewriteOptions Options() {
-  v1::RewriteOptions options;
-  v1::FeedShape* feed = options.add_feeds();
+v1::Step Options() {
+  v1::Step step;
+  v1::Feed* feed = step.add_feeds();
   feed->set_name("fed");
   feed->add_dims(4);
-  return options;
+  return step;
 }
 
 struct EdgeCase {

@@ -26,7 +26,7 @@ using testing::TestFacts;
 v1::RewriteOptions Options(int threshold, int ahead, int groupby, int sync_mode,
                            const std::string& more = "") {
   v1::RewriteOptions options;
-  if (!google::protobuf::TextFormat::ParseFromString(more, &options)) std::abort();
+  if (!google::protobuf::TextFormat::MergeFromString(more, &options)) std::abort();
   options.mutable_level()->set_swapout_threshold(threshold);
   options.mutable_level()->set_swapin_ahead(ahead);
   options.mutable_level()->set_swapin_groupby(groupby);
@@ -42,14 +42,14 @@ absl::StatusOr<LevelResult> Plan(const TestFacts& f, const v1::RewriteOptions& o
 
 // The printed plan, or the error.
 std::string Printed(const std::string& graph, const v1::RewriteOptions& options) {
-  const TestFacts f(graph, options);
+  const TestFacts f(graph, options.step());
   const auto result = Plan(f, options);
   return result.ok() ? "\n" + PrintPlan(*f.graph, result->plan) : result.status().ToString();
 }
 
 std::map<std::string, std::string> Verdicts(const std::string& graph,
                                             const v1::RewriteOptions& options) {
-  const TestFacts f(graph, options);
+  const TestFacts f(graph, options.step());
   std::map<std::string, std::string> verdicts;
   for (const TensorDecision& d : testing::ValueOrDie(Plan(f, options), "plan").decisions) {
     verdicts[TensorName(*f.graph, d.tensor)] = v1::Reason_Name(d.reason).substr(7);
@@ -217,9 +217,9 @@ TEST(LevelPlannerTest, ConsumersOnACpuReadTheTensorItself) {
 
 // What is fed does not run: it neither reads nor makes a copy, and nothing waits for it.
 TEST(LevelPlannerTest, WhatIsFed) {
-  const std::string feed_g2 = "feeds { name: 'g2' dims: [8, 4] }";
+  const std::string feed_g2 = "step { feeds { name: 'g2' dims: [8, 4] } }";
   EXPECT_EQ(Printed(kNet, Options(4, 1, 0, 0, feed_g2)), "\nf1:0 (128 bytes) -> g1[1]\n");
-  const std::string feed_f2 = "feeds { name: 'f2' dims: [8, 4] }";
+  const std::string feed_f2 = "step { feeds { name: 'f2' dims: [8, 4] } }";
   EXPECT_EQ(Verdicts(kNet, Options(4, 1, 0, 0, feed_f2))["f2:0"], "FED");
   EXPECT_THAT(Printed(kNet, Options(4, 1, 0, 1, feed_f2)), Not(HasSubstr("out => f2")));
 }
@@ -265,7 +265,7 @@ TEST(LevelPlannerTest, EveryTensorHasAVerdict) {
 
 TEST(LevelPlannerTest, ExplainsNothingIfThatIsAsked) {
   const v1::RewriteOptions options = Options(4, 1, 0, 0, "decision_detail: DECISION_DETAIL_NONE");
-  const TestFacts f(kNet, options);
+  const TestFacts f(kNet, options.step());
   const LevelResult result = testing::ValueOrDie(Plan(f, options), "plan");
   EXPECT_THAT(result.decisions, IsEmpty());
   EXPECT_EQ(result.plan.swaps.size(), 2u);
@@ -403,7 +403,7 @@ TEST(LevelPlannerTest, SynchronizationMakesNothingDead) {
   )";
   for (int mode = 0; mode <= 3; ++mode) {
     const v1::RewriteOptions options = Options(1, 1, 0, mode);
-    const TestFacts f(text, options);
+    const TestFacts f(text, options.step());
     const LevelResult result = testing::ValueOrDie(Plan(f, options), "plan");
     EXPECT_GE(result.plan.swaps.size(), 2u);
     const auto may = [&](NodeId from, NodeId to) {
@@ -482,7 +482,7 @@ class ApartJudge : public PlanJudge {
 // was given; and the one that is named is enough.
 TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
   const v1::RewriteOptions options;  // All is tuned.
-  const TestFacts f(kTwoGpus, options);
+  const TestFacts f(kTwoGpus, options.step());
   const auto eligibility = Eligibility::Create(f.facts, options, {});
   ASSERT_THAT(eligibility, testing::IsOk());
   const auto plan = [&](ApartJudge* judge) {

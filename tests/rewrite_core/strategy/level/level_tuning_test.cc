@@ -196,14 +196,14 @@ TEST(LevelTuningTest, FindsTheLeastOfAllThatFitWhereThereAreFew) {
     }
     ++found;
     ASSERT_THAT(tuned, testing::IsOk()) << seed;
-    EXPECT_EQ(tuned->report.step_time_ns(), best) << seed;
+    EXPECT_EQ(tuned->fit.step_time_ns(), best) << seed;
     EXPECT_TRUE(tuned->report.exhaustive());
-    EXPECT_LE(tuned->report.peak_bytes(), budget);
+    EXPECT_LE(tuned->fit.peak_bytes(), budget);
     const LevelSetting& s = tuned->setting;
     const Cost chosen =
         cost({s.threshold, s.syncs_swap_ins() ? 0 : s.ahead, s.groupby, s.sync_mode});
     EXPECT_EQ(chosen.time_ns, best);
-    EXPECT_EQ(chosen.peak_bytes, tuned->report.peak_bytes());
+    EXPECT_EQ(chosen.peak_bytes, tuned->fit.peak_bytes());
     // Every setting once, and the step without swaps twice.
     EXPECT_EQ(tuned->report.setting_count(),
               static_cast<int64_t>(planner.thresholds.size() * planner.groupbys.size() *
@@ -231,7 +231,7 @@ TEST(LevelTuningTest, TiesGoToWhatSwapsLess) {
   const auto other = Tune(kAll, planner, &one);
   ASSERT_THAT(other, testing::IsOk());
   EXPECT_EQ(other->setting, (LevelSetting{4, 2, 0, 1}));
-  EXPECT_EQ(other->report.synchronous_step_time_ns(), 1'500);
+  EXPECT_EQ(other->fit.synchronous_step_time_ns(), 1'500);
 }
 
 TEST(LevelTuningTest, EqualPlansArePlayedOnce) {
@@ -364,10 +364,10 @@ TEST(LevelTuningTest, TheSearchComesNearTheBestOnSmoothLandscapes) {
       }
       ASSERT_THAT(tuned, testing::IsOk()) << seed << " " << budget;
       EXPECT_FALSE(tuned->report.exhaustive());
-      EXPECT_LE(tuned->report.peak_bytes(), budget * kMiB);
+      EXPECT_LE(tuned->fit.peak_bytes(), budget * kMiB);
       EXPECT_LE(tuned->report.setting_count(), kMaxPlays);
       EXPECT_LE(judge.plays, kMaxPlays + 2);
-      const double ratio = static_cast<double>(tuned->report.step_time_ns()) / best;
+      const double ratio = static_cast<double>(tuned->fit.step_time_ns()) / best;
       sum += ratio;
       ++tuned_count;
       if (ratio <= 1.05) continue;
@@ -410,8 +410,8 @@ TEST(LevelTuningTest, TheSearchNeverReturnsWhatDoesNotFit) {
     }
     ++fitting;
     EXPECT_LE(judge.plays, kMaxPlays + 2);
-    EXPECT_EQ(tuned->report.step_time_ns(), best);
-    EXPECT_LE(tuned->report.peak_bytes(), budget);
+    EXPECT_EQ(tuned->fit.step_time_ns(), best);
+    EXPECT_LE(tuned->fit.peak_bytes(), budget);
   }
   EXPECT_GT(fitting, 150);
 }
@@ -438,13 +438,13 @@ TEST(LevelTuningTest, NothingIsSwappedWhereTheStepFits) {
   });
   const auto tuned = Tune(kAll, LargePlanner(), &judge);
   ASSERT_THAT(tuned, testing::IsOk());
-  EXPECT_TRUE(tuned->report.not_needed());
+  EXPECT_TRUE(tuned->fit.not_needed());
   EXPECT_TRUE(tuned->swaps.empty());
-  EXPECT_EQ(tuned->report.budget_bytes(), 10 * kMiB);
-  EXPECT_EQ(tuned->report.budget_source(), v1::MEMORY_SOURCE_PRESET);
-  EXPECT_EQ(tuned->report.unswapped_peak_bytes(), 10 * kMiB);
-  EXPECT_EQ(tuned->report.full_speed_step_time_ns(), 1'000);
-  EXPECT_EQ(tuned->report.step_time_ns(), 1'000);
+  EXPECT_EQ(tuned->fit.budget_bytes(), 10 * kMiB);
+  EXPECT_EQ(tuned->fit.budget_source(), v1::MEMORY_SOURCE_PRESET);
+  EXPECT_EQ(tuned->fit.unswapped_peak_bytes(), 10 * kMiB);
+  EXPECT_EQ(tuned->fit.full_speed_step_time_ns(), 1'000);
+  EXPECT_EQ(tuned->fit.step_time_ns(), 1'000);
   EXPECT_EQ(tuned->report.setting_count(), 0);
   EXPECT_EQ(judge.plays, 2);  // Without end, and within the budget.
 }
@@ -455,11 +455,11 @@ TEST(LevelTuningTest, AByteTooMuchIsSwapped) {
   });
   const auto tuned = Tune(kAll, LargePlanner(), &judge);
   ASSERT_THAT(tuned, testing::IsOk());
-  EXPECT_FALSE(tuned->report.not_needed());
+  EXPECT_FALSE(tuned->fit.not_needed());
   EXPECT_EQ(tuned->swaps.size(), 1u);
-  EXPECT_EQ(tuned->report.unswapped_peak_bytes(), 10 * kMiB);
-  EXPECT_EQ(tuned->report.full_speed_step_time_ns(), 1'000);
-  EXPECT_EQ(tuned->report.step_time_ns(), 2'000);
+  EXPECT_EQ(tuned->fit.unswapped_peak_bytes(), 10 * kMiB);
+  EXPECT_EQ(tuned->fit.full_speed_step_time_ns(), 1'000);
+  EXPECT_EQ(tuned->fit.step_time_ns(), 2'000);
 }
 
 // ---- Nothing fits ----
