@@ -27,8 +27,7 @@ struct Verdict {
 
 // What Keep says of these readers of `tensor`, and whom it leaves.
 Verdict Keep(const TestFacts& f, const std::string& tensor, const std::vector<std::string>& names) {
-  const auto eligibility =
-      testing::ValueOrDie(Eligibility::Create(f.facts, {}, {}), "eligibility");
+  const auto eligibility = testing::ValueOrDie(Eligibility::Create(f.facts, {}, {}), "eligibility");
   const SwapInReaders rules(f.facts, eligibility);
   std::vector<NodeId> readers;
   for (const std::string& name : names) readers.push_back(f.graph[name]);
@@ -77,8 +76,7 @@ TEST(SwapInReadersTest, TheFirstRuleThatHoldsIsTheReason) {
 
 TEST(SwapInReadersTest, WhatIsFedDoesNotRun) {
   const TestFacts f(kNet, Fed("relu"));
-  const auto eligibility =
-      testing::ValueOrDie(Eligibility::Create(f.facts, {}, {}), "eligibility");
+  const auto eligibility = testing::ValueOrDie(Eligibility::Create(f.facts, {}, {}), "eligibility");
   const SwapInReaders rules(f.facts, eligibility);
   EXPECT_FALSE(rules.Runs(f.graph["relu"]));
   EXPECT_TRUE(rules.Runs(f.graph["call"]));
