@@ -7,6 +7,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/graph/dtype.h"
+#include "rewrite_core/inspect/inspect.h"
 
 namespace spillway::core {
 namespace {
@@ -46,6 +47,7 @@ absl::Status TooLong(absl::string_view node) {
 absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
                                        const v1::InspectOptions& options, const v1::Limits& limits,
                                        const StopToken& stop) {
+  if (absl::Status s = CheckInspectStep(options.step()); !s.ok()) return s;
   auto graph = Graph::Parse(graph_def, limits, stop);
   if (!graph.ok()) return graph.status();
   auto topology = Topology::Build(*graph, stop);

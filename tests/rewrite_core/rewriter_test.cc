@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/text_format.h"
@@ -421,6 +423,30 @@ constexpr char kStep[] = R"(
     G/g1 = TanhGrad(f1, G/g2) {T=float32}
     G/up = ApplyGradientDescent(v, lr, G/g1) {T=float32}
 )";
+
+TEST(RewriterTest, AddedControlEdgesHaveAKind) {
+  const v1::RewriteResponse r = Answer(
+      GraphBytes(kStep),
+      "outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT step { targets: 'G/up' } level { "
+      "swapout_threshold: 1 swapin_ahead: 1 swapin_groupby: 0 sync_mode: 3 serialization: ':' }");
+  std::map<v1::EdgeKind, int64_t> told, in_patch;
+  for (const v1::EdgeCount& edges : r.report().added_control_edges()) {
+    EXPECT_GT(edges.count(), 0);
+    told[edges.kind()] += edges.count();
+  }
+  for (const v1::AddedControl& added : r.patch().added_controls()) {
+    ++in_patch[added.kind()];
+    const bool from_swap = absl::StartsWith(added.source(), "lms/swapout");
+    EXPECT_EQ(added.kind(), from_swap ? v1::EDGE_KIND_DEADLINE : v1::EDGE_KIND_SERIALIZATION);
+  }
+  for (const v1::NewNode& node : r.patch().new_nodes()) {
+    for (const std::string& input : node.inputs()) {
+      in_patch[v1::EDGE_KIND_TRIGGER] += absl::StartsWith(input, "^");
+    }
+  }
+  EXPECT_EQ(told, in_patch);
+  EXPECT_GT(told[v1::EDGE_KIND_TRIGGER], 0);
+}
 
 TEST(RewriterTest, ForecastsAreOfTheGraphBeforeAndAfter) {
   const v1::RewriteResponse r = Answer(
