@@ -63,6 +63,7 @@ class Inspector {
       : graph_(graph), options_(options), stop_(stop) {}
 
   absl::StatusOr<v1::GraphSummary> Run() {
+    if (absl::Status s = CheckInspectStep(options_.step()); !s.ok()) return s;
     if (options_.largest_tensor_count() < 0) {
       const std::string value = absl::StrCat(options_.largest_tensor_count());
       return InvalidError(v1::ERROR_REASON_BAD_OPTION,
@@ -366,6 +367,21 @@ class Inspector {
 };
 
 }  // namespace
+
+absl::Status CheckInspectStep(const v1::Step& step) {
+  const absl::string_view option = !step.targets().empty()   ? "targets"
+                                   : step.has_hardware()     ? "hardware"
+                                   : !step.profile().empty() ? "profile"
+                                   : step.convolution_workspace_bytes() != 0
+                                       ? "convolution_workspace_bytes"
+                                       : "";
+  if (option.empty()) return absl::OkStatus();
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat(option,
+                                   " is given, which says nothing of a graph as such; leave "
+                                   "it out, or simulate the graph"),
+                      {{"option", option}});
+}
 
 absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
                                          const v1::InspectOptions& options,

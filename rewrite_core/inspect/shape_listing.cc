@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/report/tensor_summary.h"
 
 namespace spillway::core {
@@ -25,6 +26,7 @@ absl::Status TooLong(absl::string_view node) {
 absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
                                        const v1::InspectOptions& options, const v1::Limits& limits,
                                        const StopToken& stop) {
+  if (absl::Status s = CheckInspectStep(options.step()); !s.ok()) return s;
   auto graph = Graph::Parse(graph_def, limits, stop);
   if (!graph.ok()) return graph.status();
   const StepFacts facts(*graph, options.step());

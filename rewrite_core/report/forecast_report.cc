@@ -115,7 +115,12 @@ absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget b
   if (!result.ok()) return result.status();
 
   v1::Forecast forecast;
-  forecast.set_fit(result->fits ? v1::FIT_FITS : v1::FIT_DOES_NOT_FIT);
+  // With unlimited memory there is nothing to know.
+  SetFit(result->fits,
+         budget == ForecastBudget::kNone
+             ? std::vector<v1::FitUnknown>()
+             : DescribeUnknown(facts.graph(), simulator->unswapped().unknown, absl::nullopt),
+         &forecast);
   if (const OutOfMemory* oom = result->failure()) {
     *forecast.mutable_out_of_memory() = ToProto(facts, *oom);
   }

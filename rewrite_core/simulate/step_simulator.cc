@@ -98,6 +98,7 @@ absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const S
   }
   result.fits = both->fits();
   result.is_partial = both->is_partial && both->launch_ahead.fits();
+  result.unknown = &impl_->unswapped.unknown;
   result.has_synchronous = !both->is_partial;
   result.is_unlimited = result.fits && !both->launch_ahead.waited && !both->synchronous.waited;
   result.launch_ahead = std::move(both->launch_ahead);

@@ -195,6 +195,28 @@ TEST_F(CliForecastTest, SimulateSaysWhatIsTooMuch) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(line.size(), 100) << line;
 }
 
+// The third answer, and what to give so that it is known.
+TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
+  const std::string graph = Graph("resnet50_free");
+  const std::string text = Output({"simulate", graph});
+  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 13.37 GiB per GPU: "),
+                          HasSubstr("  unknown "), HasSubstr("node 'images'"),
+                          HasSubstr("give batch_size")));
+  const json forecast = Json({"simulate", graph})["forecast"];
+  EXPECT_EQ(forecast["fit"], "FIT_UNKNOWN");
+  EXPECT_EQ(forecast["fit_unknown"][0]["cause"], "FIT_UNKNOWN_CAUSE_SIZES");
+  for (const auto& [flags, code] :
+       std::vector<std::pair<Arguments, int>>{{{}, 9},
+                                              {{"--batch-size", "100"}, 0},
+                                              {{"--batch-size", "300"}, 8},
+                                              {{"--gpu-memory-bytes", "1MiB"}, 8},
+                                              {{"--no-budget"}, 0}}) {
+    Arguments check = {"simulate", graph, "--check"};
+    check.insert(check.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Spillway(check).exit_code, code) << ::testing::PrintToString(flags);
+  }
+}
+
 TEST_F(CliForecastTest, EveryGpuHasItsColumn) {
   const std::string text = Output({"simulate", Graph("tfcnn_inception3_4gpu")});
   EXPECT_THAT(text, HasSubstr("/device:GPU:0  /device:GPU:1  /device:GPU:2  /device:GPU:3\n"));
