@@ -26,7 +26,7 @@ struct PlannedSwapIn {
   absl::InlinedVector<NodeId, 1> triggers;
   // Original nodes that wait for the swap-in's host node: pace edges, which hold back their launch
   // until the copy may start.
-  std::vector<NodeId> paces;
+  std::vector<NodeId> paces = {};
 };
 
 // One tensor's trip. Consumers that no swap-in serves keep reading the producer.

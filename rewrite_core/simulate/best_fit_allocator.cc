@@ -2,7 +2,10 @@
 
 namespace spillway::core {
 
-BestFitAllocator::BestFitAllocator(int64_t region_bytes) {
+void BestFitAllocator::Reset(int64_t region_bytes) {
+  pieces_.clear();
+  unused_.clear();
+  free_.clear();
   pieces_.push_back({0, region_bytes, kNoChunk, kNoChunk, true});
   free_.insert(KeyOf(0));
 }
@@ -33,25 +36,27 @@ BestFitAllocator::Chunk BestFitAllocator::Allocate(int64_t bytes) {
 }
 
 void BestFitAllocator::Free(Chunk chunk) {
-  pieces_[chunk].is_free = true;
-  free_.insert(KeyOf(chunk));
   if (const Chunk next = pieces_[chunk].next; next != kNoChunk && pieces_[next].is_free) {
+    free_.erase(KeyOf(next));
     JoinWithPrevious(next);
   }
-  const Chunk previous = pieces_[chunk].previous;
-  if (previous != kNoChunk && pieces_[previous].is_free) JoinWithPrevious(chunk);
+  if (const Chunk previous = pieces_[chunk].previous;
+      previous != kNoChunk && pieces_[previous].is_free) {
+    free_.erase(KeyOf(previous));
+    JoinWithPrevious(chunk);
+    chunk = previous;
+  }
+  pieces_[chunk].is_free = true;
+  free_.insert(KeyOf(chunk));
 }
 
 void BestFitAllocator::JoinWithPrevious(Chunk chunk) {
   const Piece& piece = pieces_[chunk];
   const Chunk previous = piece.previous;
-  free_.erase(KeyOf(chunk));
-  free_.erase(KeyOf(previous));
   pieces_[previous].bytes += piece.bytes;
   pieces_[previous].next = piece.next;
   if (piece.next != kNoChunk) pieces_[piece.next].previous = previous;
   unused_.push_back(chunk);
-  free_.insert(KeyOf(previous));
 }
 
 }  // namespace spillway::core

@@ -29,7 +29,9 @@ class BestFitAllocator {
   // kDefaultMaxInternalFragmentation).
   static constexpr int64_t kMostWaste = int64_t{128} << 20;
 
-  explicit BestFitAllocator(int64_t region_bytes);
+  explicit BestFitAllocator(int64_t region_bytes) { Reset(region_bytes); }
+  // As if it were new.
+  void Reset(int64_t region_bytes);
 
   // kNoChunk if no free chunk is large enough. REQUIRES: bytes > 0.
   Chunk Allocate(int64_t bytes);
@@ -54,7 +56,7 @@ class BestFitAllocator {
   using Key = std::tuple<int64_t, int64_t, Chunk>;
 
   Key KeyOf(Chunk chunk) const { return {bytes(chunk), address(chunk), chunk}; }
-  // Takes the free `chunk` into its free neighbour before it.
+  // Takes `chunk` into its neighbour before it.
   void JoinWithPrevious(Chunk chunk);
 
   std::vector<Piece> pieces_;

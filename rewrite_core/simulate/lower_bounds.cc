@@ -47,8 +47,9 @@ std::vector<int64_t> BytesOver(const std::vector<StepInterval>& intervals, int32
 // The bounds of one device at a time.
 class Bounds {
  public:
-  Bounds(const PreparedWorkload& prepared, const LowerBoundOptions& options)
-      : prepared_(prepared), workload_(*prepared.workload), options_(options) {}
+  Bounds(const Workload& workload, const PreparedWorkload& prepared,
+         const LowerBoundOptions& options)
+      : prepared_(prepared), workload_(workload), options_(options) {}
 
   absl::Status Prepare(absl::Span<const OpId> order, const StopToken& stop);
   absl::StatusOr<DeviceBounds> OfDevice(int32_t device, const StopToken& stop);
@@ -62,7 +63,7 @@ class Bounds {
     StepInterval all_gaps{kNoStep, kNoStep, 0};
   };
 
-  int64_t size(BufferId id) const { return prepared_.counted_bytes[id]; }
+  int64_t size(BufferId id) const { return prepared_.buffers[id].bytes; }
   bool Moves(BufferId id, int32_t device) const {
     const WorkloadBuffer& buffer = workload_.buffers[id];
     return buffer.device == device && !buffer.resident;
@@ -318,7 +319,15 @@ absl::StatusOr<std::vector<DeviceBounds>> ComputeLowerBounds(const Workload& wor
                                                              const StopToken& stop) {
   auto prepared = PreparedWorkload::Prepare(workload, /*launch_ns=*/0, stop);
   if (!prepared.ok()) return prepared.status();
-  Bounds bounds(*prepared, options);
+  return ComputeLowerBounds(workload, *prepared, order, options, stop);
+}
+
+absl::StatusOr<std::vector<DeviceBounds>> ComputeLowerBounds(const Workload& workload,
+                                                             const PreparedWorkload& prepared,
+                                                             absl::Span<const OpId> order,
+                                                             const LowerBoundOptions& options,
+                                                             const StopToken& stop) {
+  Bounds bounds(workload, prepared, options);
   if (absl::Status status = bounds.Prepare(order, stop); !status.ok()) return status;
   std::vector<DeviceBounds> result;
   for (int32_t device = 0; device < static_cast<int32_t>(workload.devices.size()); ++device) {

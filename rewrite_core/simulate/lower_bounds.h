@@ -39,6 +39,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/simulate/prepared_workload.h"
 #include "rewrite_core/simulate/workload.h"
 
 namespace spillway::core {
@@ -66,6 +67,13 @@ struct DeviceBounds {
 // them (SimulationResult::order). By device. Errors as Simulate's; INTERNAL also if `order` holds
 // anything else, or anything twice.
 absl::StatusOr<std::vector<DeviceBounds>> ComputeLowerBounds(const Workload& workload,
+                                                             absl::Span<const OpId> order,
+                                                             const LowerBoundOptions& options,
+                                                             const StopToken& stop);
+
+// The same of a workload that is prepared already.
+absl::StatusOr<std::vector<DeviceBounds>> ComputeLowerBounds(const Workload& workload,
+                                                             const PreparedWorkload& prepared,
                                                              absl::Span<const OpId> order,
                                                              const LowerBoundOptions& options,
                                                              const StopToken& stop);

@@ -63,9 +63,33 @@ void WaitingList::Grow() {
     ops_[place] = left[place].first;
     least_[capacity_ + place] = left[place].second;
   }
+  SetLeast();
+}
+
+void WaitingList::SetLeast() {
   for (int32_t node = capacity_ - 1; node > 0; --node) {
     least_[node] = std::min(least_[2 * node], least_[2 * node + 1]);
   }
+}
+
+void WaitingList::Rekey(absl::FunctionRef<int64_t(OpId)> bytes) {
+  for (int32_t place = 0; place < end_; ++place) {
+    int64_t& least = least_[capacity_ + place];
+    if (least != kNobody) least = bytes(ops_[place]);
+  }
+  SetLeast();
+}
+
+void WaitingList::Clear() {
+  if (count_ > 0) std::fill(least_.begin(), least_.end(), kNobody);
+  end_ = count_ = 0;
+}
+
+void MemoryPool::Reset(int64_t budget_bytes) {
+  budget_ = budget_bytes;
+  in_use_ = peak_ = 0;
+  peak_op_ = kNoOp;
+  waiting_.Clear();
 }
 
 }  // namespace spillway::core

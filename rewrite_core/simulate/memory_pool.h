@@ -19,6 +19,9 @@ class WaitingList {
  public:
   bool empty() const { return count_ == 0; }
   void Add(OpId op, int64_t bytes);
+  // Each waits for what `bytes` says from now on.
+  void Rekey(absl::FunctionRef<int64_t(OpId)> bytes);
+  void Clear();
   // Removes and returns the first whose need is at most `free_bytes` and that `accepts` takes
   // (called in order, until it does); kNoOp if there is none.
   OpId TakeFirst(int64_t free_bytes, absl::FunctionRef<bool(OpId)> accepts);
@@ -26,6 +29,7 @@ class WaitingList {
  private:
   // Makes room for one more at the end.
   void Grow();
+  void SetLeast();  // Of all inner nodes.
   // The first place from `from` on whose need is at most `free_bytes`; capacity_ if there is none.
   int32_t FindFrom(int32_t from, int64_t free_bytes) const;
 
@@ -41,6 +45,8 @@ class WaitingList {
 class MemoryPool {
  public:
   explicit MemoryPool(int64_t budget_bytes) : budget_(budget_bytes) {}
+  // As if it were new.
+  void Reset(int64_t budget_bytes);
 
   int64_t budget_bytes() const { return budget_; }
   int64_t in_use_bytes() const { return in_use_; }
@@ -61,6 +67,7 @@ class MemoryPool {
 
   bool somebody_waits() const { return !waiting_.empty(); }
   void Wait(OpId op, int64_t bytes) { waiting_.Add(op, bytes); }
+  void Rekey(absl::FunctionRef<int64_t(OpId)> bytes) { waiting_.Rekey(bytes); }
   int64_t free_bytes() const { return budget_ - in_use_; }
   // The first of those who wait for no more than `bytes`, and whom `accepts` takes, who then waits
   // no longer; kNoOp if there is nobody.

@@ -1,5 +1,6 @@
 #include "rewrite_core/simulate/prepared_workload.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -43,125 +44,189 @@ bool MayWrite(const WorkloadOp& op, int32_t where) {
   return where == (op.kind == OpKind::kCopyIn ? op.device : -1);
 }
 
-// Whether `next`, which waits for `op`, goes on when `op` is launched.
-bool FollowsLaunch(const WorkloadOp& op, const WorkloadOp& next) {
-  return op.kind == OpKind::kCompute && next.device == op.device &&
-         (next.kind == OpKind::kCompute || next.kind == OpKind::kCopyOut);
-}
-
 }  // namespace
 
 absl::StatusOr<PreparedWorkload> PreparedWorkload::Prepare(const Workload& workload,
                                                            int64_t launch_ns,
                                                            const StopToken& stop) {
   PreparedWorkload prepared;
-  prepared.workload = &workload;
-  if (absl::Status status = prepared.CheckAndCount(launch_ns, stop); !status.ok()) return status;
-  if (absl::Status status = prepared.Reverse(stop); !status.ok()) return status;
+  prepared.launch_ns = launch_ns;
+  StopPoller poll(stop);
+  const int32_t num_ops = static_cast<int32_t>(workload.ops.size());
+  if (workload.waits_for.size() != num_ops || workload.reads.size() != num_ops ||
+      workload.writes.size() != num_ops || workload.reuses.size() != num_ops) {
+    return Broken("count of operations", num_ops, "is not that of its lists");
+  }
+  if (absl::Status s = prepared.AddBuffers(workload, &poll, stop); !s.ok()) return s;
+  if (absl::Status s = prepared.AddOps(workload, &poll, stop); !s.ok()) return s;
+  if (absl::Status s = prepared.Reverse(workload, &poll, stop); !s.ok()) return s;
   return prepared;
 }
 
-absl::Status PreparedWorkload::CheckAndCount(int64_t launch_ns, const StopToken& stop) {
-  const auto& ops = workload->ops;
-  const auto& buffers = workload->buffers;
-  const int32_t num_ops = static_cast<int32_t>(ops.size());
-  const int32_t num_buffers = static_cast<int32_t>(buffers.size());
-  const int32_t num_devices = static_cast<int32_t>(workload->devices.size());
-  if (workload->waits_for.size() != num_ops || workload->reads.size() != num_ops ||
-      workload->writes.size() != num_ops || workload->reuses.size() != num_ops) {
-    return Broken("count of operations", num_ops, "is not that of its lists");
+absl::Status PreparedWorkload::CountOp(int64_t duration_ns, int64_t workspace_bytes) {
+  if (!AddTo(&time_in_all, duration_ns) || !AddTo(&time_in_all, launch_ns)) {
+    return TooMuch("times in ns");
   }
-  StopPoller poll(stop);
-  counted_bytes.assign(num_buffers, 0);
-  holders.assign(num_buffers, 0);
-  resident_bytes.assign(num_devices, 0);
-  int64_t bytes_in_all = 0;
-  const auto count = [&](int64_t bytes) {
-    return AddTo(&bytes_in_all, bytes) && AddTo(&bytes_in_all, kAllocationBytes);
-  };
-  std::vector<bool> has_writer(num_buffers, false);
-  for (BufferId id = 0; id < num_buffers; ++id) {
-    if (poll.Tick()) return stop.status("simulate");
-    const WorkloadBuffer& buffer = buffers[id];
-    if (buffer.device < -1 || buffer.device >= num_devices || buffer.bytes < 0) {
-      return Broken("buffer", id, "has no device or no size");
-    }
-    if (!count(buffer.bytes)) return TooMuch("bytes");
-    if (buffer.device >= 0) counted_bytes[id] = AllocatedBytes(buffer.bytes);
-    if (!buffer.resident) continue;
-    ++holders[id];
-    if (buffer.device >= 0) resident_bytes[buffer.device] += counted_bytes[id];
-  }
-  int64_t time_in_all = 0;
-  for (OpId id = 0; id < num_ops; ++id) {
-    if (poll.Tick()) return stop.status("simulate");
-    const WorkloadOp& op = ops[id];
-    const bool on_host = op.kind == OpKind::kHost;
-    if (on_host ? op.device != -1 : op.device < 0 || op.device >= num_devices) {
-      return Broken("operation", id, "has the wrong device");
-    }
-    if (op.duration_ns < 0 || op.workspace_bytes < 0 ||
-        (op.workspace_bytes > 0 && op.kind != OpKind::kCompute)) {
-      return Broken("operation", id, "has a wrong duration or workspace");
-    }
-    if (!AddTo(&time_in_all, op.duration_ns) || !AddTo(&time_in_all, launch_ns)) {
-      return TooMuch("times in ns");
-    }
-    if (!count(op.workspace_bytes)) return TooMuch("bytes");
-    for (BufferId read : workload->reads[id]) {
-      ++holders[read];
-      if (!MayRead(op, buffers[read].device)) return Broken("operation", id, "reads from afar");
-    }
-    for (BufferId written : workload->writes[id]) {
-      const WorkloadBuffer& buffer = buffers[written];
-      ++holders[written];
-      if (!MayWrite(op, buffer.device)) return Broken("operation", id, "writes afar");
-      if (buffer.resident || has_writer[written]) {
-        return Broken("operation", id, "writes a buffer that is there already");
-      }
-      has_writer[written] = true;
-      if (buffer.device < 0 && op.kind != OpKind::kCompute) {
-        counted_bytes[written] = AllocatedBytes(buffer.bytes);
-      }
-    }
-    const bool is_copy = op.kind == OpKind::kCopyOut || op.kind == OpKind::kCopyIn;
-    if (is_copy && (workload->reads[id].size() != 1 || workload->writes[id].size() != 1)) {
-      return Broken("copy", id, "has not one buffer on either side");
-    }
-    const size_t reuses = workload->reuses[id].size();
-    if (reuses != 0 && (is_copy || reuses != workload->writes[id].size())) {
-      return Broken("operation", id, "takes over memory for outputs that it does not have");
-    }
+  return CountBuffer(workspace_bytes);
+}
+
+absl::Status PreparedWorkload::CountBuffer(int64_t bytes) {
+  // One allocation more than its bytes, for what it may be rounded up by.
+  if (!AddTo(&bytes_in_all, bytes) || !AddTo(&bytes_in_all, kAllocationBytes)) {
+    return TooMuch("bytes");
   }
   return absl::OkStatus();
 }
 
-absl::Status PreparedWorkload::Reverse(const StopToken& stop) {
-  const auto& ops = workload->ops;
+absl::Status PreparedWorkload::AddBuffers(const Workload& workload, StopPoller* poll,
+                                          const StopToken& stop) {
+  num_devices = static_cast<int32_t>(workload.devices.size());
+  const int32_t num_buffers = static_cast<int32_t>(workload.buffers.size());
+  buffers.resize(num_buffers);
+  holders.assign(num_buffers, 0);
+  resident_bytes.assign(num_devices, 0);
+  for (BufferId id = 0; id < num_buffers; ++id) {
+    if (poll->Tick()) return stop.status("simulate");
+    const WorkloadBuffer& buffer = workload.buffers[id];
+    if (buffer.device < -1 || buffer.device >= num_devices || buffer.bytes < 0) {
+      return Broken("buffer", id, "has no device or no size");
+    }
+    if (absl::Status s = CountBuffer(buffer.bytes); !s.ok()) return s;
+    buffers[id].device = buffer.device;
+    buffers[id].resident = buffer.resident;
+    buffers[id].exact_bytes = buffer.bytes;
+    if (buffer.device < 0) continue;  // Counts if a copy or a host operation writes it.
+    buffers[id].bytes = AllocatedBytes(buffer.bytes);
+    if (!buffer.resident || buffer.bytes == 0) continue;
+    residents.push_back(id);
+    resident_bytes[buffer.device] += buffers[id].bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll,
+                                      const StopToken& stop) {
+  const int32_t num_ops = static_cast<int32_t>(workload.ops.size());
+  ops.resize(num_ops);
+  kernels.assign(num_devices, 0);
+  writes.reserve(workload.writes.num_items());
+  holds.reserve(workload.reads.num_items() + workload.writes.num_items());
+  std::vector<bool> has_writer(buffers.size(), false);
+  // First what is written, which says what counts on the host; then who holds it.
+  for (OpId id = 0; id < num_ops; ++id) {
+    if (poll->Tick()) return stop.status("simulate");
+    const WorkloadOp& from = workload.ops[id];
+    const bool on_host = from.kind == OpKind::kHost;
+    if (on_host ? from.device != -1 : from.device < 0 || from.device >= num_devices) {
+      return Broken("operation", id, "has the wrong device");
+    }
+    if (from.duration_ns < 0 || from.workspace_bytes < 0 ||
+        (from.workspace_bytes > 0 && from.kind != OpKind::kCompute)) {
+      return Broken("operation", id, "has a wrong duration or workspace");
+    }
+    if (absl::Status s = CountOp(from.duration_ns, from.workspace_bytes); !s.ok()) return s;
+    for (BufferId read : workload.reads[id]) {
+      if (!MayRead(from, buffers[read].device)) return Broken("operation", id, "reads from afar");
+    }
+    for (BufferId written : workload.writes[id]) {
+      Buffer& buffer = buffers[written];
+      if (!MayWrite(from, buffer.device)) return Broken("operation", id, "writes afar");
+      if (buffer.resident || has_writer[written]) {
+        return Broken("operation", id, "writes a buffer that is there already");
+      }
+      has_writer[written] = true;
+      if (buffer.device < 0 && from.kind != OpKind::kCompute) {
+        buffer.bytes = AllocatedBytes(workload.buffers[written].bytes);
+      }
+    }
+    const bool is_copy = from.kind == OpKind::kCopyOut || from.kind == OpKind::kCopyIn;
+    if (is_copy && (workload.reads[id].size() != 1 || workload.writes[id].size() != 1)) {
+      return Broken("copy", id, "has not one buffer on either side");
+    }
+    const size_t reuses = workload.reuses[id].size();
+    if (reuses != 0 && (is_copy || reuses != workload.writes[id].size())) {
+      return Broken("operation", id, "takes over memory for outputs that it does not have");
+    }
+    Op& op = ops[id];
+    op.kind_bits = static_cast<uint32_t>(from.kind);
+    op.device = from.device;
+    op.duration_ns = from.duration_ns;
+    op.node = from.node;
+    op.bytes = is_copy ? workload.buffers[workload.reads[id][0]].bytes
+                       : AllocatedBytes(from.workspace_bytes);
+    if (from.kind == OpKind::kCompute && from.duration_ns > 0) ++kernels[from.device];
+  }
+  for (OpId id = 0; id < num_ops; ++id) {
+    if (poll->Tick()) return stop.status("simulate");
+    SetLists(workload.reads[id], workload.writes[id], workload.reuses[id], &ops[id]);
+    for (BufferId held : Holds(ops[id])) ++holders[held];
+  }
+  return absl::OkStatus();
+}
+
+void PreparedWorkload::SetLists(absl::Span<const BufferId> reads,
+                                absl::Span<const BufferId> written,
+                                absl::Span<const BufferId> reuses, Op* op) {
+  op->need_bytes = op->kind() == OpKind::kCompute ? op->bytes : 0;
+  op->writes = static_cast<int32_t>(writes.size());
+  op->holds = static_cast<int32_t>(holds.size());
+  for (BufferId read : reads) {
+    if (buffers[read].bytes > 0 && !buffers[read].resident) holds.push_back(read);
+  }
+  for (size_t i = 0; i < written.size(); ++i) {
+    const Buffer& output = buffers[written[i]];
+    if (output.bytes == 0) continue;
+    Write write{output.bytes, written[i], i < reuses.size() ? reuses[i] : -1};
+    if (write.reuse >= 0) {
+      const Buffer& input = buffers[write.reuse];
+      if (input.resident || input.device != output.device ||
+          input.exact_bytes != output.exact_bytes) {
+        write.reuse = -1;
+      }
+    }
+    writes.push_back(write);
+    op->need_bytes += write.bytes;
+    holds.push_back(write.buffer);
+  }
+  op->writes_end = static_cast<int32_t>(writes.size());
+  op->holds_end = static_cast<int32_t>(holds.size());
+}
+
+absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* poll,
+                                       const StopToken& stop) {
   const int32_t num_ops = static_cast<int32_t>(ops.size());
-  StopPoller poll(stop);
-  // Counting sort: first how many of either list, then each to its place.
-  begin_.assign(num_ops + 1, 0);
-  middle_.assign(num_ops, 0);
-  for (OpId id = 0; id < num_ops; ++id) {
-    if (poll.Tick()) return stop.status("simulate");
-    for (OpId before : workload->waits_for[id]) {
-      ++begin_[before + 1];
-      middle_[before] += FollowsLaunch(ops[before], ops[id]);
+  waits.resize(num_ops);
+  after.resize(workload.waits_for.num_items());
+  // Counting sort: first how many of each kind, then each to its place.
+  const auto place_of = [this](OpId before, const Op& op) {
+    Op& by = ops[before];
+    switch (HowFollows(by.kind(), by.device, op.kind(), op.device)) {
+      case Follows::kLaunchToLaunch:
+        return &by.copies;
+      case Follows::kLaunchToCopyOut:
+        return &by.ended;
+      case Follows::kEnd:
+        break;
     }
+    return &by.after_end;
+  };
+  for (OpId id = 0; id < num_ops; ++id) {
+    if (poll->Tick()) return stop.status("simulate");
+    const auto before = workload.waits_for[id];
+    waits[id] = static_cast<int32_t>(before.size());
+    if (before.empty()) first.push_back(id);
+    for (OpId other : before) ++*place_of(other, ops[id]);
+  }
+  // Each end becomes the beginning of its part, from where the second pass moves it on.
+  int32_t at = 0;
+  for (OpId id = 0; id < num_ops; ++id) {
+    Op& op = ops[id];
+    op.after = at;
+    for (int32_t* end : {&op.copies, &op.ended, &op.after_end}) at += std::exchange(*end, at);
   }
   for (OpId id = 0; id < num_ops; ++id) {
-    begin_[id + 1] += begin_[id];
-    middle_[id] += begin_[id];
-  }
-  waiting_.resize(begin_[num_ops]);
-  std::vector<int32_t> at_launch(begin_.begin(), begin_.end() - 1), at_end = middle_;
-  for (OpId id = 0; id < num_ops; ++id) {
-    if (poll.Tick()) return stop.status("simulate");
-    for (OpId before : workload->waits_for[id]) {
-      auto& at = FollowsLaunch(ops[before], ops[id]) ? at_launch : at_end;
-      waiting_[at[before]++] = id;
-    }
+    if (poll->Tick()) return stop.status("simulate");
+    for (OpId other : workload.waits_for[id]) after[(*place_of(other, ops[id]))++] = id;
   }
   return absl::OkStatus();
 }

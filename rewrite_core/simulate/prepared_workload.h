@@ -1,13 +1,15 @@
-// What both modes of the simulator, and the lower bounds, need to know of a workload before it is
-// played: checked, with edges the other way round and sizes as they count.
+// A workload as the simulator plays it: checked, in few compact arrays, with edges the other way
+// round and sizes as they count. A plan is patched into it in place (plan_patch.h): so each list of
+// an operation is a part of a pool, to whose end a changed one is appended.
 //
-// Thread safety: immutable after Prepare.
+// Thread safety: a plain value.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PREPARED_WORKLOAD_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_PREPARED_WORKLOAD_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
@@ -16,33 +18,102 @@
 namespace spillway::core {
 
 struct PreparedWorkload {
-  // `workload` must outlive the result. Errors as Simulate's.
+  // What an operation allocates. Only what counts is listed.
+  struct Write {
+    int64_t bytes = 0;
+    BufferId buffer = -1;
+    BufferId reuse = -1;  // The buffer whose memory it may take over; it is as large.
+  };
+  // One cache line.
+  struct Op {
+    int64_t duration_ns = 0;
+    int64_t bytes = 0;       // Of kCompute: its workspace, as it counts; of copies: what travels.
+    int64_t need_bytes = 0;  // The workspace and all that it writes.
+    // In `after`, who waits for it: from `after` on kernels for which its launch is enough, when
+    // kernels are launched ahead, from `copies` on copies out of that kind, and from `ended` on
+    // those that wait until it is done.
+    int32_t after = 0, copies = 0, ended = 0, after_end = 0;
+    int32_t writes = 0, writes_end = 0;  // In `writes`.
+    int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and lets go of.
+    NodeId node = kNoNode;
+    int32_t device : 30;  // -1: the host.
+    uint32_t kind_bits : 2;
+
+    Op() : device(0), kind_bits(0) {}
+    OpKind kind() const { return static_cast<OpKind>(kind_bits); }
+    // In whose memory it writes: -1: the host's.
+    int32_t memory() const { return kind() == OpKind::kCopyOut ? -1 : device; }
+  };
+  struct Buffer {
+    int64_t bytes = 0;        // As they count; 0 of what does not.
+    int64_t exact_bytes = 0;  // Not rounded.
+    int32_t device = -1;
+    bool resident = false;
+  };
+
+  // Of a workload: INTERNAL if it breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or
+  // times add up to more than int64 holds, and as `stop` says.
   static absl::StatusOr<PreparedWorkload> Prepare(const Workload& workload, int64_t launch_ns,
                                                   const StopToken& stop);
 
-  const Workload* workload = nullptr;
-  // By buffer: the bytes that count, 0 for those that do not; and who holds it: its readers, and
-  // one more for its writer. Resident ones are never let go of: one more.
-  std::vector<int64_t> counted_bytes;
-  std::vector<int32_t> holders;
-  std::vector<int64_t> resident_bytes;  // By device.
+  // Counts one more operation, or buffer, in what all add up to.
+  absl::Status CountOp(int64_t duration_ns, int64_t workspace_bytes);
+  absl::Status CountBuffer(int64_t bytes);
+  // Appends the lists of `op` to the pools: what it allocates, by (buffer, candidate for reuse),
+  // and what it holds. `id` is for the messages.
+  void SetLists(absl::Span<const BufferId> reads, absl::Span<const BufferId> written,
+                absl::Span<const BufferId> reuses, Op* op);
 
-  // Who waits for `op`, in order of ids in either list: those for which its launch is enough when
-  // kernels are launched ahead, and those that wait until it is done.
-  absl::Span<const OpId> after_launch(OpId op) const {
-    return absl::MakeSpan(waiting_).subspan(begin_[op], middle_[op] - begin_[op]);
+  absl::Span<const OpId> ToLaunch(const Op& op) const { return Part(after, op.after, op.copies); }
+  absl::Span<const OpId> ToCopyOut(const Op& op) const { return Part(after, op.copies, op.ended); }
+  absl::Span<const OpId> Ended(const Op& op) const { return Part(after, op.ended, op.after_end); }
+  absl::Span<const OpId> AllAfter(const Op& op) const {
+    return Part(after, op.after, op.after_end);
   }
-  absl::Span<const OpId> after_end(OpId op) const {
-    return absl::MakeSpan(waiting_).subspan(middle_[op], begin_[op + 1] - middle_[op]);
+  absl::Span<const Write> Writes(const Op& op) const {
+    return Part(writes, op.writes, op.writes_end);
   }
+  absl::Span<const BufferId> Holds(const Op& op) const {
+    return Part(holds, op.holds, op.holds_end);
+  }
+
+  int32_t num_devices = 0;
+  int64_t launch_ns = 0;
+  std::vector<Op> ops;
+  std::vector<int32_t> waits;  // By operation: for how many others it waits.
+  // By operation: who comes first of those that become ready at one moment. Empty: by ids.
+  std::vector<int64_t> rank;
+  std::vector<OpId> first;  // Those that wait for nobody.
+  std::vector<Buffer> buffers;
+  std::vector<BufferId> residents;
+  std::vector<int32_t> holders;  // By buffer: its readers and its writer. Not of resident ones.
+  std::vector<int64_t> resident_bytes;  // By device.
+  std::vector<int32_t> kernels;         // By device: operations that take time.
+  // The pools.
+  std::vector<OpId> after;
+  std::vector<Write> writes;
+  std::vector<BufferId> holds;
+  // Of all operations and buffers.
+  int64_t bytes_in_all = 0;
+  int64_t time_in_all = 0;
 
  private:
-  absl::Status CheckAndCount(int64_t launch_ns, const StopToken& stop);
-  absl::Status Reverse(const StopToken& stop);
-
-  std::vector<int32_t> begin_, middle_;
-  std::vector<OpId> waiting_;
+  template <typename T>
+  static absl::Span<const T> Part(const std::vector<T>& pool, int32_t begin, int32_t end) {
+    return absl::Span<const T>(pool.data() + begin, static_cast<size_t>(end - begin));
+  }
+  absl::Status AddBuffers(const Workload& workload, StopPoller* poll, const StopToken& stop);
+  absl::Status AddOps(const Workload& workload, StopPoller* poll, const StopToken& stop);
+  absl::Status Reverse(const Workload& workload, StopPoller* poll, const StopToken& stop);
 };
+
+// Among those who wait for an operation: what it takes for one of them to go on.
+enum class Follows : uint8_t { kLaunchToLaunch, kLaunchToCopyOut, kEnd };
+inline Follows HowFollows(OpKind kind, int32_t device, OpKind next_kind, int32_t next_device) {
+  if (kind != OpKind::kCompute || device != next_device) return Follows::kEnd;
+  if (next_kind == OpKind::kCompute) return Follows::kLaunchToLaunch;
+  return next_kind == OpKind::kCopyOut ? Follows::kLaunchToCopyOut : Follows::kEnd;
+}
 
 }  // namespace spillway::core
 

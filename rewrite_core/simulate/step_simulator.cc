@@ -3,21 +3,72 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/simulate/plan_patch.h"
+#include "rewrite_core/simulate/player.h"
+#include "rewrite_core/simulate/prepared_workload.h"
+#include "rewrite_core/simulate/workload_trace.h"
 
 namespace spillway::core {
 namespace {
 
-// Whether a step that waits for no memory takes at most a quarter of the budgets. Then it is taken
-// to find its places, for speed: a chunk is less than twice as large as what is in it. (Of best fit
-// in general a factor of the logarithm of sizes is known, by steps that are made for that.)
-bool IsSmall(const BothModes& step, const SimulationOptions& budgets) {
-  for (size_t i = 0; i < step.launch_ahead.devices.size(); ++i) {
-    const int64_t peak =
-        std::max(step.launch_ahead.devices[i].peak_bytes, step.synchronous.devices[i].peak_bytes);
-    if (peak > budgets.device_budget_bytes[i] / 4) return false;
+// The runs of one workload that the ladder asks for, each made once. A run with placed memory that
+// did not diverge is that with counted memory; and one in which nobody waited, that without
+// budgets.
+class Runs {
+ public:
+  Runs(const PreparedWorkload& workload, const SimulationOptions& options, Player* player,
+       const StopToken& stop)
+      : workload_(workload), options_(options), player_(player), stop_(stop) {}
+
+  // `place_first`: as long as it is not known otherwise, memory is placed at once.
+  absl::Status Counted(SimulationMode mode, bool place_first);
+  absl::Status Placed(SimulationMode mode);
+  const SimulationResult& counted(SimulationMode mode) const { return *of(mode).counted(); }
+
+  struct OfMode {
+    absl::optional<SimulationResult> as_counted;
+    absl::optional<SimulationResult> as_placed;
+    bool is_same = false;  // as_placed is as_counted, too.
+    const SimulationResult* counted() const { return is_same ? &*as_placed : &*as_counted; }
+    SimulationResult* placed() { return &*as_placed; }
+  };
+  OfMode& of(SimulationMode mode) { return modes_[static_cast<int>(mode)]; }
+  const OfMode& of(SimulationMode mode) const { return modes_[static_cast<int>(mode)]; }
+
+ private:
+  absl::Status Run(SimulationMode mode, bool placed, absl::optional<SimulationResult>* result);
+
+  const PreparedWorkload& workload_;
+  SimulationOptions options_;
+  Player* player_;
+  const StopToken& stop_;
+  OfMode modes_[2];
+};
+
+absl::Status Runs::Run(SimulationMode mode, bool placed, absl::optional<SimulationResult>* result) {
+  options_.mode = mode;
+  options_.placed = placed;
+  auto run = player_->Play(workload_, options_, stop_);
+  if (run.ok()) *result = *std::move(run);
+  return run.status();
+}
+
+absl::Status Runs::Placed(SimulationMode mode) {
+  OfMode& runs = of(mode);
+  if (runs.as_placed) return absl::OkStatus();
+  if (absl::Status s = Run(mode, /*placed=*/true, &runs.as_placed); !s.ok()) return s;
+  runs.is_same = !player_->diverged();
+  return absl::OkStatus();
+}
+
+absl::Status Runs::Counted(SimulationMode mode, bool place_first) {
+  if (place_first) {
+    if (absl::Status s = Placed(mode); !s.ok()) return s;
+    if (of(mode).is_same) return absl::OkStatus();
   }
-  return true;
+  return Run(mode, /*placed=*/false, &of(mode).as_counted);
 }
 
 }  // namespace
@@ -26,23 +77,41 @@ class StepSimulator::Impl {
  public:
   explicit Impl(const StepFacts& step_facts) : facts(step_facts) {}
 
+  absl::Status Prepare(const StopToken& stop);
   SimulationOptions Unlimited() const {
     SimulationOptions options;
-    options.launch_ns = ToNanoseconds(facts.hardware().launch_s);
+    options.launch_ns = prepared.launch_ns;
     return options;
   }
   SimulationOptions OptionsOf(const StepTerms& terms) const;
-  absl::StatusOr<BothModes> Run(const Workload& workload, const SimulationOptions& options,
-                                bool always_synchronous, int64_t cutoff_ns,
-                                const StopToken& stop) const {
-    return always_synchronous ? SimulateBothModes(workload, options, stop)
-                              : SimulateIfWorth(workload, options, cutoff_ns, stop);
-  }
+  absl::StatusOr<StepResult> Simulate(const PreparedWorkload& workload, const StepTerms& terms,
+                                      const StopToken& stop);
+  absl::Status AddUnlimited(const PreparedWorkload& workload, const StopToken& stop,
+                            StepResult* result);
+  bool MayBeLarge(const SimulationOptions& budgets) const;
 
   const StepFacts& facts;
   Workload unswapped;
   WorkloadNotes notes;
+  WorkloadTrace trace;
+  PreparedWorkload prepared;
+  absl::optional<PlanPatch> patch;
+  Player player;
+  // Of the step as the graph is, launched ahead, with memory without end, once that is known.
+  std::vector<OpId> order;
+  // By GPU, of the last step: the peak. The next is likely to take as much.
+  std::vector<int64_t> last_peaks;
 };
+
+absl::Status StepSimulator::Impl::Prepare(const StopToken& stop) {
+  auto workload = BuildTracedWorkload(facts, &notes, &trace, stop);
+  if (!workload.ok()) return workload.status();
+  unswapped = *std::move(workload);
+  auto ready = PreparedWorkload::Prepare(unswapped, ToNanoseconds(facts.hardware().launch_s), stop);
+  if (!ready.ok()) return ready.status();
+  prepared = *std::move(ready);
+  return absl::OkStatus();
+}
 
 SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
   SimulationOptions options = Unlimited();
@@ -66,6 +135,82 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
   return options;
 }
 
+// Whether a step with these peaks takes at most a quarter of the budgets. Then it is taken to find
+// its places, for speed: a chunk is less than twice as large as what is in it. (Of best fit in
+// general a factor of the logarithm of sizes is known, by steps that are made for that.)
+bool IsSmall(const std::vector<int64_t>& peaks, const SimulationOptions& budgets) {
+  for (size_t i = 0; i < peaks.size(); ++i) {
+    if (peaks[i] > budgets.device_budget_bytes[i] / 4) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload& workload,
+                                                         const StepTerms& terms,
+                                                         const StopToken& stop) {
+  constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
+  constexpr SimulationMode kSync = SimulationMode::kSynchronous;
+  const SimulationOptions options = OptionsOf(terms);
+  const bool place_first = terms.place && (last_peaks.empty() || !IsSmall(last_peaks, options));
+  Runs runs(workload, options, &player, stop);
+  StepResult result;
+  result.unknown = &unswapped.unknown;
+  // Counted.
+  if (absl::Status s = runs.Counted(kAhead, place_first); !s.ok()) return s;
+  const SimulationResult& ahead = runs.counted(kAhead);
+  const bool is_slow = ahead.step_time_ns > terms.cutoff_ns && !terms.always_synchronous;
+  result.has_synchronous = terms.always_synchronous || (ahead.fits() && !is_slow);
+  result.is_partial = ahead.fits() && is_slow;
+  if (result.has_synchronous) {
+    if (absl::Status s = runs.Counted(kSync, place_first && ahead.fits()); !s.ok()) return s;
+  }
+  result.fits = ahead.fits() && result.has_synchronous && runs.counted(kSync).fits();
+  if (result.fits) {
+    last_peaks.clear();
+    for (int32_t d = 0; d < workload.num_devices; ++d) {
+      last_peaks.push_back(
+          std::max(ahead.devices[d].peak_bytes, runs.counted(kSync).devices[d].peak_bytes));
+    }
+  }
+  // Placed.
+  result.is_placed = result.fits && terms.place && !IsSmall(last_peaks, options);
+  if (result.is_placed) {
+    if (absl::Status s = runs.Placed(kAhead); !s.ok()) return s;
+    result.fits = runs.of(kAhead).placed()->fits();
+    result.has_synchronous = terms.always_synchronous || result.fits;
+    if (result.has_synchronous) {
+      if (absl::Status s = runs.Placed(kSync); !s.ok()) return s;
+      result.fits = result.fits && runs.of(kSync).placed()->fits();
+    }
+  }
+  const auto take = [&](SimulationMode mode, SimulationResult* to) {
+    Runs::OfMode& of = runs.of(mode);
+    *to = std::move(result.is_placed || of.is_same ? *of.as_placed : *of.as_counted);
+  };
+  take(kAhead, &result.launch_ahead);
+  if (result.has_synchronous) take(kSync, &result.synchronous);
+  result.is_unlimited = result.fits && !result.launch_ahead.waited && !result.synchronous.waited;
+  if (!result.fits && terms.unlimited_if_unfit) {
+    if (absl::Status s = AddUnlimited(workload, stop, &result); !s.ok()) return s;
+  }
+  return result;
+}
+
+absl::Status StepSimulator::Impl::AddUnlimited(const PreparedWorkload& workload,
+                                               const StopToken& stop, StepResult* result) {
+  SimulationOptions options = Unlimited();
+  options.record_order = false;
+  BothModes both;
+  for (SimulationMode mode : {SimulationMode::kLaunchAhead, SimulationMode::kSynchronous}) {
+    options.mode = mode;
+    auto run = player.Play(workload, options, stop);
+    if (!run.ok()) return run.status();
+    (mode == SimulationMode::kLaunchAhead ? both.launch_ahead : both.synchronous) = *std::move(run);
+  }
+  result->unlimited = std::move(both);
+  return absl::OkStatus();
+}
+
 StepSimulator::StepSimulator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StepSimulator::~StepSimulator() = default;
 
@@ -77,53 +222,65 @@ absl::StatusOr<std::unique_ptr<StepSimulator>> StepSimulator::Create(const StepF
                                                                      const StopToken& stop) {
   if (absl::Status s = facts.Compute({Fact::kCosts, Fact::kActiveNodes}, stop); !s.ok()) return s;
   auto impl = std::make_unique<Impl>(facts);
-  auto workload = BuildWorkload(facts, /*plan=*/nullptr, &impl->notes, stop);
-  if (!workload.ok()) return workload.status();
-  impl->unswapped = *std::move(workload);
+  if (absl::Status s = impl->Prepare(stop); !s.ok()) return s;
   return std::unique_ptr<StepSimulator>(new StepSimulator(std::move(impl)));
 }
 
 absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const StepTerms& terms,
                                                    const StopToken& stop) {
+  const bool records = terms.record_operations || terms.record_memory;
+  const auto explain = [&](absl::StatusOr<StepResult>* result, std::vector<WorkloadOp> ops,
+                           std::vector<WorkloadBuffer> buffers) {
+    if (!result->ok() || !records) return;
+    (*result)->ops = std::move(ops);
+    (*result)->buffers = std::move(buffers);
+  };
+  if (plan.empty()) {
+    auto result = impl_->Simulate(impl_->prepared, terms, stop);
+    if (records) explain(&result, impl_->unswapped.ops, impl_->unswapped.buffers);
+    return result;
+  }
+  if (!impl_->patch) {
+    impl_->patch.emplace(impl_->facts, impl_->unswapped, impl_->trace, &impl_->prepared);
+  }
+  auto patched = impl_->patch->Apply(plan, stop);
+  if (patched.ok() && *patched) {
+    auto result = impl_->Simulate(impl_->prepared, terms, stop);
+    if (records) {
+      std::vector<WorkloadOp> ops = impl_->unswapped.ops;
+      std::vector<WorkloadBuffer> buffers = impl_->unswapped.buffers;
+      const auto& more_ops = impl_->patch->added_ops();
+      const auto& more_buffers = impl_->patch->added_buffers();
+      ops.insert(ops.end(), more_ops.begin(), more_ops.end());
+      buffers.insert(buffers.end(), more_buffers.begin(), more_buffers.end());
+      explain(&result, std::move(ops), std::move(buffers));
+    }
+    impl_->patch->Undo();
+    return result;
+  }
+  impl_->patch->Undo();
+  if (!patched.ok()) return patched.status();
   auto workload = BuildWorkload(impl_->facts, &plan, /*notes=*/nullptr, stop);
   if (!workload.ok()) return workload.status();
-  SimulationOptions options = impl_->OptionsOf(terms);
-  auto both = impl_->Run(*workload, options, terms.always_synchronous, terms.cutoff_ns, stop);
-  if (!both.ok()) return both.status();
-  StepResult result;
-  if (terms.place && both->fits() && !IsSmall(*both, options)) {
-    options.placed = result.is_placed = true;
-    both = impl_->Run(*workload, options, terms.always_synchronous, kUnlimited, stop);
-    if (!both.ok()) return both.status();
-  }
-  result.fits = both->fits();
-  result.is_partial = both->is_partial && both->launch_ahead.fits();
-  result.unknown = &impl_->unswapped.unknown;
-  result.has_synchronous = !both->is_partial;
-  result.is_unlimited = result.fits && !both->launch_ahead.waited && !both->synchronous.waited;
-  result.launch_ahead = std::move(both->launch_ahead);
-  result.synchronous = std::move(both->synchronous);
-  if (!result.fits && terms.unlimited_if_unfit) {
-    auto unlimited = SimulateBothModes(*workload, impl_->Unlimited(), stop);
-    if (!unlimited.ok()) return unlimited.status();
-    result.unlimited = *std::move(unlimited);
-  }
-  if (terms.record_operations || terms.record_memory) {
-    result.ops = std::move(workload->ops);
-    result.buffers = std::move(workload->buffers);
-  }
+  auto prepared = PreparedWorkload::Prepare(*workload, impl_->prepared.launch_ns, stop);
+  if (!prepared.ok()) return prepared.status();
+  auto result = impl_->Simulate(*prepared, terms, stop);
+  explain(&result, std::move(workload->ops), std::move(workload->buffers));
   return result;
 }
 
 absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const StopToken& stop) {
-  auto free = core::Simulate(impl_->unswapped, impl_->Unlimited(), stop);
-  if (!free.ok()) return free.status();
+  if (impl_->order.empty()) {
+    auto free = impl_->player.Play(impl_->prepared, impl_->Unlimited(), stop);
+    if (!free.ok()) return free.status();
+    impl_->order = std::move(free->order);
+  }
   LowerBoundOptions options;
   options.device_budget_bytes.assign(impl_->unswapped.devices.size(),
                                      impl_->facts.hardware().device_budget_bytes());
   options.copy_out_bytes_per_s = impl_->facts.hardware().d2h_bytes_per_s;
   options.copy_in_bytes_per_s = impl_->facts.hardware().h2d_bytes_per_s;
-  return ComputeLowerBounds(impl_->unswapped, free->order, options, stop);
+  return ComputeLowerBounds(impl_->unswapped, impl_->prepared, impl_->order, options, stop);
 }
 
 }  // namespace spillway::core

@@ -32,7 +32,12 @@ std::string Text(const SimulationResult& result) {
     const OutOfMemory& out = *result.out_of_memory;
     absl::StrAppend(&text, "out of memory: device ", out.device, " op ", out.op, " requested ",
                     out.requested_bytes, " in use ", out.in_use_bytes, " budget ", out.budget_bytes,
-                    " at ", out.time_ns, "\n");
+                    " at ", out.time_ns, out.fragmented ? " fragmented" : "", " missing ",
+                    out.missing_bytes, "\n");
+  }
+  if (result.waited) text += "waited\n";
+  for (const OpTimes& at : result.times) {
+    absl::StrAppend(&text, at.given_ns, ":", at.start_ns, "-", at.end_ns, " ");
   }
   for (const DeviceUse& use : result.devices) {
     absl::StrAppend(&text, "resident ", use.resident_bytes, " peak ", use.peak_bytes, " by ",
@@ -171,7 +176,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
       SimulationOptions options;
       options.mode = mode;
       options.launch_ns = random.Pick(std::vector<int64_t>{0, 1, 4, 7});
-      options.record_timeline = true;
+      options.record_timeline = options.record_times = true;
       const SimulationResult ample = Play(workload, options);
       ASSERT_TRUE(ample.fits());
       CheckFigures(workload, ample);

@@ -31,7 +31,7 @@ class Naive {
     for (int d = 0; d < num_devices_; ++d) {
       const int64_t resident = InUse(d);
       if (resident > Budget(d)) {
-        result_.out_of_memory = core::OutOfMemory{d, core::kNoOp, resident, 0, Budget(d), 0};
+        Fail(d, core::kNoOp, resident, 0);
         return result_;
       }
     }
@@ -62,6 +62,7 @@ class Naive {
     for (const auto& [op, end] : end_) {
       result_.step_time_ns = std::max(result_.step_time_ns, end);
     }
+    ListTimes();
     return result_;
   }
 
@@ -232,8 +233,11 @@ class Naive {
   bool GiveToFirst(int device) {
     for (auto it = asks_.begin(); it != asks_.end(); ++it) {
       const OpId op = *it;
-      if (PoolOf(op) != device || need_[op] > Budget(device) - InUse(device)) continue;
-      if (options_.placed && !Place(op, device)) continue;
+      if (PoolOf(op) != device) continue;
+      if (need_[op] > Budget(device) - InUse(device) || (options_.placed && !Place(op, device))) {
+        result_.waited = true;
+        continue;
+      }
       asks_.erase(it);
       Give(op, device);
       return true;
@@ -255,8 +259,8 @@ class Naive {
       for (BufferId c = 0; c < b; ++c) {
         if (w_.buffers[c].resident && w_.buffers[c].device == device) before += Size(c);
       }
-      result_.out_of_memory =
-          core::OutOfMemory{device, core::kNoOp, Size(b), before, Budget(device), 0};
+      Fail(device, core::kNoOp, Size(b), before);
+      result_.out_of_memory->missing_bytes = Missing(device, Size(b));
       return false;
     }
     return true;
@@ -317,6 +321,7 @@ class Naive {
       if (in_use > use.peak_bytes) {
         use.peak_bytes = in_use;
         use.peak_op = op;
+        use.peak_node = w_.ops[op].node;
         use.at_peak.clear();
         for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
           if (w_.buffers[b].device != device || w_.buffers[b].resident || Size(b) == 0) continue;
@@ -397,10 +402,50 @@ class Naive {
   core::SimulationResult OutOfMemory() {
     const OpId op = asks_.front();
     const int device = PoolOf(op);
-    result_.out_of_memory =
-        core::OutOfMemory{device, op, need_[op], InUse(device), Budget(device), now_};
+    Fail(device, op, need_[op], InUse(device));
+    if (result_.out_of_memory->fragmented) {
+      std::vector<int64_t> pieces;
+      for (BufferId output : w_.writes[op]) {
+        if (took_.count(output) == 0) pieces.push_back(Size(output));
+      }
+      pieces.push_back(RoundUp(w_.ops[op].workspace_bytes));
+      Clear();
+      for (int64_t bytes : pieces) {
+        if (bytes == 0 || regions_.at(device).Allocate(bytes).has_value()) continue;
+        result_.out_of_memory->missing_bytes = Missing(device, bytes);
+        break;
+      }
+    }
     result_.step_time_ns = now_;
+    ListTimes();
     return result_;
+  }
+  void Fail(int device, OpId op, int64_t requested, int64_t in_use) {
+    core::OutOfMemory oom;
+    oom.device = device;
+    oom.op = op;
+    if (op != core::kNoOp) oom.node = w_.ops[op].node;
+    oom.requested_bytes = requested;
+    oom.in_use_bytes = in_use;
+    oom.budget_bytes = Budget(device);
+    oom.time_ns = now_;
+    oom.fragmented = in_use + requested <= Budget(device);
+    if (!oom.fragmented) oom.missing_bytes = in_use + requested - Budget(device);
+    result_.out_of_memory = oom;
+    ListTimes();
+  }
+  // By how much `bytes`, for which there is no place, is more than the most that there is one for.
+  int64_t Missing(int device, int64_t bytes) {
+    int64_t less = bytes;
+    while (less > 0 && !regions_.at(device).Allocate(less).has_value()) --less;
+    return bytes - less;
+  }
+  void ListTimes() {
+    if (!options_.record_times) return;
+    result_.times.assign(num_ops_, core::OpTimes());
+    for (const auto& [op, given] : given_at_) {
+      result_.times[op] = {given, end_.at(op) - w_.ops[op].duration_ns, end_.at(op)};
+    }
   }
 
   const core::Workload& w_;

@@ -1,0 +1,80 @@
+// PlanOverlay: a plan laid over a graph: its swap nodes, as if they were nodes of the graph behind
+// the original ones, and the inputs of original nodes that it changes.
+//
+// Thread safety: one thread at a time while Set runs; otherwise immutable.
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_OVERLAY_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_OVERLAY_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/swap_plan.h"
+
+namespace spillway::core {
+
+class PlanOverlay {
+ public:
+  struct SwapNode {
+    Tensor tensor;  // What travels, as the graph has it.
+    Tensor input;   // What it reads: that, or the swap-out.
+    absl::Span<const NodeId> triggers;
+    Place place;           // Where it stands.
+    int32_t swap = 0;      // Of the plan's,
+    int32_t swap_in = -1;  // and of that swap's; -1: the swap-out.
+    int32_t next = -1;     // The next one for the same producer.
+  };
+
+  // `facts` must outlive the overlay.
+  explicit PlanOverlay(const StepFacts& facts)
+      : facts_(facts), num_nodes_(facts.graph().num_nodes()) {}
+
+  // Lays `plan` over the graph, in place of the one before. It must outlive the overlay.
+  void Set(const SwapPlan& plan);
+
+  bool IsSwapNode(NodeId id) const { return id >= num_nodes_; }
+  const std::vector<SwapNode>& swap_nodes() const { return swap_nodes_; }
+  const SwapNode& swap(NodeId id) const { return swap_nodes_[id - num_nodes_]; }
+  // The swap nodes of an original node's outputs: positions in swap_nodes(), by SwapNode::next from
+  // here on; -1: none. A swap-out comes before its swap-ins.
+  int32_t first_swap_node(NodeId id) const { return first_.empty() ? -1 : first_[id]; }
+
+  // Original nodes whose inputs are changed, each once.
+  const std::vector<NodeId>& edited() const { return edited_nodes_; }
+  // What the node reads; what is fed reads nothing.
+  absl::Span<const Tensor> Inputs(NodeId id) const;
+
+ private:
+  // Input `index` of `node` is `tensor`; from kAppended on, it is a control input more.
+  static constexpr int32_t kAppended = 1 << 30;
+  struct Edit {
+    NodeId node;
+    int32_t index;
+    Tensor tensor;
+  };
+
+  void AddSwap(const PlannedSwap& planned, int32_t swap, Place place);
+  NodeId AddSwapNode(const SwapNode& node);
+  void EditInputs();
+  absl::Span<const Tensor> ListOf(int32_t list) const {
+    return absl::MakeSpan(inputs_).subspan(begin_[list], begin_[list + 1] - begin_[list]);
+  }
+
+  const StepFacts& facts_;
+  const NodeId num_nodes_;
+  std::vector<SwapNode> swap_nodes_;
+  std::vector<NodeId> edited_nodes_;
+  std::vector<Edit> edits_;
+  // By original node; empty before the first plan.
+  std::vector<int32_t> first_;  // Its first swap node,
+  std::vector<int32_t> list_;   // and its list of inputs; -1: the graph's.
+  // The lists: those of the swap nodes, then those of the edited nodes.
+  std::vector<Tensor> inputs_;
+  std::vector<int32_t> begin_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_OVERLAY_H_

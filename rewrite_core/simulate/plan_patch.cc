@@ -1,0 +1,751 @@
+#include "rewrite_core/simulate/plan_patch.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "rewrite_core/simulate/node_linker.h"
+#include "rewrite_core/simulate/plan_overlay.h"
+#include "rewrite_core/simulate/simulator.h"
+
+namespace spillway::core {
+namespace {
+
+// Who comes first of several at one moment: nodes in order of ids, the plan's swap nodes, then
+// copies by what they copy. The same order as BuildWorkload's.
+constexpr int64_t kFirstSwapNode = int64_t{1} << 31;
+constexpr int64_t kFirstCopy = int64_t{1} << 62;
+
+int64_t RankOf(const CopyKey& key) {
+  return kFirstCopy | int64_t{key.tensor} << 31 | int64_t{key.want + 1} << 1 | key.step;
+}
+
+}  // namespace
+
+class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
+ public:
+  Impl(const StepFacts& facts, const Workload& workload, const WorkloadTrace& trace,
+       PreparedWorkload* prepared);
+
+  absl::StatusOr<bool> Apply(const SwapPlan& plan, const StopToken& stop);
+  void Undo();
+
+  const std::vector<WorkloadOp>& added_ops() const { return added_ops_; }
+  const std::vector<WorkloadBuffer>& added_buffers() const { return added_buffers_; }
+
+ private:
+  friend class NodeLinker<PlanPatch::Impl>;
+
+  // An operation that is made anew, and its lists while they are made.
+  struct Linked {
+    OpId op;
+    int32_t waits = -1;   // In items_, the first of what it waits for, and so on by Item::next,
+    int32_t reads = -1;   // and of what it reads.
+    int32_t reuses = -1;  // In reuses_, by Reuse::next.
+    BufferId written = kNoBufferId;  // Of copies. Others write what they did.
+    int64_t mark = 0;                // In waited_ and read_.
+    bool is_relinked = true;         // False: only what it takes over changes.
+  };
+  struct Item {
+    int32_t id;
+    int32_t next;
+  };
+  struct Reuse {
+    BufferId output;
+    int32_t begin, end;  // In candidates_.
+    int32_t next;
+  };
+  // An edge between operations that comes or goes.
+  struct EdgeChange {
+    OpId from, to;
+    bool is_new;
+  };
+
+  OpId num_ops() const { return static_cast<OpId>(workload_.ops.size()); }
+  BufferId num_buffers() const { return static_cast<BufferId>(workload_.buffers.size()); }
+  const WorkloadOp& op(OpId id) const {
+    return id < num_ops() ? workload_.ops[id] : added_ops_[id - num_ops()];
+  }
+  const WorkloadBuffer& buffer(BufferId id) const {
+    return id < num_buffers() ? workload_.buffers[id] : added_buffers_[id - num_buffers()];
+  }
+  bool RunsUnswapped(NodeId id) const { return trace_.op_of[id] != kNoOp; }
+
+  // False where more would run than does.
+  bool FindActive();
+  void AddSwapOps();
+  absl::Status LinkAll(const StopToken& stop);
+  void Relink(NodeId id);
+  void RelinkCopies(Tensor tensor, BufferId buffer);
+  void RelinkReaders(Tensor tensor);
+  void Enqueue(NodeId id);
+  Linked& Link(OpId op);
+  OpId AddOp(const WorkloadOp& op, int64_t rank);
+  int32_t CountUse(int32_t tensor, Place want, int32_t by);
+  bool LosesCopies() const;
+  void ForgetUses(NodeId id);
+
+  absl::Status AddToPrepared();
+  void AddChoices();
+  void ChangeReaders(BufferId id, int32_t by);
+  void CountReaders();
+  void ChooseAgain();
+  void FinishLists();
+  void FinishEdges();
+  void ChangeAfter(absl::Span<const EdgeChange> changes);
+  void Save(OpId op);
+
+  // What NodeLinker asks for.
+  BufferId BufferOf(Tensor t) const {
+    const int32_t index = Index(t);
+    return changed_[index] != kUnchanged ? changed_[index] : trace_.buffer_of[index];
+  }
+  void SetBufferOf(Tensor t, BufferId buffer) { Change(Index(t), buffer); }
+  OpId OpOf(NodeId id) const {
+    return overlay_.IsSwapNode(id) ? swap_ops_[id - graph_.num_nodes()] : trace_.op_of[id];
+  }
+  int32_t DeviceOf(BufferId id) const { return buffer(id).device; }
+  View CopyOf(Tensor tensor, Place from, Place want);
+  OpId AddCopy(const Copy& copy);
+  BufferId AddCopied(const Copy& copy, Place place);
+  void LinkCopy(OpId op, OpId before, BufferId from, BufferId to);
+  void Wait(OpId op, OpId before);
+  void Read(OpId op, BufferId buffer);
+  void Write(OpId, BufferId) {}  // As it did: Own sees to that.
+  BufferId Own(Tensor tensor, Place place, int64_t bytes, bool resident);
+  void Share(Tensor tensor, BufferId shared, int64_t bytes);
+  void AddReuse(OpId op, BufferId output, absl::Span<const BufferId> candidates);
+
+  void Change(int32_t tensor, BufferId buffer);
+  // Whether a copy may read the buffer: those of the host that nobody copied are not there.
+  void Travel(BufferId buffer);
+  int32_t Add(int32_t id, int32_t next) {
+    items_.push_back({id, next});
+    return static_cast<int32_t>(items_.size()) - 1;
+  }
+
+  static constexpr BufferId kUnchanged = -2;
+
+  PlanOverlay plan_;
+  const Workload& workload_;
+  const WorkloadTrace& trace_;
+  PreparedWorkload& prepared_;
+  OpId first_copy_;
+  std::vector<int32_t> position_;  // By node: in the topological order.
+  // By buffer of the workload: in trace_.reuses, those with several candidates of which it is one.
+  IndexLists choices_;
+  // As before any plan.
+  size_t after_size_, writes_size_, holds_size_;
+  int64_t bytes_in_all_, time_in_all_;
+  std::vector<OpId> first_;
+
+  // Of the plan at hand. Marks of what is at hand are numbers that grow from plan to plan.
+  bool failed_ = false;
+  bool first_changed_ = false;
+  int64_t mark_ = 0;
+  std::vector<WorkloadOp> added_ops_;
+  std::vector<WorkloadBuffer> added_buffers_;
+  std::vector<int64_t> added_ranks_;
+  std::vector<OpId> swap_ops_;     // By swap node.
+  std::vector<BufferId> changed_;  // By tensor: its buffer, where it has another one.
+  std::vector<int32_t> changed_tensors_;
+  absl::flat_hash_map<std::pair<int32_t, Place>, View> made_;  // New copies: their views.
+  // Positions of nodes to link.
+  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<int32_t>> queue_;
+  enum : char { kNotQueued, kForItsSwapNodes, kToBeRelinked };
+  std::vector<char> queued_;  // By node.
+  std::vector<NodeId> queued_nodes_;
+  std::vector<int32_t> copy_uses_;  // By copy, as they change.
+  std::vector<int32_t> changed_uses_;
+  std::vector<Linked> linked_;
+  std::vector<int32_t> linked_at_;  // By operation: in linked_, or -1.
+  std::vector<Item> items_;
+  std::vector<Reuse> reuses_;
+  std::vector<BufferId> candidates_;
+  std::vector<int64_t> waited_, read_;  // By operation and by buffer: who did of late, as a mark.
+  std::vector<int32_t> readers_;        // By buffer.
+  std::vector<std::pair<BufferId, int32_t>> changed_readers_;  // With what there were.
+  std::vector<EdgeChange> edges_;
+  std::vector<char> saved_;  // By operation of the workload.
+  struct Saved {
+    OpId id;
+    PreparedWorkload::Op op;
+    int32_t waits;
+  };
+  std::vector<Saved> saved_ops_;
+  std::vector<BufferId> list_, chosen_;  // Of the operation at hand.
+};
+
+PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const WorkloadTrace& trace,
+                      PreparedWorkload* prepared)
+    : NodeLinker(facts, plan_),
+      plan_(facts),
+      workload_(workload),
+      trace_(trace),
+      prepared_(*prepared),
+      first_copy_(num_ops() - static_cast<OpId>(trace.copies.size())),
+      after_size_(prepared->after.size()),
+      writes_size_(prepared->writes.size()),
+      holds_size_(prepared->holds.size()),
+      bytes_in_all_(prepared->bytes_in_all),
+      time_in_all_(prepared->time_in_all),
+      first_(prepared->first) {
+  const std::vector<NodeId>& order = facts.topology().order();
+  position_.resize(order.size());
+  for (size_t i = 0; i < order.size(); ++i) position_[order[i]] = static_cast<int32_t>(i);
+  prepared_.rank.resize(num_ops());
+  for (OpId id = 0; id < first_copy_; ++id) prepared_.rank[id] = id;
+  for (OpId id = first_copy_; id < num_ops(); ++id) {
+    prepared_.rank[id] = RankOf(trace.copies[id - first_copy_]);
+  }
+  AddChoices();
+  changed_.assign(facts.buffers().num_tensors(), kUnchanged);
+  queued_.assign(order.size(), kNotQueued);
+  copy_uses_ = trace.copy_uses;
+  linked_at_.assign(num_ops(), -1);
+  waited_.assign(num_ops(), 0);
+  read_.assign(num_buffers(), 0);
+  readers_ = trace.readers;
+  saved_.assign(num_ops(), 0);
+}
+
+void PlanPatch::Impl::AddChoices() {
+  // A counting sort.
+  std::vector<int32_t> begin(num_buffers() + 1, 0);
+  const auto each = [this](const auto& visit) {
+    for (size_t i = 0; i < trace_.reuses.size(); ++i) {
+      const WorkloadTrace::Reuse& reuse = trace_.reuses[i];
+      if (reuse.end - reuse.begin < 2) continue;
+      for (int32_t at = reuse.begin; at < reuse.end; ++at) {
+        if (trace_.candidates[at] >= 0) visit(trace_.candidates[at], static_cast<int32_t>(i));
+      }
+    }
+  };
+  each([&](BufferId candidate, int32_t) { ++begin[candidate + 1]; });
+  for (BufferId id = 0; id < num_buffers(); ++id) begin[id + 1] += begin[id];
+  std::vector<int32_t> items(begin.back()), next(begin.begin(), begin.end() - 1);
+  each([&](BufferId candidate, int32_t reuse) { items[next[candidate]++] = reuse; });
+  for (BufferId id = 0; id < num_buffers(); ++id) {
+    for (int32_t at = begin[id]; at < begin[id + 1]; ++at) choices_.Add(items[at]);
+    choices_.EndList();
+  }
+}
+
+absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToken& stop) {
+  plan_.Set(plan);
+  if (!FindActive()) return false;
+  AddSwapOps();
+  if (absl::Status s = LinkAll(stop); !s.ok()) return s;
+  if (failed_ || LosesCopies()) return false;
+  if (absl::Status s = AddToPrepared(); !s.ok()) return s;
+  CountReaders();
+  ChooseAgain();
+  FinishLists();
+  FinishEdges();
+  return true;
+}
+
+// As Builder::FindActive: what the edited inputs of nodes that run lead to.
+bool PlanPatch::Impl::FindActive() {
+  const NodeId num_nodes = graph_.num_nodes();
+  // For now 0 for those that run.
+  swap_ops_.assign(plan_.swap_nodes().size(), kNoOp);
+  std::vector<NodeId> stack;
+  bool all_run = true;
+  const auto visit = [&](NodeId id) {
+    if (!plan_.IsSwapNode(id)) {
+      all_run = all_run && RunsUnswapped(id);
+    } else if (swap_ops_[id - num_nodes] == kNoOp) {
+      swap_ops_[id - num_nodes] = 0;
+      stack.push_back(id);
+    }
+  };
+  for (NodeId id : plan_.edited()) {
+    if (!RunsUnswapped(id)) continue;
+    for (Tensor input : plan_.Inputs(id)) visit(input.node);
+  }
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    for (Tensor input : plan_.Inputs(id)) visit(input.node);
+  }
+  return all_run;
+}
+
+void PlanPatch::Impl::AddSwapOps() {
+  changed_.resize(facts_.buffers().num_tensors() + swap_ops_.size(), kUnchanged);
+  for (size_t i = 0; i < swap_ops_.size(); ++i) {
+    if (swap_ops_[i] == kNoOp) continue;
+    const PlanOverlay::SwapNode& node = plan_.swap_nodes()[i];
+    WorkloadOp op;
+    op.kind = node.place == kHostPlace ? OpKind::kHost : OpKind::kCompute;
+    op.device = node.place;
+    op.node = node.tensor.node;
+    op.swap = node.swap;
+    op.swap_in = node.swap_in;
+    swap_ops_[i] = AddOp(op, kFirstSwapNode + static_cast<int64_t>(i));
+    Enqueue(node.tensor.node);
+  }
+}
+
+OpId PlanPatch::Impl::AddOp(const WorkloadOp& op, int64_t rank) {
+  added_ops_.push_back(op);
+  added_ranks_.push_back(rank);
+  linked_at_.push_back(-1);
+  waited_.push_back(0);
+  return num_ops() + static_cast<OpId>(added_ops_.size()) - 1;
+}
+
+void PlanPatch::Impl::Enqueue(NodeId id) {
+  if (queued_[id] != kNotQueued) return;
+  queued_[id] = kForItsSwapNodes;
+  queued_nodes_.push_back(id);
+  queue_.push(position_[id]);
+}
+
+absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
+  StopPoller poll(stop);
+  for (NodeId id : plan_.edited()) {
+    if (RunsUnswapped(id)) Relink(id);
+  }
+  while (!queue_.empty() && !failed_) {
+    if (poll.Tick()) return stop.status("workload");
+    const NodeId id = facts_.topology().order()[queue_.top()];
+    queue_.pop();
+    if (queued_[id] == kToBeRelinked) {
+      ForgetUses(id);
+      LinkNode(id, OpOf(id));
+    }
+    for (int32_t i = plan_.first_swap_node(id); i >= 0; i = plan_.swap_nodes()[i].next) {
+      if (swap_ops_[i] != kNoOp) LinkNode(graph_.num_nodes() + i, swap_ops_[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void PlanPatch::Impl::Relink(NodeId id) {
+  Enqueue(id);
+  if (queued_[id] == kToBeRelinked) return;
+  queued_[id] = kToBeRelinked;
+  Link(OpOf(id));
+}
+
+// What the node reads through copies as the graph has it, it may do so no longer.
+void PlanPatch::Impl::ForgetUses(NodeId id) {
+  if (facts_.shapes().IsFed(id)) return;
+  const absl::Span<const Tensor> inputs = graph_.inputs(id);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor input = inputs[i];
+    if (input.is_control() || IsCut(id, input)) continue;
+    const Place want = Wanted(id, static_cast<int32_t>(i), input);
+    if (!NeedsCopy(PlaceOf(input), want)) continue;
+    CountUse(Index(input), want, -1);
+  }
+}
+
+// One input more, or one less, of those that need a copy, or two in a row: the position of the last
+// in trace_.copies; -1 if it is not there.
+int32_t PlanPatch::Impl::CountUse(int32_t tensor, Place want, int32_t by) {
+  const std::vector<CopyKey>& copies = trace_.copies;
+  auto it = std::lower_bound(copies.begin(), copies.end(), CopyKey{tensor, want, 0});
+  int32_t last = -1;
+  for (; it != copies.end() && it->tensor == tensor && it->want == want; ++it) {
+    last = static_cast<int32_t>(it - copies.begin());
+    copy_uses_[last] += by;
+    changed_uses_.push_back(last);
+  }
+  return last;
+}
+
+bool PlanPatch::Impl::LosesCopies() const {
+  return std::any_of(changed_uses_.begin(), changed_uses_.end(),
+                     [this](int32_t copy) { return copy_uses_[copy] == 0; });
+}
+
+PlanPatch::Impl::Linked& PlanPatch::Impl::Link(OpId op) {
+  if (linked_at_[op] < 0) {
+    linked_at_[op] = static_cast<int32_t>(linked_.size());
+    linked_.push_back({op});
+    linked_.back().mark = ++mark_;
+  }
+  return linked_[linked_at_[op]];
+}
+
+PlanPatch::Impl::View PlanPatch::Impl::CopyOf(Tensor tensor, Place from, Place want) {
+  const int32_t index = Index(tensor);
+  if (const int32_t at = CountUse(index, want, 1); at >= 0) {
+    return {workload_.writes[first_copy_ + at][0], first_copy_ + at};
+  }
+  if (const auto it = made_.find({index, want}); it != made_.end()) return it->second;
+  const View view = MakeCopy(tensor, from, want);
+  made_[{index, want}] = view;
+  return view;
+}
+
+OpId PlanPatch::Impl::AddCopy(const Copy& copy) {
+  WorkloadOp op;
+  op.kind = copy.kind;
+  op.device = copy.device;
+  op.duration_ns = copy.duration_ns;
+  op.node = Original(copy.tensor).node;
+  if (plan_.IsSwapNode(copy.tensor.node)) {
+    op.swap = plan_.swap(copy.tensor.node).swap;
+    op.swap_in = plan_.swap(copy.tensor.node).swap_in;
+  }
+  return AddOp(op, RankOf({Index(copy.tensor), copy.want, copy.step}));
+}
+
+BufferId PlanPatch::Impl::AddCopied(const Copy& copy, Place place) {
+  WorkloadBuffer buffer;
+  buffer.bytes = copy.bytes;
+  buffer.device = place;
+  buffer.tensor = Original(copy.tensor);
+  buffer.swap = added_ops_.back().swap;
+  buffer.swap_in = added_ops_.back().swap_in;
+  added_buffers_.push_back(buffer);
+  read_.push_back(0);
+  readers_.push_back(0);
+  return num_buffers() + static_cast<BufferId>(added_buffers_.size()) - 1;
+}
+
+void PlanPatch::Impl::LinkCopy(OpId op, OpId before, BufferId from, BufferId to) {
+  Linked& linked = Link(op);
+  if (before != kNoOp) linked.waits = Add(before, linked.waits);
+  linked.written = to;
+  Travel(from);
+  if (from != kNoBufferId) linked.reads = Add(from, linked.reads);
+}
+
+void PlanPatch::Impl::Travel(BufferId id) {
+  // Those of the host that nobody copied are not there.
+  if (id == kNoBufferId || (id < num_buffers() && trace_.travels[id] == 0 && DeviceOf(id) < 0)) {
+    failed_ = true;
+  }
+}
+
+void PlanPatch::Impl::Wait(OpId op, OpId before) {
+  Linked& linked = Link(op);
+  const int64_t mark = linked.mark;
+  if (before == kNoOp || waited_[before] == mark) return;
+  waited_[before] = mark;
+  linked.waits = Add(before, linked.waits);
+}
+
+void PlanPatch::Impl::Read(OpId id, BufferId read) {
+  Linked& linked = Link(id);
+  const int64_t mark = linked.mark;
+  if (read == kNoBufferId || read_[read] == mark) return;
+  // As Builder::Read; and what is on the host and does not travel, is not there.
+  const int32_t device = DeviceOf(read);
+  if (device != kHostPlace && device != op(id).device) return;
+  if (device == kHostPlace && read < num_buffers() && trace_.travels[read] == 0) return;
+  read_[read] = mark;
+  linked.reads = Add(read, linked.reads);
+}
+
+BufferId PlanPatch::Impl::Own(Tensor tensor, Place, int64_t, bool) {
+  const BufferId own = trace_.buffer_of[Index(tensor)];
+  if (own != kNoBufferId && workload_.buffers[own].tensor == tensor) return own;
+  failed_ = true;  // It shared one.
+  return std::max(own, 0);
+}
+
+void PlanPatch::Impl::Share(Tensor tensor, BufferId shared, int64_t bytes) {
+  const int32_t index = Index(tensor);
+  const BufferId before = trace_.buffer_of[index];
+  if (shared == before) return;
+  if (before == kNoBufferId || workload_.buffers[before].tensor == tensor ||
+      trace_.is_larger[before] != 0 || DeviceOf(before) < 0) {
+    failed_ = true;  // It had one of its own, or perhaps gave one its size, or made it travel.
+    return;
+  }
+  if (bytes > buffer(shared).bytes) {
+    if (shared < num_buffers()) {
+      failed_ = failed_ || bytes > 0;
+    } else {
+      added_buffers_[shared - num_buffers()].bytes = bytes;
+    }
+  }
+  Change(index, shared);
+  RelinkReaders(tensor);
+  RelinkCopies(tensor, shared);
+}
+
+void PlanPatch::Impl::Change(int32_t tensor, BufferId buffer) {
+  if (changed_[tensor] == kUnchanged) changed_tensors_.push_back(tensor);
+  changed_[tensor] = buffer;
+}
+
+// Those that read the tensor where it lies have another buffer to read.
+void PlanPatch::Impl::RelinkReaders(Tensor tensor) {
+  const Graph::Readers readers = graph_.readers(tensor.node);
+  for (uint32_t i = 0; i < readers.size(); ++i) {
+    const auto [reader, index, port] = readers[i];
+    if (port == kControl || !RunsUnswapped(reader)) continue;
+    if (Index({tensor.node, port}) != Index(tensor)) continue;
+    if (position_[reader] > position_[tensor.node]) Relink(reader);
+  }
+}
+
+// The copies of the tensor, too.
+void PlanPatch::Impl::RelinkCopies(Tensor tensor, BufferId from) {
+  const int32_t index = Index(tensor);
+  auto it =
+      std::lower_bound(trace_.copies.begin(), trace_.copies.end(), CopyKey{index, kNoMemory, 0});
+  for (; it != trace_.copies.end() && it->tensor == index; ++it) {
+    if (it->step != 0) continue;
+    const OpId copy = first_copy_ + static_cast<OpId>(it - trace_.copies.begin());
+    if (linked_at_[copy] >= 0) continue;
+    LinkCopy(copy, OpOf(tensor.node), from, workload_.writes[copy][0]);
+  }
+}
+
+void PlanPatch::Impl::AddReuse(OpId op, BufferId output, absl::Span<const BufferId> candidates) {
+  const int32_t begin = static_cast<int32_t>(candidates_.size());
+  candidates_.insert(candidates_.end(), candidates.begin(), candidates.end());
+  Linked& linked = Link(op);
+  reuses_.push_back({output, begin, static_cast<int32_t>(candidates_.size()), linked.reuses});
+  linked.reuses = static_cast<int32_t>(reuses_.size()) - 1;
+}
+
+absl::Status PlanPatch::Impl::AddToPrepared() {
+  for (WorkloadBuffer& buffer : added_buffers_) {
+    buffer.bytes = std::max<int64_t>(buffer.bytes, 0);  // Of unknown size: 0 bytes.
+    if (absl::Status s = prepared_.CountBuffer(buffer.bytes); !s.ok()) return s;
+    PreparedWorkload::Buffer added;
+    added.bytes = AllocatedBytes(buffer.bytes);
+    added.exact_bytes = buffer.bytes;
+    added.device = buffer.device;
+    prepared_.buffers.push_back(added);
+    prepared_.holders.push_back(1);  // Its writer.
+  }
+  for (const WorkloadOp& from : added_ops_) {
+    if (absl::Status s = prepared_.CountOp(from.duration_ns, 0); !s.ok()) return s;
+    PreparedWorkload::Op op;
+    op.kind_bits = static_cast<uint32_t>(from.kind);
+    op.device = from.device;
+    op.duration_ns = from.duration_ns;
+    op.node = from.node;
+    prepared_.ops.push_back(op);
+  }
+  prepared_.rank.insert(prepared_.rank.end(), added_ranks_.begin(), added_ranks_.end());
+  prepared_.waits.resize(prepared_.ops.size(), 0);
+  return absl::OkStatus();
+}
+
+void PlanPatch::Impl::ChangeReaders(BufferId id, int32_t by) {
+  if (id < num_buffers()) changed_readers_.emplace_back(id, readers_[id]);
+  readers_[id] += by;
+  prepared_.holders[id] += by;
+}
+
+void PlanPatch::Impl::CountReaders() {
+  for (const Linked& linked : linked_) {
+    if (linked.op < num_ops()) {
+      for (BufferId read : workload_.reads[linked.op]) ChangeReaders(read, -1);
+    }
+    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) ChangeReaders(items_[at].id, 1);
+  }
+}
+
+// Where the number of readers changed, another buffer may be the best to take over: of operations
+// that were not made anew, too.
+void PlanPatch::Impl::ChooseAgain() {
+  const int32_t num_linked = static_cast<int32_t>(linked_.size());
+  for (const auto& [id, before] : changed_readers_) {
+    for (int32_t i : choices_[id]) {
+      const WorkloadTrace::Reuse& reuse = trace_.reuses[i];
+      const int32_t at = linked_at_[reuse.op];
+      if (at >= 0 && at < num_linked) continue;
+      Link(reuse.op).is_relinked = false;
+      AddReuse(reuse.op, reuse.output,
+               absl::MakeSpan(trace_.candidates).subspan(reuse.begin, reuse.end - reuse.begin));
+    }
+  }
+}
+
+void PlanPatch::Impl::FinishLists() {
+  for (const Linked& linked : linked_) {
+    const OpId id = linked.op;
+    Save(id);
+    PreparedWorkload::Op& op = prepared_.ops[id];
+    list_.clear();
+    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) list_.push_back(items_[at].id);
+    absl::Span<const BufferId> reads = list_, writes;
+    chosen_.clear();
+    if (id < num_ops()) {
+      writes = workload_.writes[id];
+      if (!linked.is_relinked) {
+        reads = workload_.reads[id];
+        const absl::Span<const BufferId> chosen = workload_.reuses[id];
+        chosen_.assign(chosen.begin(), chosen.end());
+      }
+    } else if (linked.written != kNoBufferId) {
+      writes = absl::MakeSpan(&linked.written, 1);
+    }
+    if (linked.reuses >= 0) chosen_.resize(writes.size(), -1);
+    for (int32_t at = linked.reuses; at >= 0; at = reuses_[at].next) {
+      const Reuse& reuse = reuses_[at];
+      const auto position = std::find(writes.begin(), writes.end(), reuse.output);
+      chosen_[position - writes.begin()] = ChooseReuse(
+          reuse.output, absl::MakeSpan(candidates_).subspan(reuse.begin, reuse.end - reuse.begin),
+          readers_,
+          [this](BufferId buffer_id) -> const WorkloadBuffer& { return buffer(buffer_id); });
+    }
+    if (op.kind() == OpKind::kCopyOut || op.kind() == OpKind::kCopyIn) {
+      op.bytes = buffer(reads[0]).bytes;
+    }
+    prepared_.SetLists(reads, writes, chosen_, &op);
+  }
+}
+
+void PlanPatch::Impl::FinishEdges() {
+  for (const Linked& linked : linked_) {
+    if (!linked.is_relinked) continue;
+    const OpId id = linked.op;
+    const bool was_first = id < num_ops() && workload_.waits_for[id].empty();
+    const int64_t is_new = ++mark_, is_kept = ++mark_;
+    int32_t waits = 0;
+    for (int32_t at = linked.waits; at >= 0; at = items_[at].next, ++waits) {
+      waited_[items_[at].id] = is_new;
+    }
+    if (id < num_ops()) {
+      for (OpId before : workload_.waits_for[id]) {
+        if (waited_[before] == is_new) {
+          waited_[before] = is_kept;
+        } else {
+          edges_.push_back({before, id, false});
+        }
+      }
+    }
+    for (int32_t at = linked.waits; at >= 0; at = items_[at].next) {
+      if (waited_[items_[at].id] == is_new) edges_.push_back({items_[at].id, id, true});
+    }
+    prepared_.waits[id] = waits;
+    first_changed_ = first_changed_ || was_first != (waits == 0);
+  }
+  std::sort(edges_.begin(), edges_.end(), [](const EdgeChange& a, const EdgeChange& b) {
+    return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+  });
+  for (size_t i = 0, end = 0; i < edges_.size(); i = end) {
+    while (end < edges_.size() && edges_[end].from == edges_[i].from) ++end;
+    ChangeAfter(absl::MakeSpan(edges_).subspan(i, end - i));
+  }
+  if (!first_changed_) return;
+  std::vector<OpId>& first = prepared_.first;
+  first.erase(std::remove_if(first.begin(), first.end(),
+                             [this](OpId id) { return prepared_.waits[id] > 0; }),
+              first.end());
+  for (const Linked& linked : linked_) {
+    if (!linked.is_relinked || prepared_.waits[linked.op] > 0) continue;
+    if (linked.op < num_ops() && workload_.waits_for[linked.op].empty()) continue;
+    first.push_back(linked.op);
+  }
+}
+
+// All changes of those who wait for one operation.
+void PlanPatch::Impl::ChangeAfter(absl::Span<const EdgeChange> changes) {
+  const OpId id = changes[0].from;
+  Save(id);
+  PreparedWorkload::Op& op = prepared_.ops[id];
+  const int64_t is_gone = ++mark_;
+  for (const EdgeChange& change : changes) {
+    if (!change.is_new) waited_[change.to] = is_gone;
+  }
+  std::vector<OpId>& after = prepared_.after;
+  const auto make_part = [&](Follows kind, int32_t begin, int32_t end) {
+    const int32_t made = static_cast<int32_t>(after.size());
+    for (int32_t at = begin; at < end; ++at) {
+      const OpId other = after[at];
+      if (waited_[other] != is_gone) after.push_back(other);
+    }
+    for (const EdgeChange& change : changes) {
+      const PreparedWorkload::Op& to = prepared_.ops[change.to];
+      if (change.is_new && HowFollows(op.kind(), op.device, to.kind(), to.device) == kind) {
+        after.push_back(change.to);
+      }
+    }
+    return made;
+  };
+  const int32_t launched = make_part(Follows::kLaunchToLaunch, op.after, op.copies);
+  const int32_t copies = make_part(Follows::kLaunchToCopyOut, op.copies, op.ended);
+  const int32_t ended = make_part(Follows::kEnd, op.ended, op.after_end);
+  op.after = launched;
+  op.copies = copies;
+  op.ended = ended;
+  op.after_end = static_cast<int32_t>(after.size());
+}
+
+void PlanPatch::Impl::Save(OpId id) {
+  if (id >= num_ops() || saved_[id] != 0) return;
+  saved_[id] = 1;
+  saved_ops_.push_back({id, prepared_.ops[id], prepared_.waits[id]});
+}
+
+void PlanPatch::Impl::Undo() {
+  for (const Saved& saved : saved_ops_) {
+    prepared_.ops[saved.id] = saved.op;
+    prepared_.waits[saved.id] = saved.waits;
+    saved_[saved.id] = 0;
+  }
+  for (auto it = changed_readers_.rbegin(); it != changed_readers_.rend(); ++it) {
+    prepared_.holders[it->first] += it->second - readers_[it->first];
+    readers_[it->first] = it->second;
+  }
+  prepared_.ops.resize(num_ops());
+  prepared_.waits.resize(num_ops());
+  prepared_.rank.resize(num_ops());
+  prepared_.buffers.resize(num_buffers());
+  prepared_.holders.resize(num_buffers());
+  prepared_.after.resize(after_size_);
+  prepared_.writes.resize(writes_size_);
+  prepared_.holds.resize(holds_size_);
+  prepared_.bytes_in_all = bytes_in_all_;
+  prepared_.time_in_all = time_in_all_;
+  if (first_changed_) prepared_.first = first_;
+  for (const Linked& linked : linked_) linked_at_[linked.op] = -1;
+  for (int32_t tensor : changed_tensors_) changed_[tensor] = kUnchanged;
+  for (NodeId id : queued_nodes_) queued_[id] = kNotQueued;
+  for (int32_t copy : changed_uses_) copy_uses_[copy] = trace_.copy_uses[copy];
+  linked_at_.resize(num_ops());
+  waited_.resize(num_ops());
+  read_.resize(num_buffers());
+  readers_.resize(num_buffers());
+  changed_.resize(facts_.buffers().num_tensors());
+  queue_ = {};
+  failed_ = first_changed_ = false;
+  added_ops_.clear();
+  added_buffers_.clear();
+  added_ranks_.clear();
+  changed_tensors_.clear();
+  made_.clear();
+  queued_nodes_.clear();
+  changed_uses_.clear();
+  linked_.clear();
+  items_.clear();
+  reuses_.clear();
+  candidates_.clear();
+  changed_readers_.clear();
+  edges_.clear();
+  saved_ops_.clear();
+}
+
+PlanPatch::PlanPatch(const StepFacts& facts, const Workload& workload, const WorkloadTrace& trace,
+                     PreparedWorkload* prepared)
+    : impl_(std::make_unique<Impl>(facts, workload, trace, prepared)) {}
+PlanPatch::~PlanPatch() = default;
+
+absl::StatusOr<bool> PlanPatch::Apply(const SwapPlan& plan, const StopToken& stop) {
+  return impl_->Apply(plan, stop);
+}
+void PlanPatch::Undo() { impl_->Undo(); }
+const std::vector<WorkloadOp>& PlanPatch::added_ops() const { return impl_->added_ops(); }
+const std::vector<WorkloadBuffer>& PlanPatch::added_buffers() const {
+  return impl_->added_buffers();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,327 @@
+#include "rewrite_core/simulate/player.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr auto kLater = [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; };
+
+}  // namespace
+
+absl::StatusOr<SimulationResult> Player::Play(const PreparedWorkload& workload,
+                                              const SimulationOptions& options,
+                                              const StopToken& stop) {
+  workload_ = &workload;
+  options_ = &options;
+  ahead_ = options.mode == SimulationMode::kLaunchAhead;
+  poll_.emplace(stop);
+  Start();
+  if (!TakeResident()) return TakeResult();
+  do {
+    do {
+      EndEvents();
+    } while (Round() && !Stopped());
+  } while (!Stopped() && Advance());
+  if (stopped_) return stop.status("simulate");
+  if (!result_.out_of_memory.has_value() && left_ > 0) {
+    return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+                 absl::StrCat(left_, " of the workload's ", workload.ops.size(),
+                              " operations wait for each other; this is an error in Spillway."));
+  }
+  return TakeResult();
+}
+
+void Player::Start() {
+  const size_t num_ops = workload_->ops.size();
+  const size_t num_devices = static_cast<size_t>(workload_->num_devices);
+  result_ = SimulationResult();
+  result_.devices.resize(num_devices);
+  if (options_->record_order) result_.order.reserve(num_ops);
+  if (options_->record_times) result_.times.resize(num_ops);
+  stopped_ = diverged_ = host_touched_ = false;
+  now_ = last_end_ns_ = step_ = 0;
+  left_ = static_cast<OpId>(num_ops);
+  first_wait_ = 0;
+  asks_ = 0;
+  for (auto* list : {&end_now_, &ready_, &host_asked_, &touched_, &touched_now_}) list->clear();
+  events_.clear();
+  waited_.clear();
+  host_.Reset(options_->host_budget_bytes);
+  devices_.resize(num_devices);
+  for (size_t d = 0; d < num_devices; ++d) {
+    Device& device = devices_[d];
+    const int64_t budget =
+        d < options_->device_budget_bytes.size() ? options_->device_budget_bytes[d] : kUnlimited;
+    device.compute = device.out = device.in = Queue();
+    device.launcher_free_ns = device.compute_end_ns = 0;
+    device.kernel_end_ns = device.in_end_ns = 0;
+    device.kernels_left = workload_->kernels[d];
+    device.touched = device.diverged = false;
+    device.asked.clear();
+    device.memory.Reset(budget);
+    device.placed = options_->placed && budget != kUnlimited;
+    if (device.placed) device.allocator.Reset(budget);
+  }
+  waits_left_ = workload_->waits;
+  ready_ = workload_->first;
+  next_.resize(num_ops);
+  need_.resize(num_ops);
+  ask_number_.resize(num_ops);
+  not_before_ns_.assign(num_ops, 0);
+  states_.resize(workload_->holders.size());
+  for (size_t i = 0; i < states_.size(); ++i) states_[i] = 2 * workload_->holders[i];
+  if (options_->record_timeline) {
+    from_step_.assign(states_.size(), kNever);
+    to_step_.assign(states_.size(), std::numeric_limits<int64_t>::max());
+    peak_step_.assign(num_devices, 0);
+  }
+  if (options_->placed) {
+    chunks_.assign(states_.size(), BestFitAllocator::kNoChunk);
+    workspaces_.resize(num_ops);
+  }
+}
+
+bool Player::Round() {
+  const OpId left_before = left_;
+  if (!ready_.empty()) {
+    if (ready_.size() > 1) SortReady();
+    for (size_t i = 0; i < ready_.size() && !Stopped(); ++i) BecomeReady(ready_[i]);
+    ready_.clear();
+  }
+  // What is touched from here on, by memory given out, is for the next round.
+  std::swap(touched_, touched_now_);
+  if (touched_now_.size() > 1) std::sort(touched_now_.begin(), touched_now_.end());
+  for (int32_t device : touched_now_) {
+    devices_[device].touched = false;
+    AskForHeads(device);
+  }
+  const size_t waited_before = waited_.size();
+  if (host_touched_) {
+    host_touched_ = false;
+    GiveOut(-1, &host_asked_);
+  }
+  for (int32_t device : touched_now_) GiveOut(device, &devices_[device].asked);
+  touched_now_.clear();
+  if (waited_.size() > waited_before + 1) {
+    std::sort(
+        waited_.begin() + static_cast<std::ptrdiff_t>(waited_before), waited_.end(),
+        [this](const Asked& a, const Asked& b) { return ask_number_[a.op] < ask_number_[b.op]; });
+  }
+  return left_ != left_before;
+}
+
+void Player::SortReady() {
+  if (workload_->rank.empty()) {
+    std::sort(ready_.begin(), ready_.end());
+    return;
+  }
+  const int64_t* rank = workload_->rank.data();
+  std::sort(ready_.begin(), ready_.end(), [rank](OpId a, OpId b) { return rank[a] < rank[b]; });
+}
+
+bool Player::Advance() {
+  while (first_wait_ < waited_.size() && need_[waited_[first_wait_].op] == kNever) ++first_wait_;
+  if (first_wait_ < waited_.size()) {
+    const int64_t deadline = waited_[first_wait_].time_ns + kMemoryWaitNs;
+    if (events_.empty() || events_.front().time_ns > deadline) {
+      // Kernels whose end nobody waits for have no event.
+      now_ = events_.empty() ? std::min(deadline, std::max(now_, last_end_ns_)) : deadline;
+      const OpId id = waited_[first_wait_].op;
+      const int32_t device = op(id).memory();
+      Fail(device, id, need_[id], pool(device).in_use_bytes());
+      if (result_.out_of_memory->fragmented) {
+        result_.out_of_memory->missing_bytes = MissingInOnePiece(id);
+      }
+      return false;
+    }
+  }
+  if (events_.empty()) return false;
+  now_ = events_.front().time_ns;
+  return true;
+}
+
+void Player::EndEvents() {
+  // In which order they end says nothing: what becomes ready by it is sorted.
+  for (size_t i = 0; i < end_now_.size() && !Stopped(); ++i) End(end_now_[i]);
+  end_now_.clear();
+  while (!events_.empty() && events_.front().time_ns == now_ && !Stopped()) {
+    const int32_t what = events_.front().what;
+    std::pop_heap(events_.begin(), events_.end(), kLater);
+    events_.pop_back();
+    if (what < 0) {
+      Touch(~what);
+    } else {
+      End(what);
+    }
+  }
+}
+
+void Player::BecomeReady(OpId id) {
+  const Op& ready = op(id);
+  switch (ready.kind()) {
+    case OpKind::kCompute:
+      Push(&devices_[ready.device].compute, id);
+      break;
+    case OpKind::kCopyOut:
+      Push(&devices_[ready.device].out, id);
+      break;
+    case OpKind::kCopyIn:
+      if (!ahead_) {
+        Push(&devices_[ready.device].in, id);
+        break;
+      }
+      Ask(id);
+      break;
+    case OpKind::kHost:
+      Ask(id);
+      return;
+  }
+  Touch(ready.device);
+}
+
+void Player::AskForHeads(int32_t index) {
+  Device& device = devices_[index];
+  const auto may_ask = [&](const Queue& queue) {
+    return queue.head != kNoOp && !queue.asked && !queue.busy && queue.look_again_ns <= now_;
+  };
+  if (may_ask(device.compute)) {
+    AskForHead(index, &device.compute, ahead_ ? device.launcher_free_ns : now_);
+  }
+  if (may_ask(device.out)) {
+    AskForHead(index, &device.out, ahead_ ? not_before_ns_[device.out.head] : now_);
+  }
+  if (may_ask(device.in)) AskForHead(index, &device.in, now_);
+}
+
+void Player::AskForHead(int32_t device, Queue* queue, int64_t not_before_ns) {
+  if (now_ >= not_before_ns) {
+    queue->asked = true;
+    Ask(queue->head);
+  } else {
+    queue->look_again_ns = not_before_ns;
+    AddEvent(not_before_ns, ~device);
+  }
+}
+
+void Player::Launch(OpId id, const Op& launched) {
+  Device& device = devices_[launched.device];
+  Pop(&device.compute);
+  const int64_t duration = launched.duration_ns;
+  const int64_t end_ns = std::max(now_, device.compute_end_ns) + duration;
+  device.compute_end_ns = end_ns;
+  if (duration > 0) {
+    CountKernel(launched);
+    device.kernel_end_ns = end_ns;
+    device.launcher_free_ns = now_ + options_->launch_ns;
+  }
+  RecordTimes(id, end_ns);
+  FreeWorkspace(id, launched);
+  LetGo(launched);
+  Satisfy(workload_->ToLaunch(launched));
+  const absl::Span<const OpId> copies = workload_->ToCopyOut(launched);
+  // On one device what is launched later ends later.
+  for (OpId copy : copies) not_before_ns_[copy] = end_ns;
+  Satisfy(copies);
+  last_end_ns_ = std::max(last_end_ns_, end_ns);
+  if (launched.ended != launched.after_end) AddEvent(end_ns, id);
+  Touch(launched.device);
+}
+
+void Player::StartNow(OpId id, const Op& started) {
+  int64_t end_ns = now_ + started.duration_ns;
+  if (started.kind() == OpKind::kCompute) {
+    Device& device = devices_[started.device];
+    Pop(&device.compute);
+    device.compute.busy = true;
+    if (started.duration_ns > 0) {
+      CountKernel(started);
+      device.kernel_end_ns = end_ns;
+    }
+  } else if (started.kind() != OpKind::kHost) {
+    StartCopy(started, &end_ns);
+  }
+  RecordTimes(id, end_ns);
+  last_end_ns_ = std::max(last_end_ns_, end_ns);
+  if (end_ns == now_) {
+    end_now_.push_back(id);
+  } else {
+    AddEvent(end_ns, id);
+  }
+}
+
+void Player::StartCopy(const Op& copy, int64_t* end_ns) {
+  Device& device = devices_[copy.device];
+  DeviceUse& use = result_.devices[copy.device];
+  if (copy.kind() == OpKind::kCopyOut) {
+    Pop(&device.out);
+    device.out.busy = true;
+    use.copy_out_ns += copy.duration_ns;
+    use.copy_out_bytes += copy.bytes;
+    return;
+  }
+  use.copy_in_ns += copy.duration_ns;
+  use.copy_in_bytes += copy.bytes;
+  if (ahead_) {
+    *end_ns = std::max({now_, device.compute_end_ns, device.in_end_ns}) + copy.duration_ns;
+    device.in_end_ns = *end_ns;
+  } else {
+    Pop(&device.in);
+    device.in.busy = true;
+  }
+}
+
+void Player::CountKernel(const Op& kernel) {
+  Stall(kernel.device);
+  --devices_[kernel.device].kernels_left;
+  result_.devices[kernel.device].compute_ns += kernel.duration_ns;
+}
+
+void Player::Stall(int32_t index) {
+  const Device& device = devices_[index];
+  if (device.kernels_left == 0) return;
+  // Until its launcher is free, the engine waits for that.
+  const int64_t since_ns = std::max(device.kernel_end_ns, device.launcher_free_ns);
+  result_.devices[index].stall_ns += std::max<int64_t>(0, now_ - since_ns);
+}
+
+void Player::End(OpId id) {
+  const Op& ended = op(id);
+  if (ended.kind() == OpKind::kCompute) {
+    if (ahead_) {
+      Satisfy(workload_->Ended(ended));  // The rest was done when it was launched.
+      return;
+    }
+    devices_[ended.device].compute.busy = false;
+    FreeWorkspace(id, ended);
+    Touch(ended.device);
+  } else if (ended.kind() != OpKind::kHost) {
+    Device& device = devices_[ended.device];
+    (ended.kind() == OpKind::kCopyOut ? device.out : device.in).busy = false;
+    Touch(ended.device);
+  }
+  LetGo(ended);
+  Satisfy(workload_->AllAfter(ended));
+}
+
+void Player::Push(Queue* queue, OpId id) {
+  next_[id] = kNoOp;
+  (queue->head == kNoOp ? queue->head : next_[queue->tail]) = id;
+  queue->tail = id;
+}
+
+void Player::Pop(Queue* queue) {
+  queue->head = next_[queue->head];
+  queue->asked = false;
+}
+
+void Player::AddEvent(int64_t time_ns, int32_t what) {
+  events_.push_back({time_ns, what});
+  if (events_.size() > 1) std::push_heap(events_.begin(), events_.end(), kLater);
+}
+
+}  // namespace spillway::core
