@@ -67,6 +67,8 @@ class WireReader {
   absl::string_view bytes() const { return bytes_; }
   uint64_t number() const { return number_; }
   absl::string_view whole() const { return {begin_, static_cast<size_t>(next_ - begin_)}; }
+  // What has not been read.
+  absl::string_view rest() const { return {next_, static_cast<size_t>(end_ - next_)}; }
 
  private:
   static constexpr uint32_t kVarint = 0, kBytes = 2, kFixed32 = 5;
