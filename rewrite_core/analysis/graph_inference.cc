@@ -150,7 +150,7 @@ absl::Status GraphInference::Visit(NodeId id) {
   } else if (!op.known && c.caller_ != nullptr) {
     CallByName(c);
   }
-  stated_ = c.ShapesAttr(kOutputShapesAttr);
+  c.ReadShapes(kOutputShapesAttr, c.num_outputs(), &stated_);
   if (c.failed()) {
     const std::string failure = std::move(c.failure_);
     c.failure_.clear();

@@ -19,20 +19,33 @@
 namespace spillway::core {
 namespace {
 
+// Whether all characters may stand in a node's name. Without a way out in between, so that the
+// compiler takes many at once.
+bool AreNameChars(const char* chars, size_t count) {
+  bool legal = true;
+  for (size_t i = 0; i < count; ++i) {
+    const auto c = static_cast<unsigned char>(chars[i]);
+    const unsigned char letter = (c | 0x20) - 'a';
+    const unsigned char sign = c - '-';  // `-`, `.`, `/` and the digits follow one another.
+    legal &= (letter < 26) | (sign <= '9' - '-') | (c == '_') | (c == '>') | (c == '\\');
+  }
+  return legal;
+}
+
 // What a node may be called: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), and a leading
 // underscore, which its own internal nodes have. ASCII only, so names are safe to print.
 bool IsNodeName(absl::string_view name) {
   if (name.empty() || name[0] == '/' || name[0] == '-' || name[0] == '>' || name[0] == '\\') {
     return false;
   }
-  // Without a way out in between, so that the compiler takes many characters at once.
+  constexpr size_t kAtOnce = 16;
+  if (name.size() < kAtOnce) return AreNameChars(name.data(), name.size());
   bool legal = true;
-  for (unsigned char c : name) {
-    const unsigned char letter = (c | 0x20) - 'a';
-    const unsigned char sign = c - '-';  // `-`, `.`, `/` and the digits follow one another.
-    legal &= (letter < 26) | (sign <= '9' - '-') | (c == '_') | (c == '>') | (c == '\\');
+  for (size_t i = 0; i + kAtOnce < name.size(); i += kAtOnce) {
+    legal &= AreNameChars(name.data() + i, kAtOnce);
   }
-  return legal;
+  // The last ones; some of them may have been looked at.
+  return legal & AreNameChars(name.data() + name.size() - kAtOnce, kAtOnce);
 }
 
 absl::Status Malformed(absl::string_view where) {
@@ -219,7 +232,8 @@ class GraphParser {
                                        ", which TensorFlow does not allow; rename it"),
                           {{"node", name}, {"index", position}, {"field", "name"}});
     }
-    if (!IsNodeName(op)) {
+    node.op = InternOp(op);
+    if (bad_op_) {
       return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
                           absl::StrCat("node ", Quoted(name), " has the op type ", Quoted(op),
                                        ", which is none; set the field op"),
@@ -231,7 +245,6 @@ class GraphParser {
     node.name = Offset(name);
     node.name_size = name.size();
     node.num_inputs = graph_.inputs_.size() - node.first_input;
-    node.op = InternOp(op);
     node.device = InternDevice(device);
     if (bad_device_) {
       return Malformed(absl::StrCat("the device of node ", Quoted(name), " is ", Quoted(device)));
@@ -462,6 +475,7 @@ class GraphParser {
     if (last_op_ >= 0 && graph_.ops_[last_op_].spelling == op) return last_op_;
     const auto [it, is_new] = op_ids_.try_emplace(op, graph_.ops_.size());
     if (is_new) graph_.ops_.push_back({op, FindOp(op)});
+    if (is_new) bad_op_ = !IsNodeName(op);
     return last_op_ = it->second;
   }
 
@@ -532,6 +546,7 @@ class GraphParser {
   absl::flat_hash_map<absl::string_view, int32_t> device_ids_;
   int32_t last_op_ = -1;
   int32_t last_device_ = -1;
+  bool bad_op_ = false;
   bool bad_device_ = false;
 };
 
