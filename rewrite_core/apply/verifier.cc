@@ -11,6 +11,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
+#include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
@@ -222,7 +223,7 @@ class Verifier {
   // neighbours, and it may have very many outputs.
   OutputType TypeOf(Tensor tensor) {
     // Swap-outs come between: they have one output, and must not push the others out.
-    if (original_[tensor.node] == kNoNode) return GetOutputType(after_, tensor);
+    if (original_[tensor.node] == kNoNode) return {TypeOfNew(tensor.node), /*is_ref=*/false};
     if (typed_node_ != tensor.node) {
       typed_node_ = tensor.node;
       typed_ports_.clear();
@@ -239,6 +240,11 @@ class Verifier {
     return types_[it - typed_ports_.begin()];
   }
 
+  // What a new node says that it hands on. All that may be new say it alike.
+  DataType TypeOfNew(NodeId id) const {
+    return AttrType(after_.attr(id, "T").value_or(absl::string_view()));
+  }
+
   // A new node hands one tensor on, unchanged.
   absl::Status NewNode(NodeId id) {
     const absl::string_view op = after_.op(id);
@@ -253,8 +259,7 @@ class Verifier {
       return Fail("data", name, "a new node does not have one data input");
     }
     const OutputType source = TypeOf(inputs[0]);
-    const OutputType own = GetOutputType(after_, {id, 0});
-    if (source.is_ref || source.dtype == kDtInvalid || source.dtype != own.dtype) {
+    if (source.is_ref || source.dtype == kDtInvalid || source.dtype != TypeOfNew(id)) {
       return Fail("data", name, "a new node's type is not that of the tensor it hands on");
     }
     return absl::OkStatus();

@@ -19,33 +19,25 @@
 namespace spillway::core {
 namespace {
 
-// Whether all characters may stand in a node's name. Without a way out in between, so that the
-// compiler takes many at once.
-bool AreNameChars(const char* chars, size_t count) {
-  bool legal = true;
-  for (size_t i = 0; i < count; ++i) {
-    const auto c = static_cast<unsigned char>(chars[i]);
-    const unsigned char letter = (c | 0x20) - 'a';
-    const unsigned char sign = c - '-';  // `-`, `.`, `/` and the digits follow one another.
-    legal &= (letter < 26) | (sign <= '9' - '-') | (c == '_') | (c == '>') | (c == '\\');
-  }
-  return legal;
-}
-
 // What a node may be called: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), and a leading
 // underscore, which its own internal nodes have. ASCII only, so names are safe to print.
+struct NameChars {
+  bool allowed[256] = {};
+  constexpr NameChars() {
+    for (int c = 0; c < 256; ++c) {
+      allowed[c] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                   c == '_' || c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
+    }
+  }
+};
+constexpr NameChars kNameChars;
+
 bool IsNodeName(absl::string_view name) {
   if (name.empty() || name[0] == '/' || name[0] == '-' || name[0] == '>' || name[0] == '\\') {
     return false;
   }
-  constexpr size_t kAtOnce = 16;
-  if (name.size() < kAtOnce) return AreNameChars(name.data(), name.size());
-  bool legal = true;
-  for (size_t i = 0; i + kAtOnce < name.size(); i += kAtOnce) {
-    legal &= AreNameChars(name.data() + i, kAtOnce);
-  }
-  // The last ones; some of them may have been looked at.
-  return legal & AreNameChars(name.data() + name.size() - kAtOnce, kAtOnce);
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return kNameChars.allowed[c]; });
 }
 
 absl::Status Malformed(absl::string_view where) {
@@ -307,9 +299,10 @@ class GraphParser {
     for (NodeId id : added) {
       if (poll.Tick()) return stop_.status("parse");
       const absl::string_view name = graph_.name(id);
-      const NodeId original = original_->Find(name);
+      const uint32_t tag = NameIndex::Tag(name);
+      const NodeId original = FindOriginal(name, tag);
       if (original != kNoNode) return Duplicate(new_ids_[original], id);
-      const NodeId other = graph_.names_.Insert(name, NameIndex::Tag(name), id, name_of);
+      const NodeId other = graph_.names_.Insert(name, tag, id, name_of);
       if (other != NameIndex::kNotFound) return Duplicate(other, id);
     }
     return absl::OkStatus();
@@ -319,9 +312,17 @@ class GraphParser {
     const auto name_of = [this](NodeId id) { return graph_.name(id); };
     const NodeId found = graph_.names_.Find(lookup.source, lookup.tag, name_of);
     if (found != kNoNode || original_ == nullptr) return found;
-    const NodeId original = original_->Find(lookup.source);
+    const NodeId original = FindOriginal(lookup.source, lookup.tag);
     return original == kNoNode ? kNoNode : new_ids_[original];
   }
+
+  NodeId FindOriginal(absl::string_view name, uint32_t tag) const {
+    const auto name_of = [this](NodeId id) { return original_->name(id); };
+    return original_->names_.Find(name, tag, name_of);
+  }
+
+  // Where most inputs are found: an edited graph's, too, are original nodes as a rule.
+  const Graph& named() const { return original_ != nullptr ? *original_ : graph_; }
 
   absl::Status Duplicate(NodeId first, NodeId second) const {
     return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
@@ -396,19 +397,20 @@ class GraphParser {
       }
       if (!legal) return BadInput(id, i, spelling, seen_control);
       batch->push_back({id, i, source, port, NameIndex::Tag(source)});
-      graph_.names_.Prefetch(batch->back().tag);
+      named().names_.Prefetch(batch->back().tag);
     }
     return absl::OkStatus();
   }
 
   absl::Status Resolve(std::vector<Lookup>* batch) {
+    const Graph& graph = named();
     for (const Lookup& lookup : *batch) {
-      const NodeId guess = graph_.names_.Guess(lookup.tag);
-      if (guess != kNoNode) __builtin_prefetch(&graph_.nodes_[guess]);
+      const NodeId guess = graph.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(&graph.nodes_[guess]);
     }
     for (const Lookup& lookup : *batch) {
-      const NodeId guess = graph_.names_.Guess(lookup.tag);
-      if (guess != kNoNode) __builtin_prefetch(graph_.name(guess).data());
+      const NodeId guess = graph.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(graph.name(guess).data());
     }
     for (const Lookup& lookup : *batch) {
       const NodeId producer = FindProducer(lookup);
