@@ -109,6 +109,7 @@ void GraphInference::LayOut() {
   auto further = static_cast<int64_t>(graph.bytes().size() / kBytesPerOutput);
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     const GraphOps::Op& op = in_.ops[graph.op_id(id)];
+    if (op.is_source) sources_.push_back(id);
     int64_t count = op.outputs.fixed_count();
     if (!op.known || !op.outputs.fixed()) {
       attrs.Reset(graph.node_bytes(id));
@@ -172,7 +173,7 @@ absl::Status GraphInference::Visit(NodeId id) {
   } else if (!op.known && c.caller_ != nullptr) {
     CallByName(c);
   }
-  stated_ = c.ShapesAttr(kOutputShapesAttr);
+  c.ReadShapes(kOutputShapesAttr, c.num_outputs(), &stated_);
   if (c.failed()) {
     const std::string failure = std::move(c.failure_);
     c.failure_.clear();

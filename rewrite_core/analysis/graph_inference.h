@@ -81,6 +81,7 @@ class GraphInference {
   }
   std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
   std::vector<TensorFact>& facts() { return facts_; }
+  std::vector<NodeId>& sources() { return sources_; }  // See GraphOps::Op::is_source; by id.
 
  private:
   void LayOut();
@@ -98,6 +99,7 @@ class GraphInference {
   ShapeContext context_;
   std::vector<uint32_t> first_;
   std::vector<TensorFact> facts_;
+  std::vector<NodeId> sources_;
   std::vector<ShapeId> stated_;  // Of the node at hand.
 };
 

@@ -222,21 +222,22 @@ ShapeId ShapeContext::ShapeAttr(absl::string_view key) {
 }
 
 std::vector<ShapeId> ShapeContext::ShapesAttr(absl::string_view key) {
-  return ReadShapes(key, num_outputs());
+  std::vector<ShapeId> shapes;
+  ReadShapes(key, num_outputs(), &shapes);
+  return shapes;
 }
 
-std::vector<ShapeId> ShapeContext::ReadShapes(absl::string_view key, int most) {
-  std::vector<ShapeId> shapes;
+void ShapeContext::ReadShapes(absl::string_view key, int most, std::vector<ShapeId>* shapes) {
+  shapes->clear();
   const auto value = attrs_.Find(key);
-  if (!value) return shapes;
+  if (!value) return;
   WireReader reader(ListOf(*value));
-  while (static_cast<int>(shapes.size()) < most && reader.Next()) {
+  while (static_cast<int>(shapes->size()) < most && reader.Next()) {
     if (!reader.IsBytes(attr_value::kListShape)) continue;
     const auto shape = ReadShape(reader.bytes());
     if (!shape) break;
-    shapes.push_back(*shape);
+    shapes->push_back(*shape);
   }
-  return shapes;
 }
 
 ShapeId ShapeContext::SourceShapeAttr(int i, absl::string_view key) {
@@ -259,7 +260,8 @@ std::vector<ShapeId> ShapeContext::SourceShapesAttr(int i, absl::string_view key
   if (found == source_shapes_.end()) {
     const_attrs_.Reset(graph_.node_bytes(source));
     std::swap(attrs_, const_attrs_);
-    std::vector<ShapeId> all = ReadShapes(key, std::numeric_limits<int>::max());
+    std::vector<ShapeId> all;
+    ReadShapes(key, std::numeric_limits<int>::max(), &all);
     std::swap(attrs_, const_attrs_);
     found = source_shapes_.emplace(std::make_pair(source, key), std::move(all)).first;
   }
@@ -284,7 +286,16 @@ ShapeId ShapeContext::TensorAttrShape(absl::string_view key) {
   return ReadShape(shape.value_or("")).value_or(kUnknownShape);
 }
 
-absl::optional<ShapeId> ShapeContext::ReadShape(absl::string_view proto) const {
+absl::optional<ShapeId> ShapeContext::ReadShape(absl::string_view proto) {
+  // Shapes that are many and long are the pool's matter; here they would count twice.
+  constexpr size_t kMaxKept = 1 << 16;
+  if (read_shapes_.size() == kMaxKept) return DecodeShape(proto);
+  const auto [it, is_new] = read_shapes_.try_emplace(proto);
+  if (is_new) it->second = DecodeShape(proto);
+  return it->second;
+}
+
+absl::optional<ShapeId> ShapeContext::DecodeShape(absl::string_view proto) const {
   DimVector dims;
   bool unknown_rank = false;
   WireReader reader(proto);

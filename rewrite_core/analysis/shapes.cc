@@ -125,9 +125,9 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
   shapes.first_ = std::move(inference.first());
   shapes.facts_ = std::move(inference.facts());
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id : inference.sources()) {
     if (poll.Tick()) return stop.status("analysis");
-    if (!ops[graph.op_id(id)].is_source || shapes.IsFed(id)) continue;
+    if (shapes.IsFed(id)) continue;
     for (int port = 0; port < shapes.num_outputs(id); ++port) {
       const ShapeView shape = shapes.shape({id, port});
       if (!shape.known_rank || shape.dims.empty() || shape.dims[0] != kUnknownDim) continue;
