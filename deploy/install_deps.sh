@@ -10,7 +10,7 @@ Installs with apt what is missing on Debian 12. What is there already is left al
 changes nothing and takes no time.
 
   build   (default) compiler, libraries, and Python for the demo's tables
-  tests   the same and what the tests use: venv and pip; clang, for the fuzz targets; clang-format;
+  tests   the same and what the tests use: venv; clang, for the fuzz targets; clang-format;
           shellcheck; Node with npm, unless there is a Node already; Go, unless there is one;
           Prometheus with promtool, which are unpacked into build/tools from Debian's package
           `prometheus`, so that no service is installed
@@ -29,7 +29,7 @@ readonly build_packages=(
   prometheus-cpp-dev libcli11-dev libspdlog-dev libssl-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3)
-test_packages=(ca-certificates python3-venv python3-pip clang-14 libclang-rt-14-dev clang-format-14
+test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev clang-format-14
   shellcheck)
 command -v node >/dev/null || test_packages+=(nodejs npm)
 command -v go >/dev/null || test_packages+=(golang-go)
