@@ -13,7 +13,7 @@ clone; a few minutes when there is a build already.
   format       clang-format 14
   shell        the shell scripts: bash -n, and shellcheck
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
-  release      builds the preset `release` (in build/) and runs ctest
+  release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
                promtool; the dashboard's expressions against a Prometheus that scrapes a server
                under load
@@ -33,9 +33,8 @@ clone; a few minutes when there is a build already.
                tests/tensorflow/README.md, tests/client_lib/python/README.md
 
 --full adds, and takes at most 75 minutes in all:
-  fuzz         each target for a minute instead
-  asan         the preset `asan`: the same sanitizers on everything, with assertions, and warnings as
-               errors; ctest, but for what ran under `fuzz` already
+  sanitizers   builds everything (preset `asan`), with assertions, and runs all tests, instead; fuzzes
+               each target for a minute
   tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
   TensorFlow   every graph with every parameter set, instead of the short list; what plans take
                under a real memory limit, for two graphs
@@ -44,9 +43,8 @@ clone; a few minutes when there is a build already.
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
 
 --all adds to that what takes another hour:
-  fuzz         each target for 5 minutes instead
+  sanitizers   fuzzes each target for 5 minutes
   dev          the preset `dev` (debug, not optimized, warnings as errors) with ctest
-  asan         what ran under `fuzz`, too
   TensorFlow   every graph with every parameter set edited in place, too; a real memory limit for all
                of its graphs
 
@@ -54,8 +52,8 @@ If installing or the release build fails, the script stops. Any other section th
 stop those after it, and one that takes longer than half an hour is ended, and has failed.
 The last line is, alone on its line, `N passed, N failed` or
 `N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
-cases, fuzz targets, one each for format, shell syntax and shellcheck, lint, breaking changes and
-tables, and one for any other section that fails. Exit code 0: nothing failed; 1: something did; 2:
+cases, fuzz targets, one each for format, shell syntax, shellcheck, warnings, lint, breaking
+changes and tables, and one for any other section that fails. Exit code 0: nothing failed; 1: something did; 2:
 bad usage.
 
 What cannot be had here (clang, clang-format, shellcheck, Node, Go, Python's venv, TensorFlow,
@@ -67,11 +65,12 @@ USAGE
 
 full=no
 all=no
+sanitized=fuzz
 fuzz_seconds=10
 for argument in "$@"; do
   case $argument in
-    --full) full=yes fuzz_seconds=60 ;;
-    --all) full=yes all=yes fuzz_seconds=300 ;;
+    --full) full=yes sanitized=asan fuzz_seconds=60 ;;
+    --all) full=yes all=yes sanitized=asan fuzz_seconds=300 ;;
     -h|--help) usage; exit ;;
     *) echo "tests/run.sh: there is no $argument; see tests/run.sh --help" >&2; exit 2 ;;
   esac
@@ -165,6 +164,34 @@ section() {
   echo "FAILED: $name"
 }
 
+# at_once COMMAND...: each a command with its arguments in one word; as many at a time as there are
+# cores, for those that use one each. What one prints is shown when it has ended.
+at_once() {
+  local code=0 running=0 index=0
+  while [[ $# -gt 0 || $running -gt 0 ]]; do
+    if [[ $# -gt 0 && $running -lt $cores ]]; then
+      index=$((index + 1))
+      one_of_many "$index" "$1" &
+      running=$((running + 1))
+      shift
+    else
+      wait -n || code=1
+      running=$((running - 1))
+    fi
+  done
+  return "$code"
+}
+
+one_of_many() {
+  local output=$results/at-once-$1.out words code=0 start=$SECONDS
+  read -ra words <<<"$2"
+  set +e
+  (set -e; "${words[@]}") >"$output" 2>&1
+  code=$?
+  printf '\n-- %s: %d s\n%s\n' "$2" $((SECONDS - start)) "$(cat "$output")"
+  return "$code"
+}
+
 finish() {
   print_times
   if [[ ${#failed_sections[@]} != 0 ]]; then
@@ -216,6 +243,15 @@ check_shell() {
 # build PRESET [TARGET...]
 build() {
   build_preset "$1" "$results/build-$1.log" "${@:2}"
+}
+
+# Of what was compiled in this run: in a fresh clone, of everything.
+check_warnings() {
+  if grep -A 5 ' warning: ' "$results/build-release.log"; then
+    return 1
+  fi
+  echo "The compiler had nothing to warn of."
+  count 1 0 0
 }
 
 # run_ctest PRESET [CTEST ARGUMENT...]
@@ -414,6 +450,15 @@ run_tensorflow() {
     "$venv/bin/python" "tests/tensorflow/$1" --spillway build/bin/spillway "${@:2}"
 }
 
+check_python_in_tensorflow() {
+  run_counted "$results/tensorflow-python.log" \
+    "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
+}
+
+check_cpp_sample() {
+  run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
+}
+
 # Each runs also if another fails.
 check_deploy() {
   local code=0
@@ -473,13 +518,6 @@ check_memory_limit() {
   run_tensorflow memory_limit.py "${graphs[@]}"
 }
 
-# Everything, but for what the smaller sanitizer build ran already.
-run_asan() {
-  local less=()
-  [[ $all == yes ]] || less=(--label-exclude fuzz --exclude-regex '^(golden|hostile|mutation)_test$')
-  run_ctest asan "${less[@]}"
-}
-
 run_benchmarks() {
   local program found=no
   for program in build/tests/benchmarks/*; do
@@ -507,16 +545,16 @@ if have_npm; then
 fi
 section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
+section "Warnings" check_warnings
 section "C++ tests (release)" run_ctest release
-section "Deploy" check_deploy
 section "Clients: install" install_clients
-section "Clients" run_clients
-section "Python" check_python
+section "Deploy, Python, clients" at_once check_deploy check_python run_clients
 if command -v clang++-14 >/dev/null; then
-  section "Build (fuzz)" build fuzz
+  section "Build ($sanitized)" build "$sanitized"
   if [[ $section_ok == yes ]]; then
-    section "C++ tests (sanitizers)" run_ctest fuzz
-    section "Fuzzing" run_counted "$results/fuzz.log" tests/fuzz/run.sh "$fuzz_seconds"
+    section "C++ tests (sanitizers)" run_ctest "$sanitized"
+    section "Fuzzing" run_counted "$results/fuzz.log" \
+      env SPILLWAY_BUILD="build-$sanitized" tests/fuzz/run.sh "$fuzz_seconds"
   fi
 else
   section "Fuzzing" skip "no clang++-14 here: nothing is fuzzed"
@@ -527,15 +565,9 @@ else
 fi
 section "TensorFlow: install" make_venv
 if have_tensorflow; then
-  section "TensorFlow: op tables" check_op_tables
-  section "TensorFlow: backward part" run_tensorflow backward_part.py
-  section "TensorFlow: shapes" run_tensorflow shape_functions.py
-  section "TensorFlow: formats" run_tensorflow formats.py
-  section "TensorFlow: C++" \
-    run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
-  section "TensorFlow: Python" run_counted "$results/tensorflow-python.log" \
-    "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
-  section "TensorFlow: tensor bytes" check_tensor_bytes
+  section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes \
+    "run_tensorflow shape_functions.py" "run_tensorflow backward_part.py" \
+    "run_tensorflow formats.py" check_op_tables check_cpp_sample
   section "TensorFlow: training" check_training
   if [[ $full == yes ]]; then
     section "TensorFlow: memory limit" check_memory_limit
@@ -546,8 +578,6 @@ if [[ $full == yes ]]; then
     section "Build (dev)" build dev
     [[ $section_ok == no ]] || section "C++ tests (dev)" run_ctest dev
   fi
-  section "Build (asan)" build asan
-  [[ $section_ok == no ]] || section "C++ tests (asan)" run_asan
   section "Build (tsan)" build tsan
   [[ $section_ok == no ]] || section "C++ tests (tsan)" run_ctest tsan
   section "Benchmarks" run_benchmarks
