@@ -11,8 +11,8 @@ Makes a root of Debian 12 with debootstrap's smallest set of packages, puts a fr
 last commit in it, and runs deploy/demo.sh and then tests/run.sh there, as root and with an empty
 environment: what a newcomer's machine has, and nothing of this one but its network, its certificates
 and its settings of proxies and package registries. Says at the end what each ended with and how long
-it took. Not part of tests/run.sh: some 25 minutes on 2 cores, 8 GB of disk. Needs root, git and
-debootstrap (Debian's package).
+it took. Not part of tests/run.sh: some 25 minutes on 2 cores, 8 GB of disk. Run it when what is
+installed or how changes, and before a release. Needs root, git and debootstrap (Debian's package).
 
   --root DIR       the folder of the root (default: a new one below TMPDIR or /tmp)
   --reuse          DIR has such a root already, as --keep left it: what was installed is there; the
@@ -136,7 +136,7 @@ inside() {
     root=$1 ccache=$2
     shift 2
     mount -t proc proc "$root/proc"
-    mount -t sysfs -o ro sysfs "$root/sys"
+    mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
     if [[ -n $ccache ]]; then

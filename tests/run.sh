@@ -25,11 +25,11 @@ clone; a few minutes when there is a build already.
                rewrite golden, hostile and damaged graphs, and fuzzes each target for 10 s. Without
                clang, the tests alone (preset `asan-core`)
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
-               of ops and attributes with TensorFlow's op registry, checks the backward part that is found in models of
-               many kinds, compares inferred shapes with TensorFlow's and tensor bytes with those that a
-               step allocates, reads and writes SavedModels and other formats, trains in C++ with the
-               sample, edits live graphs and functions by the Python package, and trains rewritten and
-               edited graphs:
+               of ops and attributes with TensorFlow's op registry, checks the backward part that is
+               found in models of many kinds, compares inferred shapes with TensorFlow's and tensor
+               bytes with those that a step allocates, reads and writes SavedModels and other formats,
+               trains in C++ with the sample, edits live graphs and functions by the Python package,
+               and trains rewritten and edited graphs:
                tests/tensorflow/README.md, tests/client_lib/python/README.md
 
 --full adds, and takes at most 75 minutes in all:
@@ -53,8 +53,8 @@ stop those after it, and one that takes longer than half an hour is ended, and h
 The last line is, alone on its line, `N passed, N failed` or
 `N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
 cases, fuzz targets, one each for format, shell syntax, shellcheck, warnings, lint, breaking
-changes and tables, and one for any other section that fails. Exit code 0: nothing failed; 1: something did; 2:
-bad usage.
+changes and tables, and one for any other section that fails. Exit code 0: nothing failed; 1:
+something did; 2: bad usage.
 
 What cannot be had here (clang, clang-format, shellcheck, Node, Go, Python's venv, TensorFlow,
 Prometheus, Slurm, buildah) is skipped, with a line that says so.
@@ -539,7 +539,7 @@ section "Install" deploy/install_deps.sh tests
 [[ $section_ok == yes ]] || finish
 section "Format" check_format
 section "Shell" check_shell
-section "npm: install" install_npm
+section "Packages" at_once make_venv install_clients install_npm
 if have_npm; then
   section "API" check_api
 fi
@@ -547,7 +547,6 @@ section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
 section "Warnings" check_warnings
 section "C++ tests (release)" run_ctest release
-section "Clients: install" install_clients
 section "Deploy, Python, clients" at_once check_deploy check_python run_clients
 if command -v clang++-14 >/dev/null; then
   section "Build ($sanitized)" build "$sanitized"
@@ -557,13 +556,12 @@ if command -v clang++-14 >/dev/null; then
       env SPILLWAY_BUILD="build-$sanitized" tests/fuzz/run.sh "$fuzz_seconds"
   fi
 else
-  section "Fuzzing" skip "no clang++-14 here: nothing is fuzzed"
+  section "Fuzzing" skip "no clang++-14 here: nothing is fuzzed, and sanitizers see only the core"
   section "Build (asan-core)" build asan-core
   if [[ $section_ok == yes ]]; then
     section "C++ tests (sanitizers)" run_ctest asan-core
   fi
 fi
-section "TensorFlow: install" make_venv
 if have_tensorflow; then
   section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes \
     "run_tensorflow shape_functions.py" "run_tensorflow backward_part.py" \
