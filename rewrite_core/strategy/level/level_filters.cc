@@ -86,7 +86,7 @@ absl::Status CheckOverlap(const Side& side, absl::string_view by, const Strings&
 absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
                             absl::string_view what) {
   return InvalidError(
-      v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+      v1::ERROR_REASON_NAME_MATCHES_NOTHING,
       absl::StrCat(option, " has ", Quoted(value), ", ", what, "; spell it as the graph does"),
       {{"option", option}, {"value", value}});
 }
@@ -204,13 +204,13 @@ class SideFilter {
 
 }  // namespace
 
-absl::StatusOr<LevelFilters> LevelFilters::Create(const GraphFacts& facts,
+absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
                                                   const v1::LevelStrategy& options,
                                                   const StopToken& stop) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   LevelFilters filters(graph);
   auto inactive =
-      FindInactiveOps(graph, facts.control_flow, LevelParameters(options).is_training, stop);
+      FindInactiveOps(graph, facts.control_flow(), LevelParameters(options).is_training, stop);
   if (!inactive.ok()) return inactive.status();
   filters.inactive_ = *std::move(inactive);
 

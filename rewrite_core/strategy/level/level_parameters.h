@@ -47,8 +47,9 @@ struct LevelParameters {
 // The graph is not looked at.
 absl::Status CheckLevelOptions(const v1::LevelStrategy& options);
 
-// The budget that autotune_gpu_mem stands for, in bytes. REQUIRES: it is given, and was checked.
-int64_t AutotuneBytes(const v1::LevelStrategy& options);
+// options.step with level.autotune_gpu_mem as the GPUs' memory, if it is given. REQUIRES: the
+// options were checked.
+v1::Step LevelStep(const v1::RewriteOptions& options);
 
 }  // namespace spillway::core
 

@@ -31,7 +31,7 @@ absl::Status BadNumber(absl::string_view option, int value, absl::string_view re
 
 absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
                             absl::string_view where) {
-  return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+  return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                       absl::StrCat(option, " has ", Quoted(value), ", which matches no op", where,
                                    "; names and types are those of the graph"),
                       {{"option", option}, {"value", value}});
@@ -101,13 +101,12 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   return flags;
 }
 
-absl::Status FindBackward(const GraphFacts& facts, const StopToken& stop, ScopeSets* sets) {
-  auto part = FindBackwardPart(*facts.graph, facts.topology, stop);
-  if (!part.ok()) return part.status();
-  sets->backward = std::move(part->ops);
+absl::Status FindBackward(const StepFacts& facts, const StopToken& stop, ScopeSets* sets) {
+  if (absl::Status s = facts.Compute({Fact::kBackwardPart}, stop); !s.ok()) return s;
+  sets->backward = facts.backward_part().ops;
   sets->backward_count = std::count(sets->backward.begin(), sets->backward.end(), true);
   sets->backward_found = true;
-  sets->updates = std::move(part->updates);
+  sets->updates = facts.backward_part().updates;
   if (sets->backward_count > 0) return absl::OkStatus();
   return InvalidError(
       v1::ERROR_REASON_NO_BACKWARD_PART,
@@ -155,9 +154,9 @@ absl::Status NoStartingOp(const Graph& graph, const v1::ScopeStrategy& options,
       {{"option", "optimizer_scopes"}, {"value", scopes}});
 }
 
-absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
+absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
                       SearchBudget* budget, ScopeSets* sets) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   std::vector<NamePattern> patterns;
   std::vector<absl::string_view> of_option;
   const auto add = [&](NamePattern::Kind kind, absl::string_view text, absl::string_view option) {
@@ -177,7 +176,7 @@ absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
     if (!status.ok()) return status;
   }
   if (patterns.empty()) {
-    auto seeds = FindSeeds(graph, facts.topology, sets->backward, budget);
+    auto seeds = FindSeeds(graph, facts.topology(), sets->backward, budget);
     if (!seeds.ok()) return seeds.status();
     if (seeds->empty()) return NoStartingOp(graph, options, *sets);
     sets->seeds = *std::move(seeds);
@@ -219,13 +218,6 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
     return BadNumber("debug_level", options.debug_level(),
                      "give 1 for the starting ops, or 2 for every op that the walk passes");
   }
-  // As the devices of a graph's nodes: the result has to be a graph, too.
-  if (!std::all_of(options.cpu_device().begin(), options.cpu_device().end(), absl::ascii_isascii)) {
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                        absl::StrCat("cpu_device is ", Quoted(options.cpu_device()),
-                                     ", which no device is called; give one like /device:CPU:0"),
-                        {{"option", "cpu_device"}, {"value", Quoted(options.cpu_device())}});
-  }
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.ctrld_strategy())) {
     return InvalidError(
         v1::ERROR_REASON_UNKNOWN_OPTION,
@@ -240,9 +232,9 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
   return Overlap("excl_types", options.excl_types(), "incl_types", options.incl_types());
 }
 
-absl::StatusOr<ScopeSets> BuildScopeSets(const GraphFacts& facts, const v1::ScopeStrategy& options,
+absl::StatusOr<ScopeSets> BuildScopeSets(const StepFacts& facts, const v1::ScopeStrategy& options,
                                          SearchBudget* budget, const StopToken& stop) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   ScopeSets sets;
   absl::Status backward = options.optimizer_scopes().empty()
                               ? FindBackward(facts, stop, &sets)
