@@ -119,7 +119,7 @@ absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget b
   SetFit(result->fits,
          budget == ForecastBudget::kNone
              ? std::vector<v1::FitUnknown>()
-             : DescribeUnknown(facts.graph(), simulator->unswapped().unknown, absl::nullopt),
+             : DescribeUnknown(facts.graph(), simulator->notes().unknown, absl::nullopt),
          &forecast);
   if (const OutOfMemory* oom = result->failure()) {
     *forecast.mutable_out_of_memory() = ToProto(facts, *oom);

@@ -149,6 +149,9 @@ void NodeLinker<Target>::LinkNode(NodeId id, OpId op) {
     if (IsCut(id, input)) {
       in_loop = true;
       ++notes_.loops;
+      if (const Place gpu = facts_.placement().node(id); gpu != kHostPlace) {
+        notes_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_LOOPS, gpu, id);
+      }
       if (!input.is_control()) views_.push_back({});
       continue;
     }

@@ -185,7 +185,7 @@ void Builder::MakeOps() {
     if (where != kHostPlace) workload_.ops.back().workspace_bytes = cost.workspace_bytes;
     notes_.unknown_costs += !cost.is_known;
     if (where != kHostPlace && cost.is_call) {
-      workload_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_CALLS, where, id);
+      notes_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_CALLS, where, id);
     }
   }
   for (NodeId id = num_nodes_; id < num_nodes_ + num_swap_nodes_; ++id) {
@@ -316,7 +316,7 @@ void Builder::Finish(bool keeps_all) {
     buffer.bytes = 0;
     if (buffer.device == kHostPlace) continue;
     ++notes_.unknown_buffers;
-    workload_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_SIZES, buffer.device, buffer.tensor.node);
+    notes_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_SIZES, buffer.device, buffer.tensor.node);
   }
   // Of the host's buffers only those that travel are kept.
   std::vector<BufferId> renumbered(workload_.buffers.size(), kNoBufferId);
