@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "server/status_to_grpc.h"
 
 namespace spillway::server {
@@ -76,19 +77,10 @@ std::string StrategyLabel(v1::Strategy strategy) {
 }
 
 v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
-  switch (options.strategy_case()) {
-    case v1::RewriteOptions::kLevel:
-      return v1::STRATEGY_LEVEL;
-    case v1::RewriteOptions::kScope:
-      return v1::STRATEGY_SCOPE;
-    case v1::RewriteOptions::kStrip:
-      return v1::STRATEGY_STRIP;
-    case v1::RewriteOptions::STRATEGY_NOT_SET:
-      break;
-  }
   // Fields that this build does not know may well be a newer client's strategy.
-  const bool unknown = !options.GetReflection()->GetUnknownFields(options).empty();
-  return unknown ? v1::STRATEGY_UNSPECIFIED : core::Strategies().front();
+  const bool unknown = options.strategy_case() == v1::RewriteOptions::STRATEGY_NOT_SET &&
+                       !options.GetReflection()->GetUnknownFields(options).empty();
+  return unknown ? v1::STRATEGY_UNSPECIFIED : core::StrategyOf(options);
 }
 
 Metrics::Metrics(prometheus::Registry& registry, const std::string& version) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {
