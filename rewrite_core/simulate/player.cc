@@ -163,6 +163,10 @@ void Player::EndEvents() {
 
 void Player::BecomeReady(OpId id) {
   const Op& ready = op(id);
+  // Soon wanted.
+  __builtin_prefetch(workload_->writes.data() + ready.writes);
+  __builtin_prefetch(workload_->holds.data() + ready.holds);
+  __builtin_prefetch(workload_->after.data() + ready.after);
   switch (ready.kind()) {
     case OpKind::kCompute:
       Push(&devices_[ready.device].compute, id);

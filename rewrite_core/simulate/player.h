@@ -125,12 +125,15 @@ class Player {
   void AddEvent(int64_t time_ns, int32_t what);
   void Satisfy(absl::Span<const OpId> waiting) {
     for (OpId id : waiting) {
-      if (--waits_left_[id] == 0) ready_.push_back(id);
+      if (--waits_left_[id] > 0) continue;
+      __builtin_prefetch(&op(id));
+      ready_.push_back(id);
     }
   }
   void Record(int32_t device, bool taken);
   void RecordTimes(OpId id, int64_t end_ns) {
-    if (options_->record_times) result_.times[id] = {now_, end_ns - op(id).duration_ns, end_ns};
+    if (!options_->record_times) return;
+    result_.times[workload_->IdOf(id)] = {now_, end_ns - op(id).duration_ns, end_ns};
   }
   void FindAtPeak();
   SimulationResult TakeResult();

@@ -153,7 +153,7 @@ int64_t Player::MissingInOnePiece(OpId id) {
 void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {
   OutOfMemory oom;
   oom.device = device;
-  oom.op = id;
+  oom.op = id == kNoOp ? kNoOp : workload_->IdOf(id);
   oom.node = id == kNoOp ? kNoNode : op(id).node;
   oom.requested_bytes = requested_bytes;
   oom.in_use_bytes = in_use_bytes;
@@ -205,7 +205,7 @@ void Player::Grant(OpId id) {
   }
   if (bytes > 0) Record(device, /*taken=*/true);
   if (granted.kind() == OpKind::kCompute) {
-    if (options_->record_order) result_.order.push_back(id);
+    if (options_->record_order) result_.order.push_back(workload_->IdOf(id));
     if (ahead_) {
       Launch(id, granted);
       return;
@@ -282,8 +282,9 @@ SimulationResult Player::TakeResult() {
   for (int32_t d = 0; d < workload_->num_devices; ++d) {
     DeviceUse& use = result_.devices[d];
     use.peak_bytes = pool(d).peak_bytes();
-    use.peak_op = pool(d).peak_op();
-    if (use.peak_op != kNoOp) use.peak_node = op(use.peak_op).node;
+    if (pool(d).peak_op() == kNoOp) continue;
+    use.peak_op = workload_->IdOf(pool(d).peak_op());
+    use.peak_node = op(pool(d).peak_op()).node;
   }
   if (options_->record_timeline) FindAtPeak();
   return std::move(result_);
