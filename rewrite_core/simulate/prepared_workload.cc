@@ -178,6 +178,7 @@ void PreparedWorkload::SetLists(absl::Span<const BufferId> reads,
   op->need_bytes = op->kind() == OpKind::kCompute ? op->bytes : 0;
   op->writes = static_cast<int32_t>(writes.size());
   op->holds = static_cast<int32_t>(holds.size());
+  op->may_reuse = 0;
   for (BufferId read : reads) {
     if (buffers[read].bytes > 0 && !buffers[read].resident) holds.push_back(read);
   }
@@ -192,6 +193,7 @@ void PreparedWorkload::SetLists(absl::Span<const BufferId> reads,
         write.reuse = -1;
       }
     }
+    if (write.reuse >= 0) op->may_reuse = 1;
     writes.push_back(write);
     op->need_bytes += write.bytes;
     holds.push_back(write.buffer);

@@ -36,10 +36,11 @@ struct PreparedWorkload {
     int32_t writes = 0, writes_end = 0;  // In `writes`.
     int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and lets go of.
     NodeId node = kNoNode;
-    int32_t device : 30;  // -1: the host.
+    int32_t device : 29;  // -1: the host.
     uint32_t kind_bits : 2;
+    uint32_t may_reuse : 1;  // Of its writes, at least one may.
 
-    Op() : device(0), kind_bits(0) {}
+    Op() : device(0), kind_bits(0), may_reuse(0) {}
     OpKind kind() const { return static_cast<OpKind>(kind_bits); }
     // In whose memory it writes: -1: the host's.
     int32_t memory() const { return kind() == OpKind::kCopyOut ? -1 : device; }
