@@ -59,7 +59,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
     int32_t begin, end;  // In candidates_.
     int32_t next;
   };
-  // An edge between operations that comes or goes.
+  // An edge between operations, as prepared_ numbers them, that comes or goes.
   struct EdgeChange {
     OpId from, to;
     bool is_new;
@@ -170,7 +170,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   std::vector<int32_t> readers_;        // By buffer.
   std::vector<std::pair<BufferId, int32_t>> changed_readers_;  // With what there were.
   std::vector<EdgeChange> edges_;
-  std::vector<char> saved_;  // By operation of the workload.
+  std::vector<char> saved_;  // By operation, as prepared_ numbers them.
   struct Saved {
     OpId id;
     PreparedWorkload::Op op;
@@ -198,9 +198,9 @@ PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const Wo
   position_.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) position_[order[i]] = static_cast<int32_t>(i);
   prepared_.rank.resize(num_ops());
-  for (OpId id = 0; id < first_copy_; ++id) prepared_.rank[id] = id;
-  for (OpId id = first_copy_; id < num_ops(); ++id) {
-    prepared_.rank[id] = RankOf(trace.copies[id - first_copy_]);
+  for (OpId id = 0; id < num_ops(); ++id) {
+    prepared_.rank[prepared_.NumberOf(id)] =
+        id < first_copy_ ? id : RankOf(trace.copies[id - first_copy_]);
   }
   AddChoices();
   changed_.assign(facts.buffers().num_tensors(), kUnchanged);
@@ -571,8 +571,8 @@ void PlanPatch::Impl::ChooseAgain() {
 void PlanPatch::Impl::FinishLists() {
   for (const Linked& linked : linked_) {
     const OpId id = linked.op;
-    Save(id);
-    PreparedWorkload::Op& op = prepared_.ops[id];
+    Save(prepared_.NumberOf(id));
+    PreparedWorkload::Op& op = prepared_.ops[prepared_.NumberOf(id)];
     list_.clear();
     for (int32_t at = linked.reads; at >= 0; at = items_[at].next) list_.push_back(items_[at].id);
     absl::Span<const BufferId> reads = list_, writes;
@@ -606,7 +606,7 @@ void PlanPatch::Impl::FinishLists() {
 void PlanPatch::Impl::FinishEdges() {
   for (const Linked& linked : linked_) {
     if (!linked.is_relinked) continue;
-    const OpId id = linked.op;
+    const OpId id = linked.op, number = prepared_.NumberOf(id);
     const bool was_first = id < num_ops() && workload_.waits_for[id].empty();
     const int64_t is_new = ++mark_, is_kept = ++mark_;
     int32_t waits = 0;
@@ -618,14 +618,15 @@ void PlanPatch::Impl::FinishEdges() {
         if (waited_[before] == is_new) {
           waited_[before] = is_kept;
         } else {
-          edges_.push_back({before, id, false});
+          edges_.push_back({prepared_.NumberOf(before), number, false});
         }
       }
     }
     for (int32_t at = linked.waits; at >= 0; at = items_[at].next) {
-      if (waited_[items_[at].id] == is_new) edges_.push_back({items_[at].id, id, true});
+      if (waited_[items_[at].id] != is_new) continue;
+      edges_.push_back({prepared_.NumberOf(items_[at].id), number, true});
     }
-    prepared_.waits[id] = waits;
+    prepared_.waits[number] = waits;
     first_changed_ = first_changed_ || was_first != (waits == 0);
   }
   std::sort(edges_.begin(), edges_.end(), [](const EdgeChange& a, const EdgeChange& b) {
@@ -641,13 +642,14 @@ void PlanPatch::Impl::FinishEdges() {
                              [this](OpId id) { return prepared_.waits[id] > 0; }),
               first.end());
   for (const Linked& linked : linked_) {
-    if (!linked.is_relinked || prepared_.waits[linked.op] > 0) continue;
+    const OpId number = prepared_.NumberOf(linked.op);
+    if (!linked.is_relinked || prepared_.waits[number] > 0) continue;
     if (linked.op < num_ops() && workload_.waits_for[linked.op].empty()) continue;
-    first.push_back(linked.op);
+    first.push_back(number);
   }
 }
 
-// All changes of those who wait for one operation.
+// All changes of those who wait for one operation; here all are numbered as in prepared_.
 void PlanPatch::Impl::ChangeAfter(absl::Span<const EdgeChange> changes) {
   const OpId id = changes[0].from;
   Save(id);

@@ -9,6 +9,9 @@
 namespace spillway::core {
 namespace {
 
+// A buffer of one holder that has memory: as Player::states_ has it.
+constexpr int32_t kHeldByOne = 3;
+
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; };
 
 }  // namespace
@@ -48,7 +51,8 @@ void Player::Start() {
   left_ = static_cast<OpId>(num_ops);
   first_wait_ = 0;
   asks_ = 0;
-  for (auto* list : {&end_now_, &ready_, &host_asked_, &touched_, &touched_now_}) list->clear();
+  for (auto* list : {&end_now_, &ready_, &touched_, &touched_now_}) list->clear();
+  host_asked_.clear();
   events_.clear();
   waited_.clear();
   host_.Reset(options_->host_budget_bytes);
@@ -71,7 +75,6 @@ void Player::Start() {
   ready_ = workload_->first;
   next_.resize(num_ops);
   need_.resize(num_ops);
-  ask_number_.resize(num_ops);
   not_before_ns_.assign(num_ops, 0);
   states_.resize(workload_->holders.size());
   for (size_t i = 0; i < states_.size(); ++i) states_[i] = 2 * workload_->holders[i];
@@ -103,14 +106,16 @@ bool Player::Round() {
   const size_t waited_before = waited_.size();
   if (host_touched_) {
     host_touched_ = false;
-    GiveOut(-1, &host_asked_);
+    GiveOut(&host_, /*device=*/nullptr, &host_asked_);
   }
-  for (int32_t device : touched_now_) GiveOut(device, &devices_[device].asked);
+  for (int32_t index : touched_now_) {
+    Device& device = devices_[index];
+    GiveOut(&device.memory, device.placed ? &device : nullptr, &device.asked);
+  }
   touched_now_.clear();
   if (waited_.size() > waited_before + 1) {
-    std::sort(
-        waited_.begin() + static_cast<std::ptrdiff_t>(waited_before), waited_.end(),
-        [this](const Asked& a, const Asked& b) { return ask_number_[a.op] < ask_number_[b.op]; });
+    std::sort(waited_.begin() + static_cast<std::ptrdiff_t>(waited_before), waited_.end(),
+              [](const Waiting& a, const Waiting& b) { return a.number < b.number; });
   }
   return left_ != left_before;
 }
@@ -163,6 +168,10 @@ void Player::EndEvents() {
 
 void Player::BecomeReady(OpId id) {
   const Op& ready = op(id);
+  // Soon wanted.
+  __builtin_prefetch(workload_->writes.data() + ready.writes);
+  __builtin_prefetch(workload_->holds.data() + ready.holds);
+  __builtin_prefetch(workload_->after.data() + ready.after);
   switch (ready.kind()) {
     case OpKind::kCompute:
       Push(&devices_[ready.device].compute, id);
@@ -208,6 +217,91 @@ void Player::AskForHead(int32_t device, Queue* queue, int64_t not_before_ns) {
   }
 }
 
+void Player::Ask(OpId id) {
+  const Op& asking = op(id);
+  int64_t need = asking.need_bytes;
+  if (asking.may_reuse) {
+    for (const PreparedWorkload::Write& write : workload_->Writes(asking)) {
+      if (write.reuse >= 0 && states_[write.reuse] == kHeldByOne) need -= TakeOver(write);
+    }
+  }
+  const int32_t device = asking.memory();
+  if (device < 0) {
+    host_asked_.push_back({need, id, asks_++});
+    host_touched_ = true;
+  } else {
+    devices_[device].asked.push_back({need, id, asks_++});
+  }
+}
+
+int64_t Player::TakeOver(const PreparedWorkload::Write& write) {
+  states_[write.reuse] &= ~1;
+  states_[write.buffer] |= 1;
+  if (options_->placed) std::swap(chunks_[write.buffer], chunks_[write.reuse]);
+  if (options_->record_timeline) from_step_[write.buffer] = to_step_[write.reuse] = ++step_;
+  return write.bytes;
+}
+
+void Player::GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* asked) {
+  for (const Asked& asking : *asked) {
+    if (Stopped()) return;
+    if (memory->somebody_waits() || !memory->Fits(asking.need)) {
+      Wait(asking, memory, device);
+    } else if (device == nullptr || Place(asking.op, device)) {
+      Grant(asking.op, asking.need, memory);
+    } else {
+      if (!device->diverged) Diverge(device);
+      Wait(asking, memory, device);
+    }
+  }
+  asked->clear();
+  if (memory->somebody_waits()) Serve(memory, device);
+}
+
+bool Player::Place(OpId id, Device* device) {
+  const Op& placed = op(id);
+  BestFitAllocator& allocator = device->allocator;
+  const auto writes = workload_->Writes(placed);
+  bool all = true;
+  for (const PreparedWorkload::Write& write : writes) {
+    // What was taken over has a place.
+    if (is_held(write.buffer)) continue;
+    chunks_[write.buffer] = allocator.Allocate(write.bytes);
+    all = chunks_[write.buffer] != BestFitAllocator::kNoChunk;
+    if (!all) break;
+  }
+  if (all && placed.kind() == OpKind::kCompute && placed.bytes > 0) {
+    workspaces_[id] = allocator.Allocate(placed.bytes);
+    all = workspaces_[id] != BestFitAllocator::kNoChunk;
+  }
+  if (all) return true;
+  for (const PreparedWorkload::Write& write : writes) {
+    if (is_held(write.buffer) || chunks_[write.buffer] == BestFitAllocator::kNoChunk) continue;
+    allocator.Free(std::exchange(chunks_[write.buffer], BestFitAllocator::kNoChunk));
+  }
+  return false;
+}
+
+void Player::Grant(OpId id, int64_t bytes, MemoryPool* memory) {
+  const Op& granted = op(id);
+  const bool new_peak = memory->Take(id, bytes);
+  --left_;
+  for (const PreparedWorkload::Write& write : workload_->Writes(granted)) {
+    // What was taken over is held since then.
+    if (options_->record_timeline && !is_held(write.buffer)) from_step_[write.buffer] = step_ + 1;
+    states_[write.buffer] |= 1;
+  }
+  if (options_->record_timeline) RecordGrant(granted.memory(), bytes, new_peak);
+  if (granted.kind() == OpKind::kCompute) {
+    if (options_->record_order) result_.order.push_back(workload_->IdOf(id));
+    if (ahead_) {
+      Launch(id, granted);
+      return;
+    }
+  }
+  StartNow(id, granted);
+}
+
 void Player::Launch(OpId id, const Op& launched) {
   Device& device = devices_[launched.device];
   Pop(&device.compute);
@@ -220,7 +314,7 @@ void Player::Launch(OpId id, const Op& launched) {
     device.launcher_free_ns = now_ + options_->launch_ns;
   }
   RecordTimes(id, end_ns);
-  FreeWorkspace(id, launched);
+  FreeWorkspace(id, launched, &device);
   LetGo(launched);
   Satisfy(workload_->ToLaunch(launched));
   const absl::Span<const OpId> copies = workload_->ToCopyOut(launched);
@@ -296,8 +390,9 @@ void Player::End(OpId id) {
       Satisfy(workload_->Ended(ended));  // The rest was done when it was launched.
       return;
     }
-    devices_[ended.device].compute.busy = false;
-    FreeWorkspace(id, ended);
+    Device& device = devices_[ended.device];
+    device.compute.busy = false;
+    FreeWorkspace(id, ended, &device);
     Touch(ended.device);
   } else if (ended.kind() != OpKind::kHost) {
     Device& device = devices_[ended.device];
@@ -306,6 +401,41 @@ void Player::End(OpId id) {
   }
   LetGo(ended);
   Satisfy(workload_->AllAfter(ended));
+}
+
+void Player::LetGo(const Op& done) {
+  for (BufferId buffer : workload_->Holds(done)) {
+    int32_t& state = states_[buffer];
+    state -= 2;
+    if (state != 1) continue;  // Held by others; or it has nothing, as it was taken over.
+    state = 0;
+    FreeBuffer(buffer);
+  }
+}
+
+void Player::FreeBuffer(BufferId id) {
+  const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
+  if (options_->record_timeline) to_step_[id] = ++step_;
+  if (buffer.device < 0) {
+    host_.GiveBack(buffer.bytes);
+    host_touched_ = host_touched_ || host_.somebody_waits();
+    return;
+  }
+  Device& device = devices_[buffer.device];
+  if (device.placed) device.allocator.Free(std::exchange(chunks_[id], BestFitAllocator::kNoChunk));
+  GiveBack(buffer.device, &device, buffer.bytes);
+}
+
+void Player::FreeWorkspace(OpId id, const Op& done, Device* device) {
+  if (done.bytes == 0) return;
+  if (device->placed) device->allocator.Free(workspaces_[id]);
+  GiveBack(done.device, device, done.bytes);
+}
+
+void Player::GiveBack(int32_t index, Device* device, int64_t bytes) {
+  device->memory.GiveBack(bytes);
+  if (options_->record_timeline) Record(index, /*taken=*/false);
+  if (device->memory.somebody_waits()) Touch(index);
 }
 
 void Player::Push(Queue* queue, OpId id) {

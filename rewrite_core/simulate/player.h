@@ -33,6 +33,18 @@ class Player {
   using Chunk = BestFitAllocator::Chunk;
   static constexpr int64_t kNever = -1;
 
+  // Who wants memory: how much, and as which of all who ever asked.
+  struct Asked {
+    int64_t need;
+    OpId op;
+    int32_t number;
+  };
+  // Who had to wait, since when.
+  struct Waiting {
+    int64_t time_ns;
+    OpId op;
+    int32_t number;
+  };
   // An engine, or a launcher, and the operations that are ready for it. Each operation is in one
   // queue at most, so one array of links serves all.
   struct Queue {
@@ -52,7 +64,7 @@ class Player {
     bool touched = false;        // To be looked at in the next round.
     bool placed = false;         // Its memory is placed,
     bool diverged = false;       // and who waits is listed by the largest piece, not by the sum.
-    std::vector<OpId> asked;     // For its memory, in this round.
+    std::vector<Asked> asked;    // For its memory, in this round.
     MemoryPool memory{kUnlimited};
     BestFitAllocator allocator{0};
   };
@@ -60,10 +72,6 @@ class Player {
   struct Event {
     int64_t time_ns;
     int32_t what;
-  };
-  struct Asked {
-    int64_t time_ns;
-    OpId op;
   };
 
   MemoryPool& pool(int32_t device) { return device < 0 ? host_ : devices_[device].memory; }
@@ -89,10 +97,13 @@ class Player {
   void AskForHead(int32_t device, Queue* queue, int64_t not_before_ns);
   // Enters `id` among those who want memory; what it takes over is settled here.
   void Ask(OpId id);
-  void GiveOut(int32_t device, std::vector<OpId>* asked);
-  void Wait(OpId id, MemoryPool* memory, const Device* device);
+  int64_t TakeOver(const PreparedWorkload::Write& write);
+  // `device`: null where memory is counted and not placed.
+  void GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* asked);
+  void Wait(const Asked& asking, MemoryPool* memory, const Device* device);
+  void Serve(MemoryPool* memory, Device* device);
   // Finds places for all that `id` needs; false, and nothing taken, if there is not one for each.
-  bool Place(OpId id);
+  bool Place(OpId id, Device* device);
   // From now on the device's memory is not as if it were counted.
   void Diverge(Device* device);
   // Of what `id` needs.
@@ -100,7 +111,7 @@ class Player {
   // By how much the first of its pieces that finds no place is larger than the largest free one.
   int64_t MissingInOnePiece(OpId id);
   void Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes);
-  void Grant(OpId id);
+  void Grant(OpId id, int64_t bytes, MemoryPool* memory);
   void Launch(OpId id, const Op& op);
   void StartNow(OpId id, const Op& op);
   void StartCopy(const Op& op, int64_t* end_ns);
@@ -112,8 +123,8 @@ class Player {
   // Lets go of what `id` reads and, as its writer, of what it wrote.
   void LetGo(const Op& op);
   void FreeBuffer(BufferId id);
-  void FreeWorkspace(OpId id, const Op& op);
-  void GaveBack(int32_t device);
+  void FreeWorkspace(OpId id, const Op& op, Device* device);
+  void GiveBack(int32_t index, Device* device, int64_t bytes);
 
   void Touch(int32_t device) {
     if (devices_[device].touched) return;
@@ -125,12 +136,16 @@ class Player {
   void AddEvent(int64_t time_ns, int32_t what);
   void Satisfy(absl::Span<const OpId> waiting) {
     for (OpId id : waiting) {
-      if (--waits_left_[id] == 0) ready_.push_back(id);
+      if (--waits_left_[id] > 0) continue;
+      __builtin_prefetch(&op(id));
+      ready_.push_back(id);
     }
   }
   void Record(int32_t device, bool taken);
+  void RecordGrant(int32_t device, int64_t bytes, bool new_peak);
   void RecordTimes(OpId id, int64_t end_ns) {
-    if (options_->record_times) result_.times[id] = {now_, end_ns - op(id).duration_ns, end_ns};
+    if (!options_->record_times) return;
+    result_.times[workload_->IdOf(id)] = {now_, end_ns - op(id).duration_ns, end_ns};
   }
   void FindAtPeak();
   SimulationResult TakeResult();
@@ -151,19 +166,18 @@ class Player {
   std::vector<OpId> end_now_;  // What ends in this moment, besides.
   std::vector<OpId> ready_;    // Since the last round.
   std::vector<int32_t> touched_, touched_now_;
-  std::vector<OpId> host_asked_;
+  std::vector<Asked> host_asked_;
   bool host_touched_ = false;
   // All who had to wait, in the order in which they asked; before first_wait_ all have what they
   // asked for.
-  std::vector<Asked> waited_;
+  std::vector<Waiting> waited_;
   size_t first_wait_ = 0;
   int32_t asks_ = 0;
 
   // By operation.
   std::vector<int32_t> waits_left_;
   std::vector<OpId> next_;
-  std::vector<int32_t> ask_number_;
-  std::vector<int64_t> need_;  // Bytes, from when it asks until it is given them; then kNever.
+  std::vector<int64_t> need_;  // Of those who wait, until they are given it; then kNever.
   // Of copies out: when what they wait for on their own device, as far as it is launched, ends.
   std::vector<int64_t> not_before_ns_;
   // By buffer: twice the number of those who hold it, and one more while it has memory.

@@ -7,9 +7,6 @@
 namespace spillway::core {
 namespace {
 
-// A buffer of one holder that has memory: as Player::states_ has it.
-constexpr int32_t kHeldByOne = 3;
-
 // Without the points at which as much was let go as was taken, and none was there in between.
 void KeepChanges(std::vector<MemoryPoint>* timeline) {
   size_t kept = 0;
@@ -38,7 +35,7 @@ bool Player::TakeResident() {
   if (options_->placed && !PlaceResident()) return false;
   for (int32_t d = 0; d < workload_->num_devices; ++d) {
     pool(d).Take(kNoOp, resident[d]);
-    Record(d, /*taken=*/true);
+    if (options_->record_timeline) Record(d, /*taken=*/true);
   }
   return true;
 }
@@ -63,65 +60,31 @@ bool Player::PlaceResident() {
   return true;
 }
 
-void Player::Ask(OpId id) {
-  const Op& asking = op(id);
-  int64_t need = asking.need_bytes;
-  for (const PreparedWorkload::Write& write : workload_->Writes(asking)) {
-    if (write.reuse < 0 || states_[write.reuse] != kHeldByOne) continue;
-    states_[write.reuse] &= ~1;
-    states_[write.buffer] |= 1;
-    need -= write.bytes;
-    if (options_->placed) std::swap(chunks_[write.buffer], chunks_[write.reuse]);
-    if (options_->record_timeline) from_step_[write.buffer] = to_step_[write.reuse] = ++step_;
-  }
-  need_[id] = need;
-  ask_number_[id] = asks_++;
-  const int32_t device = asking.memory();
-  if (device < 0) {
-    host_asked_.push_back(id);
-    host_touched_ = true;
-  } else {
-    devices_[device].asked.push_back(id);
-  }
+void Player::Wait(const Asked& asking, MemoryPool* memory, const Device* device) {
+  const OpId id = asking.op;
+  result_.waited = true;
+  need_[id] = asking.need;
+  waited_.push_back({now_, id, asking.number});
+  memory->Wait(id, device != nullptr && device->diverged ? LargestPiece(id) : asking.need);
 }
 
-void Player::GiveOut(int32_t index, std::vector<OpId>* asked) {
-  MemoryPool& memory = pool(index);
-  Device* device = index >= 0 && devices_[index].placed ? &devices_[index] : nullptr;
-  for (OpId id : *asked) {
-    if (Stopped()) return;
-    if (memory.somebody_waits() || !memory.Fits(need_[id])) {
-      Wait(id, &memory, device);
-    } else if (device == nullptr || Place(id)) {
-      Grant(id);
-    } else {
-      if (!device->diverged) Diverge(device);
-      Wait(id, &memory, device);
-    }
-  }
-  asked->clear();
-  // Who is launched lets go of memory at once: somebody before him may be next.
+// Who is launched lets go of memory at once: somebody before him may be next.
+void Player::Serve(MemoryPool* memory, Device* device) {
   // Where places are what is short, the largest piece says more than the sum: of those with one
   // piece it says all, so that a thousand copies that wait are not tried one after another.
   bool all_placed = true;
   const auto place = [&](OpId id) {
-    if (device == nullptr || Stopped() || Place(id)) return true;
+    if (device == nullptr || Stopped() || Place(id, device)) return true;
     return all_placed = false;
   };
-  while (memory.somebody_waits() && !Stopped()) {
+  while (memory->somebody_waits() && !Stopped()) {
     const bool by_piece = device != nullptr && device->diverged;
-    const int64_t bytes = by_piece ? device->allocator.largest_free_bytes() : memory.free_bytes();
-    const OpId id = memory.NextServed(bytes, place);
+    const int64_t bytes = by_piece ? device->allocator.largest_free_bytes() : memory->free_bytes();
+    const OpId id = memory->NextServed(bytes, place);
     if (!all_placed && !device->diverged) Diverge(device);
     if (id == kNoOp || Stopped()) return;
-    Grant(id);
+    Grant(id, std::exchange(need_[id], kNever), memory);
   }
-}
-
-void Player::Wait(OpId id, MemoryPool* memory, const Device* device) {
-  result_.waited = true;
-  waited_.push_back({now_, id});
-  memory->Wait(id, device != nullptr && device->diverged ? LargestPiece(id) : need_[id]);
 }
 
 void Player::Diverge(Device* device) {
@@ -153,7 +116,7 @@ int64_t Player::MissingInOnePiece(OpId id) {
 void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {
   OutOfMemory oom;
   oom.device = device;
-  oom.op = id;
+  oom.op = id == kNoOp ? kNoOp : workload_->IdOf(id);
   oom.node = id == kNoOp ? kNoNode : op(id).node;
   oom.requested_bytes = requested_bytes;
   oom.in_use_bytes = in_use_bytes;
@@ -164,102 +127,20 @@ void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_u
   result_.out_of_memory = oom;
 }
 
-bool Player::Place(OpId id) {
-  const Op& placed = op(id);
-  BestFitAllocator& allocator = devices_[placed.device].allocator;
-  const auto writes = workload_->Writes(placed);
-  bool all = true;
-  for (const PreparedWorkload::Write& write : writes) {
-    // What was taken over has a place.
-    if (is_held(write.buffer)) continue;
-    chunks_[write.buffer] = allocator.Allocate(write.bytes);
-    all = chunks_[write.buffer] != BestFitAllocator::kNoChunk;
-    if (!all) break;
-  }
-  if (all && placed.kind() == OpKind::kCompute && placed.bytes > 0) {
-    workspaces_[id] = allocator.Allocate(placed.bytes);
-    all = workspaces_[id] != BestFitAllocator::kNoChunk;
-  }
-  if (all) return true;
-  for (const PreparedWorkload::Write& write : writes) {
-    if (is_held(write.buffer) || chunks_[write.buffer] == BestFitAllocator::kNoChunk) continue;
-    allocator.Free(std::exchange(chunks_[write.buffer], BestFitAllocator::kNoChunk));
-  }
-  return false;
-}
-
-void Player::Grant(OpId id) {
-  const Op& granted = op(id);
-  const int32_t device = granted.memory();
-  const int64_t bytes = std::exchange(need_[id], kNever);
-  const bool new_peak = pool(device).Take(id, bytes);
-  --left_;
-  for (const PreparedWorkload::Write& write : workload_->Writes(granted)) {
-    if (is_held(write.buffer)) continue;  // Taken over.
-    states_[write.buffer] |= 1;
-    if (options_->record_timeline) from_step_[write.buffer] = step_ + 1;
-  }
-  if (options_->record_timeline && device >= 0) {
-    ++step_;
-    if (new_peak) peak_step_[device] = step_;
-  }
-  if (bytes > 0) Record(device, /*taken=*/true);
-  if (granted.kind() == OpKind::kCompute) {
-    if (options_->record_order) result_.order.push_back(id);
-    if (ahead_) {
-      Launch(id, granted);
-      return;
-    }
-  }
-  StartNow(id, granted);
-}
-
-void Player::LetGo(const Op& done) {
-  for (BufferId buffer : workload_->Holds(done)) {
-    int32_t& state = states_[buffer];
-    state -= 2;
-    if (state != 1) continue;  // Held by others; or it has nothing, as it was taken over.
-    state = 0;
-    FreeBuffer(buffer);
-  }
-}
-
-void Player::FreeBuffer(BufferId id) {
-  const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
-  if (options_->record_timeline) to_step_[id] = ++step_;
-  pool(buffer.device).GiveBack(buffer.bytes);
-  if (buffer.device >= 0 && devices_[buffer.device].placed) {
-    devices_[buffer.device].allocator.Free(std::exchange(chunks_[id], BestFitAllocator::kNoChunk));
-  }
-  GaveBack(buffer.device);
-}
-
-void Player::FreeWorkspace(OpId id, const Op& done) {
-  if (done.bytes == 0) return;
-  Device& device = devices_[done.device];
-  device.memory.GiveBack(done.bytes);
-  if (device.placed) device.allocator.Free(workspaces_[id]);
-  GaveBack(done.device);
-}
-
-void Player::GaveBack(int32_t device) {
-  Record(device, /*taken=*/false);
-  if (!pool(device).somebody_waits()) return;
-  if (device < 0) {
-    host_touched_ = true;
-  } else {
-    Touch(device);
-  }
-}
-
 void Player::Record(int32_t device, bool taken) {
-  if (!options_->record_timeline || device < 0) return;
   std::vector<MemoryPoint>& timeline = result_.devices[device].timeline;
   const int64_t bytes = pool(device).in_use_bytes();
   if (timeline.empty() || timeline.back().time_ns != now_) timeline.push_back({now_, 0, 0});
   // What is between two that let go at one moment depends on who is first, and says nothing.
   if (taken) timeline.back().high_bytes = std::max(timeline.back().high_bytes, bytes);
   timeline.back().bytes = bytes;
+}
+
+void Player::RecordGrant(int32_t device, int64_t bytes, bool new_peak) {
+  if (device < 0) return;
+  ++step_;
+  if (new_peak) peak_step_[device] = step_;
+  if (bytes > 0) Record(device, /*taken=*/true);
 }
 
 void Player::FindAtPeak() {
@@ -282,8 +163,9 @@ SimulationResult Player::TakeResult() {
   for (int32_t d = 0; d < workload_->num_devices; ++d) {
     DeviceUse& use = result_.devices[d];
     use.peak_bytes = pool(d).peak_bytes();
-    use.peak_op = pool(d).peak_op();
-    if (use.peak_op != kNoOp) use.peak_node = op(use.peak_op).node;
+    if (pool(d).peak_op() == kNoOp) continue;
+    use.peak_op = workload_->IdOf(pool(d).peak_op());
+    use.peak_node = op(pool(d).peak_op()).node;
   }
   if (options_->record_timeline) FindAtPeak();
   return std::move(result_);

@@ -47,10 +47,16 @@ bool MayWrite(const WorkloadOp& op, int32_t where) {
 }  // namespace
 
 absl::StatusOr<PreparedWorkload> PreparedWorkload::Prepare(const Workload& workload,
-                                                           int64_t launch_ns,
-                                                           const StopToken& stop) {
+                                                           int64_t launch_ns, const StopToken& stop,
+                                                           std::vector<OpId> layout) {
   PreparedWorkload prepared;
   prepared.launch_ns = launch_ns;
+  if (!layout.empty()) {
+    prepared.numbers.resize(layout.size());
+    for (size_t i = 0; i < layout.size(); ++i) prepared.numbers[layout[i]] = static_cast<OpId>(i);
+    prepared.rank.assign(layout.begin(), layout.end());
+    prepared.ids = std::move(layout);
+  }
   StopPoller poll(stop);
   const int32_t num_ops = static_cast<int32_t>(workload.ops.size());
   if (workload.waits_for.size() != num_ops || workload.reads.size() != num_ops ||
@@ -113,8 +119,9 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
   holds.reserve(workload.reads.num_items() + workload.writes.num_items());
   std::vector<bool> has_writer(buffers.size(), false);
   // First what is written, which says what counts on the host; then who holds it.
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId number = 0; number < num_ops; ++number) {
     if (poll->Tick()) return stop.status("simulate");
+    const OpId id = IdOf(number);
     const WorkloadOp& from = workload.ops[id];
     const bool on_host = from.kind == OpKind::kHost;
     if (on_host ? from.device != -1 : from.device < 0 || from.device >= num_devices) {
@@ -147,7 +154,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     if (reuses != 0 && (is_copy || reuses != workload.writes[id].size())) {
       return Broken("operation", id, "takes over memory for outputs that it does not have");
     }
-    Op& op = ops[id];
+    Op& op = ops[number];
     op.kind_bits = static_cast<uint32_t>(from.kind);
     op.device = from.device;
     op.duration_ns = from.duration_ns;
@@ -156,10 +163,11 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
                        : AllocatedBytes(from.workspace_bytes);
     if (from.kind == OpKind::kCompute && from.duration_ns > 0) ++kernels[from.device];
   }
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId number = 0; number < num_ops; ++number) {
     if (poll->Tick()) return stop.status("simulate");
-    SetLists(workload.reads[id], workload.writes[id], workload.reuses[id], &ops[id]);
-    for (BufferId held : Holds(ops[id])) ++holders[held];
+    const OpId id = IdOf(number);
+    SetLists(workload.reads[id], workload.writes[id], workload.reuses[id], &ops[number]);
+    for (BufferId held : Holds(ops[number])) ++holders[held];
   }
   return absl::OkStatus();
 }
@@ -170,6 +178,7 @@ void PreparedWorkload::SetLists(absl::Span<const BufferId> reads,
   op->need_bytes = op->kind() == OpKind::kCompute ? op->bytes : 0;
   op->writes = static_cast<int32_t>(writes.size());
   op->holds = static_cast<int32_t>(holds.size());
+  op->may_reuse = 0;
   for (BufferId read : reads) {
     if (buffers[read].bytes > 0 && !buffers[read].resident) holds.push_back(read);
   }
@@ -184,6 +193,7 @@ void PreparedWorkload::SetLists(absl::Span<const BufferId> reads,
         write.reuse = -1;
       }
     }
+    if (write.reuse >= 0) op->may_reuse = 1;
     writes.push_back(write);
     op->need_bytes += write.bytes;
     holds.push_back(write.buffer);
@@ -212,10 +222,10 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
   };
   for (OpId id = 0; id < num_ops; ++id) {
     if (poll->Tick()) return stop.status("simulate");
-    const auto before = workload.waits_for[id];
+    const auto before = workload.waits_for[IdOf(id)];
     waits[id] = static_cast<int32_t>(before.size());
     if (before.empty()) first.push_back(id);
-    for (OpId other : before) ++*place_of(other, ops[id]);
+    for (OpId other : before) ++*place_of(NumberOf(other), ops[id]);
   }
   // Each end becomes the beginning of its part, from where the second pass moves it on.
   int32_t at = 0;
@@ -226,7 +236,9 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
   }
   for (OpId id = 0; id < num_ops; ++id) {
     if (poll->Tick()) return stop.status("simulate");
-    for (OpId other : workload.waits_for[id]) after[(*place_of(other, ops[id]))++] = id;
+    for (OpId other : workload.waits_for[IdOf(id)]) {
+      after[(*place_of(NumberOf(other), ops[id]))++] = id;
+    }
   }
   return absl::OkStatus();
 }

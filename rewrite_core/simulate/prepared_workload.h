@@ -36,10 +36,11 @@ struct PreparedWorkload {
     int32_t writes = 0, writes_end = 0;  // In `writes`.
     int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and lets go of.
     NodeId node = kNoNode;
-    int32_t device : 30;  // -1: the host.
+    int32_t device : 29;  // -1: the host.
     uint32_t kind_bits : 2;
+    uint32_t may_reuse : 1;  // Of its writes, at least one may.
 
-    Op() : device(0), kind_bits(0) {}
+    Op() : device(0), kind_bits(0), may_reuse(0) {}
     OpKind kind() const { return static_cast<OpKind>(kind_bits); }
     // In whose memory it writes: -1: the host's.
     int32_t memory() const { return kind() == OpKind::kCopyOut ? -1 : device; }
@@ -53,8 +54,15 @@ struct PreparedWorkload {
 
   // Of a workload: INTERNAL if it breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or
   // times add up to more than int64 holds, and as `stop` says.
+  // `layout`: all operations, in about the order in which they run; here they are numbered by it,
+  // so that what is needed next is near. Empty: as they are.
   static absl::StatusOr<PreparedWorkload> Prepare(const Workload& workload, int64_t launch_ns,
-                                                  const StopToken& stop);
+                                                  const StopToken& stop,
+                                                  std::vector<OpId> layout = {});
+
+  // The workload's number of an operation, and the one here.
+  OpId IdOf(OpId op) const { return op < static_cast<OpId>(ids.size()) ? ids[op] : op; }
+  OpId NumberOf(OpId id) const { return id < static_cast<OpId>(numbers.size()) ? numbers[id] : id; }
 
   // Counts one more operation, or buffer, in what all add up to.
   absl::Status CountOp(int64_t duration_ns, int64_t workspace_bytes);
@@ -79,9 +87,10 @@ struct PreparedWorkload {
 
   int32_t num_devices = 0;
   int64_t launch_ns = 0;
+  std::vector<OpId> ids, numbers;  // Empty: the same.
   std::vector<Op> ops;
   std::vector<int32_t> waits;  // By operation: for how many others it waits.
-  // By operation: who comes first of those that become ready at one moment. Empty: by ids.
+  // By operation: who comes first of those that become ready at one moment. Empty: by number.
   std::vector<int64_t> rank;
   std::vector<OpId> first;  // Those that wait for nobody.
   std::vector<Buffer> buffers;

@@ -107,7 +107,8 @@ absl::Status StepSimulator::Impl::Prepare(const StopToken& stop) {
   auto workload = BuildTracedWorkload(facts, &notes, &trace, stop);
   if (!workload.ok()) return workload.status();
   unswapped = *std::move(workload);
-  auto ready = PreparedWorkload::Prepare(unswapped, ToNanoseconds(facts.hardware().launch_s), stop);
+  auto ready = PreparedWorkload::Prepare(unswapped, ToNanoseconds(facts.hardware().launch_s), stop,
+                                         LayoutOf(facts, unswapped, trace));
   if (!ready.ok()) return ready.status();
   prepared = *std::move(ready);
   return absl::OkStatus();

@@ -408,4 +408,17 @@ absl::StatusOr<Workload> BuildTracedWorkload(const StepFacts& facts, WorkloadNot
   return workload;
 }
 
+std::vector<OpId> LayoutOf(const StepFacts& facts, const Workload& workload,
+                           const WorkloadTrace& trace) {
+  std::vector<OpId> layout;
+  layout.reserve(workload.ops.size());
+  for (NodeId id : facts.topology().order()) {
+    if (trace.op_of[id] != kNoOp) layout.push_back(trace.op_of[id]);
+  }
+  // The copies come behind.
+  const OpId num_ops = static_cast<OpId>(workload.ops.size());
+  for (OpId id = static_cast<OpId>(layout.size()); id < num_ops; ++id) layout.push_back(id);
+  return layout;
+}
+
 }  // namespace spillway::core

@@ -72,6 +72,10 @@ BufferId ChooseReuse(BufferId output, absl::Span<const BufferId> candidates,
 absl::StatusOr<Workload> BuildTracedWorkload(const StepFacts& facts, WorkloadNotes* notes,
                                              WorkloadTrace* trace, const StopToken& stop);
 
+// The operations in about the order in which they run, for PreparedWorkload::Prepare.
+std::vector<OpId> LayoutOf(const StepFacts& facts, const Workload& workload,
+                           const WorkloadTrace& trace);
+
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_TRACE_H_

@@ -112,7 +112,9 @@ class Bench {
     workload_ = ValueOrDie(BuildTracedWorkload(step_.facts, &notes_, &trace_, {}), "workload");
     options_.launch_ns = ToNanoseconds(step_.facts.hardware().launch_s);
     options_.record_order = false;
-    prepared_ = ValueOrDie(PreparedWorkload::Prepare(workload_, options_.launch_ns, {}), "prepare");
+    prepared_ = ValueOrDie(PreparedWorkload::Prepare(workload_, options_.launch_ns, {},
+                                                     LayoutOf(step_.facts, workload_, trace_)),
+                           "prepare");
     patch_ = std::make_unique<PlanPatch>(step_.facts, workload_, trace_, &prepared_);
     const auto free = ValueOrDie(simulator_->Simulate(plan_, StepTerms(), {}), "step");
     const auto need =
@@ -123,6 +125,7 @@ class Bench {
   }
 
   void Run() {
+    Row(/*placed=*/false, "(none)", [&] { MakeAnew(); }, [&] { Patch(); });
     for (const bool placed : {false, true}) {
       Row(
           placed, "ahead", [&] { One(placed, SimulationMode::kLaunchAhead); },
@@ -167,6 +170,15 @@ class Bench {
     options.mode = mode;
     if (!ValueOrDie(patch_->Apply(plan_, {}), "patch")) std::abort();
     if (!ValueOrDie(player_.Play(prepared_, options, {}), "step").fits()) std::abort();
+    patch_->Undo();
+  }
+  // The workloads alone.
+  void MakeAnew() {
+    const Workload workload = step_.Build(&plan_);
+    if (!PreparedWorkload::Prepare(workload, options_.launch_ns, {}).ok()) std::abort();
+  }
+  void Patch() {
+    if (!ValueOrDie(patch_->Apply(plan_, {}), "patch")) std::abort();
     patch_->Undo();
   }
   // As the ladder was: counted, and what fits, placed.
