@@ -49,7 +49,7 @@ clone; a few minutes when there is a build already.
                of its graphs
 
 If installing or the release build fails, the script stops. Any other section that fails does not
-stop those after it, and one that takes longer than half an hour is ended, and has failed.
+stop those after it, and one that takes longer than 45 minutes is ended, and has failed.
 The last line is, alone on its line, `N passed, N failed` or
 `N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
 cases, fuzz targets, one each for format, shell syntax, shellcheck, warnings, lint, breaking
@@ -87,7 +87,7 @@ readonly npm_folder=build/tools/npm
 cores=$(nproc)
 readonly cores
 # Seconds: far more than the longest section takes on a busy machine.
-readonly section_limit=1800
+readonly section_limit=2700
 export PATH=$PWD/build/tools/bin:$PATH
 # The tests talk to servers on this machine, never through a proxy.
 export no_proxy=127.0.0.1,localhost${no_proxy:+,$no_proxy}
