@@ -13,9 +13,9 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "client_lib/internal/sha256.h"
 #include "client_lib/internal/status_conversion.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::internal {
 namespace {
@@ -26,8 +26,6 @@ constexpr int64_t kMaxGraphBytes = std::numeric_limits<int32_t>::max();
 // twice that, and these bytes, is set aside at once; beyond, it grows as the bytes arrive: a server
 // that announces much and sends little costs no more than the caller has spent already.
 constexpr int64_t kRoomBytes = 1 << 20;
-// Between two looks at the deadline while hashing: about a millisecond.
-constexpr size_t kDigestPieceBytes = 1 << 20;
 
 using Stream =
     grpc::ClientReaderWriterInterface<v1::StreamRewriteRequest, v1::StreamRewriteResponse>;
@@ -40,19 +38,6 @@ absl::Status BadAnswer(absl::string_view what) {
   return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_BAD_STREAM,
                      absl::StrCat("the answer of the server was damaged on its way: ", what,
                                   "; try again, and report it if it stays so"));
-}
-
-// The digest of a graph may take a second: the caller's limits hold here, too.
-absl::StatusOr<std::string> DigestOf(absl::string_view bytes, const CallLimits& limits) {
-  const core::StopToken stop = limits.MakeStopToken();
-  Sha256 digest;
-  while (!bytes.empty()) {
-    if (stop.ShouldStop(1)) return stop.status("digest");
-    const absl::string_view piece = bytes.substr(0, kDigestPieceBytes);
-    digest.Update(piece);
-    bytes.remove_prefix(piece.size());
-  }
-  return digest.Finish();
 }
 
 // Sends header and chunks. Stops when a write fails: then the call is over, and Finish says why.
@@ -131,7 +116,7 @@ class Answer {
   const int64_t room_bytes_;
   ProgressReporter* const progress_;
   v1::RewriteResponse response_;
-  Sha256 digest_;
+  core::Sha256 digest_;
   std::string sha256_;
   int64_t total_bytes_ = 0;
   bool has_header_ = false;
@@ -145,7 +130,8 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
                                                   const RemoteOptions& remote,
                                                   const CallLimits& limits,
                                                   ProgressReporter* progress, Pushback* pushback) {
-  absl::StatusOr<std::string> sha256 = DigestOf(graph_def, limits);
+  // It may take a second: the caller's limits hold here, too.
+  absl::StatusOr<std::string> sha256 = core::Sha256Of(graph_def, limits.MakeStopToken());
   if (!sha256.ok()) return sha256.status();
   v1::StreamRewriteRequest header;
   *header.mutable_header()->mutable_options() = options;
