@@ -13,7 +13,7 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/text.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
