@@ -82,7 +82,7 @@ absl::Status CheckFlags(const Flags& flags) {
 // is not known.
 absl::Status PrintShapes(absl::string_view graph, const v1::InspectOptions& options,
                          const Client& client, const CallOptions& call, std::ostream& out) {
-  constexpr char kUnknown[] = "?";
+  static constexpr char kUnknown[] = "?";
   return client
       .InspectTensors(
           graph, options,
