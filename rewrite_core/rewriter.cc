@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "google/protobuf/message.h"
 #include "rewrite_core/analysis/active_nodes.h"
 #include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/hardware.h"
@@ -20,6 +19,7 @@
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/graph_edit.h"
@@ -37,34 +37,6 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Refuses options of a newer API: a rewrite by another policy than the one asked for is worse than
-// an error. Names the message and the field number; the depth is that of our own messages.
-absl::Status CheckKnown(const google::protobuf::Message& message) {
-  const auto* reflection = message.GetReflection();
-  const auto& unknown = reflection->GetUnknownFields(message);
-  if (!unknown.empty()) {
-    const std::string field = absl::StrCat(unknown.field(0).number());
-    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
-                        absl::StrCat(message.GetDescriptor()->name(), " has field ", field,
-                                     ", which this server does not know; ask GetCapabilities what "
-                                     "it does, or update the server"),
-                        {{"option", message.GetDescriptor()->name()}, {"value", field}});
-  }
-  std::vector<const google::protobuf::FieldDescriptor*> fields;
-  reflection->ListFields(message, &fields);
-  for (const auto* field : fields) {
-    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
-    for (int i = 0; i < count; ++i) {
-      absl::Status status =
-          CheckKnown(field->is_repeated() ? reflection->GetRepeatedMessage(message, field, i)
-                                          : reflection->GetMessage(message, field));
-      if (!status.ok()) return status;
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status UnknownValue(absl::string_view option, int value) {
   return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
                       absl::StrCat(option, " is ", value,
@@ -74,7 +46,7 @@ absl::Status UnknownValue(absl::string_view option, int value) {
 }
 
 absl::Status CheckOptions(const v1::RewriteOptions& options) {
-  if (absl::Status status = CheckKnown(options); !status.ok()) return status;
+  if (absl::Status status = CheckKnownFields(options); !status.ok()) return status;
   if (!v1::AlreadyRewritten_IsValid(options.already_rewritten())) {
     return UnknownValue("already_rewritten", options.already_rewritten());
   }

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/shown_name.h"
-#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/report/tensor_summary.h"
 #include "rewrite_core/simulate/lower_bounds.h"
 
 namespace spillway::core {

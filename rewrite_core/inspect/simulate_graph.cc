@@ -3,8 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/step_model.h"
 
 namespace spillway::core {
@@ -41,6 +43,11 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
 absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                                  const v1::SimulateOptions& options,
                                                  const v1::Limits& limits, const StopToken& stop) {
+  if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
+  // Before the graph is read, as Rewrite does.
+  if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
+    return hardware.status();
+  }
   auto graph = Graph::Parse(graph_def, limits, stop);
   if (!graph.ok()) return graph.status();
   return SimulateGraph(*graph, options, stop);

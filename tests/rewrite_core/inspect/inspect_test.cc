@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/base/shown_name.h"
+#include "rewrite_core/inspect/tensor_list.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
@@ -161,7 +162,7 @@ TEST(InspectTest, BadOptionsAreNamed) {
   EXPECT_THAT(TryInspect(graph, "largest_tensor_count: -1"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "largest_tensor_count is -1"));
   EXPECT_THAT(TryInspect(graph, "step { feeds { name: 'y' } }"),
-              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "'y'"));
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'y'"));
   EXPECT_THAT(TryInspect(graph, "step { batch_size: 0 }"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "batch_size"));
 }
@@ -237,15 +238,117 @@ TEST(InspectTest, LongNamesAreCut) {
   EXPECT_LT(summary.ByteSizeLong(), 2u << 20);
 }
 
+// All parts of the answer, and OK.
+std::vector<v1::InspectResponse> Parts(const std::string& graph, const v1::InspectOptions& options,
+                                       size_t most = 1000) {
+  std::vector<v1::InspectResponse> parts;
+  EXPECT_THAT(Inspect(graph, options, DefaultLimits(), StopToken(),
+                      [&](v1::InspectResponse&& part) {
+                        parts.push_back(std::move(part));
+                        return parts.size() < most;
+                      }),
+              IsOk());
+  return parts;
+}
+
+v1::InspectOptions EveryTensor() {
+  v1::InspectOptions options;
+  options.set_tensors(true);
+  return options;
+}
+
+TEST(InspectTest, EveryOutputOfEveryNodeInFileOrder) {
+  const std::string graph = GraphBytes(R"(
+      d = Const() {dtype=int32}
+      x = Placeholder() {dtype=float32, shape=(2,3)}
+      s = SplitV(x, d, d) {T=float32, num_split=2, _output_shapes=[(1), (?)]}
+      n = NoOp(^s))");
+  const auto parts = Parts(graph, EveryTensor());
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].summary().node_count(), 4);
+  std::vector<std::string> rows;
+  for (const v1::TensorSummary& tensor : parts[1].tensors().tensors()) {
+    rows.push_back(absl::StrCat(tensor.tensor(), " ", tensor.dtype(), " ", tensor.shape(), " ",
+                                tensor.has_size_bytes() ? tensor.size_bytes() : -1));
+  }
+  EXPECT_THAT(rows, ElementsAre("d:0 int32  -1", "x:0 float32 [2,3] 24", "s:0 float32 [1] 4",
+                                "s:1 float32 [?] -1"));
+  EXPECT_EQ(Parts(graph, {}).size(), 1u);
+}
+
+// Each list ends with the tensor with which it reaches its bound: no list holds more than one
+// tensor too many, and none but the last is short.
+TEST(InspectTest, TensorsComeInListsOfBoundedSize) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) {
+    absl::StrAppend(&text, "a_node_with_quite_a_long_name_", i,
+                    " = Placeholder() {dtype=float32}\n");
+  }
+  const auto parts = Parts(GraphBytes(text), EveryTensor());
+  ASSERT_GE(parts.size(), 4u);
+  int64_t count = 0;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const v1::TensorList& list = parts[i].tensors();
+    size_t bytes = 0;
+    for (const v1::TensorSummary& tensor : list.tensors()) bytes += tensor.ByteSizeLong();
+    const size_t last = list.tensors(list.tensors_size() - 1).ByteSizeLong();
+    EXPECT_LT(bytes - last, kTensorListBytes);
+    if (i + 1 < parts.size()) EXPECT_GE(bytes, kTensorListBytes);
+    EXPECT_EQ(list.tensors(0).tensor(),
+              absl::StrCat("a_node_with_quite_a_long_name_", count, ":0"));
+    count += list.tensors_size();
+  }
+  EXPECT_EQ(count, 20'000);
+}
+
+TEST(InspectTest, ListsCutNeitherNamesNorShapes) {
+  const std::string name(1000, 'n');
+  std::string dims = "1";
+  for (int i = 0; i < 99; ++i) dims += ",1";
+  const auto parts =
+      Parts(GraphBytes(absl::StrCat(name, " = VariableV2() {dtype=float32, shape=(", dims, ")}")),
+            EveryTensor());
+  ASSERT_EQ(parts.size(), 2u);
+  ASSERT_EQ(parts[1].tensors().tensors_size(), 1);
+  EXPECT_EQ(parts[1].tensors().tensors(0).tensor(), name + ":0");
+  EXPECT_EQ(parts[1].tensors().tensors(0).shape(), absl::StrCat("[", dims, "]"));
+}
+
+TEST(InspectTest, NothingComesAfterTheSinkSaysNo) {
+  const std::string graph = testing::ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  ASSERT_GT(Parts(graph, EveryTensor()).size(), 2u);
+  EXPECT_EQ(Parts(graph, EveryTensor(), /*most=*/1).size(), 1u);
+  EXPECT_EQ(Parts(graph, EveryTensor(), /*most=*/2).size(), 2u);
+}
+
+TEST(InspectTest, FieldsThatAreNotKnownOrNotOfAGraphAreErrors) {
+  v1::InspectOptions options;
+  options.mutable_step()
+      ->GetReflection()
+      ->MutableUnknownFields(options.mutable_step())
+      ->AddVarint(99, 1);
+  // Before the graph is read.
+  EXPECT_THAT(Inspect("not a graph", options, DefaultLimits(), StopToken()),
+              IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "Step has field 99"));
+  for (const std::string field : {"targets: 'x'", "hardware { preset: 'p100_pcie' }",
+                                  "profile: 'x'", "convolution_workspace_bytes: 1"}) {
+    const std::string option = field.substr(0, field.find_first_of(": "));
+    EXPECT_THAT(TryInspect(GraphBytes(kSizes), absl::StrCat("step { ", field, " }")),
+                IsInvalid(v1::ERROR_REASON_BAD_OPTION, option + " is given"));
+  }
+}
+
 TEST(InspectTest, EveryLoopNoticesTheStop) {
   const std::string graph = testing::ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const auto inspect = [&graph](const StopToken& stop) {
+    return Inspect(graph, EveryTensor(), DefaultLimits(), stop,
+                   [](v1::InspectResponse&&) { return true; });
+  };
   const StopToken counter;
-  ASSERT_THAT(Inspect(graph, {}, DefaultLimits(), counter), IsOk());
+  ASSERT_THAT(inspect(counter), IsOk());
   for (int64_t steps = 1; steps < counter.steps(); steps += counter.steps() / 20) {
     const StopToken stop = StopToken::AfterStepsForTest(steps);
-    EXPECT_EQ(Inspect(graph, {}, DefaultLimits(), stop).status().code(),
-              absl::StatusCode::kCancelled)
-        << steps;
+    EXPECT_EQ(inspect(stop).code(), absl::StatusCode::kCancelled) << steps;
     EXPECT_EQ(stop.steps_after_stop(), 0) << steps;
   }
 }

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/graph_text.h"
 
@@ -52,6 +53,22 @@ v1::SimulateReport Simulated(absl::string_view graph, const v1::SimulateOptions&
   auto report = SimulateGraph(GraphBytes(graph), options, DefaultLimits(), StopToken());
   EXPECT_TRUE(report.ok()) << report.status();
   return report.ok() ? *report : v1::SimulateReport();
+}
+
+TEST(SimulateGraphTest, OptionsAreCheckedBeforeTheGraphIsRead) {
+  v1::SimulateOptions options;
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(-1);
+  v1::RewriteOptions rewrite;
+  *rewrite.mutable_step() = options.step();
+  auto report = SimulateGraph("not a graph", options, DefaultLimits(), StopToken());
+  const auto rewritten = Rewrite("not a graph", rewrite, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(report.status()), v1::ERROR_REASON_BAD_OPTION);
+  EXPECT_EQ(report.status().message(), rewritten.status().message());
+  v1::Hardware* hardware = options.mutable_step()->mutable_hardware();
+  hardware->GetReflection()->MutableUnknownFields(hardware)->AddVarint(99, 1);
+  report = SimulateGraph("not a graph", options, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(report.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
+  EXPECT_THAT(std::string(report.status().message()), HasSubstr("Hardware has field 99"));
 }
 
 TEST(SimulateGraphTest, EveryFigureOfTwoLayers) {
