@@ -70,7 +70,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
     return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                         absl::StrCat("cpu_device is ", Quoted(cpu),
                                      ", which no device is called; give one like /device:CPU:0"),
-                        {{"option", "cpu_device"}, {"value", Quoted(cpu)}});
+                        {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be off.
   if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
@@ -247,6 +247,9 @@ class Rewriter {
                                         BytesText(tightest->unswapped_peak_bytes()), " of the ",
                                         BytesText(tightest->budget_bytes()), " of a GPU (",
                                         model_->hardware().MemoryOrigin(), ")");
+    if (tightest->fit() == v1::FIT_UNKNOWN) {
+      return absl::StrCat(of, " as far as is known, but ", tightest->fit_unknown(0).message());
+    }
     return margin(*tightest) >= 0
                ? absl::StrCat(of, ", ", BytesText(margin(*tightest)), " less than there is")
                : absl::StrCat(of, " if nothing waits for memory, and fits where it does");

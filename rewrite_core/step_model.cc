@@ -164,7 +164,11 @@ absl::StatusOr<v1::Forecast> StepModel::Forecast(const Workload& workload, bool 
   const BothModes& use = step.fits() ? step : *free;
 
   v1::Forecast forecast;
-  forecast.set_fit(step.fits() ? v1::FIT_FITS : v1::FIT_DOES_NOT_FIT);
+  // With unlimited memory there is nothing to know.
+  SetFit(step.fits(),
+         no_budget ? std::vector<v1::FitUnknown>()
+                   : DescribeUnknown(graph_, workload.unknown, /*gpu=*/absl::nullopt),
+         &forecast);
   for (const SimulationResult* result : {&step.synchronous, &step.launch_ahead}) {
     if (!result->fits()) {
       *forecast.mutable_out_of_memory() = ToProto(workload, *result->out_of_memory);
@@ -223,6 +227,7 @@ absl::StatusOr<PlanOutcome> StepModel::Play(const SwapPlan& plan, const PlayTerm
 
   PlanOutcome outcome;
   outcome.fits = played->fits();
+  outcome.unknown = workload->unknown;
   outcome.is_partial = played->is_partial && played->launch_ahead.fits();
   for (const SimulationResult* result : {&played->launch_ahead, &played->synchronous}) {
     if (result->devices.empty()) continue;  // Not played.

@@ -141,13 +141,14 @@ check_format() {
     return
   fi
   local log=$results/format.log
-  if ! find rewrite_core server client_lib tests \( -name '*.h' -o -name '*.cc' \) -print0 |
+  if ! find proto rewrite_core server client_lib tests \
+      \( -name '*.h' -o -name '*.cc' -o -path 'proto/*.proto' \) -print0 |
       xargs -0 "$tool" --dry-run --Werror >"$log" 2>&1; then
     echo "Not as $tool -i leaves them (what differs: $log):"
     sed -nE 's/^([^ :]+):[0-9]+:[0-9]+: error: .*/  \1/p' "$log" | sort -u
     return 1
   fi
-  echo "All sources are as $tool leaves them."
+  echo "All sources and messages are as $tool leaves them."
   count 1 0 0
 }
 

@@ -41,7 +41,7 @@ absl::Status WithGraphName(const absl::Status& status, const Flags& flags,
   const auto info = ErrorInfoOf(status);
   const auto graph = info.metadata().find("graph");
   if (graph == info.metadata().end()) return status;
-  return graph->second == "b" ? WithInputName(b.WithName(i, status), flags.b)
+  return graph->second == "B" ? WithInputName(b.WithName(i, status), flags.b)
                               : WithInputName(a.WithName(i, status), flags.a);
 }
 

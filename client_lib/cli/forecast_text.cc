@@ -96,6 +96,14 @@ void AddWarnings(const Warnings& warnings, Rows* facts) {
   for (const v1::Warning& warning : warnings) facts->push_back({"warning", warning.message()});
 }
 
+// Why it is not known whether a step fits, and what to give.
+void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
+  for (const v1::FitUnknown& cause : forecast.fit_unknown()) {
+    facts->push_back({label, cause.message()});
+    label = "";
+  }
+}
+
 // By how much the step is above a budget, in one sentence without a full stop.
 std::string ExcessText(const v1::Forecast& forecast) {
   const v1::OutOfMemory& oom = forecast.out_of_memory();
@@ -229,8 +237,11 @@ std::string Headline(const v1::SimulateReport& report) {
   if (forecast.devices().empty()) return "no node of this step runs on a GPU";
   if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
-  return absl::StrCat("fits into ", FormatBytes(report.hardware().device_budget_bytes()),
-                      " per GPU", "; ", time);
+  const std::string budget =
+      absl::StrCat(FormatBytes(report.hardware().device_budget_bytes()), " per GPU");
+  if (forecast.fit() == v1::FIT_FITS) return absl::StrCat("fits into ", budget, "; ", time);
+  return absl::StrCat("unknown whether it fits into ", budget, ": what is known of it does; ",
+                      time);
 }
 
 // On top of a report, at the margin.
@@ -340,12 +351,19 @@ const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) 
 std::string LargestText(const v1::ExploreReport& report) {
   const char* what = WhatVaries(report.size_is_batch());
   if (report.has_largest_fitting_size()) {
-    const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size());
-    return absl::StrCat(
-        what, " ", report.largest_fitting_size(), " is the largest that fits unswapped into ",
-        FormatBytes(report.hardware().device_budget_bytes()),
-        " per GPU: ", size != nullptr ? RateText(report.size_is_batch(), *size) : kNotKnown, " ",
-        RateUnit(report.size_is_batch()));
+    const int64_t largest = report.largest_fitting_size();
+    const v1::ExploredSize* size = FindSize(report, largest);
+    const std::string into =
+        absl::StrCat(FormatBytes(report.hardware().device_budget_bytes()), " per GPU");
+    const std::string rate =
+        absl::StrCat(size != nullptr ? RateText(report.size_is_batch(), *size) : kNotKnown, " ",
+                     RateUnit(report.size_is_batch()));
+    if (report.largest_fit() == v1::FIT_FITS) {
+      return absl::StrCat(what, " ", largest, " is the largest that fits unswapped into ", into,
+                          ": ", rate);
+    }
+    return absl::StrCat("unknown whether ", what, " ", largest, " fits unswapped into ", into,
+                        ", larger ones do not: ", rate);
   }
   if (report.sizes().empty()) return "";
   const v1::ExploredSize& least = report.sizes(0);
@@ -360,6 +378,9 @@ std::string LargestSwappedText(const v1::ExploreReport& report) {
   const v1::ExploredSize* size = FindSize(report, largest);
   std::string text =
       absl::StrCat("with swapping ", WhatVaries(report.size_is_batch()), " ", largest);
+  if (report.largest_fit_swapped() == v1::FIT_UNKNOWN) {
+    absl::StrAppend(&text, ", unknown whether it fits");
+  }
   if (size == nullptr) return text;
   return absl::StrCat(text, ": ", SwappedRateText(report.size_is_batch(), *size), " ",
                       RateUnit(report.size_is_batch()), ", ", FullSpeedShare(*size),
@@ -398,7 +419,10 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
   if (!report.has_forecast_before()) return {};
   Rows facts = {{"machine", HardwareText(report.hardware())}};
   const auto add = [&facts](const char* label, const v1::Forecast& forecast) {
-    if (MayFit(forecast)) return;
+    if (MayFit(forecast)) {
+      AddUnknown(label, forecast, &facts);
+      return;
+    }
     facts.push_back({label, absl::StrCat("does not fit: ", ExcessText(forecast))});
     facts.push_back({"", OutOfMemoryText(forecast.out_of_memory())});
   };
@@ -411,6 +435,7 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   const v1::Forecast& forecast = report.forecast();
   Rows facts = {{"host memory", absl::StrCat(FormatBytes(forecast.host_peak_bytes()), " at most")}};
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
+  AddUnknown("unknown", forecast, &facts);
   if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(
         {"synchronous", absl::StrCat(FormatMilliseconds(forecast.synchronous_step_time_ns()),
@@ -495,6 +520,9 @@ std::string ExplorationText::Heading(const std::vector<size_t>& widths) const {
 std::string ExplorationText::Result(const v1::ExploreReport& report) const {
   Rows facts = {{"machine", HardwareText(report.hardware())},
                 {"step", TargetsText(report.targets())}};
+  if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
+    AddUnknown("unknown", size->unswapped(), &facts);
+  }
   AddWarnings(report.warnings(), &facts);
   return absl::StrCat(HeadlineText(LargestText(report), style_),
                       swapping_ ? HeadlineText(LargestSwappedText(report), style_) : "",

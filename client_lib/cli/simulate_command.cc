@@ -25,6 +25,7 @@ struct Flags {
   const StepFlags step;
   const ConnectionFlags connection;
   bool json = false;
+  bool check = false;
 };
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
@@ -34,17 +35,26 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
   TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options.no_budget(), options.mutable_step()));
+  // Of several graphs the worst: one that does not fit is known not to.
+  ExitCode worst = ExitCode::kDone;
   const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
                         "simulating", /*as_it_comes=*/false, flags.connection};
-  return PrintPerGraph(run, session,
-                       [&](absl::string_view graph, const Client& client, const CallOptions& call,
-                           Style style, std::ostream& out) {
-                         const auto report = client.Simulate(graph, options, call);
-                         if (!report.ok()) return report.status();
-                         out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
-                                            : FormatSimulation(*report, style));
-                         return absl::OkStatus();
-                       });
+  const absl::StatusOr<ExitCode> printed =
+      PrintPerGraph(run, session,
+                    [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                        Style style, std::ostream& out) {
+                      const auto report = client.Simulate(graph, options, call);
+                      if (!report.ok()) return report.status();
+                      const v1::Fit fit = report->forecast().fit();
+                      if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
+                      if (fit == v1::FIT_UNKNOWN && worst == ExitCode::kDone)
+                        worst = ExitCode::kFitUnknown;
+                      out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
+                                         : FormatSimulation(*report, style));
+                      return absl::OkStatus();
+                    });
+  if (!printed.ok() || !flags.check) return printed;
+  return worst;
 }
 
 }  // namespace
@@ -61,6 +71,10 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
       ->type_name("");
   AddFormatFlag(command, &flags->format);
   command->add_flag("--json", flags->json, "JSON (SimulateReport in simulate.proto).")
+      ->group("What to write");
+  command
+      ->add_flag("--check", flags->check,
+                 "Ends with exit code 8 if the step does not fit, with 9 if that is not known.")
       ->group("What to write");
   command->footer(
       "Times are estimates: operations and bytes of each node on the machine's numbers. A profile\n"

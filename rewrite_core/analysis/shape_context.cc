@@ -28,6 +28,9 @@ constexpr TensorFact kNothing;
 
 constexpr bool IsKnown(int64_t dim) { return dim >= 0; }
 
+// Whether a value of one is a value of the other.
+bool IsSameKind(int a, int b) { return (a == kDtBool) == (b == kDtBool); }
+
 // Appends the numbers of a packed field, or of one of an unpacked one. False if there are too many.
 bool AppendVarints(const WireReader& reader, DimVector* out) {
   google::protobuf::io::CodedInputStream packed(
@@ -81,14 +84,17 @@ void ShapeContext::ReadConst(Tensor tensor, TensorFact* fact) const {
   while (value.Next()) {
     if (value.IsBytes(attr_value::kTensor)) proto = value.bytes();
   }
-  const uint32_t list = fact->dtype == kDtInt32 ? tensor_proto::kIntVal : tensor_proto::kInt64Val;
+  const uint32_t list = fact->dtype == kDtInt32   ? tensor_proto::kIntVal
+                        : fact->dtype == kDtInt64 ? tensor_proto::kInt64Val
+                                                  : tensor_proto::kBoolVal;
   DimVector items;
   WireReader reader(proto);
   while (reader.Next()) {
     if (reader.IsBytes(tensor_proto::kContent)) {
-      const size_t width = fact->dtype == kDtInt32 ? 4 : 8;
+      const size_t width = ElementBytes(static_cast<DataType>(fact->dtype));
       if (reader.bytes().size() != static_cast<size_t>(count) * width) continue;
       items.clear();
+      if (width == 1) AppendLittleEndian<int8_t>(reader.bytes(), &items);
       if (width == 4) AppendLittleEndian<int32_t>(reader.bytes(), &items);
       if (width == 8) AppendLittleEndian<int64_t>(reader.bytes(), &items);
     } else if (reader.IsBytes(list)) {
@@ -493,7 +499,7 @@ void ShapeContext::pass_extra(int port, int input) {
   TensorFact& to = outputs_[port];
   if (IsHandleType(to.dtype) && IsHandleType(from.dtype)) {
     to.extra = from.extra;
-  } else if (IsValueType(to.dtype) && Value(input)) {
+  } else if (IsValueType(to.dtype) && IsSameKind(to.dtype, from.dtype) && Value(input)) {
     to.extra = fact(input).extra;
   }
 }
@@ -502,8 +508,9 @@ void ShapeContext::set_fact(int port, const TensorFact& from) {
   if (!HasOutput(port)) return;
   TensorFact& to = outputs_[port];
   to.shape = from.shape;
-  const bool same_kind = (IsHandleType(to.dtype) && IsHandleType(from.dtype)) ||
-                         (IsValueType(to.dtype) && IsValueType(from.dtype));
+  const bool same_kind =
+      (IsHandleType(to.dtype) && IsHandleType(from.dtype)) ||
+      (IsValueType(to.dtype) && IsValueType(from.dtype) && IsSameKind(to.dtype, from.dtype));
   if (same_kind && from.extra > kUnknownShape) to.extra = from.extra;
 }
 

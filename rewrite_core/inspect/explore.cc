@@ -308,7 +308,10 @@ class Explorer {
   // values.
   static absl::Status AtSize(int64_t size, const absl::Status& status) {
     if (!absl::IsInvalidArgument(status)) return status;
-    if (GetErrorReason(status) == v1::ERROR_REASON_BAD_OPTION) return status;
+    const v1::ErrorReason reason = GetErrorReason(status);
+    if (reason == v1::ERROR_REASON_BAD_OPTION || reason == v1::ERROR_REASON_NAME_MATCHES_NOTHING) {
+      return status;
+    }
     absl::Status named(
         status.code(),
         absl::StrCat("at size ", size, " (sizes or multiple_of leave it out): ", status.message()));

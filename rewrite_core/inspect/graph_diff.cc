@@ -316,8 +316,12 @@ class Differ {
                   v1::ControlChange* change) const {
     change->set_node(ShownName(b_.name(node)));
     change->set_control(ShownName(control));
-    change->set_in_swap(swap_of_[node] != kNoSwap ||
-                        (control_in_b != kNoNode && swap_of_[control_in_b] != kNoSwap));
+    const int32_t swap = control_in_b == kNoNode ? kNoSwap : swap_of_[control_in_b];
+    change->set_in_swap(swap_of_[node] != kNoSwap || swap != kNoSwap);
+    if (swap == kNoSwap) return;
+    // A swap-in reads its swap-out.
+    const bool is_swap_in = swap_of_[b_.inputs(control_in_b)[0].node] == swap;
+    change->set_kind(is_swap_in ? v1::EDGE_KIND_PACE : v1::EDGE_KIND_DEADLINE);
   }
 
   absl::Status CompareOtherFields() {

@@ -18,7 +18,8 @@ namespace spillway::core {
 // is
 // `[2,?,3]`, `[]` for a scalar, `?` where the rank is not known; the dtype of a reference ends in
 // `_ref`, an unknown one is `?`. Control characters in names are escaped as in C. Looks at
-// options.step alone. Errors: those of Inspect. Thread-safe.
+// options.step alone, of which nothing but feeds and batch_size may be set. Errors: those of
+// Inspect. Thread-safe.
 absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
                                        const v1::InspectOptions& options, const v1::Limits& limits,
                                        const StopToken& stop);

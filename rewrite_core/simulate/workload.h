@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
@@ -81,6 +82,8 @@ struct Workload {
   // lists: none for any output. An input that the operation reads at two of its positions cannot
   // be taken over (two references). Copies take over nothing.
   IndexLists reuses;
+  // What of it is not known, and is not in it.
+  UnknownMemory unknown;
 };
 
 }  // namespace spillway::core

@@ -266,6 +266,9 @@ void Builder::MakeOps() {
         AddOp(where == kHostPlace ? OpKind::kHost : OpKind::kCompute, where, cost.duration_ns, id);
     if (where != kHostPlace) workload_.ops.back().workspace_bytes = cost.workspace_bytes;
     notes_.unknown_costs += !cost.is_known;
+    if (where != kHostPlace && cost.is_call) {
+      workload_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_CALLS, where, id);
+    }
   }
   for (size_t i = 0; i < swap_nodes_.size(); ++i) {
     if (!runs_[num_nodes_ + i]) continue;
@@ -379,6 +382,9 @@ void Builder::AddNode(NodeId id) {
     if (is_merge && !IsSwapNode(input.node) && IsBackEdge(graph_, input.node, id)) {
       in_loop = true;
       ++notes_.loops;
+      if (const Place gpu = facts_.placement.node(id); gpu != kHostPlace) {
+        workload_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_LOOPS, gpu, id);
+      }
       if (!input.is_control()) views_.push_back({});
       continue;
     }
@@ -468,7 +474,9 @@ void Builder::Finish() {
   for (WorkloadBuffer& buffer : workload_.buffers) {
     if (buffer.bytes != kUnknownSize) continue;
     buffer.bytes = 0;
-    notes_.unknown_buffers += buffer.device != kHostPlace;
+    if (buffer.device == kHostPlace) continue;
+    ++notes_.unknown_buffers;
+    workload_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_SIZES, buffer.device, buffer.tensor.node);
   }
   // Of the host's buffers only those that travel are kept.
   std::vector<BufferId> renumbered(workload_.buffers.size(), kNoBufferId);

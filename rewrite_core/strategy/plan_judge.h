@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/swap_plan.h"
@@ -21,6 +22,8 @@ struct PlanOutcome {
   bool fits = false;
   // Launched ahead it fits, but is slower than was of interest: it was not played synchronously.
   bool is_partial = false;
+  // What of the step is not known, and may make it not fit.
+  UnknownMemory unknown;
   // Of a step launched ahead and of a synchronous one; 0 where that did not end, or was not played.
   int64_t step_time_ns = 0;
   int64_t synchronous_step_time_ns = 0;

@@ -195,6 +195,28 @@ TEST_F(CliForecastTest, SimulateSaysWhatIsTooMuch) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(line.size(), 100) << line;
 }
 
+// The third answer, and what to give so that it is known.
+TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
+  const std::string graph = Graph("resnet50_free");
+  const std::string text = Output({"simulate", graph});
+  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 13.37 GiB per GPU: "),
+                          HasSubstr("  unknown "), HasSubstr("node 'images'"),
+                          HasSubstr("give batch_size")));
+  const json forecast = Json({"simulate", graph})["forecast"];
+  EXPECT_EQ(forecast["fit"], "FIT_UNKNOWN");
+  EXPECT_EQ(forecast["fit_unknown"][0]["cause"], "FIT_UNKNOWN_CAUSE_SIZES");
+  for (const auto& [flags, code] :
+       std::vector<std::pair<Arguments, int>>{{{}, 9},
+                                              {{"--batch-size", "100"}, 0},
+                                              {{"--batch-size", "300"}, 8},
+                                              {{"--gpu-memory-bytes", "1MiB"}, 8},
+                                              {{"--no-budget"}, 0}}) {
+    Arguments check = {"simulate", graph, "--check"};
+    check.insert(check.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Spillway(check).exit_code, code) << ::testing::PrintToString(flags);
+  }
+}
+
 TEST_F(CliForecastTest, EveryGpuHasItsColumn) {
   const std::string text = Output({"simulate", Graph("tfcnn_inception3_4gpu")});
   EXPECT_THAT(text, HasSubstr("/device:GPU:0  /device:GPU:1  /device:GPU:2  /device:GPU:3\n"));
@@ -356,8 +378,9 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
                                                          rewrite_with({"--strategy", "level"})}) {
     EXPECT_THAT(WithPath(bin, command).err, StartsWith(note)) << ::testing::PrintToString(command);
   }
-  EXPECT_THAT(WithPath(bin, {"simulate", graph, "--batch-size", "8"}).out,
-              StartsWith("fits into 19.63 GiB per GPU"));
+  EXPECT_THAT(
+      WithPath(bin, {"simulate", graph, "--batch-size", "8", "--feed", "dropout/keep_prob="}).out,
+      StartsWith("fits into 19.63 GiB per GPU"));
   for (const Arguments& command :
        std::vector<Arguments>{{"simulate", graph, "--hardware", "p100_pcie"},
                               {"simulate", graph, "--gpu-memory-bytes", "8GiB"},
@@ -393,7 +416,7 @@ TEST_F(CliForecastTest, AnNvidiaSmiThatHangsLeavesTimeForTheRewrite) {
 TEST_F(CliForecastTest, AllFormatsAndPipes) {
   const std::string graph = ReadTestGraph("mnist_deep/graph.pb");
   const json expected = Json({"simulate", "-"}, graph);
-  EXPECT_EQ(expected["forecast"]["fit"], "FIT_FITS");
+  EXPECT_EQ(expected["forecast"]["fit"], "FIT_UNKNOWN");
   const std::string meta =
       RawField(1, RawField(4, "train")) + RawField(2, graph);  // MetaInfoDef.tags, graph_def.
   EXPECT_EQ(Json({"simulate", "-"}, meta), expected);

@@ -152,11 +152,16 @@ TEST(ForecastTextTest, TimesAreOfStepsThatFit) {
 
 TEST(ForecastTextTest, WhatIsNotKnownIsInTheFirstLine) {
   const std::string text = Simulation(std::string(kMachine) + R"(
-    forecast { fit: FIT_FITS step_time_ns: 1000000 devices { bounds { memory_bytes: 1 } } }
-    warnings { code: WARNING_CODE_UNKNOWN_SIZES message: "Some sizes are unknown." })");
-  EXPECT_THAT(text, AllOf(StartsWith("fits into 8.00 GiB per GPU as far as sizes are known; a step "
-                                     "takes 1.0 ms\n"),
-                          HasSubstr("  warning      Some sizes are unknown.\n")));
+    forecast {
+      fit: FIT_UNKNOWN step_time_ns: 1000000 devices { bounds { memory_bytes: 1 } }
+      fit_unknown { cause: FIT_UNKNOWN_CAUSE_SIZES node: "conv" count: 1
+                    message: "The size of conv is unknown; give batch_size." }
+      fit_unknown { cause: FIT_UNKNOWN_CAUSE_LOOPS node: "merge" count: 1 message: "A loop." }
+    })");
+  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 8.00 GiB per GPU: what is known "
+                                     "of it does; a step takes 1.0 ms\n"),
+                          HasSubstr("  unknown      The size of conv is unknown; give batch_size.\n"
+                                    "               A loop.\n")));
   // Without a budget there are no bounds.
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
     forecast { fit: FIT_FITS step_time_ns: 1000000 devices { peak_bytes: 1 } })"),
@@ -219,6 +224,32 @@ TEST(ForecastTextTest, BeforeAndAfter) {
 )");
 }
 
+TEST(ForecastTextTest, ARewriteSaysWhatIsNotKnown) {
+  const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
+    forecast_before { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } devices {} }
+    forecast_after { fit: FIT_UNKNOWN step_time_ns: 1000000 devices {}
+                     fit_unknown { message: "Of conv." } })");
+  EXPECT_THAT(FormatBeforeAndAfter(report, Style()), HasSubstr("  fits             no  unknown\n"));
+  EXPECT_THAT(FormatFacts(ForecastFacts(report)), HasSubstr("  after    Of conv.\n"));
+}
+
+TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
+  const std::string text = Exploration(std::string(kMachine) + R"(
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_UNKNOWN
+    largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_UNKNOWN
+    sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
+            unswapped { fit: FIT_UNKNOWN fit_unknown { message: "Of conv." } }
+            swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 5 swapped_sizes_per_s: 320 }
+    sizes { size: 128 full_speed_sizes_per_s: 400
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } }
+            swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 })");
+  EXPECT_THAT(text,
+              AllOf(StartsWith("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU, "
+                               "larger ones do not: 320.0 examples/s\n"
+                               "with swapping batch 128, unknown whether it fits: 320.0 "),
+                    HasSubstr("  64     unknown "), HasSubstr("  unknown  Of conv.\n")));
+}
+
 TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
   const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
     forecast_before { fit: FIT_FITS step_time_ns: 1000000 devices { device: "/gpu:0" } })");
@@ -231,7 +262,7 @@ TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
 
 TEST(ForecastTextTest, Sizes) {
   EXPECT_EQ(Exploration(std::string(kMachine) + R"(
-    size_is_batch: true largest_fitting_size: 64
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320
             unswapped { fit: FIT_FITS step_time_ns: 200000000
                         devices { peak_bytes: 4294967296 } devices { peak_bytes: 5368709120 } } }
@@ -250,7 +281,7 @@ TEST(ForecastTextTest, Sizes) {
 
 TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
-    largest_fitting_size: 224
+    largest_fitting_size: 224 largest_fit: FIT_FITS
     sizes { size: 224 steps_per_s: 5 sizes_per_s: 1120
             unswapped { fit: FIT_FITS step_time_ns: 200000000 } })"),
               AllOf(StartsWith("size 224 is the largest that fits unswapped into 8.00 GiB per GPU: "
@@ -270,7 +301,8 @@ TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
 // 320 of the 400 examples per second that there were if memory were no matter: 80%.
 TEST(ForecastTextTest, SizesWithSwapping) {
   EXPECT_EQ(Exploration(std::string(kMachine) + R"(
-    size_is_batch: true largest_fitting_size: 64 largest_fitting_size_swapped: 128
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
+    largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_FITS
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
             unswapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
             swapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }

@@ -135,7 +135,7 @@ class FitUnknown:
     """One cause for which it is not known whether a step fits."""
     cause: str = _enum("FIT_UNKNOWN_CAUSE_")
     node: str = ""
-    node_count: int = 0
+    count: int = 0
     message: str = ""
 
 

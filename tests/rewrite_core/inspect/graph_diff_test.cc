@@ -83,6 +83,16 @@ TEST(GraphDiffTest, FindsASwapThatAnotherProgramMade) {
   EXPECT_THAT(diff.changed(), IsEmpty());
 }
 
+TEST(GraphDiffTest, ControlEdgesFromSwapNodesSayWhatTheyAreFor) {
+  const v1::GraphDiff diff =
+      Diff(absl::StrCat(kNet, "\nw = NoOp()\nv = NoOp()\nu = NoOp()"),
+           absl::StrCat(kSwapped, "\nw = NoOp(^lms/swapout)\nv = NoOp(^lms/swapin)\nu = NoOp(^w)"));
+  std::vector<v1::EdgeKind> kinds;
+  for (const v1::ControlChange& change : diff.controls_added()) kinds.push_back(change.kind());
+  EXPECT_THAT(kinds,
+              ElementsAre(v1::EDGE_KIND_DEADLINE, v1::EDGE_KIND_PACE, v1::EDGE_KIND_UNSPECIFIED));
+}
+
 TEST(GraphDiffTest, TheSizeComesFromEitherFile) {
   const std::string shapes = ", _output_shapes=[(8,4)]";
   const std::string bare_net = absl::StrReplaceAll(kNet, {{shapes, ""}});

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/base/error.h"
@@ -13,6 +15,7 @@
 namespace spillway::core {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::GraphBytes;
 using ::testing::HasSubstr;
@@ -167,6 +170,62 @@ TEST(SimulateGraphTest, AByteTooLittle) {
   const v1::Forecast free = Simulated(kTwoLayers, options).forecast();
   EXPECT_EQ(free.fit(), v1::FIT_FITS);
   EXPECT_FALSE(free.devices(0).has_bounds());
+}
+
+// ---- Whether it fits: the third answer ----
+
+v1::Forecast ForecastOf(absl::string_view graph, const v1::SimulateOptions& options) {
+  return Simulated(graph, options).forecast();
+}
+
+TEST(FitTest, UnknownSizesMakeItUnknown) {
+  v1::SimulateOptions options = Options();
+  EXPECT_EQ(ForecastOf(kTwoLayers, options).fit(), v1::FIT_FITS);
+  options.mutable_step()->clear_batch_size();
+  const v1::Forecast forecast = ForecastOf(kTwoLayers, options);
+  EXPECT_EQ(forecast.fit(), v1::FIT_UNKNOWN);
+  EXPECT_FALSE(forecast.has_out_of_memory());
+  EXPECT_TRUE(forecast.has_step_time_ns());
+  ASSERT_EQ(forecast.fit_unknown_size(), 1);
+  // The copy of x, y and z.
+  EXPECT_EQ(forecast.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_SIZES);
+  EXPECT_EQ(forecast.fit_unknown(0).count(), 3);
+  EXPECT_EQ(forecast.fit_unknown(0).node(), "x");
+  EXPECT_THAT(forecast.fit_unknown(0).message(), AllOf(HasSubstr("'x'"), HasSubstr("batch_size")));
+}
+
+TEST(FitTest, WhatIsKnownMayBeTooMuchAlready) {
+  v1::SimulateOptions options = Options();
+  options.mutable_step()->clear_batch_size();
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes - 1);
+  const v1::Forecast forecast = ForecastOf(kTwoLayers, options);
+  EXPECT_EQ(forecast.fit(), v1::FIT_DOES_NOT_FIT);
+  EXPECT_THAT(forecast.fit_unknown(), IsEmpty());
+  options.set_no_budget(true);
+  EXPECT_EQ(ForecastOf(kTwoLayers, options).fit(), v1::FIT_FITS);
+}
+
+TEST(FitTest, ALoopMakesItUnknown) {
+  const std::string loop = R"(
+    s = Const() {dtype=float32, _output_shapes=[()]}
+    enter = Enter(s) {T=float32, frame_name="f"}
+    merge = Merge(enter, next) {T=float32, N=2}
+    less = Less(merge, merge) {T=float32}
+    cond = LoopCond(less)
+    switch = Switch(merge, cond) {T=float32}
+    body = Tanh(switch:1) {T=float32}
+    next = NextIteration(body) {T=float32}
+    z = Exit(switch) {T=float32}
+  )";
+  const v1::Forecast forecast = ForecastOf(loop, Options());
+  EXPECT_EQ(forecast.fit(), v1::FIT_UNKNOWN);
+  ASSERT_EQ(forecast.fit_unknown_size(), 1);
+  EXPECT_EQ(forecast.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
+  EXPECT_EQ(forecast.fit_unknown(0).node(), "merge");
+  // On the host it keeps no GPU's memory.
+  const std::string host =
+      absl::StrReplaceAll(loop, {{") {", ") @/cpu:0 {"}, {"(less)", "(less) @/cpu:0"}});
+  EXPECT_EQ(ForecastOf(absl::StrCat(host, "\n g = NoOp() @/gpu:0"), Options()).fit(), v1::FIT_FITS);
 }
 
 TEST(SimulateGraphTest, WhatIsNotKnownIsSaid) {
