@@ -190,7 +190,7 @@ SPILLWAY_EXPORT spillway_status* spillway_check_health(spillway_client* client, 
 
 /* Takes one message of an answer that comes in several, serialized; its bytes live during the call
    alone. Called on the thread of the call, before that returns; what it was given stands even if
-   the call then fails. It must not call spillway_* but spillway_call_cancel. */
+   the call then fails. It may cancel the call, and must not free or reuse its handles. */
 typedef void (*spillway_part_fn)(const void* message, size_t size, void* user_data);
 
 /* What a graph is made of: a spillway.v1.GraphSummary. `options`: InspectOptions, whose field
