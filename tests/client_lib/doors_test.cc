@@ -118,9 +118,9 @@ TEST_F(DoorsTest, ThePythonPackage) {
 TEST_F(DoorsTest, TheProgram) {
   const ChildResult help = RunChild({kProgram, "--help"});
   ASSERT_EQ(help.exit_code, 0) << help.err;
-  const size_t commands = help.out.find("\nCommands:");
+  const size_t commands = help.out.find("\nSubcommands:");
   ASSERT_NE(commands, std::string::npos) << help.out;
-  EXPECT_EQ(Found(Between(help.out.substr(commands), "\nCommands:", "\n\n"), R"(\n  (\w+))"),
+  EXPECT_EQ(Found(Between(help.out.substr(commands), "\nSubcommands:", "\n\n"), R"(\n  (\w+))"),
             In(kCommand));
 }
 
