@@ -17,8 +17,7 @@
 #include "client_lib/cli/file_error.h"
 #include "client_lib/cli/run_file.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/report/names.h"
-#include "rewrite_core/rewriter.h"
+#include "rewrite_core/base/names.h"
 
 namespace spillway::cli {
 namespace {

@@ -14,6 +14,7 @@
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/cli/own_version.h"
 #include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/run_cache.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -21,7 +22,6 @@
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/sha256.h"
-#include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
 namespace {
@@ -81,7 +81,7 @@ std::string ExtensionOf(const std::string& path) {
 std::string CacheKey(const PrepareRequest& request, const std::string& graph) {
   core::Sha256 digest;
   digest.Update(
-      Pack({kCacheFormat, core::Version(), request.server, DeterministicBytes(request.options),
+      Pack({kCacheFormat, OwnVersion(), request.server, DeterministicBytes(request.options),
             ExtensionOf(request.input),
             request.format.has_value() ? absl::StrCat(static_cast<int>(*request.format)) : ""}));
   digest.Update(graph);

@@ -366,21 +366,8 @@ class Inspector {
   absl::flat_hash_set<absl::string_view> functions_;  // Names in the library.
 };
 
-// What is wrong with the options whatever the graph.
-absl::Status CheckOptions(const v1::InspectOptions& options) {
-  if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
-  if (options.largest_tensor_count() < 0) {
-    const std::string value = absl::StrCat(options.largest_tensor_count());
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                        absl::StrCat("largest_tensor_count is ", value, "; give 0 or more"),
-                        {{"option", "largest_tensor_count"}, {"value", value}});
-  }
-  return CheckInspectStep(options.step());
-}
-
-}  // namespace
-
-absl::Status CheckInspectStep(const v1::Step& step) {
+// Of a step, only what its shapes come of.
+absl::Status CheckStep(const v1::Step& step) {
   const absl::string_view option = !step.targets().empty()   ? "targets"
                                    : step.has_hardware()     ? "hardware"
                                    : !step.profile().empty() ? "profile"
@@ -394,6 +381,20 @@ absl::Status CheckInspectStep(const v1::Step& step) {
                                    "it out, or simulate the graph"),
                       {{"option", option}});
 }
+
+// What is wrong with the options whatever the graph.
+absl::Status CheckOptions(const v1::InspectOptions& options) {
+  if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
+  if (options.largest_tensor_count() < 0) {
+    const std::string value = absl::StrCat(options.largest_tensor_count());
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("largest_tensor_count is ", value, "; give 0 or more"),
+                        {{"option", "largest_tensor_count"}, {"value", value}});
+  }
+  return CheckStep(options.step());
+}
+
+}  // namespace
 
 absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
                      const v1::Limits& limits, const StopToken& stop, const InspectSink& sink) {

@@ -36,9 +36,6 @@ absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
                                          const v1::InspectOptions& options,
                                          const v1::Limits& limits, const StopToken& stop);
 
-// INVALID_ARGUMENT (BAD_OPTION) if more than feeds and batch_size is set.
-absl::Status CheckInspectStep(const v1::Step& step);
-
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_INSPECT_INSPECT_H_

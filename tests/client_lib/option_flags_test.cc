@@ -22,7 +22,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {

@@ -1,5 +1,4 @@
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/strategy/strategies.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +13,10 @@
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/unknown_field_set.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/text.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 

@@ -395,7 +395,7 @@ TEST(ExploreTest, BadOptions) {
   ExpectError(kDense, rank, v1::ERROR_REASON_BAD_OPTION, "'x:0'");
   v1::ExploreOptions target = Budget(1 << 20);
   target.mutable_step()->add_targets("nope");
-  ExpectError(kDense, target, v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'nope'");
+  ExpectError(kDense, target, v1::ERROR_REASON_NAME_MATCHES_NOTHING, "target 'nope'");
 }
 
 // With the size, which is nowhere else in it.
