@@ -74,7 +74,7 @@ class Shapes {
   ShapeView handle_shape(Tensor tensor) const;
 
   // Whether the caller feeds this node.
-  bool IsFed(NodeId node) const { return fed_.contains(node); }
+  bool IsFed(NodeId node) const { return !fed_.empty() && fed_.contains(node); }
 
   // Placeholders, iterators and dequeues whose first dimension nobody states: not the graph, no
   // feed and no batch_size. By id.

@@ -12,7 +12,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/simulate_graph.h"
-#include "rewrite_core/swapped_step.h"
+#include "rewrite_core/inspect/swapped_step.h"
 
 namespace spillway::core {
 namespace {
@@ -165,7 +165,6 @@ class Explorer {
     if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
     v1::RewriteOptions options;
     *options.mutable_step() = StepAt(size);
-    options.mutable_level();
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
     auto step = ForecastSwapped(graph_, options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());

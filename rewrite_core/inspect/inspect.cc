@@ -21,7 +21,7 @@
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
-#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/report/tensor_summary.h"
 
 namespace spillway::core {
 namespace {

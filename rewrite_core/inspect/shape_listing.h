@@ -24,9 +24,6 @@ absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
                                        const v1::InspectOptions& options, const v1::Limits& limits,
                                        const StopToken& stop);
 
-// One tensor: its name, its type, its shape and its size as far as they are known.
-v1::TensorSummary Summarize(const Graph& graph, const Shapes& shapes, Tensor tensor);
-
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_INSPECT_SHAPE_LISTING_H_

@@ -10,7 +10,7 @@ namespace spillway::core {
 namespace {
 
 struct Subject {
-  const GraphFacts& facts;
+  const StepFacts& facts;
   Tensor tensor;
   OutputType type;
 };
@@ -24,34 +24,41 @@ struct Rule {
 constexpr Rule kRules[] = {
     {v1::REASON_SWAP_NODE,
      [](const Subject& s) {
-       const absl::string_view op = s.facts.graph->op(s.tensor.node);
+       const absl::string_view op = s.facts.graph().op(s.tensor.node);
        return (op == "Identity" || absl::StartsWith(op, "_CopyFrom")) &&
-              absl::StrContains(s.facts.graph->name(s.tensor.node), kSwapNodeMark);
+              absl::StrContains(s.facts.graph().name(s.tensor.node), kSwapNodeMark);
      }},
-    {v1::REASON_FED, [](const Subject& s) { return s.facts.shapes.IsFed(s.tensor.node); }},
+    {v1::REASON_FED, [](const Subject& s) { return s.facts.shapes().IsFed(s.tensor.node); }},
     {v1::REASON_REFERENCE, [](const Subject& s) { return s.type.is_ref; }},
     {v1::REASON_UNKNOWN_DTYPE, [](const Subject& s) { return s.type.dtype == kDtInvalid; }},
     {v1::REASON_RESOURCE,
      [](const Subject& s) { return s.type.dtype == kDtResource || s.type.dtype == kDtVariant; }},
-    // TensorFlow's GPU kernels keep int32 and strings in host memory, and so all that shapes are
-    // computed with.
+    // Strings, shapes, int32 that kernels keep there, and all outputs of ops without a GPU kernel;
+    // what the graph itself puts on a CPU has a reason of its own, further down.
     {v1::REASON_HOST_MEMORY,
      [](const Subject& s) {
-       return s.type.dtype == kDtInt32 || s.type.dtype == kDtString ||
-              s.facts.graph->op_info(s.tensor.node).host_outputs;
+       const Placement& placement = s.facts.placement();
+       return placement.output(s.tensor) == kHostPlace &&
+              placement.device(s.facts.graph().device_id(s.tensor.node)) != kHostPlace;
      }},
     {v1::REASON_VARIABLE_ALIAS,
-     [](const Subject& s) { return bool{s.facts.variable_aliases[s.tensor.node]}; }},
+     [](const Subject& s) { return bool{s.facts.variable_aliases()[s.tensor.node]}; }},
     {v1::REASON_IN_LOOP,
      [](const Subject& s) {
-       return s.facts.control_flow.output_frame(s.tensor.node) != kRootFrame;
+       return s.facts.control_flow().output_frame(s.tensor.node) != kRootFrame;
      }},
 };
 
 }  // namespace
 
-absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
-                                                const v1::RewriteOptions& options) {
+absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
+                                                const v1::RewriteOptions& options,
+                                                const StopToken& stop) {
+  if (absl::Status s = facts.Compute(
+          {Fact::kShapes, Fact::kControlFlow, Fact::kVariableAliases, Fact::kPlacement}, stop);
+      !s.ok()) {
+    return s;
+  }
   Eligibility result(facts);
   if (options.min_tensor_bytes() < 0) {
     return InvalidError(
@@ -61,11 +68,7 @@ absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
         {{"option", "min_tensor_bytes"}, {"value", absl::StrCat(options.min_tensor_bytes())}});
   }
   result.min_tensor_bytes_ = options.min_tensor_bytes();
-  const Graph& graph = *facts.graph;
-  for (int32_t op = 0; op < graph.num_ops(); ++op) {
-    const absl::string_view name = graph.op_name(op);
-    result.op_is_loop_.push_back(name == "While" || name == "StatelessWhile");
-  }
+  const Graph& graph = facts.graph();
   std::vector<bool> used(options.devices_size(), false);
   std::vector<DeviceName> names;
   for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));
@@ -93,13 +96,13 @@ absl::StatusOr<Eligibility> Eligibility::Create(const GraphFacts& facts,
 }
 
 v1::Reason Eligibility::Judge(Tensor tensor) const {
-  const Subject subject{*facts_, tensor, facts_->shapes.type(tensor)};
+  const Subject subject{*facts_, tensor, facts_->shapes().type(tensor)};
   for (const Rule& rule : kRules) {
     if (rule.forbids(subject)) return rule.reason;
   }
-  const v1::Reason device = device_rule_[facts_->graph->device_id(tensor.node)];
+  const v1::Reason device = device_rule_[facts_->graph().device_id(tensor.node)];
   if (device != kWanted) return device;
-  const int64_t size_bytes = facts_->shapes.size_bytes(tensor);
+  const int64_t size_bytes = facts_->shapes().size_bytes(tensor);
   if (size_bytes != kUnknownSize && size_bytes < min_tensor_bytes_) {
     return v1::REASON_TOO_SMALL;
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 
@@ -17,17 +17,14 @@ namespace spillway::core {
 class Eligibility {
  public:
   // INVALID_ARGUMENT if options.devices names a device on which no node is, or min_tensor_bytes is
-  // negative. `facts` must outlive the result.
-  static absl::StatusOr<Eligibility> Create(const GraphFacts& facts,
-                                            const v1::RewriteOptions& options);
+  // negative; otherwise the errors of the facts that it computes: shapes, control flow, variable
+  // aliases and placement. `facts` must outlive the result.
+  static absl::StatusOr<Eligibility> Create(const StepFacts& facts,
+                                            const v1::RewriteOptions& options,
+                                            const StopToken& stop);
 
   // REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
   v1::Reason Judge(Tensor tensor) const;
-
-  // Whether `consumer` may read a swap-in instead of the tensor itself. Not so a functional loop:
-  // what it reads becomes a loop variable, which TensorFlow places with the swap-in, on the host
-  // (tried with 2.15: it is then copied in every iteration).
-  bool MayReadSwapIn(NodeId consumer) const { return !op_is_loop_[facts_->graph->op_id(consumer)]; }
 
   // Whether nodes on this device (Graph::device_id) may have their outputs swapped. Not on a CPU.
   bool IsDeviceWanted(int32_t device_id) const { return device_rule_[device_id] == kWanted; }
@@ -36,12 +33,11 @@ class Eligibility {
   // What is true of all nodes on one device: kWanted, or why not.
   static constexpr v1::Reason kWanted = v1::REASON_SWAPPED;
 
-  explicit Eligibility(const GraphFacts& facts) : facts_(&facts) {}
+  explicit Eligibility(const StepFacts& facts) : facts_(&facts) {}
 
-  const GraphFacts* facts_;
+  const StepFacts* facts_;
   int64_t min_tensor_bytes_ = 0;
   std::vector<v1::Reason> device_rule_;
-  std::vector<bool> op_is_loop_;  // By Graph::op_id.
 };
 
 }  // namespace spillway::core

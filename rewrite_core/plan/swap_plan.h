@@ -24,6 +24,9 @@ struct InputPosition {
 struct PlannedSwapIn {
   std::vector<InputPosition> consumers;
   absl::InlinedVector<NodeId, 1> triggers;
+  // Original nodes that wait for the swap-in's host node: pace edges, which hold back their launch
+  // until the copy may start.
+  std::vector<NodeId> paces;
 };
 
 // One tensor's trip. Consumers that no swap-in serves keep reading the producer.
@@ -60,8 +63,9 @@ SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to);
 // One line per swap-in, per node that waits for a swap-out and per added control edge, for tests
 // and logs:
 //   a:0 (1024 bytes) -> c[0], d[1] after t
-//   a:0 out => b
-//   t => c
+//   a:0 in => e       (a pace edge)
+//   a:0 out => b      (a deadline edge)
+//   t => c            (serialization; "(order)" behind an order edge)
 std::string PrintPlan(const Graph& graph, const SwapPlan& plan);
 
 }  // namespace spillway::core

@@ -70,12 +70,14 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
       for (NodeId trigger : planned_in.triggers) {
         swap_in->add_triggers(std::string(graph.name(trigger)));
       }
+      for (NodeId node : planned_in.paces) swap_in->add_pace_nodes(std::string(graph.name(node)));
       edges[v1::EDGE_KIND_TRIGGER] += static_cast<int64_t>(planned_in.triggers.size());
+      edges[v1::EDGE_KIND_PACE] += static_cast<int64_t>(planned_in.paces.size());
     }
     for (NodeId node : planned.waiting) swap->add_deadline_nodes(std::string(graph.name(node)));
     edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(planned.waiting.size());
   }
-  edges[v1::EDGE_KIND_SERIALIZATION] += static_cast<int64_t>(plan.controls.size());
+  for (const ControlEdge& control : plan.controls) ++edges[control.kind];
   for (const auto& [kind, count] : edges) {
     if (count == 0) continue;
     v1::EdgeCount* out = report->add_added_control_edges();
@@ -125,6 +127,23 @@ void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteRepo
   warning->set_message(std::string(message));
 }
 
+std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
+  std::string summary =
+      absl::StrCat(plan.swaps.size(), " tensors will be swapped out to and in from the host; ",
+                   nodes_added, " nodes were added");
+  const auto count = [&plan](v1::EdgeKind kind) {
+    return std::count_if(plan.controls.begin(), plan.controls.end(),
+                         [kind](const ControlEdge& edge) { return edge.kind == kind; });
+  };
+  if (const auto edges = count(v1::EDGE_KIND_SERIALIZATION); edges > 0) {
+    absl::StrAppend(&summary, "; ", edges, " control edges serialize levels");
+  }
+  if (const auto edges = count(v1::EDGE_KIND_ORDER); edges > 0) {
+    absl::StrAppend(&summary, "; ", edges, " control edges hold back early ops");
+  }
+  return summary;
+}
+
 v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
   v1::GraphPatch patch;
   for (const NodeSpec& node : edit.nodes()) {
@@ -161,9 +180,7 @@ v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
     v1::AddedControl* out = patch.add_added_controls();
     out->set_node(std::string(graph.name(control.node)));
     out->set_source(control.source);
-    // Of a node of the graph itself, only serialization makes another one wait.
-    out->set_kind(graph.Find(control.source) == kNoNode ? v1::EDGE_KIND_DEADLINE
-                                                        : v1::EDGE_KIND_SERIALIZATION);
+    out->set_kind(control.kind);
   }
   return patch;
 }

@@ -115,6 +115,10 @@ class Player {
   bool Place(OpId id);
   // Of what `id` needs.
   int64_t LargestPiece(OpId id) const;
+  // By how much the first of its pieces that finds no place is larger than the largest that is
+  // free.
+  int64_t MissingInOnePiece(OpId id);
+  void Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes);
   void Grant(OpId id);
   void Launch(OpId id);
   void StartNow(OpId id);
@@ -134,6 +138,9 @@ class Player {
   void AddEvent(int64_t time_ns, int32_t what);
   void Satisfy(absl::Span<const OpId> waiting);
   void Record(int32_t device, bool taken);
+  void RecordTimes(OpId id, int64_t end_ns) {
+    if (options_.record_times) result_.times[id] = {now_, end_ns - op(id).duration_ns, end_ns};
+  }
   SimulationResult TakeResult();
 
   const PreparedWorkload& prepared_;
@@ -182,7 +189,8 @@ void Player::Start() {
   const size_t num_devices = workload_.devices.size();
   devices_.resize(num_devices);
   result_.devices.resize(num_devices);
-  result_.order.reserve(num_ops);
+  if (options_.record_order) result_.order.reserve(num_ops);
+  if (options_.record_times) result_.times.resize(num_ops);
   pools_.emplace_back(options_.host_budget_bytes);
   for (size_t d = 0; d < num_devices; ++d) {
     pools_.emplace_back(d < options_.device_budget_bytes.size() ? options_.device_budget_bytes[d]
@@ -227,8 +235,7 @@ bool Player::TakeResident() {
   for (int32_t d = 0; d < num_devices; ++d) {
     const int64_t bytes = prepared_.resident_bytes[d];
     if (!pool(d).Fits(bytes)) {
-      result_.out_of_memory =
-          OutOfMemory{d, kNoOp, bytes, /*in_use_bytes=*/0, pool(d).budget_bytes(), /*time_ns=*/0};
+      Fail(d, kNoOp, bytes, /*in_use_bytes=*/0);
       return false;
     }
   }
@@ -251,9 +258,10 @@ bool Player::PlaceResident() {
       placed[buffer.device] += bytes;
       continue;
     }
-    result_.out_of_memory = OutOfMemory{
-        buffer.device, kNoOp, bytes, placed[buffer.device], pool(buffer.device).budget_bytes(),
-        /*time_ns=*/0};
+    Fail(buffer.device, kNoOp, bytes, placed[buffer.device]);
+    if (result_.out_of_memory->fragmented) {
+      result_.out_of_memory->missing_bytes = bytes - allocator->largest_free_bytes();
+    }
     return false;
   }
   return true;
@@ -306,8 +314,10 @@ bool Player::Advance() {
       now_ = events_.empty() ? std::min(deadline, std::max(now_, last_end_ns_)) : deadline;
       const OpId id = asks_[first_ask_].op;
       const int32_t device = MemoryOf(op(id));
-      result_.out_of_memory = OutOfMemory{
-          device, id, need_[id], pool(device).in_use_bytes(), pool(device).budget_bytes(), now_};
+      Fail(device, id, need_[id], pool(device).in_use_bytes());
+      if (result_.out_of_memory->fragmented) {
+        result_.out_of_memory->missing_bytes = MissingInOnePiece(id);
+      }
       return false;
     }
   }
@@ -420,6 +430,7 @@ void Player::GiveOut(int32_t device, std::vector<OpId>* asked) {
     if (!memory.somebody_waits() && memory.Fits(need_[id]) && Place(id)) {
       Grant(id);
     } else {
+      result_.waited = true;
       memory.Wait(id, allocator == nullptr ? need_[id] : LargestPiece(id));
     }
   }
@@ -443,6 +454,33 @@ int64_t Player::LargestPiece(OpId id) const {
     if (held_[output] == 0) largest = std::max(largest, prepared_.counted_bytes[output]);
   }
   return largest;
+}
+
+int64_t Player::MissingInOnePiece(OpId id) {
+  BestFitAllocator* allocator = AllocatorOf(MemoryOf(op(id)));
+  const auto missing = [allocator](int64_t bytes) {
+    if (bytes == 0 || allocator->Allocate(bytes) != BestFitAllocator::kNoChunk) return int64_t{0};
+    return bytes - allocator->largest_free_bytes();
+  };
+  for (BufferId output : workload_.writes[id]) {
+    if (held_[output] > 0) continue;
+    if (const int64_t bytes = missing(prepared_.counted_bytes[output]); bytes > 0) return bytes;
+  }
+  return missing(AllocatedBytes(op(id).workspace_bytes));
+}
+
+void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {
+  OutOfMemory oom;
+  oom.device = device;
+  oom.op = id;
+  oom.node = id == kNoOp ? kNoNode : op(id).node;
+  oom.requested_bytes = requested_bytes;
+  oom.in_use_bytes = in_use_bytes;
+  oom.budget_bytes = pool(device).budget_bytes();
+  oom.time_ns = now_;
+  oom.missing_bytes = requested_bytes - (oom.budget_bytes - in_use_bytes);
+  oom.fragmented = oom.missing_bytes <= 0;
+  result_.out_of_memory = oom;
 }
 
 bool Player::Place(OpId id) {
@@ -481,7 +519,7 @@ void Player::Grant(OpId id) {
     if (new_peak) peak_step_[device] = step_;
   }
   if (bytes > 0) Record(device, /*taken=*/true);
-  if (op(id).kind == OpKind::kCompute) result_.order.push_back(id);
+  if (op(id).kind == OpKind::kCompute && options_.record_order) result_.order.push_back(id);
   if (ahead_ && op(id).kind == OpKind::kCompute) {
     Launch(id);
   } else {
@@ -499,6 +537,7 @@ void Player::Launch(OpId id) {
     device.kernel_end_ns = device.compute_end_ns;
     device.launcher_free_ns = now_ + options_.launch_ns;
   }
+  RecordTimes(id, end_ns_[id]);
   GiveBackWorkspace(id);
   LetGo(id);
   Satisfy(prepared_.after_launch(id));
@@ -539,6 +578,7 @@ void Player::StartNow(OpId id) {
       }
     }
   }
+  RecordTimes(id, end_ns);
   last_end_ns_ = std::max(last_end_ns_, end_ns);
   AddEvent(end_ns, id);
 }
@@ -653,6 +693,7 @@ SimulationResult Player::TakeResult() {
   for (int32_t d = 0; d < static_cast<int32_t>(devices_.size()); ++d) {
     result_.devices[d].peak_bytes = pool(d).peak_bytes();
     result_.devices[d].peak_op = pool(d).peak_op();
+    if (pool(d).peak_op() != kNoOp) result_.devices[d].peak_node = op(pool(d).peak_op()).node;
   }
   if (options_.record_timeline) {
     for (DeviceUse& use : result_.devices) KeepChanges(&use.timeline);

@@ -81,6 +81,10 @@ struct SimulationOptions {
   bool placed = false;
   // Fill in `timeline` and `at_peak`.
   bool record_timeline = false;
+  // Fill in `order`,
+  bool record_order = true;
+  // and `times`.
+  bool record_times = false;
 };
 
 struct OutOfMemory {
@@ -90,6 +94,12 @@ struct OutOfMemory {
   int64_t in_use_bytes = 0;
   int64_t budget_bytes = 0;
   int64_t time_ns = 0;  // When the wait ended.
+  // The sum of bytes was not too much, but there was no place for each piece.
+  bool fragmented = false;
+  // How many bytes more there should have been: free; or, where fragmented, in the largest free
+  // piece, for the first of the pieces that found no place.
+  int64_t missing_bytes = 0;
+  NodeId node = kNoNode;  // Of `op`.
 };
 
 // A moment at which the memory in use changed, at its end or on the way.
@@ -101,8 +111,9 @@ struct MemoryPoint {
 
 struct DeviceUse {
   int64_t resident_bytes = 0;
-  int64_t peak_bytes = 0;  // With the resident ones.
-  OpId peak_op = kNoOp;    // Whose memory made the peak; kNoOp: it is what is resident.
+  int64_t peak_bytes = 0;      // With the resident ones.
+  OpId peak_op = kNoOp;        // Whose memory made the peak; kNoOp: it is what is resident.
+  NodeId peak_node = kNoNode;  // Of peak_op.
   // Busy times of the engines, and the time for which the compute engine stood still, with kernels
   // to run left, because a copy, the host or another device had to be waited for, or memory; not
   // because of the launcher.
@@ -118,15 +129,25 @@ struct DeviceUse {
   std::vector<BufferId> at_peak;
 };
 
+// Of one operation; kNeverRun where it did not come to that.
+struct OpTimes {
+  static constexpr int64_t kNeverRun = -1;
+  int64_t given_ns = kNeverRun;  // When it was given its memory: launched, issued or started.
+  int64_t start_ns = kNeverRun;  // When its engine took it up,
+  int64_t end_ns = kNeverRun;    // and was done.
+};
+
 struct SimulationResult {
   bool fits() const { return !out_of_memory.has_value(); }
   // Absent if all has run. Otherwise the figures below are those of the moment at which it ended.
   std::optional<OutOfMemory> out_of_memory;
+  bool waited = false;  // Somebody was not given memory at once.
   int64_t step_time_ns = 0;
   std::vector<DeviceUse> devices;  // As in the workload.
   int64_t host_peak_bytes = 0;
   // The compute operations in the order in which they were launched, or started.
   std::vector<OpId> order;
+  std::vector<OpTimes> times;  // By operation, if asked for.
 };
 
 // INTERNAL if the workload breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or times add

@@ -36,6 +36,10 @@ struct WorkloadOp {
   int64_t duration_ns = 0;      // Of its engine. At least 0.
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. kCompute alone.
   NodeId node = kNoNode;        // What it was made from; of copies the node whose output travels.
+  // Of a plan's swap nodes, and of the copies to and from them: which of the plan's swaps, and
+  // which of its swap-ins; -1: none, a swap-out.
+  int32_t swap = -1;
+  int32_t swap_in = -1;
 };
 
 struct WorkloadBuffer {
@@ -43,6 +47,9 @@ struct WorkloadBuffer {
   int32_t device = 0;     // -1: host memory.
   bool resident = false;  // There before the step and after it (variables, constants): never freed.
   Tensor tensor;          // What it was made from: the first of its aliases.
+  // Of what a plan's copies write: as of WorkloadOp.
+  int32_t swap = -1;
+  int32_t swap_in = -1;
 };
 
 // Lists of numbers by index, in one array.

@@ -51,7 +51,7 @@ class ListItems {
 class Builder {
  public:
   Builder(const StepFacts& facts, const SwapPlan* plan, const StopToken& stop)
-      : facts_(facts), graph_(facts.graph), stop_(stop), poll_(stop) {
+      : facts_(facts), graph_(facts.graph()), stop_(stop), poll_(stop) {
     num_nodes_ = graph_.num_nodes();
     if (plan != nullptr) AddPlan(*plan);
   }
@@ -91,15 +91,15 @@ class Builder {
   Tensor Original(Tensor t) const { return IsSwapNode(t.node) ? swap(t.node).tensor : t; }
   const SwapNode& swap(NodeId id) const { return swap_nodes_[id - num_nodes_]; }
   int32_t index(Tensor t) const {
-    return IsSwapNode(t.node) ? facts_.buffers.num_tensors() + (t.node - num_nodes_)
-                              : facts_.buffers.index(t);
+    return IsSwapNode(t.node) ? facts_.buffers().num_tensors() + (t.node - num_nodes_)
+                              : facts_.buffers().index(t);
   }
   BufferId& buffer_of(Tensor t) { return buffer_of_[index(t)]; }
   Place place(Tensor t) const {
-    return IsSwapNode(t.node) ? swap(t.node).place : facts_.buffers.place(t);
+    return IsSwapNode(t.node) ? swap(t.node).place : facts_.buffers().place(t);
   }
   absl::Span<const Tensor> Inputs(NodeId id) const {
-    if (!IsSwapNode(id) && facts_.shapes.IsFed(id)) return {};
+    if (!IsSwapNode(id) && facts_.shapes().IsFed(id)) return {};
     if (edited_.empty() || edited_[id].second < 0) return graph_.inputs(id);
     return absl::MakeSpan(edited_inputs_).subspan(edited_[id].first, edited_[id].second);
   }
@@ -159,7 +159,7 @@ void Builder::AddPlan(const SwapPlan& plan) {
   first_swap_node_.assign(num_nodes_, -1);
   std::vector<Edit> edits;
   const bool has_device = !plan.cpu_device.empty();
-  const Place given = has_device ? facts_.placement.Resolve(plan.cpu_device) : kHostPlace;
+  const Place given = has_device ? facts_.placement().Resolve(plan.cpu_device) : kHostPlace;
   for (const PlannedSwap& planned : plan.swaps) {
     const Tensor t = planned.tensor;
     const NodeId out = AddSwapNode({t, t, {}, given, first_swap_node_[t.node]});
@@ -171,6 +171,11 @@ void Builder::AddPlan(const SwapPlan& plan) {
       swap_nodes_[out - num_nodes_].next = in - num_nodes_;
       for (const InputPosition& consumer : planned_in.consumers) {
         edits.push_back({consumer.node, consumer.index, {in, 0}});
+      }
+    }
+    for (size_t i = 0; i < planned.swap_ins.size(); ++i) {
+      for (NodeId node : planned.swap_ins[i].paces) {
+        edits.push_back({node, kAppended, {out + 1 + static_cast<NodeId>(i), kControl}});
       }
     }
     for (NodeId node : planned.waiting) edits.push_back({node, kAppended, {out, kControl}});
@@ -211,7 +216,7 @@ void Builder::EditInputs(std::vector<Edit> edits) {
 // Of a graph with a plan: what the targets need now, triggers among it. That is what they needed
 // before (a swap hands on what was read), and what the edited inputs of that lead to.
 absl::Status Builder::FindActive() {
-  runs_ = facts_.active.flags;
+  runs_ = facts_.active_nodes().flags;
   if (first_swap_node_.empty()) return absl::OkStatus();
   runs_.resize(num_nodes_ + swap_nodes_.size(), false);
   std::vector<NodeId> stack;
@@ -260,8 +265,8 @@ void Builder::MakeOps() {
   op_of_.assign(runs_.size(), kNoOperation);
   for (NodeId id = 0; id < num_nodes_; ++id) {
     if (!runs_[id]) continue;
-    const Place where = facts_.placement.node(id);
-    const NodeCost& cost = facts_.costs[id];
+    const Place where = facts_.placement().node(id);
+    const NodeCost& cost = facts_.costs()[id];
     op_of_[id] =
         AddOp(where == kHostPlace ? OpKind::kHost : OpKind::kCompute, where, cost.duration_ns, id);
     if (where != kHostPlace) workload_.ops.back().workspace_bytes = cost.workspace_bytes;
@@ -306,11 +311,11 @@ Builder::View Builder::Get(Tensor tensor, Place want) {
 
 Builder::View Builder::MakeCopy(Tensor tensor, Place from, Place want) {
   const Tensor original = Original(tensor);
-  const int64_t bytes = facts_.buffers.bytes(original);
+  const int64_t bytes = facts_.buffers().bytes(original);
   View view{buffer_of(tensor), op_of_[tensor.node]};
   const auto step = [&](OpKind kind, Place device, Place to, double rate) {
     const OpId op =
-        AddOp(kind, device, CopyNanoseconds(facts_.hardware, rate, bytes), original.node);
+        AddOp(kind, device, CopyNanoseconds(facts_.hardware(), rate, bytes), original.node);
     copy_keys_.push_back({index(tensor), want});
     Wait(op, view.op);
     Read(op, view.buffer);
@@ -320,17 +325,17 @@ Builder::View Builder::MakeCopy(Tensor tensor, Place from, Place want) {
     view = {written, op};
   };
   if (from != kHostPlace) {
-    step(OpKind::kCopyOut, from, kHostPlace, facts_.hardware.d2h_bytes_per_s);
+    step(OpKind::kCopyOut, from, kHostPlace, facts_.hardware().d2h_bytes_per_s);
   }
   if (want != kHostPlace) {
-    step(OpKind::kCopyIn, want, want, facts_.hardware.h2d_bytes_per_s);
+    step(OpKind::kCopyIn, want, want, facts_.hardware().h2d_bytes_per_s);
   }
   return view;
 }
 
 // `views_` are those of the node's inputs.
 void Builder::AddOutput(Tensor tensor, OpId op) {
-  const Buffers& buffers = facts_.buffers;
+  const Buffers& buffers = facts_.buffers();
   const Place where = buffers.place(tensor);
   const int64_t bytes = buffers.bytes(tensor);
   BufferId& buffer = buffer_of(tensor);
@@ -347,7 +352,7 @@ void Builder::AddOutput(Tensor tensor, OpId op) {
     }
   }
   if (buffers.storage(tensor) == Storage::kVariable && alias == kNoAlias) {
-    buffer = AddBuffer(facts_.placement.node(tensor.node), bytes, true, tensor);
+    buffer = AddBuffer(facts_.placement().node(tensor.node), bytes, true, tensor);
     return;
   }
   if (where == kNoMemory) return;
@@ -358,12 +363,12 @@ void Builder::AddOutput(Tensor tensor, OpId op) {
   const uint32_t reusable = buffers.reusable_inputs(tensor);
   if (reusable == 0 || where == kHostPlace) return;
   Reuse reuse{op, buffer, static_cast<int32_t>(candidates_.size()), 0};
-  const DataType dtype = facts_.shapes.type(tensor).dtype;
+  const DataType dtype = facts_.shapes().type(tensor).dtype;
   const absl::Span<const Tensor> inputs = Inputs(tensor.node);
   for (size_t i = 0; i < views_.size(); ++i) {
     const bool listed = reusable == Buffers::kAnyInput || (i < 32 && (reusable >> i & 1) != 0);
     if (!listed || views_[i].buffer == kNoBufferId) continue;
-    if (facts_.shapes.type(Original(inputs[i])).dtype != dtype) continue;
+    if (facts_.shapes().type(Original(inputs[i])).dtype != dtype) continue;
     if (uses_[views_[i].buffer] > 1) continue;  // Read at two inputs, it has two holders.
     candidates_.push_back(views_[i].buffer);
   }
@@ -382,7 +387,7 @@ void Builder::AddNode(NodeId id) {
     if (is_merge && !IsSwapNode(input.node) && IsBackEdge(graph_, input.node, id)) {
       in_loop = true;
       ++notes_.loops;
-      if (const Place gpu = facts_.placement.node(id); gpu != kHostPlace) {
+      if (const Place gpu = facts_.placement().node(id); gpu != kHostPlace) {
         workload_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_LOOPS, gpu, id);
       }
       if (!input.is_control()) views_.push_back({});
@@ -394,7 +399,7 @@ void Builder::AddNode(NodeId id) {
     }
     const Place want = IsSwapNode(id)
                            ? swap(id).place
-                           : facts_.placement.input(id, static_cast<int32_t>(i), Original(input));
+                           : facts_.placement().input(id, static_cast<int32_t>(i), Original(input));
     const View view = Get(input, want);
     views_.push_back(view);
     Wait(op, view.op);
@@ -411,7 +416,7 @@ void Builder::AddNode(NodeId id) {
     }
   };
   count_uses(1);
-  for (int32_t port = 0; port < facts_.buffers.num_outputs(id); ++port) {
+  for (int32_t port = 0; port < facts_.buffers().num_outputs(id); ++port) {
     AddOutput({id, port}, op);
   }
   count_uses(-1);
@@ -502,18 +507,18 @@ void Builder::Finish() {
 }
 
 absl::StatusOr<Workload> Builder::Build(WorkloadNotes* notes) {
-  workload_.devices = facts_.placement.devices();
+  workload_.devices = facts_.placement().devices();
   if (absl::Status status = FindActive(); !status.ok()) return status;
   MakeOps();
-  buffer_of_.assign(facts_.buffers.num_tensors() + swap_nodes_.size(), kNoBufferId);
-  for (NodeId id : facts_.topology.order()) {
+  buffer_of_.assign(facts_.buffers().num_tensors() + swap_nodes_.size(), kNoBufferId);
+  for (NodeId id : facts_.topology().order()) {
     if (poll_.Tick()) return stop_.status("workload");
     if (!runs_[id]) {
       // Its memory is there all the same.
-      if (facts_.placement.node(id) != kHostPlace && facts_.buffers.num_outputs(id) > 0 &&
-          facts_.buffers.storage({id, 0}) == Storage::kVariable &&
-          facts_.buffers.alias_input({id, 0}) == kNoAlias) {
-        AddBuffer(facts_.placement.node(id), facts_.buffers.bytes({id, 0}), true, {id, 0});
+      if (facts_.placement().node(id) != kHostPlace && facts_.buffers().num_outputs(id) > 0 &&
+          facts_.buffers().storage({id, 0}) == Storage::kVariable &&
+          facts_.buffers().alias_input({id, 0}) == kNoAlias) {
+        AddBuffer(facts_.placement().node(id), facts_.buffers().bytes({id, 0}), true, {id, 0});
       }
       continue;
     }

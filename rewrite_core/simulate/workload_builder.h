@@ -21,30 +21,12 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/active_nodes.h"
-#include "rewrite_core/analysis/buffers.h"
-#include "rewrite_core/analysis/cost.h"
-#include "rewrite_core/analysis/hardware.h"
-#include "rewrite_core/analysis/placement.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
-#include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/workload.h"
 
 namespace spillway::core {
-
-// The analyses of one graph that its workload is made from. All must outlive the call.
-struct StepFacts {
-  const Graph& graph;
-  const Topology& topology;
-  const Shapes& shapes;
-  const Placement& placement;
-  const Buffers& buffers;
-  const Costs& costs;
-  const Hardware& hardware;
-  const ActiveNodes& active;
-};
 
 // What a forecast from the workload has to warn of.
 struct WorkloadNotes {
@@ -54,8 +36,8 @@ struct WorkloadNotes {
   int32_t merges = 0;           // Merges of conditionals, of which both sides run.
 };
 
-// `plan` and `notes` may be null. The plan must be one that the graph stays acyclic with. Errors:
-// those of `stop`.
+// REQUIRES: the facts kCosts and kActiveNodes. `plan` and `notes` may be null. The plan must be one
+// that the graph stays acyclic with. Errors: those of `stop`.
 absl::StatusOr<Workload> BuildWorkload(const StepFacts& facts, const SwapPlan* plan,
                                        WorkloadNotes* notes, const StopToken& stop);
 

@@ -15,15 +15,15 @@
 #include "rewrite_core/analysis/variable_aliases.h"
 #include "rewrite_core/simulate/simulator.h"
 #include "tests/benchmarks/floor.h"
+#include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
-#include "tests/testing/step.h"
 #include "tests/testing/training_graph.h"
 
 namespace spillway::core {
 namespace {
 
-using testing::Step;
 using testing::TestGraph;
+using testing::TestStep;
 
 double MedianSeconds(int runs, const std::function<void()>& run) {
   std::vector<double> seconds;
@@ -37,7 +37,7 @@ double MedianSeconds(int runs, const std::function<void()>& run) {
 }
 
 void Measure(int runs, const std::string& name, const std::string& bytes) {
-  const Step step(TestGraph::FromBytes(bytes));
+  const TestStep step(TestGraph::FromBytes(bytes));
   const Graph& graph = *step.graph;
   const double floor = MedianSeconds(runs, [&] { benchmarks::FloorSeconds(bytes); });
   double all = 0;
@@ -51,24 +51,30 @@ void Measure(int runs, const std::string& name, const std::string& bytes) {
                 1e6 * seconds / graph.num_nodes());
   };
   stage("topology", [&] { return Topology::Build(graph, {}).ok(); });
-  stage("control flow", [&] { return ControlFlowAnalysis::Build(graph, step.topology, {}).ok(); });
+  stage("control flow",
+        [&] { return ControlFlowAnalysis::Build(graph, step.facts.topology(), {}).ok(); });
   stage("variables", [&] { return FindVariableAliases(graph, {}).ok(); });
-  stage("shapes", [&] { return Shapes::Infer(graph, step.topology, v1::Step(), {}).ok(); });
-  stage("placement", [&] { return Placement::Find(graph, step.topology, step.shapes, {}).ok(); });
-  stage("buffers", [&] {
-    return Buffers::Find(graph, step.topology, step.shapes, step.placement, nullptr, {}).ok();
+  stage("shapes", [&] { return Shapes::Infer(graph, step.facts.topology(), v1::Step(), {}).ok(); });
+  stage("placement", [&] {
+    return Placement::Find(graph, step.facts.topology(), step.facts.shapes(), {}).ok();
   });
-  stage("costs", [&] {
-    return Costs::Estimate(graph, step.shapes, step.placement, step.buffers, step.hardware, 0,
-                           nullptr, {})
+  stage("buffers", [&] {
+    return Buffers::Find(graph, step.facts.topology(), step.facts.shapes(), step.facts.placement(),
+                         nullptr, {})
         .ok();
   });
-  stage("active nodes",
-        [&] { return FindActiveNodes(graph, step.topology, step.shapes, {}, nullptr, {}).ok(); });
-  stage("workload", [&] { return BuildWorkload(step.facts(), nullptr, nullptr, {}).ok(); });
+  stage("costs", [&] {
+    return Costs::Estimate(graph, step.facts.shapes(), step.facts.placement(), step.facts.buffers(),
+                           step.facts.hardware(), 0, nullptr, {})
+        .ok();
+  });
+  stage("active nodes", [&] {
+    return FindActiveNodes(graph, step.facts.topology(), step.facts.shapes(), {}, nullptr, {}).ok();
+  });
+  stage("workload", [&] { return BuildWorkload(step.facts, nullptr, nullptr, {}).ok(); });
   const Workload workload = step.Build();
   SimulationOptions options;
-  options.launch_ns = ToNanoseconds(step.hardware.launch_s);
+  options.launch_ns = ToNanoseconds(step.facts.hardware().launch_s);
   stage("simulation", [&] { return SimulateBothModes(workload, options, {}).ok(); });
   std::printf("  %-12s %8.3f ms  %6.3f us per node, %.2f floors\n", "all", 1e3 * all,
               1e6 * all / graph.num_nodes(), all / floor);

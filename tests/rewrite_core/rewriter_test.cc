@@ -84,7 +84,7 @@ constexpr char kNet[] = R"(
     x = Placeholder() {dtype=float32}
     f1 = Relu(x) {T=float32, _output_shapes=[(8,4)]}
     f2 = Relu(f1) {T=float32, _output_shapes=[(2,4)]}
-    loss = PyFunc(f2) {Tin=[float32], Tout=[float32]}
+    loss = RiscAbs(f2) {T=float32}
     G/g3 = Relu(loss) {T=float32}
     G/g2 = AddV2(G/g3, f2) {T=float32}
     G/g1 = AddV2(G/g2, f1) {T=float32}
@@ -508,7 +508,7 @@ TEST(RewriterTest, WhatTheForecastLeavesOutIsSaidLast) {
   const v1::RewriteResponse r = Answer(Net(), kScope);
   std::vector<v1::WarningCode> codes;
   for (const v1::Warning& warning : r.report().warnings()) codes.push_back(warning.code());
-  // No targets and no updates; PyFunc's output is of unknown size, and so is what it costs.
+  // No targets and no updates; RiscAbs's output is of unknown size, and so is what it costs.
   EXPECT_THAT(codes, ElementsAre(v1::WARNING_CODE_UNKNOWN_SIZES, v1::WARNING_CODE_NO_TRIGGER,
                                  v1::WARNING_CODE_TARGETS_ARE_SINKS, v1::WARNING_CODE_UNKNOWN_SIZES,
                                  v1::WARNING_CODE_UNKNOWN_COSTS));

@@ -7,14 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <iostream>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/simulate/workload_builder.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/matchers.h"
 
@@ -36,16 +38,41 @@ struct CaseName {
   }
 };
 
-// A graph with all its analyses.
+// A graph with the facts of its step; those that rules and strategies read are computed.
 struct TestFacts {
-  explicit TestFacts(TestGraph g, const v1::Step& step = {})
-      : graph(std::move(g)),
-        facts(ValueOrDie(core::GraphFacts::Compute(*graph, step, core::StopToken()), "analyses")) {}
-  explicit TestFacts(absl::string_view text, const v1::Step& step = {})
-      : TestFacts(TestGraph(text), step) {}
+  explicit TestFacts(TestGraph g, v1::Step s = {})
+      : graph(std::move(g)), step(std::move(s)), facts(*graph, step) {
+    Compute({core::Fact::kShapes, core::Fact::kControlFlow, core::Fact::kVariableAliases,
+             core::Fact::kPlacement});
+  }
+  explicit TestFacts(absl::string_view text, v1::Step s = {})
+      : TestFacts(TestGraph(text), std::move(s)) {}
+
+  // Computes more of them.
+  void Compute(std::initializer_list<core::Fact> wanted) const {
+    if (absl::Status status = facts.Compute(wanted, core::StopToken()); !status.ok()) {
+      std::cerr << "facts: " << status << "\n";
+      std::abort();
+    }
+  }
 
   TestGraph graph;
-  core::GraphFacts facts;
+  v1::Step step;
+  core::StepFacts facts;
+};
+
+// The same with all that a workload is made from.
+struct TestStep : TestFacts {
+  template <typename Source>
+  explicit TestStep(Source&& source, v1::Step s = {})
+      : TestFacts(std::forward<Source>(source), std::move(s)) {
+    Compute({core::Fact::kCosts, core::Fact::kActiveNodes});
+  }
+
+  core::Workload Build(const core::SwapPlan* plan = nullptr,
+                       core::WorkloadNotes* notes = nullptr) const {
+    return ValueOrDie(core::BuildWorkload(facts, plan, notes, {}), "workload");
+  }
 };
 
 }  // namespace spillway::testing

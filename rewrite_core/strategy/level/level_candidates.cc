@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "rewrite_core/plan/readers.h"
+
 namespace spillway::core {
 namespace {
 
@@ -11,11 +13,11 @@ constexpr size_t kLeastRank = 2;
 
 class Finder {
  public:
-  Finder(const GraphFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
+  Finder(const StepFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
          const LevelOrder& levels, int32_t least_threshold)
       : facts_(facts),
-        graph_(*facts.graph),
-        eligibility_(eligibility),
+        graph_(facts.graph()),
+        readers_(facts, eligibility),
         filters_(filters),
         levels_(levels),
         least_threshold_(least_threshold) {}
@@ -34,22 +36,15 @@ class Finder {
       if (levels_.level(reader) - level <= least_threshold_ || !filters_.MayConsume(reader)) {
         continue;
       }
-      // What is fed does not run, and must not be edited.
-      if (facts_.shapes.IsFed(reader)) continue;
+      if (!readers_.Runs(reader)) continue;
       late_.push_back({{reader, index}, levels_.level(reader)});
     }
     if (late_.empty()) return v1::REASON_NO_LATE_CONSUMER;
-    const ShapeView shape = facts_.shapes.shape(tensor);
+    const ShapeView shape = facts_.shapes().shape(tensor);
     if (!shape.known_rank || shape.dims.size() < kLeastRank) return v1::REASON_LOW_RANK;
-    KeepIf([&](NodeId reader) { return eligibility_.MayReadSwapIn(reader); });
-    if (late_.empty()) return v1::REASON_READ_BY_LOOP;
-    const v1::Reason verdict = eligibility_.Judge(tensor);
+    const v1::Reason verdict = readers_.Keep(
+        tensor, &late_, [](const LateReader& reader) { return reader.position.node; });
     if (verdict != v1::REASON_SWAPPED) return verdict;
-    KeepIf([&](NodeId reader) {
-      return facts_.control_flow.input_frame(reader) ==
-             facts_.control_flow.output_frame(tensor.node);
-    });
-    if (late_.empty()) return v1::REASON_IN_LOOP;
     std::sort(late_.begin(), late_.end(), [](const LateReader& a, const LateReader& b) {
       return std::tie(a.level, a.position.node, a.position.index) <
              std::tie(b.level, b.position.node, b.position.index);
@@ -60,15 +55,9 @@ class Finder {
   const std::vector<LateReader>& readers() const { return late_; }
 
  private:
-  template <typename Predicate>
-  void KeepIf(const Predicate& keep) {
-    const auto drop = [&](const LateReader& reader) { return !keep(reader.position.node); };
-    late_.erase(std::remove_if(late_.begin(), late_.end(), drop), late_.end());
-  }
-
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
   const Graph& graph_;
-  const Eligibility& eligibility_;
+  const SwapInReaders readers_;
   const LevelFilters& filters_;
   const LevelOrder& levels_;
   const int32_t least_threshold_;
@@ -78,9 +67,9 @@ class Finder {
 }  // namespace
 
 absl::StatusOr<LevelCandidates> LevelCandidates::Find(
-    const GraphFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
+    const StepFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
     const LevelOrder& levels, int32_t least_threshold, bool explain, const StopToken& stop) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   LevelCandidates result;
   Finder finder(facts, eligibility, filters, levels, least_threshold);
   StopPoller poll(stop);
@@ -98,15 +87,16 @@ absl::StatusOr<LevelCandidates> LevelCandidates::Find(
         if (poll.Tick()) return stop.status("strategy");
       }
       const v1::Reason reason = finder.Judge(tensor, readers, begin, end);
-      const int64_t size_bytes = facts.shapes.size_bytes(tensor);
+      const int64_t size_bytes = facts.shapes().size_bytes(tensor);
       if (explain) {
-        result.decisions_.push_back({tensor, reason, size_bytes, facts.shapes.why_unknown(tensor)});
+        result.decisions_.push_back(
+            {tensor, reason, size_bytes, facts.shapes().why_unknown(tensor)});
       }
       if (reason != v1::REASON_SWAPPED) continue;
       const uint32_t first = static_cast<uint32_t>(result.readers_.size());
       result.readers_.insert(result.readers_.end(), finder.readers().begin(),
                              finder.readers().end());
-      result.tensors_.push_back({tensor, facts.shapes.type(tensor).dtype, size_bytes,
+      result.tensors_.push_back({tensor, facts.shapes().type(tensor).dtype, size_bytes,
                                  levels.level(id), first,
                                  static_cast<uint32_t>(result.readers_.size())});
     }

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/level/level_filters.h"
@@ -35,7 +35,7 @@ class LevelCandidates {
  public:
   // Readers at a distance above `least_threshold`. With `explain`, decisions are noted. Errors:
   // those of `stop`.
-  static absl::StatusOr<LevelCandidates> Find(const GraphFacts& facts,
+  static absl::StatusOr<LevelCandidates> Find(const StepFacts& facts,
                                               const Eligibility& eligibility,
                                               const LevelFilters& filters, const LevelOrder& levels,
                                               int32_t least_threshold, bool explain,

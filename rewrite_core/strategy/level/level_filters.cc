@@ -204,13 +204,13 @@ class SideFilter {
 
 }  // namespace
 
-absl::StatusOr<LevelFilters> LevelFilters::Create(const GraphFacts& facts,
+absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
                                                   const v1::LevelStrategy& options,
                                                   const StopToken& stop) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   LevelFilters filters(graph);
   auto inactive =
-      FindInactiveOps(graph, facts.control_flow, LevelParameters(options).is_training, stop);
+      FindInactiveOps(graph, facts.control_flow(), LevelParameters(options).is_training, stop);
   if (!inactive.ok()) return inactive.status();
   filters.inactive_ = *std::move(inactive);
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "spillway/v1/options.pb.h"
@@ -21,7 +21,7 @@ class LevelFilters {
  public:
   // INVALID_ARGUMENT if a scope or a type matches no op (NAME_MATCHES_NOTHING), is both included
   // and excluded (CONFLICTING_OPTIONS), or if the filters leave no op (BAD_OPTION).
-  static absl::StatusOr<LevelFilters> Create(const GraphFacts& facts,
+  static absl::StatusOr<LevelFilters> Create(const StepFacts& facts,
                                              const v1::LevelStrategy& options,
                                              const StopToken& stop);
 

@@ -74,7 +74,7 @@ absl::Status CheckLevelOptions(const v1::LevelStrategy& options) {
   return absl::OkStatus();
 }
 
-v1::Step StepOf(const v1::RewriteOptions& options) {
+v1::Step LevelStep(const v1::RewriteOptions& options) {
   v1::Step step = options.step();
   if (options.level().has_autotune_gpu_mem()) {
     v1::Hardware& hardware = *step.mutable_hardware();

@@ -47,9 +47,9 @@ struct LevelParameters {
 // The graph is not looked at.
 absl::Status CheckLevelOptions(const v1::LevelStrategy& options);
 
-// options.step with the memory that level.autotune_gpu_mem stands for, if it is given. REQUIRES:
-// the options were checked.
-v1::Step StepOf(const v1::RewriteOptions& options);
+// options.step with level.autotune_gpu_mem as the GPUs' memory, if it is given. REQUIRES: the
+// options were checked.
+v1::Step LevelStep(const v1::RewriteOptions& options);
 
 }  // namespace spillway::core
 

@@ -10,7 +10,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
@@ -25,7 +26,7 @@ namespace spillway::core {
 class LevelPlanner : public TunedPlanner {
  public:
   // `devices`: by Graph::device_id, the devices whose tensors are swapped.
-  LevelPlanner(const GraphFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
+  LevelPlanner(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
                const LevelCandidates& candidates, const std::vector<bool>& devices,
                SearchBudget* budget);
 
@@ -49,7 +50,7 @@ class LevelPlanner : public TunedPlanner {
   // Whether the input reads a swap-in with that threshold.
   bool ReadsSwapIn(InputPosition position, int32_t threshold) const;
 
-  const GraphFacts& facts_;
+  const Soundness soundness_;
   const Graph& graph_;
   const LevelFilters& filters_;
   const LevelCandidates& candidates_;

@@ -16,15 +16,16 @@ constexpr char kCondScope[] = "/cond/";
 
 }  // namespace
 
-LevelTriggers::LevelTriggers(const GraphFacts& facts, const LevelFilters& filters,
+LevelTriggers::LevelTriggers(const StepFacts& facts, const LevelFilters& filters,
                              const LevelOrder& levels, SearchBudget* budget)
     : facts_(facts),
+      soundness_(facts),
       filters_(filters),
       levels_(levels),
       budget_(budget),
-      barred_(facts.graph->num_nodes()),
-      seen_(facts.graph->num_nodes(), 0) {
-  const Graph& graph = *facts.graph;
+      barred_(facts.graph().num_nodes()),
+      seen_(facts.graph().num_nodes(), 0) {
+  const Graph& graph = facts.graph();
   std::vector<bool> joins_branches;
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     joins_branches.push_back(graph.op_name(op) == "Merge" || graph.op_name(op) == "Switch");
@@ -32,7 +33,7 @@ LevelTriggers::LevelTriggers(const GraphFacts& facts, const LevelFilters& filter
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (budget->Spend()) return;
     barred_[id] =
-        filters.is_inactive(id) || filters.IsOnCpu(id) || facts.shapes.IsFed(id) ||
+        filters.is_inactive(id) || filters.IsOnCpu(id) ||
         (!joins_branches[graph.op_id(id)] && absl::StrContains(graph.name(id), kCondScope));
   }
 }
@@ -41,18 +42,17 @@ bool LevelTriggers::IsSameGpu(int32_t a, int32_t b) const {
   if (a == b) return true;
   const auto [it, is_new] = same_gpu_.try_emplace(std::make_pair(a, b));
   if (is_new) {
-    const absl::string_view name_a = facts_.graph->device_name(a);
-    const absl::string_view name_b = facts_.graph->device_name(b);
+    const absl::string_view name_a = facts_.graph().device_name(a);
+    const absl::string_view name_b = facts_.graph().device_name(b);
     it->second = name_a.empty() || name_b.empty() || NamesDevice(name_a, name_b);
   }
   return it->second;
 }
 
 bool LevelTriggers::MayTrigger(NodeId trigger, NodeId consumer) const {
-  const Graph& graph = *facts_.graph;
+  const Graph& graph = facts_.graph();
   return IsSameGpu(graph.device_id(trigger), graph.device_id(consumer)) &&
-         facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
-         facts_.control_flow.MayControl(trigger, consumer);
+         soundness_.MayWait(trigger, consumer);
 }
 
 bool LevelTriggers::MayTriggerAll(NodeId trigger, absl::Span<const LateReader> group) const {
@@ -64,7 +64,7 @@ bool LevelTriggers::MayTriggerAll(NodeId trigger, absl::Span<const LateReader> g
 
 template <typename Visit>
 void LevelTriggers::Walk(NodeId consumer, int32_t depth, const Visit& visit) {
-  const Graph& graph = *facts_.graph;
+  const Graph& graph = facts_.graph();
   const int32_t top = levels_.level(consumer);
   if (static_cast<int32_t>(below_.size()) <= depth) below_.resize(depth + 1);
   for (int32_t i = 0; i <= depth; ++i) below_[i].clear();
@@ -76,7 +76,7 @@ void LevelTriggers::Walk(NodeId consumer, int32_t depth, const Visit& visit) {
       const NodeId id = below_[i][k];
       if (i > 0 && !barred_[id] && MayTrigger(id, consumer) && !visit(i, id)) return;
       // What leads to a fed op does not run.
-      if (facts_.shapes.IsFed(id)) continue;
+      if (facts_.shapes().IsFed(id)) continue;
       for (Tensor input : graph.inputs(id)) {
         if (budget_->Spend()) return;
         const int32_t level = levels_.level(input.node);

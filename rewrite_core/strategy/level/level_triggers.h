@@ -14,7 +14,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -25,7 +26,7 @@ namespace spillway::core {
 class LevelTriggers {
  public:
   // All must outlive the search.
-  LevelTriggers(const GraphFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
+  LevelTriggers(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
                 SearchBudget* budget);
 
   // The trigger of a swap-in of a tensor whose producer is on `producer_level`, for `group`, whose
@@ -43,7 +44,8 @@ class LevelTriggers {
   template <typename Visit>
   void Walk(NodeId consumer, int32_t depth, const Visit& visit);
 
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
+  const Soundness soundness_;
   const LevelFilters& filters_;
   const LevelOrder& levels_;
   SearchBudget* budget_;

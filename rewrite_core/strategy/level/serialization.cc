@@ -7,9 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/active_nodes.h"
 #include "rewrite_core/analysis/write_ops.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/level/python_slice.h"
 
 namespace spillway::core {
@@ -78,21 +78,19 @@ class Needs {
 
 class Serializer {
  public:
-  Serializer(const GraphFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
+  Serializer(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
              const std::vector<bool>& devices, const StopToken& stop)
       : facts_(facts),
-        graph_(*facts.graph),
+        soundness_(facts),
+        graph_(facts.graph()),
         filters_(filters),
         levels_(levels),
         devices_(devices),
         stop_(stop) {}
 
   absl::StatusOr<Serialization> Run(const v1::RewriteOptions& options) {
-    auto active = FindActiveNodes(graph_, facts_.topology, facts_.shapes, options.step(),
-                                  /*backward=*/nullptr, stop_);
-    if (!active.ok()) return active.status();
-    active_ = std::move(active->flags);
-    auto needs = Needs::Find(graph_, facts_.topology, stop_);
+    if (absl::Status s = facts_.Compute({Fact::kActiveNodes}, stop_); !s.ok()) return s;
+    auto needs = Needs::Find(graph_, facts_.topology(), stop_);
     if (!needs.ok()) return needs.status();
 
     chosen_.assign(levels_.num_levels(), false);
@@ -132,17 +130,18 @@ class Serializer {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll.Tick()) return stop_.status("strategy");
       const absl::string_view name = graph_.name(id);
-      if (levels_.level(id) == kNoLevel || !active_[id] || !devices_[graph_.device_id(id)] ||
-          filters_.is_inactive(id) || filters_.IsBuiltIn(id) || facts_.shapes.IsFed(id) ||
-          absl::StrContains(name, kCondScope) || absl::StrContains(name, kLoss)) {
+      if (levels_.level(id) == kNoLevel || !facts_.active_nodes().flags[id] ||
+          !devices_[graph_.device_id(id)] || filters_.is_inactive(id) || filters_.IsBuiltIn(id) ||
+          facts_.shapes().IsFed(id) || absl::StrContains(name, kCondScope) ||
+          absl::StrContains(name, kLoss)) {
         continue;
       }
       nodes_[levels_.level(id)].push_back(id);
     }
     for (std::vector<NodeId>& level : nodes_) {
       std::sort(level.begin(), level.end(), [&](NodeId a, NodeId b) {
-        return std::make_pair(facts_.topology.level(a), a) <
-               std::make_pair(facts_.topology.level(b), b);
+        return std::make_pair(facts_.topology().level(a), a) <
+               std::make_pair(facts_.topology().level(b), b);
       });
     }
     return absl::OkStatus();
@@ -153,14 +152,14 @@ class Serializer {
     for (int32_t level = 0; level < levels_.num_levels(); ++level) {
       double bytes = 0;
       const auto add = [&](Tensor tensor) {
-        const int64_t size = facts_.shapes.size_bytes(tensor);
+        const int64_t size = facts_.shapes().size_bytes(tensor);
         if (size != kUnknownSize) bytes += static_cast<double>(size);
       };
       for (NodeId id : nodes_[level]) {
         for (Tensor input : graph_.inputs(id)) {
           if (!input.is_control()) add(input);
         }
-        for (int port = 0; port < facts_.shapes.num_outputs(id); ++port) add({id, port});
+        for (int port = 0; port < facts_.shapes().num_outputs(id); ++port) add({id, port});
       }
       if (bytes > limit) chosen_[level] = true;
     }
@@ -169,7 +168,7 @@ class Serializer {
   void LeaveOutInitialization() {
     int32_t last = kNoLevel;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
-      if (active_[id] || !IsInitialization(graph_.op(id))) continue;
+      if (facts_.active_nodes().flags[id] || !IsInitialization(graph_.op(id))) continue;
       last = std::max(last, levels_.level(id));
     }
     std::fill(chosen_.begin(), chosen_.begin() + last + 1, false);
@@ -189,7 +188,7 @@ class Serializer {
         if (poll.Tick()) return stop_.status("strategy");
         if (last != kNoNode) {
           if (!MayChain(needs, last, id)) continue;
-          if (!Reads(id, last)) result.edges.push_back({last, id});
+          if (!Reads(id, last)) result.edges.push_back({last, id, v1::EDGE_KIND_SERIALIZATION});
           any = any || levels_.level(last) == level;
         }
         last = id;
@@ -208,26 +207,26 @@ class Serializer {
 
   bool MayChain(const Needs& needs, NodeId u, NodeId v) const {
     const auto place = [&](NodeId id) {
-      return std::make_tuple(facts_.topology.level(id), levels_.level(id), id);
+      return std::make_tuple(facts_.topology().level(id), levels_.level(id), id);
     };
-    return place(u) < place(v) && needs.MayWait(v, u) && facts_.control_flow.MayControl(u, v) &&
-           graph_.op_info(u).control_flow != ControlFlow::kSwitch;
+    return place(u) < place(v) && needs.MayWait(v, u) &&
+           soundness_.WaitInOrder(u, v) == EdgeFault::kNone;
   }
 
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
+  const Soundness soundness_;
   const Graph& graph_;
   const LevelFilters& filters_;
   const LevelOrder& levels_;
   const std::vector<bool>& devices_;
   const StopToken& stop_;
-  NodeFlags active_;
   std::vector<bool> chosen_;                // By level.
   std::vector<std::vector<NodeId>> nodes_;  // By level.
 };
 
 }  // namespace
 
-absl::StatusOr<Serialization> SerializeLevels(const GraphFacts& facts,
+absl::StatusOr<Serialization> SerializeLevels(const StepFacts& facts,
                                               const v1::RewriteOptions& options,
                                               const LevelFilters& filters, const LevelOrder& levels,
                                               const std::vector<bool>& devices,

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/graph_facts.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
 #include "spillway/v1/options.pb.h"
@@ -27,7 +27,7 @@ struct Serialization {
 // in TFLMS v2: ops with `/cond/` or `loss` in their name, variables, constants and the like, ops on
 // CPUs, and the levels up to the last Assign that initializes. Empty if nothing is asked for.
 // INVALID_ARGUMENT (BAD_OPTION) if an item is no index or slice, or selects no level.
-absl::StatusOr<Serialization> SerializeLevels(const GraphFacts& facts,
+absl::StatusOr<Serialization> SerializeLevels(const StepFacts& facts,
                                               const v1::RewriteOptions& options,
                                               const LevelFilters& filters, const LevelOrder& levels,
                                               const std::vector<bool>& devices,

@@ -101,13 +101,12 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   return flags;
 }
 
-absl::Status FindBackward(const GraphFacts& facts, const StopToken& stop, ScopeSets* sets) {
-  auto part = FindBackwardPart(*facts.graph, facts.topology, stop);
-  if (!part.ok()) return part.status();
-  sets->backward = std::move(part->ops);
+absl::Status FindBackward(const StepFacts& facts, const StopToken& stop, ScopeSets* sets) {
+  if (absl::Status s = facts.Compute({Fact::kBackwardPart}, stop); !s.ok()) return s;
+  sets->backward = facts.backward_part().ops;
   sets->backward_count = std::count(sets->backward.begin(), sets->backward.end(), true);
   sets->backward_found = true;
-  sets->updates = std::move(part->updates);
+  sets->updates = facts.backward_part().updates;
   if (sets->backward_count > 0) return absl::OkStatus();
   return InvalidError(
       v1::ERROR_REASON_NO_BACKWARD_PART,
@@ -155,9 +154,9 @@ absl::Status NoStartingOp(const Graph& graph, const v1::ScopeStrategy& options,
       {{"option", "optimizer_scopes"}, {"value", scopes}});
 }
 
-absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
+absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
                       SearchBudget* budget, ScopeSets* sets) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   std::vector<NamePattern> patterns;
   std::vector<absl::string_view> of_option;
   const auto add = [&](NamePattern::Kind kind, absl::string_view text, absl::string_view option) {
@@ -177,7 +176,7 @@ absl::Status SetSeeds(const GraphFacts& facts, const v1::ScopeStrategy& options,
     if (!status.ok()) return status;
   }
   if (patterns.empty()) {
-    auto seeds = FindSeeds(graph, facts.topology, sets->backward, budget);
+    auto seeds = FindSeeds(graph, facts.topology(), sets->backward, budget);
     if (!seeds.ok()) return seeds.status();
     if (seeds->empty()) return NoStartingOp(graph, options, *sets);
     sets->seeds = *std::move(seeds);
@@ -233,9 +232,9 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
   return Overlap("excl_types", options.excl_types(), "incl_types", options.incl_types());
 }
 
-absl::StatusOr<ScopeSets> BuildScopeSets(const GraphFacts& facts, const v1::ScopeStrategy& options,
+absl::StatusOr<ScopeSets> BuildScopeSets(const StepFacts& facts, const v1::ScopeStrategy& options,
                                          SearchBudget* budget, const StopToken& stop) {
-  const Graph& graph = *facts.graph;
+  const Graph& graph = facts.graph();
   ScopeSets sets;
   absl::Status backward = options.optimizer_scopes().empty()
                               ? FindBackward(facts, stop, &sets)

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "spillway/v1/options.pb.h"
 
@@ -30,7 +30,7 @@ struct ScopeSets {
 };
 
 // Errors (INVALID_ARGUMENT) name the option and its value.
-absl::StatusOr<ScopeSets> BuildScopeSets(const GraphFacts& facts, const v1::ScopeStrategy& options,
+absl::StatusOr<ScopeSets> BuildScopeSets(const StepFacts& facts, const v1::ScopeStrategy& options,
                                          SearchBudget* budget, const StopToken& stop);
 
 // OK if the numbers and names of `options` are in their ranges and agree with each other.

@@ -20,15 +20,16 @@ bool IsUpdate(const OpInfo& info) {
 
 }  // namespace
 
-TriggerSearch::TriggerSearch(const GraphFacts& facts, const ScopeOrder& order,
+TriggerSearch::TriggerSearch(const StepFacts& facts, const ScopeOrder& order,
                              const NodeFlags& backward, const ScopeDefaults& parameters,
                              SearchBudget* budget)
     : facts_(facts),
+      soundness_(facts),
       order_(order),
       backward_(backward),
       parameters_(parameters),
       budget_(budget),
-      visited_(facts.graph->num_nodes()) {}
+      visited_(facts.graph().num_nodes()) {}
 
 absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
                                            const std::vector<NodeId>& consumers) {
@@ -45,21 +46,18 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
 }
 
 bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
-  if (absl::StrContains(facts_.graph->name(trigger), kCondScope)) return false;
-  // A control edge from a fed node would make it run.
-  if (facts_.shapes.IsFed(trigger)) return false;
+  if (absl::StrContains(facts_.graph().name(trigger), kCondScope)) return false;
   return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
     // Spent steps are noticed at the search's own next step.
-    return !budget_->Spend() && facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
-           facts_.control_flow.MayControl(trigger, consumer);
+    return !budget_->Spend() && soundness_.MayWait(trigger, consumer);
   });
 }
 
 template <typename Visit>
 void TriggerSearch::ForEachVisitedInput(NodeId id, const Visit& visit) {
-  for (Tensor input : facts_.graph->inputs(id)) {
+  for (Tensor input : facts_.graph().inputs(id)) {
     if (budget_->Spend()) return;  // Noticed at the search's own next step.
-    if (input.is_control() || IsBackEdge(*facts_.graph, input.node, id)) continue;
+    if (input.is_control() || IsBackEdge(facts_.graph(), input.node, id)) continue;
     if (order_.level[input.node] != kNoOrder && visited_.Insert(input.node)) visit(input.node);
   }
 }
@@ -119,7 +117,7 @@ absl::StatusOr<NodeId> TriggerSearch::AmongAll(NodeId first, int32_t lowest, int
 
 absl::StatusOr<NodeId> TriggerSearch::ChainRule(NodeId producer, NodeId first, int lb, int ub,
                                                 const std::vector<NodeId>& consumers) {
-  const Graph& graph = *facts_.graph;
+  const Graph& graph = facts_.graph();
   const int32_t after = order_.order[producer];
   const int32_t before = order_.order[first];
   visited_.Clear();

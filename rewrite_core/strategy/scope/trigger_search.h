@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
 #include "rewrite_core/strategy/search_budget.h"
@@ -25,7 +26,7 @@ namespace spillway::core {
 class TriggerSearch {
  public:
   // All references must outlive the search.
-  TriggerSearch(const GraphFacts& facts, const ScopeOrder& order, const NodeFlags& backward,
+  TriggerSearch(const StepFacts& facts, const ScopeOrder& order, const NodeFlags& backward,
                 const ScopeDefaults& parameters, SearchBudget* budget);
 
   // The trigger for a swap-in of a tensor of `producer` that serves `consumers` and is gated for
@@ -51,7 +52,8 @@ class TriggerSearch {
   // Whether a control edge from `trigger` to a swap-in for `consumers` is sound.
   bool MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const;
 
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
+  const Soundness soundness_;
   const ScopeOrder& order_;
   const NodeFlags& backward_;
   const ScopeDefaults parameters_;

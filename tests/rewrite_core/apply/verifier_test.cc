@@ -21,7 +21,7 @@ using testing::TestFacts;
 absl::Status Verify(const std::string& before, const std::string& after_bytes,
                     const v1::RewriteOptions& options = {}) {
   const TestFacts f(before);
-  return VerifyRewrite(*f.graph, f.facts.control_flow, after_bytes, options, StopToken());
+  return VerifyRewrite(*f.graph, f.facts.control_flow(), after_bytes, options, StopToken());
 }
 
 absl::Status VerifyText(const std::string& before, const std::string& after,
@@ -513,12 +513,12 @@ TEST(VerifierTest, StopsWhenTold) {
   for (int64_t steps : {1'000, 30'000, 50'000, 70'000}) {
     const StopToken stop = StopToken::AfterStepsForTest(steps);
     const absl::Status status =
-        VerifyRewrite(*f.graph, f.facts.control_flow, f.graph->bytes(), {}, stop);
+        VerifyRewrite(*f.graph, f.facts.control_flow(), f.graph->bytes(), {}, stop);
     if (status.ok()) continue;
     EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_STOPPED) << status;
   }
   const StopToken stop = StopToken::AfterStepsForTest(1'000);
-  EXPECT_FALSE(VerifyRewrite(*f.graph, f.facts.control_flow, f.graph->bytes(), {}, stop).ok());
+  EXPECT_FALSE(VerifyRewrite(*f.graph, f.facts.control_flow(), f.graph->bytes(), {}, stop).ok());
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class EligibilityTest : public ::testing::TestWithParam<RuleCase> {};
 
 TEST_P(EligibilityTest, Judges) {
   const TestFacts f(kContext + GetParam().line, GetParam().options.step());
-  const auto eligibility = Eligibility::Create(f.facts, GetParam().options);
+  const auto eligibility = Eligibility::Create(f.facts, GetParam().options, {});
   ASSERT_THAT(eligibility, testing::IsOk());
   const Tensor tensor = f.graph.Output(GetParam().line.substr(0, GetParam().line.find(' ')));
   EXPECT_EQ(v1::Reason_Name(eligibility->Judge(tensor)), v1::Reason_Name(GetParam().reason));
@@ -149,29 +149,10 @@ INSTANTIATE_TEST_SUITE_P(
                  v1::REASON_SWAPPED}),
     testing::CaseName());
 
-TEST(EligibilityReaderTest, OnlyAFunctionalLoopMayNotReadASwapIn) {
-  const TestFacts f(R"(
-      x = Placeholder() {dtype=float32}
-      while = While(x) {T=[float32]}
-      stateless = StatelessWhile(x) {T=[float32]}
-      if = If(x, x) {Tin=[float32], Tout=[float32]}
-      call = PartitionedCall(x) {Tin=[float32], Tout=[float32]}
-      relu = Relu(x) {T=float32}
-  )");
-  const auto eligibility = Eligibility::Create(f.facts, {});
-  ASSERT_THAT(eligibility, testing::IsOk());
-  const auto may = [&](const char* node) { return eligibility->MayReadSwapIn(f.graph.Node(node)); };
-  EXPECT_FALSE(may("while"));
-  EXPECT_FALSE(may("stateless"));
-  EXPECT_TRUE(may("if"));
-  EXPECT_TRUE(may("call"));
-  EXPECT_TRUE(may("relu"));
-}
-
 TEST(EligibilityCreateTest, RefusesADeviceOnWhichNothingIs) {
   const TestFacts f(kContext);
-  EXPECT_THAT(Eligibility::Create(f.facts, Devices({"/gpu:0"})), testing::IsOk());
-  const auto missing = Eligibility::Create(f.facts, Devices({"/gpu:0", "/gpu:7"}));
+  EXPECT_THAT(Eligibility::Create(f.facts, Devices({"/gpu:0"}), {}), testing::IsOk());
+  const auto missing = Eligibility::Create(f.facts, Devices({"/gpu:0", "/gpu:7"}), {});
   EXPECT_THAT(missing, IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'/gpu:7'"));
   EXPECT_EQ(testing::ErrorDetailOf(missing, "option"), "devices");
   EXPECT_EQ(testing::ErrorDetailOf(missing, "value"), "/gpu:7");
@@ -179,8 +160,8 @@ TEST(EligibilityCreateTest, RefusesADeviceOnWhichNothingIs) {
 
 TEST(EligibilityCreateTest, RefusesANegativeMinimum) {
   const TestFacts f(kContext);
-  EXPECT_THAT(Eligibility::Create(f.facts, MinBytes(0)), testing::IsOk());
-  const auto negative = Eligibility::Create(f.facts, MinBytes(-1));
+  EXPECT_THAT(Eligibility::Create(f.facts, MinBytes(0), {}), testing::IsOk());
+  const auto negative = Eligibility::Create(f.facts, MinBytes(-1), {});
   EXPECT_THAT(negative, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "min_tensor_bytes is -1"));
   EXPECT_EQ(testing::ErrorDetailOf(negative, "option"), "min_tensor_bytes");
 }
@@ -188,7 +169,7 @@ TEST(EligibilityCreateTest, RefusesANegativeMinimum) {
 TEST(EligibilityCreateTest, TellsTheDevicesWanted) {
   const TestFacts f("a = Const() @/gpu:0\nb = Const() @/gpu:1\nc = Const() @/cpu:0\nd = Const()");
   const auto wanted = [&f](const std::vector<std::string>& devices) {
-    const auto e = Eligibility::Create(f.facts, Devices(devices));
+    const auto e = Eligibility::Create(f.facts, Devices(devices), {});
     std::string names;
     for (const char* node : {"a", "b", "c", "d"}) {
       if (e->IsDeviceWanted(f.graph->device_id(f.graph.Node(node)))) names += node;

@@ -12,16 +12,16 @@
 #include "absl/strings/str_split.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/graph/graph_edit.h"
+#include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/random_graph.h"
-#include "tests/testing/step.h"
 
 namespace spillway::core {
 namespace {
 
 using testing::GraphDef;
-using testing::Step;
 using testing::TestGraph;
+using testing::TestStep;
 using ::testing::UnorderedElementsAre;
 using testing::ValueOrDie;
 
@@ -47,7 +47,7 @@ v1::Step Options(absl::string_view targets) {
 // Copies are called `out T` and `in T`, a plan's swap nodes `swap T`.
 class Words {
  public:
-  Words(const Step& step, const Workload& workload) : step_(step), w_(workload) {}
+  Words(const TestStep& step, const Workload& workload) : step_(step), w_(workload) {}
 
   std::vector<std::string> Lines() const {
     std::vector<std::string> lines;
@@ -91,7 +91,7 @@ class Words {
         return absl::StrCat("in ", node);
       case OpKind::kHost:
         // A node of a GPU that runs on the host is none: the plan's.
-        if (step_.placement.node(w_.ops[op].node) >= 0) return absl::StrCat("swap ", node);
+        if (step_.facts.placement().node(w_.ops[op].node) >= 0) return absl::StrCat("swap ", node);
         return std::string(node);
       case OpKind::kCompute:
         return std::string(node);
@@ -110,16 +110,16 @@ class Words {
     if (!words.empty()) absl::StrAppend(line, " ", what, " ", absl::StrJoin(words, " "), ";");
   }
 
-  const Step& step_;
+  const TestStep& step_;
   const Workload& w_;
 };
 
-std::vector<std::string> Lines(const Step& step, const SwapPlan* plan = nullptr) {
+std::vector<std::string> Lines(const TestStep& step, const SwapPlan* plan = nullptr) {
   return Words(step, step.Build(plan)).Lines();
 }
 
 TEST(WorkloadBuilderTest, AChainOnOneGpu) {
-  const Step step(
+  const TestStep step(
       "a = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
       "id = Identity(a) {T=float32, _output_shapes=[(8,8)]}\n"
       "b = Relu(id) {T=float32, _output_shapes=[(8,8)]}\n"
@@ -136,7 +136,7 @@ TEST(WorkloadBuilderTest, AChainOnOneGpu) {
 }
 
 TEST(WorkloadBuilderTest, ATensorIsCopiedOncePerDestination) {
-  const Step step(
+  const TestStep step(
       "a = Abs() @/gpu:0 {T=float32, _output_shapes=[(8,8)]}\n"
       "h1 = Relu(a) @/cpu:0 {T=float32, _output_shapes=[(8,8)]}\n"
       "h2 = Relu(a) @/cpu:0 {T=float32, _output_shapes=[(8,8)]}\n"
@@ -161,7 +161,7 @@ TEST(WorkloadBuilderTest, ATensorIsCopiedOncePerDestination) {
 }
 
 TEST(WorkloadBuilderTest, ScalarsAndUnknownSizesAreCopiedInTheirLatency) {
-  const Step step(
+  const TestStep step(
       "flag = Abs() {T=bool, _output_shapes=[()]}\n"
       "x = Abs() {T=float32}\n"
       "sw = Switch(x, flag) {T=float32}\n"
@@ -182,7 +182,7 @@ TEST(WorkloadBuilderTest, ScalarsAndUnknownSizesAreCopiedInTheirLatency) {
 }
 
 TEST(WorkloadBuilderTest, ResidentAreAllVariablesAndTheConstantsThatRun) {
-  const Step step(
+  const TestStep step(
       "v = VariableV2() {dtype=float32, shape=(5,2), _output_shapes=[(5,2)]}\n"
       "slot = VarHandleOp() {dtype=float32, shape=(20)}\n"
       "cpu = VariableV2() @/cpu:0 {dtype=float32, shape=(30), _output_shapes=[(30)]}\n"
@@ -209,7 +209,7 @@ TEST(WorkloadBuilderTest, WhatIsFedComesFromTheHost) {
   feed->set_name("x");
   feed->add_dims(8);
   feed->add_dims(8);
-  const Step step(
+  const TestStep step(
       "before = Abs() {T=float32}\n"
       "x = PlaceholderWithDefault(before) {dtype=float32, shape=(?,8)}\n"
       "y = MatMul(x, x) {T=float32, _output_shapes=[(8,8)]}",
@@ -221,7 +221,7 @@ TEST(WorkloadBuilderTest, WhatIsFedComesFromTheHost) {
 }
 
 TEST(WorkloadBuilderTest, LoopsRunOnceAndMergesWaitForAll) {
-  const Step step(
+  const TestStep step(
       "x = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
       "enter = Enter(x) {T=float32, frame_name=\"f\", _output_shapes=[(8,8)]}\n"
       "m = Merge(enter, next) {N=2, T=float32, _output_shapes=[(8,8),()]}\n"
@@ -241,7 +241,7 @@ TEST(WorkloadBuilderTest, LoopsRunOnceAndMergesWaitForAll) {
   EXPECT_THAT(lines, ::testing::Contains(
                          "gpu0 body 1ns: waits sw; reads x:0@gpu0; writes body:0@gpu0 (256);"));
 
-  const Step branches(
+  const TestStep branches(
       "x = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
       "y = Abs() {T=float32, _output_shapes=[(32)]}\n"
       "m = Merge(y, x) {N=2, T=float32}\n"
@@ -259,7 +259,7 @@ TEST(WorkloadBuilderTest, LoopsRunOnceAndMergesWaitForAll) {
 }
 
 TEST(WorkloadBuilderTest, OutputsTakeOverWhatFitsAndHasTheFewestReaders) {
-  const Step step(
+  const TestStep step(
       "x = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
       "g = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
       "s = Abs() {T=float32, _output_shapes=[(1)]}\n"
@@ -281,7 +281,7 @@ TEST(WorkloadBuilderTest, OutputsTakeOverWhatFitsAndHasTheFewestReaders) {
 }
 
 TEST(WorkloadBuilderTest, APlansNodesAreThereAsIfWritten) {
-  const Step step(
+  const TestStep step(
       "a = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
       "b = MatMul(a, a) {T=float32, _output_shapes=[(8,8)]}\n"
       "c = MatMul(b, a) {T=float32, _output_shapes=[(8,8)]}\n"
@@ -308,12 +308,12 @@ TEST(WorkloadBuilderTest, APlansNodesAreThereAsIfWritten) {
 // Graphs that nobody would train: an answer, in time and memory that the graph accounts for.
 TEST(WorkloadBuilderTest, HostileGraphs) {
   // A port that an op nobody knows does not have.
-  const Step ports(
+  const TestStep ports(
       "a = Custom() {T=float32}\nb = Relu(a:2147483647) {T=float32}\n"
       "c = Relu(a:7) {T=float32}\nend = NoOp(^b, ^c)",
       Options("end"));
   EXPECT_EQ(ports.Build().ops.size(), 4);
-  EXPECT_LE(ports.buffers.num_tensors(), 100);  // Not two thousand million.
+  EXPECT_LE(ports.facts.buffers().num_tensors(), 100);  // Not two thousand million.
 
   // One sum of very many, and as many devices.
   std::string text, inputs, controls;
@@ -323,14 +323,14 @@ TEST(WorkloadBuilderTest, HostileGraphs) {
     absl::StrAppend(&inputs, i == 0 ? "" : ", ", "x", i % 2 == 0 ? 0 : i);
   }
   absl::StrAppend(&text, "n = AddN(", inputs, ") @/job:j0/gpu:0 {N=", kMany, ", T=float32}");
-  const Step wide(text, Options("n"));
-  EXPECT_EQ(wide.placement.devices().size(), kMany);
+  const TestStep wide(text, Options("n"));
+  EXPECT_EQ(wide.facts.placement().devices().size(), kMany);
   EXPECT_GT(wide.Build().ops.size(), kMany / 2);
 }
 
 // What is the same for two workloads that differ in numbering alone: the multiset of what each
 // operation is, whom it waits for and what it touches, some steps deep.
-std::vector<size_t> Form(const Step& step, const Workload& w) {
+std::vector<size_t> Form(const TestStep& step, const Workload& w) {
   const std::hash<std::string> hash;
   const auto mix = [&](std::vector<size_t> parts, bool sort) {
     if (sort) std::sort(parts.begin(), parts.end());
@@ -341,9 +341,10 @@ std::vector<size_t> Form(const Step& step, const Workload& w) {
     const WorkloadOp& op = w.ops[i];
     const absl::string_view name = step.graph->name(op.node);
     // Swap nodes have no name in a plan, and copies may be named for either of a swap's nodes.
-    const bool named = op.kind == OpKind::kCompute ||
-                       (op.kind == OpKind::kHost && step.placement.node(op.node) == kHostPlace &&
-                        name.find("lms/swap") == absl::string_view::npos);
+    const bool named =
+        op.kind == OpKind::kCompute ||
+        (op.kind == OpKind::kHost && step.facts.placement().node(op.node) == kHostPlace &&
+         name.find("lms/swap") == absl::string_view::npos);
     op_form[i] = hash(absl::StrCat(named ? name : "", "|", static_cast<int>(op.kind), "|",
                                    op.device, "|", op.duration_ns, "|", op.workspace_bytes));
   }
@@ -377,15 +378,15 @@ std::vector<size_t> Form(const Step& step, const Workload& w) {
 }
 
 // A plan of random swaps, triggers and control edges, sound in that each edge leads up the levels.
-SwapPlan RandomPlan(const Step& step, uint64_t seed) {
+SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
   testing::Random random(seed);
   SwapPlan plan;
   for (NodeId id = 0; id < step.graph->num_nodes(); ++id) {
     const Graph::Readers readers = step.graph->readers(id);
     if (readers.empty() || random.Next() % 3 != 0) continue;
     const Tensor tensor{id, 0};
-    const OutputType type = step.shapes.type(tensor);
-    if (type.is_ref || type.dtype != kDtFloat32 || step.placement.node(id) < 0) continue;
+    const OutputType type = step.facts.shapes().type(tensor);
+    if (type.is_ref || type.dtype != kDtFloat32 || step.facts.placement().node(id) < 0) continue;
     PlannedSwap swap;
     swap.tensor = tensor;
     swap.dtype = type.dtype;
@@ -398,12 +399,12 @@ SwapPlan RandomPlan(const Step& step, uint64_t seed) {
       }
     }
     for (PlannedSwapIn& swap_in : swap.swap_ins) {
-      int32_t level = step.topology.order().size();
+      int32_t level = step.facts.topology().order().size();
       for (const InputPosition& consumer : swap_in.consumers) {
-        level = std::min(level, step.topology.level(consumer.node));
+        level = std::min(level, step.facts.topology().level(consumer.node));
       }
       const NodeId trigger = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
-      if (step.topology.level(trigger) < level) swap_in.triggers = {trigger};
+      if (step.facts.topology().level(trigger) < level) swap_in.triggers = {trigger};
     }
     const auto empty = [](const PlannedSwapIn& swap_in) { return swap_in.consumers.empty(); };
     swap.swap_ins.erase(std::remove_if(swap.swap_ins.begin(), swap.swap_ins.end(), empty),
@@ -413,7 +414,8 @@ SwapPlan RandomPlan(const Step& step, uint64_t seed) {
   for (int i = 0; i < 3; ++i) {
     const NodeId from = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
     const NodeId to = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
-    if (step.topology.level(from) < step.topology.level(to)) plan.controls.push_back({from, to});
+    if (step.facts.topology().level(from) < step.facts.topology().level(to))
+      plan.controls.push_back({from, to});
   }
   return plan;
 }
@@ -421,16 +423,16 @@ SwapPlan RandomPlan(const Step& step, uint64_t seed) {
 // Whether the workload of the graph with a random plan is that of the graph into which the plan was
 // written. Returns the number of swaps.
 int CheckRandomPlan(const std::string& bytes, uint64_t seed) {
-  const Step before(TestGraph::FromBytes(bytes));
+  const TestStep before(TestGraph::FromBytes(bytes));
   // Targets found in a graph with swaps may be others.
   v1::Step options;
-  for (NodeId target : before.active.targets) {
+  for (NodeId target : before.facts.active_nodes().targets) {
     options.add_targets(std::string(before.graph->name(target)));
   }
   const SwapPlan plan = RandomPlan(before, seed);
   GraphEdit edit(*before.graph);
   WritePlan(*before.graph, plan, v1::SWAP_ENCODING_IDENTITY, &edit);
-  const Step after(TestGraph::FromBytes(ValueOrDie(edit.Apply({}), "apply")), options);
+  const TestStep after(TestGraph::FromBytes(ValueOrDie(edit.Apply({}), "apply")), options);
   EXPECT_EQ(Form(before, before.Build(&plan)), Form(after, after.Build()))
       << "seed " << seed << "\n"
       << PrintPlan(*before.graph, plan);

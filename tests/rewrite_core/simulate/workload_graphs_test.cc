@@ -7,15 +7,15 @@
 #include <string>
 
 #include "rewrite_core/simulate/workload_builder.h"
+#include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/recorded_v2.h"
-#include "tests/testing/step.h"
 
 namespace spillway::core {
 namespace {
 
-using testing::Step;
 using testing::TestGraph;
+using testing::TestStep;
 
 double ComputeSeconds(const Workload& workload) {
   int64_t ns = 0;
@@ -39,15 +39,15 @@ v1::Step ImagesAndLabels(int64_t batch) {
 TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
   v1::Step options;
   options.mutable_hardware()->set_preset("p100_pcie_observed");
-  const Step plain(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")),
-                   options);
-  const Step step(
+  const TestStep plain(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")),
+                       options);
+  const TestStep step(
       TestGraph::FromBytes(testing::ApplyRecordedV2(
           testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb"), "tfcnn_resnet50_b200", "sync3")),
       options);
   int64_t out_bytes[2] = {0, 0}, in_bytes[2] = {0, 0};
   int outs[2] = {0, 0}, ins[2] = {0, 0};
-  const Step* steps[2] = {&plain, &step};
+  const TestStep* steps[2] = {&plain, &step};
   for (int i = 0; i < 2; ++i) {
     const Workload workload = steps[i]->Build();
     for (OpId op = 0; op < static_cast<OpId>(workload.ops.size()); ++op) {
@@ -67,20 +67,21 @@ TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
 
 // What eff_conv of the preset is fitted to. Within a tenth.
 TEST(WorkloadGraphsTest, ResNet50OnAP100) {
-  const Step step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_free/graph.pb")),
-                  ImagesAndLabels(150));
+  const TestStep step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_free/graph.pb")),
+                      ImagesAndLabels(150));
   WorkloadNotes notes;
   const Workload workload = step.Build(nullptr, &notes);
   const double images_per_s = 150 / ComputeSeconds(workload);
   std::cout << "resnet50_free at batch 150: " << images_per_s << " images/s\n";
   EXPECT_NEAR(images_per_s, 255, 25.5);
   EXPECT_EQ(notes.unknown_costs, 0);
-  EXPECT_EQ(step.active.source, TargetSource::kUpdates);
-  EXPECT_EQ(step.active.targets.size(), 161);  // One ApplyMomentum per trained variable.
+  EXPECT_EQ(step.facts.active_nodes().source, TargetSource::kUpdates);
+  EXPECT_EQ(step.facts.active_nodes().targets.size(),
+            161);  // One ApplyMomentum per trained variable.
 }
 
 TEST(WorkloadGraphsTest, TheBenchmarksOwnGraphOnAP100) {
-  const Step step(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")));
+  const TestStep step(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")));
   WorkloadNotes notes;
   const Workload workload = step.Build(nullptr, &notes);
   const double images_per_s = 200 / ComputeSeconds(workload);
@@ -95,7 +96,7 @@ TEST(WorkloadGraphsTest, TheBenchmarksOwnGraphOnAP100) {
 // weights and a bias more. Each has a slot for momentum; each of the 26,560 channels that are
 // normalized has a running mean and variance; and there is the step's number, an int64.
 TEST(WorkloadGraphsTest, ResidentBytesOfResNet50) {
-  const Step step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_tf1/graph.pb")));
+  const TestStep step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_tf1/graph.pb")));
   int64_t variables = 0;
   for (const WorkloadBuffer& buffer : step.Build().buffers) {
     const bool is_variable = buffer.resident && step.graph->op(buffer.tensor.node) == "VariableV2";

@@ -23,7 +23,7 @@ using Levels = std::map<std::string, int>;  // Of the ops that have one.
 
 LevelOrder OrderOf(const TestFacts& f, const std::vector<ControlEdge>& added = {}) {
   return testing::ValueOrDie(
-      LevelOrder::Build(*f.graph, f.facts.topology, f.facts.control_flow, added, StopToken()),
+      LevelOrder::Build(*f.graph, f.facts.topology(), f.facts.control_flow(), added, StopToken()),
       "levels");
 }
 
@@ -150,7 +150,7 @@ TEST(LevelOrderTest, AgreesWithTheRulesOnRandomGraphs) {
     for (int i = 0; i < static_cast<int>(seed % 5) && graph.num_nodes() > 1; ++i) {
       const NodeId a = random.Below(graph.num_nodes()), b = random.Below(graph.num_nodes());
       if (inside(a) || inside(b)) continue;
-      if (f.facts.topology.level(a) < f.facts.topology.level(b)) added.push_back({a, b});
+      if (f.facts.topology().level(a) < f.facts.topology().level(b)) added.push_back({a, b});
     }
     std::vector<int32_t> expected(graph.num_nodes(), kNoLevel);
     for (bool changed = true; changed;) {
@@ -190,9 +190,10 @@ TEST(LevelOrderTest, Stops) {
   const TestFacts f(TestGraph::FromBytes(
       testing::WriteProto(testing::MakeRandomGraph(1, {.forward_ops = 2'000, .loops = true}))));
   const StopToken stop = StopToken::AfterStepsForTest(1);
-  EXPECT_EQ(
-      LevelOrder::Build(*f.graph, f.facts.topology, f.facts.control_flow, {}, stop).status().code(),
-      absl::StatusCode::kCancelled);
+  EXPECT_EQ(LevelOrder::Build(*f.graph, f.facts.topology(), f.facts.control_flow(), {}, stop)
+                .status()
+                .code(),
+            absl::StatusCode::kCancelled);
   EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride);
 }
 

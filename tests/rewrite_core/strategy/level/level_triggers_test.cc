@@ -25,9 +25,9 @@ struct Searched {
   explicit Searched(TestGraph graph)
       : f(std::move(graph)),
         filters(testing::ValueOrDie(LevelFilters::Create(f.facts, {}, StopToken()), "filters")),
-        levels(testing::ValueOrDie(
-            LevelOrder::Build(*f.graph, f.facts.topology, f.facts.control_flow, {}, StopToken()),
-            "levels")) {}
+        levels(testing::ValueOrDie(LevelOrder::Build(*f.graph, f.facts.topology(),
+                                                     f.facts.control_flow(), {}, StopToken()),
+                                   "levels")) {}
   explicit Searched(const std::string& text) : Searched(TestGraph(text)) {}
 
   // Of a swap-in of an output of `producer` for these consumers, the earliest first.
@@ -166,8 +166,8 @@ TEST(LevelTriggersTest, AgreesWithTheSpecificationOnRandomGraphs) {
                 const NodeId to = reader.position.node;
                 const absl::string_view here = graph.device(id), there = graph.device(to);
                 return (here.empty() || there.empty() || NamesDevice(here, there)) &&
-                       s.f.facts.topology.level(id) < s.f.facts.topology.level(to) &&
-                       s.f.facts.control_flow.MayControl(id, to);
+                       s.f.facts.topology().level(id) < s.f.facts.topology().level(to) &&
+                       s.f.facts.control_flow().MayControl(id, to);
               });
           if (serves_all && expected == kNoNode) expected = id;
         }

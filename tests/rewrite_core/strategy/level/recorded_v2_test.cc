@@ -125,7 +125,7 @@ struct RealGraph {
   }
 
   bool MayControl(NodeId from, NodeId to) const {
-    return f.facts.control_flow.MayControl(from, to);
+    return f.facts.control_flow().MayControl(from, to);
   }
 
   std::vector<Nodes> TriggerRounds(const RecordedSetV2& set, const std::string& tensor,

@@ -35,7 +35,7 @@ absl::StatusOr<Serialization> Serialize(const TestFacts& f, const v1::RewriteOpt
   const StopToken stop;
   auto filters = LevelFilters::Create(f.facts, options.level(), stop);
   if (!filters.ok()) return filters.status();
-  auto levels = LevelOrder::Build(*f.graph, f.facts.topology, f.facts.control_flow, {}, stop);
+  auto levels = LevelOrder::Build(*f.graph, f.facts.topology(), f.facts.control_flow(), {}, stop);
   if (!levels.ok()) return levels.status();
   std::vector<bool> devices;
   for (int32_t i = 0; i < f.graph->num_devices(); ++i) {
@@ -289,7 +289,7 @@ TEST(SerializationTest, ChainsOfAllGpusCloseNoCycle) {
       const auto chain = Serialize(f, Options(Slices("':'")), name.empty() ? " " : name);
       ASSERT_TRUE(chain.ok()) << chain.status();
       for (const ControlEdge& edge : chain->edges) {
-        EXPECT_TRUE(f.facts.control_flow.MayControl(edge.from, edge.to));
+        EXPECT_TRUE(f.facts.control_flow().MayControl(edge.from, edge.to));
         EXPECT_EQ(f.graph->device_id(edge.from), f.graph->device_id(edge.to));
         // Nodes are numbered in the order of the file.
         graph.mutable_node(edge.to)->add_input(absl::StrCat("^", f.graph->name(edge.from)));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "rewrite_core/analysis/graph_facts.h"
 #include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
 #include "tests/testing/core_test_util.h"
@@ -19,7 +19,7 @@ namespace spillway::core {
 class NaiveTriggers {
  public:
   // All references must outlive this.
-  NaiveTriggers(const GraphFacts& facts, const ScopeOrder& order, const NodeFlags& backward,
+  NaiveTriggers(const StepFacts& facts, const ScopeOrder& order, const NodeFlags& backward,
                 const ScopeDefaults& parameters)
       : facts_(facts), order_(order.order), backward_(backward), parameters_(parameters) {
     start_ = order.backward_start;
@@ -59,15 +59,15 @@ class NaiveTriggers {
  private:
   bool IsSound(NodeId trigger, const std::vector<NodeId>& consumers) const {
     return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
-      return facts_.topology.level(trigger) < facts_.topology.level(consumer) &&
-             facts_.control_flow.MayControl(trigger, consumer);
+      return facts_.topology().level(trigger) < facts_.topology().level(consumer) &&
+             facts_.control_flow().MayControl(trigger, consumer);
     });
   }
 
-  bool HasCond(NodeId id) const { return absl::StrContains(facts_.graph->name(id), "/cond/"); }
+  bool HasCond(NodeId id) const { return absl::StrContains(facts_.graph().name(id), "/cond/"); }
 
   std::vector<std::vector<NodeId>> DirectRounds(NodeId f, NodeId b, int lb) const {
-    const Graph& graph = *facts_.graph;
+    const Graph& graph = facts_.graph();
     NodeFlags is_b(graph.num_nodes(), false);
     is_b[b] = true;
     const NodeFlags leads = testing::ValueOrDie(LeadingTo(graph, is_b, StopToken()), "ancestors");
@@ -85,7 +85,7 @@ class NaiveTriggers {
   }
 
   std::vector<std::vector<NodeId>> ChainRounds(NodeId f, NodeId b, int lb) const {
-    const Graph& graph = *facts_.graph;
+    const Graph& graph = facts_.graph();
     int ub = parameters_.ub;
     std::vector<std::vector<NodeId>> rounds;
     NodeFlags seen(graph.num_nodes(), false);
@@ -125,14 +125,14 @@ class NaiveTriggers {
 
   std::vector<NodeId> DataReaders(NodeId id) const {
     std::vector<NodeId> result;
-    const Graph::Readers readers = facts_.graph->readers(id);
+    const Graph::Readers readers = facts_.graph().readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (readers[i].port != kControl) result.push_back(readers[i].node);
     }
     return result;
   }
 
-  const GraphFacts& facts_;
+  const StepFacts& facts_;
   const std::vector<int32_t>& order_;
   const NodeFlags& backward_;
   const ScopeDefaults parameters_;

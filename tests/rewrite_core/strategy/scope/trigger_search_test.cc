@@ -30,7 +30,7 @@ class Triggers {
     std::vector<NodeId> ids;
     for (const std::string& seed : seeds) ids.push_back(f_.graph.Node(seed));
     order_ = testing::ValueOrDie(
-        BuildScopeOrder(*f_.graph, f_.facts.topology, backward_, ids, StopToken()), "order");
+        BuildScopeOrder(*f_.graph, f_.facts.topology(), backward_, ids, StopToken()), "order");
   }
 
   absl::StatusOr<NodeId> FindId(NodeId producer, const std::vector<NodeId>& consumers, int lb,

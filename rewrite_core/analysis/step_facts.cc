@@ -1,0 +1,85 @@
+#include "rewrite_core/analysis/step_facts.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/variable_aliases.h"
+
+namespace spillway::core {
+namespace {
+
+// Moves a result into the place of its fact.
+template <typename T>
+absl::Status Keep(absl::StatusOr<T> result, absl::optional<T>* fact) {
+  if (!result.ok()) return result.status();
+  *fact = *std::move(result);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status StepFacts::Compute(std::initializer_list<Fact> facts, const StopToken& stop) const {
+  for (Fact fact : facts) {
+    if (absl::Status s = Compute(fact, stop); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
+  const Graph& graph = *graph_;
+  switch (fact) {
+    case Fact::kTopology:
+      if (topology_) break;
+      return Keep(Topology::Build(graph, stop), &topology_);
+    case Fact::kShapes:
+      if (shapes_) break;
+      if (absl::Status s = Compute(Fact::kTopology, stop); !s.ok()) return s;
+      return Keep(Shapes::Infer(graph, *topology_, *step_, stop), &shapes_);
+    case Fact::kControlFlow:
+      if (control_flow_) break;
+      if (absl::Status s = Compute(Fact::kTopology, stop); !s.ok()) return s;
+      return Keep(ControlFlowAnalysis::Build(graph, *topology_, stop), &control_flow_);
+    case Fact::kVariableAliases:
+      if (variable_aliases_) break;
+      return Keep(FindVariableAliases(graph, stop), &variable_aliases_);
+    case Fact::kPlacement:
+      if (placement_) break;
+      if (absl::Status s = Compute(Fact::kShapes, stop); !s.ok()) return s;
+      return Keep(Placement::Find(graph, *topology_, *shapes_, stop), &placement_);
+    case Fact::kHardware:
+      if (hardware_) break;
+      return Keep(Hardware::FromOptions(step_->hardware()), &hardware_);
+    case Fact::kProfile:
+      if (profile_ || step_->profile().empty()) break;
+      return Keep(Profile::Read(step_->profile(), graph, stop), &profile_);
+    case Fact::kBuffers:
+      if (buffers_) break;
+      if (absl::Status s = Compute({Fact::kPlacement, Fact::kProfile}, stop); !s.ok()) return s;
+      return Keep(Buffers::Find(graph, *topology_, *shapes_, *placement_, profile(), stop),
+                  &buffers_);
+    case Fact::kCosts:
+      if (costs_) break;
+      if (absl::Status s = Compute({Fact::kBuffers, Fact::kHardware}, stop); !s.ok()) return s;
+      return Keep(Costs::Estimate(graph, *shapes_, *placement_, *buffers_, *hardware_,
+                                  step_->convolution_workspace_bytes(), profile(), stop),
+                  &costs_);
+    case Fact::kBackwardPart:
+      if (backward_part_) break;
+      if (absl::Status s = Compute(Fact::kTopology, stop); !s.ok()) return s;
+      return Keep(FindBackwardPart(graph, *topology_, stop), &backward_part_);
+    case Fact::kActiveNodes: {
+      if (active_nodes_) break;
+      if (absl::Status s = Compute(Fact::kShapes, stop); !s.ok()) return s;
+      if (step_->targets().empty()) {
+        if (absl::Status s = Compute(Fact::kBackwardPart, stop); !s.ok()) return s;
+      }
+      return Keep(FindActiveNodes(graph, *topology_, *shapes_, *step_,
+                                  backward_part_ ? &*backward_part_ : nullptr, stop),
+                  &active_nodes_);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spillway::core

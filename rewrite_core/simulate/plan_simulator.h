@@ -1,0 +1,117 @@
+// What a strategy asks a simulator: one plan, on some terms, one result. StepSimulator
+// (step_simulator.h) answers; tests of strategies answer with fakes.
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_SIMULATOR_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_SIMULATOR_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/simulator.h"
+#include "rewrite_core/simulate/workload.h"
+
+namespace spillway::core {
+
+// What to simulate a plan with. As it is made: memory without end, both modes.
+struct StepTerms {
+  enum class Budgets : uint8_t {
+    kNone,     // Memory without end, on the host too.
+    kOneGpu,   // `gpu` has `budget_bytes` and its share of the host's memory; the others, no limit.
+    kAllGpus,  // Each GPU has `budget_bytes`; the host's memory is the hardware's.
+  };
+  static StepTerms OneGpu(int32_t gpu, int64_t budget_bytes) {
+    StepTerms terms;
+    terms.budgets = Budgets::kOneGpu;
+    terms.gpu = gpu;
+    terms.budget_bytes = budget_bytes;
+    return terms;
+  }
+  static StepTerms AllGpus(int64_t budget_bytes) {
+    StepTerms terms;
+    terms.budgets = Budgets::kAllGpus;
+    terms.budget_bytes = budget_bytes;
+    return terms;
+  }
+
+  Budgets budgets = Budgets::kNone;
+  int32_t gpu = 0;                    // An index into Placement::devices().
+  int64_t budget_bytes = kUnlimited;  // kUnlimited: only the host's memory is limited.
+  // Whether memory is placed (simulator.h) where the sum of bytes suffices. A step that takes at
+  // most a quarter of the budgets is taken to find its places.
+  bool place = true;
+  // A plan that takes longer than this, launched ahead, is not simulated synchronously, nor placed.
+  int64_t cutoff_ns = kUnlimited;
+  // The synchronous step is simulated even where launching ahead does not fit.
+  bool always_synchronous = false;
+  // Fill in StepResult::unlimited where the step does not fit.
+  bool unlimited_if_unfit = false;
+  // What to record, in both modes. The order of operations, and when each of them began and ended;
+  bool record_operations = false;
+  // and the memory in use over time, with what is there at the peak.
+  bool record_memory = false;
+};
+
+struct StepResult {
+  // Launched ahead and synchronously.
+  bool fits = false;
+  // Launched ahead it fits, but is slower than the cutoff: the rest was not simulated.
+  bool is_partial = false;
+  // Its memory was placed; otherwise it was only counted.
+  bool is_placed = false;
+  // Nobody waited for memory: with memory without end it would be the same.
+  bool is_unlimited = false;
+
+  SimulationResult launch_ahead;
+  SimulationResult synchronous;  // Without devices where it was not simulated.
+  bool has_synchronous = false;
+  // What it takes with memory without end, if that was asked for and it does not fit.
+  absl::optional<BothModes> unlimited;
+
+  // If it does not fit: of the two modes the first that does not.
+  const OutOfMemory* failure() const {
+    if (!launch_ahead.fits()) return &*launch_ahead.out_of_memory;
+    return has_synchronous && !synchronous.fits() ? &*synchronous.out_of_memory : nullptr;
+  }
+  // Of a step that ended; 0 of one that did not, or was not simulated.
+  int64_t step_time_ns() const { return launch_ahead.fits() ? launch_ahead.step_time_ns : 0; }
+  int64_t synchronous_step_time_ns() const {
+    return has_synchronous && synchronous.fits() ? synchronous.step_time_ns : 0;
+  }
+  // In the worse of the two modes.
+  int64_t peak_bytes(int32_t gpu) const {
+    if (launch_ahead.devices.empty()) return 0;
+    const int64_t ahead = launch_ahead.devices[gpu].peak_bytes;
+    return has_synchronous ? std::max(ahead, synchronous.devices[gpu].peak_bytes) : ahead;
+  }
+  int64_t resident_bytes(int32_t gpu) const {
+    return launch_ahead.devices.empty() ? 0 : launch_ahead.devices[gpu].resident_bytes;
+  }
+
+  // What the ids of operations and buffers in the results stand for (workload.h: node, tensor,
+  // swap, swap_in), if anything was recorded.
+  std::vector<WorkloadOp> ops;
+  std::vector<WorkloadBuffer> buffers;
+};
+
+class PlanSimulator {
+ public:
+  virtual ~PlanSimulator() = default;
+
+  // The step with `plan`, which the graph must stay acyclic with. Errors: those of simulator.h.
+  virtual absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
+                                              const StopToken& stop) = 0;
+};
+
+// The need of `plan`: the smallest budget known, from `from_bytes` on (the peak with memory without
+// end), with which it runs, placed; 0 if none is found up to four times that. `terms` say whose
+// budget; their budget_bytes is not looked at.
+absl::StatusOr<int64_t> FindNeed(PlanSimulator* simulator, const SwapPlan& plan, StepTerms terms,
+                                 int64_t from_bytes, const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_SIMULATOR_H_
