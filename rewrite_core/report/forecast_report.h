@@ -22,7 +22,7 @@ namespace spillway::core {
 
 // With which memory a forecast is made.
 enum class ForecastBudget {
-  kHardware,   // The budgets of the hardware, of all GPUs and the host.
+  kHardware,  // The budgets of the hardware, of all GPUs and the host.
   kNone,      // Unlimited memory: everything fits.
 };
 
@@ -40,6 +40,9 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 // of the two above.
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report);
+
+// Where a GPU was judged to fit, and something of its memory is not known: makes it FIT_UNKNOWN.
+void MarkUnknownFits(const StepSimulator& simulator, v1::RewriteReport* report);
 
 // Fills in memory and distances of `report`: of the step as the graph is, simulated synchronously
 // (launched ahead, memory would be shown when it is given out, long before it is used). With

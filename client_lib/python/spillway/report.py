@@ -82,6 +82,7 @@ class SwapIn:
     name: str = ""
     consumers: Tuple[InputRef, ...] = _list_of(InputRef)
     triggers: Tuple[str, ...] = ()
+    pace_nodes: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
