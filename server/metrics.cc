@@ -58,7 +58,11 @@ std::string OutcomeName(v1::Outcome outcome) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"));
 }
 
-// All that the label `strategy` may say.
+bool Rewrites(Method method) {
+  return method == Method::kRewrite || method == Method::kStreamRewrite;
+}
+
+// All that the label `strategy` of a rewrite may say.
 std::vector<v1::Strategy> LabelledStrategies() {
   std::vector<v1::Strategy> strategies = core::AllStrategies();
   strategies.push_back(v1::STRATEGY_UNSPECIFIED);
@@ -68,11 +72,26 @@ std::vector<v1::Strategy> LabelledStrategies() {
 }  // namespace
 
 const char* MethodName(Method method) {
-  return method == Method::kRewrite ? "Rewrite" : "StreamRewrite";
+  switch (method) {
+    case Method::kRewrite:
+      return "Rewrite";
+    case Method::kStreamRewrite:
+      return "StreamRewrite";
+    case Method::kInspect:
+      return "Inspect";
+    case Method::kSimulate:
+      return "Simulate";
+    case Method::kExplore:
+      return "Explore";
+    case Method::kDiff:
+      break;
+  }
+  return "Diff";
 }
 
-std::string StrategyLabel(v1::Strategy strategy) {
-  return strategy == v1::STRATEGY_UNSPECIFIED ? "unknown" : core::StrategyName(strategy);
+std::string StrategyLabel(Method method, v1::Strategy strategy) {
+  if (strategy != v1::STRATEGY_UNSPECIFIED) return core::StrategyName(strategy);
+  return Rewrites(method) ? "unknown" : "none";
 }
 
 v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
@@ -109,11 +128,15 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
       HistogramFamily(registry, "spillway_request_duration_seconds",
                       "Time from a request's first message to the end of its answer.");
   auto& input = CounterFamily(registry, "spillway_input_bytes_total", "Graph bytes received.");
-  auto& output = CounterFamily(registry, "spillway_output_bytes_total", "Graph bytes sent.");
+  auto& output = CounterFamily(registry, "spillway_output_bytes_total",
+                               "Bytes sent: of graphs, and of answers to questions about graphs.");
   for (int m = 0; m < kMethodCount; ++m) {
-    const std::string method(MethodName(static_cast<Method>(m)));
-    for (const v1::Strategy s : LabelledStrategies()) {
-      const std::string strategy = StrategyLabel(s);
+    const auto which = static_cast<Method>(m);
+    const std::string method(MethodName(which));
+    const auto strategies = Rewrites(which) ? LabelledStrategies()
+                                            : std::vector<v1::Strategy>{v1::STRATEGY_UNSPECIFIED};
+    for (const v1::Strategy s : strategies) {
+      const std::string strategy = StrategyLabel(which, s);
       for (int c = 0; c < kCodeCount; ++c) {
         requests_[m][s][c] = &requests.Add(
             {{"method", method}, {"strategy", strategy}, {"code", CodeName(kCodes[c])}});
@@ -144,7 +167,7 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
   for (const v1::Outcome outcome : {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO,
                                     v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN, v1::OUTCOME_STRIPPED}) {
     for (const v1::Strategy s : LabelledStrategies()) {
-      const std::string strategy = StrategyLabel(s);
+      const std::string strategy = StrategyLabel(Method::kRewrite, s);
       outcomes_[outcome][s] =
           &outcomes.Add({{"outcome", OutcomeName(outcome)}, {"strategy", strategy}});
     }
@@ -174,7 +197,7 @@ Metrics::CounterPerStrategy Metrics::CountersPerStrategy(prometheus::Registry& r
   auto& family = CounterFamily(registry, name, help);
   CounterPerStrategy counters = {};
   for (const v1::Strategy s : LabelledStrategies()) {
-    const std::string strategy = StrategyLabel(s);
+    const std::string strategy = StrategyLabel(Method::kRewrite, s);
     counters[s] = &family.Add({{"strategy", strategy}});
   }
   return counters;

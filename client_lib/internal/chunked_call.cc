@@ -7,15 +7,12 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "client_lib/internal/sha256.h"
 #include "client_lib/internal/status_conversion.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::internal {
 namespace {
-
-// Between two looks at the deadline while hashing: about a millisecond.
-constexpr size_t kDigestPieceBytes = 1 << 20;
 
 absl::Status OutOfMemory() {
   return absl::ResourceExhaustedError("there is not enough memory for the call");
@@ -52,16 +49,10 @@ absl::Status BadAnswer(absl::string_view what) {
 
 absl::Status Announce(absl::string_view graph_def, const CallLimits& limits,
                       v1::GraphHeader* header) {
+  absl::StatusOr<std::string> sha256 = core::Sha256Of(graph_def, limits.MakeStopToken());
+  if (!sha256.ok()) return sha256.status();
   header->set_total_size_bytes(graph_def.size());
-  const core::StopToken stop = limits.MakeStopToken();
-  Sha256 digest;
-  while (!graph_def.empty()) {
-    if (stop.ShouldStop(1)) return stop.status("digest");
-    const absl::string_view piece = graph_def.substr(0, kDigestPieceBytes);
-    digest.Update(piece);
-    graph_def.remove_prefix(piece.size());
-  }
-  header->set_sha256(digest.Finish());
+  header->set_sha256(*std::move(sha256));
   return absl::OkStatus();
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "client_lib/internal/sha256.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::internal {
 namespace {
@@ -78,7 +78,7 @@ class Answer {
   const int64_t room_bytes_;
   ProgressReporter* const progress_;
   v1::RewriteResponse response_;
-  Sha256 digest_;
+  core::Sha256 digest_;
   std::string sha256_;
   int64_t total_bytes_ = 0;
   bool has_header_ = false;

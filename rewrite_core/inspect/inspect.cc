@@ -393,8 +393,7 @@ absl::Status CheckOptions(const v1::InspectOptions& options) {
 }  // namespace
 
 absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
-                     const v1::Limits& limits, const StopToken& stop,
-                     const std::function<bool(v1::InspectResponse&&)>& sink) {
+                     const v1::Limits& limits, const StopToken& stop, const InspectSink& sink) {
   if (absl::Status s = CheckOptions(options); !s.ok()) return s;
   auto graph = Graph::Parse(graph_def, limits, stop);
   if (!graph.ok()) return graph.status();

@@ -15,6 +15,9 @@
 
 namespace spillway::core {
 
+// Takes the parts of an answer; false: no more of them.
+using InspectSink = std::function<bool(v1::InspectResponse&&)>;
+
 // Describes `graph_def`, a serialized tensorflow.GraphDef. Time and memory grow with its size and
 // not faster. The same graph gives the same summary.
 //
@@ -26,8 +29,7 @@ namespace spillway::core {
 // the node) or above one of `limits`, a feed names nothing, `stop` fired; and an option is one that
 // this build does not know, or a field of the step that says nothing of a graph as such.
 absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
-                     const v1::Limits& limits, const StopToken& stop,
-                     const std::function<bool(v1::InspectResponse&&)>& sink);
+                     const v1::Limits& limits, const StopToken& stop, const InspectSink& sink);
 
 // The summary alone.
 absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
