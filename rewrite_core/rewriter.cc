@@ -169,16 +169,7 @@ class Rewriter {
       if (!made.ok()) return made.status();
       simulator = *made;
     }
-    auto result =
-        strategy.plan({subject->facts(), eligibility, options_, limits_, simulator, stop_});
-    if (!result.ok() || simulator == nullptr) return result;
-    MarkUnknownFits(*simulator, &result->report);
-    for (const v1::DeviceFit& fit : result->report.fits()) {
-      if (fit.fit() != v1::FIT_UNKNOWN || !fit.not_needed()) continue;
-      absl::StrAppend(&result->why_nothing, "; not all is known: ", fit.fit_unknown(0).message());
-      break;
-    }
-    return result;
+    return strategy.plan({subject->facts(), eligibility, options_, limits_, simulator, stop_});
   }
 
   // What a step takes as the graph is, and with `plan`, unless that is empty.

@@ -41,9 +41,6 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report);
 
-// Where a GPU was judged to fit, and something of its memory is not known: makes it FIT_UNKNOWN.
-void MarkUnknownFits(const StepSimulator& simulator, v1::RewriteReport* report);
-
 // Fills in memory and distances of `report`: of the step as the graph is, simulated synchronously
 // (launched ahead, memory would be shown when it is given out, long before it is used). With
 // kHardware the step must fit. Errors: those of Simulate.
