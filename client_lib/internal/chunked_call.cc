@@ -49,8 +49,6 @@ absl::Status BadAnswer(absl::string_view what) {
 
 absl::Status Announce(absl::string_view graph_def, const CallLimits& limits,
                       v1::GraphHeader* header) {
-  absl::StatusOr<std::string> sha256 = core::Sha256Of(graph_def, limits.MakeStopToken());
-  if (!sha256.ok()) return sha256.status();
   header->set_total_size_bytes(graph_def.size());
   // It may take a second: the caller's limits hold here, too.
   absl::StatusOr<std::string> sha256 = core::Sha256Of(graph_def, limits.MakeStopToken());
