@@ -62,7 +62,7 @@ class Rewriter {
   v1::RewriteReport& report() { return *response_.mutable_report(); }
 
   template <typename Work>
-  auto Stage(v1::Stage stage, const Work& work) {
+  auto Stage(v1::Stage stage, const Work& work) -> decltype(work()) {
     return RunStage(stage, &report(), work);
   }
 

@@ -230,7 +230,7 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
     EXPECT_THAT(call(StopToken::AfterStepsForTest(whole.steps())), IsOk());
   }
   EXPECT_THAT(stages, ::testing::IsSupersetOf({"parse", "analysis", "placement", "buffers", "costs",
-                                               "workload", "simulate", "lower bounds", "shapes"}));
+                                               "workload", "simulate", "lower bounds", "tensors"}));
 }
 
 TEST_F(StopInTheCoreTest, ACancelledCallEndsAsCancelled) {

@@ -485,7 +485,9 @@ TEST(ScopeStrategyTest, TheTwinsOfErrorsPass) {
 
 TEST(ScopeStrategyTest, WithoutOptimizerScopesAGraphWithoutGradientsIsRefused) {
   const TestFacts f(kNet);
-  const auto result = PlanWith(f, v1::RewriteOptions());
+  v1::RewriteOptions options;
+  options.mutable_scope();
+  const auto result = PlanWith(f, options);
   EXPECT_THAT(result, IsInvalid(v1::ERROR_REASON_NO_BACKWARD_PART, "optimizer_scopes"));
   EXPECT_EQ(testing::ErrorDetailOf(result, "option"), "optimizer_scopes");
 }
