@@ -49,7 +49,7 @@ def print_swaps(path, most=5):
         size = "%.2f" % (int(swap["size_bytes"]) / 2**20) if "size_bytes" in swap else "unknown"
         first = swap["swap_ins"][0]
         rows.append((swap["tensor"], size, str(len(swap["swap_ins"])),
-                     first["trigger"] or "the swap-out alone"))
+                     first["triggers"][0] if first.get("triggers") else "the swap-out alone"))
     print_table(rows, right=(1, 2))
 
 

@@ -53,7 +53,7 @@ Call::~Call() {
   state_.metrics.CountRequest(method_, strategy_, code, duration);
   LogFields fields = {
       {"method", MethodName(method_)},
-      {"strategy", StrategyName(strategy_)},
+      {"strategy", StrategyLabel(strategy_)},
       {"code", CodeName(code)},
       {"bytes_in", input_bytes_},
       {"bytes_out", output_bytes_},

@@ -51,7 +51,7 @@ class Call {
   grpc::Status Conclude(const absl::Status& status);
 
   const core::StopToken& stop() const { return stop_; }
-  StrategyLabel strategy() const { return strategy_; }
+  v1::Strategy strategy() const { return strategy_; }
   ServiceState& state() { return state_; }
 
  private:
@@ -69,7 +69,7 @@ class Call {
   std::atomic<bool> cancelled_{false};
   const core::StopToken stop_;
   Admission::Ticket ticket_;
-  StrategyLabel strategy_ = StrategyLabel::kUnknown;
+  v1::Strategy strategy_ = v1::STRATEGY_UNSPECIFIED;
   int64_t input_bytes_ = 0;
   int64_t output_bytes_ = 0;
   absl::Status status_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
 #include "server/status_to_grpc.h"
 
@@ -30,8 +31,6 @@ int CodeIndex(absl::StatusCode code) {
   return static_cast<int>(found - std::begin(kCodes));
 }
 
-constexpr const char* kStages[] = {"parse", "analysis", "strategy", "simulate",
-                                   "apply", "verify",   "report"};
 constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full", "draining"};
 
 // Seconds, three steps per decade at most: from a small graph's rewrite to the longest deadline
@@ -59,11 +58,11 @@ std::string OutcomeName(v1::Outcome outcome) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"));
 }
 
-StrategyLabel DefaultStrategy() {
-  for (const StrategyLabel label : {StrategyLabel::kLevel, StrategyLabel::kScope}) {
-    if (core::Strategies().front() == StrategyName(label)) return label;
-  }
-  return StrategyLabel::kUnknown;
+// All that the label `strategy` may say.
+std::vector<v1::Strategy> LabelledStrategies() {
+  std::vector<v1::Strategy> strategies = core::AllStrategies();
+  strategies.push_back(v1::STRATEGY_UNSPECIFIED);
+  return strategies;
 }
 
 }  // namespace
@@ -72,34 +71,24 @@ const char* MethodName(Method method) {
   return method == Method::kRewrite ? "Rewrite" : "StreamRewrite";
 }
 
-const char* StrategyName(StrategyLabel strategy) {
-  switch (strategy) {
-    case StrategyLabel::kLevel:
-      return "level";
-    case StrategyLabel::kScope:
-      return "scope";
-    case StrategyLabel::kStrip:
-      return "strip";
-    case StrategyLabel::kUnknown:
-      break;
-  }
-  return "unknown";
+std::string StrategyLabel(v1::Strategy strategy) {
+  return strategy == v1::STRATEGY_UNSPECIFIED ? "unknown" : core::StrategyName(strategy);
 }
 
-StrategyLabel StrategyOf(const v1::RewriteOptions& options) {
+v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
   switch (options.strategy_case()) {
     case v1::RewriteOptions::kLevel:
-      return StrategyLabel::kLevel;
+      return v1::STRATEGY_LEVEL;
     case v1::RewriteOptions::kScope:
-      return StrategyLabel::kScope;
+      return v1::STRATEGY_SCOPE;
     case v1::RewriteOptions::kStrip:
-      return StrategyLabel::kStrip;
+      return v1::STRATEGY_STRIP;
     case v1::RewriteOptions::STRATEGY_NOT_SET:
       break;
   }
   // Fields that this build does not know may well be a newer client's strategy.
   const bool unknown = !options.GetReflection()->GetUnknownFields(options).empty();
-  return unknown ? StrategyLabel::kUnknown : DefaultStrategy();
+  return unknown ? v1::STRATEGY_UNSPECIFIED : core::Strategies().front();
 }
 
 Metrics::Metrics(prometheus::Registry& registry, const std::string& version) {
@@ -123,8 +112,8 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
   auto& output = CounterFamily(registry, "spillway_output_bytes_total", "Graph bytes sent.");
   for (int m = 0; m < kMethodCount; ++m) {
     const std::string method(MethodName(static_cast<Method>(m)));
-    for (int s = 0; s < kStrategyLabelCount; ++s) {
-      const std::string strategy(StrategyName(static_cast<StrategyLabel>(s)));
+    for (const v1::Strategy s : LabelledStrategies()) {
+      const std::string strategy = StrategyLabel(s);
       for (int c = 0; c < kCodeCount; ++c) {
         requests_[m][s][c] = &requests.Add(
             {{"method", method}, {"strategy", strategy}, {"code", CodeName(kCodes[c])}});
@@ -147,15 +136,15 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
 void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
   auto& stages = HistogramFamily(registry, "spillway_stage_duration_seconds",
                                  "Time spent in each stage of a rewrite.");
-  for (const char* stage : kStages) {
-    stages_[stage] = &stages.Add({{"stage", stage}}, kStageBuckets);
+  for (const v1::Stage stage : core::AllStages()) {
+    stages_[stage] = &stages.Add({{"stage", core::StageName(stage)}}, kStageBuckets);
   }
   auto& outcomes = CounterFamily(registry, "spillway_rewrite_outcomes_total",
                                  "Graphs answered, by what became of them and strategy.");
   for (const v1::Outcome outcome : {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO,
                                     v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN, v1::OUTCOME_STRIPPED}) {
-    for (int s = 0; s < kStrategyLabelCount; ++s) {
-      const std::string strategy(StrategyName(static_cast<StrategyLabel>(s)));
+    for (const v1::Strategy s : LabelledStrategies()) {
+      const std::string strategy = StrategyLabel(s);
       outcomes_[outcome][s] =
           &outcomes.Add({{"outcome", OutcomeName(outcome)}, {"strategy", strategy}});
     }
@@ -183,18 +172,18 @@ Metrics::CounterPerStrategy Metrics::CountersPerStrategy(prometheus::Registry& r
                                                          const std::string& name,
                                                          const std::string& help) {
   auto& family = CounterFamily(registry, name, help);
-  CounterPerStrategy counters;
-  for (int s = 0; s < kStrategyLabelCount; ++s) {
-    const std::string strategy(StrategyName(static_cast<StrategyLabel>(s)));
+  CounterPerStrategy counters = {};
+  for (const v1::Strategy s : LabelledStrategies()) {
+    const std::string strategy = StrategyLabel(s);
     counters[s] = &family.Add({{"strategy", strategy}});
   }
   return counters;
 }
 
-void Metrics::CountRequest(Method method, StrategyLabel strategy, absl::StatusCode code,
+void Metrics::CountRequest(Method method, v1::Strategy strategy, absl::StatusCode code,
                            absl::Duration duration) {
   const int m = static_cast<int>(method);
-  requests_[m][static_cast<int>(strategy)][CodeIndex(code)]->Increment();
+  requests_[m][strategy][CodeIndex(code)]->Increment();
   durations_[m]->Observe(absl::ToDoubleSeconds(duration));
 }
 
@@ -206,8 +195,8 @@ void Metrics::AddOutputBytes(Method method, int64_t bytes) {
   output_bytes_[static_cast<int>(method)]->Increment(static_cast<double>(bytes));
 }
 
-void Metrics::CountReport(StrategyLabel strategy, const v1::RewriteReport& report) {
-  const int s = static_cast<int>(strategy);
+void Metrics::CountReport(v1::Strategy strategy, const v1::RewriteReport& report) {
+  const int s = strategy;
   if (const auto outcome = outcomes_.find(report.outcome()); outcome != outcomes_.end()) {
     outcome->second[s]->Increment();
   }

@@ -26,11 +26,11 @@ enum class Method { kRewrite, kStreamRewrite };
 inline constexpr int kMethodCount = 2;
 const char* MethodName(Method method);
 
-enum class StrategyLabel { kLevel, kScope, kStrip, kUnknown };
-inline constexpr int kStrategyLabelCount = 4;
-const char* StrategyName(StrategyLabel strategy);
-// The strategy that `options` ask for, the default one if they name none.
-StrategyLabel StrategyOf(const v1::RewriteOptions& options);
+// The strategy that `options` ask for, the default one if they name none; unspecified if it is one
+// that this build does not know.
+v1::Strategy StrategyOf(const v1::RewriteOptions& options);
+// Its label: `level`, `scope`, ...; `unknown` for the unspecified one.
+std::string StrategyLabel(v1::Strategy strategy);
 
 // Why a request was turned away before any work.
 enum class RejectReason { kInflightBytes, kQueueFull, kDraining };
@@ -42,7 +42,7 @@ class Metrics {
   Metrics(prometheus::Registry& registry, const std::string& version);
 
   // A request ended, well or not. `duration` from its first message to its last.
-  void CountRequest(Method method, StrategyLabel strategy, absl::StatusCode code,
+  void CountRequest(Method method, v1::Strategy strategy, absl::StatusCode code,
                     absl::Duration duration);
 
   // A request was turned away; it is counted by CountRequest as well.
@@ -56,10 +56,11 @@ class Metrics {
   void ObserveQueueWait(absl::Duration wait) { queue_wait_->Observe(absl::ToDoubleSeconds(wait)); }
 
   // What a rewrite did: the swaps, nodes, outcome and stage times of its report.
-  void CountReport(StrategyLabel strategy, const v1::RewriteReport& report);
+  void CountReport(v1::Strategy strategy, const v1::RewriteReport& report);
 
  private:
-  using CounterPerStrategy = std::array<prometheus::Counter*, kStrategyLabelCount>;
+  // By strategy; null where there is none of that number.
+  using CounterPerStrategy = std::array<prometheus::Counter*, v1::Strategy_ARRAYSIZE>;
 
   CounterPerStrategy CountersPerStrategy(prometheus::Registry& registry, const std::string& name,
                                          const std::string& help);
@@ -68,14 +69,14 @@ class Metrics {
 
   // By method, strategy and code; see CodeIndex in metrics.cc.
   static constexpr int kCodeCount = 10;
-  prometheus::Counter* requests_[kMethodCount][kStrategyLabelCount][kCodeCount] = {};
+  prometheus::Counter* requests_[kMethodCount][v1::Strategy_ARRAYSIZE][kCodeCount] = {};
   std::array<prometheus::Histogram*, kMethodCount> durations_ = {};
   std::array<prometheus::Counter*, kMethodCount> input_bytes_ = {};
   std::array<prometheus::Counter*, kMethodCount> output_bytes_ = {};
   std::array<prometheus::Counter*, kRejectReasonCount> rejected_ = {};
   prometheus::Histogram* queue_wait_ = nullptr;
 
-  std::map<std::string, prometheus::Histogram*> stages_;
+  std::map<v1::Stage, prometheus::Histogram*> stages_;
   std::map<v1::Outcome, CounterPerStrategy> outcomes_;
   CounterPerStrategy swapped_tensors_ = {};
   CounterPerStrategy unknown_size_tensors_ = {};

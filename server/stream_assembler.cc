@@ -42,7 +42,7 @@ absl::Status StreamAssembler::AddHeader(v1::StreamRewriteHeader& header) {
   if (has_header_) {
     return BadStream("the stream has a second header; send one header, then chunks");
   }
-  const int64_t size = header.total_size_bytes();
+  const int64_t size = header.graph().total_size_bytes();
   if (size < 1) {
     return BadStream(
         absl::StrCat("total_size_bytes is ", size, "; announce the size of the graph, at least 1"),
@@ -55,7 +55,7 @@ absl::Status StreamAssembler::AddHeader(v1::StreamRewriteHeader& header) {
                                    "graph, or raise --max-graph-bytes"),
                       "total_size_bytes", size, max_graph_bytes_);
   }
-  const size_t digest_size = header.sha256().size();
+  const size_t digest_size = header.graph().sha256().size();
   if (digest_size != 0 && digest_size != kSha256Bytes) {
     return BadStream(absl::StrCat("sha256 has ", digest_size, " bytes; send the ", kSha256Bytes,
                                   " raw bytes, or leave it out"),
@@ -105,13 +105,13 @@ absl::Status StreamAssembler::FinishUpload() const {
 }
 
 absl::Status StreamAssembler::VerifyDigest(const core::StopToken& stop) const {
-  if (header_.sha256().empty()) return absl::OkStatus();
+  if (header_.graph().sha256().empty()) return absl::OkStatus();
   absl::StatusOr<std::string> digest = Sha256(graph_.view(), stop);
   if (!digest.ok()) return digest.status();
-  if (*digest == header_.sha256()) return absl::OkStatus();
+  if (*digest == header_.graph().sha256()) return absl::OkStatus();
   return BadStream("the graph that arrived has another SHA-256 than announced; send it again",
                    {{"field", "sha256"},
-                    {"value", absl::BytesToHexString(header_.sha256())},
+                    {"value", absl::BytesToHexString(header_.graph().sha256())},
                     {"received", absl::BytesToHexString(*digest)}});
 }
 

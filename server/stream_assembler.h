@@ -41,7 +41,7 @@ class StreamAssembler {
   bool has_header() const { return has_header_; }
   // As announced. REQUIRES: has_header().
   const v1::RewriteOptions& options() const { return header_.options(); }
-  int64_t total_size_bytes() const { return header_.total_size_bytes(); }
+  int64_t total_size_bytes() const { return header_.graph().total_size_bytes(); }
 
   // The bytes so far, valid until the next call.
   absl::string_view graph() const { return graph_.view(); }

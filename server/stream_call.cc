@@ -79,11 +79,11 @@ absl::Status StreamCall::Run() {
   v1::StreamRewriteResult& header = *response_.mutable_header();
   if (rewritten->has_report()) header.mutable_report()->Swap(rewritten->mutable_report());
   if (rewritten->has_patch()) header.mutable_patch()->Swap(rewritten->mutable_patch());
-  header.set_total_size_bytes(result_.size());
   if (!result_.empty()) {
     absl::StatusOr<std::string> digest = Sha256(result_, call_.stop());
     if (!digest.ok()) return digest.status();
-    header.set_sha256(*std::move(digest));
+    header.mutable_graph()->set_total_size_bytes(result_.size());
+    header.mutable_graph()->set_sha256(*std::move(digest));
   }
   return absl::OkStatus();
 }

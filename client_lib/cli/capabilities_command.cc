@@ -13,6 +13,7 @@
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/text_table.h"
 #include "google/protobuf/descriptor.h"
+#include "rewrite_core/report/names.h"
 
 namespace spillway::cli {
 namespace {
@@ -44,7 +45,8 @@ std::string PresetTable(const v1::GetCapabilitiesResponse& response) {
   if (response.hardware_presets().empty()) return "";  // An older server.
   std::vector<std::vector<std::string>> rows = {
       {"machine", "GPU memory", "TFLOP/s", "GB/s", "GB/s out", "GB/s in", "launch"}};
-  for (const v1::Hardware& preset : response.hardware_presets()) {
+  for (const v1::HardwareReport& machine : response.hardware_presets()) {
+    const v1::Hardware& preset = machine.hardware();
     rows.push_back({preset.preset(), FormatBytes(preset.gpu_memory_bytes()),
                     absl::StrFormat("%.1f", preset.peak_flops() / 1e12),
                     absl::StrFormat("%.0f", preset.mem_bytes_per_s() / 1e9),
@@ -58,7 +60,11 @@ std::string PresetTable(const v1::GetCapabilitiesResponse& response) {
 std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response) {
   std::vector<std::vector<std::string>> rows = {
       {"version", response.version()},
-      {"strategies", absl::StrJoin(response.strategies(), ", ")},
+      {"strategies", absl::StrJoin(response.strategies(), ", ",
+                                   [](std::string* out, int strategy) {
+                                     absl::StrAppend(out, core::StrategyName(
+                                                              static_cast<v1::Strategy>(strategy)));
+                                   })},
   };
   AddLimits(response.limits(), &rows);
   return absl::StrCat(FormatFacts(rows), PresetTable(response));

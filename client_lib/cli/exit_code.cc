@@ -54,7 +54,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case v1::ERROR_REASON_BAD_OPTION:
     case v1::ERROR_REASON_CONFLICTING_OPTIONS:
     case v1::ERROR_REASON_BAD_REGEX:
-    case v1::ERROR_REASON_SCOPE_MATCHES_NOTHING:
+    case v1::ERROR_REASON_NAME_MATCHES_NOTHING:
     case v1::ERROR_REASON_NO_STARTING_OP:
     case v1::ERROR_REASON_NO_BACKWARD_PART:
       return ExitCode::kUsage;

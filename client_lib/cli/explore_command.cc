@@ -71,9 +71,10 @@ bool AddSizes(const std::string& text, v1::ExploreOptions* options) {
 
 absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
   v1::ExploreOptions options;
-  absl::StatusOr<v1::SimulateOptions> step = flags.step.Build(/*feeds_with_size=*/true);
+  absl::StatusOr<v1::Step> step = flags.step.Build(/*feeds_with_size=*/true);
   if (!step.ok()) return step.status();
   *options.mutable_step() = *std::move(step);
+  options.set_no_budget(flags.step.no_budget());
   options.set_swapping(flags.swapping);
   for (const std::string& text : flags.sizes) {
     for (const std::string& item : SplitList(text)) {
@@ -91,7 +92,7 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
-  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options->mutable_step()));
+  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options->no_budget(), options->mutable_step()));
   return PrintPerGraph(flags.input, flags.format, flags.json, "exploration", session,
                        [&](absl::string_view graph, const core::StopToken& stop,
                            Style style) -> absl::StatusOr<std::string> {

@@ -25,9 +25,24 @@ const char* kNotKnown = "-";
 // A graph that was returned as it came.
 const char* kAsItIs = "as it is";
 
+// What is known of it fits.
+bool MayFit(const v1::Forecast& forecast) { return forecast.fit() != v1::FIT_DOES_NOT_FIT; }
+
+// "yes", "no" or "unknown".
+const char* FitText(const v1::Forecast& forecast) {
+  switch (forecast.fit()) {
+    case v1::FIT_FITS:
+      return "yes";
+    case v1::FIT_DOES_NOT_FIT:
+      return "no";
+    default:
+      return "unknown";
+  }
+}
+
 // A step that fits in one of the two ways alone does not fit, though that way has a time.
 bool HasStep(const v1::Forecast& forecast) {
-  return forecast.fits() && forecast.has_step_time_ns();
+  return MayFit(forecast) && forecast.has_step_time_ns();
 }
 
 std::string StepTime(const v1::Forecast& forecast) {
@@ -42,13 +57,8 @@ std::string Share(int64_t part, int64_t whole) {
 // A graph whose nodes carry no device runs on one GPU.
 std::string GpuText(const std::string& device) { return device.empty() ? "the GPU" : device; }
 
-// Servers before the reserve was there do not say it.
-int64_t BudgetOf(const v1::Hardware& hardware) {
-  return hardware.device_budget_bytes() > 0 ? hardware.device_budget_bytes()
-                                            : hardware.gpu_memory_bytes();
-}
-
-std::string HardwareText(const v1::Hardware& hardware) {
+std::string HardwareText(const v1::HardwareReport& report) {
+  const v1::Hardware& hardware = report.hardware();
   return absl::StrCat(
       hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ",
       FormatBytes(hardware.gpu_memory_bytes()), " per GPU",
@@ -86,18 +96,6 @@ void AddWarnings(const Warnings& warnings, Rows* facts) {
   for (const v1::Warning& warning : warnings) facts->push_back({"warning", warning.message()});
 }
 
-template <typename Warnings>
-bool SizesAreKnown(const Warnings& warnings) {
-  return std::none_of(warnings.begin(), warnings.end(), [](const v1::Warning& warning) {
-    return warning.code() == v1::WARNING_CODE_UNKNOWN_SIZES;
-  });
-}
-
-// Whether there would be enough, in one piece.
-bool IsInPieces(const v1::OutOfMemory& oom) {
-  return !oom.host() && oom.requested_bytes() <= oom.budget_bytes() - oom.in_use_bytes();
-}
-
 // By how much the step is above a budget, in one sentence without a full stop.
 std::string ExcessText(const v1::Forecast& forecast) {
   const v1::OutOfMemory& oom = forecast.out_of_memory();
@@ -117,7 +115,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
                         excess, " more than there is");
   }
   const std::string gpu = GpuText(oom.device());
-  if (!is_known && IsInPieces(oom)) {
+  if (!is_known && oom.fragmented()) {
     return absl::StrCat("what is free of the ", budget, " of ", gpu, " is in pieces");
   }
   if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
@@ -129,7 +127,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
 std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
   return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), ", where ",
                       FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
-                      IsInPieces(oom) ? " are in use, and the rest is in pieces" : " are in use");
+                      oom.fragmented() ? " are in use, and the rest is in pieces" : " are in use");
 }
 
 // One GPU in one forecast.
@@ -191,14 +189,14 @@ std::string GpuTables(const v1::Forecast& forecast, Style style) {
 // GPU that needs most; otherwise those that lack memory. Nothing where it is the host that does.
 void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
   const v1::Forecast& forecast = report.forecast();
-  const int64_t budget = BudgetOf(report.hardware());
+  const int64_t budget = report.hardware().device_budget_bytes();
   if (forecast.out_of_memory().host()) return;
   const v1::DeviceForecast* most = nullptr;
   for (const v1::DeviceForecast& device : forecast.devices()) {
     if (!device.has_bounds()) return;
     const v1::LowerBounds& bounds = device.bounds();
     if (most == nullptr || bounds.memory_bytes() > most->bounds().memory_bytes()) most = &device;
-    if (forecast.fits() || device.peak_bytes() <= budget) continue;
+    if (MayFit(forecast) || device.peak_bytes() <= budget) continue;
     const std::string where =
         forecast.devices_size() > 1 ? absl::StrCat("on ", device.device(), ": ") : "";
     const char* label = facts->back()[0] == "swapping" ? "" : "swapping";
@@ -216,7 +214,7 @@ void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
                       FormatMilliseconds(bounds.step_time_ns()), "; none can do with less than ",
                       FormatBytes(bounds.memory_bytes()), " (", bounds.memory_node(), ")")});
   }
-  if (!forecast.fits() || most == nullptr) return;
+  if (!MayFit(forecast) || most == nullptr) return;
   facts->push_back({"swapping", absl::StrCat("no plan can do with less than ",
                                              FormatBytes(most->bounds().memory_bytes()),
                                              forecast.devices_size() > 1 ? " on " : "",
@@ -229,11 +227,10 @@ std::string Headline(const v1::SimulateReport& report) {
   const v1::Forecast& forecast = report.forecast();
   const std::string time = absl::StrCat("a step takes ", StepTime(forecast));
   if (forecast.devices().empty()) return "no node of this step runs on a GPU";
-  if (!forecast.fits()) return absl::StrCat("does not fit: ", ExcessText(forecast));
+  if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
-  return absl::StrCat("fits into ", FormatBytes(BudgetOf(report.hardware())), " per GPU",
-                      SizesAreKnown(report.warnings()) ? "; " : " as far as sizes are known; ",
-                      time);
+  return absl::StrCat("fits into ", FormatBytes(report.hardware().device_budget_bytes()),
+                      " per GPU", "; ", time);
 }
 
 // On top of a report, at the margin.
@@ -347,13 +344,13 @@ std::string LargestText(const v1::ExploreReport& report) {
     const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size());
     return absl::StrCat(what, " ", report.largest_fitting_size(),
                         " is the largest that fits unswapped into ",
-                        FormatBytes(BudgetOf(report.hardware())),
+                        FormatBytes(report.hardware().device_budget_bytes()),
                         " per GPU: ", size != nullptr ? RateText(report, *size) : kNotKnown,
                         report.size_is_batch() ? " examples/s" : " steps/s");
   }
   if (report.sizes().empty()) return "";
   const v1::ExploredSize& least = report.sizes(0);
-  if (least.unswapped().fits()) return "with memory without end";
+  if (MayFit(least.unswapped())) return "with memory without end";
   return absl::StrCat("not even ", what, " ", least.size(),
                       " fits unswapped: ", ExcessText(least.unswapped()));
 }
@@ -383,7 +380,7 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
     if (both) rows.back().push_back(cell(after));
   };
   using F = v1::Forecast;
-  add("fits", [](const F& f) { return std::string(f.fits() ? "yes" : "no"); });
+  add("fits", [](const F& f) { return std::string(FitText(f)); });
   add("step", [](const F& f) { return StepTime(f); });
   add("host memory", [](const F& f) { return FormatBytes(f.host_peak_bytes()); });
   for (int i = 0; i < before.devices_size(); ++i) {
@@ -401,7 +398,7 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
   if (!report.has_forecast_before()) return {};
   Rows facts = {{"machine", HardwareText(report.hardware())}};
   const auto add = [&facts](const char* label, const v1::Forecast& forecast) {
-    if (forecast.fits()) return;
+    if (MayFit(forecast)) return;
     facts.push_back({label, absl::StrCat("does not fit: ", ExcessText(forecast))});
     facts.push_back({"", OutOfMemoryText(forecast.out_of_memory())});
   };
@@ -413,8 +410,8 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
 std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   const v1::Forecast& forecast = report.forecast();
   Rows facts = {{"host memory", absl::StrCat(FormatBytes(forecast.host_peak_bytes()), " at most")}};
-  if (!forecast.fits()) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
-  if (forecast.fits() && forecast.has_synchronous_step_time_ns()) {
+  if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
+  if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(
         {"synchronous", absl::StrCat(FormatMilliseconds(forecast.synchronous_step_time_ns()),
                                      ", if no op were launched ahead of the GPU")});
@@ -478,11 +475,13 @@ std::string FormatExploration(const v1::ExploreReport& report, Style style) {
   for (const v1::ExploredSize& size : report.sizes()) {
     const v1::Forecast& forecast = size.unswapped();
     std::vector<std::string>& row = rows.emplace_back();
-    row = {absl::StrCat(size.size()), forecast.fits() ? "yes" : "no", PeakText(forecast)};
+    row = {absl::StrCat(size.size()), FitText(forecast), PeakText(forecast)};
     if (!swapping) row.push_back(StepTime(forecast));
     row.push_back(RateText(report, size));
     if (!swapping) continue;
-    row.push_back(forecast.fits() ? "not needed" : size.has_swapped() ? "yes" : "no");
+    row.push_back(forecast.fit() == v1::FIT_FITS ? "not needed"
+                  : size.has_swapped()           ? FitText(size.swapped())
+                                                 : "no");
     row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
     row.push_back(SwappedRateText(report, size));
     row.push_back(FullSpeedShare(size));

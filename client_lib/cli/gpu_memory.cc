@@ -77,18 +77,19 @@ bool SaysMemory(const v1::Hardware& hardware) {
 std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options) {
   const bool idle =
       options->has_strip() || (options->has_scope() && options->simulation() == v1::SIMULATION_OFF);
-  if (idle || SaysMemory(options->hardware()) || options->level().has_autotune_gpu_mem()) return "";
+  if (idle || SaysMemory(options->step().hardware()) || options->level().has_autotune_gpu_mem())
+    return "";
   v1::Hardware found;
   std::string line = Fill(limit, &found);
-  if (!line.empty()) options->mutable_hardware()->MergeFrom(found);
+  if (!line.empty()) options->mutable_step()->mutable_hardware()->MergeFrom(found);
   return line;
 }
 
-std::string FillGpuMemory(absl::Duration limit, v1::SimulateOptions* options) {
-  if (options->no_budget() || SaysMemory(options->hardware())) return "";
+std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step) {
+  if (no_budget || SaysMemory(step->hardware())) return "";
   v1::Hardware found;
   std::string line = Fill(limit, &found);
-  if (!line.empty()) options->mutable_hardware()->MergeFrom(found);
+  if (!line.empty()) step->mutable_hardware()->MergeFrom(found);
   return line;
 }
 

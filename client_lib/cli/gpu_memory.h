@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "spillway/v1/options.pb.h"
-#include "spillway/v1/simulate.pb.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::cli {
 
@@ -29,11 +29,11 @@ struct GpuMemory {
 // which takes it a second or more.
 inline constexpr absl::Duration kNvidiaSmiTime = absl::Seconds(5);
 
-// Fill in hardware.gpu_memory_bytes and its source, if `options` do not say how much memory a GPU
-// has (by bytes, by a preset, by autotune_gpu_mem) and what they ask for depends on it. nvidia-smi
-// is waited for no longer than `limit`. Returns a line for the user; empty: nothing was filled in.
+// Fill in hardware.gpu_memory_bytes of the step and its source, if nothing says how much memory a
+// GPU has (bytes, a preset, autotune_gpu_mem) and what is asked for depends on it. nvidia-smi is
+// waited for no longer than `limit`. Returns a line for the user; empty: nothing was filled in.
 std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options);
-std::string FillGpuMemory(absl::Duration limit, v1::SimulateOptions* options);
+std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step);
 
 // Prints such a line on standard error, if it is one.
 void TellGpuMemory(const std::string& line);

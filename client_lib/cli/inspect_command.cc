@@ -80,21 +80,26 @@ absl::Status CheckFlags(const Flags& flags) {
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   if (absl::Status status = CheckFlags(flags); !status.ok()) return status;
-  absl::StatusOr<v1::SimulateOptions> step = flags.step.Build();
+  const absl::StatusOr<v1::Step> step = flags.step.Build();
   if (!step.ok()) return step.status();
   const absl::StatusOr<int32_t> top = TopOf(flags);
   if (!top.ok()) return top.status();
-  if (flags.memory) TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, &*step));
-  step->set_memory(true);
+  v1::SimulateOptions memory_options;
+  *memory_options.mutable_step() = *step;
+  memory_options.set_no_budget(flags.step.no_budget());
+  memory_options.set_memory(true);
+  if (flags.memory) {
+    TellGpuMemory(
+        FillGpuMemory(kNvidiaSmiTime, memory_options.no_budget(), memory_options.mutable_step()));
+  }
   v1::InspectOptions options;
-  *options.mutable_feeds() = step->feeds();
-  if (step->has_batch_size()) options.set_batch_size(step->batch_size());
+  if (!flags.memory) *options.mutable_step() = *step;
   options.set_largest_tensor_count(*top);
   const auto print = [&](absl::string_view graph, const core::StopToken& stop,
                          Style style) -> absl::StatusOr<std::string> {
     if (flags.shapes) return core::ListShapes(graph, options, core::DefaultLimits(), stop);
     if (flags.memory) {
-      auto report = core::SimulateGraph(graph, *step, core::DefaultLimits(), stop);
+      auto report = core::SimulateGraph(graph, memory_options, core::DefaultLimits(), stop);
       if (!report.ok()) return report.status();
       return flags.json ? ToJson(*report, /*with_zeros=*/true) : FormatMemory(*report, *top, style);
     }

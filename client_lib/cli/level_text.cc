@@ -1,5 +1,6 @@
 #include "client_lib/cli/level_text.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -65,12 +66,12 @@ std::string ReserveText(const v1::Hardware& hardware) {
                          100 * hardware.allocator_reserve());
 }
 
-std::string UnswappedText(const v1::LevelTuning& tuning) {
-  const int64_t margin = tuning.budget_bytes() - tuning.unswapped_peak_bytes();
-  return absl::StrCat(FormatBytes(tuning.unswapped_peak_bytes()), " at the peak, ",
+std::string UnswappedText(const v1::DeviceFit& fit, const v1::LevelTuning& tuning) {
+  const int64_t margin = fit.budget_bytes() - fit.unswapped_peak_bytes();
+  return absl::StrCat(FormatBytes(fit.unswapped_peak_bytes()), " at the peak, ",
                       FormatBytes(margin < 0 ? -margin : margin), margin < 0 ? " more" : " less",
                       " than the budget",
-                      tuning.not_needed()                         ? ": no swapping is needed"
+                      fit.not_needed()                            ? ": no swapping is needed"
                       : margin >= 0 && tuning.setting_count() > 0 ? ", but does not fit as it came"
                                                                   : "");
 }
@@ -81,36 +82,41 @@ std::string SearchText(const v1::LevelTuning& tuning) {
                       tuning.fitting_setting_count(), " fitting");
 }
 
-std::string StepText(const v1::LevelTuning& tuning) {
+std::string StepText(const v1::DeviceFit& fit) {
   std::vector<std::string> parts;
-  if (tuning.has_step_time_ns()) {
-    std::string step = FormatMilliseconds(tuning.step_time_ns());
-    if (tuning.full_speed_step_time_ns() > 0 && tuning.step_time_ns() > 0) {
+  if (fit.has_step_time_ns()) {
+    std::string step = FormatMilliseconds(fit.step_time_ns());
+    if (fit.full_speed_step_time_ns() > 0 && fit.step_time_ns() > 0) {
       absl::StrAppendFormat(&step, " (%.0f%% of full speed)",
-                            100.0 * tuning.full_speed_step_time_ns() / tuning.step_time_ns());
+                            100.0 * fit.full_speed_step_time_ns() / fit.step_time_ns());
     }
     parts.push_back(std::move(step));
   }
-  if (tuning.has_synchronous_step_time_ns()) {
+  if (fit.has_synchronous_step_time_ns()) {
     parts.push_back(
-        absl::StrCat(FormatMilliseconds(tuning.synchronous_step_time_ns()), " synchronously"));
+        absl::StrCat(FormatMilliseconds(fit.synchronous_step_time_ns()), " synchronously"));
   }
-  if (tuning.has_peak_bytes()) {
-    parts.push_back(absl::StrCat(FormatBytes(tuning.peak_bytes()), " at the peak"));
+  if (fit.has_peak_bytes()) {
+    parts.push_back(absl::StrCat(FormatBytes(fit.peak_bytes()), " at the peak"));
   }
   return absl::StrJoin(parts, ", ");
 }
 
-void AddDevice(const v1::LevelDevice& device, const v1::Hardware& hardware, Rows* facts) {
+void AddDevice(const v1::LevelDevice& device, const v1::RewriteReport& report, Rows* facts) {
   facts->push_back({"setting", SettingText(device)});
-  if (!device.has_tuning()) return;
+  const auto found =
+      std::find_if(report.fits().begin(), report.fits().end(),
+                   [&device](const v1::DeviceFit& fit) { return fit.device() == device.device(); });
+  if (!device.has_tuning() || found == report.fits().end()) return;
+  const v1::Hardware& hardware = report.hardware().hardware();
   const v1::LevelTuning& tuning = device.tuning();
-  facts->push_back({"budget", absl::StrCat(FormatBytes(tuning.budget_bytes()),
-                                           SourceText(tuning.budget_source(), hardware),
-                                           ReserveText(hardware))});
-  facts->push_back({"unswapped", UnswappedText(tuning)});
+  const v1::DeviceFit& fit = *found;
+  facts->push_back(
+      {"budget", absl::StrCat(FormatBytes(fit.budget_bytes()),
+                              SourceText(fit.budget_source(), hardware), ReserveText(hardware))});
+  facts->push_back({"unswapped", UnswappedText(fit, tuning)});
   if (tuning.setting_count() > 0) facts->push_back({"search", SearchText(tuning)});
-  const std::string step = StepText(tuning);
+  const std::string step = StepText(fit);
   if (!step.empty()) facts->push_back({"foretold", step});
 }
 
@@ -155,7 +161,7 @@ std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report
                                   FormatCount(level.serialization_edge_count(), "control edge"))});
   }
   if (report.devices_size() > 0) facts.push_back({"added", AddedText(report)});
-  if (level.devices_size() == 1) AddDevice(level.devices(0), report.hardware(), &facts);
+  if (level.devices_size() == 1) AddDevice(level.devices(0), report, &facts);
   return facts;
 }
 
@@ -164,7 +170,7 @@ std::string FormatLevelDevices(const v1::RewriteReport& report, Style style) {
   std::string text;
   for (const v1::LevelDevice& device : report.level().devices()) {
     Rows facts;
-    AddDevice(device, report.hardware(), &facts);
+    AddDevice(device, report, &facts);
     absl::StrAppend(&text, Paragraph(device.device().empty() ? "(none given)" : device.device(), 2),
                     FormatFacts(facts, style));
   }

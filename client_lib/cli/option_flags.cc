@@ -81,6 +81,10 @@ OptionFlags::OptionFlags(CLI::App* command, absl::Span<const StrategyTable> stra
     Add(FlagOf(row), HelpOf(row.help, row.default_text),
         FieldOf(v1::RewriteOptions::descriptor(), row.field), "What to swap");
   }
+  for (const OptionRow& row : StepOptions()) {
+    Add(FlagOf(row), HelpOf(row.help, row.default_text), FieldOf(v1::Step::descriptor(), row.field),
+        kStepGroup);
+  }
   for (const OptionRow& row : HardwareOptions()) {
     Add(FlagOf(row), HelpOf(row.help, row.default_text),
         FieldOf(v1::Hardware::descriptor(), row.field), kHardwareGroup);
@@ -115,9 +119,14 @@ absl::StatusOr<v1::RewriteOptions> OptionFlags::Build() const {
   for (const OptionRow& row : CommonOptions()) {
     if (absl::Status status = Set(row, &options); !status.ok()) return status;
   }
+  for (const OptionRow& row : StepOptions()) {
+    if (flags_.at(FlagOf(row))->count() == 0) continue;
+    if (absl::Status status = Set(row, options.mutable_step()); !status.ok()) return status;
+  }
   for (const OptionRow& row : HardwareOptions()) {
     if (flags_.at(FlagOf(row))->count() == 0) continue;
-    if (absl::Status status = Set(row, options.mutable_hardware()); !status.ok()) return status;
+    absl::Status status = Set(row, options.mutable_step()->mutable_hardware());
+    if (!status.ok()) return status;
   }
   Message* parameters = nullptr;  // Made when needed: an unset strategy means the default.
   const auto mutable_parameters = [&] {

@@ -6,7 +6,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr OptionRow kCommon[] = {
+constexpr OptionRow kStep[] = {
     {"feeds",
      "Shape of what a step feeds, for tensor sizes: --feed images=128,224,224,3. NAME= is a "
      "scalar. Give the flag once for each name.",
@@ -16,9 +16,20 @@ constexpr OptionRow kCommon[] = {
      "iterators and queues. Tuning needs it where the graph leaves the batch open. 1 to 2^31 - 1.",
      "not set, such a size is unknown", ""},
     {"targets", "Nodes or tensors that one step runs; each must exist.",
-     "none named, and forecasts run the weight updates that they find", ""},
+     "none named, the weight updates that are found", ""},
+    {"profile",
+     "A serialized tensorflow.RunMetadata or StepStats of a real run of this graph: its times and "
+     "bytes replace estimates.",
+     "none", ""},
+    {"convolution_workspace_bytes",
+     "Device memory that each convolution may take while it runs (cuDNN). 0 and up.", "0", ""},
+};
+
+constexpr OptionRow kCommon[] = {
     {"devices", "Devices whose tensors may be swapped, e.g. /gpu:0.",
      "every device that is not a CPU; a node without a device counts as one", ""},
+    {"cpu_device", "Device of the swap nodes, that is, of host memory.",
+     "the first CPU of the job, replica and task of the tensor's producer", ""},
     {"min_tensor_bytes", "Tensors smaller than this, in bytes, are not swapped.", "0", ""},
     {"already_rewritten",
      "What to do with a graph that Spillway has rewritten already: keep returns it as it came, "
@@ -30,12 +41,6 @@ constexpr OptionRow kCommon[] = {
     {"swap_encoding",
      "How a swap is written: identity runs everywhere, copy (_CopyFromGpuToHost) only on a GPU.",
      "identity", ""},
-    {"profile",
-     "A serialized tensorflow.RunMetadata or StepStats of a real run of this graph: its times and "
-     "bytes replace estimates.",
-     "none", ""},
-    {"convolution_workspace_bytes",
-     "Device memory that each convolution may take while it runs (cuDNN). 0 and up.", "0", ""},
     {"simulation", "Whether the report says what a step takes before and after.", "on", ""},
 };
 
@@ -130,8 +135,6 @@ constexpr OptionRow kLevel[] = {
      "Memory of each GPU for tuning, in GiB, in place of --gpu-memory-bytes. As there, "
      "--allocator-reserve is taken off. Above 0.",
      "the hardware's", ""},
-    {"cpu_device", "Device of the swap nodes, that is, of host memory.",
-     "the first CPU of the job, replica and task of the tensor's producer", ""},
 };
 
 constexpr OptionRow kScope[] = {
@@ -176,8 +179,6 @@ constexpr OptionRow kScope[] = {
     {"debug_level",
      "With --debug: 1 lists the starting ops, 2 every op that the walk passes, in its order.", "1",
      "", "debug"},
-    {"cpu_device", "Device of the swap nodes, that is, of host memory.",
-     "the first CPU of the job, replica and task of the tensor's producer", ""},
 };
 
 constexpr StrategyTable kStrategies[] = {
@@ -188,6 +189,8 @@ constexpr StrategyTable kStrategies[] = {
 }  // namespace
 
 absl::Span<const OptionRow> CommonOptions() { return kCommon; }
+
+absl::Span<const OptionRow> StepOptions() { return kStep; }
 
 absl::Span<const OptionRow> HardwareOptions() { return kHardware; }
 

@@ -36,6 +36,10 @@ struct StrategyTable {
 // Flags that every strategy has: fields of v1::RewriteOptions.
 absl::Span<const OptionRow> CommonOptions();
 
+// Flags that stand for fields of v1::Step, and their group in --help.
+inline constexpr char kStepGroup[] = "The step";
+absl::Span<const OptionRow> StepOptions();
+
 // Flags that stand for fields of v1::Hardware, and their group in --help.
 inline constexpr char kHardwareGroup[] = "Machine";
 absl::Span<const OptionRow> HardwareOptions();

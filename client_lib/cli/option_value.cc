@@ -143,13 +143,13 @@ absl::Status AddItem(absl::string_view flag, const std::string& text, const Fiel
 }
 
 bool IsFeed(const FieldDescriptor* field) {
-  return field->message_type() == v1::FeedShape::descriptor();
+  return field->message_type() == v1::Feed::descriptor();
 }
 
 absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& texts,
                       const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
-    v1::FeedShape feed;
+    v1::Feed feed;
     if (absl::Status s = AddFeed(flag, text, /*with_size=*/false, &feed); !s.ok()) return s;
     message->GetReflection()->AddMessage(message, field)->CopyFrom(feed);
   }
@@ -195,7 +195,7 @@ std::vector<std::string> SplitList(absl::string_view text) {
 }
 
 absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_size,
-                     v1::FeedShape* feed) {
+                     v1::Feed* feed) {
   // The last one: a name of TensorFlow holds none, but if one did, a shape still would not.
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {

@@ -31,7 +31,7 @@ std::vector<std::string> SplitList(absl::string_view text);
 // Sets `feed` from `NAME=128,224,224,3`; `NAME=` is a scalar. `with_size`: a dimension may also be
 // N, the size that varies, and becomes -1. The error is BAD_OPTION and names flag and value.
 absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_size,
-                     v1::FeedShape* feed);
+                     v1::Feed* feed);
 
 // The spellings of an enum's values: what is behind the common prefix, in lower case, without
 // UNSPECIFIED. `keep` and `replan` for AlreadyRewritten.

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 bool OptionsAreForAnother(const absl::Status& status) {
   switch (core::GetErrorReason(status)) {
     case v1::ERROR_REASON_NO_BACKWARD_PART:
-    case v1::ERROR_REASON_SCOPE_MATCHES_NOTHING:
+    case v1::ERROR_REASON_NAME_MATCHES_NOTHING:
     case v1::ERROR_REASON_NO_STARTING_OP:
     case v1::ERROR_REASON_EMPTY_GRAPH:
       return true;

@@ -225,7 +225,7 @@ std::string Summary(const std::string& graph, const PreparedGraph& prepared) {
   for (const v1::DeviceReport& device : prepared.report.devices()) {
     tensors += device.swapped_tensor_count();
   }
-  const v1::Hardware& hardware = prepared.report.hardware();
+  const v1::Hardware& hardware = prepared.report.hardware().hardware();
   return absl::StrCat(
       graph, " -> ", prepared.graph_path, " (", tensors, " tensors, ",
       prepared.report.node_count_after() - prepared.report.node_count_before(), " nodes added",

@@ -17,6 +17,7 @@
 #include "client_lib/cli/file_error.h"
 #include "client_lib/cli/run_file.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
@@ -111,11 +112,11 @@ Series Zeros() {
        {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO, v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN}) {
     series[NameOf(kOutcomes, "", "outcome", OutcomeName(outcome))] = 0;
   }
-  for (const std::string& strategy : core::Strategies()) {
-    if (strategy == "strip") continue;  // It has a command of its own.
+  for (const v1::Strategy value : core::Strategies()) {
+    if (value == v1::STRATEGY_STRIP) continue;  // It has a command of its own.
     for (const Family& family :
          {kTensors, kUnknown, kSwapOuts, kSwapIns, kBytesOut, kBytesIn, kNodes}) {
-      series[NameOf(family, "", "strategy", strategy)] = 0;
+      series[NameOf(family, "", "strategy", core::StrategyName(value))] = 0;
     }
   }
   return series;
@@ -171,7 +172,8 @@ void AddRewrite(const v1::RewriteReport& report, Series* series) {
   (*series)[NameOf(kOutcomes, "", "outcome", OutcomeName(report.outcome()))] += 1;
   if (report.outcome() != v1::OUTCOME_REWRITTEN) return;
   const auto add = [&](const Family& family, int64_t value) {
-    (*series)[NameOf(family, "", "strategy", report.strategy())] += static_cast<double>(value);
+    (*series)[NameOf(family, "", "strategy", core::StrategyName(report.strategy()))] +=
+        static_cast<double>(value);
   };
   add(kNodes, report.node_count_after() - report.node_count_before());
   for (const v1::DeviceReport& device : report.devices()) {

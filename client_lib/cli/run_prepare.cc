@@ -238,7 +238,8 @@ absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
                       &complete.options);
         absl::StatusOr<PreparedGraph> prepared = Prepare(complete, deadline, stage);
         if (!prepared.ok()) return prepared.status();
-        *prepared->report.mutable_hardware() = complete.options.hardware();
+        *prepared->report.mutable_hardware()->mutable_hardware() =
+            complete.options.step().hardware();
         return Pack({prepared->graph_path, prepared->report_path, prepared->cached ? "cached" : "",
                      prepared->report.SerializeAsString()});
       });

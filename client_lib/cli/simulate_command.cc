@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/file_flags.h"
@@ -27,14 +28,17 @@ struct Flags {
 };
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
-  absl::StatusOr<v1::SimulateOptions> options = flags.step.Build();
-  if (!options.ok()) return options.status();
-  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, &*options));
+  absl::StatusOr<v1::Step> step = flags.step.Build();
+  if (!step.ok()) return step.status();
+  v1::SimulateOptions options;
+  *options.mutable_step() = *std::move(step);
+  options.set_no_budget(flags.step.no_budget());
+  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options.no_budget(), options.mutable_step()));
   return PrintPerGraph(flags.input, flags.format, flags.json, "simulation", session,
                        [&](absl::string_view graph, const core::StopToken& stop,
                            Style style) -> absl::StatusOr<std::string> {
                          auto report =
-                             core::SimulateGraph(graph, *options, core::DefaultLimits(), stop);
+                             core::SimulateGraph(graph, options, core::DefaultLimits(), stop);
                          if (!report.ok()) return report.status();
                          if (flags.json) return ToJson(*report, /*with_zeros=*/true);
                          return FormatSimulation(*report, style);
@@ -62,7 +66,7 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
       "\n"
       "Examples:\n"
       "  spillway simulate graph.pb --hardware v100_nvlink2 --batch-size 128\n"
-      "  spillway simulate rewritten.pb --gpu-memory-bytes 12GiB --json | jq .forecast.fits");
+      "  spillway simulate rewritten.pb --gpu-memory-bytes 12GiB --json | jq -r .forecast.fit");
   command->final_callback(
       [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
 }

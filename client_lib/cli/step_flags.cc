@@ -7,8 +7,6 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kStepGroup[] = "The step";
-
 bool IsOfShapes(absl::string_view field) { return field == "feeds" || field == "batch_size"; }
 
 }  // namespace
@@ -19,12 +17,12 @@ StepFlags::StepFlags(CLI::App* command, absl::string_view without) {
                                       const char* group, Options* options) {
     for (const OptionRow& row : rows) {
       const auto* field = message->FindFieldByName(std::string(row.field));
-      if (field == nullptr || row.field == without) continue;  // Null: of the rewrite alone.
+      if (row.field == without) continue;
       (*options)[std::string(row.field)] =
           AddFieldFlag(command, FlagOf(row), HelpOf(row.help, row.default_text), field, group);
     }
   };
-  add(CommonOptions(), v1::SimulateOptions::descriptor(), kStepGroup, &step_);
+  add(StepOptions(), v1::Step::descriptor(), kStepGroup, &step_);
   add(HardwareOptions(), v1::Hardware::descriptor(), kHardwareGroup, &hardware_);
   command
       ->add_flag("--no-budget", no_budget_,
@@ -32,33 +30,32 @@ StepFlags::StepFlags(CLI::App* command, absl::string_view without) {
       ->group(kHardwareGroup);
 }
 
-absl::StatusOr<v1::SimulateOptions> StepFlags::Build(bool feeds_with_size) const {
-  v1::SimulateOptions options;
-  options.set_no_budget(no_budget_);
-  for (const OptionRow& row : CommonOptions()) {
+absl::StatusOr<v1::Step> StepFlags::Build(bool feeds_with_size) const {
+  v1::Step step;
+  for (const OptionRow& row : StepOptions()) {
     const auto given = step_.find(std::string(row.field));
     if (given == step_.end()) continue;
     if (row.field == "feeds") {
       for (const std::string& text : given->second->results()) {
-        absl::Status status = AddFeed(FlagOf(row), text, feeds_with_size, options.add_feeds());
+        absl::Status status = AddFeed(FlagOf(row), text, feeds_with_size, step.add_feeds());
         if (!status.ok()) return status;
       }
       continue;
     }
-    absl::Status status = SetFromFlag(FlagOf(row), given->second, row.field, &options);
+    absl::Status status = SetFromFlag(FlagOf(row), given->second, row.field, &step);
     if (!status.ok()) return status;
   }
   for (const OptionRow& row : HardwareOptions()) {
     const CLI::Option* given = hardware_.at(std::string(row.field));
     if (given->count() == 0) continue;
-    absl::Status status = SetFromFlag(FlagOf(row), given, row.field, options.mutable_hardware());
+    absl::Status status = SetFromFlag(FlagOf(row), given, row.field, step.mutable_hardware());
     if (!status.ok()) return status;
   }
-  return options;
+  return step;
 }
 
 std::string StepFlags::FirstBeyondShapes() const {
-  for (const OptionRow& row : CommonOptions()) {
+  for (const OptionRow& row : StepOptions()) {
     const auto given = step_.find(std::string(row.field));
     if (given == step_.end() || IsOfShapes(row.field)) continue;
     if (given->second->count() > 0) return FlagOf(row);

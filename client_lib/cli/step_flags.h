@@ -1,5 +1,5 @@
 // The flags of `simulate`, `explore` and `inspect` that say what one step is and what it runs on:
-// the rows of the option table that v1::SimulateOptions has fields for.
+// the rows of the option table for v1::Step and its v1::Hardware.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_STEP_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_STEP_FLAGS_H_
 
@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client_lib/cli/option_table.h"
-#include "spillway/v1/simulate.pb.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::cli {
 
@@ -22,7 +22,10 @@ class StepFlags {
 
   // Those given. Errors: BAD_OPTION for a value that cannot be read, and a file that cannot.
   // `feeds_with_size`: a dimension of a feed may be N, which becomes -1.
-  absl::StatusOr<v1::SimulateOptions> Build(bool feeds_with_size = false) const;
+  absl::StatusOr<v1::Step> Build(bool feeds_with_size = false) const;
+
+  // Whether --no-budget was given.
+  bool no_budget() const { return no_budget_; }
 
   // The first flag given of those that stand for something else than shapes (`--feed`,
   // `--batch-size`); empty if none is.

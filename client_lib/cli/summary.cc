@@ -9,6 +9,7 @@
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
+#include "rewrite_core/report/names.h"
 
 namespace spillway::cli {
 namespace {
@@ -55,7 +56,7 @@ std::string StageText(const v1::RewriteReport& report) {
   return absl::StrCat(FormatMilliseconds(total_ns), " (",
                       absl::StrJoin(report.stages(), ", ",
                                     [](std::string* out, const v1::StageTiming& stage) {
-                                      absl::StrAppend(out, stage.stage(), " ",
+                                      absl::StrAppend(out, core::StageName(stage.stage()), " ",
                                                       FormatMilliseconds(stage.duration_ns()));
                                     }),
                       ")");
@@ -145,8 +146,8 @@ std::string FormatKept(absl::string_view name, absl::string_view why, Style styl
 std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name, Style style) {
   std::string heading =
       absl::StrCat("spillway: ", name, name.empty() ? "" : ": ", OutcomeText(report.outcome()));
-  if (!report.strategy().empty() && report.outcome() != v1::OUTCOME_STRIPPED) {
-    absl::StrAppend(&heading, " (strategy ", report.strategy(), ")");
+  if (report.strategy() != v1::STRATEGY_UNSPECIFIED && report.outcome() != v1::OUTCOME_STRIPPED) {
+    absl::StrAppend(&heading, " (strategy ", core::StrategyName(report.strategy()), ")");
   }
   std::string text = absl::StrCat(style.Heading(heading), "\n");
   if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2));

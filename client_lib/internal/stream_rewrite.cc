@@ -102,11 +102,11 @@ class Answer {
   absl::Status AddHeader(v1::StreamRewriteResult* header) {
     if (has_header_) return BadAnswer("it has two headers");
     has_header_ = true;
-    total_bytes_ = header->total_size_bytes();
+    total_bytes_ = header->graph().total_size_bytes();
     if (total_bytes_ < 0 || total_bytes_ > kMaxGraphBytes) {
       return BadAnswer(absl::StrCat("it announces ", total_bytes_, " bytes"));
     }
-    sha256_ = header->sha256();
+    sha256_ = header->graph().sha256();
     if (header->has_report()) response_.mutable_report()->Swap(header->mutable_report());
     if (header->has_patch()) response_.mutable_patch()->Swap(header->mutable_patch());
     // A string that grows as it is filled holds the answer twice.
@@ -149,8 +149,9 @@ absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterf
   if (!sha256.ok()) return sha256.status();
   v1::StreamRewriteRequest header;
   *header.mutable_header()->mutable_options() = options;
-  header.mutable_header()->set_total_size_bytes(graph_def.size());
-  header.mutable_header()->set_sha256(*std::move(sha256));
+  v1::GraphHeader& graph = *header.mutable_header()->mutable_graph();
+  graph.set_total_size_bytes(graph_def.size());
+  graph.set_sha256(*std::move(sha256));
 
   RemoteCall call(limits);
   std::unique_ptr<Stream> stream = stub->StreamRewrite(call.context());

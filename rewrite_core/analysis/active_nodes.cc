@@ -1,5 +1,8 @@
 #include "rewrite_core/analysis/active_nodes.h"
 
+#include <string>
+#include <utility>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
@@ -8,8 +11,8 @@
 namespace spillway::core {
 namespace {
 
-absl::Status BadTarget(absl::string_view name, absl::string_view what) {
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+absl::Status BadTarget(v1::ErrorReason reason, absl::string_view name, absl::string_view what) {
+  return InvalidError(reason,
                       absl::StrCat("target ", Quoted(name), " ", what,
                                    "; name nodes, or tensors as node:port, of this graph"),
                       {{"option", "targets"}, {"value", name}});
@@ -22,16 +25,18 @@ absl::StatusOr<NodeId> FindTarget(const Graph& graph, absl::string_view target,
   int port = 0;
   if (colon != absl::string_view::npos) {
     if (!absl::SimpleAtoi(name.substr(colon + 1), &port) || port < 0) {
-      return BadTarget(target, "is not of the form node or node:port");
+      return BadTarget(v1::ERROR_REASON_BAD_OPTION, target, "is not of the form node or node:port");
     }
     name = name.substr(0, colon);
   }
   const NodeId node = graph.Find(name);
-  if (node == kNoNode) return BadTarget(target, "names no node of the graph");
+  if (node == kNoNode)
+    return BadTarget(v1::ERROR_REASON_NAME_MATCHES_NOTHING, target, "names no node of the graph");
   if (colon != absl::string_view::npos) {
     const int count = counts[node];
     if (count >= 0 && port >= count) {
-      return BadTarget(target, absl::StrCat("names output ", port, ", but the node has ", count));
+      return BadTarget(v1::ERROR_REASON_NAME_MATCHES_NOTHING, target,
+                       absl::StrCat("names output ", port, ", but the node has ", count));
     }
   }
   return node;
@@ -39,20 +44,29 @@ absl::StatusOr<NodeId> FindTarget(const Graph& graph, absl::string_view target,
 
 }  // namespace
 
-absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& topology,
-                                            const Shapes& shapes,
-                                            const std::vector<std::string>& names,
-                                            const BackwardPart* backward, const StopToken& stop) {
-  ActiveNodes active;
+absl::StatusOr<std::vector<NodeId>> FindTargets(const Graph& graph, const v1::Step& step,
+                                                const StopToken& stop) {
+  std::vector<NodeId> targets;
   OutputCounts counts(graph);
   StopPoller poll(stop);
-  for (const std::string& name : names) {
+  for (const std::string& name : step.targets()) {
     if (poll.Tick()) return stop.status("active nodes");
     absl::StatusOr<NodeId> node = FindTarget(graph, name, counts);
     if (!node.ok()) return node.status();
-    active.targets.push_back(*node);
+    targets.push_back(*node);
   }
-  if (names.empty()) {
+  return targets;
+}
+
+absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& topology,
+                                            const Shapes& shapes, const v1::Step& step,
+                                            const BackwardPart* backward, const StopToken& stop) {
+  ActiveNodes active;
+  auto targets = FindTargets(graph, step, stop);
+  if (!targets.ok()) return targets.status();
+  active.targets = *std::move(targets);
+  StopPoller poll(stop);
+  if (step.targets().empty()) {
     active.source = TargetSource::kUpdates;
     if (backward != nullptr) {
       active.targets = backward->updates;

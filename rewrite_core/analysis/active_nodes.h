@@ -3,7 +3,6 @@
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_ACTIVE_NODES_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_ACTIVE_NODES_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +12,7 @@
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::core {
 
@@ -29,12 +29,15 @@ struct ActiveNodes {
   TargetSource source = TargetSource::kGiven;
 };
 
-// `names`: nodes or tensors (`node:port`). `backward` (may be null): as FindBackwardPart found it,
-// to spare finding it again. INVALID_ARGUMENT (BAD_OPTION) for a name that the graph does not have;
-// otherwise errors of `stop`. Linear in the graph.
+// The nodes that step.targets name, in that order. INVALID_ARGUMENT for a name that the graph does
+// not have (NAME_MATCHES_NOTHING) or that is none (BAD_OPTION); otherwise errors of `stop`.
+absl::StatusOr<std::vector<NodeId>> FindTargets(const Graph& graph, const v1::Step& step,
+                                                const StopToken& stop);
+
+// Reads step.targets. `backward` (may be null): as FindBackwardPart found it, to spare finding it
+// again. Errors: those of FindTargets. Linear in the graph.
 absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& topology,
-                                            const Shapes& shapes,
-                                            const std::vector<std::string>& names,
+                                            const Shapes& shapes, const v1::Step& step,
                                             const BackwardPart* backward, const StopToken& stop);
 
 }  // namespace spillway::core

@@ -229,14 +229,15 @@ int64_t Hardware::GpuMemoryFor(int64_t device_budget_bytes) const {
   return static_cast<int64_t>(std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
 }
 
-v1::Hardware Hardware::ToProto() const {
-  v1::Hardware proto;
+v1::HardwareReport Hardware::ToReport() const {
+  v1::HardwareReport report;
+  v1::Hardware& proto = *report.mutable_hardware();
   proto.set_preset(preset);
   for (const CountField& field : kCounts) (proto.*field.set)(this->*field.member);
   for (const RateField& field : kRates) (proto.*field.set)(this->*field.member);
   proto.set_gpu_memory_source(gpu_memory_source);
-  proto.set_device_budget_bytes(device_budget_bytes());
-  return proto;
+  report.set_device_budget_bytes(device_budget_bytes());
+  return report;
 }
 
 std::string MemorySourceName(v1::MemorySource source) {

@@ -55,8 +55,8 @@ struct Hardware {
   // of its range, NaN and infinity among them.
   static absl::StatusOr<Hardware> FromOptions(const v1::Hardware& options);
 
-  // With every number filled in.
-  v1::Hardware ToProto() const;
+  // With every number filled in, and the budget.
+  v1::HardwareReport ToReport() const;
 };
 
 // `PRESET`, `OPTION`, ...: as errors name it.

@@ -20,12 +20,13 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 
 using Feeds = absl::flat_hash_map<NodeId, absl::flat_hash_map<int, ShapeId>>;
 
-absl::Status BadFeed(absl::string_view name, absl::string_view what) {
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat("feed ", Quoted(name), " ", what),
+absl::Status BadFeed(absl::string_view name, absl::string_view what,
+                     v1::ErrorReason reason = v1::ERROR_REASON_BAD_OPTION) {
+  return InvalidError(reason, absl::StrCat("feed ", Quoted(name), " ", what),
                       {{"option", "feeds"}, {"value", name}});
 }
 
-absl::Status ReadFeed(const Graph& graph, const v1::FeedShape& feed, OutputCounts& counts,
+absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& counts,
                       ShapePool& pool, Feeds* feeds) {
   absl::string_view name = feed.name();
   int port = 0;
@@ -38,11 +39,13 @@ absl::Status ReadFeed(const Graph& graph, const v1::FeedShape& feed, OutputCount
   }
   const NodeId node = graph.Find(name);
   if (node == kNoNode) {
-    return BadFeed(feed.name(), "names no node of the graph; feeds are named as in the graph");
+    return BadFeed(feed.name(), "names no node of the graph; feeds are named as in the graph",
+                   v1::ERROR_REASON_NAME_MATCHES_NOTHING);
   }
   const int count = counts[node];
   if (count >= 0 && port >= count) {
-    return BadFeed(feed.name(), absl::StrCat("names output ", port, ", but the node has ", count));
+    return BadFeed(feed.name(), absl::StrCat("names output ", port, ", but the node has ", count),
+                   v1::ERROR_REASON_NAME_MATCHES_NOTHING);
   }
   if (feed.dims_size() > kMaxRank) {
     return BadFeed(feed.name(), absl::StrCat("has ", feed.dims_size(), " dimensions; ", kMaxRank,
@@ -80,26 +83,25 @@ int ReadProducer(const Graph& graph) {
 }  // namespace
 
 absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topology,
-                                     const v1::RewriteOptions& options, const StopToken& stop) {
+                                     const v1::Step& step, const StopToken& stop) {
   Shapes shapes;
   const GraphOps ops(graph);
   InferenceInputs inputs{graph, topology, ops};
   inputs.strict = true;
   inputs.producer = ReadProducer(graph);
-  if (options.has_batch_size()) {
-    if (options.batch_size() < 1 || options.batch_size() > kMaxDim) {
-      return InvalidError(
-          v1::ERROR_REASON_BAD_OPTION,
-          absl::StrCat("batch_size is ", options.batch_size(),
-                       "; give the examples of one step, 1 to ", kMaxDim),
-          {{"option", "batch_size"}, {"value", absl::StrCat(options.batch_size())}});
+  if (step.has_batch_size()) {
+    if (step.batch_size() < 1 || step.batch_size() > kMaxDim) {
+      return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                          absl::StrCat("batch_size is ", step.batch_size(),
+                                       "; give the examples of one step, 1 to ", kMaxDim),
+                          {{"option", "batch_size"}, {"value", absl::StrCat(step.batch_size())}});
     }
-    inputs.batch_size = options.batch_size();
+    inputs.batch_size = step.batch_size();
   }
   Feeds feeds;
   OutputCounts counts(graph);
   StopPoller poll(stop);
-  for (const v1::FeedShape& feed : options.feeds()) {
+  for (const v1::Feed& feed : step.feeds()) {
     if (poll.Tick()) return stop.status("analysis");
     if (absl::Status s = ReadFeed(graph, feed, counts, shapes.pool_, &feeds); !s.ok()) return s;
   }

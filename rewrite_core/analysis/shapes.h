@@ -24,8 +24,8 @@
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/op_outputs.h"
-#include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::core {
 
@@ -39,13 +39,13 @@ struct ShapeView {
 
 class Shapes {
  public:
-  // Reads options.feeds and options.batch_size. Errors (INVALID_ARGUMENT) name the node and the
+  // Reads step.feeds and step.batch_size. Errors (INVALID_ARGUMENT) name the node and the
   // field or the option: a feed that names no node, is given twice, has a dimension out of range or
   // contradicts what the graph states; a batch_size out of range; inputs that an op cannot take
   // (ranks, dimensions), outside of what may not run (conditionals, functions); a size in bytes
   // above 63 bits.
   static absl::StatusOr<Shapes> Infer(const Graph& graph, const Topology& topology,
-                                      const v1::RewriteOptions& options, const StopToken& stop);
+                                      const v1::Step& step, const StopToken& stop);
 
   // 0 where it cannot be told; of an op that TensorFlow does not have, at least those that are
   // read. Of a node that claims more outputs than the graph's size accounts for, fewer.
@@ -73,7 +73,7 @@ class Shapes {
   ShapeView handle_shape(Tensor tensor) const;
 
   // Whether the caller feeds this node.
-  bool IsFed(NodeId node) const { return fed_.contains(node); }
+  bool IsFed(NodeId node) const { return !fed_.empty() && fed_.contains(node); }
 
   // Placeholders, iterators and dequeues whose first dimension nobody states: not the graph, no
   // feed and no batch_size. By id.

@@ -35,7 +35,7 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
     case Fact::kShapes:
       if (shapes_) break;
       if (absl::Status s = Compute(Fact::kTopology, stop); !s.ok()) return s;
-      return Keep(Shapes::Infer(graph, *topology_, *options_, stop), &shapes_);
+      return Keep(Shapes::Infer(graph, *topology_, *step_, stop), &shapes_);
     case Fact::kControlFlow:
       if (control_flow_) break;
       if (absl::Status s = Compute(Fact::kTopology, stop); !s.ok()) return s;
@@ -49,10 +49,10 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
       return Keep(Placement::Find(graph, *topology_, *shapes_, stop), &placement_);
     case Fact::kHardware:
       if (hardware_) break;
-      return Keep(Hardware::FromOptions(options_->hardware()), &hardware_);
+      return Keep(Hardware::FromOptions(step_->hardware()), &hardware_);
     case Fact::kProfile:
-      if (profile_ || options_->profile().empty()) break;
-      return Keep(Profile::Read(options_->profile(), graph, stop), &profile_);
+      if (profile_ || step_->profile().empty()) break;
+      return Keep(Profile::Read(step_->profile(), graph, stop), &profile_);
     case Fact::kBuffers:
       if (buffers_) break;
       if (absl::Status s = Compute({Fact::kPlacement, Fact::kProfile}, stop); !s.ok()) return s;
@@ -62,7 +62,7 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
       if (costs_) break;
       if (absl::Status s = Compute({Fact::kBuffers, Fact::kHardware}, stop); !s.ok()) return s;
       return Keep(Costs::Estimate(graph, *shapes_, *placement_, *buffers_, *hardware_,
-                                  options_->convolution_workspace_bytes(), profile(), stop),
+                                  step_->convolution_workspace_bytes(), profile(), stop),
                   &costs_);
     case Fact::kBackwardPart:
       if (backward_part_) break;
@@ -71,12 +71,10 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
     case Fact::kActiveNodes: {
       if (active_nodes_) break;
       if (absl::Status s = Compute(Fact::kShapes, stop); !s.ok()) return s;
-      const std::vector<std::string> targets(options_->targets().begin(),
-                                             options_->targets().end());
-      if (targets.empty()) {
+      if (step_->targets().empty()) {
         if (absl::Status s = Compute(Fact::kBackwardPart, stop); !s.ok()) return s;
       }
-      return Keep(FindActiveNodes(graph, *topology_, *shapes_, targets,
+      return Keep(FindActiveNodes(graph, *topology_, *shapes_, *step_,
                                   backward_part_ ? &*backward_part_ : nullptr, stop),
                   &active_nodes_);
     }

@@ -26,12 +26,9 @@
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "spillway/v1/options.pb.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::core {
-
-// What is known of a step beforehand.
-using StepOptions = v1::RewriteOptions;
 
 enum class Fact {
   kTopology,
@@ -49,8 +46,8 @@ enum class Fact {
 
 class StepFacts {
  public:
-  // `graph` and `options` must outlive the facts.
-  StepFacts(const Graph& graph, const StepOptions& options) : graph_(&graph), options_(&options) {}
+  // `graph` and `step` must outlive the facts.
+  StepFacts(const Graph& graph, const v1::Step& step) : graph_(&graph), step_(&step) {}
   StepFacts(const StepFacts&) = delete;
   StepFacts& operator=(const StepFacts&) = delete;
 
@@ -60,7 +57,7 @@ class StepFacts {
   absl::Status Compute(std::initializer_list<Fact> facts, const StopToken& stop) const;
 
   const Graph& graph() const { return *graph_; }
-  const StepOptions& options() const { return *options_; }
+  const v1::Step& step() const { return *step_; }
 
   // REQUIRES for each: it was computed.
   const Topology& topology() const { return *topology_; }
@@ -84,7 +81,7 @@ class StepFacts {
   absl::Status Compute(Fact fact, const StopToken& stop) const;
 
   const Graph* graph_;
-  const StepOptions* options_;
+  const v1::Step* step_;
   mutable absl::optional<Topology> topology_;
   mutable absl::optional<Shapes> shapes_;
   mutable absl::optional<ControlFlowAnalysis> control_flow_;

@@ -59,13 +59,15 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
       for (const InputPosition& consumer : planned.consumers) {
         edit->RewireInput(consumer.node, consumer.index, name);
       }
+      for (NodeId node : planned.paces) edit->AddControlInput(node, name, v1::EDGE_KIND_PACE);
       of_swap.swap_ins.push_back(std::move(name));
     }
-    for (NodeId node : swap.waiting) edit->AddControlInput(node, of_swap.swap_out);
+    for (NodeId node : swap.waiting)
+      edit->AddControlInput(node, of_swap.swap_out, v1::EDGE_KIND_DEADLINE);
     names.push_back(std::move(of_swap));
   }
   for (const ControlEdge& control : plan.controls) {
-    edit->AddControlInput(control.to, graph.name(control.from));
+    edit->AddControlInput(control.to, graph.name(control.from), control.kind);
   }
   return names;
 }

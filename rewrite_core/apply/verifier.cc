@@ -108,18 +108,18 @@ class Verifier {
   }
 
   // Reading the graph has shown that all original nodes are there.
-  absl::Status Names(const v1::RewriteOptions& options) const {
-    for (const std::string& target : options.targets()) {
+  absl::Status Names(const v1::Step& step) const {
+    for (const std::string& target : step.targets()) {
       const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
       if (before_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
     }
-    if (options.feeds().empty()) return absl::OkStatus();
+    if (step.feeds().empty()) return absl::OkStatus();
     std::vector<bool> edited(before_.num_nodes(), false);
     for (NodeId id = 0; id < after_.num_nodes(); ++id) {
       const NodeId was = original_[id];
       if (was != kNoNode) edited[was] = after_.node_bytes(id) != before_.node_bytes(was);
     }
-    for (const v1::FeedShape& feed : options.feeds()) {
+    for (const v1::Feed& feed : step.feeds()) {
       const absl::string_view name =
           absl::string_view(feed.name()).substr(0, feed.name().rfind(':'));
       const NodeId id = before_.Find(name);
@@ -274,8 +274,7 @@ class Verifier {
 }  // namespace
 
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
-                           absl::string_view after, const v1::RewriteOptions& options,
-                           const StopToken& stop) {
+                           absl::string_view after, const v1::Step& step, const StopToken& stop) {
   std::vector<NodeId> original;
   auto graph = Graph::ParseEdited(after, before, NoLimits(), stop, &original);
   if (!graph.ok()) return Blame("parse", graph.status());
@@ -284,7 +283,7 @@ absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& contr
   if (absl::Status s = verifier.Edges(); !s.ok()) return s;
   auto topology = Topology::Build(*graph, stop);
   if (!topology.ok()) return Blame("acyclic", topology.status());
-  return verifier.Names(options);
+  return verifier.Names(step);
 }
 
 }  // namespace spillway::core

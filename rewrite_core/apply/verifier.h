@@ -8,7 +8,7 @@
 #include "rewrite_core/analysis/control_flow.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "spillway/v1/options.pb.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::core {
 
@@ -24,8 +24,7 @@ namespace spillway::core {
 // Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug of ours, never a wrong
 // graph. `control_flow` is the analysis of `before`.
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
-                           absl::string_view after, const v1::RewriteOptions& options,
-                           const StopToken& stop);
+                           absl::string_view after, const v1::Step& step, const StopToken& stop);
 
 }  // namespace spillway::core
 

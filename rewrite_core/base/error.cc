@@ -20,7 +20,7 @@ std::string Shortened(absl::string_view text) {
 }  // namespace
 
 absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
-                   std::initializer_list<ErrorDetail> details) {
+                   absl::Span<const ErrorDetail> details) {
   v1::ErrorInfo info;
   info.set_reason(std::string(absl::StripPrefix(v1::ErrorReason_Name(reason), kReasonPrefix)));
   info.set_domain("spillway.v1");
@@ -33,8 +33,19 @@ absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_v
 }
 
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
-                          std::initializer_list<ErrorDetail> details) {
+                          absl::Span<const ErrorDetail> details) {
   return Error(absl::StatusCode::kInvalidArgument, reason, message, details);
+}
+
+absl::Status WithDetail(const absl::Status& status, absl::string_view key,
+                        absl::string_view value) {
+  const auto payload = status.GetPayload(kErrorInfoTypeUrl);
+  if (!payload) return status;
+  v1::ErrorInfo info = GetErrorInfo(status);
+  info.mutable_metadata()->insert({std::string(key), Shortened(value)});
+  absl::Status detailed = status;
+  detailed.SetPayload(kErrorInfoTypeUrl, absl::Cord(info.SerializeAsString()));
+  return detailed;
 }
 
 v1::ErrorInfo GetErrorInfo(const absl::Status& status) {

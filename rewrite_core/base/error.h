@@ -2,12 +2,12 @@
 #ifndef SPILLWAY_REWRITE_CORE_BASE_ERROR_H_
 #define SPILLWAY_REWRITE_CORE_BASE_ERROR_H_
 
-#include <initializer_list>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "spillway/v1/error.pb.h"
 
 namespace spillway::core {
@@ -21,11 +21,14 @@ using ErrorDetail = std::pair<absl::string_view, absl::string_view>;
 
 // Makes an error. `message` is one sentence that names the thing and says what to do.
 absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
-                   std::initializer_list<ErrorDetail> details = {});
+                   absl::Span<const ErrorDetail> details = {});
 
 // The same with code INVALID_ARGUMENT.
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
-                          std::initializer_list<ErrorDetail> details = {});
+                          absl::Span<const ErrorDetail> details = {});
+
+// `status` with one detail more; as it is if it is OK or carries no info, or has that key already.
+absl::Status WithDetail(const absl::Status& status, absl::string_view key, absl::string_view value);
 
 // The info that `status` carries; an empty one if it carries none.
 v1::ErrorInfo GetErrorInfo(const absl::Status& status);

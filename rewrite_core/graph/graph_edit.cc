@@ -168,11 +168,11 @@ std::vector<NodeSpec> GraphEdit::nodes() const {
   return nodes;
 }
 
-void GraphEdit::AddControlInput(NodeId node, absl::string_view source) {
+void GraphEdit::AddControlInput(NodeId node, absl::string_view source, v1::EdgeKind kind) {
   for (Tensor input : graph_.inputs(node)) {
     if (input.is_control() && graph_.name(input.node) == source) return;
   }
-  controls_.push_back({node, std::string(source)});
+  controls_.push_back({node, std::string(source), kind});
 }
 
 absl::Status GraphEdit::Validate(const StopToken& stop) const {

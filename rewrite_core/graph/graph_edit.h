@@ -16,6 +16,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/node_writer.h"
+#include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
 
@@ -27,10 +28,11 @@ class GraphEdit {
     int index;
     std::string spelling;
   };
-  // `node` is to wait for the node named `source`.
+  // `node` is to wait for the node named `source`. What for is told in patches; bytes do not say.
   struct Control {
     NodeId node;
     std::string source;
+    v1::EdgeKind kind;
   };
 
   // `graph` must outlive the edit.
@@ -47,7 +49,8 @@ class GraphEdit {
     rewires_.push_back({node, index, std::move(spelling)});
   }
   // Does nothing if the node has that control input already.
-  void AddControlInput(NodeId node, absl::string_view source);
+  void AddControlInput(NodeId node, absl::string_view source,
+                       v1::EdgeKind kind = v1::EDGE_KIND_UNSPECIFIED);
 
   // Whether nodes were dropped. Apply will say so; more edits only take memory.
   bool too_large() const { return too_large_; }

@@ -12,7 +12,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/simulate_graph.h"
-#include "rewrite_core/swapped_step.h"
+#include "rewrite_core/inspect/swapped_step.h"
 
 namespace spillway::core {
 namespace {
@@ -20,6 +20,8 @@ namespace {
 // Of a dimension and of a batch (options.proto).
 constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 constexpr int64_t kTheSize = -1;
+// Of the sizes that one call may ask for (simulate.proto).
+constexpr int kMaxSizes = 10'000;
 
 absl::Status BadOption(absl::string_view option, int64_t value, absl::string_view what) {
   return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat(option, " is ", value, "; ", what),
@@ -45,15 +47,21 @@ class Explorer {
       if (absl::Status s = TrySizes(&swapped_); !s.ok()) return s;
     }
     // Without a budget all sizes fit, and none is the largest.
-    if (!options_.step().no_budget()) {
+    if (!options_.no_budget()) {
       auto largest = FindLargest(unswapped_);
       if (!largest.ok()) return largest.status();
-      if (*largest > 0) report_.set_largest_fitting_size(*largest);
+      if (*largest > 0) {
+        report_.set_largest_fitting_size(*largest);
+        report_.set_largest_fit(tried_[*largest].unswapped().fit());
+      }
       if (options_.swapping()) {
         swapped_.fits = std::max(swapped_.fits, *largest);
         largest = FindLargest(swapped_);
         if (!largest.ok()) return largest.status();
-        if (*largest > 0) report_.set_largest_fitting_size_swapped(*largest);
+        if (*largest > 0) {
+          report_.set_largest_fitting_size_swapped(*largest);
+          report_.set_largest_fit_swapped(tried_[*largest].swapped().fit());
+        }
       }
     }
     if (options_.swapping()) {
@@ -79,7 +87,7 @@ class Explorer {
   absl::Status CheckOptions() {
     bool in_feed = false;
     bool is_batch = true;  // Every dimension -1 is the first one.
-    for (const v1::FeedShape& feed : options_.step().feeds()) {
+    for (const v1::Feed& feed : options_.step().feeds()) {
       for (int i = 0; i < feed.dims_size(); ++i) {
         if (feed.dims(i) != kTheSize) continue;
         in_feed = true;
@@ -102,13 +110,13 @@ class Explorer {
           "varies; leave batch_size out, or leave a dimension open",
           {{"option", "batch_size"}});
     }
-    if (options_.step().no_budget() && options_.sizes().empty()) {
+    if (options_.no_budget() && options_.sizes().empty()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                           "no_budget is given, and no sizes: with memory without end every size "
                           "fits; give sizes, or leave no_budget out",
                           {{"option", "no_budget"}});
     }
-    if (options_.step().no_budget() && options_.swapping()) {
+    if (options_.no_budget() && options_.swapping()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                           "no_budget is given, and swapping: with memory without end nothing needs "
                           "to be swapped; leave one of them out",
@@ -118,6 +126,9 @@ class Explorer {
     if (multiple_ < 1 || multiple_ > kMaxSize) {
       return BadOption("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
     }
+    if (options_.sizes_size() > kMaxSizes) {
+      return BadOption("sizes", options_.sizes_size(), absl::StrCat("give at most ", kMaxSizes));
+    }
     for (int64_t size : options_.sizes()) {
       if (size < 1 || size > kMaxSize) {
         return BadOption("sizes", size, absl::StrCat("give sizes from 1 to ", kMaxSize));
@@ -126,11 +137,10 @@ class Explorer {
     return absl::OkStatus();
   }
 
-  v1::SimulateOptions StepAt(int64_t size) const {
-    v1::SimulateOptions step = options_.step();
-    step.set_memory(false);
+  v1::Step StepAt(int64_t size) const {
+    v1::Step step = options_.step();
     if (by_batch_size_) step.set_batch_size(size);
-    for (v1::FeedShape& feed : *step.mutable_feeds()) {
+    for (v1::Feed& feed : *step.mutable_feeds()) {
       for (int i = 0; i < feed.dims_size(); ++i) {
         if (feed.dims(i) == kTheSize) feed.set_dims(i, size);
       }
@@ -139,7 +149,10 @@ class Explorer {
   }
 
   absl::StatusOr<v1::SimulateReport> Simulate(int64_t size) const {
-    return SimulateGraph(graph_, StepAt(size), stop_);
+    v1::SimulateOptions options;
+    *options.mutable_step() = StepAt(size);
+    options.set_no_budget(options_.no_budget());
+    return SimulateGraph(graph_, options, stop_);
   }
 
   // Whether the step fits at that size once it swaps, which is tried once.
@@ -150,8 +163,8 @@ class Explorer {
     if (it == tried_.end()) return false;  // It overflows.
     v1::ExploredSize& explored = it->second;
     if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
-    v1::RewriteOptions options = RewriteOptionsOf(StepAt(size));
-    options.mutable_level();
+    v1::RewriteOptions options;
+    *options.mutable_step() = StepAt(size);
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
     auto step = ForecastSwapped(graph_, options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());
@@ -163,12 +176,18 @@ class Explorer {
     return true;
   }
 
+  // Whether nothing that is known keeps it from fitting.
+  static bool MayFit(const v1::Forecast& forecast) {
+    return forecast.fit() != v1::FIT_DOES_NOT_FIT;
+  }
+
   // 0 if nothing takes time.
   static double PerSecond(int64_t time_ns) { return time_ns > 0 ? 1e9 / time_ns : 0; }
 
   // Whether the step fits at that size, which is tried once.
   absl::StatusOr<bool> Fits(int64_t size) {
-    if (const auto it = tried_.find(size); it != tried_.end()) return it->second.unswapped().fits();
+    if (const auto it = tried_.find(size); it != tried_.end())
+      return MayFit(it->second.unswapped());
     if (stop_.ShouldStop(1)) return stop_.status("explore");
     auto simulated = Simulate(size);
     if (!simulated.ok()) {
@@ -189,14 +208,14 @@ class Explorer {
     explored.set_size(size);
     *explored.mutable_unswapped() = std::move(*simulated->mutable_forecast());
     // What fits in one of the two ways alone has a time, too.
-    if (explored.unswapped().fits() && explored.unswapped().step_time_ns() > 0) {
+    if (MayFit(explored.unswapped()) && explored.unswapped().step_time_ns() > 0) {
       explored.set_steps_per_s(PerSecond(explored.unswapped().step_time_ns()));
       explored.set_sizes_per_s(explored.steps_per_s() * size);
     }
     *report_.mutable_hardware() = std::move(*simulated->mutable_hardware());
     *report_.mutable_targets() = std::move(*simulated->mutable_targets());
     *report_.mutable_warnings() = std::move(*simulated->mutable_warnings());
-    return explored.unswapped().fits();
+    return MayFit(explored.unswapped());
   }
 
   absl::StatusOr<bool> Fits(int64_t size, bool swapped) {

@@ -178,7 +178,7 @@ class Differ {
     auto topology = Topology::Build(graph, stop_);
     absl::Status status = topology.status();
     if (status.ok()) {
-      auto shapes = Shapes::Infer(graph, *topology, v1::RewriteOptions(), stop_);
+      auto shapes = Shapes::Infer(graph, *topology, v1::Step(), stop_);
       if (shapes.ok()) return *std::move(shapes);
       status = shapes.status();
     }

@@ -21,7 +21,7 @@
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
-#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/report/tensor_summary.h"
 
 namespace spillway::core {
 namespace {
@@ -260,10 +260,7 @@ class Inspector {
   }
 
   absl::Status DescribeTensors() {
-    v1::RewriteOptions sizes;
-    *sizes.mutable_feeds() = options_.feeds();
-    if (options_.has_batch_size()) sizes.set_batch_size(options_.batch_size());
-    const auto shapes = Shapes::Infer(graph_, *topology_, sizes, stop_);
+    const auto shapes = Shapes::Infer(graph_, *topology_, options_.step(), stop_);
     if (!shapes.ok()) return shapes.status();
     struct Sized {
       int64_t size_bytes;

@@ -17,14 +17,11 @@ namespace spillway::core {
 // One line `node:port TAB dtype TAB shape` for each output of each node, in file order. The shape
 // is
 // `[2,?,3]`, `[]` for a scalar, `?` where the rank is not known; the dtype of a reference ends in
-// `_ref`, an unknown one is `?`. Control characters in names are escaped as in C. Looks at feeds
-// and batch_size of `options` alone. Errors: those of Inspect. Thread-safe.
+// `_ref`, an unknown one is `?`. Control characters in names are escaped as in C. Looks at
+// options.step alone. Errors: those of Inspect. Thread-safe.
 absl::StatusOr<std::string> ListShapes(absl::string_view graph_def,
                                        const v1::InspectOptions& options, const v1::Limits& limits,
                                        const StopToken& stop);
-
-// One tensor: its name, its type, its shape and its size as far as they are known.
-v1::TensorSummary Summarize(const Graph& graph, const Shapes& shapes, Tensor tensor);
 
 }  // namespace spillway::core
 

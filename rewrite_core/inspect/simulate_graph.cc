@@ -3,45 +3,36 @@
 #include <string>
 #include <utility>
 
-#include "rewrite_core/analysis/shapes.h"
-#include "rewrite_core/analysis/topology.h"
-#include "rewrite_core/step_model.h"
+#include "rewrite_core/report/forecast_report.h"
 
 namespace spillway::core {
-
-v1::RewriteOptions RewriteOptionsOf(const v1::SimulateOptions& options) {
-  v1::RewriteOptions out;
-  *out.mutable_feeds() = options.feeds();
-  if (options.has_batch_size()) out.set_batch_size(options.batch_size());
-  *out.mutable_targets() = options.targets();
-  *out.mutable_hardware() = options.hardware();
-  out.set_profile(options.profile());
-  out.set_convolution_workspace_bytes(options.convolution_workspace_bytes());
-  return out;
-}
 
 absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,
                                                  const StopToken& stop) {
-  const v1::RewriteOptions rewrite_options = RewriteOptionsOf(options);
-  const StepFacts facts(graph, rewrite_options);
-  auto model = StepModel::Create(facts, stop);
-  if (!model.ok()) return model.status();
-  WorkloadNotes notes;
-  auto workload = (*model)->Build(/*plan=*/nullptr, &notes, stop);
-  if (!workload.ok()) return workload.status();
-  auto forecast = (*model)->Forecast(*workload, options.no_budget(), /*with_bounds=*/true, stop);
+  const StepFacts facts(graph, options.step());
+  auto created = StepSimulator::Create(facts, stop);
+  if (!created.ok()) return created.status();
+  StepSimulator* simulator = created->get();
+  const ForecastBudget budget =
+      options.no_budget() ? ForecastBudget::kNone : ForecastBudget::kHardware;
+  auto forecast = MakeForecast(SwapPlan(), budget, simulator, stop);
   if (!forecast.ok()) return forecast.status();
+  if (!options.no_budget()) {
+    if (absl::Status s = AddLowerBounds(simulator, stop, &*forecast); !s.ok()) return s;
+  }
   v1::SimulateReport report;
   *report.mutable_forecast() = *std::move(forecast);
-  *report.mutable_hardware() = (*model)->hardware().ToProto();
-  for (std::string& name : (*model)->TargetNames()) report.add_targets(std::move(name));
-  report.set_node_count((*model)->num_active_nodes());
-  for (v1::Warning& warning : (*model)->Warnings(notes))
+  *report.mutable_hardware() = facts.hardware().ToReport();
+  for (std::string& name : TargetNames(facts)) report.add_targets(std::move(name));
+  report.set_node_count(CountActiveNodes(facts));
+  for (v1::Warning& warning : ForecastWarnings(*simulator)) {
     *report.add_warnings() = std::move(warning);
+  }
   if (options.memory()) {
-    const bool in_budget = !options.no_budget() && report.forecast().fits();
-    absl::Status status = (*model)->DescribeMemory(*workload, in_budget, stop, &report);
+    const bool fits = report.forecast().fit() != v1::FIT_DOES_NOT_FIT;
+    absl::Status status =
+        DescribeMemory(fits ? budget : ForecastBudget::kNone, simulator, stop, &report);
     if (!status.ok()) return status;
   }
   return report;

@@ -25,9 +25,6 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,
                                                  const StopToken& stop);
 
-// The same fields, as the analyses read them.
-v1::RewriteOptions RewriteOptionsOf(const v1::SimulateOptions& options);
-
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_

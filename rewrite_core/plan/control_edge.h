@@ -1,8 +1,9 @@
-// A control edge that a graph does not have: half of what a plan adds.
+// A control edge between two original nodes that a graph does not have, and what it is for.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_CONTROL_EDGE_H_
 #define SPILLWAY_REWRITE_CORE_PLAN_CONTROL_EDGE_H_
 
 #include "rewrite_core/graph/graph.h"
+#include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
 
@@ -10,6 +11,7 @@ namespace spillway::core {
 struct ControlEdge {
   NodeId from;
   NodeId to;
+  v1::EdgeKind kind;  // Serialization or order; the others lead from or to swap nodes.
 };
 
 }  // namespace spillway::core

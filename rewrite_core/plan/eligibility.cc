@@ -69,10 +69,6 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   }
   result.min_tensor_bytes_ = options.min_tensor_bytes();
   const Graph& graph = facts.graph();
-  for (int32_t op = 0; op < graph.num_ops(); ++op) {
-    const absl::string_view name = graph.op_name(op);
-    result.op_is_loop_.push_back(name == "While" || name == "StatelessWhile");
-  }
   std::vector<bool> used(options.devices_size(), false);
   std::vector<DeviceName> names;
   for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));
@@ -90,7 +86,7 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   }
   for (int i = 0; i < options.devices_size(); ++i) {
     if (used[i]) continue;
-    return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+    return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                         absl::StrCat("devices has ", Quoted(options.devices(i)),
                                      ", but no node is on it; spell it as the graph does, or leave "
                                      "devices out for all"),

@@ -26,13 +26,6 @@ class Eligibility {
   // REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
   v1::Reason Judge(Tensor tensor) const;
 
-  // Whether `consumer` may read a swap-in instead of the tensor itself. Not so a functional loop:
-  // what it reads becomes a loop variable, which TensorFlow places with the swap-in, on the host
-  // (tried with 2.15: it is then copied in every iteration).
-  bool MayReadSwapIn(NodeId consumer) const {
-    return !op_is_loop_[facts_->graph().op_id(consumer)];
-  }
-
   // Whether nodes on this device (Graph::device_id) may have their outputs swapped. Not on a CPU.
   bool IsDeviceWanted(int32_t device_id) const { return device_rule_[device_id] == kWanted; }
 
@@ -45,7 +38,6 @@ class Eligibility {
   const StepFacts* facts_;
   int64_t min_tensor_bytes_ = 0;
   std::vector<v1::Reason> device_rule_;
-  std::vector<bool> op_is_loop_;  // By Graph::op_id.
 };
 
 }  // namespace spillway::core

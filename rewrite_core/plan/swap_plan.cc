@@ -12,6 +12,7 @@ SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to) {
     move(&swap.tensor.node);
     for (PlannedSwapIn& swap_in : swap.swap_ins) {
       for (NodeId& trigger : swap_in.triggers) move(&trigger);
+      for (NodeId& node : swap_in.paces) move(&node);
       for (InputPosition& consumer : swap_in.consumers) move(&consumer.node);
     }
     for (NodeId& node : swap.waiting) move(&node);
@@ -41,13 +42,17 @@ std::string PrintPlan(const Graph& graph, const SwapPlan& plan) {
         absl::StrAppend(&text, " after ", absl::StrJoin(swap_in.triggers, ", ", name));
       }
       absl::StrAppend(&text, "\n");
+      for (NodeId node : swap_in.paces) {
+        absl::StrAppend(&text, TensorName(graph, swap.tensor), " in => ", graph.name(node), "\n");
+      }
     }
     for (NodeId node : swap.waiting) {
       absl::StrAppend(&text, TensorName(graph, swap.tensor), " out => ", graph.name(node), "\n");
     }
   }
   for (const ControlEdge& control : plan.controls) {
-    absl::StrAppend(&text, graph.name(control.from), " => ", graph.name(control.to), "\n");
+    absl::StrAppend(&text, graph.name(control.from), " => ", graph.name(control.to),
+                    control.kind == v1::EDGE_KIND_ORDER ? " (order)\n" : "\n");
   }
   return text;
 }

@@ -63,8 +63,9 @@ SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to);
 // One line per swap-in, per node that waits for a swap-out and per added control edge, for tests
 // and logs:
 //   a:0 (1024 bytes) -> c[0], d[1] after t
-//   a:0 out => b
-//   t => c
+//   a:0 in => e       (a pace edge)
+//   a:0 out => b      (a deadline edge)
+//   t => c            (serialization; "(order)" behind an order edge)
 std::string PrintPlan(const Graph& graph, const SwapPlan& plan);
 
 }  // namespace spillway::core

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/wire_reader.h"
-#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::core {
 namespace {
@@ -35,6 +35,7 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
                 v1::RewriteReport* report) {
   // Device ids are in order of their first node.
   std::map<int32_t, v1::DeviceReport> devices;
+  std::map<v1::EdgeKind, int64_t> edges;
   int64_t swap_out_bytes = 0, unknown_sizes = 0, without_trigger = 0;
   for (size_t i = 0; i < plan.swaps.size(); ++i) {
     const PlannedSwap& planned = plan.swaps[i];
@@ -66,18 +67,23 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
         ref->set_input_index(consumer.index);
       }
       if (planned_in.triggers.empty()) ++without_trigger;
-      for (size_t t = 0; t < planned_in.triggers.size(); ++t) {
-        std::string name(graph.name(planned_in.triggers[t]));
-        if (t == 0) {
-          swap_in->set_trigger(std::move(name));
-        } else {
-          swap_in->add_more_triggers(std::move(name));
-        }
+      for (NodeId trigger : planned_in.triggers) {
+        swap_in->add_triggers(std::string(graph.name(trigger)));
       }
+      for (NodeId node : planned_in.paces) swap_in->add_pace_nodes(std::string(graph.name(node)));
+      edges[v1::EDGE_KIND_TRIGGER] += static_cast<int64_t>(planned_in.triggers.size());
+      edges[v1::EDGE_KIND_PACE] += static_cast<int64_t>(planned_in.paces.size());
     }
-    for (NodeId node : planned.waiting) swap->add_waiting_nodes(std::string(graph.name(node)));
+    for (NodeId node : planned.waiting) swap->add_deadline_nodes(std::string(graph.name(node)));
+    edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(planned.waiting.size());
   }
-  report->set_added_control_count(static_cast<int64_t>(plan.controls.size()));
+  for (const ControlEdge& control : plan.controls) ++edges[control.kind];
+  for (const auto& [kind, count] : edges) {
+    if (count == 0) continue;
+    v1::EdgeCount* out = report->add_added_control_edges();
+    out->set_kind(kind);
+    out->set_count(count);
+  }
   for (auto& [id, device] : devices) {
     device.set_device(std::string(graph.device_name(id)));
     *report->add_devices() = std::move(device);
@@ -121,6 +127,23 @@ void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteRepo
   warning->set_message(std::string(message));
 }
 
+std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
+  std::string summary =
+      absl::StrCat(plan.swaps.size(), " tensors will be swapped out to and in from the host; ",
+                   nodes_added, " nodes were added");
+  const auto count = [&plan](v1::EdgeKind kind) {
+    return std::count_if(plan.controls.begin(), plan.controls.end(),
+                         [kind](const ControlEdge& edge) { return edge.kind == kind; });
+  };
+  if (const auto edges = count(v1::EDGE_KIND_SERIALIZATION); edges > 0) {
+    absl::StrAppend(&summary, "; ", edges, " control edges serialize levels");
+  }
+  if (const auto edges = count(v1::EDGE_KIND_ORDER); edges > 0) {
+    absl::StrAppend(&summary, "; ", edges, " control edges hold back early ops");
+  }
+  return summary;
+}
+
 v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
   v1::GraphPatch patch;
   for (const NodeSpec& node : edit.nodes()) {
@@ -130,8 +153,14 @@ v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
     out->set_device(node.device);
     for (const std::string& input : node.inputs) out->add_inputs(input);
     for (const auto& [key, value] : node.attrs) {
-      if (key == "T") out->set_dtype(AttrType(value));
+      if (key == kUndoAttr) continue;
+      v1::NodeAttribute* attribute = out->add_attributes();
+      attribute->set_name(key);
+      attribute->set_value(value);
     }
+    std::sort(
+        out->mutable_attributes()->begin(), out->mutable_attributes()->end(),
+        [](const v1::NodeAttribute& a, const v1::NodeAttribute& b) { return a.name() < b.name(); });
   }
   // Rewires are in order of their node, which may have very many inputs: read each node once.
   NodeId node = kNoNode;
@@ -151,6 +180,7 @@ v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
     v1::AddedControl* out = patch.add_added_controls();
     out->set_node(std::string(graph.name(control.node)));
     out->set_source(control.source);
+    out->set_kind(control.kind);
   }
   return patch;
 }

@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_REWRITE_REPORT_H_
 #define SPILLWAY_REWRITE_CORE_REPORT_REWRITE_REPORT_H_
 
+#include <string>
 #include <vector>
 
 #include "rewrite_core/apply/plan_writer.h"
@@ -21,6 +22,9 @@ void ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& deci
                      v1::RewriteReport* report);
 
 void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteReport* report);
+
+// One sentence on what `plan` does, for people.
+std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added);
 
 // The collected edits as a patch.
 v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit);

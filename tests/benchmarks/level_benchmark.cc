@@ -57,7 +57,7 @@ void MeasureFloors(int runs, const std::string& name, const std::string& bytes) 
   const double floor = Floor(runs, bytes);
   v1::RewriteOptions options;
   v1::LevelStrategy& level = *options.mutable_level();
-  options.set_batch_size(64);
+  options.mutable_step()->set_batch_size(64);
   level.set_swapout_threshold(1);
   level.set_swapin_ahead(1);
   level.set_swapin_groupby(0);
@@ -76,7 +76,8 @@ void MeasureFloors(int runs, const std::string& name, const std::string& bytes) 
   const int64_t peak = given.response.report().forecast_before().devices(0).peak_bytes();
   options.mutable_level()->Clear();
   for (double share : kBudgets) {
-    options.mutable_hardware()->set_gpu_memory_bytes(static_cast<int64_t>(share * peak));
+    options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(
+        static_cast<int64_t>(share * peak));
     char what[64];
     std::snprintf(what, sizeof(what), "tuned to %.0f %% of the peak", 100 * share);
     print(what, Run(runs, bytes, options));

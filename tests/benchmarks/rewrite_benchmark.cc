@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/files.h"
@@ -51,7 +52,7 @@ void BM_Rewrite(benchmark::State& state, const std::string& graph) {
     }
     if (response->report().outcome() != v1::OUTCOME_REWRITTEN) std::abort();
     for (const auto& stage : response->report().stages()) {
-      stages[stage.stage()] += stage.duration_ns() * 1e-9;
+      stages[core::StageName(stage.stage())] += stage.duration_ns() * 1e-9;
     }
   }
   // The median: one interruption by the machine must not decide.

@@ -17,6 +17,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/training_graph.h"
@@ -90,7 +91,7 @@ double Measure(int64_t nodes, int repetitions, bool structure) {
     seconds.push_back(took);
     swaps = response->report().swaps_size();
     for (const auto& stage : response->report().stages()) {
-      stages[stage.stage()] += stage.duration_ns() * 1e-9 / floor / repetitions;
+      stages[core::StageName(stage.stage())] += stage.duration_ns() * 1e-9 / floor / repetitions;
     }
   }
   std::printf("%9lld %7.1f %7lld  %-9s %8.1f %7.2f %9.0f %6.2f  ", static_cast<long long>(nodes),

@@ -103,7 +103,7 @@ class EchoService final : public v1::RewriteService::CallbackService {
         return StartRead(&request_);
       }
       *response_.mutable_header()->mutable_report() = answer_.report();
-      response_.mutable_header()->set_total_size_bytes(answer_.graph_def().size());
+      response_.mutable_header()->mutable_graph()->set_total_size_bytes(answer_.graph_def().size());
       StartWrite(&response_);
     }
     void OnWriteDone(bool /*ok*/) override {
@@ -154,7 +154,7 @@ class Caller {
     const auto stream = stub_->StreamRewrite(&context);
     v1::StreamRewriteRequest request;
     *request.mutable_header()->mutable_options() = options;
-    request.mutable_header()->set_total_size_bytes(graph.size());
+    request.mutable_header()->mutable_graph()->set_total_size_bytes(graph.size());
     stream->Write(request);
     for (size_t at = 0; at < graph.size(); at += kChunkBytes) {
       const absl::string_view chunk = graph.substr(at, kChunkBytes);
@@ -165,7 +165,7 @@ class Caller {
     std::string result;
     v1::StreamRewriteResponse response;
     while (stream->Read(&response)) {
-      if (response.has_header()) result.reserve(response.header().total_size_bytes());
+      if (response.has_header()) result.reserve(response.header().graph().total_size_bytes());
       result.append(response.chunk());
     }
     Require(stream->Finish());

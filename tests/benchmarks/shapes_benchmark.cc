@@ -27,7 +27,7 @@ void BM_Shapes(benchmark::State& state, const std::string& name) {
   for (auto _ : state) {
     const double floor = benchmarks::FloorSeconds(graph.bytes());
     const auto begin = benchmarks::Clock::now();
-    auto shapes = Shapes::Infer(*graph, *topology, v1::RewriteOptions(), stop);
+    auto shapes = Shapes::Infer(*graph, *topology, v1::Step(), stop);
     const double seconds = benchmarks::SecondsSince(begin);
     if (!shapes.ok()) {
       std::cerr << shapes.status() << "\n";

@@ -54,8 +54,7 @@ void Measure(int runs, const std::string& name, const std::string& bytes) {
   stage("control flow",
         [&] { return ControlFlowAnalysis::Build(graph, step.facts.topology(), {}).ok(); });
   stage("variables", [&] { return FindVariableAliases(graph, {}).ok(); });
-  stage("shapes",
-        [&] { return Shapes::Infer(graph, step.facts.topology(), v1::RewriteOptions(), {}).ok(); });
+  stage("shapes", [&] { return Shapes::Infer(graph, step.facts.topology(), v1::Step(), {}).ok(); });
   stage("placement", [&] {
     return Placement::Find(graph, step.facts.topology(), step.facts.shapes(), {}).ok();
   });

@@ -341,7 +341,7 @@ TEST(CApiLocalTest, Simulate) {
   spillway_buffer* out = nullptr;
   EXPECT_NE(Taken(spillway_simulate("", 0, nullptr, 0, nullptr, nullptr)), kOk);
   v1::SimulateOptions options;
-  options.set_batch_size(8);
+  options.mutable_step()->set_batch_size(8);
   options.set_memory(true);
   const std::string bytes = options.SerializeAsString();
   ASSERT_EQ(Taken(spillway_simulate(graph.data(), graph.size(), bytes.data(), bytes.size(), nullptr,

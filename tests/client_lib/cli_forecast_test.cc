@@ -148,15 +148,16 @@ TEST_F(CliForecastTest, TheLargestBatchOfResnet50) {
   EXPECT_GE(largest, 150);
   EXPECT_LT(largest, 200);
   EXPECT_EQ(report["size_is_batch"], true);
-  EXPECT_EQ(report["hardware"]["preset"], "p100_pcie");
+  EXPECT_EQ(report["hardware"]["hardware"]["preset"], "p100_pcie");
   for (const json& size : report["sizes"]) {
-    EXPECT_EQ(size["unswapped"]["fits"], Number(size["size"]) <= largest);
+    EXPECT_EQ(size["unswapped"]["fit"],
+              Number(size["size"]) <= largest ? "FIT_FITS" : "FIT_DOES_NOT_FIT");
     EXPECT_EQ(size.contains("sizes_per_s"), Number(size["size"]) <= largest);
   }
   for (const auto& [batch, fits] :
        std::vector<std::pair<int64_t, bool>>{{largest, true}, {largest + 1, false}}) {
     const json simulated = Json({"simulate", graph, "--batch-size", absl::StrCat(batch)});
-    EXPECT_EQ(simulated["forecast"]["fits"], fits) << batch;
+    EXPECT_EQ(simulated["forecast"]["fit"], fits ? "FIT_FITS" : "FIT_DOES_NOT_FIT") << batch;
     EXPECT_EQ(simulated["forecast"].contains("out_of_memory"), !fits);
     EXPECT_EQ(simulated["forecast"].contains("step_time_ns"), fits);
   }
@@ -205,7 +206,7 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
   const std::string graph = Graph("unet3d");
   const json report =
       Json({"inspect", "--memory", graph, "--batch-size", "1", "--hardware", "v100_pcie"});
-  EXPECT_EQ(report["hardware"]["preset"], "v100_pcie");
+  EXPECT_EQ(report["hardware"]["hardware"]["preset"], "v100_pcie");
   ASSERT_THAT(report["memory"], SizeIs(1));
   int64_t peak = 0;
   for (const json& sample : report["memory"][0]["timeline"]) {
@@ -237,8 +238,8 @@ TEST_F(CliForecastTest, RewriteForetellsWhatSimulateSaysOfItsOutput) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("  forecast "), HasSubstr(" before "),
                                 HasSubstr("does not fit: the GPU would need ")));
   const json report = json::parse(result.out);
-  EXPECT_EQ(report["forecast_before"]["fits"], false);
-  EXPECT_EQ(report["forecast_after"]["fits"], true);
+  EXPECT_EQ(report["forecast_before"]["fit"], "FIT_DOES_NOT_FIT");
+  EXPECT_EQ(report["forecast_after"]["fit"], "FIT_FITS");
   json before = Json({"simulate", graph, "--batch-size", "200"})["forecast"];
   json after = Json({"simulate", dir_ / "out", "--batch-size", "200"})["forecast"];
   EXPECT_EQ(report["forecast_before"]["devices"][0]["peak_bytes"],
@@ -263,7 +264,7 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
                     HasSubstr("  budget     13.37 GiB, from the preset p100_pcie, less 10% for "),
                     HasSubstr(" more than the budget\n"), HasSubstr(" fitting\n")));
   const json report = json::parse(tuned.out);
-  EXPECT_EQ(report["level"]["devices"][0]["tuning"]["budget_source"], "MEMORY_SOURCE_PRESET");
+  EXPECT_EQ(report["fits"][0]["budget_source"], "MEMORY_SOURCE_PRESET");
   // Told so, it takes the same setting, and makes the same graph of it.
   const json& device = report["level"]["devices"][0];
   Arguments given = {"rewrite",    graph,   "-o",          dir_ / "again",
@@ -303,7 +304,7 @@ TEST_F(CliForecastTest, ExploreTellsWhatSwappingMakesPossible) {
     EXPECT_GT(full_speed, 0);
     if (!size.contains("swapped")) continue;
     EXPECT_LE(Number(size["swapped"]["devices"][0]["peak_bytes"]),
-              Number(report["hardware"]["gpu_memory_bytes"]));
+              Number(report["hardware"]["hardware"]["gpu_memory_bytes"]));
     EXPECT_LE(size["swapped_sizes_per_s"], full_speed * 1.0001);  // Rounded.
   }
   EXPECT_THAT(Output(swapping), AllOf(HasSubstr("\nwith swapping batch "),
@@ -392,7 +393,7 @@ TEST_F(CliForecastTest, AnNvidiaSmiThatHangsLeavesTimeForTheRewrite) {
 TEST_F(CliForecastTest, AllFormatsAndPipes) {
   const std::string graph = ReadTestGraph("mnist_deep/graph.pb");
   const json expected = Json({"simulate", "-"}, graph);
-  EXPECT_EQ(expected["forecast"]["fits"], true);
+  EXPECT_EQ(expected["forecast"]["fit"], "FIT_FITS");
   const std::string meta =
       RawField(1, RawField(4, "train")) + RawField(2, graph);  // MetaInfoDef.tags, graph_def.
   EXPECT_EQ(Json({"simulate", "-"}, meta), expected);
@@ -417,14 +418,15 @@ TEST_F(CliForecastTest, CapabilitiesListTheMachines) {
   std::vector<std::string> presets;
   const std::string text = Output({"capabilities"});
   for (const json& preset : report["hardware_presets"]) {
-    presets.push_back(preset["preset"]);
+    presets.push_back(preset["hardware"]["preset"]);
     EXPECT_THAT(text, HasSubstr(presets.back()));
   }
   EXPECT_THAT(presets, ::testing::IsSupersetOf({"p100_pcie", "p100_pcie_observed"}));
   // Each is one that --hardware takes.
   const std::string graph = dir_.Write("small", GraphBytes("a = NoOp() @/gpu:0"));
   for (const std::string& preset : presets) {
-    EXPECT_EQ(Json({"simulate", graph, "--hardware", preset})["hardware"]["preset"], preset);
+    EXPECT_EQ(Json({"simulate", graph, "--hardware", preset})["hardware"]["hardware"]["preset"],
+              preset);
   }
 }
 
@@ -441,7 +443,7 @@ TEST_F(CliForecastTest, BadInput) {
   const std::string garbage = dir_.Write("garbage", "\xff\xff\xff garbage");
   const std::string empty = dir_.Write("empty", "");
   const std::vector<BadCase> of_steps = {
-      {{free, "--feed", "nope=1"}, 2, {"'nope'", "BAD_OPTION"}},
+      {{free, "--feed", "nope=1"}, 2, {"'nope'", "NAME_MATCHES_NOTHING"}},
       {{fixed, "--feed", "images=8,224,224,3"},
        2,
        {"'images", "[8,224,224,3]", "[200,224,224,3]", "BAD_OPTION"}},
@@ -458,7 +460,7 @@ TEST_F(CliForecastTest, BadInput) {
       {{free, "--gpu-memory-bytes", "0"}, 2, {"gpu_memory_bytes is 0", "BAD_OPTION"}},
       {{free, "--gpu-memory-bytes", "12GB"}, 2, {"--gpu-memory-bytes", "'12GB'", "GiB"}},
       {{free, "--convolution-workspace-bytes", "-1"}, 2, {"convolution_workspace_bytes is -1"}},
-      {{free, "--targets", "nope"}, 2, {"'nope'"}},
+      {{free, "--targets", "nope"}, 2, {"'nope'", "NAME_MATCHES_NOTHING"}},
       {{free, "--targets", "images:1"}, 2, {"'images:1'"}},
   };
   for (const char* command : {"simulate", "explore", "rewrite"}) {

@@ -133,7 +133,7 @@ TEST(CliTest, AReportAloneNeedsNoOutputFile) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   v1::RewriteReport report;
   EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &report).ok()) << result.out;
-  EXPECT_EQ(report.strategy(), "scope");
+  EXPECT_EQ(report.strategy(), v1::STRATEGY_SCOPE);
 }
 
 TEST(CliTest, ThePatchIsTheJsonOfTheProto) {

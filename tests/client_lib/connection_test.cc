@@ -102,7 +102,7 @@ TEST_P(ConnectionTest, StripUndoesARewrite) {
   const auto stripped = client_->Strip(rewritten->graph_def());
   ASSERT_TRUE(stripped.ok()) << stripped.status();
   EXPECT_EQ(stripped->graph_def(), graph);
-  EXPECT_EQ(stripped->report().strategy(), "strip");
+  EXPECT_EQ(stripped->report().strategy(), v1::STRATEGY_STRIP);
 }
 
 TEST_P(ConnectionTest, AnErrorHasCodeMessageReasonAndMetadataOfTheCore) {

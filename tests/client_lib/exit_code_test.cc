@@ -25,7 +25,7 @@ TEST(ExitCodeTest, EveryReasonButThoseOfStoppingDecidesAlone) {
       {v1::ERROR_REASON_LIMIT_EXCEEDED, ExitCode::kBadGraph},
       {v1::ERROR_REASON_FOREIGN_REWRITE, ExitCode::kBadGraph},
       {v1::ERROR_REASON_UNKNOWN_OPTION, ExitCode::kUsage},
-      {v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, ExitCode::kUsage},
+      {v1::ERROR_REASON_NAME_MATCHES_NOTHING, ExitCode::kUsage},
       {v1::ERROR_REASON_BAD_REGEX, ExitCode::kUsage},
       {v1::ERROR_REASON_OVERLOADED, ExitCode::kServer},
       {v1::ERROR_REASON_DOES_NOT_FIT, ExitCode::kDoesNotFit},

@@ -33,13 +33,16 @@ std::string Exploration(const std::string& report) {
 
 // 8 GiB a GPU, 64 GiB of host memory.
 constexpr char kMachine[] = R"(
-  hardware { preset: "p100_pcie" gpu_memory_bytes: 8589934592 host_memory_bytes: 68719476736
-             d2h_bytes_per_s: 12e9 h2d_bytes_per_s: 10e9 })";
+  hardware {
+    hardware { preset: "p100_pcie" gpu_memory_bytes: 8589934592 host_memory_bytes: 68719476736
+               d2h_bytes_per_s: 12e9 h2d_bytes_per_s: 10e9 }
+    device_budget_bytes: 8589934592
+  })";
 
 TEST(ForecastTextTest, AStepThatFits) {
   EXPECT_EQ(Simulation(std::string(kMachine) + R"(
     forecast {
-      fits: true step_time_ns: 200000000 synchronous_step_time_ns: 210000000
+      fit: FIT_FITS step_time_ns: 200000000 synchronous_step_time_ns: 210000000
       host_peak_bytes: 1024
       devices {
         resident_bytes: 1073741824 peak_bytes: 4294967296 peak_node: "conv" compute_ns: 160000000
@@ -70,7 +73,7 @@ TEST(ForecastTextTest, AStepThatFits) {
 
 constexpr char kTooLarge[] = R"(
   forecast {
-    out_of_memory { device: "/gpu:1" node: "conv" requested_bytes: 1073741824
+    fit: FIT_DOES_NOT_FIT out_of_memory { device: "/gpu:1" node: "conv" requested_bytes: 1073741824
                     in_use_bytes: 7516192769 budget_bytes: 8589934592 }
     devices { device: "/gpu:0" peak_bytes: 4294967296
               bounds { memory_bytes: 1048576 memory_node: "small" } }
@@ -100,7 +103,7 @@ TEST(ForecastTextTest, AStepThatDoesNotFitSaysByHowMuchAndWhatSwappingCouldDo) {
 TEST(ForecastTextTest, ANodeThatIsTooLargeCannotBeHelped) {
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
     forecast {
-      out_of_memory { node: "conv" requested_bytes: 1 in_use_bytes: 1 budget_bytes: 8589934592 }
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1 in_use_bytes: 1 budget_bytes: 8589934592 }
       devices { peak_bytes: 17179869184
                 bounds { memory_bytes: 9663676416 memory_node: "conv_grad" } }
     })"),
@@ -113,7 +116,7 @@ TEST(ForecastTextTest, ANodeThatIsTooLargeCannotBeHelped) {
 TEST(ForecastTextTest, TheHostMayBeTooSmall) {
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
     forecast {
-      out_of_memory { host: true node: "x" requested_bytes: 1 in_use_bytes: 1
+      fit: FIT_DOES_NOT_FIT out_of_memory { host: true node: "x" requested_bytes: 1 in_use_bytes: 1
                       budget_bytes: 68719476736 }
       host_peak_bytes: 103079215104
       devices { peak_bytes: 4294967296 bounds { memory_bytes: 1 memory_node: "y" } }
@@ -126,8 +129,8 @@ TEST(ForecastTextTest, TheHostMayBeTooSmall) {
 TEST(ForecastTextTest, EnoughMemoryMayBeInPieces) {
   const std::string text = Simulation(std::string(kMachine) + R"(
     forecast {
-      out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 6442450944
-                      budget_bytes: 8589934592 }
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 6442450944
+                      budget_bytes: 8589934592 fragmented: true }
       devices { peak_bytes: 8589934591 }
     })");
   EXPECT_THAT(text, AllOf(StartsWith("does not fit: what is free of the 8.00 GiB of the GPU is in "
@@ -140,7 +143,7 @@ TEST(ForecastTextTest, TimesAreOfStepsThatFit) {
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
     forecast {
       step_time_ns: 77000000 synchronous_step_time_ns: 78000000
-      out_of_memory { node: "x" budget_bytes: 8589934592 }
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "x" budget_bytes: 8589934592 }
       devices { peak_bytes: 8589934593 compute_ns: 1 }
     })"),
               AllOf(HasSubstr("1 B more than its"), Not(HasSubstr("77.0 ms")),
@@ -149,22 +152,22 @@ TEST(ForecastTextTest, TimesAreOfStepsThatFit) {
 
 TEST(ForecastTextTest, WhatIsNotKnownIsInTheFirstLine) {
   const std::string text = Simulation(std::string(kMachine) + R"(
-    forecast { fits: true step_time_ns: 1000000 devices { bounds { memory_bytes: 1 } } }
+    forecast { fit: FIT_FITS step_time_ns: 1000000 devices { bounds { memory_bytes: 1 } } }
     warnings { code: WARNING_CODE_UNKNOWN_SIZES message: "Some sizes are unknown." })");
   EXPECT_THAT(text, AllOf(StartsWith("fits into 8.00 GiB per GPU as far as sizes are known; a step "
                                      "takes 1.0 ms\n"),
                           HasSubstr("  warning      Some sizes are unknown.\n")));
   // Without a budget there are no bounds.
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
-    forecast { fits: true step_time_ns: 1000000 devices { peak_bytes: 1 } })"),
+    forecast { fit: FIT_FITS step_time_ns: 1000000 devices { peak_bytes: 1 } })"),
               StartsWith("with memory without end, a step takes 1.0 ms\n"));
-  EXPECT_THAT(Simulation("forecast { fits: true }"),
+  EXPECT_THAT(Simulation("forecast { fit: FIT_FITS }"),
               StartsWith("no node of this step runs on a GPU\n"));
 }
 
 TEST(ForecastTextTest, ManyGpusGoBelow) {
   v1::SimulateReport report;
-  report.mutable_forecast()->set_fits(true);
+  report.mutable_forecast()->set_fit(v1::FIT_FITS);
   report.mutable_forecast()->set_step_time_ns(1);
   for (int i = 0; i < 9; ++i) {
     report.mutable_forecast()->add_devices()->set_device(
@@ -183,12 +186,12 @@ TEST(ForecastTextTest, ManyGpusGoBelow) {
 TEST(ForecastTextTest, BeforeAndAfter) {
   const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
     forecast_before {
-      out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 7516192769
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 7516192769
                       budget_bytes: 8589934592 }
       devices { resident_bytes: 1073741824 peak_bytes: 12884901888 }
     }
     forecast_after {
-      fits: true step_time_ns: 200000000 host_peak_bytes: 4294967296
+      fit: FIT_FITS step_time_ns: 200000000 host_peak_bytes: 4294967296
       devices { resident_bytes: 1073741824 peak_bytes: 8589934592 compute_ns: 100000000
                 stall_ns: 100000000 copy_out_ns: 50000000 copy_in_ns: 50000000
                 copy_out_bytes: 4294967296 copy_in_bytes: 4294967296 }
@@ -218,7 +221,7 @@ TEST(ForecastTextTest, BeforeAndAfter) {
 
 TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
   const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
-    forecast_before { fits: true step_time_ns: 1000000 devices { device: "/gpu:0" } })");
+    forecast_before { fit: FIT_FITS step_time_ns: 1000000 devices { device: "/gpu:0" } })");
   EXPECT_THAT(FormatBeforeAndAfter(report, Style()),
               AllOf(StartsWith("  forecast            as it is\n"), HasSubstr("\n  /gpu:0\n"),
                     Not(HasSubstr("after"))));
@@ -230,10 +233,10 @@ TEST(ForecastTextTest, Sizes) {
   EXPECT_EQ(Exploration(std::string(kMachine) + R"(
     size_is_batch: true largest_fitting_size: 64
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320
-            unswapped { fits: true step_time_ns: 200000000
+            unswapped { fit: FIT_FITS step_time_ns: 200000000
                         devices { peak_bytes: 4294967296 } devices { peak_bytes: 5368709120 } } }
     sizes { size: 128
-            unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } } }
     targets: "train_op")"),
             R"(batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
@@ -249,18 +252,18 @@ TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     largest_fitting_size: 224
     sizes { size: 224 steps_per_s: 5 sizes_per_s: 1120
-            unswapped { fits: true step_time_ns: 200000000 } })"),
+            unswapped { fit: FIT_FITS step_time_ns: 200000000 } })"),
               AllOf(StartsWith("size 224 is the largest that fits unswapped into 8.00 GiB per GPU: "
                                "5.0 steps/s\n"),
                     Not(HasSubstr("1120"))));
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     size_is_batch: true
-    sizes { size: 1 unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+    sizes { size: 1 unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                                 devices { peak_bytes: 9663676416 } } })"),
               StartsWith("not even batch 1 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
                          "more than its 8.00 GiB\n"));
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
-    sizes { size: 1 unswapped { fits: true step_time_ns: 1 } })"),
+    sizes { size: 1 unswapped { fit: FIT_FITS step_time_ns: 1 } })"),
               StartsWith("with memory without end\n"));
 }
 
@@ -269,17 +272,17 @@ TEST(ForecastTextTest, SizesWithSwapping) {
   EXPECT_EQ(Exploration(std::string(kMachine) + R"(
     size_is_batch: true largest_fitting_size: 64 largest_fitting_size_swapped: 128
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
-            unswapped { fits: true step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
-            swapped { fits: true step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
+            unswapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
+            swapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
             swapped_steps_per_s: 5 swapped_sizes_per_s: 320 }
     sizes { size: 128 full_speed_sizes_per_s: 400
-            unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } }
-            swapped { fits: true devices { peak_bytes: 8053063680 }
+            swapped { fit: FIT_FITS devices { peak_bytes: 8053063680 }
                       devices { peak_bytes: 1073741824 } }
             swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 }
     sizes { size: 256 full_speed_sizes_per_s: 410
-            unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 19327352832 } } }
     targets: "train_op")"),
             R"(batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
@@ -296,28 +299,30 @@ with swapping batch 128: 320.0 examples/s, 80% of full speed
 TEST(ForecastTextTest, SizesThatFitWithSwappingAloneOrNotAtAll) {
   const std::string too_large = R"(
     sizes { size: 8 full_speed_sizes_per_s: 400
-            unswapped { out_of_memory { node: "conv" budget_bytes: 8589934592 }
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } })";
   EXPECT_THAT(Exploration(std::string(kMachine) + too_large + "}"),
               StartsWith("not even size 8 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
                          "more than its 8.00 GiB\nnone fits with swapping\n"));
-  EXPECT_THAT(Exploration(std::string(kMachine) + too_large +
-                          "swapped { fits: true } swapped_steps_per_s: 12.5 swapped_sizes_per_s: "
-                          "100 } largest_fitting_size_swapped: 8"),
-              HasSubstr("\nwith swapping size 8: 12.5 steps/s, 25% of full speed\n"));
+  EXPECT_THAT(
+      Exploration(std::string(kMachine) + too_large +
+                  "swapped { fit: FIT_FITS } swapped_steps_per_s: 12.5 swapped_sizes_per_s: "
+                  "100 } largest_fitting_size_swapped: 8"),
+      HasSubstr("\nwith swapping size 8: 12.5 steps/s, 25% of full speed\n"));
 }
 
 TEST(ForecastTextTest, ABudgetByNvidiaSmiIsSaidToBe) {
   auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
-    forecast_before { fits: true devices {} })");
-  report.mutable_hardware()->set_gpu_memory_source(v1::MEMORY_SOURCE_NVIDIA_SMI);
+    forecast_before { fit: FIT_FITS devices {} })");
+  report.mutable_hardware()->mutable_hardware()->set_gpu_memory_source(
+      v1::MEMORY_SOURCE_NVIDIA_SMI);
   EXPECT_THAT(FormatFacts(ForecastFacts(report)),
               HasSubstr("p100_pcie, 8.00 GiB per GPU by nvidia-smi, 64.00 GiB of host memory"));
 }
 
 TEST(ForecastTextTest, MemoryOverTheStep) {
   const auto report = Parse<v1::SimulateReport>(R"(
-    forecast { fits: true devices { peak_bytes: 2048 peak_node: "conv" resident_bytes: 512 } }
+    forecast { fit: FIT_FITS devices { peak_bytes: 2048 peak_node: "conv" resident_bytes: 512 } }
     memory {
       timeline { time_ns: 0 bytes: 512 } timeline { time_ns: 12000000 bytes: 2048 }
       timeline { time_ns: 24000000 bytes: 512 }

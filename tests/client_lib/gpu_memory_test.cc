@@ -49,7 +49,7 @@ class GpuMemoryTest : public ::testing::Test {
     v1::RewriteOptions options;
     line_ = FillGpuMemory(limit, &options);
     EXPECT_EQ(line_.empty(), !options.has_hardware());
-    return options.hardware();
+    return options.step().hardware();
   }
 
   const std::string path_;
@@ -158,17 +158,17 @@ TEST_F(GpuMemoryTest, OneThatHangsIsKilledWithAllThatItStarted) {
 
 TEST_F(GpuMemoryTest, ItIsNotAskedWhereTheMemoryIsKnownOrOfNoUse) {
   NvidiaSmi(absl::StrCat("echo asked > ", dir_ / "asked", "; echo 16280, 6.0"));
-  const auto expect_not_asked = [this](auto options) {
+  const auto expect_not_asked = [this](v1::RewriteOptions options) {
     const std::string before = options.DebugString();
     EXPECT_EQ(FillGpuMemory(kEnough, &options), "");
     EXPECT_EQ(options.DebugString(), before);
     EXPECT_THAT(dir_.Names(), ::testing::ElementsAre("nvidia-smi")) << before;
   };
   v1::RewriteOptions rewrite;
-  rewrite.mutable_hardware()->set_preset("v100_pcie");
+  rewrite.mutable_step()->mutable_hardware()->set_preset("v100_pcie");
   expect_not_asked(rewrite);
-  rewrite.mutable_hardware()->Clear();
-  rewrite.mutable_hardware()->set_gpu_memory_bytes(1);
+  rewrite.mutable_step()->mutable_hardware()->Clear();
+  rewrite.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(1);
   expect_not_asked(rewrite);
   rewrite.Clear();
   rewrite.mutable_level()->set_autotune_gpu_mem(15);
@@ -179,18 +179,19 @@ TEST_F(GpuMemoryTest, ItIsNotAskedWhereTheMemoryIsKnownOrOfNoUse) {
   rewrite.mutable_scope();
   rewrite.set_simulation(v1::SIMULATION_OFF);
   expect_not_asked(rewrite);
-  v1::SimulateOptions step;
-  step.set_no_budget(true);
-  expect_not_asked(step);
-  step.Clear();
+  v1::Step step;
+  EXPECT_EQ(FillGpuMemory(kEnough, /*no_budget=*/true, &step), "");
+  EXPECT_FALSE(step.has_hardware());
   step.mutable_hardware()->set_preset("v100_pcie");
-  expect_not_asked(step);
+  EXPECT_EQ(FillGpuMemory(kEnough, /*no_budget=*/false, &step), "");
+  EXPECT_FALSE(step.hardware().has_gpu_memory_bytes());
+  EXPECT_THAT(dir_.Names(), ::testing::ElementsAre("nvidia-smi"));
   // The tuner needs it also where nothing is to be foretold; other numbers say nothing of memory.
   rewrite.mutable_level();
   EXPECT_NE(FillGpuMemory(kEnough, &rewrite), "");
   step.Clear();
   step.mutable_hardware()->set_launch_s(0);
-  EXPECT_NE(FillGpuMemory(kEnough, &step), "");
+  EXPECT_NE(FillGpuMemory(kEnough, /*no_budget=*/false, &step), "");
   EXPECT_TRUE(step.hardware().has_launch_s());
 }
 

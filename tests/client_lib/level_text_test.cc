@@ -25,19 +25,21 @@ v1::RewriteReport Report(const std::string& text) {
 
 std::string Facts(const std::string& text) { return FormatFacts(LevelFacts(Report(text))); }
 
-// A report on one GPU whose setting was tuned so.
-std::string OneGpu(const std::string& tuning) {
-  return Facts("hardware { preset: 'p100_pcie' } level { devices { tuning {" + tuning + "} } }");
+// A report on one GPU whose setting was tuned, with this fit.
+std::string OneGpu(const std::string& fit) {
+  return Facts(
+      "hardware { hardware { preset: 'p100_pcie' } } level { devices { tuning {} } } fits {" + fit +
+      "}");
 }
 
 TEST(LevelTextTest, OneGpuTuned) {
   EXPECT_EQ(FormatSummary(Report(R"pb(
               outcome: OUTCOME_REWRITTEN
               summary: "3 tensors will be swapped."
-              strategy: "level"
+              strategy: STRATEGY_LEVEL
               node_count_before: 1000
               node_count_after: 1008
-              hardware { preset: "p100_pcie" }
+              hardware { hardware { preset: "p100_pcie" } }
               devices {
                 swapped_tensor_count: 3
                 swap_out_count: 3
@@ -57,19 +59,17 @@ TEST(LevelTextTest, OneGpuTuned) {
                   swapin_ahead: 4
                   swapin_groupby: 0
                   sync_mode: 0
-                  tuning {
-                    budget_bytes: 16106127360
-                    budget_source: MEMORY_SOURCE_PRESET
-                    unswapped_peak_bytes: 17716740096
-                    setting_count: 412
-                    fitting_setting_count: 87
-                    exhaustive: true
-                    step_time_ns: 905000000
-                    synchronous_step_time_ns: 950000000
-                    peak_bytes: 15032385536
-                    full_speed_step_time_ns: 814500000
-                  }
+                  tuning { setting_count: 412 fitting_setting_count: 87 exhaustive: true }
                 }
+              }
+              fits {
+                budget_bytes: 16106127360
+                budget_source: MEMORY_SOURCE_PRESET
+                unswapped_peak_bytes: 17716740096
+                step_time_ns: 905000000
+                synchronous_step_time_ns: 950000000
+                peak_bytes: 15032385536
+                full_speed_step_time_ns: 814500000
               }
             )pb")),
             R"(spillway: rewritten (strategy level)
@@ -142,20 +142,22 @@ TEST(LevelTextTest, EverySyncModeHasItsWords) {
 TEST(LevelTextTest, EveryGpuHasItsBlock) {
   const v1::RewriteReport report = Report(R"pb(
     outcome: OUTCOME_REWRITTEN
-    hardware { preset: "v100_pcie" }
+    hardware { hardware { preset: "v100_pcie" } }
     level {
       level_count: 9
       devices {
         device: "/device:GPU:0"
         swapout_threshold: 7
-        tuning { budget_bytes: 1024 unswapped_peak_bytes: 2048 setting_count: 1 }
+        tuning { setting_count: 1 }
       }
       devices {
         device: "/device:GPU:1"
-        tuning { budget_bytes: 1024 not_needed: true }
+        tuning {}
       }
       devices {}
-    })pb");
+    }
+    fits { device: "/device:GPU:0" budget_bytes: 1024 unswapped_peak_bytes: 2048 }
+    fits { device: "/device:GPU:1" budget_bytes: 1024 not_needed: true })pb");
   EXPECT_EQ(FormatLevelDevices(report, Style()),
             R"(  /device:GPU:0
   setting    swapout_threshold 7
@@ -196,13 +198,14 @@ TEST(LevelTextTest, NoLineIsTooLong) {
     device->set_swapin_ahead(INT32_MAX);
     device->set_swapin_groupby(INT32_MAX);
     device->set_sync_mode(2);
-    v1::LevelTuning* tuning = device->mutable_tuning();
-    tuning->set_budget_bytes(INT64_MAX);
-    tuning->set_unswapped_peak_bytes(INT64_MAX);
-    tuning->set_setting_count(INT64_MAX);
-    tuning->set_step_time_ns(INT64_MAX);
-    tuning->set_synchronous_step_time_ns(INT64_MAX);
-    tuning->set_peak_bytes(INT64_MAX);
+    device->mutable_tuning()->set_setting_count(INT64_MAX);
+    v1::DeviceFit* fit = report.add_fits();
+    fit->set_device(device->device());
+    fit->set_budget_bytes(INT64_MAX);
+    fit->set_unswapped_peak_bytes(INT64_MAX);
+    fit->set_step_time_ns(INT64_MAX);
+    fit->set_synchronous_step_time_ns(INT64_MAX);
+    fit->set_peak_bytes(INT64_MAX);
   }
   std::istringstream lines(FormatSummary(report));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kMaxLineWidth) << line;

@@ -22,6 +22,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
@@ -90,18 +91,24 @@ TEST(OptionTableTest, CommonFieldsHaveTheirFlagsAndDefaults) {
   const Descriptor* message = source.FindMessage("spillway.v1.RewriteOptions");
   ASSERT_NE(message, nullptr);
   // From -o, --report and --patch; flags of its own.
-  std::set<std::string> others = {"outputs", "hardware"};
+  std::set<std::string> others = {"outputs", "step"};
   const auto* strategy = message->FindOneofByName("strategy");
   for (int i = 0; i < strategy->field_count(); ++i) others.insert(strategy->field(i)->name());
   CheckTable(message, CommonOptions(), others);
+}
+
+TEST(OptionTableTest, AStepHasItsFlagsAndDefaults) {
+  const ProtoSource source;
+  const Descriptor* message = source.FindMessage("spillway.v1.Step");
+  ASSERT_NE(message, nullptr);
+  CheckTable(message, StepOptions(), {"hardware"});  // Flags of its own.
 }
 
 TEST(OptionTableTest, HardwareHasItsFlagsAndDefaults) {
   const ProtoSource source;
   const Descriptor* message = source.FindMessage("spillway.v1.Hardware");
   ASSERT_NE(message, nullptr);
-  CheckTable(message, HardwareOptions(),
-             {"gpu_memory_source", "device_budget_bytes"});  // Not for users to say.
+  CheckTable(message, HardwareOptions(), {"gpu_memory_source"});  // Not for users to say.
 }
 
 TEST(OptionTableTest, EveryStrategyHasItsTableWithFlagsAndDefaults) {
@@ -121,15 +128,17 @@ TEST(OptionTableTest, EveryStrategyHasItsTableWithFlagsAndDefaults) {
 }
 
 TEST(OptionTableTest, TheFirstStrategyIsTheDefaultOfTheCore) {
-  EXPECT_EQ(std::string(Strategies()[0].name), core::Strategies()[0]);
+  EXPECT_EQ(std::string(Strategies()[0].name), core::StrategyName(core::Strategies()[0]));
 }
 
 TEST(OptionTableTest, AFlagIsTheNameOfItsFieldWithDashes) {
-  for (const OptionRow& row : CommonOptions()) {
-    if (row.field == "feeds") {
-      EXPECT_EQ(FlagOf(row), "--feed");
-    } else {
-      EXPECT_EQ(FlagOf(row), absl::StrCat("--", absl::StrReplaceAll(row.field, {{"_", "-"}})));
+  for (const auto& rows : {CommonOptions(), StepOptions()}) {
+    for (const OptionRow& row : rows) {
+      if (row.field == "feeds") {
+        EXPECT_EQ(FlagOf(row), "--feed");
+      } else {
+        EXPECT_EQ(FlagOf(row), absl::StrCat("--", absl::StrReplaceAll(row.field, {{"_", "-"}})));
+      }
     }
   }
 }
@@ -145,6 +154,7 @@ TEST(OptionTableTest, HelpNamesEveryFlagWithItsDefault) {
     }
   };
   for (const OptionRow& row : CommonOptions()) check(row);
+  for (const OptionRow& row : StepOptions()) check(row);
   for (const StrategyTable& strategy : Strategies()) {
     for (const OptionRow& row : strategy.rows) check(row);
   }
@@ -218,7 +228,7 @@ TEST(OptionFlagsTest, EveryFlagOfScopeSetsItsField) {
   scope->set_ctrld_strategy(v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
   scope->set_swap_branches(true);
   scope->set_branch_threshold(2);
-  scope->set_cpu_device("/cpu:1");
+  expected.set_cpu_device("/cpu:1");
   EXPECT_THAT(Parse({"--strategy",
                      "scope",
                      "--optimizer-scopes",
@@ -272,7 +282,7 @@ TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
   level->add_incl_input_by_types("H");
   level->set_is_training(false);
   level->set_autotune_gpu_mem(15.5);
-  level->set_cpu_device("/cpu:1");
+  expected.set_cpu_device("/cpu:1");
   EXPECT_THAT(Parse({"--strategy",
                      "level",
                      "--swapout-threshold",
@@ -317,18 +327,6 @@ TEST(OptionFlagsTest, ASliceMayCountFromTheEnd) {
   EXPECT_THAT(Parse({"--strategy", "level", "--serialization", "-10:"}), Is(expected));
 }
 
-TEST(OptionFlagsTest, AFlagThatStrategiesShareGoesToTheOneChosen) {
-  v1::RewriteOptions level, scope;
-  level.mutable_level()->set_cpu_device("/cpu:1");
-  scope.mutable_scope()->set_cpu_device("/cpu:1");
-  EXPECT_THAT(Parse({"--strategy", "level", "--cpu-device", "/cpu:1"}), Is(level));
-  EXPECT_THAT(Parse({"--strategy", "scope", "--cpu-device", "/cpu:1"}), Is(scope));
-  EXPECT_THAT(Parse({"--cpu-device", "/cpu:1"}), Is(level));
-  CLI::App app;
-  const OptionFlags flags(&app);
-  EXPECT_THAT(app.get_option("--cpu-device")->get_group(), "Strategy level, scope");
-}
-
 TEST(OptionFlagsTest, AFlagThatNeedsAnotherIsAnErrorWithoutIt) {
   const std::vector<std::string> alone = {"--strategy", "scope", "--debug-level", "2"};
   EXPECT_THROW(Parse(alone).IgnoreError(), CLI::RequiresError);
@@ -340,14 +338,14 @@ TEST(OptionFlagsTest, AFlagThatNeedsAnotherIsAnErrorWithoutIt) {
 
 TEST(OptionFlagsTest, EveryCommonFlagSetsItsField) {
   v1::RewriteOptions expected;
-  v1::FeedShape* images = expected.add_feeds();
+  v1::Feed* images = expected.mutable_step()->add_feeds();
   images->set_name("images");
   images->add_dims(128);
   images->add_dims(3);
-  expected.add_feeds()->set_name("rate:0");
-  expected.set_batch_size(128);
-  expected.add_targets("train");
-  expected.add_targets("loss:0");
+  expected.mutable_step()->add_feeds()->set_name("rate:0");
+  expected.mutable_step()->set_batch_size(128);
+  expected.mutable_step()->add_targets("train");
+  expected.mutable_step()->add_targets("loss:0");
   expected.add_devices("/gpu:0");
   expected.set_min_tensor_bytes(int64_t{1} << 40);
   expected.set_already_rewritten(v1::ALREADY_REWRITTEN_REPLAN);
@@ -456,16 +454,16 @@ TEST(OptionValueTest, SplitList) {
 }
 
 // The feed that `text` stands for; its name is empty if it stands for none.
-v1::FeedShape FeedOf(const std::string& text, bool with_size = false) {
-  v1::FeedShape feed;
-  return AddFeed("--feed", text, with_size, &feed).ok() ? feed : v1::FeedShape();
+v1::Feed FeedOf(const std::string& text, bool with_size = false) {
+  v1::Feed feed;
+  return AddFeed("--feed", text, with_size, &feed).ok() ? feed : v1::Feed();
 }
 
 TEST(OptionValueTest, FeedsThatAreOne) {
-  const v1::FeedShape shape = FeedOf("images=128,224,224,3");
+  const v1::Feed shape = FeedOf("images=128,224,224,3");
   EXPECT_EQ(shape.name(), "images");
   EXPECT_THAT(shape.dims(), ElementsAre(128, 224, 224, 3));
-  const v1::FeedShape scalar = FeedOf("rate:0=");
+  const v1::Feed scalar = FeedOf("rate:0=");
   EXPECT_EQ(scalar.name(), "rate:0");
   EXPECT_EQ(scalar.dims_size(), 0);
   EXPECT_THAT(FeedOf("x=0").dims(), ElementsAre(0));

@@ -312,7 +312,7 @@ TEST_F(RunTest, WrongGraphsAndOptions) {
              {dir_.Write("empty.pb", ""), {}, 3, "EMPTY_GRAPH"},
              {dir_ / "missing.pb", {}, 4, "FILE"},
              {dir_ / "", {}, 4, "FILE"},
-             {kMnistPath, {"--starting-scope", "nowhere"}, 2, "SCOPE_MATCHES_NOTHING"}});
+             {kMnistPath, {"--starting-scope", "nowhere"}, 2, "NAME_MATCHES_NOTHING"}});
 }
 
 TEST_F(RunTest, ServersThatFail) {

@@ -20,7 +20,7 @@ TEST(SummaryTest, SaysWhatWasDoneInAlignedRows) {
   EXPECT_EQ(
       FormatSummary(Report(R"pb(
         outcome: OUTCOME_REWRITTEN
-        strategy: "scope"
+        strategy: STRATEGY_SCOPE
         node_count_before: 1000
         node_count_after: 1025
         graph_bytes_before: 2048
@@ -34,8 +34,8 @@ TEST(SummaryTest, SaysWhatWasDoneInAlignedRows) {
           swap_in_bytes: 4831838208
         }
         devices { swapped_tensor_count: 1 swap_out_count: 1 swap_in_count: 1 unknown_size_count: 1 }
-        stages { stage: "parse" duration_ns: 1500000 }
-        stages { stage: "analysis" duration_ns: 200000000 }
+        stages { stage: STAGE_PARSE duration_ns: 1500000 }
+        stages { stage: STAGE_ANALYSIS duration_ns: 200000000 }
         warnings { message: "Some sizes are unknown." }
         advice {
           host_memory_variable: "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096"
@@ -63,8 +63,9 @@ TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
 }
 
 TEST(SummaryTest, StripTakesNodesAway) {
-  const std::string text = FormatSummary(Report(
-      "outcome: OUTCOME_STRIPPED strategy: 'strip' node_count_before: 12 node_count_after: 10"));
+  const std::string text =
+      FormatSummary(Report("outcome: OUTCOME_STRIPPED strategy: STRATEGY_STRIP node_count_before: "
+                           "12 node_count_after: 10"));
   EXPECT_THAT(text, ::testing::HasSubstr("12 -> 10 (-2)"));
   EXPECT_THAT(text, ::testing::HasSubstr("stripped"));
 }

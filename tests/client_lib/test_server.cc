@@ -116,7 +116,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
     largest_chunk_bytes_ = std::max<int64_t>(largest_chunk_bytes_, message.chunk().size());
     graph_def += message.chunk();
   }
-  if (static_cast<int64_t>(graph_def.size()) != header.total_size_bytes()) {
+  if (static_cast<int64_t>(graph_def.size()) != header.graph().total_size_bytes()) {
     return BadStream("another size than announced");
   }
   // Optional in the protocol, but this client always sends it.
@@ -139,8 +139,9 @@ grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) co
   if (options_.fault == Fault::kLongAnswer) --size;
   if (options_.fault == Fault::kHugeAnswer) size = int64_t{1} << 40;
   if (options_.fault == Fault::kLargeAnswer) size = std::numeric_limits<int32_t>::max();
-  header->set_total_size_bytes(size);
-  header->set_sha256(Sha256Of(options_.fault == Fault::kWrongDigest ? "another" : graph_def));
+  header->mutable_graph()->set_total_size_bytes(size);
+  header->mutable_graph()->set_sha256(
+      Sha256Of(options_.fault == Fault::kWrongDigest ? "another" : graph_def));
   if (options_.fault == Fault::kNoDigest) header->clear_sha256();
   if (options_.fault != Fault::kNoHeader) stream->Write(message);
   if (options_.fault == Fault::kTwoHeaders) stream->Write(message);
@@ -156,7 +157,7 @@ grpc::Status TestServer::GetCapabilities(grpc::ServerContext* context,
                                          v1::GetCapabilitiesResponse* response) {
   if (grpc::Status status = FailEarly(context); !status.ok()) return status;
   response->set_version(core::Version());
-  for (const std::string& strategy : core::Strategies()) response->add_strategies(strategy);
+  for (const v1::Strategy strategy : core::Strategies()) response->add_strategies(strategy);
   *response->mutable_limits() = core::DefaultLimits();
   return grpc::Status::OK;
 }

@@ -20,7 +20,7 @@ std::vector<v1::RewriteOptions> AllOptions() {
   all[2].mutable_scope()->set_starting_scope("[a-fh-z]");
   all[2].mutable_scope()->set_swap_branches(true);
   all[2].mutable_scope()->set_ctrld_strategy(v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
-  all[2].set_batch_size(1 << 30);
+  all[2].mutable_step()->set_batch_size(1 << 30);
   for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_PATCH, v1::OUTPUT_REPORT}) {
     all[2].add_outputs(output);
   }
@@ -30,7 +30,7 @@ std::vector<v1::RewriteOptions> AllOptions() {
 
 void CheckInspect(const std::string& input, const v1::Limits& limits) {
   v1::InspectOptions options;
-  options.set_batch_size(1 << 30);
+  options.mutable_step()->set_batch_size(1 << 30);
   const auto summary = core::Inspect(input, options, limits, core::StopToken());
   if (!summary.ok()) {
     if (!absl::IsInvalidArgument(summary.status())) RequireNone(summary.status().ToString());

@@ -199,9 +199,10 @@ void WriteOptions(const Folder& folder) {
       "fuse_swapins: true ctrld_strategy: CTRLD_STRATEGY_DIRECT_ORDER }",
       "scope { optimizer_scopes: 'gradients' starting_op_names: 'in_0' excl_scopes: 'net0' "
       "incl_types: 'Relu' excl_types: 'Tanh' n_tensors: 2 }",
-      "scope { swap_branches: true branch_threshold: 3 cpu_device: '/cpu:0' debug: true "
+      "scope { swap_branches: true branch_threshold: 3 debug: true "
       "debug_level: 2 }",
-      "feeds { name: 'in_0' dims: 4 dims: 1000000000 } batch_size: 2147483647 targets: 'in_1:0' "
+      "step { feeds { name: 'in_0' dims: 4 dims: 1000000000 } batch_size: 2147483647 targets: "
+      "'in_1:0' } cpu_device: '/cpu:0' "
       "min_tensor_bytes: 9223372036854775807",
       "outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT decision_detail: DECISION_DETAIL_NONE "
       "swap_encoding: SWAP_ENCODING_COPY",
@@ -252,7 +253,7 @@ void WriteSimulations(const Folder& folder) {
       "step { feeds { name: 'in' dims: 2147483647 dims: 8 } targets: 'h:0' }",
       "step { hardware { preset: 'v100_pcie' gpu_memory_bytes: 4096 host_memory_bytes: 0 } }",
       "step { hardware { launch_s: 1 copy_latency_s: 1 d2h_bytes_per_s: 1e-300 } }",
-      "step { convolution_workspace_bytes: 1125899906842624 no_budget: true } multiple_of: 64",
+      "step { convolution_workspace_bytes: 1125899906842624 } no_budget: true multiple_of: 64",
   };
   int number = 0;
   for (const char* text : kOptions) {

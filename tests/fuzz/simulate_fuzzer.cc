@@ -51,18 +51,20 @@ std::string WrongError(const absl::Status& status) {
   }
 }
 
+bool MayFit(const v1::Forecast& forecast) { return forecast.fit() != v1::FIT_DOES_NOT_FIT; }
+
 std::string CheckForecast(const v1::Forecast& forecast, int64_t budget) {
   for (const v1::DeviceForecast& device : forecast.devices()) {
     if (device.resident_bytes() < 0 || device.peak_bytes() < device.resident_bytes()) {
       return absl::StrCat("a peak below what is resident: ", device.ShortDebugString());
     }
-    if (forecast.fits() && device.peak_bytes() > budget) {
+    if (MayFit(forecast) && device.peak_bytes() > budget) {
       return absl::StrCat("it fits, and not: ", device.ShortDebugString());
     }
     if (device.stall_ns() < 0 || device.compute_ns() < 0 || device.copy_in_bytes() < 0) {
       return absl::StrCat("below 0: ", device.ShortDebugString());
     }
-    if (!device.has_bounds() || !forecast.fits()) continue;
+    if (!device.has_bounds() || !MayFit(forecast)) continue;
     if (device.bounds().step_time_ns() > forecast.step_time_ns() ||
         device.bounds().memory_bytes() > device.peak_bytes()) {
       return absl::StrCat("better than its bounds: ", forecast.ShortDebugString());
@@ -87,24 +89,27 @@ std::string CheckReport(const v1::SimulateReport& report) {
 }
 
 std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& options) {
-  v1::SimulateOptions step = options.step();
-  step.set_memory(true);
+  v1::SimulateOptions simulate_options;
+  *simulate_options.mutable_step() = options.step();
+  simulate_options.set_no_budget(options.no_budget());
+  simulate_options.set_memory(true);
   const auto simulate = [&] {
-    return core::SimulateGraph(graph, step, FuzzLimits(),
+    return core::SimulateGraph(graph, simulate_options, FuzzLimits(),
                                core::StopToken::AfterStepsForTest(kMostSteps));
   };
   const auto report = simulate();
   if (!report.ok()) {
     if (std::string wrong = WrongError(report.status()); !wrong.empty()) return wrong;
   } else {
-    if (std::string wrong = CheckReport(*report); !step.no_budget() && !wrong.empty()) return wrong;
+    if (std::string wrong = CheckReport(*report); !options.no_budget() && !wrong.empty())
+      return wrong;
     const auto again = simulate();
     if (!again.ok() || again->SerializeAsString() != report->SerializeAsString()) {
       return "another report on a second run";
     }
   }
   v1::InspectOptions inspect;
-  *inspect.mutable_feeds() = step.feeds();
+  *inspect.mutable_step()->mutable_feeds() = options.step().feeds();
   const auto list = core::ListShapes(graph, inspect, FuzzLimits(),
                                      core::StopToken::AfterStepsForTest(kMostSteps));
   if (std::string wrong = WrongError(list.status()); !wrong.empty()) return wrong;

@@ -253,8 +253,8 @@ TEST(LongAttributes, OfANodeThatManyFeedsAndTargetsName) {
   }
   v1::SimulateOptions options;
   for (int i = 0; i < kMany; ++i) {
-    options.add_targets(absl::StrCat("n:", i));
-    options.add_feeds()->set_name(absl::StrCat("n:", i));
+    options.mutable_step()->add_targets(absl::StrCat("n:", i));
+    options.mutable_step()->add_feeds()->set_name(absl::StrCat("n:", i));
   }
   const std::string bytes = WriteProto(graph);
   EXPECT_THAT(Bounded(bytes, 400 * kMiB, [&] { return Simulate(bytes, options); }), IsOk());
@@ -500,7 +500,7 @@ TEST(HugeTensors, DoNotOverflow) {
       continue;
     }
     ASSERT_THAT(report, IsOk()) << exponent;
-    EXPECT_FALSE(report->forecast().fits());
+    EXPECT_EQ(report->forecast().fit(), v1::FIT_DOES_NOT_FIT);
     EXPECT_GE(report->forecast().devices(0).peak_bytes(), int64_t{1} << exponent);
     EXPECT_GT(report->forecast().devices(0).compute_ns(), 0);
   }

@@ -204,7 +204,7 @@ TEST(ManyOptions, AreCheckedInTime) {
   EXPECT_THAT(TimedRewrite(GraphBytes("x = Placeholder() {dtype=float32}\ngradients/a = Neg(x) "
                                       "{T=float32}"),
                            options),
-              IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING));
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING));
 }
 
 TEST(ManyOptions, ManyDevicesOfManyNodesAreMatchedInTime) {
@@ -215,7 +215,7 @@ TEST(ManyOptions, ManyDevicesOfManyNodesAreMatchedInTime) {
     options.add_devices(absl::StrCat("/job:v/task:", i, "/gpu:1"));
   }
   EXPECT_THAT(TimedRewrite(GraphBytes(text), options),
-              IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING));
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING));
 }
 
 // ---- Deep nests of conditionals ----

@@ -87,7 +87,8 @@ class RewrittenCase {
 
   std::string Deterministic() const {
     v1::RewriteOptions again = options_;
-    std::reverse(again.mutable_feeds()->begin(), again.mutable_feeds()->end());
+    auto& feeds = *again.mutable_step()->mutable_feeds();
+    std::reverse(feeds.begin(), feeds.end());
     auto second = Run(input_, again);
     if (!second.ok()) return absl::StrCat("deterministic: ", second.status().ToString());
     v1::RewriteReport a = response_.report(), b = second->report();
@@ -158,18 +159,24 @@ class RewrittenCase {
       controls += CountControls(is) - CountControls(was);
     }
     const v1::RewriteReport& report = response_.report();
-    int64_t told_outs = 0, told_ins = 0, told_tensors = 0, told_consumers = 0, told_triggers = 0;
-    int64_t told_controls = report.added_control_count();
+    int64_t told_outs = 0, told_ins = 0, told_tensors = 0, told_consumers = 0, told_triggers = 0,
+            told_deadlines = 0;
+    int64_t told_controls = 0;
+    std::map<v1::EdgeKind, int64_t> told_edges;
+    for (const v1::EdgeCount& edges : report.added_control_edges()) {
+      told_edges[edges.kind()] += edges.count();
+      if (edges.kind() != v1::EDGE_KIND_TRIGGER) told_controls += edges.count();
+    }
     for (const v1::DeviceReport& device : report.devices()) {
       told_outs += device.swap_out_count();
       told_ins += device.swap_in_count();
       told_tensors += device.swapped_tensor_count();
     }
     for (const v1::TensorSwap& swap : report.swaps()) {
-      told_controls += swap.waiting_nodes_size();
+      told_deadlines += swap.deadline_nodes_size();
       for (const v1::SwapIn& swap_in : swap.swap_ins()) {
         told_consumers += swap_in.consumers_size();
-        told_triggers += !swap_in.trigger().empty() + swap_in.more_triggers_size();
+        told_triggers += swap_in.triggers_size();
       }
     }
     int64_t told_swapped = 0;
@@ -188,6 +195,8 @@ class RewrittenCase {
           differs("decisions to swap", told_swapped, explains ? outs : 0),
           differs("consumers", told_consumers, rewired),
           differs("triggers", told_triggers, triggers),
+          differs("triggers by kind", told_edges[v1::EDGE_KIND_TRIGGER], triggers),
+          differs("deadlines by kind", told_edges[v1::EDGE_KIND_DEADLINE], told_deadlines),
           differs("control edges to original nodes", told_controls, controls),
           differs("nodes before", report.node_count_before(), before_.node_size()),
           differs("nodes after", report.node_count_after(), after_.node_size()),
@@ -205,7 +214,7 @@ class RewrittenCase {
     if (!options_.has_level()) return "";
     for (const v1::TensorSwap& swap : response_.report().swaps()) {
       const std::string producer = swap.tensor().substr(0, swap.tensor().rfind(':'));
-      for (const std::string& waiting : swap.waiting_nodes()) {
+      for (const std::string& waiting : swap.deadline_nodes()) {
         if (Ancestors(before_, {waiting}).count(producer) > 0) continue;
         return absl::StrCat("needs: ", waiting, " without ", producer);
       }
@@ -213,10 +222,7 @@ class RewrittenCase {
         std::set<std::string> consumers;
         for (const v1::InputRef& consumer : swap_in.consumers()) consumers.insert(consumer.node());
         const std::set<std::string> needed = Ancestors(before_, consumers);
-        std::vector<std::string> triggers(swap_in.more_triggers().begin(),
-                                          swap_in.more_triggers().end());
-        if (!swap_in.trigger().empty()) triggers.push_back(swap_in.trigger());
-        for (const std::string& trigger : triggers) {
+        for (const std::string& trigger : swap_in.triggers()) {
           if (needed.count(trigger) == 0) {
             return absl::StrCat("needs: ", swap_in.name(), " does not need ", trigger);
           }
@@ -251,7 +257,7 @@ bool MayRefuseScope(const v1::ScopeStrategy& scope, const absl::Status& status) 
   return absl::IsInvalidArgument(status) &&
          (reason == v1::ERROR_REASON_NO_STARTING_OP ||
           (reason == v1::ERROR_REASON_NO_BACKWARD_PART && scope.optimizer_scopes().empty()) ||
-          reason == v1::ERROR_REASON_SCOPE_MATCHES_NOTHING);
+          reason == v1::ERROR_REASON_NAME_MATCHES_NOTHING);
 }
 
 bool MayRefuseLevel(const v1::RewriteOptions& options, const absl::Status& status) {
@@ -260,11 +266,11 @@ bool MayRefuseLevel(const v1::RewriteOptions& options, const absl::Status& statu
   if (reason == v1::ERROR_REASON_DOES_NOT_FIT) return tuned;
   if (!absl::IsInvalidArgument(status)) return false;
   // A level that the graph does not have; filters that leave no op; tuning without a batch size.
-  const bool named =
-      absl::StrContains(status.message(), "serialization") ||
-      absl::StrContains(status.message(), "_by_") ||
-      (tuned && !options.has_batch_size() && absl::StrContains(status.message(), "batch_size"));
-  return reason == v1::ERROR_REASON_SCOPE_MATCHES_NOTHING ||
+  const bool named = absl::StrContains(status.message(), "serialization") ||
+                     absl::StrContains(status.message(), "_by_") ||
+                     (tuned && !options.step().has_batch_size() &&
+                      absl::StrContains(status.message(), "batch_size"));
+  return reason == v1::ERROR_REASON_NAME_MATCHES_NOTHING ||
          reason == v1::ERROR_REASON_CONFLICTING_OPTIONS ||
          (reason == v1::ERROR_REASON_BAD_OPTION && named);
 }
@@ -296,7 +302,7 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
   } else if (kind == GraphKind::kAny && response->report().outcome() == v1::OUTCOME_FOREIGN) {
     if (response->graph_def() != input) verdict.failure = "foreign, but other bytes";
   } else if (response->report().outcome() != v1::OUTCOME_REWRITTEN ||
-             (verdict.swaps == 0 && response->report().added_control_count() == 0)) {
+             (verdict.swaps == 0 && response->report().added_control_edges().empty())) {
     verdict.failure = absl::StrCat("outcome ", v1::Outcome_Name(response->report().outcome()));
   } else {
     verdict.failure = RewrittenCase(input, all, *response, random).Check();
@@ -363,20 +369,23 @@ namespace {
 // What is the same for all strategies.
 void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions* options) {
   if (random->OneIn(8)) options->set_min_tensor_bytes(random->Below(5000));
-  if (random->OneIn(4)) options->set_batch_size(random->Between(1, 64));
+  if (random->OneIn(4)) options->mutable_step()->set_batch_size(random->Between(1, 64));
   if (random->OneIn(8)) options->add_devices("/gpu:0");
   if (random->OneIn(8)) options->set_swap_encoding(v1::SWAP_ENCODING_COPY);
   if (random->OneIn(8)) options->set_decision_detail(v1::DECISION_DETAIL_NONE);
   // From far too little memory to ample; the copies' rates make them wait for each other.
   if (random->OneIn(2)) {
-    options->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << random->Between(8, 34));
+    options->mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{1}
+                                                                      << random->Between(8, 34));
   }
-  if (random->OneIn(4)) options->mutable_hardware()->set_host_memory_bytes(random->Below(1 << 20));
-  if (random->OneIn(4)) options->mutable_hardware()->set_d2h_bytes_per_s(1e6);
+  if (random->OneIn(4)) {
+    options->mutable_step()->mutable_hardware()->set_host_memory_bytes(random->Below(1 << 20));
+  }
+  if (random->OneIn(4)) options->mutable_step()->mutable_hardware()->set_d2h_bytes_per_s(1e6);
   if (random->OneIn(6)) options->set_simulation(v1::SIMULATION_OFF);
   for (const NodeDef& node : graph.node()) {
     if (node.op() != "Placeholder" || !random->OneIn(6)) continue;
-    v1::FeedShape* feed = options->add_feeds();
+    v1::Feed* feed = options->mutable_step()->add_feeds();
     feed->set_name(node.name());
     // Shapes that every reader can take, and that contradict no statement.
     std::vector<int64_t> dims = {8, 8};
@@ -392,7 +401,7 @@ void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions*
       follow(shape->second.shape());
     }
     for (int64_t dim : dims) feed->add_dims(dim);
-    if (random->OneIn(3)) options->add_targets(node.name());
+    if (random->OneIn(3)) options->mutable_step()->add_targets(node.name());
   }
 }
 
@@ -438,7 +447,7 @@ v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random) {
     scope.set_ctrld_strategy(v1::ScopeStrategy::CTRLD_STRATEGY_DIRECT_ORDER);
   }
   if (random->OneIn(6)) scope.set_n_tensors(random->Below(4));
-  if (random->OneIn(6)) scope.set_cpu_device("/job:worker/device:CPU:0");
+  if (random->OneIn(6)) options.set_cpu_device("/job:worker/device:CPU:0");
   if (random->OneIn(8)) scope.add_excl_types("Relu");
   AddCommonOptions(graph, random, &options);
   return options;
@@ -472,9 +481,11 @@ v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
   if (random->OneIn(4)) level.set_is_training(false);
   // From far too little to ample.
   if (random->OneIn(4)) level.set_autotune_gpu_mem(std::ldexp(1.0, -random->Between(0, 24)));
-  if (random->OneIn(6)) level.set_cpu_device("/job:worker/device:CPU:0");
+  if (random->OneIn(6)) options.set_cpu_device("/job:worker/device:CPU:0");
   AddCommonOptions(graph, random, &options);
-  if (IsTuned(level) && !random->OneIn(8)) options.set_batch_size(random->Between(1, 64));
+  if (IsTuned(level) && !random->OneIn(8)) {
+    options.mutable_step()->set_batch_size(random->Between(1, 64));
+  }
   return options;
 }
 

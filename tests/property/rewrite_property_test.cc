@@ -191,12 +191,11 @@ std::set<std::string> Swaps(const v1::RewriteReport& report) {
   for (const v1::TensorSwap& swap : report.swaps()) {
     for (const v1::SwapIn& swap_in : swap.swap_ins()) {
       for (const v1::InputRef& consumer : swap_in.consumers()) {
-        swaps.insert(absl::StrCat(swap.tensor(), " after ", swap_in.trigger(), " ",
-                                  absl::StrJoin(swap_in.more_triggers(), " "), " -> ",
-                                  consumer.node(), "[", consumer.input_index(), "]"));
+        swaps.insert(absl::StrCat(swap.tensor(), " after ", absl::StrJoin(swap_in.triggers(), " "),
+                                  " -> ", consumer.node(), "[", consumer.input_index(), "]"));
       }
     }
-    for (const std::string& node : swap.waiting_nodes()) {
+    for (const std::string& node : swap.deadline_nodes()) {
       swaps.insert(absl::StrCat(node, " waits until ", swap.tensor(), " is out"));
     }
   }

@@ -37,20 +37,20 @@ double ImagesPerSecond(int64_t batch, const v1::Forecast& forecast) {
 
 v1::SimulateOptions Resnet50(int64_t batch) {
   v1::SimulateOptions options;
-  options.mutable_hardware()->set_preset("p100_pcie");
+  options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
   for (const char* name : {"images", "labels"}) {
-    v1::FeedShape* feed = options.add_feeds();
+    v1::Feed* feed = options.mutable_step()->add_feeds();
     feed->set_name(name);
     feed->add_dims(batch);
   }
-  for (int64_t dim : {224, 224, 3}) options.mutable_feeds(0)->add_dims(dim);
+  for (int64_t dim : {224, 224, 3}) options.mutable_step()->mutable_feeds(0)->add_dims(dim);
   return options;
 }
 
 TEST(CalibrationTest, Resnet50FitsAP100AtBatch150) {
   const std::string graph = testing::ReadTestGraph("resnet50_free/graph.pb");
   const v1::Forecast forecast = Simulate(graph, Resnet50(150));
-  EXPECT_TRUE(forecast.fits()) << forecast.DebugString();
+  EXPECT_EQ(forecast.fit(), v1::FIT_FITS) << forecast.DebugString();
   // This is version 1.5 of the net, with more operations than that of the program (the stride lies
   // in the 3x3 convolutions): 10 percent.
   EXPECT_NEAR(ImagesPerSecond(150, forecast), kImagesPerSecond, 0.1 * kImagesPerSecond);
@@ -58,7 +58,7 @@ TEST(CalibrationTest, Resnet50FitsAP100AtBatch150) {
 
 TEST(CalibrationTest, TheProgramItselfIsAsFastAsItWas) {
   v1::SimulateOptions options;
-  options.mutable_hardware()->set_preset("p100_pcie");
+  options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
   options.set_no_budget(true);  // Its batch of 200 does not fit; images/s hardly depend on it.
   const v1::Forecast forecast =
       Simulate(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb"), options);
@@ -69,17 +69,18 @@ TEST(CalibrationTest, TheProgramItselfIsAsFastAsItWas) {
 
 TEST(CalibrationTest, Resnet50DoesNotFitAP100AtBatch200) {
   const std::string graph = testing::ReadTestGraph("resnet50_free/graph.pb");
-  EXPECT_FALSE(Simulate(graph, Resnet50(200)).fits());
+  EXPECT_EQ(Simulate(graph, Resnet50(200)).fit(), v1::FIT_DOES_NOT_FIT);
   v1::SimulateOptions options;
-  options.mutable_hardware()->set_preset("p100_pcie");
-  EXPECT_FALSE(Simulate(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb"), options).fits());
+  options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
+  EXPECT_EQ(Simulate(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb"), options).fit(),
+            v1::FIT_DOES_NOT_FIT);
 }
 
 TEST(CalibrationTest, TheSynchronousPlanOfTflmsV2IsAsSlowAsItWas) {
   const std::string graph = testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb");
   const std::string rewritten = testing::ApplyRecordedV2(graph, "tfcnn_resnet50_b200", "sync3");
   v1::SimulateOptions options;
-  options.mutable_hardware()->set_preset("p100_pcie_observed");
+  options.mutable_step()->mutable_hardware()->set_preset("p100_pcie_observed");
   // It did run: whether it also fits is of no interest here.
   options.set_no_budget(true);
   const v1::Forecast before = Simulate(graph, options);

@@ -43,24 +43,24 @@ TEST_P(ForecastGraphsTest, AfterIsThatOfTheResult) {
     SCOPED_TRACE(strategy);
     v1::RewriteOptions options;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(strategy, &options));
-    options.set_batch_size(kBatch);
-    v1::SimulateOptions step;
-    step.set_batch_size(kBatch);
-    options.mutable_hardware()->set_preset("p100_pcie");
+    options.mutable_step()->set_batch_size(kBatch);
+    v1::SimulateOptions simulate;
+    simulate.mutable_step()->set_batch_size(kBatch);
+    options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
     if (preset != std::string("p100_pcie")) {
       // So little that the step waits for memory, or does not fit: half of what it takes at once.
-      const auto free = SimulateGraph(bytes, step, DefaultLimits(), StopToken());
+      const auto free = SimulateGraph(bytes, simulate, DefaultLimits(), StopToken());
       ASSERT_THAT(free, IsOk());
       ASSERT_GT(free->forecast().devices_size(), 0);
       const v1::DeviceForecast& device = free->forecast().devices(0);
-      options.mutable_hardware()->set_gpu_memory_bytes(
+      options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(
           (device.resident_bytes() + device.peak_bytes()) / 2 + 1);
     }
-    *step.mutable_hardware() = options.hardware();
+    *simulate.mutable_step() = options.step();
     const auto rewritten = Rewrite(bytes, options, DefaultLimits(), StopToken());
     ASSERT_THAT(rewritten, IsOk());
     const v1::RewriteReport& report = rewritten->report();
-    const auto before = SimulateGraph(bytes, step, DefaultLimits(), StopToken());
+    const auto before = SimulateGraph(bytes, simulate, DefaultLimits(), StopToken());
     ASSERT_THAT(before, IsOk());
     EXPECT_EQ(Figures(report.forecast_before()), Figures(before->forecast()));
     if (report.outcome() != v1::OUTCOME_REWRITTEN) {
@@ -68,7 +68,8 @@ TEST_P(ForecastGraphsTest, AfterIsThatOfTheResult) {
       EXPECT_FALSE(report.has_forecast_after());
       continue;
     }
-    const auto after = SimulateGraph(rewritten->graph_def(), step, DefaultLimits(), StopToken());
+    const auto after =
+        SimulateGraph(rewritten->graph_def(), simulate, DefaultLimits(), StopToken());
     ASSERT_THAT(after, IsOk());
     ASSERT_GT(report.forecast_after().devices_size(), 0);
     EXPECT_EQ(Figures(report.forecast_after()), Figures(after->forecast()));

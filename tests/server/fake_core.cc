@@ -13,7 +13,7 @@ absl::StatusOr<v1::RewriteResponse> FakeRewrite(absl::string_view graph_def,
   response.set_graph_def(std::string(graph_def));
   v1::RewriteReport& report = *response.mutable_report();
   report.set_outcome(v1::OUTCOME_REWRITTEN);
-  report.set_strategy("scope");
+  report.set_strategy(v1::STRATEGY_SCOPE);
   report.set_node_count_before(100);
   report.set_node_count_after(117);
   for (int i = 0; i < 2; ++i) {  // Two devices, to be summed.
@@ -26,7 +26,7 @@ absl::StatusOr<v1::RewriteResponse> FakeRewrite(absl::string_view graph_def,
     device.set_unknown_size_count(1);        // 2
   }
   v1::StageTiming& stage = *report.add_stages();
-  stage.set_stage("apply");
+  stage.set_stage(v1::STAGE_APPLY);
   stage.set_duration_ns(250'000'000);
   return response;
 }

@@ -57,8 +57,8 @@ TEST_F(MetricsTest, EverySeriesIsThereAtZeroFromTheStart) {
 }
 
 TEST_F(MetricsTest, RequestIsCountedOnceWithItsDuration) {
-  metrics_.CountRequest(Method::kStreamRewrite, StrategyLabel::kStrip,
-                        absl::StatusCode::kOutOfRange, absl::Milliseconds(50));
+  metrics_.CountRequest(Method::kStreamRewrite, v1::STRATEGY_STRIP, absl::StatusCode::kOutOfRange,
+                        absl::Milliseconds(50));
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("\nspillway_requests_total{code=\"OUT_OF_RANGE\","
                               "method=\"StreamRewrite\",strategy=\"strip\"} 1\n"));
@@ -72,15 +72,15 @@ TEST_F(MetricsTest, RequestIsCountedOnceWithItsDuration) {
 }
 
 TEST_F(MetricsTest, UndocumentedCodeIsUnknown) {
-  metrics_.CountRequest(Method::kRewrite, StrategyLabel::kScope, absl::StatusCode::kDataLoss,
+  metrics_.CountRequest(Method::kRewrite, v1::STRATEGY_SCOPE, absl::StatusCode::kDataLoss,
                         absl::ZeroDuration());
   EXPECT_THAT(Text(), HasSubstr("\nspillway_requests_total{code=\"UNKNOWN\",method=\"Rewrite\","
                                 "strategy=\"scope\"} 1\n"));
 }
 
 TEST_F(MetricsTest, ReportIsSummedOverDevices) {
-  metrics_.CountReport(StrategyLabel::kScope, Report());
-  metrics_.CountReport(StrategyLabel::kScope, Report());
+  metrics_.CountReport(v1::STRATEGY_SCOPE, Report());
+  metrics_.CountReport(v1::STRATEGY_SCOPE, Report());
   const std::string text = Text();
   for (const char* line : {
            "# HELP spillway_swap_out_bytes_per_step_total Bytes that one training step of each "
@@ -107,7 +107,7 @@ TEST_F(MetricsTest, ReportIsSummedOverDevices) {
 TEST_F(MetricsTest, GraphThatIsKeptSwapsNothingNew) {
   v1::RewriteReport report = Report();
   report.set_outcome(v1::OUTCOME_KEPT);
-  metrics_.CountReport(StrategyLabel::kScope, report);
+  metrics_.CountReport(v1::STRATEGY_SCOPE, report);
   EXPECT_THAT(Text(), HasSubstr("\nspillway_swapped_tensors_total{strategy=\"scope\"} 0\n"));
   EXPECT_THAT(
       Text(),
@@ -116,26 +116,26 @@ TEST_F(MetricsTest, GraphThatIsKeptSwapsNothingNew) {
 
 TEST_F(MetricsTest, NamesOfUsersNeverBecomeSeries) {
   v1::RewriteReport report = Report();
-  report.add_stages()->set_stage("users_stage");
-  report.set_strategy("users_strategy");
+  report.add_stages()->set_stage(static_cast<v1::Stage>(99));
+  report.set_strategy(static_cast<v1::Strategy>(99));
   report.mutable_devices(0)->set_device("/users_device");
-  metrics_.CountReport(StrategyLabel::kScope, report);
+  metrics_.CountReport(v1::STRATEGY_SCOPE, report);
   EXPECT_THAT(Text(), Not(HasSubstr("users_")));
 }
 
 TEST(StrategyOfTest, ByWhatIsAskedFor) {
   v1::RewriteOptions options;
-  EXPECT_EQ(StrategyName(StrategyOf(options)), core::Strategies().front()) << "the default";
+  EXPECT_EQ(StrategyOf(options), core::Strategies().front()) << "the default";
   options.mutable_strip();
-  EXPECT_EQ(StrategyOf(options), StrategyLabel::kStrip);
+  EXPECT_EQ(StrategyOf(options), v1::STRATEGY_STRIP);
   options.mutable_level();
-  EXPECT_EQ(StrategyOf(options), StrategyLabel::kLevel);
+  EXPECT_EQ(StrategyOf(options), v1::STRATEGY_LEVEL);
   options.mutable_scope();
-  EXPECT_EQ(StrategyOf(options), StrategyLabel::kScope);
+  EXPECT_EQ(StrategyOf(options), v1::STRATEGY_SCOPE);
   v1::RewriteOptions newer;
   // Field 3, a message: what a client sends that knows a strategy of a later version.
   ASSERT_TRUE(newer.ParseFromString(std::string("\x1a\x00", 2)));
-  EXPECT_EQ(StrategyOf(newer), StrategyLabel::kUnknown);
+  EXPECT_EQ(StrategyOf(newer), v1::STRATEGY_UNSPECIFIED);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST_F(ServiceTest, UnaryGivesWhatTheCoreGives) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(response.graph_def(), expected->graph_def());
   EXPECT_EQ(response.report().outcome(), expected->report().outcome());
-  EXPECT_EQ(response.report().strategy(), "scope");
+  EXPECT_EQ(response.report().strategy(), v1::STRATEGY_SCOPE);
 
   EXPECT_TRUE(Eventually([&] { return Requests("Rewrite", "OK") == 1; }));
   EXPECT_EQ(Metric("spillway_input_bytes_total{method=\"Rewrite\"}"), graph.size());
@@ -56,7 +56,7 @@ TEST_F(ServiceTest, StreamGivesTheSameBytesForEveryChunkSize) {
     const StreamAnswer answer = client_->StreamRewrite(graph, ScopeOptions(), chunk_bytes);
     ASSERT_TRUE(answer.status.ok()) << chunk_bytes << answer.status.error_message();
     EXPECT_TRUE(answer.graph == unary.graph_def()) << chunk_bytes;
-    EXPECT_EQ(answer.header.total_size_bytes(), unary.graph_def().size());
+    EXPECT_EQ(answer.header.graph().total_size_bytes(), unary.graph_def().size());
     EXPECT_EQ(answer.header.sha256(), DigestOf(unary.graph_def()));
     EXPECT_EQ(answer.header.report().outcome(), unary.report().outcome());
   }
@@ -92,7 +92,7 @@ TEST_F(ServiceTest, StreamWithoutGraphAskedForHasNoChunks) {
   const StreamAnswer answer = client_->StreamRewrite("graph", asked, 100);
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.header.report().summary(), "only this");
-  EXPECT_EQ(answer.header.total_size_bytes(), 0);
+  EXPECT_EQ(answer.header.graph().total_size_bytes(), 0);
   EXPECT_EQ(answer.header.sha256(), "");
   EXPECT_TRUE(answer.chunk_sizes.empty());
 }
@@ -161,8 +161,7 @@ TEST_F(ServiceTest, CapabilitiesAreWhatIsInForce) {
   v1::GetCapabilitiesResponse response;
   ASSERT_TRUE(client_->stub().GetCapabilities(&context, {}, &response).ok());
   EXPECT_EQ(response.version(), core::Version());
-  EXPECT_EQ(std::vector<std::string>(response.strategies().begin(), response.strategies().end()),
-            core::Strategies());
+  EXPECT_THAT(response.strategies(), ::testing::ElementsAreArray(core::Strategies()));
   EXPECT_EQ(response.limits().SerializeAsString(), options.limits.SerializeAsString());
   EXPECT_EQ(Metric("spillway_workers"), 3);
   EXPECT_EQ(Metric("spillway_inflight_bytes_limit"), 3.0 * (1 << 30));

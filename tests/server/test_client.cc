@@ -60,8 +60,8 @@ std::string DigestOf(absl::string_view bytes) { return Sha256(bytes, core::StopT
 v1::StreamRewriteRequest HeaderMessage(int64_t total_size_bytes, const std::string& sha256) {
   v1::StreamRewriteRequest message;
   *message.mutable_header()->mutable_options() = ScopeOptions();
-  message.mutable_header()->set_total_size_bytes(total_size_bytes);
-  message.mutable_header()->set_sha256(sha256);
+  message.mutable_header()->mutable_graph()->set_total_size_bytes(total_size_bytes);
+  message.mutable_header()->mutable_graph()->set_sha256(sha256);
   return message;
 }
 

@@ -189,7 +189,7 @@ def measure(graph, spillway, shares, reserve, folder):
     def plan(limit_mib):
         rewritten, report = spillway.rewrite(
             graph.bytes, "level", dict(options, gpu_memory_bytes=limit_mib * MIB))
-        return rewritten, report, report["level"]["devices"][0]["tuning"]
+        return rewritten, report, report["fits"][0]
 
     peak = int(plan(AMPLE_MIB)[2]["unswapped_peak_bytes"]) / MIB
     # What Spillway says that the graph needs as it came: a plan for that swaps nothing.

@@ -40,32 +40,32 @@ struct CaseName {
 
 // A graph with the facts of its step; those that rules and strategies read are computed.
 struct TestFacts {
-  explicit TestFacts(TestGraph g, v1::RewriteOptions o = {})
-      : graph(std::move(g)), options(std::move(o)), facts(*graph, options) {
+  explicit TestFacts(TestGraph g, v1::Step s = {})
+      : graph(std::move(g)), step(std::move(s)), facts(*graph, step) {
     Compute({core::Fact::kShapes, core::Fact::kControlFlow, core::Fact::kVariableAliases,
              core::Fact::kPlacement});
   }
-  explicit TestFacts(absl::string_view text, v1::RewriteOptions o = {})
-      : TestFacts(TestGraph(text), std::move(o)) {}
+  explicit TestFacts(absl::string_view text, v1::Step s = {})
+      : TestFacts(TestGraph(text), std::move(s)) {}
 
   // Computes more of them.
   void Compute(std::initializer_list<core::Fact> wanted) const {
-    if (absl::Status s = facts.Compute(wanted, core::StopToken()); !s.ok()) {
-      std::cerr << "facts: " << s << "\n";
+    if (absl::Status status = facts.Compute(wanted, core::StopToken()); !status.ok()) {
+      std::cerr << "facts: " << status << "\n";
       std::abort();
     }
   }
 
   TestGraph graph;
-  v1::RewriteOptions options;
+  v1::Step step;
   core::StepFacts facts;
 };
 
 // The same with all that a workload is made from.
 struct TestStep : TestFacts {
   template <typename Source>
-  explicit TestStep(Source&& source, v1::RewriteOptions o = {})
-      : TestFacts(std::forward<Source>(source), std::move(o)) {
+  explicit TestStep(Source&& source, v1::Step s = {})
+      : TestFacts(std::forward<Source>(source), std::move(s)) {
     Compute({core::Fact::kCosts, core::Fact::kActiveNodes});
   }
 

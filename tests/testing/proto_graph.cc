@@ -110,10 +110,11 @@ GraphDef ApplyPatch(const GraphDef& graph, const v1::GraphPatch& patch) {
     node->set_op(added.op());
     *node->mutable_input() = added.inputs();
     node->set_device(added.device());
-    (*node->mutable_attr())["T"].set_type(added.dtype());
-    // Every swap node has it (design: or Grappler removes the node).
-    (*node->mutable_attr())["_grappler_do_not_remove"].set_b(true);
-    if (added.dtype() <= 0) Die("a patch gives no dtype", added.name());
+    for (const v1::NodeAttribute& attribute : added.attributes()) {
+      if (!(*node->mutable_attr())[attribute.name()].ParseFromString(attribute.value())) {
+        Die("a patch has an attribute that cannot be read", attribute.name());
+      }
+    }
   }
   for (const v1::RewiredInput& rewired : patch.rewired_inputs()) {
     check_input(rewired.new_input());

@@ -12,6 +12,8 @@ import sys
 
 import spillway
 
+WORDS = {"FIT_FITS": "fits", "FIT_DOES_NOT_FIT": "does not fit",
+         "FIT_UNKNOWN": "not known to fit"}
 MIB = 1 << 20
 WIDTH, HEIGHT, LEFT, TOP = 720, 300, 90, 40
 COLOURS = {"before": "#c0392b", "after": "#2471a3"}
@@ -71,14 +73,14 @@ def main():
     step = {"batch_size": flags.batch_size, "hardware": flags.hardware}
     budget = {"gpu_memory_bytes": int(flags.budget_mib * MIB)}
     before = spillway.simulate(graph, **step, **budget)["forecast"]
-    print("before: %s" % ("fits" if before.get("fits") else "does not fit"))
+    print("before: %s" % WORDS[before["fit"]])
     try:
         result = spillway.rewrite(graph, **step, **budget)
     except spillway.DoesNotFitError as error:
         print("no plan fits; %.1f MiB would do" % (error.smallest_gpu_memory_bytes / MIB))
         return 1
     after = spillway.simulate(result.graph_def, **step, **budget)["forecast"]
-    print("after: %s; %s" % ("fits" if after.get("fits") else "does not fit", result.report.summary))
+    print("after: %s; %s" % (WORDS[after["fit"]], result.report.summary))
     flags.out.write_bytes(result.graph_def)
     flags.picture.write_text(picture(
         {"before": timeline(graph, **step, **budget),

@@ -75,8 +75,9 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
         `tls_server_name` the name that its certificate must hold.
       retries: how often to try again where the server cannot be reached or is full. Default: 4.
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
-        `feeds={"images": (128, 224, 224, 3)}`, `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`,
-        `already_rewritten="replan"`, `simulation=False`, ...
+        `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes, or what is fed),
+        `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`, `already_rewritten="replan"`,
+        `simulation=False`, ...
 
     Raises:
       TypeError: a keyword that does not exist; a graph of another type.
@@ -119,26 +120,23 @@ def inspect(graph: Any, *, timeout: Optional[float] = None, batch_size: Optional
     """What a graph is made of: GraphSummary of inspect.proto, as a dict of proto3's JSON (64-bit
     numbers are strings). Always in this process. Raises SpillwayError."""
     message, _ = _serialized(graph)
-    wanted = json.loads(options.to_json(None, {"batch_size": batch_size, "feeds": feeds}))
+    wanted: Dict[str, Any] = {
+        "step": options.step_of({"batch_size": batch_size, "feeds": feeds})}
     if largest_tensor_count is not None:
         wanted["largest_tensor_count"] = largest_tensor_count
     with _call.Call(_call.Where(), timeout, None) as call:
-        encoded = _native.message_from_json("InspectOptions", json.dumps(wanted))
+        encoded = _native.message_from_json("InspectOptions", options.dump(wanted))
         out = ctypes.c_void_p()
         call.run(_native.library().spillway_inspect, message, len(message), encoded, len(encoded),
                  call.handle, ctypes.byref(out))
         return json.loads(_native.message_to_json("GraphSummary", _native.take(out)))
 
 
-# Options that a simulation has, too.
-_OF_A_STEP = ("feeds", "batch_size", "targets", "hardware", "profile", "convolution_workspace_bytes")
-
-
 def simulate(graph: Any, *, timeout: Optional[float] = None, memory: bool = False,
              no_budget: bool = False, **keywords: Any) -> Dict[str, Any]:
     """What a step of the graph takes on a machine, rewritten or not: SimulateReport of
     simulate.proto, as a dict of proto3's JSON (64-bit numbers are strings; times in nanoseconds).
-    That it does not fit is an answer. Always in this process.
+    Whether it fits, is in `["forecast"]["fit"]`: FIT_FITS, FIT_DOES_NOT_FIT or FIT_UNKNOWN. Always in this process.
 
     Args:
       memory: also how much memory is in use over the step, and what is alive at its peak.
@@ -149,14 +147,13 @@ def simulate(graph: Any, *, timeout: Optional[float] = None, memory: bool = Fals
     Raises TypeError for another keyword, and SpillwayError.
     """
     for name in keywords:
-        if name not in _OF_A_STEP and name not in options.HARDWARE:
+        if name not in options.STEP | options.HARDWARE:
             raise TypeError("simulate has no option %s; it has %s" % (
-                name, ", ".join(sorted({*_OF_A_STEP, *options.HARDWARE}))))
+                name, ", ".join(sorted(options.STEP | options.HARDWARE))))
     message, _ = _serialized(graph)
-    wanted = json.loads(options.to_json(None, keywords))
-    wanted.update(memory=memory, no_budget=no_budget)
+    wanted = {"step": options.step_of(keywords), "memory": memory, "no_budget": no_budget}
     with _call.Call(_call.Where(), timeout, None) as call:
-        encoded = _native.message_from_json("SimulateOptions", json.dumps(wanted))
+        encoded = _native.message_from_json("SimulateOptions", options.dump(wanted))
         out = ctypes.c_void_p()
         call.run(_native.library().spillway_simulate, message, len(message), encoded, len(encoded),
                  call.handle, ctypes.byref(out))

@@ -249,7 +249,8 @@ def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
         where = {name: keywords[name] for name in (*_rewrite._WHERE, "timeout")
                  if keywords.get(name) is not None}  # pylint: disable=protected-access
         known = _rewrite.capabilities(**where).get("hardware_presets", [])
-        whole = {preset["preset"]: preset["host_memory_bytes"] for preset in known}.get(
+        presets = [preset["hardware"] for preset in known]
+        whole = {preset["preset"]: preset["host_memory_bytes"] for preset in presets}.get(
             machine.get("preset") or _DEFAULT_PRESET)
     if whole is None:
         return keywords  # No such preset: the rewrite says so.

@@ -16,28 +16,34 @@ STRATEGIES: Mapping[str, frozenset] = {
     "scope": frozenset((
         "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
         "excl_types", "incl_types", "n_tensors", "lb", "ub", "fuse_swapins", "ctrld_strategy",
-        "swap_branches", "branch_threshold", "cpu_device", "debug", "debug_level")),
+        "swap_branches", "branch_threshold", "debug", "debug_level")),
     "level": frozenset((
         "swapout_threshold", "swapin_ahead", "swapin_groupby", "sync_mode", "serialization",
         "serialization_by_size", "excl_output_by_scopes", "incl_output_by_scopes",
         "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
         "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
-        "autotune_gpu_mem", "cpu_device")),
+        "autotune_gpu_mem")),
 }
 # The strategy that runs where none is named.
 DEFAULT_STRATEGY = "level"
 
 # Of every strategy. `outputs` is not among them: it is decided by what is asked of `rewrite`.
 COMMON = frozenset((
-    "feeds", "batch_size", "targets", "devices", "min_tensor_bytes", "already_rewritten",
-    "decision_detail", "swap_encoding", "hardware", "profile", "convolution_workspace_bytes",
-    "simulation"))
+    "devices", "cpu_device", "min_tensor_bytes", "already_rewritten", "decision_detail",
+    "swap_encoding", "simulation"))
+
+# What one step is: fields of Step in step.proto.
+STEP = frozenset((
+    "feeds", "batch_size", "targets", "hardware", "profile", "convolution_workspace_bytes"))
 
 # Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
 HARDWARE = frozenset((
     "gpu_memory_bytes", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
     "mem_bytes_per_s", "mem_eff", "launch_s", "d2h_bytes_per_s", "h2d_bytes_per_s",
     "copy_latency_s", "allocator_reserve"))
+
+# Of a feed's values (step.proto).
+_MAX_FEED_VALUES = 256
 
 # Fields that hold a value of an enum, and the prefix of its names.
 ENUMS: Mapping[str, str] = {
@@ -66,35 +72,49 @@ def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
     chosen = strategy or DEFAULT_STRATEGY
     common: Dict[str, Any] = {}
     own: Dict[str, Any] = {}
-    machine: Dict[str, Any] = {}
     for name, value in keywords.items():
         _check_name(name, chosen)
         if value is None:
             continue
         if name in STRATEGIES.get(chosen, ()):
             own[name] = _value(name, value)
-        elif name in HARDWARE:
-            machine[name] = value
-        else:
+        elif name in COMMON:
             common[name] = _value(name, value)
-    if machine:
-        common["hardware"] = {**common.get("hardware", {}), **machine}
+    step = step_of(keywords)
+    if step:
+        common["step"] = step
     if strategy is not None or own:
         common[chosen] = own
     if outputs:
         common["outputs"] = ["OUTPUT_" + output for output in outputs]
-    return json.dumps(common, default=_plain)
+    return dump(common)
+
+
+def step_of(keywords: Mapping[str, Any]) -> Dict[str, Any]:
+    """The Step, as JSON, of those keywords that are of a step or its machine."""
+    step = {name: _value(name, value) for name, value in keywords.items()
+            if name in STEP and value is not None}
+    machine = {name: value for name, value in keywords.items()
+               if name in HARDWARE and value is not None}
+    if machine:
+        step["hardware"] = {**step.get("hardware", {}), **machine}
+    return step
+
+
+def dump(options: Mapping[str, Any]) -> str:
+    """JSON of options, numbers of numpy among them."""
+    return json.dumps(options, default=_plain)
 
 
 def _check_name(name: str, chosen: str) -> None:
-    if name in COMMON or name in HARDWARE or name in STRATEGIES.get(chosen, ()):
+    if name in COMMON | STEP | HARDWARE or name in STRATEGIES.get(chosen, ()):
         return
     owners = [strategy for strategy, names in STRATEGIES.items() if name in names]
     if owners:
         raise TypeError("%s is of the strategy %s, and %s was chosen; pass strategy=%r"
                         % (name, owners[0], chosen, owners[0]))
     raise TypeError("there is no option %r; those of the strategy %s are %s" % (
-        name, chosen, _names(STRATEGIES.get(chosen, frozenset()) | COMMON | HARDWARE)))
+        name, chosen, _names(STRATEGIES.get(chosen, frozenset()) | COMMON | STEP | HARDWARE)))
 
 
 def _names(names: Iterable[str]) -> str:
@@ -103,8 +123,7 @@ def _names(names: Iterable[str]) -> str:
 
 def _value(name: str, value: Any) -> Any:
     if name == "feeds":
-        return [{"name": _feed_name(feed), "dims": [int(dim) for dim in dims]}
-                for feed, dims in value.items()]
+        return [{"name": _feed_name(feed), **_feed(fed)} for feed, fed in value.items()]
     if name == "hardware":
         return {"preset": value} if isinstance(value, str) else dict(value)
     if name == "profile":
@@ -131,6 +150,18 @@ def _list(value: Any) -> list:
 
 def _feed_name(feed: Any) -> str:
     return feed if isinstance(feed, str) else feed.name  # A tensor of TensorFlow has a name.
+
+
+def _feed(fed: Any) -> Dict[str, Any]:
+    """A shape; or what is fed: a number, a bool, an array, whose value counts where it is small."""
+    if isinstance(fed, (bool, int)):
+        return {"dims": [], "values": [int(fed)]}
+    if not hasattr(fed, "dtype"):
+        return {"dims": [int(dim) for dim in fed]}
+    feed = {"dims": [int(dim) for dim in fed.shape]}
+    if fed.dtype.kind in "biu" and fed.size <= _MAX_FEED_VALUES:
+        feed["values"] = [int(item) for item in fed.ravel()]
+    return feed
 
 
 def _plain(value: Any) -> Any:

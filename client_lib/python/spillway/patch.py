@@ -10,13 +10,20 @@ from spillway import _native, report
 
 
 @dataclass(frozen=True)
+class NodeAttribute:
+    """An attribute of a node. `value`: a serialized AttrValue, in base64."""
+    name: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
 class NewNode:
-    """A node to add. `inputs` as a NodeDef spells them; `dtype`: a value of DataType."""
+    """A node to add. `inputs` as a NodeDef spells them."""
     name: str = ""
     op: str = ""
     inputs: Tuple[str, ...] = ()
     device: str = ""
-    dtype: int = 0
+    attributes: Tuple[NodeAttribute, ...] = report._list_of(NodeAttribute)
 
 
 @dataclass(frozen=True)
@@ -30,9 +37,10 @@ class RewiredInput:
 
 @dataclass(frozen=True)
 class AddedControl:
-    """A control edge source -> node."""
+    """A control edge source -> node. `kind`: EdgeKind in report.proto."""
     node: str = ""
     source: str = ""
+    kind: str = report._enum("EDGE_KIND_")
 
 
 @dataclass(frozen=True)

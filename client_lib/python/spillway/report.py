@@ -14,7 +14,7 @@ from typing import Any, List, Optional, Tuple, Type, TypeVar
 from spillway import _native, _wire
 
 # Of RewriteReport: may be as many as the graph has tensors, so they are read when asked for.
-_DECISIONS = 10
+_DECISIONS = 12
 
 T = TypeVar("T")
 
@@ -47,12 +47,14 @@ def read(kind: Type[T], data: dict) -> T:
         prefix = item.metadata.get("prefix", "")
         if prefix and value.startswith(prefix):
             value = value[len(prefix):]
+        if item.metadata.get("lower"):
+            value = value.lower()
         values[item.name] = value
     return kind(**values)
 
 
-def _enum(prefix: str) -> Any:
-    return field(default="", metadata={"prefix": prefix})
+def _enum(prefix: str, lower: bool = False) -> Any:
+    return field(default="", metadata={"prefix": prefix, "lower": lower})
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,7 @@ class SwapIn:
     """One way back to the device."""
     name: str = ""
     consumers: Tuple[InputRef, ...] = _list_of(InputRef)
-    trigger: str = ""
-    more_triggers: Tuple[str, ...] = ()
+    triggers: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class TensorSwap:
     swap_out: str = ""
     swap_ins: Tuple[SwapIn, ...] = _list_of(SwapIn)
     device: str = ""
-    waiting_nodes: Tuple[str, ...] = ()
+    deadline_nodes: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class Decision:
 
 @dataclass(frozen=True)
 class StageTiming:
-    """Time spent in one stage."""
-    stage: str = ""
+    """Time spent in one stage: `parse`, `analysis`, ..."""
+    stage: str = _enum("STAGE_", lower=True)
     duration_ns: int = 0
 
 
@@ -126,6 +127,16 @@ class OutOfMemory:
     requested_bytes: int = 0
     in_use_bytes: int = 0
     budget_bytes: int = 0
+    fragmented: bool = False
+
+
+@dataclass(frozen=True)
+class FitUnknown:
+    """One cause for which it is not known whether a step fits."""
+    cause: str = _enum("FIT_UNKNOWN_CAUSE_")
+    node: str = ""
+    node_count: int = 0
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,8 +167,9 @@ class DeviceForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a step takes."""
-    fits: bool = False
+    """What a step takes. `fit` is FITS, DOES_NOT_FIT or UNKNOWN."""
+    fit: str = _enum("FIT_")
+    fit_unknown: Tuple[FitUnknown, ...] = _list_of(FitUnknown)
     out_of_memory: Optional[OutOfMemory] = _nested(OutOfMemory)
     step_time_ns: Optional[int] = None
     synchronous_step_time_ns: Optional[int] = None
@@ -177,17 +189,33 @@ class Advice:
 @dataclass(frozen=True)
 class LevelTuning:
     """How the setting for one GPU was found."""
+    setting_count: int = 0
+    fitting_setting_count: int = 0
+    exhaustive: bool = False
+
+
+@dataclass(frozen=True)
+class DeviceFit:
+    """How a step stands to the memory of one GPU. `fit` is FITS or UNKNOWN."""
+    device: str = ""
+    fit: str = _enum("FIT_")
+    fit_unknown: Tuple[FitUnknown, ...] = _list_of(FitUnknown)
     budget_bytes: int = 0
     budget_source: str = _enum("MEMORY_SOURCE_")
     unswapped_peak_bytes: int = 0
     not_needed: bool = False
-    setting_count: int = 0
-    fitting_setting_count: int = 0
-    exhaustive: bool = False
+    full_speed_step_time_ns: int = 0
     step_time_ns: Optional[int] = None
     synchronous_step_time_ns: Optional[int] = None
     peak_bytes: Optional[int] = None
-    full_speed_step_time_ns: Optional[int] = None
+    need_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class EdgeCount:
+    """How many control edges of one kind."""
+    kind: str = _enum("EDGE_KIND_")
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -250,13 +278,15 @@ class _Fields:
     """The fields of RewriteReport, decisions apart."""
     outcome: str = _enum("OUTCOME_")
     summary: str = ""
-    strategy: str = ""
+    strategy: str = _enum("STRATEGY_", lower=True)
     node_count_before: int = 0
     node_count_after: int = 0
     graph_bytes_before: int = 0
     graph_bytes_after: int = 0
     devices: Tuple[DeviceReport, ...] = _list_of(DeviceReport)
+    fits: Tuple[DeviceFit, ...] = _list_of(DeviceFit)
     swaps: Tuple[TensorSwap, ...] = _list_of(TensorSwap)
+    added_control_edges: Tuple[EdgeCount, ...] = _list_of(EdgeCount)
     stages: Tuple[StageTiming, ...] = _list_of(StageTiming)
     warnings: Tuple[ReportWarning, ...] = _list_of(ReportWarning)
     advice: Optional[Advice] = _nested(Advice)
@@ -265,7 +295,6 @@ class _Fields:
     forecast_before: Optional[Forecast] = _nested(Forecast)
     forecast_after: Optional[Forecast] = _nested(Forecast)
     targets: Tuple[str, ...] = ()
-    added_control_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -321,6 +350,9 @@ def _milliseconds(nanoseconds: Optional[int]) -> str:
     return "-" if nanoseconds is None else "%.1f ms" % (nanoseconds / 1e6)
 
 
+_FIT_WORDS = {"FITS": "yes", "DOES_NOT_FIT": "no"}
+
+
 def _rows(tag: str, rows: List[List[str]]) -> str:
     return "".join("<tr>%s</tr>" % "".join(
         "<%s>%s</%s>" % (tag, html.escape(cell), tag) for cell in row) for row in rows)
@@ -338,7 +370,7 @@ def _table(report: Report) -> str:
             "device", "tensors", "swap-outs", "swap-ins", "out per step", "in per step"]]),
             _rows("td", rows)))
     forecasts = [("before", report.forecast_before), ("after", report.forecast_after)]
-    rows = [[name, "yes" if forecast.fits else "no", _milliseconds(forecast.step_time_ns),
+    rows = [[name, _FIT_WORDS.get(forecast.fit, "unknown"), _milliseconds(forecast.step_time_ns),
              ", ".join(format_bytes(device.peak_bytes) for device in forecast.devices) or "-",
              format_bytes(forecast.host_peak_bytes)]
             for name, forecast in forecasts if forecast is not None]

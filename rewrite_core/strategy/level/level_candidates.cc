@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "rewrite_core/plan/readers.h"
+
 namespace spillway::core {
 namespace {
 
@@ -15,7 +17,7 @@ class Finder {
          const LevelOrder& levels, int32_t least_threshold)
       : facts_(facts),
         graph_(facts.graph()),
-        eligibility_(eligibility),
+        readers_(facts, eligibility),
         filters_(filters),
         levels_(levels),
         least_threshold_(least_threshold) {}
@@ -34,22 +36,15 @@ class Finder {
       if (levels_.level(reader) - level <= least_threshold_ || !filters_.MayConsume(reader)) {
         continue;
       }
-      // What is fed does not run, and must not be edited.
-      if (facts_.shapes().IsFed(reader)) continue;
+      if (!readers_.Runs(reader)) continue;
       late_.push_back({{reader, index}, levels_.level(reader)});
     }
     if (late_.empty()) return v1::REASON_NO_LATE_CONSUMER;
     const ShapeView shape = facts_.shapes().shape(tensor);
     if (!shape.known_rank || shape.dims.size() < kLeastRank) return v1::REASON_LOW_RANK;
-    KeepIf([&](NodeId reader) { return eligibility_.MayReadSwapIn(reader); });
-    if (late_.empty()) return v1::REASON_READ_BY_LOOP;
-    const v1::Reason verdict = eligibility_.Judge(tensor);
+    const v1::Reason verdict = readers_.Keep(
+        tensor, &late_, [](const LateReader& reader) { return reader.position.node; });
     if (verdict != v1::REASON_SWAPPED) return verdict;
-    KeepIf([&](NodeId reader) {
-      return facts_.control_flow().input_frame(reader) ==
-             facts_.control_flow().output_frame(tensor.node);
-    });
-    if (late_.empty()) return v1::REASON_IN_LOOP;
     std::sort(late_.begin(), late_.end(), [](const LateReader& a, const LateReader& b) {
       return std::tie(a.level, a.position.node, a.position.index) <
              std::tie(b.level, b.position.node, b.position.index);
@@ -60,15 +55,9 @@ class Finder {
   const std::vector<LateReader>& readers() const { return late_; }
 
  private:
-  template <typename Predicate>
-  void KeepIf(const Predicate& keep) {
-    const auto drop = [&](const LateReader& reader) { return !keep(reader.position.node); };
-    late_.erase(std::remove_if(late_.begin(), late_.end(), drop), late_.end());
-  }
-
   const StepFacts& facts_;
   const Graph& graph_;
-  const Eligibility& eligibility_;
+  const SwapInReaders readers_;
   const LevelFilters& filters_;
   const LevelOrder& levels_;
   const int32_t least_threshold_;

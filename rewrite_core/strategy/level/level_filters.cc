@@ -86,7 +86,7 @@ absl::Status CheckOverlap(const Side& side, absl::string_view by, const Strings&
 absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
                             absl::string_view what) {
   return InvalidError(
-      v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+      v1::ERROR_REASON_NAME_MATCHES_NOTHING,
       absl::StrCat(option, " has ", Quoted(value), ", ", what, "; spell it as the graph does"),
       {{"option", option}, {"value", value}});
 }

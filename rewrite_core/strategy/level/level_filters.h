@@ -19,7 +19,7 @@ namespace spillway::core {
 
 class LevelFilters {
  public:
-  // INVALID_ARGUMENT if a scope or a type matches no op (SCOPE_MATCHES_NOTHING), is both included
+  // INVALID_ARGUMENT if a scope or a type matches no op (NAME_MATCHES_NOTHING), is both included
   // and excluded (CONFLICTING_OPTIONS), or if the filters leave no op (BAD_OPTION).
   static absl::StatusOr<LevelFilters> Create(const StepFacts& facts,
                                              const v1::LevelStrategy& options,

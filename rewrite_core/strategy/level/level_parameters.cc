@@ -74,15 +74,15 @@ absl::Status CheckLevelOptions(const v1::LevelStrategy& options) {
   return absl::OkStatus();
 }
 
-v1::RewriteOptions WithAutotuneMemory(const v1::RewriteOptions& options) {
-  v1::RewriteOptions result = options;
+v1::Step LevelStep(const v1::RewriteOptions& options) {
+  v1::Step step = options.step();
   if (options.level().has_autotune_gpu_mem()) {
-    v1::Hardware& hardware = *result.mutable_hardware();
+    v1::Hardware& hardware = *step.mutable_hardware();
     hardware.set_gpu_memory_bytes(
         static_cast<int64_t>(options.level().autotune_gpu_mem() * kBytesPerGib));
     hardware.set_gpu_memory_source(v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM);
   }
-  return result;
+  return step;
 }
 
 }  // namespace spillway::core

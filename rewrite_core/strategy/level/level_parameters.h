@@ -47,8 +47,9 @@ struct LevelParameters {
 // The graph is not looked at.
 absl::Status CheckLevelOptions(const v1::LevelStrategy& options);
 
-// `options` with level.autotune_gpu_mem as the GPUs' memory, if it is given. REQUIRES: checked.
-v1::RewriteOptions WithAutotuneMemory(const v1::RewriteOptions& options);
+// options.step with level.autotune_gpu_mem as the GPUs' memory, if it is given. REQUIRES: the
+// options were checked.
+v1::Step LevelStep(const v1::RewriteOptions& options);
 
 }  // namespace spillway::core
 

@@ -23,7 +23,7 @@ void SortUnique(std::vector<int32_t>* values) {
 LevelPlanner::LevelPlanner(const StepFacts& facts, const LevelFilters& filters,
                            const LevelOrder& levels, const LevelCandidates& candidates,
                            const std::vector<bool>& devices, SearchBudget* budget)
-    : facts_(facts),
+    : soundness_(facts),
       graph_(facts.graph()),
       filters_(filters),
       candidates_(candidates),
@@ -140,8 +140,7 @@ absl::InlinedVector<NodeId, 1> LevelPlanner::Beside(NodeId consumer, int32_t thr
         (filters_.IsOnCpu(node) || ReadsSwapIn({consumer, static_cast<int32_t>(i)}, threshold))) {
       continue;
     }
-    // A wait for what is fed would make it run.
-    if (facts_.shapes().IsFed(node) || !facts_.control_flow().MayControl(node, consumer)) continue;
+    if (!soundness_.MayWait(node, consumer)) continue;
     nodes.push_back(node);
     if (budget_->Spend(kStepsPerEdge)) break;
   }
@@ -153,8 +152,6 @@ absl::InlinedVector<NodeId, 1> LevelPlanner::Beside(NodeId consumer, int32_t thr
 std::vector<NodeId> LevelPlanner::Waiting(const LevelCandidate& candidate, int32_t threshold) {
   std::vector<NodeId> nodes;
   const NodeId producer = candidate.tensor.node;
-  // A swap-out of one side of a Switch is dead where that is not taken.
-  if (graph_.op_info(producer).control_flow == ControlFlow::kSwitch) return nodes;
   const Graph::Readers readers = graph_.readers(producer);
   for (uint32_t i = 0; i < readers.size(); ++i) {
     if (budget_->Spend()) break;
@@ -163,8 +160,7 @@ std::vector<NodeId> LevelPlanner::Waiting(const LevelCandidate& candidate, int32
                              ReadsSwapIn({reader, index}, threshold))) {
       continue;
     }
-    if (facts_.shapes().IsFed(reader) || !facts_.control_flow().MayControl(producer, reader))
-      continue;
+    if (soundness_.WaitForSwapOut(producer, reader) != EdgeFault::kNone) continue;
     nodes.push_back(reader);
     if (budget_->Spend(kStepsPerEdge)) break;
   }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
@@ -49,7 +50,7 @@ class LevelPlanner : public TunedPlanner {
   // Whether the input reads a swap-in with that threshold.
   bool ReadsSwapIn(InputPosition position, int32_t threshold) const;
 
-  const StepFacts& facts_;
+  const Soundness soundness_;
   const Graph& graph_;
   const LevelFilters& filters_;
   const LevelCandidates& candidates_;

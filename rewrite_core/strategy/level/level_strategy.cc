@@ -11,6 +11,8 @@
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -26,7 +28,7 @@ namespace {
 // A GPU whose tensors are to be swapped.
 struct Gpu {
   std::string name;
-  int32_t index = 0;          // As placement.h and the judge count them.
+  int32_t index = 0;          // Into Placement::devices().
   std::vector<bool> devices;  // By Graph::device_id.
   bool is_many = false;       // All of more than kMaxGpus.
 };
@@ -87,20 +89,18 @@ absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
 
 class Strategy {
  public:
-  Strategy(const StepFacts& facts, const Eligibility& eligibility,
-           const v1::RewriteOptions& options, const v1::Limits& limits, PlanJudge* judge,
-           const StopToken& stop)
-      : facts_(facts),
-        graph_(facts.graph()),
-        eligibility_(eligibility),
-        options_(options),
-        limits_(limits),
-        parameters_(options.level()),
-        judge_(judge),
-        stop_(stop) {}
+  explicit Strategy(const StrategyInput& input)
+      : facts_(input.facts),
+        graph_(input.facts.graph()),
+        eligibility_(input.eligibility),
+        options_(input.options),
+        limits_(input.limits),
+        parameters_(input.options.level()),
+        simulator_(input.simulator),
+        stop_(input.stop),
+        report_(*result_.report.mutable_level()) {}
 
-  absl::StatusOr<LevelResult> Run() {
-    if (absl::Status s = CheckLevelOptions(options_.level()); !s.ok()) return s;
+  absl::StatusOr<StrategyResult> Run() {
     if (parameters_.is_auto()) {
       if (absl::Status s = CheckBatch(); !s.ok()) return s;
     }
@@ -111,7 +111,7 @@ class Strategy {
     const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
     auto candidates = Find(*filters, *levels, explain);
     if (!candidates.ok()) return candidates.status();
-    result_.plan.cpu_device = options_.level().cpu_device();
+    result_.plan.cpu_device = options_.cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
     const std::vector<Gpu> gpus = FindGpus(facts_, eligibility_);
@@ -131,17 +131,13 @@ class Strategy {
       if (!fits.ok()) return fits.status();
       if (*fits) break;
       if (attempt + 1 == std::size(kShares)) return FitsApartAlone();
-      result_.plan.swaps.clear();
-      result_.plan.controls.clear();
-      result_.report.clear_devices();
-      result_.report.clear_serialized_level_count();
-      result_.report.clear_serialization_edge_count();
-      idle_devices_.clear();
+      StartAgain();
     }
     std::sort(
         result_.plan.swaps.begin(), result_.plan.swaps.end(),
         [](const PlannedSwap& a, const PlannedSwap& b) { return Key(a.tensor) < Key(b.tensor); });
     if (explain) Decide(candidates->decisions());
+    if (result_.plan.empty()) result_.why_nothing = WhyNothing();
     return std::move(result_);
   }
 
@@ -154,49 +150,72 @@ class Strategy {
   // Each GPU is tuned while the others have memory without end. All at once they may wait for each
   // other, and hold memory for longer.
   absl::StatusOr<bool> FitsTogether(size_t num_gpus) {
-    if (!parameters_.is_auto() || num_gpus < 2 ||
-        num_gpus < static_cast<size_t>(judge_->num_gpus()) || result_.plan.empty()) {
+    if (!parameters_.is_auto() || num_gpus < 2 || num_gpus < facts_.placement().devices().size() ||
+        result_.plan.empty()) {
       return true;
     }
-    auto outcome = judge_->Play(result_.plan, {kAllGpus, judge_->budget_bytes(), kNoLimit}, stop_);
-    if (!outcome.ok()) return outcome.status();
-    if (!outcome->fits) together_ = *outcome;
-    return outcome->fits;
+    auto result = simulator_->Simulate(result_.plan, StepTerms::AllGpus(budget_bytes()), stop_);
+    if (!result.ok()) return result.status();
+    if (result->fits) return true;
+    const OutOfMemory* oom = result->failure();
+    together_ = FailureOf(*result, oom == nullptr ? 0 : std::max(oom->device, 0), facts_);
+    return false;
+  }
+
+  // Without what the last attempt found.
+  void StartAgain() {
+    result_.plan.swaps.clear();
+    result_.plan.controls.clear();
+    result_.report.clear_fits();
+    report_.clear_devices();
+    report_.clear_serialized_level_count();
+    report_.clear_serialization_edge_count();
+    idle_devices_.clear();
   }
 
   // With what each GPU takes as the graph came, nothing is swapped and nothing waits. Whether less
   // does, only another search could tell.
   absl::Status FitsApartAlone() {
-    const std::string gpu = together_.on_host ? "" : judge_->gpu_name(together_.gpu);
-    const std::string node(together_.node == kNoNode ? "" : graph_.name(together_.node));
-    const int64_t budget = judge_->budget_bytes();
-    auto enough = BudgetThatDoes(SwapPlan(), kAllGpus, unswapped_peak_bytes_, judge_, stop_);
-    if (!enough.ok()) return enough.status();
-    const int64_t memory = judge_->GpuMemoryFor(*enough);
-    const std::string would_do =
-        *enough > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
-                                   " bytes) of GPU memory nothing has to be swapped")
-                    : "no budget helps";
-    return Error(
-        absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-        absl::StrCat("each GPU fits into its ", BytesText(budget), " (", judge_->budget_origin(),
-                     ") while the others do not wait for memory, but not all at once: node ",
-                     Quoted(node), " asks for ", BytesText(together_.requested_bytes), " where ",
-                     BytesText(together_.in_use_bytes), " are in use on ",
-                     together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(gpu)), "; ",
-                     would_do, "; or take a smaller batch"),
-        {{"device", gpu},
-         {"node", node},
-         {"budget_bytes", absl::StrCat(budget)},
-         {"budget_source", MemorySourceName(judge_->budget_source())},
-         {"smallest_budget_bytes", absl::StrCat(*enough)},
-         {"smallest_gpu_memory_bytes", absl::StrCat(memory)}});
+    auto need = FindNeed(simulator_, SwapPlan(), StepTerms::AllGpus(unswapped_peak_bytes_),
+                         unswapped_peak_bytes_, stop_);
+    if (!need.ok()) return need.status();
+    const std::string claim =
+        absl::StrCat("each GPU fits into its ", BudgetText(facts_.hardware(), budget_bytes()),
+                     " while the others do not wait for memory, but not all at once, on ",
+                     together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(together_.gpu)));
+    return DoesNotFitError(claim, together_, facts_.hardware(), budget_bytes(),
+                           {*need, "nothing has to be swapped"});
+  }
+
+  int64_t budget_bytes() const { return facts_.hardware().device_budget_bytes(); }
+
+  // Why nothing is swapped.
+  std::string WhyNothing() const {
+    const v1::DeviceFit* tightest = nullptr;
+    const auto margin = [](const v1::DeviceFit& fit) {
+      return fit.budget_bytes() - fit.unswapped_peak_bytes();
+    };
+    for (const v1::DeviceFit& fit : result_.report.fits()) {
+      if (!fit.not_needed()) return "no tensor qualifies: the decisions say why";
+      if (tightest == nullptr || margin(fit) < margin(*tightest)) tightest = &fit;
+    }
+    if (result_.report.fits_size() < report_.devices_size()) {
+      return "no tensor qualifies: the decisions say why";
+    }
+    if (tightest == nullptr) return "no node runs on a GPU: there is nothing to swap";
+    const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
+                                        BytesText(tightest->unswapped_peak_bytes()), " of the ",
+                                        BytesText(tightest->budget_bytes()), " of a GPU (",
+                                        facts_.hardware().MemoryOrigin(), ")");
+    return margin(*tightest) >= 0
+               ? absl::StrCat(of, ", ", BytesText(margin(*tightest)), " less than there is")
+               : absl::StrCat(of, " if nothing waits for memory, and fits where it does");
   }
 
   // Plans that are to fit need sizes: an unknown batch would count as none.
   absl::Status CheckBatch() const {
     for (NodeId id : facts_.shapes().open_sources()) {
-      if (!judge_->Runs(id)) continue;
+      if (!facts_.active_nodes().flags[id]) continue;
       return InvalidError(
           v1::ERROR_REASON_BAD_OPTION,
           absl::StrCat("the batch of node ", Quoted(graph_.name(id)),
@@ -217,7 +236,7 @@ class Strategy {
   }
 
   absl::Status ReportGraph(const LevelFilters& filters, const LevelOrder& levels) {
-    v1::LevelReport& report = result_.report;
+    v1::LevelReport& report = report_;
     report.set_level_count(levels.num_levels());
     int64_t unleveled = 0, inactive = 0;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
@@ -237,7 +256,7 @@ class Strategy {
     auto serialization = SerializeLevels(facts_, options_, filters, levels, gpu.devices, stop_);
     if (!serialization.ok()) return serialization.status();
     if (serialization->edges.empty()) return PlanSwaps(gpu, {}, filters, levels, candidates);
-    v1::LevelReport& report = result_.report;
+    v1::LevelReport& report = report_;
     report.set_serialized_level_count(report.serialized_level_count() + serialization->level_count);
     report.set_serialization_edge_count(report.serialization_edge_count() +
                                         static_cast<int64_t>(serialization->edges.size()));
@@ -255,19 +274,20 @@ class Strategy {
                          const LevelCandidates& candidates) {
     SearchBudget budget(limits_.max_search_steps(), stop_);
     LevelPlanner planner(facts_, filters, levels, candidates, gpu.devices, &budget);
-    v1::LevelDevice& device = *result_.report.add_devices();
+    v1::LevelDevice& device = *report_.add_devices();
     device.set_device(gpu.name);
     LevelSetting setting = parameters_.setting;
     std::vector<PlannedSwap> swaps;
+    bool not_needed = false;
     if (parameters_.is_auto()) {
       SwapPlan base;
       base.controls = controls;
       base.cpu_device = result_.plan.cpu_device;
-      const int64_t whole = judge_->budget_bytes();
+      const int64_t whole = budget_bytes();
       const bool is_retry = share_ < 1;
       const int64_t usable =
           is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
-      auto tuned = TuneLevel(setting, base, gpu.index, usable, graph_, &planner, judge_, stop_);
+      auto tuned = TuneLevel(setting, base, gpu.index, usable, facts_, &planner, simulator_, stop_);
       // It fits with all of the budget, which is the one that the caller knows.
       if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
         return FitsApartAlone();
@@ -276,15 +296,17 @@ class Strategy {
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
       *device.mutable_tuning() = std::move(tuned->report);
-      device.mutable_tuning()->set_budget_bytes(whole);
-      unswapped_peak_bytes_ =
-          std::max(unswapped_peak_bytes_, device.tuning().unswapped_peak_bytes());
+      tuned->fit.set_device(gpu.name);
+      tuned->fit.set_budget_bytes(whole);
+      not_needed = tuned->fit.not_needed();
+      unswapped_peak_bytes_ = std::max(unswapped_peak_bytes_, tuned->fit.unswapped_peak_bytes());
+      *result_.report.add_fits() = std::move(tuned->fit);
     } else {
       auto planned = planner.Plan(setting);
       if (!planned.ok()) return planned.status();
       swaps = *std::move(planned);
     }
-    if (!device.tuning().not_needed()) {
+    if (!not_needed) {
       ReportSetting(setting, &device);
     } else {
       for (size_t i = 0; i < gpu.devices.size(); ++i) {
@@ -327,25 +349,28 @@ class Strategy {
   const v1::RewriteOptions& options_;
   const v1::Limits& limits_;
   const LevelParameters parameters_;
-  PlanJudge* judge_;
+  PlanSimulator* simulator_;
   const StopToken& stop_;
   double share_ = 1;                  // Of the budget.
   int64_t unswapped_peak_bytes_ = 0;  // Of the GPU that takes most as the graph came.
-  PlanOutcome together_;              // Of the last plans that do not fit together.
+  FitFailure together_;               // Of the last plans that do not fit together.
   std::set<int32_t> idle_devices_;    // Device ids of GPUs that need no swapping.
-  LevelResult result_;
+  StrategyResult result_;
+  v1::LevelReport& report_;  // Of result_.
 };
 
 }  // namespace
 
-absl::StatusOr<LevelResult> PlanLevel(const StepFacts& facts, const Eligibility& eligibility,
-                                      const v1::RewriteOptions& options, const v1::Limits& limits,
-                                      PlanJudge* judge, const StopToken& stop) {
-  return Strategy(facts, eligibility, options, limits, judge, stop).Run();
+absl::Status CheckLevelStrategy(const v1::RewriteOptions& options) {
+  return CheckLevelOptions(options.level());
 }
 
-bool NeedsJudge(const v1::RewriteOptions& options) {
+bool LevelNeedsSimulator(const v1::RewriteOptions& options) {
   return LevelParameters(options.level()).is_auto();
+}
+
+absl::StatusOr<StrategyResult> PlanLevel(const StrategyInput& input) {
+  return Strategy(input).Run();
 }
 
 }  // namespace spillway::core

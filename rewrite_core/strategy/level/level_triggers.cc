@@ -19,6 +19,7 @@ constexpr char kCondScope[] = "/cond/";
 LevelTriggers::LevelTriggers(const StepFacts& facts, const LevelFilters& filters,
                              const LevelOrder& levels, SearchBudget* budget)
     : facts_(facts),
+      soundness_(facts),
       filters_(filters),
       levels_(levels),
       budget_(budget),
@@ -32,7 +33,7 @@ LevelTriggers::LevelTriggers(const StepFacts& facts, const LevelFilters& filters
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (budget->Spend()) return;
     barred_[id] =
-        filters.is_inactive(id) || filters.IsOnCpu(id) || facts.shapes().IsFed(id) ||
+        filters.is_inactive(id) || filters.IsOnCpu(id) ||
         (!joins_branches[graph.op_id(id)] && absl::StrContains(graph.name(id), kCondScope));
   }
 }
@@ -51,8 +52,7 @@ bool LevelTriggers::IsSameGpu(int32_t a, int32_t b) const {
 bool LevelTriggers::MayTrigger(NodeId trigger, NodeId consumer) const {
   const Graph& graph = facts_.graph();
   return IsSameGpu(graph.device_id(trigger), graph.device_id(consumer)) &&
-         facts_.topology().level(trigger) < facts_.topology().level(consumer) &&
-         facts_.control_flow().MayControl(trigger, consumer);
+         soundness_.MayWait(trigger, consumer);
 }
 
 bool LevelTriggers::MayTriggerAll(NodeId trigger, absl::Span<const LateReader> group) const {

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -44,6 +45,7 @@ class LevelTriggers {
   void Walk(NodeId consumer, int32_t depth, const Visit& visit);
 
   const StepFacts& facts_;
+  const Soundness soundness_;
   const LevelFilters& filters_;
   const LevelOrder& levels_;
   SearchBudget* budget_;

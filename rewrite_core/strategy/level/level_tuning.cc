@@ -10,19 +10,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/hardware.h"
-#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/fit_failure.h"
 
 namespace spillway::core {
 namespace {
 
-// The smallest budget that works is found to one part in this many, and to 256 bytes, the unit of
-// TensorFlow's allocator.
+// The smallest budget that works is found to one part in this many, and to kAllocationBytes.
 constexpr int64_t kBudgetParts = 1024;
-constexpr int64_t kAllocationUnit = 256;
-// Budgets that are too small grow by one part in so many.
-constexpr int64_t kBudgetSteps = 32;
 // Levels that a swap-in is started ahead by, in the coarse grid.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
 
@@ -73,13 +69,14 @@ struct Point {
 class Tuner {
  public:
   Tuner(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu, int64_t budget_bytes,
-        const Graph& graph, TunedPlanner* planner, PlanJudge* judge, const StopToken& stop)
+        const StepFacts& facts, TunedPlanner* planner, PlanSimulator* simulator,
+        const StopToken& stop)
       : base_(base),
         gpu_(gpu),
         budget_bytes_(budget_bytes),
-        graph_(graph),
+        facts_(facts),
         planner_(planner),
-        judge_(judge),
+        simulator_(simulator),
         stop_(stop) {
     thresholds_ =
         wanted.threshold == kAuto ? planner->Thresholds() : std::vector<int32_t>{wanted.threshold};
@@ -90,18 +87,18 @@ class Tuner {
   }
 
   absl::StatusOr<TunedLevel> Run() {
-    tuned_.report.set_budget_bytes(budget_bytes_);
-    tuned_.report.set_budget_source(judge_->budget_source());
-    auto unswapped = judge_->Play(base_, {gpu_, kNoLimit, kNoLimit}, stop_);
+    tuned_.fit.set_budget_bytes(budget_bytes_);
+    tuned_.fit.set_budget_source(facts_.hardware().gpu_memory_source);
+    auto unswapped = Simulate(base_, kUnlimited);
     if (!unswapped.ok()) return unswapped.status();
-    tuned_.report.set_unswapped_peak_bytes(unswapped->peak_bytes);
-    tuned_.report.set_full_speed_step_time_ns(unswapped->step_time_ns);
+    tuned_.fit.set_unswapped_peak_bytes(unswapped->peak_bytes(gpu_));
+    tuned_.fit.set_full_speed_step_time_ns(unswapped->step_time_ns());
     // With more than the budget it may fit all the same, if kernels wait for each other's memory;
     // with less, not everything may find a place.
-    unswapped = judge_->Play(base_, {gpu_, budget_bytes_, kNoLimit}, stop_);
+    unswapped = Simulate(base_, budget_bytes_);
     if (!unswapped.ok()) return unswapped.status();
     if (unswapped->fits) {
-      tuned_.report.set_not_needed(true);
+      tuned_.fit.set_not_needed(true);
       ReportOutcome(*unswapped);
       return std::move(tuned_);
     }
@@ -124,10 +121,11 @@ class Tuner {
     return {thresholds_[p.threshold], aheads_[p.ahead], groupbys_[p.groupby], modes_[p.mode]};
   }
 
-  void ReportOutcome(const PlanOutcome& outcome) {
-    tuned_.report.set_step_time_ns(outcome.step_time_ns);
-    tuned_.report.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns);
-    tuned_.report.set_peak_bytes(outcome.peak_bytes);
+  void ReportOutcome(const StepResult& outcome) {
+    tuned_.fit.set_fit(v1::FIT_FITS);
+    tuned_.fit.set_step_time_ns(outcome.step_time_ns());
+    tuned_.fit.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
+    tuned_.fit.set_peak_bytes(outcome.peak_bytes(gpu_));
   }
 
   bool uses_ahead(int mode) const { return modes_[mode] < 2; }
@@ -143,7 +141,7 @@ class Tuner {
   bool is_small() const { return num_points() <= kMaxPlays; }
 
   // What a point is worth. Plays it if it was not played before and plays are left.
-  absl::StatusOr<const PlanOutcome*> Look(Point p) {
+  absl::StatusOr<const StepResult*> Look(Point p) {
     if (!uses_ahead(p.mode)) p.ahead = 0;
     const auto [it, is_new] = looked_.try_emplace(p, nullptr);
     if (!is_new) return it->second;
@@ -161,14 +159,14 @@ class Tuner {
     ++plays_;
     SwapPlan plan = base_;
     plan.swaps = *std::move(swaps);
-    auto played = judge_->Play(
-        plan, {gpu_, budget_bytes_, has_best_ ? best_outcome_.step_time_ns : kNoLimit}, stop_);
+    auto played =
+        Simulate(plan, budget_bytes_, has_best_ ? best_outcome_.step_time_ns() : kUnlimited);
     if (!played.ok()) return played.status();
     outcome->second = *played;
     tuned_.report.set_setting_count(plays_);
     if (!played->fits && !played->is_partial) {
       // Whoever gets furthest tells most of what does not fit.
-      if (played->peak_bytes > failure_.peak_bytes) failure_ = *played;
+      if (played->peak_bytes(gpu_) > failure_.peak_bytes(gpu_)) failure_ = *played;
       return it->second;
     }
     tuned_.report.set_fitting_setting_count(tuned_.report.fitting_setting_count() + 1);
@@ -181,10 +179,10 @@ class Tuner {
   }
 
   // Less is better.
-  static std::tuple<int64_t, int64_t, int, int, int, int> Rank(const PlanOutcome& outcome,
+  static std::tuple<int64_t, int64_t, int, int, int, int> Rank(const StepResult& outcome,
                                                                const Point& p) {
-    return {outcome.step_time_ns,
-            outcome.synchronous_step_time_ns,
+    return {outcome.step_time_ns(),
+            outcome.synchronous_step_time_ns(),
             p.mode,
             -p.threshold,
             p.ahead,
@@ -382,40 +380,23 @@ class Tuner {
     }
   }
 
+  absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, int64_t budget_bytes,
+                                      int64_t cutoff_ns = kUnlimited) {
+    StepTerms terms = StepTerms::OneGpu(gpu_, budget_bytes);
+    terms.cutoff_ns = cutoff_ns;
+    return simulator_->Simulate(plan, terms, stop_);
+  }
+
   absl::Status DoesNotFit() {
-    const int64_t resident = failure_.resident_bytes;
-    const std::string& gpu = judge_->gpu_name(gpu_);
-    std::string what;
-    std::string node;
-    if (failure_.node == kNoNode) {
-      what = absl::StrCat("what is resident (variables, constants) takes ", BytesText(resident),
-                          failure_.is_in_pieces ? ", and does not find a place for each" : "");
-    } else {
-      node = std::string(graph_.name(failure_.node));
-      what = absl::StrCat("at best, node ", Quoted(node), " asks for ",
-                          BytesText(failure_.requested_bytes), " where ",
-                          BytesText(failure_.in_use_bytes), " are in use",
-                          failure_.on_host ? " on the host" : "",
-                          failure_.is_in_pieces ? ", and what is free is in pieces" : "");
-    }
     auto smallest = SmallestBudget();
     if (!smallest.ok()) return smallest.status();
-    const int64_t memory = judge_->GpuMemoryFor(*smallest);
-    return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                 absl::StrCat("no setting of the strategy level fits the ",
-                              BytesText(budget_bytes_), " (", judge_->budget_origin(), ") of GPU ",
-                              gpu.empty() ? "(no name)" : Quoted(gpu), ": ", what, "; ",
-                              *smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
-                                                           " bytes) of GPU memory there is one")
-                                            : "no budget helps",
-                              "; or take a smaller batch"),
-                 {{"device", gpu},
-                  {"node", node},
-                  {"resident_bytes", absl::StrCat(resident)},
-                  {"budget_bytes", absl::StrCat(budget_bytes_)},
-                  {"budget_source", MemorySourceName(judge_->budget_source())},
-                  {"smallest_budget_bytes", absl::StrCat(*smallest)},
-                  {"smallest_gpu_memory_bytes", absl::StrCat(memory)}});
+    const std::string& gpu = facts_.placement().devices()[gpu_];
+    const FitFailure failure = FailureOf(failure_, gpu_, facts_);
+    const std::string claim = absl::StrCat("no setting of the strategy level fits the ",
+                                           BudgetText(facts_.hardware(), budget_bytes_), " of GPU ",
+                                           gpu.empty() ? "(no name)" : Quoted(gpu));
+    return DoesNotFitError(claim, failure, facts_.hardware(), budget_bytes_,
+                           {*smallest, "there is one"});
   }
 
   // The smallest budget that is known to do, up to rounding; 0: none is. Of the settings that every
@@ -425,18 +406,18 @@ class Tuner {
   const SwapPlan& base_;
   const int32_t gpu_;
   const int64_t budget_bytes_;
-  const Graph& graph_;
+  const StepFacts& facts_;
   TunedPlanner* planner_;
-  PlanJudge* judge_;
+  PlanSimulator* simulator_;
   const StopToken& stop_;
   std::vector<int32_t> thresholds_, aheads_, groupbys_, modes_;
   int plays_ = 0;
-  std::map<Point, const PlanOutcome*> looked_;
-  std::map<std::pair<uint64_t, uint64_t>, PlanOutcome> outcomes_;
+  std::map<Point, const StepResult*> looked_;
+  std::map<std::pair<uint64_t, uint64_t>, StepResult> outcomes_;
   bool has_best_ = false;
   Point best_{};
-  PlanOutcome best_outcome_;
-  PlanOutcome failure_;  // Of the plans that do not fit, the one that says most.
+  StepResult best_outcome_;
+  StepResult failure_;  // Of the plans that do not fit, the one that says most.
   TunedLevel tuned_;
 };
 
@@ -450,20 +431,21 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
   }
   int64_t smallest = 0;
   for (const SwapPlan& plan : plans) {
-    auto free = judge_->Play(plan, {gpu_, kNoLimit, kNoLimit}, stop_);
+    auto free = Simulate(plan, kUnlimited);
     if (!free.ok()) return free.status();
     if (!free->fits) continue;  // It is the host's memory.
-    const int64_t unit = std::max(free->peak_bytes / kBudgetParts, kAllocationUnit);
-    if (smallest == 0 || free->peak_bytes < smallest) {
-      auto enough = BudgetThatDoes(plan, gpu_, free->peak_bytes, judge_, stop_);
-      if (!enough.ok()) return enough.status();
-      if (*enough > 0 && (smallest == 0 || *enough < smallest)) smallest = *enough;
+    const int64_t peak = free->peak_bytes(gpu_);
+    const int64_t unit = std::max(peak / kBudgetParts, kAllocationBytes);
+    if (smallest == 0 || peak < smallest) {
+      auto need = FindNeed(simulator_, plan, StepTerms::OneGpu(gpu_, peak), peak, stop_);
+      if (!need.ok()) return need.status();
+      if (*need > 0 && (smallest == 0 || *need < smallest)) smallest = *need;
     }
     if (smallest == 0) continue;
     int64_t low = budget_bytes_, high = smallest;
     while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
-      auto played = judge_->Play(plan, {gpu_, middle, kNoLimit}, stop_);
+      auto played = Simulate(plan, middle);
       if (!played.ok()) return played.status();
       (played->fits ? high : low) = middle;
     }
@@ -474,23 +456,11 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
 
 }  // namespace
 
-absl::StatusOr<int64_t> BudgetThatDoes(const SwapPlan& plan, int32_t gpu, int64_t from_bytes,
-                                       PlanJudge* judge, const StopToken& stop) {
-  // What a step takes where memory has no end is nearly enough, but it has to be there in one piece
-  // for each tensor.
-  for (int64_t budget = from_bytes; budget / 4 <= from_bytes; budget += budget / kBudgetSteps + 1) {
-    auto played = judge->Play(plan, {gpu, budget, kNoLimit}, stop);
-    if (!played.ok()) return played.status();
-    if (played->fits) return budget;
-  }
-  return 0;
-}
-
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
-                                     int64_t budget_bytes, const Graph& graph,
-                                     TunedPlanner* planner, PlanJudge* judge,
+                                     int64_t budget_bytes, const StepFacts& facts,
+                                     TunedPlanner* planner, PlanSimulator* simulator,
                                      const StopToken& stop) {
-  return Tuner(wanted, base, gpu, budget_bytes, graph, planner, judge, stop).Run();
+  return Tuner(wanted, base, gpu, budget_bytes, facts, planner, simulator, stop).Run();
 }
 
 }  // namespace spillway::core

@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
-#include "rewrite_core/strategy/plan_judge.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
@@ -35,23 +36,21 @@ struct TunedLevel {
   LevelSetting setting;  // Means nothing if no swapping is needed.
   std::vector<PlannedSwap> swaps;
   v1::LevelTuning report;
+  v1::DeviceFit fit;  // But for the device's name.
 };
 
-// At most this many plays are spent on one GPU, whatever the graph.
+// At most this many plans are simulated for one GPU, whatever the graph.
 inline constexpr int kMaxPlays = 160;
 
 // `wanted`: kAuto for what is to be tuned, sync_mode the least that is tried. `base`: the control
-// edges and the CPU device that every plan has. `budget_bytes`: what the GPU may use; the judge's,
-// or less. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting fits, saying what does not and which
-// budget would do.
+// edges and the CPU device that every plan has. `gpu`: an index into Placement::devices().
+// `budget_bytes`: what that GPU may use; the hardware's budget, or less. REQUIRES: the facts
+// kPlacement and kHardware. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting fits, saying what does
+// not and which budget would do.
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
-                                     int64_t budget_bytes, const Graph& graph,
-                                     TunedPlanner* planner, PlanJudge* judge,
+                                     int64_t budget_bytes, const StepFacts& facts,
+                                     TunedPlanner* planner, PlanSimulator* simulator,
                                      const StopToken& stop);
-
-// A budget from `from_bytes` up, and not four times that, with which `plan` fits; 0: none does.
-absl::StatusOr<int64_t> BudgetThatDoes(const SwapPlan& plan, int32_t gpu, int64_t from_bytes,
-                                       PlanJudge* judge, const StopToken& stop);
 
 }  // namespace spillway::core
 

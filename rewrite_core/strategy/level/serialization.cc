@@ -7,9 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/active_nodes.h"
 #include "rewrite_core/analysis/write_ops.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/level/python_slice.h"
 
 namespace spillway::core {
@@ -81,6 +81,7 @@ class Serializer {
   Serializer(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
              const std::vector<bool>& devices, const StopToken& stop)
       : facts_(facts),
+        soundness_(facts),
         graph_(facts.graph()),
         filters_(filters),
         levels_(levels),
@@ -187,7 +188,7 @@ class Serializer {
         if (poll.Tick()) return stop_.status("strategy");
         if (last != kNoNode) {
           if (!MayChain(needs, last, id)) continue;
-          if (!Reads(id, last)) result.edges.push_back({last, id});
+          if (!Reads(id, last)) result.edges.push_back({last, id, v1::EDGE_KIND_SERIALIZATION});
           any = any || levels_.level(last) == level;
         }
         last = id;
@@ -208,11 +209,12 @@ class Serializer {
     const auto place = [&](NodeId id) {
       return std::make_tuple(facts_.topology().level(id), levels_.level(id), id);
     };
-    return place(u) < place(v) && needs.MayWait(v, u) && facts_.control_flow().MayControl(u, v) &&
-           graph_.op_info(u).control_flow != ControlFlow::kSwitch;
+    return place(u) < place(v) && needs.MayWait(v, u) &&
+           soundness_.WaitInOrder(u, v) == EdgeFault::kNone;
   }
 
   const StepFacts& facts_;
+  const Soundness soundness_;
   const Graph& graph_;
   const LevelFilters& filters_;
   const LevelOrder& levels_;

@@ -31,7 +31,7 @@ absl::Status BadNumber(absl::string_view option, int value, absl::string_view re
 
 absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
                             absl::string_view where) {
-  return InvalidError(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+  return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                       absl::StrCat(option, " has ", Quoted(value), ", which matches no op", where,
                                    "; names and types are those of the graph"),
                       {{"option", option}, {"value", value}});
@@ -217,13 +217,6 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
   if (options.has_debug_level() && (options.debug_level() < 1 || options.debug_level() > 2)) {
     return BadNumber("debug_level", options.debug_level(),
                      "give 1 for the starting ops, or 2 for every op that the walk passes");
-  }
-  // As the devices of a graph's nodes: the result has to be a graph, too.
-  if (!std::all_of(options.cpu_device().begin(), options.cpu_device().end(), absl::ascii_isascii)) {
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                        absl::StrCat("cpu_device is ", Quoted(options.cpu_device()),
-                                     ", which no device is called; give one like /device:CPU:0"),
-                        {{"option", "cpu_device"}, {"value", Quoted(options.cpu_device())}});
   }
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.ctrld_strategy())) {
     return InvalidError(

@@ -4,8 +4,12 @@
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rewrite_core/plan/readers.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
+#include "rewrite_core/strategy/scope/scope_sets.h"
 #include "rewrite_core/strategy/scope/trigger_search.h"
 #include "rewrite_core/strategy/search_budget.h"
 
@@ -19,19 +23,18 @@ constexpr char kRemedy[] = "narrow it with starting_op_names or incl_scopes";
 
 class ScopePlanner {
  public:
-  ScopePlanner(const StepFacts& facts, const Eligibility& eligibility,
-               const v1::RewriteOptions& options, const ScopeSets& sets, const ScopeOrder& order,
-               SearchBudget* budget, ScopeResult* result)
-      : graph_(facts.graph()),
-        facts_(facts),
-        eligibility_(eligibility),
-        scope_(options.scope()),
-        explain_(options.decision_detail() != v1::DECISION_DETAIL_NONE),
+  ScopePlanner(const StrategyInput& input, const ScopeSets& sets, const ScopeOrder& order,
+               SearchBudget* budget, StrategyResult* result)
+      : graph_(input.facts.graph()),
+        facts_(input.facts),
+        readers_(input.facts, input.eligibility),
+        scope_(input.options.scope()),
+        explain_(input.options.decision_detail() != v1::DECISION_DETAIL_NONE),
         parameters_(scope_),
         sets_(sets),
         order_(order),
         budget_(budget),
-        triggers_(facts, order, sets.backward, parameters_, budget),
+        triggers_(facts_, order, sets.backward, parameters_, budget),
         result_(result),
         handled_(graph_.num_nodes(), false),
         searched_(graph_.num_nodes(), false) {}
@@ -61,7 +64,7 @@ class ScopePlanner {
   int32_t order(NodeId id) const { return order_.order[id]; }
 
   void ListForDebug(NodeId id) {
-    v1::DebugOp* op = result_->report.add_debug_ops();
+    v1::DebugOp* op = result_->report.mutable_scope()->add_debug_ops();
     op->set_name(std::string(graph_.name(id)));
     op->set_type(std::string(graph_.op(id)));
     if (order(id) != kNoOrder) op->set_order(order(id));
@@ -136,21 +139,9 @@ class ScopePlanner {
       }
     }
     if (ordered.empty()) return v1::REASON_NO_ORDER;
-    const auto is_loop = [this](const InputPosition& p) {
-      return !eligibility_.MayReadSwapIn(p.node);
-    };
-    ordered.erase(std::remove_if(ordered.begin(), ordered.end(), is_loop), ordered.end());
-    if (ordered.empty()) return v1::REASON_READ_BY_LOOP;
-    const v1::Reason verdict = eligibility_.Judge(tensor);
+    const v1::Reason verdict =
+        readers_.Keep(tensor, &ordered, [](const InputPosition& p) { return p.node; });
     if (verdict != v1::REASON_SWAPPED) return verdict;
-    // A reader with inputs from several frames, which TensorFlow would not run, has no sound swap.
-    ordered.erase(std::remove_if(ordered.begin(), ordered.end(),
-                                 [&](const InputPosition& consumer) {
-                                   return facts_.control_flow().input_frame(consumer.node) !=
-                                          facts_.control_flow().output_frame(tensor.node);
-                                 }),
-                  ordered.end());
-    if (ordered.empty()) return v1::REASON_IN_LOOP;
 
     PlannedSwap swap;
     swap.tensor = tensor;
@@ -184,8 +175,7 @@ class ScopePlanner {
           sets_.backward[reader.node] ||
           (scope_.swap_branches() &&
            int64_t{order(reader.node)} > int64_t{first_forward} + scope_.branch_threshold());
-      // What is fed does not run, and must not be edited.
-      if (is_late && HasDataReader(graph_, reader.node) && !facts_.shapes().IsFed(reader.node))
+      if (is_late && HasDataReader(graph_, reader.node) && readers_.Runs(reader.node))
         late.push_back({reader.node, reader.index});
     }
     return late;
@@ -222,7 +212,7 @@ class ScopePlanner {
     }
     auto trigger = triggers_.Find(producer, first, consumers);
     if (!trigger.ok()) return trigger.status();
-    PlannedSwapIn swap_in{group, {}};
+    PlannedSwapIn swap_in{group, {}, {}};
     if (*trigger != kNoNode) swap_in.triggers.push_back(*trigger);
     return swap_in;
   }
@@ -254,7 +244,7 @@ class ScopePlanner {
 
   const Graph& graph_;
   const StepFacts& facts_;
-  const Eligibility& eligibility_;
+  const SwapInReaders readers_;
   const v1::ScopeStrategy& scope_;
   const bool explain_;
   const ScopeDefaults parameters_;
@@ -262,7 +252,7 @@ class ScopePlanner {
   const ScopeOrder& order_;
   SearchBudget* budget_;
   TriggerSearch triggers_;
-  ScopeResult* result_;
+  StrategyResult* result_;
   NodeFlags handled_;
   NodeFlags searched_;
 };
@@ -306,32 +296,47 @@ void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& ord
   if (order.backward_start != kNoOrder) report->set_backward_start_level(order.backward_start);
 }
 
+void WarnOfUnmatched(const std::vector<std::string>& scopes, v1::RewriteReport* report) {
+  if (scopes.empty()) return;
+  v1::Warning* warning = report->add_warnings();
+  warning->set_code(v1::WARNING_CODE_NAME_MATCHES_NOTHING);
+  warning->set_message(
+      absl::StrCat("optimizer_scopes that match no op: ", absl::StrJoin(scopes, ", ")));
+}
+
 }  // namespace
 
-absl::StatusOr<ScopeResult> PlanScope(const StepFacts& facts, const Eligibility& eligibility,
-                                      const v1::RewriteOptions& options, const v1::Limits& limits,
-                                      const StopToken& stop) {
-  const v1::ScopeStrategy& scope = options.scope();
-  if (absl::Status status = CheckScopeOptions(scope); !status.ok()) return status;
-  ScopeResult result;
-  result.plan.cpu_device = scope.cpu_device();
-  const ScopeDefaults parameters(scope);
-  result.report.set_n_tensors(parameters.n_tensors);
-  result.report.set_lb(parameters.lb);
-  result.report.set_ub(parameters.ub);
-  if (scope.has_n_tensors() && scope.n_tensors() == 0) return result;
+absl::Status CheckScopeStrategy(const v1::RewriteOptions& options) {
+  return CheckScopeOptions(options.scope());
+}
 
-  SearchBudget budget(limits.max_search_steps(), stop);
-  auto sets = BuildScopeSets(facts, scope, &budget, stop);
+absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input) {
+  const v1::ScopeStrategy& scope = input.options.scope();
+  const StepFacts& facts = input.facts;
+  StrategyResult result;
+  result.plan.cpu_device = input.options.cpu_device();
+  v1::ScopeReport& report = *result.report.mutable_scope();
+  const ScopeDefaults parameters(scope);
+  report.set_n_tensors(parameters.n_tensors);
+  report.set_lb(parameters.lb);
+  report.set_ub(parameters.ub);
+  if (parameters.n_tensors == 0) {
+    result.why_nothing = "n_tensors is 0: no tensor was to be swapped";
+    return result;
+  }
+
+  SearchBudget budget(input.limits.max_search_steps(), input.stop);
+  auto sets = BuildScopeSets(facts, scope, &budget, input.stop);
   if (!sets.ok()) return sets.status();
-  auto order = BuildScopeOrder(facts.graph(), facts.topology(), sets->backward, sets->seeds, stop);
+  auto order =
+      BuildScopeOrder(facts.graph(), facts.topology(), sets->backward, sets->seeds, input.stop);
   if (!order.ok()) return order.status();
 
-  result.unmatched_scopes = sets->unmatched_scopes;
-  ReportSets(facts.graph(), *sets, *order, &result.report);
-  absl::Status status =
-      ScopePlanner(facts, eligibility, options, *sets, *order, &budget, &result).Run();
+  WarnOfUnmatched(sets->unmatched_scopes, &result.report);
+  ReportSets(facts.graph(), *sets, *order, &report);
+  absl::Status status = ScopePlanner(input, *sets, *order, &budget, &result).Run();
   if (!status.ok()) return status;
+  if (result.plan.empty()) result.why_nothing = "no tensor qualifies: the decisions say why";
   return result;
 }
 

@@ -24,6 +24,7 @@ TriggerSearch::TriggerSearch(const StepFacts& facts, const ScopeOrder& order,
                              const NodeFlags& backward, const ScopeDefaults& parameters,
                              SearchBudget* budget)
     : facts_(facts),
+      soundness_(facts),
       order_(order),
       backward_(backward),
       parameters_(parameters),
@@ -46,13 +47,9 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
 
 bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
   if (absl::StrContains(facts_.graph().name(trigger), kCondScope)) return false;
-  // A control edge from a fed node would make it run.
-  if (facts_.shapes().IsFed(trigger)) return false;
   return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
     // Spent steps are noticed at the search's own next step.
-    return !budget_->Spend() &&
-           facts_.topology().level(trigger) < facts_.topology().level(consumer) &&
-           facts_.control_flow().MayControl(trigger, consumer);
+    return !budget_->Spend() && soundness_.MayWait(trigger, consumer);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
 #include "rewrite_core/strategy/search_budget.h"
@@ -52,6 +53,7 @@ class TriggerSearch {
   bool MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const;
 
   const StepFacts& facts_;
+  const Soundness soundness_;
   const ScopeOrder& order_;
   const NodeFlags& backward_;
   const ScopeDefaults parameters_;

@@ -205,7 +205,7 @@ TEST(AnonymizeTest, FunctionsStayConnected) {
 
 // What of the plan has no names in it.
 std::string Plan(const std::string& graph, v1::RewriteOptions options) {
-  options.set_batch_size(8);
+  options.mutable_step()->set_batch_size(8);
   auto response = core::Rewrite(graph, options, core::DefaultLimits(), core::StopToken());
   EXPECT_TRUE(response.ok()) << response.status();
   if (!response.ok()) return "";
@@ -217,7 +217,9 @@ std::string Plan(const std::string& graph, v1::RewriteOptions options) {
                     nodes.at(std::vector<std::string>(absl::StrSplit(swap.tensor(), ':'))[0]), " ",
                     swap.size_bytes());
     for (const v1::SwapIn& swap_in : swap.swap_ins()) {
-      absl::StrAppend(&plan, " by ", swap_in.trigger().empty() ? -1 : nodes.at(swap_in.trigger()));
+      absl::StrAppend(&plan, " by ");
+      for (const std::string& trigger : swap_in.triggers())
+        absl::StrAppend(&plan, nodes.at(trigger), " ");
       for (const v1::InputRef& consumer : swap_in.consumers()) {
         absl::StrAppend(&plan, " ", nodes.at(consumer.node()), ":", consumer.input_index());
       }

@@ -14,7 +14,7 @@ FLOAT = 1
 
 # `a:0`, 24 bytes, goes out and comes back twice; `b:0`, of unknown size, once.
 REPORT = {
-    "outcome": "OUTCOME_REWRITTEN", "strategy": "scope",
+    "outcome": "OUTCOME_REWRITTEN", "strategy": "STRATEGY_SCOPE",
     "devices": [{"device": "/gpu:0", "swap_out_count": "2"}],
     "swaps": [
         {"tensor": "a:0", "size_bytes": "24", "swap_out": "lms/swapout_a_0", "device": "/gpu:0",
@@ -23,7 +23,7 @@ REPORT = {
         {"tensor": "b:0", "swap_out": "lms/swapout_b_0", "device": "/gpu:0",
          "swap_ins": [{"name": "lms/swapin_b_0", "consumers": [{"node": "y", "input_index": 1}]}]}],
     "forecast_after": {
-        "fits": True, "step_time_ns": "1000000",
+        "fit": "FIT_FITS", "step_time_ns": "1000000",
         "devices": [{"device": "/gpu:0", "resident_bytes": "1000", "peak_bytes": "3000"}]},
 }
 

@@ -174,14 +174,14 @@ class Transports:
         def host_memory(**keywords):
             message = self.job([graph, graph], keywords={**SCOPE, **keywords})[0][1]
             report = spillway.Report.from_message(message)
-            return int(json.loads(report.to_json())["hardware"]["host_memory_bytes"])
+            return int(json.loads(report.to_json())["hardware"]["hardware"]["host_memory_bytes"])
 
         self.assertEqual(host_memory(host_memory_bytes=10**12 + 1), 10**12 // 2)
-        preset, = [preset for preset in spillway.capabilities()["hardware_presets"]
-                   if preset["preset"] == "a100_40gb_g10"]
+        preset, = [preset["hardware"] for preset in spillway.capabilities()["hardware_presets"]
+                   if preset["hardware"]["preset"] == "a100_40gb_g10"]
         self.assertEqual(host_memory(hardware="a100_40gb_g10"),
                          int(preset["host_memory_bytes"]) // 2)
-        default = json.loads(spillway.rewrite(graph, **SCOPE).report.to_json())["hardware"]
+        default = json.loads(spillway.rewrite(graph, **SCOPE).report.to_json())["hardware"]["hardware"]
         self.assertEqual(host_memory(), int(default["host_memory_bytes"]) // 2)
 
     def test_a_failure_of_rank_0_is_everybody_s(self):

@@ -3,6 +3,7 @@
 import json
 import re
 import unittest
+from unittest import mock
 
 import common
 
@@ -25,18 +26,19 @@ class OptionsTest(unittest.TestCase):
     def test_every_field_has_its_keyword_and_every_keyword_its_field(self):
         proto = fields("options.proto", "RewriteOptions")
         strategies = {"scope": "ScopeStrategy", "level": "LevelStrategy"}
-        self.assertEqual(set(proto) - set(strategies) - {"strip", "outputs"}, set(options.COMMON))
+        self.assertEqual(set(proto) - set(strategies) - {"strip", "outputs", "step"},
+                         set(options.COMMON))
+        self.assertEqual(set(fields("step.proto", "Step")), set(options.STEP))
         for strategy, message in strategies.items():
             self.assertEqual(set(fields("options.proto", message)),
                              set(options.STRATEGIES[strategy]))
         self.assertEqual(set(options.STRATEGIES), set(strategies))
         machine = set(fields("hardware.proto", "Hardware"))
-        not_given = {"preset", "gpu_memory_source", "device_budget_bytes"}
+        not_given = {"preset", "gpu_memory_source"}
         self.assertEqual(machine - not_given, set(options.HARDWARE))
 
     def test_enums_are_those_of_the_proto(self):
-        plain = {"int32", "int64", "bool", "string", "double", "bytes", "FeedShape", "Hardware",
-                 "Output", "ScopeStrategy", "LevelStrategy", "StripStrategy"}
+        plain = {"int32", "int64", "bool", "string", "double", "bytes", "Step", "Output", "ScopeStrategy", "LevelStrategy", "StripStrategy"}
         found = {name for message in ("RewriteOptions", "ScopeStrategy", "LevelStrategy")
                  for name, kind in fields("options.proto", message).items() if kind not in plain}
         self.assertEqual(found, set(options.ENUMS))
@@ -65,10 +67,30 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual(made, {
             "scope": {"optimizer_scopes": ["a", "b"], "starting_op_names": ["x"],
                       "ctrld_strategy": "CTRLD_STRATEGY_DIRECT_ORDER"},
-            "feeds": [{"name": "images", "dims": [128, 224]}],
-            "hardware": {"preset": "v100_nvlink2", "gpu_memory_bytes": 5},
-            "already_rewritten": "ALREADY_REWRITTEN_REPLAN", "simulation": "SIMULATION_OFF",
-            "profile": "AAE="})
+            "step": {"feeds": [{"name": "images", "dims": [128, 224]}],
+                     "hardware": {"preset": "v100_nvlink2", "gpu_memory_bytes": 5},
+                     "profile": "AAE="},
+            "already_rewritten": "ALREADY_REWRITTEN_REPLAN", "simulation": "SIMULATION_OFF"})
+
+    def test_what_is_fed(self):
+        """Shapes, and small values of integers and bools: a stand-in for an array of numpy."""
+        class Array:
+            def __init__(self, kind, shape, items):
+                self.dtype, self.shape, self.size = mock.Mock(kind=kind), shape, len(items)
+                self.ravel = lambda: items
+
+        made = json.loads(options.to_json(None, {"feeds": {
+            "training": True, "rate": Array("f", (), [0.5]), "sizes": Array("i", (1, 2), [3, 4]),
+            "labels": Array("i", (300,), [1] * 300)}}))
+        self.assertEqual(made["step"]["feeds"], [
+            {"name": "training", "dims": [], "values": [1]}, {"name": "rate", "dims": []},
+            {"name": "sizes", "dims": [1, 2], "values": [3, 4]}, {"name": "labels", "dims": [300]}])
+
+    def test_strategies_are_those_of_the_reports(self):
+        text = (common.ROOT / "proto" / "spillway" / "v1" / "report.proto").read_text()
+        body = re.search(r"enum Strategy \{(.*?)\n\}", text, re.DOTALL).group(1)
+        names = {name.lower() for name in re.findall(r"STRATEGY_(\w+) = [1-9]", body)}
+        self.assertEqual(names, {*options.STRATEGIES, "strip"})
 
 
 if __name__ == "__main__":

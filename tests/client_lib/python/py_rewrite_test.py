@@ -170,7 +170,7 @@ class ErrorTest(unittest.TestCase):
         cases = [
             (dict(strategy="scope", lb=0), spillway.InvalidOptionError, "BAD_OPTION"),
             (dict(strategy="scope", optimizer_scopes=["nowhere"]), spillway.InvalidOptionError,
-             "SCOPE_MATCHES_NOTHING"),
+             "NAME_MATCHES_NOTHING"),
             (dict(gpu_memory_bytes=10**8), spillway.DoesNotFitError, "DOES_NOT_FIT"),
             (dict(timeout=0), spillway.DeadlineExceededError, "STOPPED"),
         ]
@@ -185,7 +185,7 @@ class ErrorTest(unittest.TestCase):
             spillway.rewrite(graph, gpu_memory_bytes=10**8)
         self.assertEqual(caught.exception.budget_bytes, 9 * 10**7)  # Less the reserve.
         fits = spillway.rewrite(graph, gpu_memory_bytes=caught.exception.smallest_gpu_memory_bytes)
-        self.assertTrue(fits.report.forecast_after.fits)
+        self.assertEqual(fits.report.forecast_after.fit, "FITS")
 
     def test_a_damaged_graph(self):
         with self.assertRaises(spillway.InvalidGraphError) as caught:

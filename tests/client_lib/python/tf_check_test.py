@@ -138,7 +138,7 @@ class ProfileTest(unittest.TestCase):
         untuned = spillway.rewrite(graph, feeds=shapes, profile=metadata).report.forecast_before
         budget = int(0.9 * untuned.devices[0].peak_bytes)
         tuned = spillway.rewrite(graph, feeds=shapes, profile=metadata, gpu_memory_bytes=budget)
-        self.assertTrue(tuned.report.forecast_after.fits)
+        self.assertEqual(tuned.report.forecast_after.fit, "FITS")
         self.assertGreater(tuned.report.swapped_tensor_count, 0)
         found = spillway.check(tuned.report, traced(tuned.graph_def, name=name))
         self.assertTrue(found.as_planned, str(found))

@@ -69,7 +69,7 @@ def test_health():
 
 def test_capabilities():
     answer = json.loads(grpcurl(SERVICE + "/GetCapabilities"))
-    assert "scope" in answer["strategies"], answer
+    assert "STRATEGY_SCOPE" in answer["strategies"], answer
 
 
 def test_rewrite():
@@ -80,7 +80,7 @@ def test_rewrite():
 
 def test_stream():
     graph = read("LARGE")
-    parts = [{"header": {"options": OPTIONS, "total_size_bytes": str(len(graph))}}]
+    parts = [{"header": {"options": OPTIONS, "graph": {"total_size_bytes": str(len(graph))}}}]
     for at in range(0, len(graph), 1 << 18):
         parts.append({"chunk": base64.b64encode(graph[at : at + (1 << 18)]).decode()})
     text = grpcurl(SERVICE + "/StreamRewrite", data="\n".join(json.dumps(part) for part in parts))

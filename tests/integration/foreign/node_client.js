@@ -51,7 +51,7 @@ function stream(graph, some = options, announced = graph.length) {
     });
     duplex.on('error', reject);
     duplex.on('end', () => header && resolve({header, graph: Buffer.concat(chunks)}));
-    duplex.write({header: {options: some, total_size_bytes: announced, sha256: sha256(graph)}});
+    duplex.write({header: {options: some, graph: {total_size_bytes: announced, sha256: sha256(graph)}}});
     let at = 0;
     const send = () => {
       while (at < graph.length) {
@@ -99,8 +99,8 @@ const tests = {
   async stream() {
     const {header, graph} = await stream(read('LARGE'));
     assert(graph.equals(read('LARGE_REWRITTEN')));
-    assert.strictEqual(header.total_size_bytes, String(graph.length));
-    assert(header.sha256.equals(sha256(graph)));
+    assert.strictEqual(header.graph.total_size_bytes, String(graph.length));
+    assert(header.graph.sha256.equals(sha256(graph)));
     assert.strictEqual(header.report.outcome, 'OUTCOME_REWRITTEN');
   },
 
@@ -134,14 +134,14 @@ const tests = {
   async deadline() {
     // The client never sends what its header announces, so nothing but the deadline ends it.
     const duplex = client.StreamRewrite(deadline(300));
-    duplex.write({header: {options, total_size_bytes: 1000}});
+    duplex.write({header: {options, graph: {total_size_bytes: 1000}}});
     const error = await new Promise((resolve) => duplex.on('error', resolve).resume());
     assert.strictEqual(error.code, DEADLINE_EXCEEDED);
   },
 
   async cancellation() {
     const duplex = client.StreamRewrite(deadline());
-    duplex.write({header: {options, total_size_bytes: 1000}});
+    duplex.write({header: {options, graph: {total_size_bytes: 1000}}});
     const ended = new Promise((resolve) => duplex.on('error', resolve).resume());
     duplex.cancel();
     assert.strictEqual((await ended).code, CANCELLED);
@@ -152,7 +152,7 @@ const tests = {
 
   async capabilities() {
     const answer = await call('GetCapabilities', {});
-    assert(answer.strategies.includes('scope'));
+    assert(answer.strategies.includes('STRATEGY_SCOPE'));
     assert(Number(answer.limits.max_graph_bytes) > 0);
     assert.strictEqual(answer.version.split('.').length, 3);
   },

@@ -64,8 +64,10 @@ class Tests:
     def parts(self, graph, options, announced=None):
         header = self.service_pb.StreamRewriteHeader(
             options=options,
-            total_size_bytes=len(graph) if announced is None else announced,
-            sha256=hashlib.sha256(graph).digest(),
+            graph=self.service_pb.GraphHeader(
+                total_size_bytes=len(graph) if announced is None else announced,
+                sha256=hashlib.sha256(graph).digest(),
+            ),
         )
         yield self.service_pb.StreamRewriteRequest(header=header)
         for at in range(0, len(graph), CHUNK_BYTES):
@@ -75,8 +77,8 @@ class Tests:
         answers = self.stub.StreamRewrite(self.parts(graph, options), timeout=PATIENCE_S)
         header = next(answers).header
         result = b"".join(answer.chunk for answer in answers)
-        assert len(result) == header.total_size_bytes, (len(result), header.total_size_bytes)
-        assert hashlib.sha256(result).digest() == header.sha256
+        assert len(result) == header.graph.total_size_bytes, (len(result), header.graph)
+        assert hashlib.sha256(result).digest() == header.graph.sha256
         return result, header.report
 
     def refused(self, call, code, reason):
@@ -206,7 +208,7 @@ class Tests:
         answer = self.stub.GetCapabilities(
             self.service_pb.GetCapabilitiesRequest(), timeout=PATIENCE_S
         )
-        assert "scope" in answer.strategies, answer.strategies
+        assert self.report_pb.STRATEGY_SCOPE in answer.strategies, answer.strategies
         assert answer.limits.max_graph_bytes > 0
         assert len(answer.version.split(".")) == 3, answer.version
 

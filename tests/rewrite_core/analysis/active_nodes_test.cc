@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/testing/core_test_util.h"
@@ -17,10 +18,11 @@ using testing::TestGraph;
 using testing::ValueOrDie;
 
 absl::StatusOr<ActiveNodes> Find(const TestGraph& graph, const std::vector<std::string>& targets,
-                                 const v1::RewriteOptions& options = {}) {
+                                 v1::Step step = {}) {
+  for (const std::string& target : targets) step.add_targets(target);
   const Topology topology = ValueOrDie(Topology::Build(*graph, {}), "topology");
-  const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, options, {}), "shapes");
-  return FindActiveNodes(*graph, topology, shapes, targets, nullptr, {});
+  const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, step, {}), "shapes");
+  return FindActiveNodes(*graph, topology, shapes, step, nullptr, {});
 }
 
 std::vector<std::string> Names(const TestGraph& graph, const NodeFlags& flags) {
@@ -72,21 +74,28 @@ TEST(ActiveNodesTest, WhatOnlyFedNodesNeedDoesNotRun) {
       "read = Abs() {T=float32}\n"
       "x = PlaceholderWithDefault(read) {dtype=float32, shape=(2)}\n"
       "y = Relu(x) {T=float32}");
-  v1::RewriteOptions options;
-  v1::FeedShape* feed = options.add_feeds();
+  v1::Step step;
+  v1::Feed* feed = step.add_feeds();
   feed->set_name("x");
   feed->add_dims(2);
-  EXPECT_THAT(Names(graph, ValueOrDie(Find(graph, {"y"}, options), "active").flags),
+  EXPECT_THAT(Names(graph, ValueOrDie(Find(graph, {"y"}, step), "active").flags),
               ElementsAre("x", "y"));
   EXPECT_EQ(Names(graph, ValueOrDie(Find(graph, {"y"}), "active").flags).size(), 3);
 }
 
 TEST(ActiveNodesTest, RefusesWhatTheGraphDoesNotHave) {
   const TestGraph graph(kSmall);
-  for (const char* target : {"nobody", "a:1", "a:x", "a:-1", ""}) {
+  constexpr auto kNothing = v1::ERROR_REASON_NAME_MATCHES_NOTHING;
+  constexpr auto kBad = v1::ERROR_REASON_BAD_OPTION;
+  for (const auto& [target, reason] :
+       std::vector<std::pair<std::string, v1::ErrorReason>>{{"nobody", kNothing},
+                                                            {"a:1", kNothing},
+                                                            {"a:x", kBad},
+                                                            {"a:-1", kBad},
+                                                            {"", kNothing}}) {
     const absl::Status status = Find(graph, {target}).status();
-    EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION) << target;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("target '" + std::string(target) + "'"));
+    EXPECT_EQ(GetErrorReason(status), reason) << target;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("target '" + target + "'"));
   }
 }
 

@@ -13,7 +13,7 @@ using testing::TestGraph;
 using testing::ValueOrDie;
 
 struct Found {
-  explicit Found(const std::string& text, const v1::RewriteOptions& options = {})
+  explicit Found(const std::string& text, const v1::Step& options = {})
       : graph(text),
         topology(ValueOrDie(Topology::Build(*graph, {}), "topology")),
         shapes(ValueOrDie(Shapes::Infer(*graph, topology, options, {}), "shapes")),

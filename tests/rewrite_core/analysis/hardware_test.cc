@@ -90,7 +90,7 @@ TEST(HardwareTest, NumbersReplaceThoseOfThePreset) {
 }
 
 TEST(HardwareTest, WithEveryNumberGivenThereIsNoPreset) {
-  v1::Hardware options = Hardware::FromOptions({})->ToProto();
+  v1::Hardware options = Hardware::FromOptions({})->ToReport().hardware();
   EXPECT_EQ(options.preset(), "p100_pcie");
   options.clear_preset();
   const auto h = Hardware::FromOptions(options);
@@ -104,13 +104,13 @@ TEST(HardwareTest, WithEveryNumberGivenThereIsNoPreset) {
 
 TEST(HardwareTest, ToProtoHasEveryNumberAndComesBackTheSame) {
   for (const HardwarePreset& preset : HardwarePresets()) {
-    const v1::Hardware proto = preset.hardware.ToProto();
+    const v1::Hardware proto = preset.hardware.ToReport().hardware();
     const google::protobuf::Descriptor* type = v1::Hardware::descriptor();
     for (int i = 0; i < type->field_count(); ++i) {
       EXPECT_TRUE(proto.GetReflection()->HasField(proto, type->field(i))) << type->field(i)->name();
     }
     EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(
-        Hardware::FromOptions(proto)->ToProto(), proto));
+        Hardware::FromOptions(proto)->ToReport().hardware(), proto));
   }
 }
 
@@ -126,7 +126,7 @@ TEST(HardwareTest, TheDeviceBudgetIsLessTheReserve) {
   options.set_gpu_memory_bytes(std::numeric_limits<int64_t>::max());
   EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(),
             std::numeric_limits<int64_t>::max());
-  EXPECT_EQ(Hardware::FromOptions(options)->ToProto().device_budget_bytes(),
+  EXPECT_EQ(Hardware::FromOptions(options)->ToReport().device_budget_bytes(),
             std::numeric_limits<int64_t>::max());
 }
 

@@ -14,21 +14,21 @@ using testing::IsInvalid;
 using testing::IsOk;
 using testing::TestGraph;
 
-v1::RewriteOptions Feeding(const std::string& name, const std::vector<int64_t>& dims) {
-  v1::RewriteOptions options;
-  v1::FeedShape* feed = options.add_feeds();
+v1::Step Feeding(const std::string& name, const std::vector<int64_t>& dims) {
+  v1::Step options;
+  v1::Feed* feed = options.add_feeds();
   feed->set_name(name);
   for (int64_t dim : dims) feed->add_dims(dim);
   return options;
 }
 
-v1::RewriteOptions Batch(int64_t size) {
-  v1::RewriteOptions options;
+v1::Step Batch(int64_t size) {
+  v1::Step options;
   options.set_batch_size(size);
   return options;
 }
 
-absl::StatusOr<Shapes> Infer(const TestGraph& graph, const v1::RewriteOptions& options = {}) {
+absl::StatusOr<Shapes> Infer(const TestGraph& graph, const v1::Step& options = {}) {
   const StopToken stop;
   const auto topology = testing::ValueOrDie(Topology::Build(*graph, stop), "topology");
   return Shapes::Infer(*graph, topology, options, stop);
@@ -37,7 +37,7 @@ absl::StatusOr<Shapes> Infer(const TestGraph& graph, const v1::RewriteOptions& o
 struct SizeCase {
   std::string name;
   std::string node;  // Its definition; the tensor is its output 0.
-  v1::RewriteOptions options;
+  v1::Step options;
   int64_t bytes;  // kUnknownSize: unknown, for this reason:
   v1::SizeUnknown why = v1::SIZE_UNKNOWN_UNSPECIFIED;
 };
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
                  Feeding("n", {10, 3, 5}), 600},
         SizeCase{"FeedOverTheBatch", "Placeholder() {dtype=float32, shape=(?,4)}",
                  [] {
-                   v1::RewriteOptions options = Feeding("n", {3, 4});
+                   v1::Step options = Feeding("n", {3, 4});
                    options.set_batch_size(100);
                    return options;
                  }(),
@@ -320,9 +320,10 @@ TEST(ShapesTest, Stops) {
 
 struct BadCase {
   std::string name;
-  v1::RewriteOptions options;
+  v1::Step options;
   std::string message;
   std::string option;
+  v1::ErrorReason reason = v1::ERROR_REASON_BAD_OPTION;
 };
 
 class BadFeedTest : public ::testing::TestWithParam<BadCase> {};
@@ -334,8 +335,8 @@ TEST_P(BadFeedTest, IsRefused) {
   EXPECT_EQ(testing::ErrorDetailOf(shapes, "option"), GetParam().option);
 }
 
-v1::RewriteOptions FeedingTwice(const std::string& a, const std::string& b) {
-  v1::RewriteOptions options = Feeding(a, {1});
+v1::Step FeedingTwice(const std::string& a, const std::string& b) {
+  v1::Step options = Feeding(a, {1});
   options.add_feeds()->set_name(b);
   return options;
 }
@@ -372,7 +373,7 @@ TEST(BatchSizeTest, IsThatOfTheOutputsThatAreNotFed) {
   const TestGraph graph(
       "it = IteratorGetNext(h) {output_types=[float32, int64], output_shapes=[(?,4),(?)]}\n"
       "h = IteratorV2() {}");
-  v1::RewriteOptions options = Feeding("it:0", {8, 4});
+  v1::Step options = Feeding("it:0", {8, 4});
   options.set_batch_size(8);
   const auto shapes = Infer(graph, options);
   ASSERT_THAT(shapes, IsOk());

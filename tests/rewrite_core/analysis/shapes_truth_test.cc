@@ -100,10 +100,10 @@ bool IsComplete(const ShapeView& shape) {
 }
 
 // Feeds of the planning batch, or of the batch that runtime_shapes.tsv was recorded at.
-v1::RewriteOptions Feeds(const nlohmann::json& meta, bool run) {
-  v1::RewriteOptions options;
+v1::Step Feeds(const nlohmann::json& meta, bool run) {
+  v1::Step options;
   for (const auto& feed : meta.at(run ? "feed_spec" : "feeds")) {
-    v1::FeedShape* shape = options.add_feeds();
+    v1::Feed* shape = options.add_feeds();
     shape->set_name(feed.at("name").get<std::string>());
     for (int64_t dim : feed.at(run ? "shape" : "plan_shape")) shape->add_dims(dim);
   }
@@ -124,7 +124,7 @@ bool RunsOtherwise(const Graph& graph, Tensor tensor, const Row& row) {
 
 class TruthTest : public ::testing::Test {
  protected:
-  static Shapes Infer(const TestGraph& graph, const v1::RewriteOptions& options) {
+  static Shapes Infer(const TestGraph& graph, const v1::Step& options) {
     const StopToken stop;
     const auto topology = testing::ValueOrDie(Topology::Build(*graph, stop), "topology");
     return testing::ValueOrDie(Shapes::Infer(*graph, topology, options, stop), "shapes");

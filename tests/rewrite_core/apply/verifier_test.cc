@@ -460,13 +460,13 @@ TEST(VerifierTest, ACycleThroughTheLoopsOwnBackEdgeIsNone) {
 
 v1::RewriteOptions WithTarget(const std::string& name) {
   v1::RewriteOptions options;
-  options.add_targets(name);
+  options.mutable_step()->add_targets(name);
   return options;
 }
 
 v1::RewriteOptions WithFeed(const std::string& name) {
   v1::RewriteOptions options;
-  options.add_feeds()->set_name(name);
+  options.mutable_step()->add_feeds()->set_name(name);
   return options;
 }
 

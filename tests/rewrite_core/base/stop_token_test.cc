@@ -191,18 +191,19 @@ TEST_F(StopInTheCoreTest, StripAndReplanStopToo) {
 // A step's analyses, its simulation with and without budgets, the timeline, the bounds; the list of
 // shapes; many simulations.
 TEST_F(StopInTheCoreTest, SimulationsStopToo) {
-  v1::SimulateOptions step;
-  v1::FeedShape* feed = step.add_feeds();
+  v1::SimulateOptions simulate;
+  v1::Step& step = *simulate.mutable_step();
+  v1::Feed* feed = step.add_feeds();
   feed->set_name("f0");
   feed->add_dims(1024);
   step.mutable_hardware()->set_gpu_memory_bytes(4 << 20);
-  step.set_memory(true);
+  simulate.set_memory(true);
   v1::ExploreOptions explore;
   *explore.mutable_step() = step;
   explore.mutable_step()->mutable_feeds(0)->set_dims(0, -1);
   const std::vector<std::function<absl::Status(const StopToken&)>> calls = {
       [&](const StopToken& stop) {
-        return SimulateGraph(bytes_, step, DefaultLimits(), stop).status();
+        return SimulateGraph(bytes_, simulate, DefaultLimits(), stop).status();
       },
       [&](const StopToken& stop) { return ListShapes(bytes_, {}, DefaultLimits(), stop).status(); },
       [&](const StopToken& stop) {

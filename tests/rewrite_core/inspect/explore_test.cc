@@ -48,7 +48,7 @@ v1::ExploreOptions Budget(int64_t bytes, std::vector<int64_t> sizes = {}) {
 
 // -1 is the size.
 void AddFeed(std::vector<int64_t> dims, v1::ExploreOptions* options) {
-  v1::FeedShape* feed = options->mutable_step()->add_feeds();
+  v1::Feed* feed = options->mutable_step()->add_feeds();
   feed->set_name("x");
   for (int64_t dim : dims) feed->add_dims(dim);
 }
@@ -90,7 +90,8 @@ TEST(ExploreTest, FindsTheLargestBatchToTheByte) {
       ASSERT_EQ(size.unswapped().devices_size(), 1);
       EXPECT_EQ(size.unswapped().devices(0).peak_bytes(),
                 kWeightBytes + size.size() * kExampleBytes);
-      EXPECT_EQ(size.unswapped().fits(), size.size() <= largest) << size.size();
+      EXPECT_EQ(size.unswapped().fit() != v1::FIT_DOES_NOT_FIT, size.size() <= largest)
+          << size.size();
       EXPECT_EQ(size.has_steps_per_s(), size.size() <= largest);
       EXPECT_EQ(size.has_sizes_per_s(), size.size() <= largest);
     }
@@ -108,7 +109,7 @@ TEST(ExploreTest, ThroughputIsOfTheStepAndOfItsExamples) {
   const v1::ExploreReport report =
       Explored(kDense, Budget(kWeightBytes + 100 * kExampleBytes, {64}));
   for (const v1::ExploredSize& size : report.sizes()) {
-    if (!size.unswapped().fits()) continue;
+    if (size.unswapped().fit() == v1::FIT_DOES_NOT_FIT) continue;
     EXPECT_DOUBLE_EQ(size.steps_per_s(), 1e9 / size.unswapped().step_time_ns());
     EXPECT_DOUBLE_EQ(size.sizes_per_s(), size.steps_per_s() * size.size());
   }
@@ -123,8 +124,8 @@ TEST(ExploreTest, ThroughputIsOfSizesThatFitBothWays) {
   int one_way = 0;
   for (const v1::ExploredSize& size : report->sizes()) {
     const v1::Forecast& forecast = size.unswapped();
-    one_way += !forecast.fits() && forecast.has_step_time_ns();
-    EXPECT_EQ(size.has_steps_per_s(), forecast.fits()) << size.size();
+    one_way += forecast.fit() == v1::FIT_DOES_NOT_FIT && forecast.has_step_time_ns();
+    EXPECT_EQ(size.has_steps_per_s(), forecast.fit() != v1::FIT_DOES_NOT_FIT) << size.size();
   }
   EXPECT_GT(one_way, 0);
 }
@@ -148,7 +149,7 @@ TEST(ExploreTest, NoneFits) {
   const v1::ExploreReport report = Explored(kDense, Budget(kWeightBytes));
   EXPECT_FALSE(report.has_largest_fitting_size());
   EXPECT_THAT(SizesOf(report), ElementsAre(1));
-  EXPECT_FALSE(report.sizes(0).unswapped().fits());
+  EXPECT_EQ(report.sizes(0).unswapped().fit(), v1::FIT_DOES_NOT_FIT);
 }
 
 TEST(ExploreTest, TwoOpenDimensionsAreOneSize) {
@@ -199,10 +200,10 @@ TEST(ExploreTest, ASizeThatTheGraphDoesNotAllowIsAnError) {
 
 TEST(ExploreTest, WithoutABudgetOnlyTheSizesAskedFor) {
   v1::ExploreOptions options = Budget(1, {5, 3});
-  options.mutable_step()->set_no_budget(true);
+  options.set_no_budget(true);
   const v1::ExploreReport report = Explored(kDense, options);
   EXPECT_THAT(SizesOf(report), ElementsAre(3, 5));
-  EXPECT_TRUE(report.sizes(0).unswapped().fits());
+  EXPECT_EQ(report.sizes(0).unswapped().fit(), v1::FIT_FITS);
   EXPECT_FALSE(report.has_largest_fitting_size());
   options.clear_sizes();
   ExpectError(kDense, options, v1::ERROR_REASON_CONFLICTING_OPTIONS, "no_budget");
@@ -223,9 +224,9 @@ TEST(ExploreTest, AFixedBatchIsAnError) {
 v1::RewriteOptions TunedAt(int64_t batch_size, int64_t gpu_memory_bytes) {
   v1::RewriteOptions options;
   options.mutable_level();
-  options.set_batch_size(batch_size);
-  options.mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
-  options.mutable_hardware()->set_allocator_reserve(0);
+  options.mutable_step()->set_batch_size(batch_size);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   return options;
 }
 
@@ -251,8 +252,9 @@ TEST(ExploreTest, WithSwapping) {
       next_tried = true;
       EXPECT_FALSE(size.has_swapped());
     }
-    v1::SimulateOptions free = options.step();
-    free.set_batch_size(size.size());
+    v1::SimulateOptions free;
+    *free.mutable_step() = options.step();
+    free.mutable_step()->set_batch_size(size.size());
     free.set_no_budget(true);
     const auto full = SimulateGraph(graph, free, DefaultLimits(), StopToken());
     ASSERT_TRUE(full.ok()) << full.status();
@@ -269,7 +271,7 @@ TEST(ExploreTest, WithSwapping) {
     ASSERT_TRUE(rewritten.ok()) << rewritten.status();
     const v1::RewriteReport& r = rewritten->report();
     const bool needed = r.outcome() == v1::OUTCOME_REWRITTEN;
-    EXPECT_EQ(needed, !size.unswapped().fits());
+    EXPECT_EQ(needed, size.unswapped().fit() == v1::FIT_DOES_NOT_FIT);
     v1::Forecast expected = needed ? r.forecast_after() : r.forecast_before();
     for (v1::DeviceForecast& device : *expected.mutable_devices()) device.clear_bounds();
     EXPECT_EQ(size.swapped().DebugString(), expected.DebugString());
@@ -305,7 +307,7 @@ TEST(ExploreTest, WhereNothingCanBeSwappedBothAreTheSame) {
 
 TEST(ExploreTest, SwappingNeedsABudget) {
   v1::ExploreOptions options = Budget(1 << 20, {8});
-  options.mutable_step()->set_no_budget(true);
+  options.set_no_budget(true);
   options.set_swapping(true);
   ExpectError(kDense, options, v1::ERROR_REASON_CONFLICTING_OPTIONS, "swapping");
 }

@@ -167,7 +167,8 @@ TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
     for (const auto& swap : rewritten->report().swaps()) {
       for (const auto& in : swap.swap_ins()) {
         reported.push_back(absl::StrCat(swap.tensor(), " ", swap.size_bytes(), " ", swap.swap_out(),
-                                        " ", in.name(), " ", in.trigger()));
+                                        " ", in.name(), " ",
+                                        in.triggers().empty() ? "" : in.triggers(0)));
         for (const auto& c : in.consumers()) {
           absl::StrAppend(&reported.back(), " ", c.node(), " ", c.input_index());
         }

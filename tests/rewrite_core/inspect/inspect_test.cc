@@ -148,8 +148,8 @@ TEST(InspectTest, TheLargestTensorsThatAreReadAndWhySizesAreUnknown) {
 }
 
 TEST(InspectTest, FeedsAndTheBatchSizeCount) {
-  EXPECT_EQ(Summary(kSizes, "batch_size: 7").placeholders(0).size_bytes(), 7 * 4 * 4);
-  const v1::GraphSummary fed = Summary(kSizes, "feeds { name: 'x' dims: [500, 4] }");
+  EXPECT_EQ(Summary(kSizes, "step { batch_size: 7 }").placeholders(0).size_bytes(), 7 * 4 * 4);
+  const v1::GraphSummary fed = Summary(kSizes, "step { feeds { name: 'x' dims: [500, 4] } }");
   EXPECT_EQ(fed.largest_tensors(0).tensor(), "x:0");
   EXPECT_EQ(fed.largest_tensors(0).size_bytes(), 500 * 4 * 4);
   EXPECT_EQ(Summary(kSizes, "largest_tensor_count: 1").largest_tensors_size(), 1);
@@ -160,9 +160,9 @@ TEST(InspectTest, BadOptionsAreNamed) {
   const std::string graph = GraphBytes(kSizes);
   EXPECT_THAT(TryInspect(graph, "largest_tensor_count: -1"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "largest_tensor_count is -1"));
-  EXPECT_THAT(TryInspect(graph, "feeds { name: 'y' }"),
+  EXPECT_THAT(TryInspect(graph, "step { feeds { name: 'y' } }"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "'y'"));
-  EXPECT_THAT(TryInspect(graph, "batch_size: 0"),
+  EXPECT_THAT(TryInspect(graph, "step { batch_size: 0 }"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "batch_size"));
 }
 

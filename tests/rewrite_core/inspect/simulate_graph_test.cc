@@ -35,9 +35,10 @@ constexpr int64_t kCopyNs = 1000 + 2 * kLayerBytes;
 // A launch takes 10 ns, and nothing else of a kernel.
 v1::SimulateOptions Options() {
   v1::SimulateOptions options;
-  options.set_batch_size(4);
-  options.add_targets("z");
-  v1::Hardware& hardware = *options.mutable_hardware();
+  v1::Step& step = *options.mutable_step();
+  step.set_batch_size(4);
+  step.add_targets("z");
+  v1::Hardware& hardware = *step.mutable_hardware();
   hardware.set_peak_flops(1e300);
   hardware.set_mem_bytes_per_s(1e300);
   hardware.set_launch_s(1e-8);
@@ -56,7 +57,7 @@ v1::SimulateReport Simulated(absl::string_view graph, const v1::SimulateOptions&
 TEST(SimulateGraphTest, EveryFigureOfTwoLayers) {
   const v1::SimulateReport report = Simulated(kTwoLayers, Options());
   const v1::Forecast& forecast = report.forecast();
-  EXPECT_TRUE(forecast.fits());
+  EXPECT_EQ(forecast.fit(), v1::FIT_FITS);
   EXPECT_FALSE(forecast.has_out_of_memory());
   // The copy of x, then a launch for each layer. Launched ahead, y waits for the copy all the same.
   EXPECT_EQ(forecast.synchronous_step_time_ns(), kCopyNs + 20);
@@ -77,7 +78,8 @@ TEST(SimulateGraphTest, EveryFigureOfTwoLayers) {
   EXPECT_EQ(gpu.bounds().memory_bytes(), kWeightBytes + 2 * kLayerBytes);
   EXPECT_THAT(report.targets(), ElementsAre("z"));
   EXPECT_EQ(report.node_count(), 5);
-  EXPECT_EQ(report.hardware().gpu_memory_bytes(), 15955132416);  // The rest is the default preset.
+  EXPECT_EQ(report.hardware().hardware().gpu_memory_bytes(),
+            15955132416);  // The rest is the default preset.
   EXPECT_THAT(report.warnings(), IsEmpty());
   EXPECT_THAT(report.memory(), IsEmpty());
   EXPECT_THAT(report.distances(), IsEmpty());
@@ -125,14 +127,16 @@ TEST(SimulateGraphTest, DistancesOfTheGpusEdges) {
 
 TEST(SimulateGraphTest, AByteTooLittle) {
   v1::SimulateOptions options = Options();
-  options.mutable_hardware()->set_allocator_reserve(0);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   // The sum of the bytes is not enough if one tensor has more than half of them: TensorFlow's
   // allocator gives it all there is.
-  options.mutable_hardware()->set_gpu_memory_bytes(2 * kWeightBytes + 2 * kLayerBytes);
-  EXPECT_TRUE(Simulated(kTwoLayers, options).forecast().fits());
-  options.mutable_hardware()->set_gpu_memory_bytes(kWeightBytes + 2 * kLayerBytes - 1);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(2 * kWeightBytes +
+                                                                   2 * kLayerBytes);
+  EXPECT_EQ(Simulated(kTwoLayers, options).forecast().fit(), v1::FIT_FITS);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes + 2 * kLayerBytes -
+                                                                   1);
   const v1::Forecast forecast = Simulated(kTwoLayers, options).forecast();
-  EXPECT_FALSE(forecast.fits());
+  EXPECT_EQ(forecast.fit(), v1::FIT_DOES_NOT_FIT);
   EXPECT_FALSE(forecast.has_step_time_ns());
   EXPECT_FALSE(forecast.has_synchronous_step_time_ns());
   EXPECT_EQ(forecast.out_of_memory().node(), "y");
@@ -144,14 +148,14 @@ TEST(SimulateGraphTest, AByteTooLittle) {
   EXPECT_EQ(forecast.devices(0).peak_bytes(), kWeightBytes + 2 * kLayerBytes);
   options.set_no_budget(true);
   const v1::Forecast free = Simulated(kTwoLayers, options).forecast();
-  EXPECT_TRUE(free.fits());
+  EXPECT_EQ(free.fit(), v1::FIT_FITS);
   EXPECT_FALSE(free.devices(0).has_bounds());
 }
 
 TEST(SimulateGraphTest, WhatIsNotKnownIsSaid) {
   v1::SimulateOptions options = Options();
-  options.clear_batch_size();
-  options.clear_targets();
+  options.mutable_step()->clear_batch_size();
+  options.mutable_step()->clear_targets();
   const v1::SimulateReport report = Simulated(kTwoLayers, options);
   std::vector<v1::WarningCode> codes;
   for (const v1::Warning& warning : report.warnings()) codes.push_back(warning.code());

@@ -15,7 +15,7 @@ using testing::TestFacts;
 
 v1::RewriteOptions Feed(const std::string& name) {
   v1::RewriteOptions options;
-  options.add_feeds()->set_name(name);
+  options.mutable_step()->add_feeds()->set_name(name);
   return options;
 }
 
@@ -56,7 +56,7 @@ struct RuleCase {
 class EligibilityTest : public ::testing::TestWithParam<RuleCase> {};
 
 TEST_P(EligibilityTest, Judges) {
-  const TestFacts f(kContext + GetParam().line, GetParam().options);
+  const TestFacts f(kContext + GetParam().line, GetParam().options.step());
   const auto eligibility = Eligibility::Create(f.facts, GetParam().options, {});
   ASSERT_THAT(eligibility, testing::IsOk());
   const Tensor tensor = f.graph.Output(GetParam().line.substr(0, GetParam().line.find(' ')));
@@ -149,30 +149,11 @@ INSTANTIATE_TEST_SUITE_P(
                  v1::REASON_SWAPPED}),
     testing::CaseName());
 
-TEST(EligibilityReaderTest, OnlyAFunctionalLoopMayNotReadASwapIn) {
-  const TestFacts f(R"(
-      x = Placeholder() {dtype=float32}
-      while = While(x) {T=[float32]}
-      stateless = StatelessWhile(x) {T=[float32]}
-      if = If(x, x) {Tin=[float32], Tout=[float32]}
-      call = PartitionedCall(x) {Tin=[float32], Tout=[float32]}
-      relu = Relu(x) {T=float32}
-  )");
-  const auto eligibility = Eligibility::Create(f.facts, {}, {});
-  ASSERT_THAT(eligibility, testing::IsOk());
-  const auto may = [&](const char* node) { return eligibility->MayReadSwapIn(f.graph.Node(node)); };
-  EXPECT_FALSE(may("while"));
-  EXPECT_FALSE(may("stateless"));
-  EXPECT_TRUE(may("if"));
-  EXPECT_TRUE(may("call"));
-  EXPECT_TRUE(may("relu"));
-}
-
 TEST(EligibilityCreateTest, RefusesADeviceOnWhichNothingIs) {
   const TestFacts f(kContext);
   EXPECT_THAT(Eligibility::Create(f.facts, Devices({"/gpu:0"}), {}), testing::IsOk());
   const auto missing = Eligibility::Create(f.facts, Devices({"/gpu:0", "/gpu:7"}), {});
-  EXPECT_THAT(missing, IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, "'/gpu:7'"));
+  EXPECT_THAT(missing, IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'/gpu:7'"));
   EXPECT_EQ(testing::ErrorDetailOf(missing, "option"), "devices");
   EXPECT_EQ(testing::ErrorDetailOf(missing, "value"), "/gpu:7");
 }

@@ -27,8 +27,8 @@ using testing::ValueOrDie;
 
 // A launch takes 1 ns, and nothing else of a kernel; a copy 1000 ns and 1 ns (out) or 2 ns (in) per
 // byte. `targets`: separated by spaces.
-v1::RewriteOptions Options(absl::string_view targets) {
-  v1::RewriteOptions options;
+v1::Step Options(absl::string_view targets) {
+  v1::Step options;
   v1::Hardware& hardware = *options.mutable_hardware();
   hardware.set_peak_flops(1e300);
   hardware.set_mem_bytes_per_s(1e300);
@@ -204,8 +204,8 @@ TEST(WorkloadBuilderTest, ResidentAreAllVariablesAndTheConstantsThatRun) {
 }
 
 TEST(WorkloadBuilderTest, WhatIsFedComesFromTheHost) {
-  v1::RewriteOptions options = Options("y");
-  v1::FeedShape* feed = options.add_feeds();
+  v1::Step options = Options("y");
+  v1::Feed* feed = options.add_feeds();
   feed->set_name("x");
   feed->add_dims(8);
   feed->add_dims(8);
@@ -425,7 +425,7 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
 int CheckRandomPlan(const std::string& bytes, uint64_t seed) {
   const TestStep before(TestGraph::FromBytes(bytes));
   // Targets found in a graph with swaps may be others.
-  v1::RewriteOptions options;
+  v1::Step options;
   for (NodeId target : before.facts.active_nodes().targets) {
     options.add_targets(std::string(before.graph->name(target)));
   }

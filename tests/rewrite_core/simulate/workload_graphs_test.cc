@@ -23,12 +23,12 @@ double ComputeSeconds(const Workload& workload) {
   return static_cast<double>(ns) * 1e-9;
 }
 
-v1::RewriteOptions ImagesAndLabels(int64_t batch) {
-  v1::RewriteOptions options;
-  v1::FeedShape* images = options.add_feeds();
+v1::Step ImagesAndLabels(int64_t batch) {
+  v1::Step options;
+  v1::Feed* images = options.add_feeds();
   images->set_name("images:0");
   for (int64_t dim : {batch, int64_t{224}, int64_t{224}, int64_t{3}}) images->add_dims(dim);
-  v1::FeedShape* labels = options.add_feeds();
+  v1::Feed* labels = options.add_feeds();
   labels->set_name("labels:0");
   labels->add_dims(batch);
   return options;
@@ -37,7 +37,7 @@ v1::RewriteOptions ImagesAndLabels(int64_t batch) {
 // 180 tensors, 245 swap-ins; IBM's program says 20.33 GiB out and 31.36 GiB in, and the record has
 // that to the byte. Besides, the graph has copies of its own, of scalars and the like.
 TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
-  v1::RewriteOptions options;
+  v1::Step options;
   options.mutable_hardware()->set_preset("p100_pcie_observed");
   const TestStep plain(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")),
                        options);

@@ -42,7 +42,7 @@ def _swap(tensor, late, scopes):
                      if t != tensor and t.startswith(scopes)]
         swap_ins.append({"name": "lms/swapin_%s_%d" % (label, number),
                          "consumers": [{"node": consumer.name, "input_index": position}],
-                         "trigger": gradients[-1] if gradients else ""})
+                         "triggers": gradients[-1:]})
     return {"tensor": tensor, "swap_out": "lms/swapout_" + label, "swap_ins": swap_ins}
 
 
@@ -56,20 +56,19 @@ def apply(graph_def, swaps):
     by_name = {n.name: n for n in graph_def.node}
     dtypes = train.dtypes(graph_def, [swap["tensor"] for swap in swaps])
 
-    def identity(name, source, trigger, dtype):
+    def identity(name, source, triggers, dtype):
         node = graph_def.node.add()
         node.name, node.op, node.device = name, "Identity", _HOST
         node.input.append(source)
-        if trigger:
-            node.input.append("^" + trigger)
+        node.input.extend("^" + trigger for trigger in triggers)
         node.attr["_grappler_do_not_remove"].b = True
         node.attr["T"].type = dtype
 
     for swap in swaps:
         dtype = dtypes[swap["tensor"]]
-        identity(swap["swap_out"], swap["tensor"], None, dtype)
+        identity(swap["swap_out"], swap["tensor"], [], dtype)
         for swap_in in swap["swap_ins"]:
-            identity(swap_in["name"], swap["swap_out"], swap_in["trigger"], dtype)
+            identity(swap_in["name"], swap["swap_out"], swap_in["triggers"], dtype)
             for consumer in swap_in["consumers"]:
                 by_name[consumer["node"]].input[consumer["input_index"]] = swap_in["name"]
 
@@ -80,19 +79,18 @@ def apply_live(tf_graph, swaps):
     tf = train.tensorflow()
     protected = tf.compat.v1.AttrValue(b=True)
 
-    def identity(name, source, trigger):
+    def identity(name, source, triggers):
         with tf_graph.as_default():
             op = tf.raw_ops.Identity(input=source, name=name).op
         op._set_device(_HOST)
         op._set_attr("_grappler_do_not_remove", protected)
-        if trigger:
-            op._add_control_inputs([tf_graph.get_operation_by_name(trigger)])
+        op._add_control_inputs([tf_graph.get_operation_by_name(name) for name in triggers])
         return op.outputs[0]
 
     for swap in swaps:
-        out = identity(swap["swap_out"], tf_graph.get_tensor_by_name(swap["tensor"]), None)
+        out = identity(swap["swap_out"], tf_graph.get_tensor_by_name(swap["tensor"]), [])
         for swap_in in swap["swap_ins"]:
-            back = identity(swap_in["name"], out, swap_in["trigger"])
+            back = identity(swap_in["name"], out, swap_in["triggers"])
             for consumer in swap_in["consumers"]:
                 tf_graph.get_operation_by_name(consumer["node"])._update_input(
                     consumer["input_index"], back)

@@ -123,7 +123,7 @@ def swaps_outside_of_the_step_are_only_noted(result):
         consumer.attr["T"].CopyFrom(_node(graph_def, names.node(source)).attr["T"])
         consumer.input.append(source)
         swaps.append({"tensor": source, "swap_out": "lms/swapout_unused", "swap_ins": [
-            {"name": "lms/swapin_unused", "trigger": "",
+            {"name": "lms/swapin_unused", "triggers": [],
              "consumers": [{"node": "unused", "input_index": 0}]}]})
         return swaps
     found = _found("mnist_deep", handmade.HandRewriter(planner))
@@ -143,7 +143,7 @@ def consumer_reads_another_tensor(result):
         del options
         consumer = next(n for n in graph_def.node if n.op == "ReluGrad")
         return [{"tensor": names.tensor(consumer.input[0]), "swap_out": "lms/swapout_wrong",
-                 "swap_ins": [{"name": "lms/swapin_wrong", "trigger": "", "consumers": [
+                 "swap_ins": [{"name": "lms/swapin_wrong", "triggers": [], "consumers": [
                      {"node": consumer.name, "input_index": 1}]}]}]
     found = _found("mnist_deep", handmade.HandRewriter(planner))
     _must_fail(result, found, "losses", "unrewritten")
@@ -194,7 +194,7 @@ def trigger_in_the_branch_that_is_not_taken(result):
             raise AssertionError("no swap-in for that side: %s" % report["swaps"])
         swap_in = sides["Conv2D_1"][0]
         node = _node(graph_def, swap_in["name"])
-        swap_in["trigger"] = "branch/Conv2D_2"
+        swap_in["triggers"] = ["branch/Conv2D_2"]
         del node.input[1:]
         node.input.append("^branch/Conv2D_2")
     found = _spoiled("cond_v1", spoil, limit=99)
@@ -208,7 +208,7 @@ def trigger_in_a_branch_for_a_consumer_outside(result):
     """A swap-in that every step needs, gated by one side of a tf.cond."""
     def spoil(graph_def, report):
         swap_in = report["swaps"][0]["swap_ins"][0]
-        swap_in["trigger"] = "branch/Conv2D_2"
+        swap_in["triggers"] = ["branch/Conv2D_2"]
         node = _node(graph_def, swap_in["name"])
         del node.input[1:]
         node.input.append("^branch/Conv2D_2")
@@ -295,7 +295,7 @@ def _wait_for_swap_out(graph_def, report):
 @test
 def readers_that_wait_for_a_swap_out_pass(result):
     def spoil(graph_def, report):
-        report["swaps"][0]["waiting_nodes"] = [_wait_for_swap_out(graph_def, report)]
+        report["swaps"][0]["deadline_nodes"] = [_wait_for_swap_out(graph_def, report)]
     _must_pass(result, _spoiled("mnist_deep", spoil))
 
 
@@ -311,7 +311,7 @@ def a_node_does_not_wait_though_the_report_says_so(result):
     def spoil(graph_def, report):
         swap = report["swaps"][0]
         reader = next(n for n in graph_def.node if swap["tensor"] in map(names.tensor, n.input))
-        swap["waiting_nodes"] = [reader.name]
+        swap["deadline_nodes"] = [reader.name]
     _must_fail(result, _spoiled("mnist_deep", spoil), "report", "does not wait for")
 
 
@@ -373,8 +373,8 @@ def right_live_edits_pass_with_grappler(result):
 def live_swap_in_loses_its_trigger(result):
     """Every number is right; the tensor would come back at once."""
     def spoil(tf_graph, report):
-        swap_in = next(i for _, i in checks.swap_ins_of(report) if i["trigger"])
-        _without_control(tf_graph.get_operation_by_name(swap_in["name"]), swap_in["trigger"])
+        swap_in = next(i for _, i in checks.swap_ins_of(report) if i["triggers"])
+        _without_control(tf_graph.get_operation_by_name(swap_in["name"]), swap_in["triggers"][0])
     found = _spoiled_live("mnist_deep", spoil)
     _must_fail(result, found, "live", "control inputs of lms/swapin")
     _must_fail(result, found, "report", "waits for nothing")
@@ -442,10 +442,10 @@ def live_trigger_in_the_branch_that_is_not_taken(result):
     def spoil(tf_graph, report):
         swap_in = report["swaps"][0]["swap_ins"][0]
         op = tf_graph.get_operation_by_name(swap_in["name"])
-        _without_control(op, swap_in["trigger"])
-        swap_in["trigger"] = "branch/Conv2D_2"
+        _without_control(op, swap_in["triggers"][0])
+        swap_in["triggers"] = ["branch/Conv2D_2"]
         op._add_control_inputs(  # pylint: disable=protected-access
-            [tf_graph.get_operation_by_name(swap_in["trigger"])])
+            [tf_graph.get_operation_by_name(swap_in["triggers"][0])])
     found = _spoiled_live("cond_v1", spoil)
     _must_fail(result, found, "losses")
     if "report" in found.failed_checks():
@@ -598,8 +598,8 @@ def graph_has_a_cycle(result):
         swap_in = report["swaps"][0]["swap_ins"][0]
         node = _node(graph_def, swap_in["name"])
         del node.input[1:]
-        swap_in["trigger"] = swap_in["consumers"][0]["node"]
-        node.input.append("^" + swap_in["trigger"])
+        swap_in["triggers"] = [swap_in["consumers"][0]["node"]]
+        node.input.append("^" + swap_in["triggers"][0])
     found = _spoiled("mnist_deep", spoil)
     if not found.failed_checks() & {"import", "losses"}:
         result.problem("selftest", "not seen: %s" % found.problems)

@@ -220,7 +220,7 @@ def _unswapped_peak(rewriter, graph_bytes, strategy, options):
     """Bytes that a step takes as the graph comes, on the GPU that takes most."""
     ample = dict(options, autotune_gpu_mem=2**20)
     report = rewriter.rewrite(graph_bytes, strategy, ample)[1]
-    return max(int(d["tuning"]["unswapped_peak_bytes"]) for d in report["level"]["devices"])
+    return max(int(fit["unswapped_peak_bytes"]) for fit in report["fits"])
 
 
 def in_mode(graph, full):

@@ -141,6 +141,12 @@ def swaps_of(report):
     return report.get("swaps", [])
 
 
+def serialization_edges(report):
+    """Control edges added between original nodes."""
+    return sum(int(edges["count"]) for edges in report.get("added_control_edges", [])
+               if edges["kind"] == "EDGE_KIND_SERIALIZATION")
+
+
 def swap_ins_of(report):
     return [(swap, swap_in) for swap in swaps_of(report) for swap_in in swap.get("swap_ins", [])]
 
@@ -173,7 +179,7 @@ def check_plan(report, expected, result):
             for swap in swaps_of(report)
             if (names.node(swap["tensor"]) + "/").startswith(scope.rstrip("/") + "/")))
     outcome = report.get("outcome")
-    edited = tensors or int(report.get("added_control_count", 0))
+    edited = tensors or serialization_edges(report)
     right = "OUTCOME_REWRITTEN" if edited else "OUTCOME_NOTHING_TO_DO"
     if outcome != right:
         result.problem("plan", "the outcome is %s with %d swaps" % (outcome, tensors))
@@ -194,16 +200,15 @@ def _report_problems(before, after, report):
     planned = set()
     for swap in swaps_of(report):
         planned.add(swap["swap_out"])
-        for waiting in swap.get("waiting_nodes", []):
+        for waiting in swap.get("deadline_nodes", []):
             waits.setdefault(waiting, set()).add(swap["swap_out"])
         yield from _swap_node_problems(new, swap["swap_out"], swap["tensor"], [])
         if not swap.get("swap_ins"):
             yield "%s never comes back" % swap["tensor"]
         for swap_in in swap.get("swap_ins", []):
             planned.add(swap_in["name"])
-            triggers = [swap_in["trigger"]] if swap_in.get("trigger") else []
             yield from _swap_node_problems(new, swap_in["name"], swap["swap_out"] + ":0",
-                                           triggers + swap_in.get("more_triggers", []))
+                                           swap_in.get("triggers", []))
             if not swap_in.get("consumers"):
                 yield "%s serves nobody" % swap_in["name"]
             for consumer in swap_in.get("consumers", []):
@@ -226,9 +231,9 @@ def _report_problems(before, after, report):
         unsaid = added - originals - waits.get(name, set())
         if unsaid:
             yield "%s waits for %s, which the report does not say" % (name, sorted(unsaid))
-    if between_originals != int(report.get("added_control_count", 0)):
-        yield "%d control edges between original nodes are new, %s in the report" % (
-            between_originals, report.get("added_control_count", 0))
+    if between_originals != serialization_edges(report):
+        yield "%d control edges between original nodes are new, %d in the report" % (
+            between_originals, serialization_edges(report))
     for name in sorted(set(waits) - set(old)):
         yield "%s is to wait and does not exist" % name
     for node, position in sorted(set(rewired) - {(n.name, i) for n in before.node

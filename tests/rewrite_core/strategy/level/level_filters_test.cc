@@ -170,7 +170,7 @@ class EveryFilterTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(EveryFilterTest, RefusesWhatMatchesNothing) {
   const auto status = ErrorOf(Set("['nothing_like_it']"));
-  EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING,
+  EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                                 GetParam() + " has 'nothing_like_it'"));
   EXPECT_EQ(ErrorDetailOf(status, "option"), GetParam());
   EXPECT_EQ(ErrorDetailOf(status, "value"), "nothing_like_it");
@@ -183,9 +183,9 @@ TEST_P(EveryFilterTest, RefusesWhatMatchesNothing) {
 // A scope is the start of a name, a type a whole one, both as they are spelled.
 TEST_P(EveryFilterTest, MatchesAsSpelled) {
   EXPECT_THAT(ErrorOf(Set(by_scopes() ? "'b/'" : "'relu'")),
-              IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, GetParam()));
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, GetParam()));
   EXPECT_THAT(ErrorOf(Set(by_scopes() ? "'/relu'" : "'Rel'")),
-              IsInvalid(v1::ERROR_REASON_SCOPE_MATCHES_NOTHING, GetParam()));
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, GetParam()));
 }
 
 TEST_P(EveryFilterTest, RefusesToLeaveNothing) {

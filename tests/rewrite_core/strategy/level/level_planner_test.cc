@@ -13,6 +13,7 @@
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/strategy_fixture.h"
 
 namespace spillway::core {
 namespace {
@@ -20,13 +21,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::PlanWith;
 using testing::TestFacts;
 
 // Parameters, in the order of TFLMS v2; `more`: other options, in protobuf's text form.
 v1::RewriteOptions Options(int threshold, int ahead, int groupby, int sync_mode,
                            const std::string& more = "") {
   v1::RewriteOptions options;
-  if (!google::protobuf::TextFormat::ParseFromString(more, &options)) std::abort();
+  if (!google::protobuf::TextFormat::MergeFromString(more, &options)) std::abort();
   options.mutable_level()->set_swapout_threshold(threshold);
   options.mutable_level()->set_swapin_ahead(ahead);
   options.mutable_level()->set_swapin_groupby(groupby);
@@ -34,24 +36,18 @@ v1::RewriteOptions Options(int threshold, int ahead, int groupby, int sync_mode,
   return options;
 }
 
-absl::StatusOr<LevelResult> Plan(const TestFacts& f, const v1::RewriteOptions& options) {
-  const auto eligibility = Eligibility::Create(f.facts, options, {});
-  if (!eligibility.ok()) return eligibility.status();
-  return PlanLevel(f.facts, *eligibility, options, DefaultLimits(), /*judge=*/nullptr, StopToken());
-}
-
 // The printed plan, or the error.
 std::string Printed(const std::string& graph, const v1::RewriteOptions& options) {
-  const TestFacts f(graph, options);
-  const auto result = Plan(f, options);
+  const TestFacts f(graph, options.step());
+  const auto result = PlanWith(f, options);
   return result.ok() ? "\n" + PrintPlan(*f.graph, result->plan) : result.status().ToString();
 }
 
 std::map<std::string, std::string> Verdicts(const std::string& graph,
                                             const v1::RewriteOptions& options) {
-  const TestFacts f(graph, options);
+  const TestFacts f(graph, options.step());
   std::map<std::string, std::string> verdicts;
-  for (const TensorDecision& d : testing::ValueOrDie(Plan(f, options), "plan").decisions) {
+  for (const TensorDecision& d : testing::ValueOrDie(PlanWith(f, options), "plan").decisions) {
     verdicts[TensorName(*f.graph, d.tensor)] = v1::Reason_Name(d.reason).substr(7);
   }
   return verdicts;
@@ -135,7 +131,7 @@ constexpr char kReaders[] = R"(
 
 std::vector<std::string> Groups(int groupby, int threshold = 1) {
   const TestFacts f(kReaders);
-  const LevelResult result =
+  const StrategyResult result =
       testing::ValueOrDie(Plan(f, Options(threshold, 1, groupby, 0)), "plan");
   EXPECT_EQ(result.plan.swaps.size(), 1u);
   std::vector<std::string> groups;
@@ -217,9 +213,9 @@ TEST(LevelPlannerTest, ConsumersOnACpuReadTheTensorItself) {
 
 // What is fed does not run: it neither reads nor makes a copy, and nothing waits for it.
 TEST(LevelPlannerTest, WhatIsFed) {
-  const std::string feed_g2 = "feeds { name: 'g2' dims: [8, 4] }";
+  const std::string feed_g2 = "step { feeds { name: 'g2' dims: [8, 4] } }";
   EXPECT_EQ(Printed(kNet, Options(4, 1, 0, 0, feed_g2)), "\nf1:0 (128 bytes) -> g1[1]\n");
-  const std::string feed_f2 = "feeds { name: 'f2' dims: [8, 4] }";
+  const std::string feed_f2 = "step { feeds { name: 'f2' dims: [8, 4] } }";
   EXPECT_EQ(Verdicts(kNet, Options(4, 1, 0, 0, feed_f2))["f2:0"], "FED");
   EXPECT_THAT(Printed(kNet, Options(4, 1, 0, 1, feed_f2)), Not(HasSubstr("out => f2")));
 }
@@ -265,8 +261,8 @@ TEST(LevelPlannerTest, EveryTensorHasAVerdict) {
 
 TEST(LevelPlannerTest, ExplainsNothingIfThatIsAsked) {
   const v1::RewriteOptions options = Options(4, 1, 0, 0, "decision_detail: DECISION_DETAIL_NONE");
-  const TestFacts f(kNet, options);
-  const LevelResult result = testing::ValueOrDie(Plan(f, options), "plan");
+  const TestFacts f(kNet, options.step());
+  const StrategyResult result = testing::ValueOrDie(PlanWith(f, options), "plan");
   EXPECT_THAT(result.decisions, IsEmpty());
   EXPECT_EQ(result.plan.swaps.size(), 2u);
 }
@@ -403,8 +399,8 @@ TEST(LevelPlannerTest, SynchronizationMakesNothingDead) {
   )";
   for (int mode = 0; mode <= 3; ++mode) {
     const v1::RewriteOptions options = Options(1, 1, 0, mode);
-    const TestFacts f(text, options);
-    const LevelResult result = testing::ValueOrDie(Plan(f, options), "plan");
+    const TestFacts f(text, options.step());
+    const StrategyResult result = testing::ValueOrDie(PlanWith(f, options), "plan");
     EXPECT_GE(result.plan.swaps.size(), 2u);
     const auto may = [&](NodeId from, NodeId to) {
       EXPECT_TRUE(f.facts.control_flow().MayControl(from, to))
@@ -439,66 +435,58 @@ constexpr char kTwoGpus[] = R"(
 
 // GPUs that take 30 and 40 MiB as the graph came. With swaps, each fits into `alone_bytes` while
 // the other one has memory without end; both together do not fit: `i1` asks in vain.
-class ApartJudge : public PlanJudge {
+class ApartSimulator : public PlanSimulator {
  public:
-  ApartJudge(const TestFacts& f, int64_t budget_bytes, int64_t alone_bytes)
-      : f_(f), budget_bytes_(budget_bytes), alone_bytes_(alone_bytes) {}
+  ApartSimulator(const TestFacts& f, int64_t alone_bytes) : f_(f), alone_bytes_(alone_bytes) {}
 
-  int32_t num_gpus() const override { return 2; }
-  const std::string& gpu_name(int32_t gpu) const override { return names_[gpu]; }
-  int32_t GpuOf(int32_t device_id) const override {
-    return f_.graph->device_name(device_id) == names_[1];
-  }
-  int64_t budget_bytes() const override { return budget_bytes_; }
-  int64_t GpuMemoryFor(int64_t budget_bytes) const override { return budget_bytes; }
-  v1::MemorySource budget_source() const override { return v1::MEMORY_SOURCE_OPTION; }
-  std::string budget_origin() const override { return "option of the test"; }
-  bool Runs(NodeId) const override { return true; }
-
-  absl::StatusOr<PlanOutcome> Play(const SwapPlan& plan, const PlayTerms& terms,
-                                   const StopToken&) override {
-    const bool all = terms.gpu == kAllGpus;
+  absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
+                                      const StopToken&) override {
+    const bool all = terms.budgets == StepTerms::Budgets::kAllGpus;
     together += all && !plan.swaps.empty();
-    PlanOutcome outcome;
-    outcome.peak_bytes = !plan.swaps.empty() ? alone_bytes_ : (terms.gpu == 0 ? 30 : 40) * kMiB;
-    outcome.fits = terms.budget_bytes >= outcome.peak_bytes && (!all || plan.swaps.empty());
-    if (outcome.fits) return outcome;
-    outcome.node = f_.graph.Node("i1");
-    outcome.requested_bytes = 3 * kMiB;
-    outcome.in_use_bytes = 9 * kMiB;
-    outcome.gpu = 1;
-    return outcome;
+    const int64_t peak =
+        !plan.swaps.empty() ? alone_bytes_ : (!all && terms.gpu == 0 ? 30 : 40) * kMiB;
+    if (terms.budget_bytes >= peak && (!all || plan.swaps.empty())) {
+      return testing::FittingStep(0, 0, peak, /*num_gpus=*/2);
+    }
+    OutOfMemory oom;
+    oom.device = 1;
+    oom.node = f_.graph.Node("i1");
+    oom.requested_bytes = 3 * kMiB;
+    oom.in_use_bytes = 9 * kMiB;
+    return testing::UnfitStep(oom, peak, 0, /*num_gpus=*/2);
   }
 
-  int together = 0;  // Plays of all GPUs, with swaps.
+  int together = 0;  // Simulations of all GPUs, with swaps.
 
  private:
   const TestFacts& f_;
-  const int64_t budget_bytes_, alone_bytes_;
-  const std::string names_[2] = {"/gpu:0", "/gpu:1"};
+  const int64_t alone_bytes_;
 };
+
+// All tuned, on GPUs with that budget.
+v1::RewriteOptions WithBudget(int64_t budget_bytes) {
+  v1::RewriteOptions options;
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(budget_bytes);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  return options;
+}
 
 // Whether with less of the budget each still fits alone or not, what is told is of the budget that
 // was given; and the one that is named is enough.
 TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
-  const v1::RewriteOptions options;  // All is tuned.
-  const TestFacts f(kTwoGpus, options);
-  const auto eligibility = Eligibility::Create(f.facts, options, {});
-  ASSERT_THAT(eligibility, testing::IsOk());
-  const auto plan = [&](ApartJudge* judge) {
-    return PlanLevel(f.facts, *eligibility, options, DefaultLimits(), judge, StopToken());
-  };
   for (const auto& [alone_bytes, together] : {std::make_pair(kMiB, 4), {10 * kMiB, 1}}) {
-    ApartJudge judge(f, 10 * kMiB, alone_bytes);
-    const auto refused = plan(&judge);
+    const v1::RewriteOptions options = WithBudget(10 * kMiB);
+    const TestFacts f(kTwoGpus, options.step());
+    ApartSimulator simulator(f, alone_bytes);
+    const auto refused = PlanWith(f, options, &simulator);
     for (const char* part :
-         {"each GPU fits into its 10.00 MiB (option of the test)", "not all at once",
-          "node 'i1' asks for 3.00 MiB where 9.00 MiB are in use on GPU '/gpu:1'",
+         {"each GPU fits into its 10.00 MiB (gpu_memory_bytes)", "not all at once",
+          "on GPU '/gpu:1': at best, node 'i1' asks for 3.00 MiB where 9.00 MiB are in use",
           "with 40.00 MiB (41943040 bytes)"}) {
       EXPECT_THAT(refused, testing::FailsWith(absl::StatusCode::kFailedPrecondition,
                                               v1::ERROR_REASON_DOES_NOT_FIT, part));
     }
-    EXPECT_EQ(judge.together, together);
+    EXPECT_EQ(simulator.together, together);
     const auto detail = [&](const char* key) { return testing::ErrorDetailOf(refused, key); };
     EXPECT_EQ(detail("device"), "/gpu:1");
     EXPECT_EQ(detail("node"), "i1");
@@ -506,8 +494,10 @@ TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
     EXPECT_EQ(detail("budget_source"), "OPTION");
     EXPECT_EQ(detail("smallest_budget_bytes"), absl::StrCat(40 * kMiB));
   }
-  ApartJudge enough(f, 40 * kMiB, kMiB);
-  const auto planned = plan(&enough);
+  const v1::RewriteOptions options = WithBudget(40 * kMiB);
+  const TestFacts f(kTwoGpus, options.step());
+  ApartSimulator enough(f, kMiB);
+  const auto planned = PlanWith(f, options, &enough);
   ASSERT_THAT(planned, testing::IsOk());
   EXPECT_THAT(planned->plan.swaps, IsEmpty());
 }

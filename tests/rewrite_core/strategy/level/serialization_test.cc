@@ -25,7 +25,7 @@ using testing::TestGraph;
 
 v1::RewriteOptions Options(const std::string& text) {
   v1::RewriteOptions options;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &options)) std::abort();
+  if (!google::protobuf::TextFormat::MergeFromString(text, &options)) std::abort();
   return options;
 }
 
@@ -48,7 +48,7 @@ absl::StatusOr<Serialization> Serialize(const TestFacts& f, const v1::RewriteOpt
 // The edges and the number of levels, or the error.
 std::string Serialized(const std::string& graph, const std::string& options,
                        const std::string& device = "") {
-  const TestFacts f(graph, Options(options));
+  const TestFacts f(graph, Options(options).step());
   const auto result = Serialize(f, Options(options), device);
   if (!result.ok()) return result.status().ToString();
   std::string text;
@@ -147,8 +147,9 @@ TEST(SerializationTest, BranchesLossesConstantsAndCpus) {
 }
 
 TEST(SerializationTest, WhatTheStepDoesNotRun) {
-  EXPECT_EQ(Serialized(kNet, "targets: 'd' " + Slices("'1', '3'")), "a => b, b => c, 1 levels");
-  EXPECT_EQ(Serialized(kNet, "feeds { name: 'b' dims: [8, 4] } " + Slices("'1', '3'")),
+  EXPECT_EQ(Serialized(kNet, "step { targets: 'd' } " + Slices("'1', '3'")),
+            "a => b, b => c, 1 levels");
+  EXPECT_EQ(Serialized(kNet, "step { feeds { name: 'b' dims: [8, 4] } } " + Slices("'1', '3'")),
             "a => c, e => f, 2 levels");
 }
 
@@ -192,7 +193,7 @@ TEST(SerializationTest, NothingWaitsForAnAccumulator) {
       apply = AccumulatorApplyGradient(sum, step, b) {dtype=float32}
       e = Sub(b, c) {T=float32}
   )";
-  const std::string targets = "targets: ['d', 'apply', 'e'] ";
+  const std::string targets = "step { targets: ['d', 'apply', 'e'] } ";
   EXPECT_EQ(Serialized(text, targets + Slices("'3'")), "d => apply, 1 levels");
 }
 

@@ -13,6 +13,7 @@
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/recorded_v1.h"
+#include "tests/testing/strategy_fixture.h"
 
 namespace spillway::core {
 namespace {
@@ -30,10 +31,7 @@ bool InScopes(absl::string_view name, const v1::ScopeStrategy& scope) {
 // The tensors of the forward part that are swapped, with their consumers.
 std::set<std::string> ForwardSwaps(const TestFacts& f, const v1::RewriteOptions& options,
                                    const v1::ScopeStrategy& named) {
-  const Eligibility eligibility =
-      testing::ValueOrDie(Eligibility::Create(f.facts, options, {}), "eligibility");
-  const ScopeResult result = testing::ValueOrDie(
-      PlanScope(f.facts, eligibility, options, DefaultLimits(), StopToken()), "plan");
+  const StrategyResult result = testing::ValueOrDie(testing::PlanWith(f, options), "plan");
   std::set<std::string> swaps;
   for (const PlannedSwap& swap : result.plan.swaps) {
     if (InScopes(f.graph->name(swap.tensor.node), named)) continue;

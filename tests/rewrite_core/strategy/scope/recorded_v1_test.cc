@@ -24,6 +24,7 @@
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/naive_executor.h"
+#include "tests/testing/strategy_fixture.h"
 
 namespace spillway::core {
 namespace {
@@ -76,10 +77,8 @@ struct RealGraph {
     }
   }
 
-  ScopeResult Plan(const v1::RewriteOptions& options) const {
-    const auto eligibility = Eligibility::Create(f.facts, options, {});
-    return testing::ValueOrDie(
-        PlanScope(f.facts, *eligibility, options, DefaultLimits(), StopToken()), name);
+  StrategyResult Plan(const v1::RewriteOptions& options) const {
+    return testing::ValueOrDie(testing::PlanWith(f, options), name);
   }
 
   ScopeOrder Order(const v1::ScopeReport& report) const {
@@ -190,14 +189,14 @@ TEST_P(RecordedV1Test, SameTensorsSameConsumersButForRefusals) {
     if (set.swaps.empty()) continue;
     SCOPED_TRACE(set.name);
     ++sets_compared_;
-    const ScopeResult result = g.Plan(set.options);
+    const StrategyResult result = g.Plan(set.options);
     const Swaps ours = SwapsOf(graph, result.plan);
     std::map<std::string, v1::Reason> verdicts;
     for (const TensorDecision& d : result.decisions) {
       verdicts[TensorName(graph, d.tensor)] = d.reason;
     }
     const bool limited = set.options.scope().has_n_tensors();
-    const Depths depths(g, result.report);
+    const Depths depths(g, result.report.scope());
 
     int refused = 0, passed_over = 0;
     for (const auto& [tensor, swap_ins] : set.swaps) {
@@ -305,7 +304,7 @@ TEST_P(RecordedV1Test, TriggersOfV1AreCandidates) {
   for (const RecordedSet& set : testing::ReadV1Sets(GetParam())) {
     if (set.swaps.empty()) continue;
     SCOPED_TRACE(set.name);
-    const ScopeOrder order = g.Order(g.Plan(set.options).report);
+    const ScopeOrder order = g.Order(g.Plan(set.options).report.scope());
     const NaiveTriggers naive(g.f.facts, order, g.backward, ScopeDefaults(set.options.scope()));
     std::set<std::pair<std::string, NodeId>> swapped;  // Tensor, consumer.
     for (const auto& [tensor, swap_ins] : set.swaps) {
@@ -370,8 +369,8 @@ TEST_P(RealTriggersTest, AreThoseThatTheSpecificationGives) {
     for (const std::string& scope : testing::OptimizerScopes(GetParam())) {
       options.mutable_scope()->add_optimizer_scopes(scope);
     }
-    const ScopeResult result = g.Plan(options);
-    const ScopeOrder order = g.Order(result.report);
+    const StrategyResult result = g.Plan(options);
+    const ScopeOrder order = g.Order(result.report.scope());
     const NaiveTriggers naive(g.f.facts, order, g.backward, ScopeDefaults(options.scope()));
     for (const PlannedSwap& swap : result.plan.swaps) {
       for (const PlannedSwapIn& swap_in : swap.swap_ins) {

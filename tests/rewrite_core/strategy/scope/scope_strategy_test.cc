@@ -14,6 +14,7 @@
 #include "tests/rewrite_core/strategy/scope/naive_triggers.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/strategy_fixture.h"
 
 namespace spillway::core {
 namespace {
@@ -22,42 +23,37 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::IsInvalid;
 using testing::IsOk;
+using testing::PlanWith;
 using testing::TestFacts;
 using testing::TestGraph;
 
 // RewriteOptions in protobuf's text form; the backward part is G/ unless they say otherwise.
 v1::RewriteOptions Options(const std::string& text) {
   v1::RewriteOptions options;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &options)) std::abort();
+  if (!google::protobuf::TextFormat::MergeFromString(text, &options)) std::abort();
   if (options.scope().optimizer_scopes().empty()) {
     options.mutable_scope()->add_optimizer_scopes("G/");
   }
   return options;
 }
 
-absl::StatusOr<ScopeResult> PlanFacts(const TestFacts& f, const v1::RewriteOptions& options) {
-  const auto eligibility = Eligibility::Create(f.facts, options, {});
-  if (!eligibility.ok()) return eligibility.status();
-  return PlanScope(f.facts, *eligibility, options, DefaultLimits(), StopToken());
-}
-
-absl::StatusOr<ScopeResult> Plan(const std::string& graph, const std::string& options) {
-  return PlanFacts(TestFacts(graph, Options(options)), Options(options));
+absl::StatusOr<StrategyResult> Plan(const std::string& graph, const std::string& options) {
+  return PlanWith(TestFacts(graph, Options(options).step()), Options(options));
 }
 
 // The printed plan, or the error.
 std::string Printed(const std::string& graph, const std::string& options) {
-  const TestFacts f(graph, Options(options));
-  const auto result = PlanFacts(f, Options(options));
+  const TestFacts f(graph, Options(options).step());
+  const auto result = PlanWith(f, Options(options));
   return result.ok() ? PrintPlan(*f.graph, result->plan) : result.status().ToString();
 }
 
 // The verdicts, by tensor.
 std::map<std::string, std::string> Verdicts(const std::string& graph, const std::string& options) {
-  const TestFacts f(graph, Options(options));
+  const TestFacts f(graph, Options(options).step());
   std::map<std::string, std::string> verdicts;
   for (const TensorDecision& d :
-       testing::ValueOrDie(PlanFacts(f, Options(options)), "plan").decisions) {
+       testing::ValueOrDie(PlanWith(f, Options(options)), "plan").decisions) {
     verdicts[TensorName(*f.graph, d.tensor)] = v1::Reason_Name(d.reason).substr(7);
   }
   return verdicts;
@@ -72,7 +68,7 @@ constexpr char kNet[] = R"(
     f1 = Relu(x) {T=float32, _output_shapes=[(?,4)]}
     f2 = Relu(f1) {T=float32, _output_shapes=[(2,4)]}
     f3 = Tanh(f2) {T=float32, _output_shapes=[(3,4)]}
-    f4 = Unbatch(f3) {T=float32}
+    f4 = RiscAbs(f3) {T=float32}
     loss = Relu(f4) {T=float32}
     G/g5 = Relu(loss) {T=float32}
     G/g4 = AddV2(G/g5, f4) {T=float32}
@@ -118,12 +114,12 @@ TEST(ScopeStrategyTest, Defaults) {
 TEST(ScopeStrategyTest, ReportsWhatItTookAsGiven) {
   const auto result = Plan(kNet, "");
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->report.backward_op_count(), 6);
-  EXPECT_THAT(result->report.starting_ops(), ElementsAre("f1"));
-  EXPECT_TRUE(result->report.starting_ops_found());
-  EXPECT_EQ(result->report.backward_start_level(), 5);
-  EXPECT_EQ(result->report.level_count(), 11);
-  EXPECT_THAT(result->unmatched_scopes, IsEmpty());
+  EXPECT_EQ(result->report.scope().backward_op_count(), 6);
+  EXPECT_THAT(result->report.scope().starting_ops(), ElementsAre("f1"));
+  EXPECT_TRUE(result->report.scope().starting_ops_found());
+  EXPECT_EQ(result->report.scope().backward_start_level(), 5);
+  EXPECT_EQ(result->report.scope().level_count(), 11);
+  EXPECT_THAT(result->report.warnings(), IsEmpty());
 }
 
 struct PlanCase {
@@ -180,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                  LinesOf({"f3", "f4", "loss"})},
         // An exact name: f is no op.
         PlanCase{"MinBytes", "min_tensor_bytes: 40", LinesOf({"f1", "f3", "f4", "loss"})},
-        PlanCase{"BatchSize", "batch_size: 8 scope { incl_scopes: 'f1' }",
+        PlanCase{"BatchSize", "step { batch_size: 8 } scope { incl_scopes: 'f1' }",
                  "f1:0 (128 bytes) -> G/g1[1] after G/g2\n"}),
     testing::CaseName());
 
@@ -323,7 +319,7 @@ TEST(ScopeStrategyTest, TheEarliestIsSoByOrderNotByPlaceInTheFile) {
 // A skip connection: f4 reads f1 too. f1's forward consumers have orders 1 and 3.
 TEST(ScopeStrategyTest, BranchesAreSwappedBeyondTheThreshold) {
   const std::string graph =
-      Changed("f4 = Unbatch(f3) {T=float32}", "f4 = AddV2(f3, f1) {T=float32}");
+      Changed("f4 = RiscAbs(f3) {T=float32}", "f4 = AddV2(f3, f1) {T=float32}");
   const std::string own =
       // In the graph without branches f1 -> G/g1 alone: one step from f1 are f2 and f4 now, whose
       // backward consumers are g2 (8) and g4 (6): the lowest is g4.
@@ -379,10 +375,10 @@ TEST(ScopeStrategyTest, ATensorWhoseConsumersHaveNoOrderIsNotSwapped) {
 // ---- Refusals ----
 
 TEST(ScopeStrategyTest, WhatIsNotEligibleIsRefusedWithItsReason) {
-  const std::string graph = absl::StrReplaceAll(
-      kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
-             {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
-             {"f4 = Unbatch(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
+  const std::string graph =
+      absl::StrReplaceAll(kNet, {{"f1 = Relu(x) {T=float32, ", "f1 = Relu(x) @/cpu:0 {T=float32, "},
+                                 {"f3 = Tanh(f2) {T=float32, ", "f3 = Tanh(f2) {T=int32, "},
+                                 {"f4 = RiscAbs(f3) {T=float32}", "f4 = MyOwnOp(f3)"}});
   EXPECT_EQ(Verdicts(graph, ""), (std::map<std::string, std::string>{{"f1:0", "CPU_PRODUCER"},
                                                                      {"f2:0", "SWAPPED"},
                                                                      {"f3:0", "HOST_MEMORY"},
@@ -399,7 +395,7 @@ TEST(ScopeStrategyTest, ARefusedTensorDoesNotCountAgainstTheLimit) {
 TEST(ScopeStrategyTest, DevicesNameWhatIsSwapped) {
   const std::string graph =
       absl::StrReplaceAll(kNet, {{"f2 = Relu(f1) ", "f2 = Relu(f1) @/gpu:1 "},
-                                 {"f4 = Unbatch(f3) ", "f4 = Unbatch(f3) @/device:GPU:0 "}});
+                                 {"f4 = RiscAbs(f3) ", "f4 = RiscAbs(f3) @/device:GPU:0 "}});
   EXPECT_EQ(Printed(graph, "devices: '/gpu:1'"), LinesOf({"f2"}));
   EXPECT_EQ(Printed(graph, "devices: '/gpu:0' devices: '/gpu:1'"), LinesOf({"f2", "f4"}));
   EXPECT_EQ(Printed(graph, ""), kNetPlan);
@@ -424,7 +420,7 @@ TEST_P(ScopeErrorTest, NamesTheOption) {
 
 constexpr auto kBad = v1::ERROR_REASON_BAD_OPTION;
 constexpr auto kConflict = v1::ERROR_REASON_CONFLICTING_OPTIONS;
-constexpr auto kNothing = v1::ERROR_REASON_SCOPE_MATCHES_NOTHING;
+constexpr auto kNothing = v1::ERROR_REASON_NAME_MATCHES_NOTHING;
 constexpr auto kRegex = v1::ERROR_REASON_BAD_REGEX;
 
 INSTANTIATE_TEST_SUITE_P(
@@ -468,9 +464,6 @@ INSTANTIATE_TEST_SUITE_P(
                   "incl_types"},
         ErrorCase{"DebugLevel", "scope { debug_level: 3 }", kBad, "debug_level is 3",
                   "debug_level"},
-        // Found by tests/fuzz: the verifier refused the result, as if that were a bug of ours.
-        ErrorCase{"CpuDevice", "scope { cpu_device: '/cpu:\xd9\xa0' }", kBad, "cpu_device is",
-                  "cpu_device"},
         ErrorCase{"AllIsBackward", "scope { optimizer_scopes: '.' }",
                   v1::ERROR_REASON_NO_STARTING_OP, "optimizer_scopes '.' cover",
                   "optimizer_scopes"}),
@@ -488,7 +481,7 @@ TEST(ScopeStrategyTest, TheTwinsOfErrorsPass) {
 
 TEST(ScopeStrategyTest, WithoutOptimizerScopesAGraphWithoutGradientsIsRefused) {
   const TestFacts f(kNet);
-  const auto result = PlanFacts(f, v1::RewriteOptions());
+  const auto result = PlanWith(f, v1::RewriteOptions());
   EXPECT_THAT(result, IsInvalid(v1::ERROR_REASON_NO_BACKWARD_PART, "optimizer_scopes"));
   EXPECT_EQ(testing::ErrorDetailOf(result, "option"), "optimizer_scopes");
 }
@@ -509,29 +502,31 @@ TEST(ScopeStrategyTest, WithoutOptimizerScopesRealGraphsHaveTheSwapsThatNamesGiv
   for (const auto& c : cases) {
     const TestFacts f(
         TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(c.graph, "/graph_shapes.pb"))));
-    const auto named = PlanFacts(f, Options(c.named));
-    const auto found = PlanFacts(f, v1::RewriteOptions());
+    const auto named = PlanWith(f, Options(c.named));
+    v1::RewriteOptions unnamed;
+    unnamed.mutable_scope();
+    const auto found = PlanWith(f, unnamed);
     ASSERT_THAT(named, IsOk());
     ASSERT_THAT(found, IsOk());
     EXPECT_GE(named->plan.swaps.size(), 9u);
     EXPECT_EQ(PrintPlan(*f.graph, found->plan), PrintPlan(*f.graph, named->plan)) << c.graph;
-    const v1::ScopeReport& report = found->report;
+    const v1::ScopeReport& report = found->report.scope();
     EXPECT_TRUE(report.backward_part_found());
     ASSERT_GT(report.weight_updates_size(), 0);
     EXPECT_EQ(report.weight_updates(0).name(), c.update);
     EXPECT_EQ(report.weight_updates(0).count(), c.updates);
     EXPECT_GT(report.backward_scopes_size(), 0);
-    EXPECT_FALSE(named->report.backward_part_found());
-    EXPECT_EQ(named->report.weight_updates_size(), 0);
+    EXPECT_FALSE(named->report.scope().backward_part_found());
+    EXPECT_EQ(named->report.scope().weight_updates_size(), 0);
   }
 }
 
 TEST(ScopeStrategyTest, DebugListsTheStartingOpsAndThenTheWalk) {
   const TestFacts f(kNet);
   const auto listed = [&](const std::string& options) {
-    const ScopeResult result = testing::ValueOrDie(PlanFacts(f, Options(options)), "plan");
+    const StrategyResult result = testing::ValueOrDie(PlanWith(f, Options(options)), "plan");
     std::vector<std::string> lines;
-    for (const v1::DebugOp& op : result.report.debug_ops()) {
+    for (const v1::DebugOp& op : result.report.scope().debug_ops()) {
       lines.push_back(absl::StrCat(op.name(), " ", op.type(), " ",
                                    op.has_order() ? absl::StrCat(op.order()) : "-"));
     }
@@ -549,29 +544,30 @@ TEST(ScopeStrategyTest, DebugListsTheStartingOpsAndThenTheWalk) {
 TEST(ScopeStrategyTest, TheParametersInForceAreReported) {
   const auto given = Plan(kNet, "scope { lb: 2 ub: 9 n_tensors: 3 }");
   ASSERT_THAT(given, IsOk());
-  EXPECT_EQ(given->report.lb(), 2);
-  EXPECT_EQ(given->report.ub(), 9);
-  EXPECT_EQ(given->report.n_tensors(), 3);
+  EXPECT_EQ(given->report.scope().lb(), 2);
+  EXPECT_EQ(given->report.scope().ub(), 9);
+  EXPECT_EQ(given->report.scope().n_tensors(), 3);
   const auto defaults = Plan(kNet, "scope {}");
   ASSERT_THAT(defaults, IsOk());
-  EXPECT_EQ(defaults->report.lb(), 1);
-  EXPECT_EQ(defaults->report.ub(), 10000);
-  EXPECT_EQ(defaults->report.n_tensors(), -1);
+  EXPECT_EQ(defaults->report.scope().lb(), 1);
+  EXPECT_EQ(defaults->report.scope().ub(), 10000);
+  EXPECT_EQ(defaults->report.scope().n_tensors(), -1);
 }
 
 TEST(ScopeStrategyTest, AScopeThatMatchesNothingBesideOneThatDoesIsReported) {
   const auto result = Plan(kNet, "scope { optimizer_scopes: 'G/' optimizer_scopes: 'H' }");
   ASSERT_THAT(result, IsOk());
-  EXPECT_THAT(result->unmatched_scopes, ElementsAre("H"));
+  ASSERT_EQ(result->report.warnings_size(), 1);
+  EXPECT_EQ(result->report.warnings(0).code(), v1::WARNING_CODE_NAME_MATCHES_NOTHING);
+  EXPECT_EQ(result->report.warnings(0).message(), "optimizer_scopes that match no op: H");
 }
 
 TEST(ScopeStrategyTest, TheSearchLimitIsHeard) {
   const TestFacts f(kNet);
   const v1::RewriteOptions options = Options("");
-  const auto eligibility = Eligibility::Create(f.facts, options, {});
   v1::Limits limits = DefaultLimits();
   limits.set_max_search_steps(10);
-  EXPECT_EQ(GetErrorReason(PlanScope(f.facts, *eligibility, options, limits, StopToken()).status()),
+  EXPECT_EQ(GetErrorReason(PlanWith(f, options, nullptr, limits).status()),
             v1::ERROR_REASON_SEARCH_TOO_LONG);
 }
 
@@ -600,7 +596,7 @@ TEST(ScopeStrategyTest, InALoopNothingIsSwappedAndBehindItAllIs) {
       G/end = Relu(G/g1) {T=float32}
   )");
   const v1::RewriteOptions options = Options("scope { starting_op_names: 'f2' }");
-  const auto result = PlanFacts(f, options);
+  const auto result = PlanWith(f, options);
   ASSERT_THAT(result, IsOk());
   std::map<std::string, std::string> verdicts;
   for (const TensorDecision& d : result->decisions) {
@@ -629,8 +625,8 @@ class RealGraphTest : public ::testing::TestWithParam<RealCase> {};
 
 TEST_P(RealGraphTest, EveryTriggerIsTheFirstSoundCandidateOfTheSpecification) {
   const v1::RewriteOptions options = Options(GetParam().options);
-  const TestFacts f(TestGraph::FromBytes(testing::ReadTestGraph(GetParam().graph)), options);
-  const auto result = PlanFacts(f, options);
+  const TestFacts f(TestGraph::FromBytes(testing::ReadTestGraph(GetParam().graph)), options.step());
+  const auto result = PlanWith(f, options);
   ASSERT_THAT(result, IsOk());
 
   const StopToken stop;

@@ -1,7 +1,7 @@
-// What a step takes once the strategy `level` has tuned itself to a machine, without writing the
-// graph: for searches over sizes.
-#ifndef SPILLWAY_REWRITE_CORE_SWAPPED_STEP_H_
-#define SPILLWAY_REWRITE_CORE_SWAPPED_STEP_H_
+// What a step takes once a strategy has fitted it to a machine, without writing the graph: for
+// searches over sizes.
+#ifndef SPILLWAY_REWRITE_CORE_INSPECT_SWAPPED_STEP_H_
+#define SPILLWAY_REWRITE_CORE_INSPECT_SWAPPED_STEP_H_
 
 #include <cstdint>
 
@@ -16,16 +16,17 @@
 namespace spillway::core {
 
 struct SwappedStep {
-  // Absent: no setting fits. As the graph is, where no swapping is needed.
+  // Absent: no plan fits. As the graph is, where no swapping is needed.
   absl::optional<v1::Forecast> forecast;
-  // Of the step as the graph is, launched ahead, with memory without end.
+  // Of the step as the graph is, launched ahead, with unlimited memory.
   int64_t full_speed_ns = 0;
 };
 
-// Errors: those of the analyses and of PlanLevel, but for DOES_NOT_FIT. Thread-safe.
+// `options`: of a strategy that plans. Errors: those of the facts and of the strategy, but for
+// DOES_NOT_FIT. Thread-safe.
 absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::RewriteOptions& options,
                                             const v1::Limits& limits, const StopToken& stop);
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_SWAPPED_STEP_H_
+#endif  // SPILLWAY_REWRITE_CORE_INSPECT_SWAPPED_STEP_H_

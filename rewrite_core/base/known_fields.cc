@@ -1,0 +1,37 @@
+#include "rewrite_core/base/known_fields.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+
+absl::Status CheckKnownFields(const google::protobuf::Message& message) {
+  const auto* reflection = message.GetReflection();
+  const auto& unknown = reflection->GetUnknownFields(message);
+  if (!unknown.empty()) {
+    const std::string field = absl::StrCat(unknown.field(0).number());
+    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                        absl::StrCat(message.GetDescriptor()->name(), " has field ", field,
+                                     ", which this server does not know; ask GetCapabilities what "
+                                     "it does, or update the server"),
+                        {{"option", message.GetDescriptor()->name()}, {"value", field}});
+  }
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  for (const auto* field : fields) {
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      absl::Status status =
+          CheckKnownFields(field->is_repeated() ? reflection->GetRepeatedMessage(message, field, i)
+                                                : reflection->GetMessage(message, field));
+      if (!status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,19 @@
+// Refuses messages of a newer API: an answer to another question than the one asked is worse than
+// an error.
+//
+// Thread safety: a pure function.
+#ifndef SPILLWAY_REWRITE_CORE_BASE_KNOWN_FIELDS_H_
+#define SPILLWAY_REWRITE_CORE_BASE_KNOWN_FIELDS_H_
+
+#include "absl/status/status.h"
+#include "google/protobuf/message.h"
+
+namespace spillway::core {
+
+// INVALID_ARGUMENT (UNKNOWN_OPTION), naming message and field number, if `message`, or a message in
+// it, has a field that this build does not know. Recursive: messages of ours are a few levels deep.
+absl::Status CheckKnownFields(const google::protobuf::Message& message);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_BASE_KNOWN_FIELDS_H_

@@ -1,0 +1,26 @@
+// What this build can do, and the limits where nobody sets others.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_CAPABILITIES_H_
+#define SPILLWAY_REWRITE_CORE_CAPABILITIES_H_
+
+#include <string>
+
+#include "spillway/v1/rewrite_service.pb.h"
+
+namespace spillway::core {
+
+// The limits that apply where nobody sets others. max_unary_bytes, max_chunk_bytes,
+// max_concurrent_requests, max_inflight_bytes, max_concurrent_streams and max_metadata_bytes
+// concern the server alone.
+v1::Limits DefaultLimits();
+
+// What this build can do, under `limits`. Its strategies are those of strategy/strategies.h.
+v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits);
+
+// The version of this build, `MAJOR.MINOR.PATCH`.
+std::string Version();
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_CAPABILITIES_H_

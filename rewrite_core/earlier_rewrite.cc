@@ -1,0 +1,72 @@
+#include "rewrite_core/earlier_rewrite.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "rewrite_core/apply/verifier.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/strip.h"
+#include "rewrite_core/graph/undo.h"
+
+namespace spillway::core {
+namespace {
+
+absl::Status BadRecords(absl::string_view why) {
+  return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD,
+               absl::StrCat("the undo records do not lead back to a graph: ", why,
+                            "; start from the original graph"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
+                                                           const v1::Step& step,
+                                                           const v1::Limits& limits,
+                                                           const StopToken& stop) {
+  auto stripped = Strip(edited, stop);
+  if (!stripped.ok()) return stripped.status();
+  auto subject = StepSubject::ParseOwned(*std::move(stripped), step, limits, stop);
+  if (!subject.ok()) {
+    if (!absl::IsInvalidArgument(subject.status())) return subject.status();
+    return BadRecords(subject.status().message());
+  }
+  const Graph& original = (*subject)->graph();
+  for (NodeId id = 0; id < original.num_nodes(); ++id) {
+    const NodeId node = edited.Find(original.name(id));
+    if (node == kNoNode || CountDataInputs(edited, node) != CountDataInputs(original, id)) {
+      return BadRecords(absl::StrCat("node ", Quoted(original.name(id)), " is another"));
+    }
+  }
+  return subject;
+}
+
+absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,
+                               const StopToken& stop) {
+  const StepFacts& facts = original.facts();
+  if (absl::Status s = facts.Compute({Fact::kControlFlow}, stop); !s.ok()) return s;
+  absl::Status status =
+      VerifyRewrite(original.graph(), facts.control_flow(), edited.bytes(), v1::Step(), stop);
+  return absl::IsInternal(status) ? BadRecords(status.message()) : status;
+}
+
+bool IsRewrittenOn(const Graph& edited, const Graph& original, const Eligibility& eligibility) {
+  // Read once per node: a node's record may be long, and have many readers.
+  std::vector<bool> added(edited.num_nodes());
+  for (NodeId id = 0; id < edited.num_nodes(); ++id) added[id] = IsAddedNode(edited, id);
+  bool swaps = false;
+  for (NodeId id = 0; id < edited.num_nodes(); ++id) {
+    const absl::Span<const Tensor> inputs = edited.inputs(id);
+    if (inputs.empty() || !added[id] || added[inputs[0].node]) continue;
+    swaps = true;  // A swap-out.
+    const NodeId producer = original.Find(edited.name(inputs[0].node));
+    if (producer != kNoNode && eligibility.IsDeviceWanted(original.device_id(producer))) {
+      return true;
+    }
+  }
+  return !swaps;
+}
+
+}  // namespace spillway::core

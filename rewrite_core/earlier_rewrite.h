@@ -1,0 +1,35 @@
+// Graphs that were rewritten before, by this program: the graph below the edits, and on which
+// devices they are. What an undo record holds is as untrusted as the rest of a graph.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_EARLIER_REWRITE_H_
+#define SPILLWAY_REWRITE_CORE_EARLIER_REWRITE_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/step_subject.h"
+
+namespace spillway::core {
+
+// `edited` without the edits of earlier rewrites. FAILED_PRECONDITION (BAD_UNDO_RECORD) if what the
+// records lead to is no graph, or another one; otherwise errors of Strip and Parse.
+absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
+                                                           const v1::Step& step,
+                                                           const v1::Limits& limits,
+                                                           const StopToken& stop);
+
+// Whether the edits of `edited` are swaps and nothing else, all sound, for what is planned on top
+// of them. FAILED_PRECONDITION (BAD_UNDO_RECORD) if not. Computes the fact kControlFlow.
+absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,
+                               const StopToken& stop);
+
+// Whether a swap of an earlier rewrite starts on a device that is to be rewritten now. Edits
+// without any swap count for every device. `eligibility` is that of `original`.
+bool IsRewrittenOn(const Graph& edited, const Graph& original, const Eligibility& eligibility);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_EARLIER_REWRITE_H_

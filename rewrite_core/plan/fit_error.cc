@@ -1,0 +1,59 @@
+#include "rewrite_core/plan/fit_error.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+std::string FailureText(const FitFailure& failure) {
+  if (failure.node.empty()) {
+    return absl::StrCat("what is resident (variables, constants) takes ",
+                        BytesText(failure.resident_bytes),
+                        failure.fragmented ? ", and does not find a place for each" : "");
+  }
+  return absl::StrCat("at best, node ", Quoted(failure.node), " asks for ",
+                      BytesText(failure.requested_bytes), " where ",
+                      BytesText(failure.in_use_bytes), " are in use",
+                      failure.on_host ? " on the host" : "",
+                      failure.fragmented ? ", and free memory is fragmented" : "");
+}
+
+}  // namespace
+
+std::string BudgetText(const Hardware& hardware, int64_t budget_bytes) {
+  return absl::StrCat(BytesText(budget_bytes), " (", hardware.MemoryOrigin(), ")");
+}
+
+absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
+                             const Hardware& hardware, int64_t budget_bytes,
+                             const FitRemedy& remedy) {
+  const int64_t smallest = remedy.smallest_budget_bytes;
+  const int64_t memory = smallest > 0 ? hardware.GpuMemoryFor(smallest) : 0;
+  const std::string help = smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
+                                                       " bytes) of GPU memory ", remedy.effect)
+                                        : "no budget helps";
+  const std::string resident = absl::StrCat(failure.resident_bytes);
+  const std::string budget = absl::StrCat(budget_bytes);
+  const std::string source = MemorySourceName(hardware.gpu_memory_source);
+  const std::string smallest_text = absl::StrCat(smallest);
+  const std::string memory_text = absl::StrCat(memory);
+  std::vector<ErrorDetail> details = {{"device", failure.gpu},
+                                      {"node", failure.node},
+                                      {"resident_bytes", resident},
+                                      {"budget_bytes", budget},
+                                      {"budget_source", source}};
+  if (smallest > 0) {
+    details.push_back({"smallest_budget_bytes", smallest_text});
+    details.push_back({"smallest_gpu_memory_bytes", memory_text});
+  }
+  return Error(
+      absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+      absl::StrCat(claim, ": ", FailureText(failure), "; ", help, "; or take a smaller batch"),
+      details);
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,45 @@
+// The error DOES_NOT_FIT: no plan of a strategy stays within the memory that there is. One text and
+// one set of details, whatever the strategy.
+#ifndef SPILLWAY_REWRITE_CORE_PLAN_FIT_ERROR_H_
+#define SPILLWAY_REWRITE_CORE_PLAN_FIT_ERROR_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/analysis/hardware.h"
+
+namespace spillway::core {
+
+// What kept the best plan from fitting.
+struct FitFailure {
+  std::string gpu;   // As its first node spells it; empty: nodes carry no device.
+  std::string node;  // Which node's allocation failed; empty: that of what is resident.
+  int64_t requested_bytes = 0;
+  int64_t in_use_bytes = 0;
+  int64_t resident_bytes = 0;  // Variables and constants; 0 where the failure is not about them.
+  bool on_host = false;        // It was the host's memory.
+  bool fragmented = false;     // There were enough bytes, but not in one piece.
+};
+
+// What would help.
+struct FitRemedy {
+  int64_t smallest_budget_bytes = 0;  // 0: none is known.
+  absl::string_view effect;           // What is so then: "there is one".
+};
+
+// "5 GiB (preset p100_pcie, less 10%)".
+std::string BudgetText(const Hardware& hardware, int64_t budget_bytes);
+
+// FAILED_PRECONDITION (DOES_NOT_FIT). `claim` is the sentence up to the failure: "no setting of the
+// strategy level fits the 5 GiB (...) of GPU '/gpu:0'". Details: device, node, resident_bytes,
+// budget_bytes, budget_source; smallest_budget_bytes and smallest_gpu_memory_bytes (that budget and
+// what is left to the allocator), absent if none is known.
+absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
+                             const Hardware& hardware, int64_t budget_bytes,
+                             const FitRemedy& remedy);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_PLAN_FIT_ERROR_H_

@@ -1,0 +1,56 @@
+#include "rewrite_core/plan/soundness.h"
+
+namespace spillway::core {
+
+absl::string_view EdgeFaultText(EdgeFault fault) {
+  switch (fault) {
+    case EdgeFault::kNone:
+      return "the edge is sound";
+    case EdgeFault::kFed:
+      return "one of the two nodes is fed";
+    case EdgeFault::kCycle:
+      return "the edge may close a cycle";
+    case EdgeFault::kFrame:
+      return "the two nodes are in different loop frames";
+    case EdgeFault::kDeadness:
+      return "the node waited for may be dead while the other is not";
+    case EdgeFault::kSwitch:
+      return "what is waited for is one side of a Switch";
+  }
+  return "";
+}
+
+EdgeFault Soundness::Wait(NodeId from, NodeId to) const {
+  // The cheapest rule first: searches for triggers ask very often.
+  return IsBelow(from, to) ? WaitAnywhere(from, to) : EdgeFault::kCycle;
+}
+
+EdgeFault Soundness::WaitInOrder(NodeId from, NodeId to) const {
+  return IsSwitch(from) ? EdgeFault::kSwitch : WaitAnywhere(from, to);
+}
+
+EdgeFault Soundness::WaitForSwapOut(NodeId producer, NodeId to) const {
+  return IsSwitch(producer) ? EdgeFault::kSwitch : Wait(producer, to);
+}
+
+EdgeFault Soundness::WaitForSwapIn(NodeId producer, absl::Span<const NodeId> triggers,
+                                   NodeId to) const {
+  for (NodeId trigger : triggers) {
+    const EdgeFault fault = Wait(trigger, to);
+    if (fault != EdgeFault::kNone) return fault;
+  }
+  return WaitForSwapOut(producer, to);
+}
+
+EdgeFault Soundness::WaitAnywhere(NodeId from, NodeId to) const {
+  const ControlFlowAnalysis& control_flow = facts_.control_flow();
+  if (!control_flow.MayControl(from, to)) {
+    const FrameId frame = control_flow.output_frame(from);
+    return frame != kUnknownFrame && frame == control_flow.input_frame(to) ? EdgeFault::kDeadness
+                                                                           : EdgeFault::kFrame;
+  }
+  const Shapes& shapes = facts_.shapes();
+  return shapes.IsFed(from) || shapes.IsFed(to) ? EdgeFault::kFed : EdgeFault::kNone;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,68 @@
+// Which control edges may be added to a graph. An edge from -> to makes `to` wait for `from`, and
+// makes every step that runs `to` run `from`. The rules, and what happens without them:
+//
+//   fed       neither end is fed: what leads to a fed node would run, for nothing; a fed node must
+//             not be edited
+//   cycle     `from` is on a lower topological level (topology.h): the graph would never run
+//   frame     `from` ends in the loop frame in which `to` starts: TensorFlow refuses the graph
+//   deadness  `to` is dead whenever `from` is: a branch that is not taken would end the training
+//   switch    what `to` waits for is no copy of one side of a Switch, dead where that is not taken
+//
+// Whoever adds an edge also sees to it that the step runs `from` anyway: it leads to `to`, or the
+// strategy knows that both run. The verifier checks frames, deadness, switches and cycles again, on
+// the answer, without the plan.
+//
+// Thread safety: immutable.
+#ifndef SPILLWAY_REWRITE_CORE_PLAN_SOUNDNESS_H_
+#define SPILLWAY_REWRITE_CORE_PLAN_SOUNDNESS_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/graph/graph.h"
+
+namespace spillway::core {
+
+// The rule that an edge breaks.
+enum class EdgeFault : uint8_t { kNone, kFed, kCycle, kFrame, kDeadness, kSwitch };
+
+// One clause on it: "the node waited for may be dead while the other is not".
+absl::string_view EdgeFaultText(EdgeFault fault);
+
+class Soundness {
+ public:
+  // REQUIRES: the facts kShapes and kControlFlow. `facts` must outlive the result.
+  explicit Soundness(const StepFacts& facts) : facts_(facts) {}
+
+  // Of from -> to: a trigger of a swap-in (`to`: each of its consumers), an order edge.
+  EdgeFault Wait(NodeId from, NodeId to) const;
+  bool MayWait(NodeId from, NodeId to) const { return Wait(from, to) == EdgeFault::kNone; }
+
+  // The same without the rule on cycles, and for a node that must not be a Switch: for edges that
+  // all grow along one order of the caller's, in which no edge of the graph goes back.
+  EdgeFault WaitInOrder(NodeId from, NodeId to) const;
+
+  // A deadline edge: `to` waits for the swap-out of an output of `producer`.
+  EdgeFault WaitForSwapOut(NodeId producer, NodeId to) const;
+
+  // A pace edge: `to` waits for a swap-in of an output of `producer` with these triggers.
+  EdgeFault WaitForSwapIn(NodeId producer, absl::Span<const NodeId> triggers, NodeId to) const;
+
+ private:
+  bool IsBelow(NodeId from, NodeId to) const {
+    return facts_.topology().level(from) < facts_.topology().level(to);
+  }
+  bool IsSwitch(NodeId id) const {
+    return facts_.graph().op_info(id).control_flow == ControlFlow::kSwitch;
+  }
+  // The rules on fed nodes, frames and deadness.
+  EdgeFault WaitAnywhere(NodeId from, NodeId to) const;
+
+  const StepFacts& facts_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_PLAN_SOUNDNESS_H_

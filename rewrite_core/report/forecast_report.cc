@@ -1,0 +1,276 @@
+#include "rewrite_core/report/forecast_report.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/base/shown_name.h"
+#include "rewrite_core/report/tensor_summary.h"
+
+namespace spillway::core {
+namespace {
+
+v1::Warning MakeWarning(v1::WarningCode code, std::string message) {
+  v1::Warning warning;
+  warning.set_code(code);
+  warning.set_message(std::move(message));
+  return warning;
+}
+
+// "1 buffer", "2 buffers".
+std::string Count(int64_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::string NameOf(const StepFacts& facts, NodeId node) {
+  return node == kNoNode ? "" : ShownName(facts.graph().name(node));
+}
+
+StepTerms TermsOf(ForecastBudget budget, const StepFacts& facts) {
+  if (budget == ForecastBudget::kNone) return StepTerms();
+  return StepTerms::AllGpus(facts.hardware().device_budget_bytes());
+}
+
+v1::OutOfMemory ToProto(const StepFacts& facts, const OutOfMemory& oom) {
+  v1::OutOfMemory out;
+  out.set_host(oom.device < 0);
+  if (oom.device >= 0) out.set_device(facts.placement().devices()[oom.device]);
+  out.set_node(NameOf(facts, oom.node));
+  out.set_requested_bytes(oom.requested_bytes);
+  out.set_in_use_bytes(oom.in_use_bytes);
+  out.set_budget_bytes(oom.budget_bytes);
+  out.set_fragmented(oom.fragmented);
+  return out;
+}
+
+void AddDevice(const StepFacts& facts, size_t gpu, const DeviceUse& ahead, const DeviceUse& sync,
+               v1::Forecast* forecast) {
+  const DeviceUse& worse = sync.peak_bytes > ahead.peak_bytes ? sync : ahead;
+  v1::DeviceForecast* device = forecast->add_devices();
+  device->set_device(facts.placement().devices()[gpu]);
+  device->set_resident_bytes(ahead.resident_bytes);
+  device->set_peak_bytes(worse.peak_bytes);
+  device->set_peak_node(NameOf(facts, worse.peak_node));
+  device->set_compute_ns(ahead.compute_ns);
+  device->set_copy_out_ns(ahead.copy_out_ns);
+  device->set_copy_in_ns(ahead.copy_in_ns);
+  device->set_stall_ns(ahead.stall_ns);
+  device->set_copy_out_bytes(ahead.copy_out_bytes);
+  device->set_copy_in_bytes(ahead.copy_in_bytes);
+}
+
+absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
+                            v1::SimulateReport* report) {
+  const Graph& graph = facts.graph();
+  const Placement& placement = facts.placement();
+  const NodeFlags& active = facts.active_nodes().flags;
+  struct Count {
+    int64_t edges = 0;
+    int64_t bytes = 0;
+  };
+  std::map<int32_t, Count> counts;
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (!active[id] || placement.node(id) < 0) continue;
+    // Readers are in order of ports; each tensor counts once in a distance.
+    std::map<int32_t, int32_t> last_port;
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("simulate");
+      const auto [reader, index, port] = readers[i];
+      if (port == kControl || !active[reader] || placement.node(reader) < 0) continue;
+      const int32_t distance = facts.topology().level(reader) - facts.topology().level(id);
+      if (distance <= 0) continue;  // The back edge of a loop.
+      Count& count = counts[distance];
+      ++count.edges;
+      const auto [it, is_first] = last_port.try_emplace(distance, port);
+      if (!is_first && it->second == port) continue;
+      it->second = port;
+      const int64_t bytes = facts.shapes().size_bytes({id, port});
+      if (bytes == kUnknownSize) continue;
+      // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
+      if (__builtin_add_overflow(count.bytes, bytes, &count.bytes)) count.bytes = kUnlimited;
+    }
+  }
+  for (const auto& [distance, count] : counts) {
+    v1::DistanceCount* out = report->add_distances();
+    out->set_distance(distance);
+    out->set_edge_count(count.edges);
+    out->set_tensor_bytes(count.bytes);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
+                                          StepSimulator* simulator, const StopToken& stop) {
+  const StepFacts& facts = simulator->facts();
+  StepTerms terms = TermsOf(budget, facts);
+  terms.always_synchronous = true;
+  terms.unlimited_if_unfit = true;
+  auto result = simulator->Simulate(plan, terms, stop);
+  if (!result.ok()) return result.status();
+
+  v1::Forecast forecast;
+  forecast.set_fit(result->fits ? v1::FIT_FITS : v1::FIT_DOES_NOT_FIT);
+  if (const OutOfMemory* oom = result->failure()) {
+    *forecast.mutable_out_of_memory() = ToProto(facts, *oom);
+  }
+  if (result->launch_ahead.fits()) forecast.set_step_time_ns(result->step_time_ns());
+  if (result->synchronous.fits()) {
+    forecast.set_synchronous_step_time_ns(result->synchronous_step_time_ns());
+  }
+  // If it does not fit: what it would take.
+  const SimulationResult& ahead =
+      result->fits ? result->launch_ahead : result->unlimited->launch_ahead;
+  const SimulationResult& sync =
+      result->fits ? result->synchronous : result->unlimited->synchronous;
+  forecast.set_host_peak_bytes(std::max(ahead.host_peak_bytes, sync.host_peak_bytes));
+  for (size_t gpu = 0; gpu < ahead.devices.size(); ++gpu) {
+    AddDevice(facts, gpu, ahead.devices[gpu], sync.devices[gpu], &forecast);
+  }
+  return forecast;
+}
+
+absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
+                            v1::Forecast* forecast) {
+  auto bounds = simulator->LowerBounds(stop);
+  if (!bounds.ok()) return bounds.status();
+  const Workload& workload = simulator->unswapped();
+  for (size_t i = 0; i < bounds->size(); ++i) {
+    const DeviceBounds& found = (*bounds)[i];
+    v1::LowerBounds* out = forecast->mutable_devices(static_cast<int>(i))->mutable_bounds();
+    out->set_memory_bytes(found.memory_bytes);
+    if (found.memory_op != kNoOp) {
+      out->set_memory_node(NameOf(simulator->facts(), workload.ops[found.memory_op].node));
+    }
+    out->set_copy_out_bytes(found.swap_out_bytes);
+    out->set_copy_in_bytes(found.swap_in_bytes);
+    out->set_step_time_ns(found.step_time_ns);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
+                             v1::RewriteReport* report) {
+  auto before = MakeForecast(SwapPlan(), ForecastBudget::kHardware, simulator, stop);
+  if (!before.ok()) return before.status();
+  if (absl::Status s = AddLowerBounds(simulator, stop, &*before); !s.ok()) return s;
+  if (!plan.empty()) {
+    auto after = MakeForecast(plan, ForecastBudget::kHardware, simulator, stop);
+    if (!after.ok()) return after.status();
+    *report->mutable_forecast_after() = *std::move(after);
+  }
+  *report->mutable_forecast_before() = *std::move(before);
+  *report->mutable_hardware() = simulator->facts().hardware().ToReport();
+  for (std::string& name : TargetNames(simulator->facts())) report->add_targets(std::move(name));
+  return absl::OkStatus();
+}
+
+absl::Status DescribeMemory(ForecastBudget budget, StepSimulator* simulator, const StopToken& stop,
+                            v1::SimulateReport* report) {
+  const StepFacts& facts = simulator->facts();
+  StepTerms terms = TermsOf(budget, facts);
+  terms.always_synchronous = true;
+  terms.place = false;
+  terms.record_memory = true;
+  auto result = simulator->Simulate(SwapPlan(), terms, stop);
+  if (!result.ok()) return result.status();
+  StopPoller poll(stop);
+  const std::vector<WorkloadBuffer>& buffers = result->buffers;
+  std::vector<std::vector<BufferId>> live(result->synchronous.devices.size());
+  for (BufferId id = 0; id < static_cast<BufferId>(buffers.size()); ++id) {
+    if (poll.Tick()) return stop.status("simulate");
+    if (buffers[id].resident && buffers[id].device >= 0) live[buffers[id].device].push_back(id);
+  }
+  for (size_t i = 0; i < live.size(); ++i) {
+    const DeviceUse& use = result->synchronous.devices[i];
+    v1::DeviceMemory* memory = report->add_memory();
+    memory->set_device(facts.placement().devices()[i]);
+    for (const MemoryPoint& point : use.timeline) {
+      const auto add = [memory, &point](int64_t bytes) {
+        v1::MemorySample* sample = memory->add_timeline();
+        sample->set_time_ns(point.time_ns);
+        sample->set_bytes(bytes);
+      };
+      // What was there for no time shows, too: the peak may be that.
+      if (point.high_bytes > point.bytes) add(point.high_bytes);
+      add(point.bytes);
+    }
+    std::vector<BufferId>& ids = live[i];
+    ids.insert(ids.end(), use.at_peak.begin(), use.at_peak.end());
+    std::sort(ids.begin(), ids.end(), [&buffers](BufferId a, BufferId b) {
+      return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
+    });
+    for (BufferId id : ids) {
+      if (poll.Tick()) return stop.status("simulate");
+      v1::LiveTensor* tensor = memory->add_alive_at_peak();
+      *tensor->mutable_tensor() = Summarize(facts.graph(), facts.shapes(), buffers[id].tensor);
+      tensor->mutable_tensor()->set_size_bytes(buffers[id].bytes);
+      tensor->set_resident(buffers[id].resident);
+    }
+  }
+  return CountDistances(facts, stop, report);
+}
+
+std::vector<std::string> TargetNames(const StepFacts& facts) {
+  std::vector<std::string> names;
+  for (NodeId id : facts.active_nodes().targets) names.push_back(NameOf(facts, id));
+  return names;
+}
+
+int64_t CountActiveNodes(const StepFacts& facts) {
+  const NodeFlags& flags = facts.active_nodes().flags;
+  return std::count(flags.begin(), flags.end(), true);
+}
+
+std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
+  const StepFacts& facts = simulator.facts();
+  const WorkloadNotes& notes = simulator.notes();
+  std::vector<v1::Warning> warnings;
+  if (facts.placement().devices().empty()) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_NO_GPU,
+                                   "no node of this step runs on a GPU: there is nothing to swap, "
+                                   "and no time but that of the host"));
+  }
+  if (facts.active_nodes().source == TargetSource::kSinks) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_TARGETS_ARE_SINKS,
+        "no targets were given and no weight updates found: the step is taken to run all nodes "
+        "that nobody reads, initializers and savers among them; name what a step runs (targets)"));
+  }
+  if (notes.unknown_buffers > 0) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_UNKNOWN_SIZES,
+        absl::StrCat("the size of ", Count(notes.unknown_buffers, "buffer"),
+                     " on GPUs is unknown and counts as 0 bytes, so peaks are too "
+                     "low; feeds, batch_size, a graph with _output_shapes or a profile may help")));
+  }
+  if (notes.unknown_costs > 0) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_UNKNOWN_COSTS,
+        absl::StrCat("the cost of ", Count(notes.unknown_costs, "node"),
+                     " is unknown (unknown sizes, function calls) and counts as the launch "
+                     "alone, so times are too low; a profile helps")));
+  }
+  if (notes.loops > 0) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_LOOPS_ONCE,
+        absl::StrCat("bodies of loops are played once (", Count(notes.loops, "loop variable"),
+                     "), so times and peaks of the "
+                     "loops are too low")));
+  }
+  if (notes.merges > 0) {
+    warnings.push_back(
+        MakeWarning(v1::WARNING_CODE_BOTH_BRANCHES,
+                    absl::StrCat("both sides of ", Count(notes.merges, "conditional"),
+                                 " are played, so times and peaks may "
+                                 "be a little too high")));
+  }
+  return warnings;
+}
+
+}  // namespace spillway::core

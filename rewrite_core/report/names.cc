@@ -1,0 +1,38 @@
+#include "rewrite_core/report/names.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace spillway::core {
+namespace {
+
+std::string WithoutPrefix(absl::string_view name, absl::string_view prefix) {
+  return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
+}
+
+template <typename Enum>
+std::vector<Enum> AllValues(const google::protobuf::EnumDescriptor& descriptor) {
+  std::vector<Enum> values;
+  for (int i = 0; i < descriptor.value_count(); ++i) {
+    if (descriptor.value(i)->number() == 0) continue;
+    values.push_back(static_cast<Enum>(descriptor.value(i)->number()));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string StrategyName(v1::Strategy strategy) {
+  return WithoutPrefix(v1::Strategy_Name(strategy), "STRATEGY_");
+}
+
+std::string StageName(v1::Stage stage) { return WithoutPrefix(v1::Stage_Name(stage), "STAGE_"); }
+
+std::vector<v1::Strategy> AllStrategies() {
+  return AllValues<v1::Strategy>(*v1::Strategy_descriptor());
+}
+
+std::vector<v1::Stage> AllStages() { return AllValues<v1::Stage>(*v1::Stage_descriptor()); }
+
+}  // namespace spillway::core

@@ -1,0 +1,28 @@
+// Names of strategies and stages as people and metrics read them: `level`, `parse`. They are those
+// of the enums in report.proto in lower case, without the prefix, so there is no other list.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_REPORT_NAMES_H_
+#define SPILLWAY_REWRITE_CORE_REPORT_NAMES_H_
+
+#include <string>
+#include <vector>
+
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::core {
+
+// `level`, `scope`, ...; empty for a value that this build does not know.
+std::string StrategyName(v1::Strategy strategy);
+
+// `parse`, `analysis`, ...; empty for a value that this build does not know.
+std::string StageName(v1::Stage stage);
+
+// All but the unspecified one, by number: strategies in the order of their fields, stages in the
+// order run.
+std::vector<v1::Strategy> AllStrategies();
+std::vector<v1::Stage> AllStages();
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_REPORT_NAMES_H_

@@ -1,0 +1,67 @@
+#include "rewrite_core/request_check.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/known_fields.h"
+#include "rewrite_core/strategy/strategies.h"
+
+namespace spillway::core {
+namespace {
+
+absl::Status UnknownValue(absl::string_view option, int value) {
+  return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                      absl::StrCat(option, " is ", value,
+                                   ", which this server does not know; ask "
+                                   "GetCapabilities what it does, or update the server"),
+                      {{"option", option}, {"value", absl::StrCat(value)}});
+}
+
+// Values of enums that a newer API may have more of.
+absl::Status CheckValues(const v1::RewriteOptions& options) {
+  if (!v1::AlreadyRewritten_IsValid(options.already_rewritten())) {
+    return UnknownValue("already_rewritten", options.already_rewritten());
+  }
+  if (!v1::DecisionDetail_IsValid(options.decision_detail())) {
+    return UnknownValue("decision_detail", options.decision_detail());
+  }
+  if (!v1::SwapEncoding_IsValid(options.swap_encoding())) {
+    return UnknownValue("swap_encoding", options.swap_encoding());
+  }
+  if (!v1::Simulation_IsValid(options.simulation())) {
+    return UnknownValue("simulation", options.simulation());
+  }
+  for (int output : options.outputs()) {
+    if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
+      return UnknownValue("outputs", output);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckOptions(const v1::RewriteOptions& options) {
+  if (absl::Status status = CheckKnownFields(options); !status.ok()) return status;
+  if (absl::Status status = CheckValues(options); !status.ok()) return status;
+  // Not left to the strategy, which does not run on a graph that is kept.
+  if (const PlanningStrategy* strategy = FindStrategy(options)) {
+    if (absl::Status status = strategy->check(options); !status.ok()) return status;
+  }
+  // As the devices of a graph's nodes: the result has to be a graph, too.
+  const std::string& cpu = options.cpu_device();
+  if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("cpu_device is ", Quoted(cpu),
+                                     ", which no device is called; give one like /device:CPU:0"),
+                        {{"option", "cpu_device"}, {"value", Quoted(cpu)}});
+  }
+  // Not left to the simulation, which may be off.
+  return Hardware::FromOptions(options.step().hardware()).status();
+}
+
+}  // namespace spillway::core

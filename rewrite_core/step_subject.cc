@@ -1,0 +1,51 @@
+#include "rewrite_core/step_subject.h"
+
+namespace spillway::core {
+
+absl::StatusOr<std::unique_ptr<StepSubject>> StepSubject::Parse(absl::string_view bytes,
+                                                                const v1::Step& step,
+                                                                const v1::Limits& limits,
+                                                                const StopToken& stop) {
+  std::unique_ptr<StepSubject> subject(new StepSubject());
+  if (absl::Status s = subject->ParseGraph(bytes, step, limits, stop); !s.ok()) return s;
+  return subject;
+}
+
+absl::StatusOr<std::unique_ptr<StepSubject>> StepSubject::ParseOwned(std::string bytes,
+                                                                     const v1::Step& step,
+                                                                     const v1::Limits& limits,
+                                                                     const StopToken& stop) {
+  std::unique_ptr<StepSubject> subject(new StepSubject());
+  subject->own_bytes_ = std::move(bytes);
+  absl::Status status = subject->ParseGraph(subject->own_bytes_, step, limits, stop);
+  if (!status.ok()) return status;
+  return subject;
+}
+
+absl::Status StepSubject::ParseGraph(absl::string_view bytes, const v1::Step& step,
+                                     const v1::Limits& limits, const StopToken& stop) {
+  auto graph = Graph::Parse(bytes, limits, stop);
+  if (!graph.ok()) return graph.status();
+  graph_.emplace(*std::move(graph));
+  facts_ = std::make_unique<StepFacts>(*graph_, step);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepSimulator*> StepSubject::Simulator(const StopToken& stop) {
+  if (simulator_ == nullptr) {
+    auto simulator = StepSimulator::Create(*facts_, stop);
+    if (!simulator.ok()) return simulator.status();
+    simulator_ = *std::move(simulator);
+  }
+  return simulator_.get();
+}
+
+absl::StatusOr<ControlFlowAnalysis> StepSubject::TakeControlFlow(const StopToken& stop) {
+  if (absl::Status s = facts_->Compute({Fact::kControlFlow}, stop); !s.ok()) return s;
+  simulator_.reset();
+  ControlFlowAnalysis control_flow = std::move(*facts_).TakeControlFlow();
+  facts_.reset();
+  return control_flow;
+}
+
+}  // namespace spillway::core

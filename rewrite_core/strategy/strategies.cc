@@ -1,0 +1,46 @@
+#include "rewrite_core/strategy/strategies.h"
+
+#include "rewrite_core/strategy/level/level_parameters.h"
+#include "rewrite_core/strategy/level/level_strategy.h"
+#include "rewrite_core/strategy/scope/scope_strategy.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_LEVEL, v1::STRATEGY_SCOPE, v1::STRATEGY_STRIP};
+
+}  // namespace
+
+absl::Span<const v1::Strategy> Strategies() { return kStrategies; }
+
+v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
+  switch (options.strategy_case()) {
+    case v1::RewriteOptions::kScope:
+      return v1::STRATEGY_SCOPE;
+    case v1::RewriteOptions::kLevel:
+      return v1::STRATEGY_LEVEL;
+    case v1::RewriteOptions::kStrip:
+      return v1::STRATEGY_STRIP;
+    case v1::RewriteOptions::STRATEGY_NOT_SET:
+      break;
+  }
+  return kStrategies[0];
+}
+
+const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
+  static constexpr PlanningStrategy kLevel = {CheckLevelStrategy, LevelNeedsSimulator, LevelStep,
+                                              PlanLevel};
+  static constexpr PlanningStrategy kScope = {
+      CheckScopeStrategy, [](const v1::RewriteOptions&) { return false; },
+      [](const v1::RewriteOptions& of) { return of.step(); }, PlanScope};
+  switch (StrategyOf(options)) {
+    case v1::STRATEGY_LEVEL:
+      return &kLevel;
+    case v1::STRATEGY_SCOPE:
+      return &kScope;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace spillway::core
