@@ -1,7 +1,7 @@
 // What keeps the memory of a step from being known, so that "fits" would be a guess: buffers of
-// unknown size, which count as 0 bytes; bodies of loops, which are simulated once, whatever the loop
-// keeps from each iteration; calls of functions, whose bodies are not looked into. On GPUs alone:
-// what the host lacks, a step waits for.
+// unknown size, which count as 0 bytes; bodies of loops, which are simulated once, whatever the
+// loop keeps from each iteration; calls of functions, whose bodies are not looked into. On GPUs
+// alone: what the host lacks, a step waits for.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_UNKNOWN_MEMORY_H_

@@ -37,10 +37,10 @@ constexpr int kEvery = 3;
 
 constexpr int64_t kBatch = 8;  // Of graphs that leave it open.
 
-v1::RewriteOptions StepOf() {
-  v1::RewriteOptions options;
-  options.set_batch_size(kBatch);
-  return options;
+v1::Step StepOf() {
+  v1::Step step;
+  step.set_batch_size(kBatch);
+  return step;
 }
 
 // Swaps of tensors that wait long, as the strategies choose them.
