@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "rewrite_core/simulate/node_linker.h"
 #include "rewrite_core/simulate/plan_overlay.h"
-#include "rewrite_core/simulate/simulator.h"
+#include "rewrite_core/simulate/prepared_patch.h"
 
 namespace spillway::core {
 namespace {
@@ -59,11 +58,6 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
     int32_t begin, end;  // In candidates_.
     int32_t next;
   };
-  // An edge between operations, as prepared_ numbers them, that comes or goes.
-  struct EdgeChange {
-    OpId from, to;
-    bool is_new;
-  };
 
   OpId num_ops() const { return static_cast<OpId>(workload_.ops.size()); }
   BufferId num_buffers() const { return static_cast<BufferId>(workload_.buffers.size()); }
@@ -96,8 +90,6 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   void ChooseAgain();
   void FinishLists();
   void FinishEdges();
-  void ChangeAfter(absl::Span<const EdgeChange> changes);
-  void Save(OpId op);
 
   // What NodeLinker asks for.
   BufferId BufferOf(Tensor t) const {
@@ -133,19 +125,13 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   PlanOverlay plan_;
   const Workload& workload_;
   const WorkloadTrace& trace_;
-  PreparedWorkload& prepared_;
+  PreparedPatch prepared_;
   OpId first_copy_;
   std::vector<int32_t> position_;  // By node: in the topological order.
   // By buffer of the workload: in trace_.reuses, those with several candidates of which it is one.
   IndexLists choices_;
-  // As before any plan.
-  size_t after_size_, writes_size_, holds_size_;
-  int64_t bytes_in_all_, time_in_all_;
-  std::vector<OpId> first_;
-
   // Of the plan at hand. Marks of what is at hand are numbers that grow from plan to plan.
   bool failed_ = false;
-  bool first_changed_ = false;
   int64_t mark_ = 0;
   std::vector<WorkloadOp> added_ops_;
   std::vector<WorkloadBuffer> added_buffers_;
@@ -169,15 +155,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   std::vector<int64_t> waited_, read_;  // By operation and by buffer: who did of late, as a mark.
   std::vector<int32_t> readers_;        // By buffer.
   std::vector<std::pair<BufferId, int32_t>> changed_readers_;  // With what there were.
-  std::vector<EdgeChange> edges_;
-  std::vector<char> saved_;  // By operation, as prepared_ numbers them.
-  struct Saved {
-    OpId id;
-    PreparedWorkload::Op op;
-    int32_t waits;
-  };
-  std::vector<Saved> saved_ops_;
-  std::vector<BufferId> list_, chosen_;  // Of the operation at hand.
+  std::vector<BufferId> list_, chosen_;                        // Of the operation at hand.
 };
 
 PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const WorkloadTrace& trace,
@@ -186,20 +164,14 @@ PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const Wo
       plan_(facts),
       workload_(workload),
       trace_(trace),
-      prepared_(*prepared),
-      first_copy_(num_ops() - static_cast<OpId>(trace.copies.size())),
-      after_size_(prepared->after.size()),
-      writes_size_(prepared->writes.size()),
-      holds_size_(prepared->holds.size()),
-      bytes_in_all_(prepared->bytes_in_all),
-      time_in_all_(prepared->time_in_all),
-      first_(prepared->first) {
+      prepared_(prepared),
+      first_copy_(num_ops() - static_cast<OpId>(trace.copies.size())) {
   const std::vector<NodeId>& order = facts.topology().order();
   position_.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) position_[order[i]] = static_cast<int32_t>(i);
-  prepared_.rank.resize(num_ops());
+  prepared->rank.resize(num_ops());
   for (OpId id = 0; id < num_ops(); ++id) {
-    prepared_.rank[prepared_.NumberOf(id)] =
+    prepared->rank[prepared->NumberOf(id)] =
         id < first_copy_ ? id : RankOf(trace.copies[id - first_copy_]);
   }
   AddChoices();
@@ -210,7 +182,6 @@ PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const Wo
   waited_.assign(num_ops(), 0);
   read_.assign(num_buffers(), 0);
   readers_ = trace.readers;
-  saved_.assign(num_ops(), 0);
 }
 
 void PlanPatch::Impl::AddChoices() {
@@ -513,34 +484,20 @@ void PlanPatch::Impl::AddReuse(OpId op, BufferId output, absl::Span<const Buffer
 }
 
 absl::Status PlanPatch::Impl::AddToPrepared() {
-  for (WorkloadBuffer& buffer : added_buffers_) {
-    buffer.bytes = std::max<int64_t>(buffer.bytes, 0);  // Of unknown size: 0 bytes.
-    if (absl::Status s = prepared_.CountBuffer(buffer.bytes); !s.ok()) return s;
-    PreparedWorkload::Buffer added;
-    added.bytes = AllocatedBytes(buffer.bytes);
-    added.exact_bytes = buffer.bytes;
-    added.device = buffer.device;
-    prepared_.buffers.push_back(added);
-    prepared_.holders.push_back(1);  // Its writer.
+  for (WorkloadBuffer& added : added_buffers_) {
+    added.bytes = std::max<int64_t>(added.bytes, 0);  // Of unknown size: 0 bytes.
+    if (absl::Status s = prepared_.AddBuffer(added); !s.ok()) return s;
   }
-  for (const WorkloadOp& from : added_ops_) {
-    if (absl::Status s = prepared_.CountOp(from.duration_ns, 0); !s.ok()) return s;
-    PreparedWorkload::Op op;
-    op.kind_bits = static_cast<uint32_t>(from.kind);
-    op.device = from.device;
-    op.duration_ns = from.duration_ns;
-    op.node = from.node;
-    prepared_.ops.push_back(op);
+  for (size_t i = 0; i < added_ops_.size(); ++i) {
+    if (absl::Status s = prepared_.AddOp(added_ops_[i], added_ranks_[i]); !s.ok()) return s;
   }
-  prepared_.rank.insert(prepared_.rank.end(), added_ranks_.begin(), added_ranks_.end());
-  prepared_.waits.resize(prepared_.ops.size(), 0);
   return absl::OkStatus();
 }
 
 void PlanPatch::Impl::ChangeReaders(BufferId id, int32_t by) {
   if (id < num_buffers()) changed_readers_.emplace_back(id, readers_[id]);
   readers_[id] += by;
-  prepared_.holders[id] += by;
+  prepared_.AddHolders(id, by);
 }
 
 void PlanPatch::Impl::CountReaders() {
@@ -571,8 +528,6 @@ void PlanPatch::Impl::ChooseAgain() {
 void PlanPatch::Impl::FinishLists() {
   for (const Linked& linked : linked_) {
     const OpId id = linked.op;
-    Save(prepared_.NumberOf(id));
-    PreparedWorkload::Op& op = prepared_.ops[prepared_.NumberOf(id)];
     list_.clear();
     for (int32_t at = linked.reads; at >= 0; at = items_[at].next) list_.push_back(items_[at].id);
     absl::Span<const BufferId> reads = list_, writes;
@@ -596,18 +551,14 @@ void PlanPatch::Impl::FinishLists() {
           readers_,
           [this](BufferId buffer_id) -> const WorkloadBuffer& { return buffer(buffer_id); });
     }
-    if (op.kind() == OpKind::kCopyOut || op.kind() == OpKind::kCopyIn) {
-      op.bytes = buffer(reads[0]).bytes;
-    }
-    prepared_.SetLists(reads, writes, chosen_, &op);
+    prepared_.SetLists(id, reads, writes, chosen_);
   }
 }
 
 void PlanPatch::Impl::FinishEdges() {
   for (const Linked& linked : linked_) {
     if (!linked.is_relinked) continue;
-    const OpId id = linked.op, number = prepared_.NumberOf(id);
-    const bool was_first = id < num_ops() && workload_.waits_for[id].empty();
+    const OpId id = linked.op;
     const int64_t is_new = ++mark_, is_kept = ++mark_;
     int32_t waits = 0;
     for (int32_t at = linked.waits; at >= 0; at = items_[at].next, ++waits) {
@@ -618,97 +569,24 @@ void PlanPatch::Impl::FinishEdges() {
         if (waited_[before] == is_new) {
           waited_[before] = is_kept;
         } else {
-          edges_.push_back({prepared_.NumberOf(before), number, false});
+          prepared_.RemoveEdge(before, id);
         }
       }
     }
     for (int32_t at = linked.waits; at >= 0; at = items_[at].next) {
-      if (waited_[items_[at].id] != is_new) continue;
-      edges_.push_back({prepared_.NumberOf(items_[at].id), number, true});
+      if (waited_[items_[at].id] == is_new) prepared_.AddEdge(items_[at].id, id);
     }
-    prepared_.waits[number] = waits;
-    first_changed_ = first_changed_ || was_first != (waits == 0);
+    prepared_.SetWaits(id, waits);
   }
-  std::sort(edges_.begin(), edges_.end(), [](const EdgeChange& a, const EdgeChange& b) {
-    return std::tie(a.from, a.to) < std::tie(b.from, b.to);
-  });
-  for (size_t i = 0, end = 0; i < edges_.size(); i = end) {
-    while (end < edges_.size() && edges_[end].from == edges_[i].from) ++end;
-    ChangeAfter(absl::MakeSpan(edges_).subspan(i, end - i));
-  }
-  if (!first_changed_) return;
-  std::vector<OpId>& first = prepared_.first;
-  first.erase(std::remove_if(first.begin(), first.end(),
-                             [this](OpId id) { return prepared_.waits[id] > 0; }),
-              first.end());
-  for (const Linked& linked : linked_) {
-    const OpId number = prepared_.NumberOf(linked.op);
-    if (!linked.is_relinked || prepared_.waits[number] > 0) continue;
-    if (linked.op < num_ops() && workload_.waits_for[linked.op].empty()) continue;
-    first.push_back(number);
-  }
-}
-
-// All changes of those who wait for one operation; here all are numbered as in prepared_.
-void PlanPatch::Impl::ChangeAfter(absl::Span<const EdgeChange> changes) {
-  const OpId id = changes[0].from;
-  Save(id);
-  PreparedWorkload::Op& op = prepared_.ops[id];
-  const int64_t is_gone = ++mark_;
-  for (const EdgeChange& change : changes) {
-    if (!change.is_new) waited_[change.to] = is_gone;
-  }
-  std::vector<OpId>& after = prepared_.after;
-  const auto make_part = [&](Follows kind, int32_t begin, int32_t end) {
-    const int32_t made = static_cast<int32_t>(after.size());
-    for (int32_t at = begin; at < end; ++at) {
-      const OpId other = after[at];
-      if (waited_[other] != is_gone) after.push_back(other);
-    }
-    for (const EdgeChange& change : changes) {
-      const PreparedWorkload::Op& to = prepared_.ops[change.to];
-      if (change.is_new && HowFollows(op.kind(), op.device, to.kind(), to.device) == kind) {
-        after.push_back(change.to);
-      }
-    }
-    return made;
-  };
-  const int32_t launched = make_part(Follows::kLaunchToLaunch, op.after, op.copies);
-  const int32_t copies = make_part(Follows::kLaunchToCopyOut, op.copies, op.ended);
-  const int32_t ended = make_part(Follows::kEnd, op.ended, op.after_end);
-  op.after = launched;
-  op.copies = copies;
-  op.ended = ended;
-  op.after_end = static_cast<int32_t>(after.size());
-}
-
-void PlanPatch::Impl::Save(OpId id) {
-  if (id >= num_ops() || saved_[id] != 0) return;
-  saved_[id] = 1;
-  saved_ops_.push_back({id, prepared_.ops[id], prepared_.waits[id]});
+  prepared_.FinishEdges();
 }
 
 void PlanPatch::Impl::Undo() {
-  for (const Saved& saved : saved_ops_) {
-    prepared_.ops[saved.id] = saved.op;
-    prepared_.waits[saved.id] = saved.waits;
-    saved_[saved.id] = 0;
-  }
   for (auto it = changed_readers_.rbegin(); it != changed_readers_.rend(); ++it) {
-    prepared_.holders[it->first] += it->second - readers_[it->first];
+    prepared_.AddHolders(it->first, it->second - readers_[it->first]);
     readers_[it->first] = it->second;
   }
-  prepared_.ops.resize(num_ops());
-  prepared_.waits.resize(num_ops());
-  prepared_.rank.resize(num_ops());
-  prepared_.buffers.resize(num_buffers());
-  prepared_.holders.resize(num_buffers());
-  prepared_.after.resize(after_size_);
-  prepared_.writes.resize(writes_size_);
-  prepared_.holds.resize(holds_size_);
-  prepared_.bytes_in_all = bytes_in_all_;
-  prepared_.time_in_all = time_in_all_;
-  if (first_changed_) prepared_.first = first_;
+  prepared_.Undo();
   for (const Linked& linked : linked_) linked_at_[linked.op] = -1;
   for (int32_t tensor : changed_tensors_) changed_[tensor] = kUnchanged;
   for (NodeId id : queued_nodes_) queued_[id] = kNotQueued;
@@ -719,7 +597,7 @@ void PlanPatch::Impl::Undo() {
   readers_.resize(num_buffers());
   changed_.resize(facts_.buffers().num_tensors());
   queue_ = {};
-  failed_ = first_changed_ = false;
+  failed_ = false;
   added_ops_.clear();
   added_buffers_.clear();
   added_ranks_.clear();
@@ -732,8 +610,6 @@ void PlanPatch::Impl::Undo() {
   reuses_.clear();
   candidates_.clear();
   changed_readers_.clear();
-  edges_.clear();
-  saved_ops_.clear();
 }
 
 PlanPatch::PlanPatch(const StepFacts& facts, const Workload& workload, const WorkloadTrace& trace,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/simulate/plan_patch.h"
 #include "rewrite_core/simulate/player.h"
@@ -71,6 +72,25 @@ absl::Status Runs::Counted(SimulationMode mode, bool place_first) {
   return Run(mode, /*placed=*/false, &of(mode).as_counted);
 }
 
+// What the ids in `result` stand for: those of `workload`, and what a plan added behind them.
+void Explain(const Workload& workload, absl::Span<const WorkloadOp> added_ops,
+             absl::Span<const WorkloadBuffer> added_buffers, StepResult* result) {
+  result->ops = workload.ops;
+  result->ops.insert(result->ops.end(), added_ops.begin(), added_ops.end());
+  result->buffers = workload.buffers;
+  result->buffers.insert(result->buffers.end(), added_buffers.begin(), added_buffers.end());
+}
+
+// Whether a step with these peaks takes at most a quarter of the budgets. Then it is taken to find
+// its places, for speed: a chunk is less than twice as large as what is in it. (Of best fit in
+// general a factor of the logarithm of sizes is known, by steps that are made for that.)
+bool IsSmall(const std::vector<int64_t>& peaks, const SimulationOptions& budgets) {
+  for (size_t i = 0; i < peaks.size(); ++i) {
+    if (peaks[i] > budgets.device_budget_bytes[i] / 4) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 class StepSimulator::Impl {
@@ -85,10 +105,10 @@ class StepSimulator::Impl {
   }
   SimulationOptions OptionsOf(const StepTerms& terms) const;
   absl::StatusOr<StepResult> Simulate(const PreparedWorkload& workload, const StepTerms& terms,
-                                      const StopToken& stop);
-  absl::Status AddUnlimited(const PreparedWorkload& workload, const StopToken& stop,
-                            StepResult* result);
-  bool MayBeLarge(const SimulationOptions& budgets) const;
+                                      bool is_unswapped, const StopToken& stop);
+  absl::Status AddUnlimited(const PreparedWorkload& workload, bool with_order,
+                            const StopToken& stop, StepResult* result);
+  void KeepOrder(const StepTerms& terms, StepResult* result);
 
   const StepFacts& facts;
   Workload unswapped;
@@ -136,22 +156,14 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
   return options;
 }
 
-// Whether a step with these peaks takes at most a quarter of the budgets. Then it is taken to find
-// its places, for speed: a chunk is less than twice as large as what is in it. (Of best fit in
-// general a factor of the logarithm of sizes is known, by steps that are made for that.)
-bool IsSmall(const std::vector<int64_t>& peaks, const SimulationOptions& budgets) {
-  for (size_t i = 0; i < peaks.size(); ++i) {
-    if (peaks[i] > budgets.device_budget_bytes[i] / 4) return false;
-  }
-  return true;
-}
-
 absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload& workload,
-                                                         const StepTerms& terms,
+                                                         const StepTerms& terms, bool is_unswapped,
                                                          const StopToken& stop) {
   constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
   constexpr SimulationMode kSync = SimulationMode::kSynchronous;
-  const SimulationOptions options = OptionsOf(terms);
+  SimulationOptions options = OptionsOf(terms);
+  const bool wants_order = is_unswapped && order.empty();
+  options.record_order = options.record_order || wants_order;
   const bool place_first = terms.place && (last_peaks.empty() || !IsSmall(last_peaks, options));
   Runs runs(workload, options, &player, stop);
   StepResult result;
@@ -192,15 +204,30 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
   if (result.has_synchronous) take(kSync, &result.synchronous);
   result.is_unlimited = result.fits && !result.launch_ahead.waited && !result.synchronous.waited;
   if (!result.fits && terms.unlimited_if_unfit) {
-    if (absl::Status s = AddUnlimited(workload, stop, &result); !s.ok()) return s;
+    if (absl::Status s = AddUnlimited(workload, wants_order, stop, &result); !s.ok()) return s;
   }
+  if (wants_order) KeepOrder(terms, &result);
   return result;
 }
 
-absl::Status StepSimulator::Impl::AddUnlimited(const PreparedWorkload& workload,
+// The order of operations launched ahead with memory without end, which lower bounds ask for, is
+// that of any run in which nobody waited.
+void StepSimulator::Impl::KeepOrder(const StepTerms& terms, StepResult* result) {
+  const bool nobody_waited = result->launch_ahead.fits() && !result->launch_ahead.waited;
+  if (result->unlimited) {
+    order = std::move(result->unlimited->launch_ahead.order);
+  } else if (nobody_waited) {
+    order = result->launch_ahead.order;
+  }
+  if (terms.record_operations) return;
+  result->launch_ahead.order.clear();
+  result->synchronous.order.clear();
+}
+
+absl::Status StepSimulator::Impl::AddUnlimited(const PreparedWorkload& workload, bool with_order,
                                                const StopToken& stop, StepResult* result) {
   SimulationOptions options = Unlimited();
-  options.record_order = false;
+  options.record_order = with_order;
   BothModes both;
   for (SimulationMode mode : {SimulationMode::kLaunchAhead, SimulationMode::kSynchronous}) {
     options.mode = mode;
@@ -230,51 +257,38 @@ absl::StatusOr<std::unique_ptr<StepSimulator>> StepSimulator::Create(const StepF
 absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const StepTerms& terms,
                                                    const StopToken& stop) {
   const bool records = terms.record_operations || terms.record_memory;
-  const auto explain = [&](absl::StatusOr<StepResult>* result, std::vector<WorkloadOp> ops,
-                           std::vector<WorkloadBuffer> buffers) {
-    if (!result->ok() || !records) return;
-    (*result)->ops = std::move(ops);
-    (*result)->buffers = std::move(buffers);
-  };
+  Impl& impl = *impl_;
   if (plan.empty()) {
-    auto result = impl_->Simulate(impl_->prepared, terms, stop);
-    if (records) explain(&result, impl_->unswapped.ops, impl_->unswapped.buffers);
+    auto result = impl.Simulate(impl.prepared, terms, /*is_unswapped=*/true, stop);
+    if (result.ok() && records) Explain(impl.unswapped, {}, {}, &*result);
     return result;
   }
-  if (!impl_->patch) {
-    impl_->patch.emplace(impl_->facts, impl_->unswapped, impl_->trace, &impl_->prepared);
-  }
-  auto patched = impl_->patch->Apply(plan, stop);
+  if (!impl.patch) impl.patch.emplace(impl.facts, impl.unswapped, impl.trace, &impl.prepared);
+  auto patched = impl.patch->Apply(plan, stop);
   if (patched.ok() && *patched) {
-    auto result = impl_->Simulate(impl_->prepared, terms, stop);
-    if (records) {
-      std::vector<WorkloadOp> ops = impl_->unswapped.ops;
-      std::vector<WorkloadBuffer> buffers = impl_->unswapped.buffers;
-      const auto& more_ops = impl_->patch->added_ops();
-      const auto& more_buffers = impl_->patch->added_buffers();
-      ops.insert(ops.end(), more_ops.begin(), more_ops.end());
-      buffers.insert(buffers.end(), more_buffers.begin(), more_buffers.end());
-      explain(&result, std::move(ops), std::move(buffers));
+    auto result = impl.Simulate(impl.prepared, terms, /*is_unswapped=*/false, stop);
+    if (result.ok() && records) {
+      Explain(impl.unswapped, impl.patch->added_ops(), impl.patch->added_buffers(), &*result);
     }
-    impl_->patch->Undo();
+    impl.patch->Undo();
     return result;
   }
-  impl_->patch->Undo();
+  impl.patch->Undo();
   if (!patched.ok()) return patched.status();
-  auto workload = BuildWorkload(impl_->facts, &plan, /*notes=*/nullptr, stop);
+  auto workload = BuildWorkload(impl.facts, &plan, /*notes=*/nullptr, stop);
   if (!workload.ok()) return workload.status();
-  auto prepared = PreparedWorkload::Prepare(*workload, impl_->prepared.launch_ns, stop);
+  auto prepared = PreparedWorkload::Prepare(*workload, impl.prepared.launch_ns, stop);
   if (!prepared.ok()) return prepared.status();
-  auto result = impl_->Simulate(*prepared, terms, stop);
-  explain(&result, std::move(workload->ops), std::move(workload->buffers));
+  auto result = impl.Simulate(*prepared, terms, /*is_unswapped=*/false, stop);
+  if (result.ok() && records) Explain(*workload, {}, {}, &*result);
   return result;
 }
 
 absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const StopToken& stop) {
   if (impl_->order.empty()) {
-    auto free = impl_->player.Play(impl_->prepared, impl_->Unlimited(), stop);
-    if (!free.ok()) return free.status();
-    impl_->order = std::move(free->order);
+    auto unlimited = impl_->player.Play(impl_->prepared, impl_->Unlimited(), stop);
+    if (!unlimited.ok()) return unlimited.status();
+    impl_->order = std::move(unlimited->order);
   }
   LowerBoundOptions options;
   options.device_budget_bytes.assign(impl_->unswapped.devices.size(),

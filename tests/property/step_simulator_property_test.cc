@@ -294,7 +294,8 @@ void CountPatched(const TestStep& step, Random* random, int plans, Seen* seen) {
   WorkloadTrace trace;
   const Workload workload =
       ValueOrDie(BuildTracedWorkload(step.facts, &notes, &trace, {}), "workload");
-  PreparedWorkload prepared = ValueOrDie(PreparedWorkload::Prepare(workload, 0, {}), "prepare");
+  PreparedWorkload prepared = ValueOrDie(
+      PreparedWorkload::Prepare(workload, 0, {}, LayoutOf(step.facts, workload, trace)), "prepare");
   PlanPatch patch(step.facts, workload, trace, &prepared);
   for (int i = 0; i < plans; ++i) {
     const SwapPlan plan = RandomPlan(step, random).Make(4);

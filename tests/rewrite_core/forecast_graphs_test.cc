@@ -18,17 +18,16 @@ using testing::IsOk;
 
 constexpr int64_t kBatch = 4;
 
-// The figures: without the bounds, which only a graph has, the names of swap nodes, and how many
-// buffers are unknown.
+// The figures: without the bounds, which only a graph has, and the names of swap nodes.
 std::string Figures(v1::Forecast forecast) {
   for (v1::DeviceForecast& device : *forecast.mutable_devices()) {
     device.clear_bounds();
     device.clear_peak_node();
   }
   forecast.mutable_out_of_memory()->clear_node();
-  // The copies of a tensor of unknown size are buffers of the graph, and none of the plan's notes.
+  // Swap nodes have names of their own there, too.
   for (v1::FitUnknown& cause : *forecast.mutable_fit_unknown()) {
-    cause.clear_count();
+    cause.clear_node();
     cause.clear_message();
   }
   return forecast.DebugString();
