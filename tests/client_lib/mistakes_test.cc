@@ -350,7 +350,7 @@ std::map<std::string, Outcome> ThroughPython(const std::vector<Mistake>& mistake
     call["options"] = json::parse(options);
     calls.push_back(call);
   }
-  std::vector<std::string> command = {"env",
+  std::vector<std::string> command = {"/usr/bin/env",
                                       "SPILLWAY_LIBRARY=" SPILLWAY_LIB_DIR "/libspillway.so.0",
                                       "PYTHONPATH=" SPILLWAY_PYTHON_DIR,
                                       "PYTHONDONTWRITEBYTECODE=1",
