@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "server/status_to_grpc.h"
 
 namespace spillway::server {

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "spillway/client.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"

@@ -24,6 +24,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/report/names.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::cli {
 namespace {

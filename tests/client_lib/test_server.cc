@@ -15,6 +15,7 @@
 #include "openssl/sha.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::testing {
 namespace {

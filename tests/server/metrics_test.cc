@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/http_get.h"
 

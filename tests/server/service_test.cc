@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/raw_stream.h"
 #include "tests/server/server_fixture.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {
