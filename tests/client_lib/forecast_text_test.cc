@@ -229,7 +229,8 @@ TEST(ForecastTextTest, ARewriteSaysWhatIsNotKnown) {
     forecast_before { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } devices {} }
     forecast_after { fit: FIT_UNKNOWN step_time_ns: 1000000 devices {}
                      fit_unknown { message: "Of conv." } })");
-  EXPECT_THAT(FormatBeforeAndAfter(report, Style()), HasSubstr("  fits             no  unknown\n"));
+  EXPECT_THAT(FormatBeforeAndAfter(report, Style()),
+              HasSubstr("  fits                    no  unknown\n"));
   EXPECT_THAT(FormatFacts(ForecastFacts(report)), HasSubstr("  after    Of conv.\n"));
 }
 
@@ -244,8 +245,8 @@ TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } }
             swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 })");
   EXPECT_THAT(text,
-              AllOf(StartsWith("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU, "
-                               "larger ones do not: 320.0 examples/s\n"
+              AllOf(StartsWith("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU: "
+                               "320.0 examples/s\n"
                                "with swapping batch 128, unknown whether it fits: 320.0 "),
                     HasSubstr("  64     unknown "), HasSubstr("  unknown  Of conv.\n")));
 }

@@ -121,7 +121,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
     return BadStream("another size than announced");
   }
   // Optional in the protocol, but this client always sends it.
-  if (header.sha256() != Sha256Of(graph_def)) return BadStream("another digest");
+  if (header.graph().sha256() != Sha256Of(graph_def)) return BadStream("another digest");
   auto result =
       core::Rewrite(graph_def, header.options(), core::DefaultLimits(), core::StopToken());
   if (!result.ok()) return ToGrpc(result.status());
@@ -143,7 +143,7 @@ grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) co
   header->mutable_graph()->set_total_size_bytes(size);
   header->mutable_graph()->set_sha256(
       Sha256Of(options_.fault == Fault::kWrongDigest ? "another" : graph_def));
-  if (options_.fault == Fault::kNoDigest) header->clear_sha256();
+  if (options_.fault == Fault::kNoDigest) header->mutable_graph()->clear_sha256();
   if (options_.fault != Fault::kNoHeader) stream->Write(message);
   if (options_.fault == Fault::kTwoHeaders) stream->Write(message);
   for (size_t begin = 0; begin < graph_def.size(); begin += kAnswerChunkBytes) {
