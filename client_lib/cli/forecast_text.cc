@@ -362,8 +362,8 @@ std::string LargestText(const v1::ExploreReport& report) {
       return absl::StrCat(what, " ", largest, " is the largest that fits unswapped into ", into,
                           ": ", rate);
     }
-    return absl::StrCat("unknown whether ", what, " ", largest, " fits unswapped into ", into,
-                        ", larger ones do not: ", rate);
+    return absl::StrCat("unknown whether ", what, " ", largest, " fits unswapped into ", into, ": ",
+                        rate);
   }
   if (report.sizes().empty()) return "";
   const v1::ExploredSize& least = report.sizes(0);

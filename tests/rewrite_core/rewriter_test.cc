@@ -1,4 +1,5 @@
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 
 #include <gtest/gtest.h>
 
