@@ -251,8 +251,8 @@ TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } }
             swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 })");
   EXPECT_THAT(text,
-              AllOf(HasSubstr("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU, "
-                              "larger ones do not: 320.0\n  examples/s\n"
+              AllOf(HasSubstr("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU: "
+                              "320.0 examples/s\n"
                               "with swapping batch 128, unknown whether it fits: 320.0 "),
                     HasSubstr("  64          unknown "), HasSubstr("  unknown  Of conv.\n")));
 }
