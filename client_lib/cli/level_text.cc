@@ -99,6 +99,9 @@ std::string StepText(const v1::DeviceFit& fit) {
   if (fit.has_peak_bytes()) {
     parts.push_back(absl::StrCat(FormatBytes(fit.peak_bytes()), " at the peak"));
   }
+  if (fit.has_need_bytes() && fit.need_bytes() > fit.peak_bytes()) {
+    parts.push_back(absl::StrCat(FormatBytes(fit.need_bytes()), " needed, placed"));
+  }
   return absl::StrJoin(parts, ", ");
 }
 

@@ -100,6 +100,7 @@ class Tuner {
     if (unswapped->fits) {
       tuned_.fit.set_not_needed(true);
       ReportOutcome(*unswapped);
+      if (absl::Status s = ReportNeed(base_); !s.ok()) return s;
       return std::move(tuned_);
     }
     failure_ = *unswapped;
@@ -110,9 +111,12 @@ class Tuner {
     if (!has_best_) return DoesNotFit();
     auto swaps = planner_->Plan(Setting(best_));
     if (!swaps.ok()) return swaps.status();
-    tuned_.setting = Setting(best_);
-    tuned_.swaps = *std::move(swaps);
     ReportOutcome(best_outcome_);
+    SwapPlan plan = base_;
+    plan.swaps = *std::move(swaps);
+    if (absl::Status s = ReportNeed(plan); !s.ok()) return s;
+    tuned_.setting = Setting(best_);
+    tuned_.swaps = std::move(plan.swaps);
     return std::move(tuned_);
   }
 
@@ -129,6 +133,15 @@ class Tuner {
     tuned_.fit.set_step_time_ns(outcome.step_time_ns());
     tuned_.fit.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
     tuned_.fit.set_peak_bytes(outcome.peak_bytes(gpu_));
+  }
+
+  // The least memory with which the plan chosen is known to run: what it was tuned for suffices.
+  absl::Status ReportNeed(const SwapPlan& plan) {
+    auto need =
+        FindNeed(simulator_, plan, StepTerms::OneGpu(gpu_, 0), tuned_.fit.peak_bytes(), stop_);
+    if (!need.ok()) return need.status();
+    if (*need > 0) tuned_.fit.set_need_bytes(std::min(*need, budget_bytes_));
+    return absl::OkStatus();
   }
 
   bool uses_ahead(int mode) const { return modes_[mode] < 2; }
