@@ -74,6 +74,42 @@ absl::StatusOr<v1::RewriteResponse> Client::Strip(absl::string_view graph_def,
   return connection_->Rewrite(graph_def, options, call);
 }
 
+absl::StatusOr<v1::GraphSummary> Client::Inspect(absl::string_view graph_def,
+                                                 const v1::InspectOptions& options,
+                                                 const CallOptions& call) const {
+  if (!options.tensors()) return connection_->Inspect(graph_def, options, nullptr, call);
+  v1::InspectOptions summary_only = options;
+  summary_only.clear_tensors();
+  return connection_->Inspect(graph_def, summary_only, nullptr, call);
+}
+
+absl::StatusOr<v1::GraphSummary> Client::InspectTensors(absl::string_view graph_def,
+                                                        const v1::InspectOptions& options,
+                                                        const TensorsCallback& on_tensors,
+                                                        const CallOptions& call) const {
+  v1::InspectOptions with_tensors = options;
+  with_tensors.set_tensors(true);
+  return connection_->Inspect(graph_def, with_tensors, on_tensors, call);
+}
+
+absl::StatusOr<v1::SimulateReport> Client::Simulate(absl::string_view graph_def,
+                                                    const v1::SimulateOptions& options,
+                                                    const CallOptions& call) const {
+  return connection_->Simulate(graph_def, options, call);
+}
+
+absl::StatusOr<v1::ExploreReport> Client::Explore(absl::string_view graph_def,
+                                                  const v1::ExploreOptions& options,
+                                                  const SizeCallback& on_size,
+                                                  const CallOptions& call) const {
+  return connection_->Explore(graph_def, options, on_size, call);
+}
+
+absl::StatusOr<v1::GraphDiff> Client::Diff(absl::string_view graph_a, absl::string_view graph_b,
+                                           const CallOptions& call) const {
+  return connection_->Diff(graph_a, graph_b, call);
+}
+
 absl::StatusOr<v1::GetCapabilitiesResponse> Client::GetCapabilities(const CallOptions& call) const {
   return connection_->GetCapabilities(call);
 }

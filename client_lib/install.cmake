@@ -19,8 +19,8 @@ endforeach()
 set(client_public_deps
   protobuf::libprotobuf absl::status absl::statusor absl::strings absl::time)
 set(client_private_deps
-  gRPC::grpc++ OpenSSL::Crypto re2::re2 Threads::Threads absl::cleanup absl::cord absl::flat_hash_map
-  absl::flat_hash_set absl::hash absl::optional absl::random_random absl::span absl::str_format
+  gRPC::grpc++ OpenSSL::SSL OpenSSL::Crypto re2::re2 Threads::Threads absl::cleanup absl::cord
+  absl::flat_hash_map absl::flat_hash_set absl::hash absl::optional absl::random_random absl::span absl::str_format
   absl::synchronization)
 
 foreach(kind shared static)

@@ -7,6 +7,10 @@
 #include "client_lib/internal/call_limits.h"
 #include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/service_names.h"
+#include "rewrite_core/inspect/explore.h"
+#include "rewrite_core/inspect/graph_diff.h"
+#include "rewrite_core/inspect/inspect.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway {
@@ -19,10 +23,50 @@ class LocalConnection : public Connection {
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
-    const internal::CallLimits limits(call);
-    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
-    internal::ProgressReporter(call).Report(Stage::kRewriting);
-    return core::Rewrite(graph_def, options, limits_, limits.MakeStopToken());
+    return Run(call, [&](const core::StopToken& stop) {
+      return core::Rewrite(graph_def, options, limits_, stop);
+    });
+  }
+
+  absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
+                                           const v1::InspectOptions& options,
+                                           const TensorsCallback& on_tensors,
+                                           const CallOptions& call) override {
+    return Run(call, [&](const core::StopToken& stop) -> absl::StatusOr<v1::GraphSummary> {
+      v1::GraphSummary summary;
+      const auto take = [&](v1::InspectResponse&& part) {
+        if (part.has_summary()) summary.Swap(part.mutable_summary());
+        if (part.has_tensors() && on_tensors) on_tensors(part.tensors());
+        return true;
+      };
+      absl::Status status = core::Inspect(graph_def, options, limits_, stop, take);
+      if (!status.ok()) return status;
+      return summary;
+    });
+  }
+
+  absl::StatusOr<v1::SimulateReport> Simulate(absl::string_view graph_def,
+                                              const v1::SimulateOptions& options,
+                                              const CallOptions& call) override {
+    return Run(call, [&](const core::StopToken& stop) {
+      return core::SimulateGraph(graph_def, options, limits_, stop);
+    });
+  }
+
+  absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
+                                            const v1::ExploreOptions& options,
+                                            const SizeCallback& on_size,
+                                            const CallOptions& call) override {
+    return Run(call, [&](const core::StopToken& stop) {
+      return core::Explore(graph_def, options, limits_, stop, on_size);
+    });
+  }
+
+  absl::StatusOr<v1::GraphDiff> Diff(absl::string_view graph_a, absl::string_view graph_b,
+                                     const CallOptions& call) override {
+    return Run(call, [&](const core::StopToken& stop) {
+      return core::DiffGraphs(graph_a, graph_b, limits_, stop);
+    });
   }
 
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) override {
@@ -47,6 +91,15 @@ class LocalConnection : public Connection {
   }
 
  private:
+  // What every call that brings a graph does; `work` gets the call's StopToken.
+  template <typename Work>
+  static auto Run(const CallOptions& call, const Work& work) -> decltype(work(core::StopToken())) {
+    const internal::CallLimits limits(call);
+    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    internal::ProgressReporter(call).Report(Stage::kRewriting);
+    return work(limits.MakeStopToken());
+  }
+
   const v1::Limits limits_;
 };
 

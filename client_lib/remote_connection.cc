@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "client_lib/internal/channel.h"
+#include "client_lib/internal/graph_questions.h"
 #include "client_lib/internal/health_check.h"
 #include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/remote_call.h"
@@ -41,6 +42,8 @@ struct Link {
 };
 
 class RemoteConnection : public Connection {
+  using Stub = v1::RewriteService::StubInterface;
+
  public:
   explicit RemoteConnection(RemoteOptions options) : options_(std::move(options)) {}
 
@@ -51,16 +54,52 @@ class RemoteConnection : public Connection {
         call,
         [&](const Link& link, const internal::CallLimits& limits,
             internal::Pushback* pushback) -> absl::StatusOr<v1::RewriteResponse> {
-          internal::ProgressReporter progress(call);
           if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
             // Its own reporter: the stream that may follow starts from the first stage again.
             internal::ProgressReporter(call).Report(Stage::kRewriting);
             auto response = UnaryRewrite(link, graph_def, options, limits, pushback);
             if (!IsTooLargeForUnary(response.status())) return response;
           }
-          return internal::StreamRewrite(link.stub.get(), graph_def, options, options_, limits,
-                                         &progress, pushback);
+          internal::ProgressReporter progress(call);
+          return internal::StreamRewrite(
+              link.stub.get(), graph_def, options,
+              {limits, options_.target, options_.chunk_bytes, &progress, pushback});
         });
+  }
+
+  absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
+                                           const v1::InspectOptions& options,
+                                           const TensorsCallback& on_tensors,
+                                           const CallOptions& call) override {
+    internal::Told told;
+    return InChunks<v1::GraphSummary>(call, [&](Stub* stub, const internal::Attempt& attempt) {
+      return internal::Inspect(stub, graph_def, options, on_tensors, attempt, &told);
+    });
+  }
+
+  absl::StatusOr<v1::SimulateReport> Simulate(absl::string_view graph_def,
+                                              const v1::SimulateOptions& options,
+                                              const CallOptions& call) override {
+    return InChunks<v1::SimulateReport>(call, [&](Stub* stub, const internal::Attempt& attempt) {
+      return internal::Simulate(stub, graph_def, options, attempt);
+    });
+  }
+
+  absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
+                                            const v1::ExploreOptions& options,
+                                            const SizeCallback& on_size,
+                                            const CallOptions& call) override {
+    internal::Told told;
+    return InChunks<v1::ExploreReport>(call, [&](Stub* stub, const internal::Attempt& attempt) {
+      return internal::Explore(stub, graph_def, options, on_size, attempt, &told);
+    });
+  }
+
+  absl::StatusOr<v1::GraphDiff> Diff(absl::string_view graph_a, absl::string_view graph_b,
+                                     const CallOptions& call) override {
+    return InChunks<v1::GraphDiff>(call, [&](Stub* stub, const internal::Attempt& attempt) {
+      return internal::Diff(stub, graph_a, graph_b, attempt);
+    });
   }
 
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) override {
@@ -108,6 +147,19 @@ class RemoteConnection : public Connection {
       if (absl::IsUnavailable(status)) Drop(link);
       if (!retry.PauseAfter(&status, pushback)) return status;
     }
+  }
+
+  // A call whose graphs go in chunks, whatever their size: `ask(stub, attempt)` is one attempt.
+  template <typename Response, typename Ask>
+  absl::StatusOr<Response> InChunks(const CallOptions& call, const Ask& ask) {
+    return WithRetries<Response>(
+        call,
+        [&](const Link& link, const internal::CallLimits& limits,
+            internal::Pushback* pushback) -> absl::StatusOr<Response> {
+          internal::ProgressReporter progress(call);
+          return ask(link.stub.get(),
+                     {limits, options_.target, options_.chunk_bytes, &progress, pushback});
+        });
   }
 
   absl::StatusOr<v1::RewriteResponse> UnaryRewrite(const Link& link, absl::string_view graph_def,

@@ -10,15 +10,17 @@ Installs with apt what is missing on Debian 12. What is there already is left al
 changes nothing and takes no time.
 
   build   (default) compiler, libraries, and Python for the demo's tables
-  tests   the same and what the tests use: venv; clang, for the fuzz targets; Node with npm, unless
-          there is a Node already; Prometheus with promtool, which are unpacked into build/tools
-          from Debian's package `prometheus`, so that no service is installed
+  tests   the same and what the tests use: venv; clang, for the fuzz targets; clang-format;
+          shellcheck; Node with npm, unless there is a Node already; Go, unless there is one;
+          Prometheus with promtool, which are unpacked into build/tools from Debian's package
+          `prometheus`, so that no service is installed
 
 Uses sudo if it does not run as root.
 USAGE
 }
 
-readonly root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
 
 # GoogleTest and Benchmark are here, not below: CMake looks for them whatever target is built.
 readonly build_packages=(
@@ -27,8 +29,10 @@ readonly build_packages=(
   prometheus-cpp-dev libcli11-dev libspdlog-dev libssl-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3)
-test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev)
+test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev clang-format-14
+  shellcheck)
 command -v node >/dev/null || test_packages+=(nodejs npm)
+command -v go >/dev/null || test_packages+=(golang-go)
 readonly test_packages
 
 installed() {

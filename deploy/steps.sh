@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by deploy/demo.sh and tests/run.sh: sections with headings and times, and the build.
 
 # The time in milliseconds.

@@ -58,7 +58,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
     return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                         absl::StrCat("cpu_device is ", Quoted(cpu),
                                      ", which no device is called; give one like /device:CPU:0"),
-                        {{"option", "cpu_device"}, {"value", Quoted(cpu)}});
+                        {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be off.
   return Hardware::FromOptions(options.step().hardware()).status();

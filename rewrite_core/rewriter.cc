@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "rewrite_core/analysis/active_nodes.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
@@ -17,22 +16,16 @@
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report/forecast_report.h"
-#include "rewrite_core/report/names.h"
 #include "rewrite_core/report/rewrite_report.h"
 #include "rewrite_core/request_check.h"
+#include "rewrite_core/stage.h"
 #include "rewrite_core/step_subject.h"
 #include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::core {
 namespace {
 
-const absl::Status& StatusOf(const absl::Status& status) { return status; }
-template <typename T>
-const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
-  return result.status();
-}
-
-// One rewrite, stage by stage. Stages are timed here and nowhere else.
+// One rewrite, stage by stage.
 class Rewriter {
  public:
   Rewriter(absl::string_view input, const v1::RewriteOptions& options, const v1::Limits& limits,
@@ -68,16 +61,9 @@ class Rewriter {
 
   v1::RewriteReport& report() { return *response_.mutable_report(); }
 
-  // Runs one stage, notes how long it took, and puts its name into its error.
   template <typename Work>
   auto Stage(v1::Stage stage, const Work& work) -> decltype(work()) {
-    const absl::Time begin = absl::Now();
-    auto result = work();
-    v1::StageTiming* timing = report().add_stages();
-    timing->set_stage(stage);
-    timing->set_duration_ns(absl::ToInt64Nanoseconds(absl::Now() - begin));
-    if (!StatusOf(result).ok()) return WithDetail(StatusOf(result), "stage", StageName(stage));
-    return result;
+    return RunStage(stage, &report(), work);
   }
 
   absl::Status RunStrip(const StepSubject& subject) {

@@ -53,7 +53,7 @@ Call::~Call() {
   state_.metrics.CountRequest(method_, strategy_, code, duration);
   LogFields fields = {
       {"method", MethodName(method_)},
-      {"strategy", StrategyLabel(strategy_)},
+      {"strategy", StrategyLabel(method_, strategy_)},
       {"code", CodeName(code)},
       {"bytes_in", input_bytes_},
       {"bytes_out", output_bytes_},
@@ -68,8 +68,8 @@ Call::~Call() {
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }
 
-absl::Status Call::Admit(const v1::RewriteOptions& options, int64_t graph_bytes) {
-  strategy_ = StrategyOf(options);
+absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
+  strategy_ = strategy;
   if (state_.tracker.closed()) {
     return Rejected(RejectReason::kDraining,
                     core::Error(absl::StatusCode::kUnavailable, v1::ERROR_REASON_STOPPED,

@@ -1,4 +1,4 @@
-// What every rewriting call has in common, whatever its shape on the wire: its stop token, its
+// What every call about graphs has in common, whatever its shape on the wire: its stop token, its
 // place in the budget, its turn on a worker, and its entry in metrics and log when it ends.
 //
 // One per request, owned by its reactor. Cancel() may run beside everything else; the rest is
@@ -20,7 +20,7 @@
 #include "server/admission.h"
 #include "server/metrics.h"
 #include "server/service_state.h"
-#include "spillway/v1/options.pb.h"
+#include "spillway/v1/report.pb.h"
 
 namespace spillway::server {
 
@@ -36,14 +36,16 @@ class Call {
   // The caller went away or its deadline passed.
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
-  // Lets the request in: reserves `graph_bytes` of the budget. Errors: UNAVAILABLE while the
-  // server drains; those of Admission::Reserve. All of them are counted as rejections.
-  absl::Status Admit(const v1::RewriteOptions& options, int64_t graph_bytes);
+  // Lets the request in, which asks for `strategy` (unspecified: for none, or for one that this
+  // build does not know): reserves `graph_bytes`, of all its graphs, of the budget. Errors:
+  // UNAVAILABLE while the server drains; those of Admission::Reserve. All of them are counted as
+  // rejections.
+  absl::Status Admit(v1::Strategy strategy, int64_t graph_bytes);
 
   // Runs `work` on a worker. Error: RESOURCE_EXHAUSTED, OVERLOADED if too many requests wait.
   absl::Status RunOnWorker(std::function<void()> work);
 
-  // Graph bytes that arrived, or were handed to gRPC.
+  // Graph bytes that arrived; and graph bytes, or bytes of another answer, handed to gRPC.
   void AddInputBytes(int64_t bytes);
   void AddOutputBytes(int64_t bytes);
 
@@ -51,7 +53,6 @@ class Call {
   grpc::Status Conclude(const absl::Status& status);
 
   const core::StopToken& stop() const { return stop_; }
-  v1::Strategy strategy() const { return strategy_; }
   ServiceState& state() { return state_; }
 
  private:

@@ -168,7 +168,8 @@ void AddFlags(CLI::App& app, Options& options) {
       ->default_str(absl::StrCat(limits.max_concurrent_streams()))
       ->group(capacity);
   AddDuration(app, "--idle-timeout", options.idle_timeout,
-              "Cancel a stream whose client neither sends nor takes anything for this long")
+              "Cancel a stream whose client neither sends nor takes anything for this long, or has "
+              "made its worker wait for this long in all")
       ->group(capacity);
 
   const char* const per_request = "Limits per request";

@@ -4,8 +4,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "server/status_to_grpc.h"
 
 namespace spillway::server {
@@ -58,7 +59,11 @@ std::string OutcomeName(v1::Outcome outcome) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"));
 }
 
-// All that the label `strategy` may say.
+bool Rewrites(Method method) {
+  return method == Method::kRewrite || method == Method::kStreamRewrite;
+}
+
+// All that the label `strategy` of a rewrite may say.
 std::vector<v1::Strategy> LabelledStrategies() {
   std::vector<v1::Strategy> strategies = core::AllStrategies();
   strategies.push_back(v1::STRATEGY_UNSPECIFIED);
@@ -68,27 +73,33 @@ std::vector<v1::Strategy> LabelledStrategies() {
 }  // namespace
 
 const char* MethodName(Method method) {
-  return method == Method::kRewrite ? "Rewrite" : "StreamRewrite";
+  switch (method) {
+    case Method::kRewrite:
+      return "Rewrite";
+    case Method::kStreamRewrite:
+      return "StreamRewrite";
+    case Method::kInspect:
+      return "Inspect";
+    case Method::kSimulate:
+      return "Simulate";
+    case Method::kExplore:
+      return "Explore";
+    case Method::kDiff:
+      break;
+  }
+  return "Diff";
 }
 
-std::string StrategyLabel(v1::Strategy strategy) {
-  return strategy == v1::STRATEGY_UNSPECIFIED ? "unknown" : core::StrategyName(strategy);
+std::string StrategyLabel(Method method, v1::Strategy strategy) {
+  if (strategy != v1::STRATEGY_UNSPECIFIED) return core::StrategyName(strategy);
+  return Rewrites(method) ? "unknown" : "none";
 }
 
 v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
-  switch (options.strategy_case()) {
-    case v1::RewriteOptions::kLevel:
-      return v1::STRATEGY_LEVEL;
-    case v1::RewriteOptions::kScope:
-      return v1::STRATEGY_SCOPE;
-    case v1::RewriteOptions::kStrip:
-      return v1::STRATEGY_STRIP;
-    case v1::RewriteOptions::STRATEGY_NOT_SET:
-      break;
-  }
   // Fields that this build does not know may well be a newer client's strategy.
-  const bool unknown = !options.GetReflection()->GetUnknownFields(options).empty();
-  return unknown ? v1::STRATEGY_UNSPECIFIED : core::Strategies().front();
+  const bool unknown = options.strategy_case() == v1::RewriteOptions::STRATEGY_NOT_SET &&
+                       !options.GetReflection()->GetUnknownFields(options).empty();
+  return unknown ? v1::STRATEGY_UNSPECIFIED : core::StrategyOf(options);
 }
 
 Metrics::Metrics(prometheus::Registry& registry, const std::string& version) {
@@ -109,11 +120,15 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
       HistogramFamily(registry, "spillway_request_duration_seconds",
                       "Time from a request's first message to the end of its answer.");
   auto& input = CounterFamily(registry, "spillway_input_bytes_total", "Graph bytes received.");
-  auto& output = CounterFamily(registry, "spillway_output_bytes_total", "Graph bytes sent.");
+  auto& output = CounterFamily(registry, "spillway_output_bytes_total",
+                               "Bytes sent: of graphs, and of answers to questions about graphs.");
   for (int m = 0; m < kMethodCount; ++m) {
-    const std::string method(MethodName(static_cast<Method>(m)));
-    for (const v1::Strategy s : LabelledStrategies()) {
-      const std::string strategy = StrategyLabel(s);
+    const auto which = static_cast<Method>(m);
+    const std::string method(MethodName(which));
+    const auto strategies = Rewrites(which) ? LabelledStrategies()
+                                            : std::vector<v1::Strategy>{v1::STRATEGY_UNSPECIFIED};
+    for (const v1::Strategy s : strategies) {
+      const std::string strategy = StrategyLabel(which, s);
       for (int c = 0; c < kCodeCount; ++c) {
         requests_[m][s][c] = &requests.Add(
             {{"method", method}, {"strategy", strategy}, {"code", CodeName(kCodes[c])}});
@@ -144,7 +159,7 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
   for (const v1::Outcome outcome : {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO,
                                     v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN, v1::OUTCOME_STRIPPED}) {
     for (const v1::Strategy s : LabelledStrategies()) {
-      const std::string strategy = StrategyLabel(s);
+      const std::string strategy = StrategyLabel(Method::kRewrite, s);
       outcomes_[outcome][s] =
           &outcomes.Add({{"outcome", OutcomeName(outcome)}, {"strategy", strategy}});
     }
@@ -174,7 +189,7 @@ Metrics::CounterPerStrategy Metrics::CountersPerStrategy(prometheus::Registry& r
   auto& family = CounterFamily(registry, name, help);
   CounterPerStrategy counters = {};
   for (const v1::Strategy s : LabelledStrategies()) {
-    const std::string strategy = StrategyLabel(s);
+    const std::string strategy = StrategyLabel(Method::kRewrite, s);
     counters[s] = &family.Add({{"strategy", strategy}});
   }
   return counters;

@@ -22,15 +22,17 @@
 
 namespace spillway::server {
 
-enum class Method { kRewrite, kStreamRewrite };
-inline constexpr int kMethodCount = 2;
+// The calls about graphs.
+enum class Method { kRewrite, kStreamRewrite, kInspect, kSimulate, kExplore, kDiff };
+inline constexpr int kMethodCount = 6;
 const char* MethodName(Method method);
 
 // The strategy that `options` ask for, the default one if they name none; unspecified if it is one
 // that this build does not know.
 v1::Strategy StrategyOf(const v1::RewriteOptions& options);
-// Its label: `level`, `scope`, ...; `unknown` for the unspecified one.
-std::string StrategyLabel(v1::Strategy strategy);
+// The label of a request of `method`: `level`, `scope`, ...; for the unspecified one `unknown`, or
+// `none` if the method is one that does not rewrite.
+std::string StrategyLabel(Method method, v1::Strategy strategy);
 
 // Why a request was turned away before any work.
 enum class RejectReason { kInflightBytes, kQueueFull, kDraining };
@@ -48,7 +50,7 @@ class Metrics {
   // A request was turned away; it is counted by CountRequest as well.
   void CountRejected(RejectReason reason) { rejected_[static_cast<int>(reason)]->Increment(); }
 
-  // Graph bytes that arrived, and that were sent.
+  // Graph bytes that arrived, and what was sent: graph bytes, or those of another answer.
   void AddInputBytes(Method method, int64_t bytes);
   void AddOutputBytes(Method method, int64_t bytes);
 
@@ -67,7 +69,8 @@ class Metrics {
   void BuildRequestMetrics(prometheus::Registry& registry);
   void BuildRewriteMetrics(prometheus::Registry& registry);
 
-  // By method, strategy and code; see CodeIndex in metrics.cc.
+  // By method, strategy (of methods that do not rewrite, the unspecified one) and code; see
+  // CodeIndex in metrics.cc.
   static constexpr int kCodeCount = 10;
   prometheus::Counter* requests_[kMethodCount][v1::Strategy_ARRAYSIZE][kCodeCount] = {};
   std::array<prometheus::Histogram*, kMethodCount> durations_ = {};

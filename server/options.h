@@ -13,6 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/inspect/explore.h"
+#include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/rewriter.h"
 #include "server/tls_files.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -23,6 +25,14 @@ namespace spillway::server {
 using RewriteFunction = std::function<absl::StatusOr<v1::RewriteResponse>(
     absl::string_view graph_def, const v1::RewriteOptions& options, const v1::Limits& limits,
     const core::StopToken& stop)>;
+
+// The streamed form of core::Inspect, and core::Explore, or stand-ins.
+using InspectFunction = std::function<absl::Status(
+    absl::string_view graph_def, const v1::InspectOptions& options, const v1::Limits& limits,
+    const core::StopToken& stop, const core::InspectSink& sink)>;
+using ExploreFunction = std::function<absl::StatusOr<v1::ExploreReport>(
+    absl::string_view graph_def, const v1::ExploreOptions& options, const v1::Limits& limits,
+    const core::StopToken& stop, const core::ExploredSizeSink& on_size)>;
 
 struct Options {
   // Where gRPC listens, each HOST:PORT (port 0 takes a free one) or unix:PATH; at least one.
@@ -48,7 +58,8 @@ struct Options {
   int max_queued_requests = 1024;
 
   // A stream that neither brings nor takes a message for this long, while the server waits for it,
-  // is cancelled: what it announced is held in the budget until then. Infinite: never.
+  // is cancelled: what it announced is held in the budget until then. So is one whose worker has
+  // waited as long, in all, for the client to take parts of the answer. Infinite: never.
   absl::Duration idle_timeout = absl::Seconds(60);
 
   // A connection older than this is asked to go away, so that clients spread over new replicas.
@@ -70,6 +81,11 @@ struct Options {
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
   // What does the work.
   RewriteFunction rewrite = &core::Rewrite;
+  InspectFunction inspect =
+      static_cast<absl::Status (*)(absl::string_view, const v1::InspectOptions&, const v1::Limits&,
+                                   const core::StopToken&, const core::InspectSink&)>(
+          &core::Inspect);
+  ExploreFunction explore = &core::Explore;
 };
 
 }  // namespace spillway::server

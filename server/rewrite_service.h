@@ -22,6 +22,18 @@ class RewriteService final : public v1::RewriteService::CallbackService {
   grpc::ServerBidiReactor<v1::StreamRewriteRequest, v1::StreamRewriteResponse>* StreamRewrite(
       grpc::CallbackServerContext* context) override;
 
+  grpc::ServerBidiReactor<v1::InspectRequest, v1::InspectResponse>* Inspect(
+      grpc::CallbackServerContext* context) override;
+
+  grpc::ServerReadReactor<v1::SimulateRequest>* Simulate(grpc::CallbackServerContext* context,
+                                                         v1::SimulateResponse* response) override;
+
+  grpc::ServerBidiReactor<v1::ExploreRequest, v1::ExploreResponse>* Explore(
+      grpc::CallbackServerContext* context) override;
+
+  grpc::ServerReadReactor<v1::DiffRequest>* Diff(grpc::CallbackServerContext* context,
+                                                 v1::DiffResponse* response) override;
+
   grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
                                             const v1::GetCapabilitiesRequest* request,
                                             v1::GetCapabilitiesResponse* response) override;

@@ -1,14 +1,18 @@
 #include "server/rewrite_task.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::server {
 namespace {
+
+// Chunks of the answer. From 64 KiB to 1 MiB the rate is the same (measured: 435 to 550 MB/s on
+// loopback); the fewest messages of those.
+constexpr size_t kChunkBytes = 1 << 20;
 
 // An empty list means graph and report.
 bool AsksForReport(const v1::RewriteOptions& options) {
@@ -26,22 +30,6 @@ v1::RewriteOptions WithReport(v1::RewriteOptions options) {
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
   }
   return options;
-}
-
-absl::StatusOr<v1::RewriteResponse> RewriteOrCatch(absl::string_view graph_def,
-                                                   const v1::RewriteOptions& rewrite_options,
-                                                   const Options& options,
-                                                   const core::StopToken& stop) {
-  try {
-    return options.rewrite(graph_def, rewrite_options, options.limits, stop);
-  } catch (const std::bad_alloc&) {
-    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
-                       "the server has not enough memory for this graph now; try again later");
-  } catch (const std::exception& error) {
-    return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
-                       absl::StrCat("unexpected ", core::Quoted(error.what()),
-                                    " in the rewriter; please report it"));
-  }
 }
 
 absl::Status CheckSize(const v1::RewriteResponse& response, Framing framing, int64_t limit) {
@@ -69,8 +57,11 @@ absl::StatusOr<v1::RewriteResponse> RunRewrite(absl::string_view graph_def,
   // The caller may have gone while the request waited for a worker.
   if (stop.ShouldStop(1)) return stop.status("queue");
   const bool asks_for_report = AsksForReport(rewrite_options);
-  absl::StatusOr<v1::RewriteResponse> response = RewriteOrCatch(
-      graph_def, asks_for_report ? rewrite_options : WithReport(rewrite_options), options, stop);
+  auto response = Guarded([&] {
+    return options.rewrite(graph_def,
+                           asks_for_report ? rewrite_options : WithReport(rewrite_options),
+                           options.limits, stop);
+  });
   if (!response.ok()) return response;
   v1::RewriteReport report;
   if (!asks_for_report) {
@@ -83,6 +74,31 @@ absl::StatusOr<v1::RewriteResponse> RunRewrite(absl::string_view graph_def,
   }
   metrics.CountReport(StrategyOf(rewrite_options), asks_for_report ? response->report() : report);
   return response;
+}
+
+absl::Status StreamRewriteTask::Run(const v1::StreamRewriteHeader& header,
+                                    const TaskContext& context, Sink& sink) {
+  auto rewritten = RunRewrite(context.graphs[0], header.options(), Framing::kStream,
+                              context.options, context.stop, context.metrics);
+  if (!rewritten.ok()) return rewritten.status();
+  Response first;
+  v1::StreamRewriteResult& result = *first.mutable_header();
+  if (rewritten->has_report()) result.mutable_report()->Swap(rewritten->mutable_report());
+  if (rewritten->has_patch()) result.mutable_patch()->Swap(rewritten->mutable_patch());
+  std::string graph = std::move(*rewritten->mutable_graph_def());
+  if (!graph.empty()) {
+    absl::StatusOr<std::string> digest = core::Sha256Of(graph, context.stop);
+    if (!digest.ok()) return digest.status();
+    result.mutable_graph()->set_total_size_bytes(static_cast<int64_t>(graph.size()));
+    result.mutable_graph()->set_sha256(*std::move(digest));
+    sink.SendRest([graph = std::move(graph), sent = size_t{0}](Response* message) mutable {
+      const size_t size = std::min(kChunkBytes, graph.size() - sent);
+      if (size > 0) message->set_chunk(graph.data() + sent, size);
+      sent += size;
+      return size > 0;
+    });
+  }
+  return sink.Send(std::move(first));
 }
 
 }  // namespace spillway::server

@@ -193,7 +193,7 @@ absl::Status Server::Parts::StartMetrics() {
        [this] { return static_cast<double>(state.tracker.inflight()); }},
       {"spillway_queued_requests", "Requests that wait for a worker.",
        [this] { return static_cast<double>(state.pool.queued()); }},
-      {"spillway_workers", "Worker threads, that is, rewrites that can run at once.",
+      {"spillway_workers", "Worker threads, that is, requests that can run at once.",
        [this] { return static_cast<double>(state.options.limits.max_concurrent_requests()); }},
       {"spillway_inflight_bytes", "Graph bytes that requests in flight hold of the budget.",
        [this] { return static_cast<double>(state.admission.inflight_bytes()); }},

@@ -1,13 +1,12 @@
 #include "server/stream_assembler.h"
 
-#include <initializer_list>
-#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
-#include "server/sha256.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::server {
 namespace {
@@ -24,50 +23,56 @@ absl::Status AboveLimit(absl::string_view message, absl::string_view field, int6
       {{"field", field}, {"value", absl::StrCat(value)}, {"limit", absl::StrCat(limit)}});
 }
 
-}  // namespace
-
-absl::Status StreamAssembler::Add(v1::StreamRewriteRequest& message) {
-  switch (message.part_case()) {
-    case v1::StreamRewriteRequest::kHeader:
-      return AddHeader(*message.mutable_header());
-    case v1::StreamRewriteRequest::kChunk:
-      return AddChunk(message.chunk());
-    case v1::StreamRewriteRequest::PART_NOT_SET:
-      break;
-  }
-  return BadStream("a message of the stream has neither header nor chunk; send one of them");
+// Before an error about one of several graphs.
+std::string Prefix(const std::string& name) {
+  return name.empty() ? "" : absl::StrCat("graph ", name, ": ");
 }
 
-absl::Status StreamAssembler::AddHeader(v1::StreamRewriteHeader& header) {
-  if (has_header_) {
+}  // namespace
+
+absl::Status StreamAssembler::AddHeader(const std::vector<const v1::GraphHeader*>& graphs) {
+  if (has_header()) {
     return BadStream("the stream has a second header; send one header, then chunks");
   }
-  const int64_t size = header.graph().total_size_bytes();
+  std::vector<Upload> announced;
+  for (const v1::GraphHeader* graph : graphs) {
+    Upload& upload = announced.emplace_back();
+    if (graphs.size() > 1)
+      upload.name = std::string(1, static_cast<char>('A' + announced.size() - 1));
+    if (absl::Status status = CheckHeader(upload.name, *graph); !status.ok()) return status;
+    upload.size_bytes = graph->total_size_bytes();
+    upload.sha256 = graph->sha256();
+  }
+  graphs_ = std::move(announced);
+  return absl::OkStatus();
+}
+
+absl::Status StreamAssembler::CheckHeader(const std::string& name,
+                                          const v1::GraphHeader& graph) const {
+  const int64_t size = graph.total_size_bytes();
   if (size < 1) {
-    return BadStream(
-        absl::StrCat("total_size_bytes is ", size, "; announce the size of the graph, at least 1"),
-        {{"field", "total_size_bytes"}, {"value", absl::StrCat(size)}});
+    return BadStream(absl::StrCat(Prefix(name), "total_size_bytes is ", size,
+                                  "; announce the size of the graph, at least 1"),
+                     {{"field", "total_size_bytes"}, {"value", absl::StrCat(size)}});
   }
   if (size > max_graph_bytes_) {
-    return AboveLimit(absl::StrCat("the graph has ", size, " bytes and this server takes at most ",
-                                   max_graph_bytes_,
+    return AboveLimit(absl::StrCat(Prefix(name), "the graph has ", size,
+                                   " bytes and this server takes at most ", max_graph_bytes_,
                                    ": keep weights in checkpoints, not in the "
                                    "graph, or raise --max-graph-bytes"),
                       "total_size_bytes", size, max_graph_bytes_);
   }
-  const size_t digest_size = header.graph().sha256().size();
-  if (digest_size != 0 && digest_size != kSha256Bytes) {
-    return BadStream(absl::StrCat("sha256 has ", digest_size, " bytes; send the ", kSha256Bytes,
-                                  " raw bytes, or leave it out"),
+  const size_t digest_size = graph.sha256().size();
+  if (digest_size != 0 && digest_size != core::kSha256Bytes) {
+    return BadStream(absl::StrCat(Prefix(name), "sha256 has ", digest_size, " bytes; send the ",
+                                  core::kSha256Bytes, " raw bytes, or leave it out"),
                      {{"field", "sha256"}, {"value", absl::StrCat(digest_size)}});
   }
-  header_.Swap(&header);
-  has_header_ = true;
   return absl::OkStatus();
 }
 
 absl::Status StreamAssembler::AddChunk(absl::string_view chunk) {
-  if (!has_header_) {
+  if (!has_header()) {
     return BadStream("the stream starts with a chunk; send the header first");
   }
   if (chunk.empty()) {
@@ -79,40 +84,78 @@ absl::Status StreamAssembler::AddChunk(absl::string_view chunk) {
                                    max_chunk_bytes_, ": send chunks of 256 KiB to 1 MiB"),
                       "chunk", size, max_chunk_bytes_);
   }
-  const int64_t missing = total_size_bytes() - static_cast<int64_t>(graph_.size());
-  if (size > missing) {
-    return BadStream(absl::StrCat("more bytes arrived than the ", total_size_bytes(),
-                                  " announced; set total_size_bytes to the size of the graph"),
-                     {{"field", "total_size_bytes"}, {"value", absl::StrCat(total_size_bytes())}});
+  if (graphs_[current_].missing() == 0 && current_ + 1 < graphs_.size()) ++current_;
+  Upload& graph = graphs_[current_];
+  if (size > graph.missing()) {
+    const bool more_follow = current_ + 1 < graphs_.size();
+    return BadStream(
+        absl::StrCat(Prefix(graph.name), "more bytes arrived than the ", graph.size_bytes,
+                     " announced; ",
+                     more_follow ? "end its last chunk with it, and begin the next graph in another"
+                                 : "set total_size_bytes to the size of the graph"),
+        {{"field", "total_size_bytes"}, {"value", absl::StrCat(graph.size_bytes)}});
   }
-  graph_.Append(chunk, total_size_bytes());
+  graph.bytes.Append(chunk, graph.size_bytes);
   return absl::OkStatus();
+}
+
+absl::Status StreamAssembler::NoPart() {
+  return BadStream("a message of the stream has neither header nor chunk; send one of them");
 }
 
 absl::Status StreamAssembler::FinishUpload() const {
-  if (!has_header_) {
+  if (!has_header()) {
     return BadStream("the stream ended without a header; send the header first");
   }
-  const int64_t size = graph_.size();
-  if (size != total_size_bytes()) {
-    return BadStream(absl::StrCat("the stream ended after ", size, " of the ", total_size_bytes(),
-                                  " bytes announced; send the whole graph, then half-close"),
-                     {{"field", "total_size_bytes"},
-                      {"value", absl::StrCat(total_size_bytes())},
-                      {"received", absl::StrCat(size)}});
+  for (const Upload& graph : graphs_) {
+    if (graph.missing() == 0) continue;
+    const std::string received = absl::StrCat(graph.bytes.size());
+    return BadStream(
+        absl::StrCat(Prefix(graph.name), "the stream ended after ", received, " of the ",
+                     graph.size_bytes, " bytes announced; send the whole graph, then half-close"),
+        {{"field", "total_size_bytes"},
+         {"value", absl::StrCat(graph.size_bytes)},
+         {"received", received}});
   }
   return absl::OkStatus();
 }
 
-absl::Status StreamAssembler::VerifyDigest(const core::StopToken& stop) const {
-  if (header_.graph().sha256().empty()) return absl::OkStatus();
-  absl::StatusOr<std::string> digest = Sha256(graph_.view(), stop);
-  if (!digest.ok()) return digest.status();
-  if (*digest == header_.graph().sha256()) return absl::OkStatus();
-  return BadStream("the graph that arrived has another SHA-256 than announced; send it again",
-                   {{"field", "sha256"},
-                    {"value", absl::BytesToHexString(header_.graph().sha256())},
-                    {"received", absl::BytesToHexString(*digest)}});
+absl::Status StreamAssembler::VerifyDigests(const core::StopToken& stop) const {
+  for (const Upload& graph : graphs_) {
+    if (graph.sha256.empty()) continue;
+    absl::StatusOr<std::string> digest = core::Sha256Of(graph.bytes.view(), stop);
+    if (!digest.ok()) return digest.status();
+    if (*digest == graph.sha256) continue;
+    return BadStream(
+        absl::StrCat(Prefix(graph.name),
+                     "the graph that arrived has another SHA-256 than announced; send it again"),
+        {{"field", "sha256"},
+         {"value", absl::BytesToHexString(graph.sha256)},
+         {"received", absl::BytesToHexString(*digest)}});
+  }
+  return absl::OkStatus();
+}
+
+int64_t StreamAssembler::total_size_bytes() const {
+  int64_t total = 0;  // Of at most two graphs, each within a limit below 2 GiB.
+  for (const Upload& graph : graphs_) total += graph.size_bytes;
+  return total;
+}
+
+std::vector<absl::string_view> StreamAssembler::graphs() const {
+  std::vector<absl::string_view> views;
+  for (const Upload& graph : graphs_) views.push_back(graph.bytes.view());
+  return views;
+}
+
+size_t StreamAssembler::capacity_bytes() const {
+  size_t total = 0;
+  for (const Upload& graph : graphs_) total += graph.bytes.capacity();
+  return total;
+}
+
+void StreamAssembler::ReleaseGraphs() {
+  for (Upload& graph : graphs_) graph.bytes.Clear();
 }
 
 }  // namespace spillway::server

@@ -1,58 +1,101 @@
-// The reactor of one StreamRewrite call: reads the upload, rewrites on a worker, writes the answer.
-// Makes itself at the call's start and deletes itself at its end.
+// The reactor of a call that takes graphs in chunks and answers with a stream: StreamRewrite,
+// Inspect and Explore.
 //
-// The three phases follow each other, so only one thread at a time runs anything but OnCancel and
-// the idle timer, and Finish is called in one place per phase. A caller that goes away shows as a
-// failed read or write, or fires the stop token.
+// A message goes out as soon as it is made, while the worker makes the next ones: they meet in a
+// message_queue.h. What a task hands over with SendRest needs no worker any more.
 //
-// Memory: the graph as it came until it is rewritten, then the rewritten one, and one message.
+// Memory: the graphs as they came until the task has ended; then what it left to send; and at most
+// as many bytes of messages that wait as the graphs had, or one.
 #ifndef SPILLWAY_SERVER_STREAM_CALL_H_
 #define SPILLWAY_SERVER_STREAM_CALL_H_
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <cstddef>
-#include <string>
+#include <functional>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "server/call.h"
-#include "server/idle_timer.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "server/graph_task.h"
+#include "server/message_queue.h"
 #include "server/service_state.h"
-#include "server/stream_assembler.h"
-#include "spillway/v1/rewrite_service.pb.h"
+#include "server/upload_call.h"
 
 namespace spillway::server {
 
+template <typename Task>
 class StreamCall final
-    : public grpc::ServerBidiReactor<v1::StreamRewriteRequest, v1::StreamRewriteResponse> {
+    : public UploadCall<grpc::ServerBidiReactor<typename Task::Request, typename Task::Response>,
+                        Task>,
+      private StreamSink<typename Task::Response> {
  public:
-  StreamCall(grpc::CallbackServerContext& context, ServiceState& state);
+  using Response = typename Task::Response;
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override { call_.Cancel(); }
-  void OnDone() override { delete this; }
+  StreamCall(grpc::CallbackServerContext& context, ServiceState& state)
+      : StreamCall::UploadCall(context, state) {
+    this->Read();
+  }
+
+  void OnWriteDone(bool ok) override {
+    this->idle_timer().Pause();
+    gone_ = !ok;
+    if (!ok) this->call().Cancel();
+    if (ok || queue_->Abandon()) WriteNext();
+  }
 
  private:
-  // Takes the message that was read.
-  absl::Status TakeMessage();
-  // The client has half-closed, or is gone.
-  absl::Status EndUpload();
-  // On a worker: from the graph that arrived to the first message of the answer.
-  absl::Status Run();
+  using Queue = MessageQueue<Response>;
 
-  void Read();
-  void Write();
-  void End(const absl::Status& status);
+  void Answer() override {
+    queue_.emplace(this->graph_bytes(), this->call().state().options.idle_timeout);
+    status_ = this->RunTask(*this);
+    if (queue_->Close()) WriteNext();
+  }
 
-  Call call_;
-  StreamAssembler assembler_;
-  v1::StreamRewriteRequest request_;
-  v1::StreamRewriteResponse response_;
-  std::string result_;     // The rewritten graph.
-  size_t sent_bytes_ = 0;  // Of result_.
-  IdleTimer idle_timer_;   // Last, so that it stops first.
+  absl::Status Send(Response message) override {
+    const absl::StatusOr<bool> asleep = queue_->Push(std::move(message), this->call().stop());
+    if (!asleep.ok()) {
+      this->call().Cancel();  // Nobody takes what is still to be found.
+      return asleep.status();
+    }
+    if (*asleep) WriteNext();
+    return absl::OkStatus();
+  }
+
+  void SendRest(std::function<bool(Response*)> next) override { rest_ = std::move(next); }
+
+  // As the queue's sender: one thread at a time.
+  void WriteNext() {
+    switch (queue_->Take(&response_)) {
+      case Queue::Next::kMessage:
+        return Write();
+      case Queue::Next::kNothingYet:
+        return;
+      case Queue::Next::kEnd:
+        break;
+    }
+    if (gone_ && status_.ok()) {
+      status_ = absl::CancelledError("the caller went away while the answer was sent");
+    }
+    if (status_.ok() && rest_ != nullptr && rest_(&response_)) return Write();
+    this->End(status_);
+  }
+
+  void Write() {
+    this->CountSent(response_);
+    this->idle_timer().Wait();
+    this->StartWrite(&response_);
+  }
+
+  // What the worker sets is read by the sender once the queue is closed.
+  absl::optional<Queue> queue_;
+  std::function<bool(Response*)> rest_;
+  absl::Status status_;
+  // The sender's.
+  Response response_;
+  bool gone_ = false;  // A message could not be sent.
 };
 
 }  // namespace spillway::server

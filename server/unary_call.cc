@@ -19,7 +19,8 @@ UnaryCall::UnaryCall(grpc::CallbackServerContext& context, const v1::RewriteRequ
 absl::Status UnaryCall::Start() {
   const int64_t graph_bytes = request_.graph_def().size();
   call_.AddInputBytes(graph_bytes);
-  if (absl::Status status = call_.Admit(request_.options(), graph_bytes); !status.ok()) {
+  if (absl::Status status = call_.Admit(StrategyOf(request_.options()), graph_bytes);
+      !status.ok()) {
     return status;
   }
   const int64_t message_bytes = request_.ByteSizeLong();

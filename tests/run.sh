@@ -4,76 +4,90 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-Usage: tests/run.sh [--full] [--help]
+Usage: tests/run.sh [--full | --all] [--help]
 
 Installs what is missing (Debian 12), builds and tests. At most 20 minutes on 2 cores from a fresh
 clone; a few minutes when there is a build already.
 
   install      deploy/install_deps.sh tests
-  format       clang-format 14, if it is installed
+  format       clang-format 14
+  shell        the shell scripts: bash -n, and shellcheck
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
-  release      builds the preset `release` (in build/) and runs ctest
+  release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
                promtool; the dashboard's expressions against a Prometheus that scrapes a server
                under load
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
-               later; grpcurl and ghz, which are built with Go 1.21 or later
+               later; grpcurl and ghz, which are built with Go 1.19 or later
   Python       the Python package in process and on a server, and its wheel (Python 3.9 or later)
   sanitizers   builds the core, its fuzz targets and its tests of whole rewrites with clang 14 and the
                address and undefined-behaviour sanitizers (preset `fuzz`); runs the tests, which
-               rewrite golden, hostile and damaged graphs, and fuzzes each target for 20 s. Without
+               rewrite golden, hostile and damaged graphs, and fuzzes each target for 10 s. Without
                clang, the tests alone (preset `asan-core`)
   TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
-               of ops and attributes with TensorFlow's op registry, checks the backward part that is found in models of
-               many kinds, compares inferred shapes with TensorFlow's and tensor bytes with those that a
-               step allocates, reads and writes SavedModels and other formats, trains in C++ with the
-               sample, edits live graphs and functions by the Python package, and trains rewritten and
-               edited graphs:
+               of ops and attributes with TensorFlow's op registry, checks the backward part that is
+               found in models of many kinds, compares inferred shapes with TensorFlow's and tensor
+               bytes with those that a step allocates, reads and writes SavedModels and other formats,
+               trains in C++ with the sample, edits live graphs and functions by the Python package,
+               and trains rewritten and edited graphs:
                tests/tensorflow/README.md, tests/client_lib/python/README.md
 
---full adds, and may take an hour or more:
-  fuzz         each target for 2 minutes instead
-  dev          the preset `dev` (debug, warnings as errors) with ctest
-  asan         the preset `asan`, the same sanitizers on everything, with ctest
-  tsan         the preset `tsan` (thread sanitizer), without the tests that it is not for
-               (tests/CMakeLists.txt)
+--full adds, and takes at most 75 minutes in all:
+  sanitizers   builds everything (preset `asan`), with assertions, and runs all tests, instead; fuzzes
+               each target for a minute
+  tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
   TensorFlow   every graph with every parameter set, instead of the short list; what plans take
-               under a real memory limit
+               under a real memory limit, for two graphs
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
 
-If installing or the release build fails, the script stops. Any other section that fails does not
-stop those after it. The last line is, alone on its line, `N passed, N failed` or
-`N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
-cases, fuzz targets, one each for format, lint, breaking changes and tables, and one for any other
-section that fails. Exit code 0: nothing failed; 1: something did; 2: bad usage.
+--all adds to that what takes another hour:
+  sanitizers   fuzzes each target for 5 minutes
+  dev          the preset `dev` (debug, not optimized, warnings as errors) with ctest
+  TensorFlow   every graph with every parameter set edited in place, too; a real memory limit for all
+               of its graphs
 
-What cannot be had here (clang, clang-format, Node, Go, TensorFlow, Prometheus, Slurm, buildah) is
-skipped, with a line that says so.
+If installing or the release build fails, the script stops. Any other section that fails does not
+stop those after it, and one that takes longer than 45 minutes is ended, and has failed.
+The last line is, alone on its line, `N passed, N failed` or
+`N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
+cases, fuzz targets, one each for format, shell syntax, shellcheck, warnings, lint, breaking
+changes and tables, and one for any other section that fails. Exit code 0: nothing failed; 1:
+something did; 2: bad usage.
+
+What cannot be had here (clang, clang-format, shellcheck, Node, Go, Python's venv, TensorFlow,
+Prometheus, Slurm, buildah) is skipped, with a line that says so.
 Cases that are skipped inside a test that passes have such a line too, and are not counted.
 Logs and results lie in build/test-results/.
 USAGE
 }
 
 full=no
-fuzz_seconds=20
+all=no
+sanitized=fuzz
+fuzz_seconds=10
 for argument in "$@"; do
   case $argument in
-    --full) full=yes fuzz_seconds=120 ;;
+    --full) full=yes sanitized=asan fuzz_seconds=60 ;;
+    --all) full=yes all=yes sanitized=asan fuzz_seconds=300 ;;
     -h|--help) usage; exit ;;
     *) echo "tests/run.sh: there is no $argument; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=deploy/steps.sh
 source deploy/steps.sh
 readonly results=build/test-results
 readonly venv=build/tf-venv
 readonly clients_venv=build/clients-venv
 readonly deploy_venv=build/deploy-venv
 readonly npm_folder=build/tools/npm
-readonly cores=$(nproc)
+cores=$(nproc)
+readonly cores
+# Seconds: far more than the longest section takes on a busy machine.
+readonly section_limit=2700
 export PATH=$PWD/build/tools/bin:$PATH
 # The tests talk to servers on this machine, never through a proxy.
 export no_proxy=127.0.0.1,localhost${no_proxy:+,$no_proxy}
@@ -93,17 +107,50 @@ skip() {
   count 0 0 1
 }
 
+# end_tree PID: kills a process and all that it started.
+end_tree() {
+  local child
+  for child in $(cat "/proc/$1/task"/*/children 2>/dev/null); do
+    end_tree "$child"
+  done
+  kill -KILL "$1" 2>/dev/null || true
+}
+
+# In the background: ends the section that runs, if it takes too long.
+watch_section() {
+  local sleeper=
+  trap 'kill $sleeper 2>/dev/null; exit' TERM
+  sleep "$section_limit" >/dev/null 2>&1 &
+  sleeper=$!
+  wait "$sleeper"
+  echo "This takes longer than $((section_limit / 60)) minutes: it is ended."
+  end_tree "$(cat "$results/section.pid")"
+}
+
+watcher=
+end_watcher() {
+  [[ -n $watcher ]] || return 0
+  kill "$watcher" 2>/dev/null || true
+  wait "$watcher" 2>/dev/null || true
+  watcher=
+}
+trap end_watcher EXIT
+
 # section NAME COMMAND...: runs COMMAND in a subshell and adds what it counted. Sets section_ok. Never
-# call it in a condition: `set -e` would not hold in COMMAND.
+# call it in a condition: `set -e` would not hold in COMMAND. There, a pipeline of which a part may
+# fail, as of a tool that is not here, ends with `|| true`.
 section() {
   local name=$1 code=0 p f s section_failed=0
   shift
   heading "$name"
   : >"$results/counts"
+  watch_section &
+  watcher=$!
   set +e
-  (set -e; "$@")
+  (trap - EXIT; echo "$BASHPID" >"$results/section.pid"; set -e; "$@")
   code=$?
   set -e
+  end_watcher
   end_section "$name"
   while read -r p f s; do
     passed=$((passed + p)) skipped=$((skipped + s)) section_failed=$((section_failed + f))
@@ -115,6 +162,34 @@ section() {
   failed=$((failed + section_failed))
   failed_sections+=("$name")
   echo "FAILED: $name"
+}
+
+# at_once COMMAND...: each a command with its arguments in one word; as many at a time as there are
+# cores, for those that use one each. What one prints is shown when it has ended.
+at_once() {
+  local code=0 running=0 index=0
+  while [[ $# -gt 0 || $running -gt 0 ]]; do
+    if [[ $# -gt 0 && $running -lt $cores ]]; then
+      index=$((index + 1))
+      one_of_many "$index" "$1" &
+      running=$((running + 1))
+      shift
+    else
+      wait -n || code=1
+      running=$((running - 1))
+    fi
+  done
+  return "$code"
+}
+
+one_of_many() {
+  local output=$results/at-once-$1.out words code=0 start=$SECONDS
+  read -ra words <<<"$2"
+  set +e
+  (set -e; "${words[@]}") >"$output" 2>&1
+  code=$?
+  printf '\n-- %s: %d s\n%s\n' "$2" $((SECONDS - start)) "$(cat "$output")"
+  return "$code"
 }
 
 finish() {
@@ -141,18 +216,43 @@ check_format() {
     return
   fi
   local log=$results/format.log
-  if ! find rewrite_core server client_lib tests \( -name '*.h' -o -name '*.cc' \) -print0 |
+  if ! find proto rewrite_core server client_lib tests \
+      \( -name '*.h' -o -name '*.cc' -o -path 'proto/*.proto' \) -print0 |
       xargs -0 "$tool" --dry-run --Werror >"$log" 2>&1; then
     echo "Not as $tool -i leaves them (what differs: $log):"
     sed -nE 's/^([^ :]+):[0-9]+:[0-9]+: error: .*/  \1/p' "$log" | sort -u
     return 1
   fi
-  echo "All sources are as $tool leaves them."
+  echo "All sources and messages are as $tool leaves them."
   count 1 0 0
 }
 
+check_shell() {
+  local scripts
+  mapfile -t scripts < <(find deploy tests client_lib .ci -name '*.sh' -o -path .ci/run | sort)
+  printf '%s\0' "${scripts[@]}" | xargs -0 -n 1 bash -n
+  count 1 0 0
+  if ! command -v shellcheck >/dev/null; then
+    skip "no shellcheck here (Debian: package shellcheck): shell scripts are only parsed"
+    return
+  fi
+  shellcheck --external-sources --severity=warning "${scripts[@]}"
+  count 1 0 0
+  echo "bash and shellcheck have nothing to say about ${#scripts[@]} scripts."
+}
+
+# build PRESET [TARGET...]
 build() {
-  build_preset "$1" "$results/build-$1.log"
+  build_preset "$1" "$results/build-$1.log" "${@:2}"
+}
+
+# Of what was compiled in this run: in a fresh clone, of everything.
+check_warnings() {
+  if grep -A 5 ' warning: ' "$results/build-release.log"; then
+    return 1
+  fi
+  echo "The compiler had nothing to warn of."
+  count 1 0 0
 }
 
 # run_ctest PRESET [CTEST ARGUMENT...]
@@ -162,7 +262,7 @@ run_ctest() {
   ctest --preset "$preset" --parallel "$cores" --no-tests=error "$@" 2>&1 | tee "$log" || code=$?
   local summary bad total away off
   summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log")
-  [[ -n $summary ]] || return 1
+  [[ -n $summary ]] || { echo "ctest did not come to its summary."; return 1; }
   read -r bad total <<<"$summary"
   away=$(grep -cF '***Skipped' "$log" || true)
   off=$(grep -cF '***Not Run (Disabled)' "$log" || true)  # These are not in the total.
@@ -184,7 +284,7 @@ report_skips() {
 # Puts what tests/npm locks into build/tools/npm, unless it is there.
 install_npm() {
   local version
-  version=$(node --version 2>/dev/null | sed -nE 's/^v([0-9]+).*/\1/p')
+  version=$(node --version 2>/dev/null | sed -nE 's/^v([0-9]+).*/\1/p' || true)
   if [[ ${version:-0} -lt 18 ]] || ! command -v npm >/dev/null; then
     skip "no Node 18 or later with npm here: buf and the client in JavaScript are not tested"
     return
@@ -245,20 +345,21 @@ install_clients() {
   install_go_clients
 }
 
-# grpcurl and ghz, of fixed versions, into build/tools/bin. A minute or two on two cores, once.
+# grpcurl and ghz, of fixed versions that Debian's Go can build, into build/tools/bin. A minute or two
+# on two cores, once.
 install_go_clients() {
   if command -v grpcurl >/dev/null && command -v ghz >/dev/null; then
     return
   fi
   local minor
-  minor=$(go env GOVERSION 2>/dev/null | sed -nE 's/^go1\.([0-9]+).*/\1/p')
-  if [[ ${minor:-0} -lt 21 ]]; then
-    skip "no Go 1.21 or later here: grpcurl and ghz are not tested"
+  minor=$(go env GOVERSION 2>/dev/null | sed -nE 's/^go1\.([0-9]+).*/\1/p' || true)
+  if [[ ${minor:-0} -lt 19 ]]; then
+    skip "no Go 1.19 or later here: grpcurl and ghz are not tested"
     return
   fi
   echo "Building grpcurl and ghz with $(go env GOVERSION)."
   export GOBIN=$PWD/build/tools/bin
-  if ! go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3 >"$results/go.log" 2>&1 ||
+  if ! go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.1 >"$results/go.log" 2>&1 ||
      ! go install github.com/bojand/ghz/cmd/ghz@v0.93.0 >>"$results/go.log" 2>&1; then
     skip "Go cannot build grpcurl and ghz here (log: $results/go.log): they are not tested"
   fi
@@ -350,6 +451,15 @@ run_tensorflow() {
     "$venv/bin/python" "tests/tensorflow/$1" --spillway build/bin/spillway "${@:2}"
 }
 
+check_python_in_tensorflow() {
+  run_counted "$results/tensorflow-python.log" \
+    "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
+}
+
+check_cpp_sample() {
+  run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
+}
+
 # Each runs also if another fails.
 check_deploy() {
   local code=0
@@ -366,6 +476,8 @@ check_deploy() {
 check_image() {
   if [[ -e $deploy_venv/installed.txt ]]; then
     run_counted "$results/image.log" "$deploy_venv/bin/python" tests/deploy/image_test.py --install
+  else
+    skip "no $deploy_venv, which reads the manifests: the image is not tested"
   fi
 }
 
@@ -373,12 +485,38 @@ check_image() {
 run_counted() {
   local log=$1 code=0 summary
   "${@:2}" 2>&1 | tee "$log" || code=$?
-  summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1 | tr -c '0-9\n' ' ')
-  [[ -n $summary ]] || return 1
+  summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1 | tr -c '0-9\n' ' ' || true)
+  [[ -n $summary ]] || { echo "It ended without a summary: ${*:2}"; return 1; }
   local p f s
   read -r p f s <<<"$summary"
   count "$p" "$f" "${s:-0}"
   return "$code"
+}
+
+# Every graph as a file with every parameter set, and some edited in place; --all edits all of them.
+check_training() {
+  if [[ $all == yes ]]; then
+    run_tensorflow run.py --full
+  elif [[ $full == yes ]]; then
+    local code=0
+    run_tensorflow run.py --full --way graphdef || code=1
+    run_tensorflow run.py --way live --self-test no || code=1
+    return "$code"
+  else
+    run_tensorflow run.py
+  fi
+}
+
+check_tensor_bytes() {
+  local more=()
+  [[ $full == no ]] || more=(--full)
+  run_tensorflow tensor_bytes.py "${more[@]}"
+}
+
+check_memory_limit() {
+  local graphs=()
+  [[ $all == yes ]] || graphs=(--graph bert_tiny --graph branches)
+  run_tensorflow memory_limit.py "${graphs[@]}"
 }
 
 run_benchmarks() {
@@ -401,55 +539,46 @@ mkdir -p "$results"
 section "Install" deploy/install_deps.sh tests
 [[ $section_ok == yes ]] || finish
 section "Format" check_format
-section "npm: install" install_npm
+section "Shell" check_shell
+section "Packages" at_once make_venv install_clients install_npm
 if have_npm; then
   section "API" check_api
 fi
 section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
+section "Warnings" check_warnings
 section "C++ tests (release)" run_ctest release
-section "Deploy" check_deploy
-section "Clients: install" install_clients
-section "Clients" run_clients
-section "Python" check_python
+section "Deploy, Python, clients" at_once check_deploy check_python run_clients
 if command -v clang++-14 >/dev/null; then
-  section "Build (fuzz)" build fuzz
+  section "Build ($sanitized)" build "$sanitized"
   if [[ $section_ok == yes ]]; then
-    section "C++ tests (sanitizers)" run_ctest fuzz
-    section "Fuzzing" run_counted "$results/fuzz.log" tests/fuzz/run.sh "$fuzz_seconds"
+    section "C++ tests (sanitizers)" run_ctest "$sanitized"
+    section "Fuzzing" run_counted "$results/fuzz.log" \
+      env SPILLWAY_BUILD="build-$sanitized" tests/fuzz/run.sh "$fuzz_seconds"
   fi
 else
-  section "Fuzzing" skip "no clang++-14 here: nothing is fuzzed"
+  section "Fuzzing" skip "no clang++-14 here: nothing is fuzzed, and sanitizers see only the core"
   section "Build (asan-core)" build asan-core
   if [[ $section_ok == yes ]]; then
     section "C++ tests (sanitizers)" run_ctest asan-core
   fi
 fi
-section "TensorFlow: install" make_venv
 if have_tensorflow; then
-  section "TensorFlow: op tables" check_op_tables
-  section "TensorFlow: backward part" run_tensorflow backward_part.py
-  section "TensorFlow: shapes" run_tensorflow shape_functions.py
-  section "TensorFlow: formats" run_tensorflow formats.py
-  section "TensorFlow: C++" \
-    run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
-  section "TensorFlow: Python" run_counted "$results/tensorflow-python.log" \
-    "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
+  section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes \
+    "run_tensorflow shape_functions.py" "run_tensorflow backward_part.py" \
+    "run_tensorflow formats.py" check_op_tables check_cpp_sample
+  section "TensorFlow: training" check_training
   if [[ $full == yes ]]; then
-    section "TensorFlow: memory limit" run_tensorflow memory_limit.py
-    section "TensorFlow: tensor bytes" run_tensorflow tensor_bytes.py --full
-    section "TensorFlow: training" run_tensorflow run.py --full
-  else
-    section "TensorFlow: tensor bytes" run_tensorflow tensor_bytes.py
-    section "TensorFlow: training" run_tensorflow run.py
+    section "TensorFlow: memory limit" check_memory_limit
   fi
 fi
 if [[ $full == yes ]]; then
-  for preset in dev asan tsan; do
-    section "Build ($preset)" build "$preset"
-    [[ $section_ok == yes ]] || continue
-    section "C++ tests ($preset)" run_ctest "$preset"
-  done
+  if [[ $all == yes ]]; then
+    section "Build (dev)" build dev
+    [[ $section_ok == no ]] || section "C++ tests (dev)" run_ctest dev
+  fi
+  section "Build (tsan)" build tsan
+  [[ $section_ok == no ]] || section "C++ tests (tsan)" run_ctest tsan
   section "Benchmarks" run_benchmarks
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
   section "Image" check_image

@@ -32,8 +32,9 @@ struct CallTable {
   decltype(&spillway_get_capabilities) get_capabilities;
   decltype(&spillway_check_health) check_health;
   decltype(&spillway_inspect) inspect;
-  decltype(&spillway_diff) diff;
   decltype(&spillway_simulate) simulate;
+  decltype(&spillway_explore) explore;
+  decltype(&spillway_diff) diff;
   decltype(&spillway_message_from_json) message_from_json;
   decltype(&spillway_message_to_json) message_to_json;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <memory>
@@ -15,14 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/c_api/call_table.h"
 #include "client_lib/c_api/handles.h"
-#include "client_lib/internal/call_limits.h"
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/graph/graph.h"
-#include "rewrite_core/inspect/graph_diff.h"
-#include "rewrite_core/inspect/inspect.h"
-#include "rewrite_core/inspect/simulate_graph.h"
-#include "rewrite_core/rewriter.h"
 #include "spillway/client.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
@@ -339,57 +334,78 @@ spillway_status* CheckHealth(spillway_client* client, const char* service, spill
   });
 }
 
-spillway_status* Inspect(const void* graph, size_t graph_size, const void* options,
-                         size_t options_size, spillway_call* call, spillway_buffer** summary_out) {
+// A question about one graph: `ask(client, graph, options, call)` gives the answer.
+template <typename Options, typename Ask>
+spillway_status* AskOf(spillway_client* client, const void* graph, size_t graph_size,
+                       const void* options, size_t options_size, spillway_call* call,
+                       const char* out_name, spillway_buffer** out, const Ask& ask) {
   return Guarded([&] {
-    absl::Status status = CheckGiven({{summary_out, "summary"}});
+    absl::Status status = CheckGiven({{client, "client"}, {out, out_name}});
     if (!status.ok()) return status;
     const absl::StatusOr<absl::string_view> bytes = Bytes(graph, graph_size, "graph");
     if (!bytes.ok()) return bytes.status();
-    v1::InspectOptions parsed;
+    Options parsed;
     status = Parse(options, options_size, "options", &parsed);
     if (!status.ok()) return status;
-    const internal::CallLimits limits(OptionsOf(call));
-    const absl::StatusOr<v1::GraphSummary> summary =
-        core::Inspect(*bytes, parsed, core::DefaultLimits(), limits.MakeStopToken());
-    return summary.ok() ? Serialize(*summary, summary_out) : summary.status();
+    const auto answer = ask(client->client, *bytes, parsed, OptionsOf(call));
+    return answer.ok() ? Serialize(*answer, out) : answer.status();
   });
 }
 
-spillway_status* Diff(const void* a, size_t a_size, const void* b, size_t b_size,
-                      spillway_call* call, spillway_buffer** diff_out) {
+// Passes messages on, serialized; null if there is nobody to take them.
+template <typename Message>
+std::function<void(const Message&)> PartCallback(spillway_part_fn part, void* user_data) {
+  if (part == nullptr) return nullptr;
+  return [part, user_data](const Message& message) {
+    const std::string bytes = message.SerializeAsString();
+    part(bytes.data(), bytes.size(), user_data);
+  };
+}
+
+spillway_status* Inspect(spillway_client* client, const void* graph, size_t graph_size,
+                         const void* options, size_t options_size, spillway_call* call,
+                         spillway_part_fn on_tensors, void* user_data, spillway_buffer** summary) {
+  return AskOf<v1::InspectOptions>(
+      client, graph, graph_size, options, options_size, call, "summary", summary,
+      [&](const Client& to, absl::string_view bytes, const v1::InspectOptions& parsed,
+          const CallOptions& how) {
+        const auto take = PartCallback<v1::TensorList>(on_tensors, user_data);
+        return take ? to.InspectTensors(bytes, parsed, take, how) : to.Inspect(bytes, parsed, how);
+      });
+}
+
+spillway_status* Simulate(spillway_client* client, const void* graph, size_t graph_size,
+                          const void* options, size_t options_size, spillway_call* call,
+                          spillway_buffer** report) {
+  return AskOf<v1::SimulateOptions>(
+      client, graph, graph_size, options, options_size, call, "report", report,
+      [](const Client& to, absl::string_view bytes, const v1::SimulateOptions& parsed,
+         const CallOptions& how) { return to.Simulate(bytes, parsed, how); });
+}
+
+spillway_status* Explore(spillway_client* client, const void* graph, size_t graph_size,
+                         const void* options, size_t options_size, spillway_call* call,
+                         spillway_part_fn on_size, void* user_data, spillway_buffer** report) {
+  return AskOf<v1::ExploreOptions>(
+      client, graph, graph_size, options, options_size, call, "report", report,
+      [&](const Client& to, absl::string_view bytes, const v1::ExploreOptions& parsed,
+          const CallOptions& how) {
+        return to.Explore(bytes, parsed, PartCallback<v1::ExploredSize>(on_size, user_data), how);
+      });
+}
+
+spillway_status* Diff(spillway_client* client, const void* a, size_t a_size, const void* b,
+                      size_t b_size, spillway_call* call, spillway_buffer** diff_out) {
   return Guarded([&] {
-    absl::Status status = CheckGiven({{diff_out, "diff"}});
+    absl::Status status = CheckGiven({{client, "client"}, {diff_out, "diff"}});
     if (!status.ok()) return status;
     const absl::StatusOr<absl::string_view> bytes_a = Bytes(a, a_size, "a");
     if (!bytes_a.ok()) return bytes_a.status();
     const absl::StatusOr<absl::string_view> bytes_b = Bytes(b, b_size, "b");
     if (!bytes_b.ok()) return bytes_b.status();
-    const internal::CallLimits limits(OptionsOf(call));
-    const core::StopToken stop = limits.MakeStopToken();
-    const auto graph_a = core::Graph::Parse(*bytes_a, core::DefaultLimits(), stop);
-    if (!graph_a.ok()) return graph_a.status();
-    const auto graph_b = core::Graph::Parse(*bytes_b, core::DefaultLimits(), stop);
-    if (!graph_b.ok()) return graph_b.status();
-    const absl::StatusOr<v1::GraphDiff> diff = core::DiffGraphs(*graph_a, *graph_b, stop);
+    const absl::StatusOr<v1::GraphDiff> diff =
+        client->client.Diff(*bytes_a, *bytes_b, OptionsOf(call));
     return diff.ok() ? Serialize(*diff, diff_out) : diff.status();
-  });
-}
-
-spillway_status* Simulate(const void* graph, size_t graph_size, const void* options,
-                          size_t options_size, spillway_call* call, spillway_buffer** report_out) {
-  return Guarded([&] {
-    absl::Status status = CheckGiven({{report_out, "report"}});
-    if (!status.ok()) return status;
-    const absl::StatusOr<absl::string_view> bytes = Bytes(graph, graph_size, "graph");
-    if (!bytes.ok()) return bytes.status();
-    v1::SimulateOptions parsed;
-    status = Parse(options, options_size, "options", &parsed);
-    if (!status.ok()) return status;
-    const internal::CallLimits limits(OptionsOf(call));
-    const absl::StatusOr<v1::SimulateReport> report =
-        core::SimulateGraph(*bytes, parsed, core::DefaultLimits(), limits.MakeStopToken());
-    return report.ok() ? Serialize(*report, report_out) : report.status();
   });
 }
 
@@ -454,12 +470,12 @@ spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
 
 // In the order of the table.
 constexpr CallTable kTable = {
-    Version,       StatusFree,       BufferFree,    ClientOptionsNew, ClientOptionsFree,
-    SetTarget,     SetUnaryMaxBytes, SetChunkBytes, SetMaxAttempts,   SetTls,
-    ClientNew,     ClientFree,       CallNew,       CallFree,         SetTimeout,
-    Cancel,        SetProgress,      RewriteGraph,  Rewrite,          GetCapabilities,
-    CheckHealth,   Inspect,          Diff,          Simulate,         MessageFromJson,
-    MessageToJson,
+    Version,         StatusFree,       BufferFree,    ClientOptionsNew, ClientOptionsFree,
+    SetTarget,       SetUnaryMaxBytes, SetChunkBytes, SetMaxAttempts,   SetTls,
+    ClientNew,       ClientFree,       CallNew,       CallFree,         SetTimeout,
+    Cancel,          SetProgress,      RewriteGraph,  Rewrite,          GetCapabilities,
+    CheckHealth,     Inspect,          Simulate,      Explore,          Diff,
+    MessageFromJson, MessageToJson,
 };
 
 }  // namespace

@@ -173,21 +173,32 @@ spillway_status* spillway_check_health(spillway_client* client, const char* serv
   return Forward(&CallTable::check_health, client, service, call, health);
 }
 
-spillway_status* spillway_inspect(const void* graph, size_t graph_size, const void* options,
-                                  size_t options_size, spillway_call* call,
+spillway_status* spillway_inspect(spillway_client* client, const void* graph, size_t graph_size,
+                                  const void* options, size_t options_size, spillway_call* call,
+                                  spillway_part_fn on_tensors, void* user_data,
                                   spillway_buffer** summary) {
-  return Forward(&CallTable::inspect, graph, graph_size, options, options_size, call, summary);
+  return Forward(&CallTable::inspect, client, graph, graph_size, options, options_size, call,
+                 on_tensors, user_data, summary);
 }
 
-spillway_status* spillway_diff(const void* a, size_t a_size, const void* b, size_t b_size,
-                               spillway_call* call, spillway_buffer** diff) {
-  return Forward(&CallTable::diff, a, a_size, b, b_size, call, diff);
-}
-
-spillway_status* spillway_simulate(const void* graph, size_t graph_size, const void* options,
-                                   size_t options_size, spillway_call* call,
+spillway_status* spillway_simulate(spillway_client* client, const void* graph, size_t graph_size,
+                                   const void* options, size_t options_size, spillway_call* call,
                                    spillway_buffer** report) {
-  return Forward(&CallTable::simulate, graph, graph_size, options, options_size, call, report);
+  return Forward(&CallTable::simulate, client, graph, graph_size, options, options_size, call,
+                 report);
+}
+
+spillway_status* spillway_explore(spillway_client* client, const void* graph, size_t graph_size,
+                                  const void* options, size_t options_size, spillway_call* call,
+                                  spillway_part_fn on_size, void* user_data,
+                                  spillway_buffer** report) {
+  return Forward(&CallTable::explore, client, graph, graph_size, options, options_size, call,
+                 on_size, user_data, report);
+}
+
+spillway_status* spillway_diff(spillway_client* client, const void* a, size_t a_size, const void* b,
+                               size_t b_size, spillway_call* call, spillway_buffer** diff) {
+  return Forward(&CallTable::diff, client, a, a_size, b, b_size, call, diff);
 }
 
 spillway_status* spillway_message_from_json(const char* name, const char* json, size_t json_size,

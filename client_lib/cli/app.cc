@@ -21,6 +21,7 @@
 #include "client_lib/cli/health_command.h"
 #include "client_lib/cli/help_format.h"
 #include "client_lib/cli/inspect_command.h"
+#include "client_lib/cli/own_version.h"
 #include "client_lib/cli/rewrite_command.h"
 #include "client_lib/cli/run_command.h"
 #include "client_lib/cli/session.h"
@@ -28,7 +29,6 @@
 #include "client_lib/cli/strip_command.h"
 #include "client_lib/cli/style.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
 namespace {
@@ -78,8 +78,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
       "spillway");
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_help_flag("-h,--help", "Print this help.");
-  app.set_version_flag("--version", absl::StrCat("spillway ", core::Version()),
-                       "Print the version.");
+  app.set_version_flag("--version", absl::StrCat("spillway ", OwnVersion()), "Print the version.");
   app.require_subcommand(1);
   AddRewriteCommand(&app, &session);
   AddStripCommand(&app, &session);

@@ -13,7 +13,7 @@
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/text_table.h"
 #include "google/protobuf/descriptor.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 
 namespace spillway::cli {
 namespace {

@@ -8,41 +8,46 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/diff_text.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/per_graph.h"
+#include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/text_table.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/graph/graph.h"
-#include "rewrite_core/inspect/graph_diff.h"
-#include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
 namespace {
 
 struct Flags {
+  explicit Flags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kCall) {}
+
   std::string a;
   std::string b;
   absl::optional<format::GraphFormat> format;
   bool json = false;
+  const ConnectionFlags connection;
 };
 
 constexpr char kIdenticalGraphs[] =
     "the graphs are identical; what differs is in the files around them\n";
 
-// What tells the graphs number `i` apart.
-absl::StatusOr<v1::GraphDiff> DiffGraph(const Flags& flags, const format::GraphFile& a,
-                                        const format::GraphFile& b, size_t i,
-                                        const core::StopToken& stop) {
-  const auto graph_a = core::Graph::Parse(a.graph(i), core::DefaultLimits(), stop);
-  if (!graph_a.ok()) return WithInputName(a.WithName(i, graph_a.status()), flags.a);
-  const auto graph_b = core::Graph::Parse(b.graph(i), core::DefaultLimits(), stop);
-  if (!graph_b.ok()) return WithInputName(b.WithName(i, graph_b.status()), flags.b);
-  return core::DiffGraphs(*graph_a, *graph_b, stop);
+// The error of the graphs number `i`, with the name of the file that it is about in front.
+absl::Status WithGraphName(const absl::Status& status, const Flags& flags,
+                           const format::GraphFile& a, const format::GraphFile& b, size_t i) {
+  const auto info = ErrorInfoOf(status);
+  const auto graph = info.metadata().find("graph");
+  if (graph == info.metadata().end()) return status;
+  return graph->second == "B" ? WithInputName(b.WithName(i, status), flags.b)
+                              : WithInputName(a.WithName(i, status), flags.a);
 }
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+  absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
+  if (!call.ok()) return call.status();
   if (flags.a == "-" && flags.b == "-") {
     return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                               "A and B are both standard input; give one of them as a file",
@@ -59,14 +64,18 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
                      b->num_graphs(), "; compare files with the same number"),
         {{"flag", "B"}});
   }
-  const core::StopToken stop(absl::InfiniteFuture(), session.cancellation.flag());
+  ProgressLine progress(/*quiet=*/false, "comparing");
+  call->on_progress = progress.callback();
+  const Client client = flags.connection.Connect(/*quiet=*/false);
+  const absl::Time deadline = absl::Now() + call->timeout;
   const Style style = StyleOf(STDOUT_FILENO);
   bool same = true;
   std::string text;
   std::vector<MetaGraphJson> entries;
   for (size_t i = 0; i < a->num_graphs(); ++i) {
-    const absl::StatusOr<v1::GraphDiff> diff = DiffGraph(flags, *a, *b, i, stop);
-    if (!diff.ok()) return diff.status();
+    const absl::StatusOr<v1::GraphDiff> diff =
+        client.Diff(a->graph(i), b->graph(i), Until(deadline, *call));
+    if (!diff.ok()) return WithGraphName(diff.status(), flags, *a, *b, i);
     same &= diff->same_graph();
     entries.push_back({b->tags(i), "diff", ToJson(*diff, /*with_zeros=*/true)});
     if (!b->NameOf(i).empty())
@@ -75,6 +84,7 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
     const bool only_graph = diff->identical() && a->bytes() != b->bytes();
     absl::StrAppend(&text, only_graph ? kIdenticalGraphs : FormatGraphDiff(*diff, style));
   }
+  progress.End();
   if (flags.json) {
     text = format::IsSavedModel(b->format()) ? MetaGraphsJson(entries) : entries[0].json;
   }
@@ -89,8 +99,8 @@ void AddDiffCommand(CLI::App* app, Session* session) {
       "diff",
       "Tells what a rewrite did, in words. Compares two graphs, whoever rewrote them (Spillway, "
       "TFLMS, Grappler, a person): which tensors are swapped, and every other difference. The exit "
-      "code is 0 if the graphs are the same, 1 if they differ. Always in this process.");
-  auto flags = std::make_shared<Flags>();
+      "code is 0 if the graphs are the same, 1 if they differ.");
+  auto flags = std::make_shared<Flags>(command);
   command->add_option("A", flags->a, absl::StrCat("The graph before: ", kGraphFileHelp))
       ->required()
       ->type_name("");
@@ -105,6 +115,7 @@ void AddDiffCommand(CLI::App* app, Session* session) {
   command->footer(
       "Examples:\n"
       "  spillway diff graph.pb out.pb\n"
+      "  spillway diff graph.pb out.pb --server host:7070\n"
       "  spillway diff graph.pb out.pb --json | jq '.swaps | length'");
   command->final_callback(
       [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });

@@ -91,7 +91,9 @@ const char kExitCodeHelp[] =
     "  5  the server cannot be reached, or is overloaded: try again\n"
     "  6  the timeout passed, or the program was interrupted\n"
     "  7  internal: a bug of ours, please report it\n"
-    "  8  no plan of swaps fits into the GPU's memory: the message says what would do\n"
+    "  8  no plan of swaps fits into the GPU's memory: the message says what would do;\n"
+    "     simulate --check: the step does not fit\n"
+    "  9  simulate --check: it is not known whether the step fits\n"
     "  126, 127  run: the command cannot be executed, does not exist; otherwise\n"
     "     the exit code of run is that of its command";
 

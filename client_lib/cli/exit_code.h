@@ -18,7 +18,8 @@ enum class ExitCode {
   kServer = 5,      // The server cannot be reached, is overloaded or too old.
   kStopped = 6,     // The timeout passed, or the program was interrupted.
   kInternal = 7,    // A bug of ours.
-  kDoesNotFit = 8,  // No plan of swaps fits into the memory that there is.
+  kDoesNotFit = 8,  // No plan of swaps fits into the memory that there is; or no step (`simulate`).
+  kFitUnknown = 9,  // `simulate --check` alone: whether the step fits is not known.
 
   // `run` alone; the numbers that shells have for them. Otherwise its command's own.
   kCommandNotExecutable = 126,

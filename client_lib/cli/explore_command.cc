@@ -1,6 +1,5 @@
 #include "client_lib/cli/explore_command.h"
 
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
@@ -16,8 +16,6 @@
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/step_flags.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/inspect/explore.h"
-#include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
 namespace {
@@ -29,11 +27,13 @@ constexpr int64_t kMaxSizes = 10'000;
 
 struct Flags {
   // A profile is of one size.
-  explicit Flags(CLI::App* command) : step(command, /*without=*/"profile") {}
+  explicit Flags(CLI::App* command)
+      : step(command, /*without=*/"profile"), connection(command, ConnectionFlags::Kind::kCall) {}
 
   std::string input;
   absl::optional<format::GraphFormat> format;
   const StepFlags step;
+  const ConnectionFlags connection;
   std::vector<std::string> sizes;
   std::vector<std::string> multiple_of;
   bool swapping = false;
@@ -45,14 +45,13 @@ absl::Status BadSizes(absl::string_view text) {
       v1::ERROR_REASON_BAD_OPTION,
       absl::StrCat(
           kSizes, ": ", core::Quoted(text),
-          " is no list of sizes; give whole numbers from 1 to 2^31 - 1 and ranges FROM:TO or "
-          "FROM:TO:STEP, at most ",
+          " is no list of sizes; give whole numbers and ranges FROM:TO or FROM:TO:STEP, at most ",
           kMaxSizes, " sizes: 32,64,128 or 224:1024:32"),
       {{"flag", kSizes}, {"value", text}});
 }
 
 // "32", "32:64", "32:64:8", appended to `options`. `text`: one item of the list. False if it is
-// none.
+// none. The core judges whether a number is a size.
 bool AddSizes(const std::string& text, v1::ExploreOptions* options) {
   const std::vector<std::string> parts = absl::StrSplit(text, ':');
   int64_t from = 0, to = 0, step = 1;
@@ -60,9 +59,11 @@ bool AddSizes(const std::string& text, v1::ExploreOptions* options) {
   to = from;
   if (parts.size() > 1 && !absl::SimpleAtoi(parts[1], &to)) return false;
   if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &step)) return false;
+  if (parts.size() == 1) {
+    options->add_sizes(from);
+    return options->sizes_size() <= kMaxSizes;
+  }
   if (from < 1 || to < from || step < 1) return false;
-  // The core would name its own option, and not the item.
-  if (to > std::numeric_limits<int32_t>::max()) return false;
   if ((to - from) / step >= kMaxSizes - options->sizes_size()) return false;
   const int64_t count = (to - from) / step + 1;
   for (int64_t i = 0; i < count; ++i) options->add_sizes(from + i * step);
@@ -89,17 +90,45 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
   return options;
 }
 
+// Whether the size is the number of examples in a batch (ExploreReport.size_is_batch): rows are
+// printed before the report is there.
+bool SizeIsBatch(const v1::Step& step) {
+  for (const v1::Feed& feed : step.feeds()) {
+    for (int i = 1; i < feed.dims_size(); ++i) {
+      if (feed.dims(i) == -1) return false;
+    }
+  }
+  return true;
+}
+
+absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
+                     const Client& client, const CallOptions& call, Style style,
+                     std::ostream& out) {
+  ExplorationText text(SizeIsBatch(options.step()), options.swapping(), style);
+  const auto report = client.Explore(
+      graph, options, [&](const v1::ExploredSize& size) { out << text.Row(size) << std::flush; },
+      call);
+  if (!report.ok()) return report.status();
+  out << text.Result(*report);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
   TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options->no_budget(), options->mutable_step()));
-  return PrintPerGraph(flags.input, flags.format, flags.json, "exploration", session,
-                       [&](absl::string_view graph, const core::StopToken& stop,
-                           Style style) -> absl::StatusOr<std::string> {
-                         auto report = core::Explore(graph, *options, core::DefaultLimits(), stop);
+  const PerGraphRun run{flags.input, flags.format,         flags.json,      "exploration",
+                        "exploring", /*as_it_comes=*/true, flags.connection};
+  return PrintPerGraph(run, session,
+                       [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                           Style style, std::ostream& out) {
+                         if (!flags.json) {
+                           return Explore(*options, graph, client, call, style, out);
+                         }
+                         const auto report = client.Explore(graph, *options, nullptr, call);
                          if (!report.ok()) return report.status();
-                         if (flags.json) return ToJson(*report, /*with_zeros=*/true);
-                         return FormatExploration(*report, style);
+                         out << ToJson(*report, /*with_zeros=*/true);
+                         return absl::OkStatus();
                        });
 }
 
@@ -109,9 +138,9 @@ void AddExploreCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "explore",
       "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
-      "GPU's memory without swapping, the predicted throughput, and the largest that fits; with "
-      "--swapping also which fit with swapping, and how much of full speed that leaves. Always in "
-      "this process.");
+      "GPU's memory without swapping and the predicted throughput, each size as it is found, and "
+      "then the largest that fits; with --swapping also which fit with swapping, and how much of "
+      "full speed that leaves.");
   auto flags = std::make_shared<Flags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
@@ -148,7 +177,7 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "\n"
       "Examples:\n"
       "  spillway explore graph.pb --hardware v100_nvlink2\n"
-      "  spillway explore graph.pb --swapping --multiple-of 8\n"
+      "  spillway explore graph.pb --swapping --multiple-of 8 --server host:7070 --timeout 10m\n"
       "  spillway explore graph.pb --feed images=N,224,224,3 --feed labels=N --sizes 32:512:32\n"
       "  spillway explore graph.pb --feed images=8,N,N,3 --sizes 224:2240:224 --multiple-of 32");
   command->final_callback(

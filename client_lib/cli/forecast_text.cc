@@ -96,6 +96,14 @@ void AddWarnings(const Warnings& warnings, Rows* facts) {
   for (const v1::Warning& warning : warnings) facts->push_back({"warning", warning.message()});
 }
 
+// Why it is not known whether a step fits, and what to give.
+void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
+  for (const v1::FitUnknown& cause : forecast.fit_unknown()) {
+    facts->push_back({label, cause.message()});
+    label = "";
+  }
+}
+
 // By how much the step is above a budget, in one sentence without a full stop.
 std::string ExcessText(const v1::Forecast& forecast) {
   const v1::OutOfMemory& oom = forecast.out_of_memory();
@@ -229,8 +237,11 @@ std::string Headline(const v1::SimulateReport& report) {
   if (forecast.devices().empty()) return "no node of this step runs on a GPU";
   if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
-  return absl::StrCat("fits into ", FormatBytes(report.hardware().device_budget_bytes()),
-                      " per GPU", "; ", time);
+  const std::string budget =
+      absl::StrCat(FormatBytes(report.hardware().device_budget_bytes()), " per GPU");
+  if (forecast.fit() == v1::FIT_FITS) return absl::StrCat("fits into ", budget, "; ", time);
+  return absl::StrCat("unknown whether it fits into ", budget, ": what is known of it does; ",
+                      time);
 }
 
 // On top of a report, at the margin.
@@ -294,15 +305,14 @@ std::string DistanceTable(const v1::SimulateReport& report, Style style) {
   return rows.size() > 1 ? FormatTable(rows, style) : "";
 }
 
-const char* WhatVaries(const v1::ExploreReport& report) {
-  return report.size_is_batch() ? "batch" : "size";
-}
+// Widths of the columns of `explore`: what they hold on any machine.
+constexpr size_t kSizeWidth = 10;  // Up to 2^31 - 1.
+constexpr size_t kFitWidth = 7;    // "unknown".
+constexpr size_t kPeakWidth = 11;  // "peak memory", "1023.99 GiB".
+constexpr size_t kTimeWidth = 10;  // "examples/s", "12345.6 ms".
 
-bool IsWithSwapping(const v1::ExploreReport& report) {
-  return std::any_of(report.sizes().begin(), report.sizes().end(), [](const v1::ExploredSize& s) {
-    return s.has_swapped() || s.has_full_speed_sizes_per_s();
-  });
-}
+const char* WhatVaries(bool size_is_batch) { return size_is_batch ? "batch" : "size"; }
+const char* RateUnit(bool size_is_batch) { return size_is_batch ? "examples/s" : "steps/s"; }
 
 std::string PeakText(const v1::Forecast& forecast) {
   int64_t peak = 0;
@@ -313,15 +323,15 @@ std::string PeakText(const v1::Forecast& forecast) {
 }
 
 // Examples per second where the size counts them, else steps.
-std::string RateText(const v1::ExploreReport& report, const v1::ExploredSize& size) {
+std::string RateText(bool size_is_batch, const v1::ExploredSize& size) {
   if (!size.has_steps_per_s()) return kNotKnown;
-  return absl::StrFormat("%.1f", report.size_is_batch() ? size.sizes_per_s() : size.steps_per_s());
+  return absl::StrFormat("%.1f", size_is_batch ? size.sizes_per_s() : size.steps_per_s());
 }
 
-std::string SwappedRateText(const v1::ExploreReport& report, const v1::ExploredSize& size) {
+std::string SwappedRateText(bool size_is_batch, const v1::ExploredSize& size) {
   if (!size.has_swapped_steps_per_s()) return kNotKnown;
-  return absl::StrFormat(
-      "%.1f", report.size_is_batch() ? size.swapped_sizes_per_s() : size.swapped_steps_per_s());
+  return absl::StrFormat("%.1f",
+                         size_is_batch ? size.swapped_sizes_per_s() : size.swapped_steps_per_s());
 }
 
 // How much is left of the speed that it would have if memory were no matter.
@@ -339,14 +349,21 @@ const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) 
 
 // The largest size that fits as the graph comes.
 std::string LargestText(const v1::ExploreReport& report) {
-  const char* what = WhatVaries(report);
+  const char* what = WhatVaries(report.size_is_batch());
   if (report.has_largest_fitting_size()) {
-    const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size());
-    return absl::StrCat(what, " ", report.largest_fitting_size(),
-                        " is the largest that fits unswapped into ",
-                        FormatBytes(report.hardware().device_budget_bytes()),
-                        " per GPU: ", size != nullptr ? RateText(report, *size) : kNotKnown,
-                        report.size_is_batch() ? " examples/s" : " steps/s");
+    const int64_t largest = report.largest_fitting_size();
+    const v1::ExploredSize* size = FindSize(report, largest);
+    const std::string into =
+        absl::StrCat(FormatBytes(report.hardware().device_budget_bytes()), " per GPU");
+    const std::string rate =
+        absl::StrCat(size != nullptr ? RateText(report.size_is_batch(), *size) : kNotKnown, " ",
+                     RateUnit(report.size_is_batch()));
+    if (report.largest_fit() == v1::FIT_FITS) {
+      return absl::StrCat(what, " ", largest, " is the largest that fits unswapped into ", into,
+                          ": ", rate);
+    }
+    return absl::StrCat("unknown whether ", what, " ", largest, " fits unswapped into ", into, ": ",
+                        rate);
   }
   if (report.sizes().empty()) return "";
   const v1::ExploredSize& least = report.sizes(0);
@@ -359,11 +376,15 @@ std::string LargestSwappedText(const v1::ExploreReport& report) {
   if (!report.has_largest_fitting_size_swapped()) return "none fits with swapping";
   const int64_t largest = report.largest_fitting_size_swapped();
   const v1::ExploredSize* size = FindSize(report, largest);
-  std::string text = absl::StrCat("with swapping ", WhatVaries(report), " ", largest);
+  std::string text =
+      absl::StrCat("with swapping ", WhatVaries(report.size_is_batch()), " ", largest);
+  if (report.largest_fit_swapped() == v1::FIT_UNKNOWN) {
+    absl::StrAppend(&text, ", unknown whether it fits");
+  }
   if (size == nullptr) return text;
-  return absl::StrCat(text, ": ", SwappedRateText(report, *size),
-                      report.size_is_batch() ? " examples/s, " : " steps/s, ",
-                      FullSpeedShare(*size), " of full speed");
+  return absl::StrCat(text, ": ", SwappedRateText(report.size_is_batch(), *size), " ",
+                      RateUnit(report.size_is_batch()), ", ", FullSpeedShare(*size),
+                      " of full speed");
 }
 
 }  // namespace
@@ -398,7 +419,10 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
   if (!report.has_forecast_before()) return {};
   Rows facts = {{"machine", HardwareText(report.hardware())}};
   const auto add = [&facts](const char* label, const v1::Forecast& forecast) {
-    if (MayFit(forecast)) return;
+    if (MayFit(forecast)) {
+      AddUnknown(label, forecast, &facts);
+      return;
+    }
     facts.push_back({label, absl::StrCat("does not fit: ", ExcessText(forecast))});
     facts.push_back({"", OutOfMemoryText(forecast.out_of_memory())});
   };
@@ -411,6 +435,7 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   const v1::Forecast& forecast = report.forecast();
   Rows facts = {{"host memory", absl::StrCat(FormatBytes(forecast.host_peak_bytes()), " at most")}};
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
+  AddUnknown("unknown", forecast, &facts);
   if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(
         {"synchronous", absl::StrCat(FormatMilliseconds(forecast.synchronous_step_time_ns()),
@@ -462,36 +487,46 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   return absl::StrCat(text, "\n", FormatFacts(facts, style));
 }
 
-std::string FormatExploration(const v1::ExploreReport& report, Style style) {
-  const char* unit = report.size_is_batch() ? "examples/s" : "steps/s";
-  const bool swapping = IsWithSwapping(report);
-  Rows rows = {{WhatVaries(report), "fits", "peak memory"}};
+std::string ExplorationText::Row(const v1::ExploredSize& size) {
+  std::vector<size_t> widths = {kSizeWidth, kFitWidth, kPeakWidth, kTimeWidth, kTimeWidth};
+  const v1::Forecast& forecast = size.unswapped();
+  std::vector<std::string> row = {absl::StrCat(size.size()), FitText(forecast), PeakText(forecast)};
   // With swapping there is no room for what the rate says, too.
-  if (!swapping) rows[0].push_back("step");
-  rows[0].push_back(unit);
-  if (swapping) {
-    for (const char* head : {"swapped", "peak memory", unit, "full speed"}) rows[0].push_back(head);
-  }
-  for (const v1::ExploredSize& size : report.sizes()) {
-    const v1::Forecast& forecast = size.unswapped();
-    std::vector<std::string>& row = rows.emplace_back();
-    row = {absl::StrCat(size.size()), FitText(forecast), PeakText(forecast)};
-    if (!swapping) row.push_back(StepTime(forecast));
-    row.push_back(RateText(report, size));
-    if (!swapping) continue;
+  if (!swapping_) row.push_back(StepTime(forecast));
+  row.push_back(RateText(size_is_batch_, size));
+  if (swapping_) {
     row.push_back(forecast.fit() == v1::FIT_FITS ? "not needed"
                   : size.has_swapped()           ? FitText(size.swapped())
                                                  : "no");
     row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
-    row.push_back(SwappedRateText(report, size));
+    row.push_back(SwappedRateText(size_is_batch_, size));
     row.push_back(FullSpeedShare(size));
+    widths.insert(widths.end(), {kPeakWidth, kTimeWidth, kTimeWidth});
   }
+  const std::string heading = has_rows_ ? "" : Heading(widths);
+  has_rows_ = true;
+  return absl::StrCat(heading, FormatTableRow(row, widths), "\n");
+}
+
+std::string ExplorationText::Heading(const std::vector<size_t>& widths) const {
+  const char* unit = RateUnit(size_is_batch_);
+  std::vector<std::string> heads = {WhatVaries(size_is_batch_), "fits", "peak memory"};
+  if (!swapping_) heads.push_back("step");
+  heads.push_back(unit);
+  if (swapping_) heads.insert(heads.end(), {"swapped", "peak memory", unit, "full speed"});
+  return absl::StrCat(style_.Heading(FormatTableRow(heads, widths)), "\n");
+}
+
+std::string ExplorationText::Result(const v1::ExploreReport& report) const {
   Rows facts = {{"machine", HardwareText(report.hardware())},
                 {"step", TargetsText(report.targets())}};
+  if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
+    AddUnknown("unknown", size->unswapped(), &facts);
+  }
   AddWarnings(report.warnings(), &facts);
-  return absl::StrCat(HeadlineText(LargestText(report), style),
-                      swapping ? HeadlineText(LargestSwappedText(report), style) : "",
-                      FormatTable(rows, style), FormatFacts(facts, style));
+  return absl::StrCat(HeadlineText(LargestText(report), style_),
+                      swapping_ ? HeadlineText(LargestSwappedText(report), style_) : "",
+                      FormatFacts(facts, style_));
 }
 
 }  // namespace spillway::cli

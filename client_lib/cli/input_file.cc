@@ -17,7 +17,6 @@
 #include "client_lib/cli/fd_wait.h"
 #include "client_lib/cli/file_error.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::cli {
 namespace {
@@ -63,7 +62,7 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view
   if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "read", path, advice);
 
   std::string bytes;
-  if (S_ISREG(info.st_mode) && info.st_size > core::kMaxMessageBytes) return TooLarge(path);
+  if (S_ISREG(info.st_mode) && info.st_size > format::kMaxFileBytes) return TooLarge(path);
   // One more than the size, so that the end is seen without growing.
   if (S_ISREG(info.st_mode)) bytes.reserve(static_cast<size_t>(info.st_size) + 1);
   FdWaiter waiter(token);
@@ -79,7 +78,7 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view
     const int error = errno;
     bytes.resize(size + std::max<ssize_t>(count, 0));
     if (count == 0) break;
-    if (bytes.size() > core::kMaxMessageBytes) return TooLarge(path);
+    if (bytes.size() > format::kMaxFileBytes) return TooLarge(path);
     if (count < 0 && error != EINTR && error != EAGAIN) {
       return FileError(error, "read", path, advice);
     }

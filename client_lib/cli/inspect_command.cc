@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
@@ -14,10 +16,6 @@
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/step_flags.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/inspect/inspect.h"
-#include "rewrite_core/inspect/shape_listing.h"
-#include "rewrite_core/inspect/simulate_graph.h"
-#include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
 namespace {
@@ -25,10 +23,12 @@ namespace {
 constexpr char kDefaultTop[] = "10";
 
 struct Flags {
-  explicit Flags(CLI::App* command) : step(command) {}
+  explicit Flags(CLI::App* command)
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
 
   std::string input;
   const StepFlags step;
+  const ConnectionFlags connection;
   std::vector<std::string> top;
   absl::optional<format::GraphFormat> format;
   bool shapes = false;
@@ -43,8 +43,8 @@ absl::StatusOr<int32_t> TopOf(const Flags& flags) {
       SetField("--top", flags.top.empty() ? std::vector<std::string>{kDefaultTop} : flags.top,
                field, &options);
   if (!status.ok()) return status;
-  // The core would name its own option.
-  if (options.largest_tensor_count() < 0) {
+  // Otherwise the core has it, and says so.
+  if (flags.memory && options.largest_tensor_count() < 0) {
     const std::string value = absl::StrCat(options.largest_tensor_count());
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
                               absl::StrCat("--top is ", value, "; give 0 or more"),
@@ -78,6 +78,25 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
+// One line `node:port TAB dtype TAB shape` for each output of each node, in file order; `?` is what
+// is not known.
+absl::Status PrintShapes(absl::string_view graph, const v1::InspectOptions& options,
+                         const Client& client, const CallOptions& call, std::ostream& out) {
+  static constexpr char kUnknown[] = "?";
+  return client
+      .InspectTensors(
+          graph, options,
+          [&out](const v1::TensorList& list) {
+            for (const v1::TensorSummary& tensor : list.tensors()) {
+              out << absl::CHexEscape(tensor.tensor()) << "\t"
+                  << (tensor.dtype().empty() ? kUnknown : tensor.dtype()) << "\t"
+                  << (tensor.has_shape() ? tensor.shape() : kUnknown) << "\n";
+            }
+          },
+          call)
+      .status();
+}
+
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   if (absl::Status status = CheckFlags(flags); !status.ok()) return status;
   const absl::StatusOr<v1::Step> step = flags.step.Build();
@@ -95,21 +114,30 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   v1::InspectOptions options;
   if (!flags.memory) *options.mutable_step() = *step;
   options.set_largest_tensor_count(*top);
-  const auto print = [&](absl::string_view graph, const core::StopToken& stop,
-                         Style style) -> absl::StatusOr<std::string> {
-    if (flags.shapes) return core::ListShapes(graph, options, core::DefaultLimits(), stop);
+  const PerGraphRun run{flags.input,
+                        flags.format,
+                        flags.json,
+                        flags.memory ? "simulation" : "graph",
+                        flags.memory ? "simulating" : "inspecting",
+                        /*as_it_comes=*/flags.shapes,
+                        flags.connection};
+  const auto print = [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                         Style style, std::ostream& out) {
+    if (flags.shapes) return PrintShapes(graph, options, client, call, out);
     if (flags.memory) {
-      auto report = core::SimulateGraph(graph, memory_options, core::DefaultLimits(), stop);
+      const auto report = client.Simulate(graph, memory_options, call);
       if (!report.ok()) return report.status();
-      return flags.json ? ToJson(*report, /*with_zeros=*/true) : FormatMemory(*report, *top, style);
+      out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
+                         : FormatMemory(*report, *top, style));
+      return absl::OkStatus();
     }
-    auto summary = core::Inspect(graph, options, core::DefaultLimits(), stop);
+    const auto summary = client.Inspect(graph, options, call);
     if (!summary.ok()) return summary.status();
-    return flags.json ? ToJson(*summary, /*with_zeros=*/true)
-                      : FormatGraphSummary(*summary, *top, style);
+    out << (flags.json ? ToJson(*summary, /*with_zeros=*/true)
+                       : FormatGraphSummary(*summary, *top, style));
+    return absl::OkStatus();
   };
-  return PrintPerGraph(flags.input, flags.format, flags.json, flags.memory ? "simulation" : "graph",
-                       session, print);
+  return PrintPerGraph(run, session, print);
 }
 
 }  // namespace
@@ -119,8 +147,7 @@ void AddInspectCommand(CLI::App* app, Session* session) {
       "inspect",
       "Prints what a graph is made of. Nodes, op types, devices, name scopes (which help to name "
       "optimizer scopes), loops, placeholders, variables, the largest tensors, and whether it was "
-      "rewritten already; or the shapes of its tensors, or the memory of one step. Always in this "
-      "process.");
+      "rewritten already; or the shapes of its tensors, or the memory of one step.");
   auto flags = std::make_shared<Flags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
@@ -157,6 +184,7 @@ void AddInspectCommand(CLI::App* app, Session* session) {
       "\n"
       "Examples:\n"
       "  spillway inspect graph.pb --batch-size 128 --top 20\n"
+      "  spillway inspect graph.pb --server host:7070\n"
       "  spillway inspect graph.pb --shapes --feed images=128,224,224,3 | grep conv1\n"
       "  spillway inspect graph.pb --memory --hardware v100_nvlink2\n"
       "  spillway inspect graph.pb --json | jq '.scopes[] | .name'");

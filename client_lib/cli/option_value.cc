@@ -142,6 +142,12 @@ absl::Status AddItem(absl::string_view flag, const std::string& text, const Fiel
                      absl::StrCat(flag, ": lists of ", field->type_name(), " have no flag syntax"));
 }
 
+// None for a scalar.
+std::vector<absl::string_view> SplitDims(absl::string_view dims) {
+  if (dims.empty()) return {};
+  return absl::StrSplit(dims, ',');
+}
+
 bool IsFeed(const FieldDescriptor* field) {
   return field->message_type() == v1::Feed::descriptor();
 }
@@ -202,9 +208,9 @@ absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_
     return BadValue(flag, text, "NAME=DIM,DIM,..., e.g. images=128,224,224,3");
   }
   feed->set_name(text.substr(0, equals));
-  const std::string dims = text.substr(equals + 1);
-  if (dims.empty()) return absl::OkStatus();
-  for (absl::string_view dim : absl::StrSplit(dims, ',')) {
+  const std::string fed = text.substr(equals + 1);
+  const size_t colon = fed.find(':');
+  for (absl::string_view dim : SplitDims(absl::string_view(fed).substr(0, colon))) {
     int64_t value = 0;
     if (with_size && dim == "N") {
       value = -1;
@@ -217,6 +223,18 @@ absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_
     }
     feed->add_dims(value);
   }
+  if (colon == std::string::npos) return absl::OkStatus();
+  for (absl::string_view item : absl::StrSplit(absl::string_view(fed).substr(colon + 1), ',')) {
+    int64_t value = 0;
+    if (item == "true" || item == "false") {
+      value = item == "true";
+    } else if (!absl::SimpleAtoi(item, &value)) {
+      return BadValue(flag, text,
+                      "NAME=DIM,DIM,...:VALUE,VALUE,... with whole numbers, true or false as "
+                      "values, e.g. is_training=:true");
+    }
+    feed->add_values(value);
+  }
   return absl::OkStatus();
 }
 
@@ -227,7 +245,7 @@ std::vector<std::string> EnumSpellings(const EnumDescriptor* type) {
 }
 
 std::string ValueSyntax(const FieldDescriptor* field) {
-  if (IsFeed(field)) return "NAME=DIM,...";
+  if (IsFeed(field)) return "NAME=DIM,...[:VALUE,...]";
   if (field->is_repeated()) return "A,B,...";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:

@@ -3,42 +3,56 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
+#include "absl/time/clock.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/progress_line.h"
 
 namespace spillway::cli {
 
-absl::StatusOr<ExitCode> PrintPerGraph(const std::string& input,
-                                       absl::optional<format::GraphFormat> format, bool json,
-                                       const char* key, const Session& session,
+CallOptions Until(absl::Time deadline, const CallOptions& call) {
+  CallOptions rest = call;
+  if (deadline != absl::InfiniteFuture()) rest.timeout = deadline - absl::Now();
+  return rest;
+}
+
+absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& session,
                                        const GraphPrinter& print) {
-  const absl::StatusOr<format::GraphFile> file = ReadGraphFile(input, format, session.cancellation);
+  absl::StatusOr<CallOptions> call = run.connection.MakeCall(session);
+  if (!call.ok()) return call.status();
+  const absl::StatusOr<format::GraphFile> file =
+      ReadGraphFile(run.input, run.format, session.cancellation);
   if (!file.ok()) return file.status();
-  const core::StopToken stop(absl::InfiniteFuture(), session.cancellation.flag());
+  const bool as_it_comes = run.as_it_comes && !run.json;
+  // Lines of text on the same terminal would be in its way; they show that something happens.
+  ProgressLine progress(/*quiet=*/as_it_comes && isatty(STDOUT_FILENO) == 1, run.doing);
+  call->on_progress = progress.callback();
+  const Client client = run.connection.Connect(/*quiet=*/false);
+  const absl::Time deadline = absl::Now() + call->timeout;
   const Style style = StyleOf(STDOUT_FILENO);
-  std::string text;
+  std::ostringstream collected;
   std::vector<MetaGraphJson> entries;
   for (size_t i = 0; i < file->num_graphs(); ++i) {
-    absl::StatusOr<std::string> printed = print(file->graph(i), stop, style);
-    if (!printed.ok()) return WithInputName(file->WithName(i, printed.status()), input);
-    if (json) {
-      entries.push_back({file->tags(i), key, *std::move(printed)});
-      continue;
+    std::ostringstream json;
+    std::ostream& text = as_it_comes ? std::cout : collected;
+    if (!run.json && !file->NameOf(i).empty()) {
+      text << (i > 0 ? "\n" : "") << style.Heading(file->NameOf(i)) << "\n";
     }
-    if (!file->NameOf(i).empty()) {
-      absl::StrAppend(&text, i > 0 ? "\n" : "", style.Heading(file->NameOf(i)), "\n");
-    }
-    absl::StrAppend(&text, *printed);
+    absl::Status status =
+        print(file->graph(i), client, Until(deadline, *call), style, run.json ? json : text);
+    if (!status.ok()) return WithInputName(file->WithName(i, status), run.input);
+    if (run.json) entries.push_back({file->tags(i), run.key, json.str()});
   }
-  if (json) {
-    text = format::IsSavedModel(file->format()) ? MetaGraphsJson(entries) : entries[0].json;
+  progress.End();
+  if (run.json) {
+    collected << (format::IsSavedModel(file->format()) ? MetaGraphsJson(entries) : entries[0].json);
   }
-  std::cout << text;
+  std::cout << collected.str();
   return ExitCode::kDone;
 }
 

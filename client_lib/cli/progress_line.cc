@@ -62,7 +62,8 @@ std::string FormatBytes(const Progress& progress) {
 
 }  // namespace
 
-std::string FormatProgress(const Progress& progress, absl::Duration elapsed) {
+std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
+                           absl::string_view doing) {
   switch (progress.stage) {
     case Stage::kSending:
       return absl::StrCat("spillway: sending ", FormatBytes(progress));
@@ -71,11 +72,11 @@ std::string FormatProgress(const Progress& progress, absl::Duration elapsed) {
     case Stage::kRewriting:
       break;
   }
-  return absl::StrFormat("spillway: rewriting... %.1f s", absl::ToDoubleSeconds(elapsed));
+  return absl::StrFormat("spillway: %s... %.1f s", doing, absl::ToDoubleSeconds(elapsed));
 }
 
-ProgressLine::ProgressLine(bool quiet)
-    : enabled_(!quiet && isatty(STDERR_FILENO) == 1), start_(absl::Now()) {
+ProgressLine::ProgressLine(bool quiet, absl::string_view doing)
+    : enabled_(!quiet && isatty(STDERR_FILENO) == 1), doing_(doing), start_(absl::Now()) {
   if (enabled_) thread_ = std::thread([this] { DrawUntilEnd(); });
 }
 
@@ -104,7 +105,7 @@ void ProgressLine::DrawUntilEnd() {
   while (!ended_changed_.wait_for(lock, pause, [this] { return ended_; })) {
     const Progress progress = progress_;
     lock.unlock();
-    Draw(FormatProgress(progress, absl::Now() - start_));
+    Draw(FormatProgress(progress, absl::Now() - start_, doing_));
     lock.lock();
     pause = kInterval;
   }

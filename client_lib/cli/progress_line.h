@@ -14,8 +14,10 @@
 
 namespace spillway::cli {
 
-// `spillway: sending 120 of 480 MiB`: what is shown `elapsed` after the call began.
-std::string FormatProgress(const Progress& progress, absl::Duration elapsed);
+// `spillway: sending 120 of 480 MiB`: what is shown `elapsed` after the call began. `doing`: what
+// the core does, e.g. `rewriting`.
+std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
+                           absl::string_view doing);
 
 // Draws the line on standard error, again and again in place, from half a second after it was made
 // until it ends, and then takes it away. Nothing is drawn unless standard error is a terminal: logs
@@ -25,7 +27,7 @@ std::string FormatProgress(const Progress& progress, absl::Duration elapsed);
 class ProgressLine {
  public:
   // Draws nothing if `quiet`.
-  explicit ProgressLine(bool quiet);
+  explicit ProgressLine(bool quiet, absl::string_view doing = "rewriting");
   ~ProgressLine() { End(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -40,6 +42,7 @@ class ProgressLine {
   void DrawUntilEnd();
 
   const bool enabled_;
+  const std::string doing_;
   const absl::Time start_;
   std::mutex mutex_;
   std::condition_variable ended_changed_;

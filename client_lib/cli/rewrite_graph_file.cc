@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/per_graph.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"
 
@@ -81,9 +82,7 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
     RewrittenGraph& graph = result.graphs.emplace_back();
     graph.name = file->NameOf(i);
     graph.tags = file->tags(i);
-    CallOptions rest = call;
-    rest.timeout = i == 0 ? call.timeout : deadline - absl::Now();
-    auto response = client.Rewrite(file->graph(i), options, rest);
+    auto response = client.Rewrite(file->graph(i), options, Until(deadline, call));
     if (!response.ok()) {
       if (!OptionsAreForAnother(response.status())) return file->WithName(i, response.status());
       if (first_error.ok()) first_error = file->WithName(i, response.status());

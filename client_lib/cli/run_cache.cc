@@ -21,7 +21,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/file_error.h"
-#include "client_lib/internal/sha256.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::cli {
 namespace {
@@ -40,7 +40,7 @@ constexpr mode_t kFileMode = 0400;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 std::string DigestOf(absl::string_view bytes) {
-  internal::Sha256 digest;
+  core::Sha256 digest;
   digest.Update(bytes);
   return absl::BytesToHexString(digest.Finish());
 }

@@ -17,8 +17,7 @@
 #include "client_lib/cli/file_error.h"
 #include "client_lib/cli/run_file.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/report/names.h"
-#include "rewrite_core/rewriter.h"
+#include "rewrite_core/base/names.h"
 
 namespace spillway::cli {
 namespace {
@@ -112,7 +111,7 @@ Series Zeros() {
        {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO, v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN}) {
     series[NameOf(kOutcomes, "", "outcome", OutcomeName(outcome))] = 0;
   }
-  for (const v1::Strategy value : core::Strategies()) {
+  for (const v1::Strategy value : core::AllStrategies()) {
     if (value == v1::STRATEGY_STRIP) continue;  // It has a command of its own.
     for (const Family& family :
          {kTensors, kUnknown, kSwapOuts, kSwapIns, kBytesOut, kBytesIn, kNodes}) {

@@ -14,14 +14,14 @@
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/cli/own_version.h"
 #include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/run_cache.h"
-#include "client_lib/internal/sha256.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/rewriter.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::cli {
 namespace {
@@ -79,9 +79,9 @@ std::string ExtensionOf(const std::string& path) {
 // The digest of all that decides the result. The server's version is not in it: to ask for it, the
 // server would have to be there also for graphs that are in the cache.
 std::string CacheKey(const PrepareRequest& request, const std::string& graph) {
-  internal::Sha256 digest;
+  core::Sha256 digest;
   digest.Update(
-      Pack({kCacheFormat, core::Version(), request.server, DeterministicBytes(request.options),
+      Pack({kCacheFormat, OwnVersion(), request.server, DeterministicBytes(request.options),
             ExtensionOf(request.input),
             request.format.has_value() ? absl::StrCat(static_cast<int>(*request.format)) : ""}));
   digest.Update(graph);

@@ -5,26 +5,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
-#include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/step_flags.h"
-#include "rewrite_core/inspect/simulate_graph.h"
-#include "rewrite_core/rewriter.h"
 
 namespace spillway::cli {
 namespace {
 
 struct Flags {
-  explicit Flags(CLI::App* command) : step(command) {}
+  explicit Flags(CLI::App* command)
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
 
   std::string input;
   absl::optional<format::GraphFormat> format;
   const StepFlags step;
+  const ConnectionFlags connection;
   bool json = false;
+  bool check = false;
 };
 
 absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
@@ -34,15 +35,26 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
   TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options.no_budget(), options.mutable_step()));
-  return PrintPerGraph(flags.input, flags.format, flags.json, "simulation", session,
-                       [&](absl::string_view graph, const core::StopToken& stop,
-                           Style style) -> absl::StatusOr<std::string> {
-                         auto report =
-                             core::SimulateGraph(graph, options, core::DefaultLimits(), stop);
-                         if (!report.ok()) return report.status();
-                         if (flags.json) return ToJson(*report, /*with_zeros=*/true);
-                         return FormatSimulation(*report, style);
-                       });
+  // Of several graphs the worst: one that does not fit is known not to.
+  ExitCode worst = ExitCode::kDone;
+  const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
+                        "simulating", /*as_it_comes=*/false, flags.connection};
+  const absl::StatusOr<ExitCode> printed =
+      PrintPerGraph(run, session,
+                    [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                        Style style, std::ostream& out) {
+                      const auto report = client.Simulate(graph, options, call);
+                      if (!report.ok()) return report.status();
+                      const v1::Fit fit = report->forecast().fit();
+                      if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
+                      if (fit == v1::FIT_UNKNOWN && worst == ExitCode::kDone)
+                        worst = ExitCode::kFitUnknown;
+                      out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
+                                         : FormatSimulation(*report, style));
+                      return absl::OkStatus();
+                    });
+  if (!printed.ok() || !flags.check) return printed;
+  return worst;
 }
 
 }  // namespace
@@ -50,9 +62,9 @@ absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
 void AddSimulateCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "simulate",
-      "Plays one training step of a graph on a machine. Says whether it fits, the peak of each "
+      "Simulates one training step of a graph on a machine. Says whether it fits, the peak of each "
       "GPU's memory, the time of a step, what it waits for, and what no plan of swaps can beat. "
-      "For graphs as they come and for rewritten ones, by whomever. Always in this process.");
+      "For graphs as they come and for rewritten ones, by whomever.");
   auto flags = std::make_shared<Flags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
@@ -60,12 +72,17 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
   AddFormatFlag(command, &flags->format);
   command->add_flag("--json", flags->json, "JSON (SimulateReport in simulate.proto).")
       ->group("What to write");
+  command
+      ->add_flag("--check", flags->check,
+                 "Ends with exit code 8 if the step does not fit, with 9 if that is not known.")
+      ->group("What to write");
   command->footer(
       "Times are estimates: operations and bytes of each node on the machine's numbers. A profile\n"
       "of a real run replaces them.\n"
       "\n"
       "Examples:\n"
       "  spillway simulate graph.pb --hardware v100_nvlink2 --batch-size 128\n"
+      "  spillway simulate graph.pb --server host:7070 --timeout 30s\n"
       "  spillway simulate rewritten.pb --gpu-memory-bytes 12GiB --json | jq -r .forecast.fit");
   command->final_callback(
       [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });

@@ -9,7 +9,7 @@
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 
 namespace spillway::cli {
 namespace {

@@ -48,17 +48,27 @@ std::string FormatTable(const Rows& rows, Style style) {
   FitLine(&widths);
   std::string text;
   for (size_t i = 0; i < rows.size(); ++i) {
-    std::string line;
-    for (size_t column = 0; column < rows[i].size(); ++column) {
-      const std::string cell = Shortened(rows[i][column], widths[column]);
-      const std::string fill(widths[column] - cell.size(), ' ');
-      absl::StrAppend(&line, std::string(kIndent, ' '), column == 0 ? cell : fill,
-                      column == 0 ? fill : cell);
+    std::vector<std::string> cells = rows[i];
+    for (size_t column = 0; column < cells.size(); ++column) {
+      cells[column] = Shortened(cells[column], widths[column]);
     }
-    absl::StripTrailingAsciiWhitespace(&line);
+    const std::string line = FormatTableRow(cells, widths);
     absl::StrAppend(&text, i == 0 ? style.Heading(line) : line, "\n");
   }
   return text;
+}
+
+std::string FormatTableRow(const std::vector<std::string>& cells,
+                           const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t column = 0; column < cells.size(); ++column) {
+    const std::string& cell = cells[column];
+    const std::string fill(widths[column] - std::min(widths[column], cell.size()), ' ');
+    absl::StrAppend(&line, std::string(kIndent, ' '), column == 0 ? cell : fill,
+                    column == 0 ? fill : cell);
+  }
+  absl::StripTrailingAsciiWhitespace(&line);
+  return line;
 }
 
 std::string FormatFacts(const Rows& rows, Style style) {

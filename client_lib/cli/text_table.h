@@ -19,6 +19,10 @@ inline constexpr size_t kMaxLineWidth = 100;
 // the widest column are shortened in the middle.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows, Style style = Style());
 
+// One such line, without its line end, where rows come one by one: columns of at least `widths`.
+std::string FormatTableRow(const std::vector<std::string>& cells,
+                           const std::vector<size_t>& widths);
+
 // Rows of a word and what there is to say on it, aligned to the left, indented by two spaces. Long
 // texts are broken at spaces. The rows of the word `warning` are marked as such.
 std::string FormatFacts(const std::vector<std::vector<std::string>>& rows, Style style = Style());

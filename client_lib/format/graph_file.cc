@@ -44,7 +44,7 @@ std::string Indentation(int depth) {
 }  // namespace
 
 absl::StatusOr<GraphFile> GraphFile::Read(std::string bytes, absl::optional<GraphFormat> format) {
-  if (bytes.size() > core::kMaxMessageBytes) return TooLarge("the file", bytes.size());
+  if (bytes.size() > kMaxFileBytes) return TooLarge("the file", bytes.size());
   GraphFile file;
   file.bytes_ = std::make_unique<std::string>(std::move(bytes));
   const absl::string_view content = *file.bytes_;

@@ -16,6 +16,8 @@
 #ifndef SPILLWAY_CLIENT_LIB_FORMAT_GRAPH_FILE_H_
 #define SPILLWAY_CLIENT_LIB_FORMAT_GRAPH_FILE_H_
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,9 @@
 #include "client_lib/format/graph_place.h"
 
 namespace spillway::format {
+
+// Protobuf, and so TensorFlow, reads no file of 2 GiB or more.
+inline constexpr int64_t kMaxFileBytes = std::numeric_limits<int32_t>::max();
 
 class GraphFile {
  public:

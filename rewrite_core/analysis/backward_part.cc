@@ -42,10 +42,10 @@ class Finder {
     if (!FlagGradients() || !FindSources()) return stop_.status("analysis");
     auto leading = LeadingTo(graph_, part_.ops, stop_);
     if (!leading.ok()) return leading.status();
-    leads_to_gradients_ = *std::move(leading);
+    leads_to_gradients_ = *leading;
     if (!FindUpdates()) return stop_.status("analysis");
-    leading = LeadingTo(graph_, part_.ops, stop_);
-    if (!leading.ok()) return leading.status();
+    absl::Status status = AddLeadingTo(graph_, part_.updates, stop_, &*leading);
+    if (!status.ok()) return status;
     // Where gradients have no type of their own, the updates have to tell what leads to them.
     if (!any_gradients_) leads_to_gradients_ = *leading;
     if (!FindCandidates(*leading) || !FindFirstUses()) return stop_.status("analysis");
@@ -53,8 +53,10 @@ class Finder {
     if (!forward.ok()) return forward.status();
     auto behind = BehindLastUse();
     if (!behind.ok()) return behind.status();
-    if (JudgeCandidates(*behind)) leading = LeadingTo(graph_, part_.ops, stop_);
-    if (!leading.ok()) return leading.status();
+    if (JudgeCandidates(*behind)) {
+      status = AddLeadingTo(graph_, part_.updates, stop_, &*leading);
+      if (!status.ok()) return status;
+    }
     if (!FindTurn(*forward, *behind)) return stop_.status("analysis");
     if (!Absorb(*forward, *behind, *leading)) return stop_.status("analysis");
     return std::move(part_);
@@ -167,25 +169,30 @@ class Finder {
   bool FindFirstUses() {
     std::vector<int32_t> lowest(graph_.num_nodes(), std::numeric_limits<int32_t>::max());
     first_uses_.assign(graph_.num_nodes(), false);
-    for (const bool flag : {false, true}) {
-      for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    struct Use {
+      NodeId node;
+      Source variable;
+    };
+    std::vector<Use> uses;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
+      // Of an optimizer's own variables (momentum), the uses lead to no gradient.
+      if (!leads_to_gradients_[id] || IsReadForShapeOnly(id)) continue;
+      for (Tensor input : graph_.inputs(id)) {
         if (poll_.Tick()) return false;
-        if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
-        // Of an optimizer's own variables (momentum), the uses lead to no gradient.
-        if (!leads_to_gradients_[id] || IsReadForShapeOnly(id)) continue;
-        for (Tensor input : graph_.inputs(id)) {
-          if (poll_.Tick()) return false;
-          if (input.is_control()) break;
-          const Source variable = source_[input.node];
-          if (variable < 0 || !updated_[variable]) continue;
-          lowest[variable] = std::min(lowest[variable], topology_.level(id));
-          if (flag && topology_.level(id) == lowest[variable]) first_uses_[id] = true;
-        }
-        if (first_uses_[id] &&
-            (last_use_ == kNoNode || topology_.level(id) > topology_.level(last_use_))) {
-          last_use_ = id;
-        }
+        if (input.is_control()) break;
+        const Source variable = source_[input.node];
+        if (variable < 0 || !updated_[variable]) continue;
+        lowest[variable] = std::min(lowest[variable], topology_.level(id));
+        uses.push_back({id, variable});
       }
+    }
+    for (const Use use : uses) {
+      const int32_t level = topology_.level(use.node);
+      if (level != lowest[use.variable]) continue;
+      first_uses_[use.node] = true;
+      if (last_use_ == kNoNode || level > topology_.level(last_use_)) last_use_ = use.node;
     }
     return true;
   }

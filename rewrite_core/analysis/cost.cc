@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "rewrite_core/analysis/function_library.h"
 #include "rewrite_core/analysis/op_rows.h"
 #include "rewrite_core/base/error.h"
 
@@ -72,6 +75,10 @@ constexpr Row Update(double passes, absl::string_view ops) {
   return row;
 }
 
+constexpr char kCalls[] =
+    "If StatelessIf Case StatelessCase While StatelessWhile For PartitionedCall "
+    "StatefulPartitionedCall SymbolicGradient RemoteCall";
+
 constexpr Row kRows[] = {
     Conv(Work::kConv, kOut, 1, "Conv2D Conv3D _FusedConv2D FusedConv2DBiasActivation"),
     Conv(Work::kConv, 2, 1, "Conv2DBackpropInput Conv3DBackpropInput Conv3DBackpropInputV2"),
@@ -85,9 +92,7 @@ constexpr Row kRows[] = {
     Cell(0, 3, 2, "CudnnRNNBackprop CudnnRNNBackpropV2 CudnnRNNBackpropV3"),
     Cell(1, 4, 1, "BlockLSTM BlockLSTMV2"),
     Cell(1, 4, 2, "BlockLSTMGrad BlockLSTMGradV2"),
-    {"If StatelessIf Case StatelessCase While StatelessWhile For PartitionedCall "
-     "StatefulPartitionedCall SymbolicGradient RemoteCall",
-     Work::kCall},
+    {kCalls, Work::kCall},
     // In training: once for mean and variance, once to normalize.
     Passes(2, 1, 5, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 _FusedBatchNormEx"),
     // The gradient and the input: once for the sums, once for the result.
@@ -312,6 +317,18 @@ class Estimator {
   const std::vector<const Row*> rows_;
 };
 
+// By op id: whether nodes of that type run functions.
+std::vector<bool> FindCalls(const Graph& graph) {
+  std::vector<bool> calls(graph.num_ops(), false);
+  if (!graph.has_functions()) return calls;
+  const auto functions = FunctionNames(graph.bytes());
+  const absl::flat_hash_set<absl::string_view> known = absl::StrSplit(kCalls, ' ');
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    calls[op] = known.contains(graph.op_name(op)) || functions.contains(graph.op_name(op));
+  }
+  return calls;
+}
+
 }  // namespace
 
 int64_t ToNanoseconds(double seconds) {
@@ -340,6 +357,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
   const Estimator estimator(graph, shapes, placement, buffers, hardware);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());
+  const std::vector<bool> calls = FindCalls(graph);
   StopPoller poll(stop);
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("costs");
@@ -348,6 +366,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
     if (!on_host) {
       if (!buffers.LaunchesKernel(id)) continue;
       cost = estimator.Estimate(id, convolution_workspace_bytes);
+      cost.is_call = calls[graph.op_id(id)];
     }
     if (profile == nullptr) continue;
     if (!on_host && profile->workspace_bytes(id) != kNotMeasured) {

@@ -44,6 +44,7 @@ struct NodeCost {
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
   bool is_known = true;  // False: a size was missing, or it is a function call.
+  bool is_call = false;  // It runs functions of the library.
 };
 
 class Costs {

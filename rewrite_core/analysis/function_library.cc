@@ -100,6 +100,21 @@ struct FunctionLibrary::Body {
   int64_t steps = 0;  // Of one inference.
 };
 
+absl::flat_hash_set<absl::string_view> FunctionNames(absl::string_view graph_def) {
+  absl::flat_hash_set<absl::string_view> names;
+  WireReader reader(graph_def);
+  while (reader.Next()) {
+    if (!reader.IsBytes(graph_def::kLibrary)) continue;
+    WireReader library(reader.bytes());
+    while (library.Next()) {
+      if (!library.IsBytes(library_def::kFunction)) continue;
+      const absl::string_view signature = LastBytes(library.bytes(), function_def::kSignature);
+      names.insert(LastBytes(signature, function_def::kSignatureName));
+    }
+  }
+  return names;
+}
+
 FunctionLibrary::FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
                                  const StopToken& stop)
     : producer_(producer), pool_(pool), stop_(stop) {

@@ -15,11 +15,15 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/shape_context.h"
 #include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
+
+// The functions of a GraphDef, by name: a node whose op type is one of these calls it.
+absl::flat_hash_set<absl::string_view> FunctionNames(absl::string_view graph_def);
 
 class FunctionLibrary : public FunctionCaller {
  public:

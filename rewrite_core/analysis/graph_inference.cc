@@ -1,6 +1,9 @@
 #include "rewrite_core/analysis/graph_inference.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,6 +15,25 @@ namespace spillway::core {
 namespace {
 
 constexpr char kStage[] = "analysis";
+
+// Types whose values may be fed, and what they hold of 64 bits.
+struct IntegerType {
+  absl::string_view name;
+  int64_t low, high;
+};
+constexpr int64_t kInt64Min = std::numeric_limits<int64_t>::min();
+constexpr int64_t kInt64Max = std::numeric_limits<int64_t>::max();
+constexpr IntegerType kIntegers[] = {
+    {"bool", 0, 1},
+    {"int8", -128, 127},
+    {"uint8", 0, 255},
+    {"int16", -32768, 32767},
+    {"uint16", 0, 65535},
+    {"int32", std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()},
+    {"uint32", 0, std::numeric_limits<uint32_t>::max()},
+    {"int64", kInt64Min + 1, kInt64Max},  // The least one is kUnknownElement.
+    {"uint64", 0, kInt64Max},
+};
 
 // Ops whose outputs come from outside of the graph, one element per example of a batch.
 constexpr absl::string_view kSources[] = {
@@ -87,6 +109,7 @@ void GraphInference::LayOut() {
   auto further = static_cast<int64_t>(graph.bytes().size() / kBytesPerOutput);
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     const GraphOps::Op& op = in_.ops[graph.op_id(id)];
+    if (op.is_source) sources_.push_back(id);
     int64_t count = op.outputs.fixed_count();
     if (!op.known || !op.outputs.fixed()) {
       attrs.Reset(graph.node_bytes(id));
@@ -132,7 +155,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     output.unsure = unsure;
   }
   op.outputs.SetTypes(c.attrs_, c.outputs_);
-  const absl::flat_hash_map<int, ShapeId>* feeds = nullptr;
+  const absl::flat_hash_map<int, FedTensor>* feeds = nullptr;
   if (in_.feeds != nullptr && !in_.feeds->empty()) {
     const auto found = in_.feeds->find(id);
     if (found != in_.feeds->end()) feeds = &found->second;
@@ -150,7 +173,7 @@ absl::Status GraphInference::Visit(NodeId id) {
   } else if (!op.known && c.caller_ != nullptr) {
     CallByName(c);
   }
-  stated_ = c.ShapesAttr(kOutputShapesAttr);
+  c.ReadShapes(kOutputShapesAttr, c.num_outputs(), &stated_);
   if (c.failed()) {
     const std::string failure = std::move(c.failure_);
     c.failure_.clear();
@@ -167,17 +190,19 @@ absl::Status GraphInference::Visit(NodeId id) {
       const ShapeId merged = MergeShapes(pool_, fact.shape, stated_[port]);
       fact.shape = merged == kContradiction ? stated_[port] : merged;
     }
-    const ShapeId* feed = nullptr;
+    const FedTensor* feed = nullptr;
     if (feeds != nullptr) {
       const auto found = feeds->find(port);
       if (found != feeds->end()) feed = &found->second;
     }
     if (feed != nullptr) {
-      if (MergeShapes(pool_, *feed, fact.shape) == kContradiction) {
-        return BadFeed(id, port, *feed, fact.shape);
+      if (MergeShapes(pool_, feed->shape, fact.shape) == kContradiction) {
+        return BadFeed(id, port, feed->shape, fact.shape);
       }
-      fact.shape = *feed;
-      fact.extra = kUnknownShape;
+      if (absl::Status s = CheckValue(id, port, *feed, fact.dtype); !s.ok()) return s;
+      fact.shape = feed->shape;
+      // Not what the graph says: a constant may be fed, too.
+      fact.extra = IsValueType(fact.dtype) ? feed->value : kNoValue;
     } else if (op.is_source && in_.batch_size != kUnknownDim && fact.shape > kScalar &&
                pool_[fact.shape][0] == kUnknownDim) {
       fact.shape = c.ReplaceDim(fact.shape, 0, in_.batch_size);
@@ -305,6 +330,30 @@ absl::Status GraphInference::BadFeed(NodeId id, int port, ShapeId feed, ShapeId 
        {"value", tensor},
        {"node", in_.graph.name(id)},
        {"field", kOutputShapesAttr}});
+}
+
+absl::Status GraphInference::CheckValue(NodeId id, int port, const FedTensor& feed,
+                                        int dtype) const {
+  if (feed.value == kNoValue || dtype == kDtInvalid) return absl::OkStatus();
+  const std::string tensor = absl::StrCat(in_.graph.name(id), ":", port);
+  const absl::string_view type = DataTypeName(static_cast<DataType>(dtype));
+  const auto range = std::find_if(std::begin(kIntegers), std::end(kIntegers),
+                                  [type](const IntegerType& known) { return known.name == type; });
+  if (range == std::end(kIntegers)) {
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("feed ", Quoted(tensor), " has values, and is of type ", type,
+                                     "; give values of integers and bools alone"),
+                        {{"option", "feeds"}, {"value", tensor}});
+  }
+  for (int64_t value : pool_[feed.value]) {
+    if (value >= range->low && value <= range->high) continue;
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("feed ", Quoted(tensor), " has the value ", value,
+                                     ", which no tensor of type ", type, " holds; give ",
+                                     range->low, " to ", range->high),
+                        {{"option", "feeds"}, {"value", tensor}});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GraphInference::TooManyShapes(NodeId id) const {

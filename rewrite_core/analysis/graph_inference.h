@@ -45,14 +45,21 @@ class GraphOps {
   std::vector<Op> ops_;
 };
 
+// What is given of a fed tensor.
+struct FedTensor {
+  ShapeId shape = kUnknownShape;
+  ShapeId value = kNoValue;  // Its elements, as a list.
+};
+using FedTensors = absl::flat_hash_map<NodeId, absl::flat_hash_map<int, FedTensor>>;
+
 struct InferenceInputs {
   const Graph& graph;
   const Topology& topology;
   const GraphOps& ops;
   int producer = 0;
   int64_t batch_size = kUnknownDim;
-  // Shapes of fed tensors, by node and port; a node's name is looked up here for its feed.
-  const absl::flat_hash_map<NodeId, absl::flat_hash_map<int, ShapeId>>* feeds = nullptr;
+  // Fed tensors, by node and port; a node's name is looked up here for its feed.
+  const FedTensors* feeds = nullptr;
   // What is known from outside, of `_Arg` nodes of a function's body.
   const absl::flat_hash_map<NodeId, TensorFact>* arguments = nullptr;
   // Whether what cannot be is an error; otherwise unknown.
@@ -74,6 +81,7 @@ class GraphInference {
   }
   std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
   std::vector<TensorFact>& facts() { return facts_; }
+  std::vector<NodeId>& sources() { return sources_; }  // See GraphOps::Op::is_source; by id.
 
  private:
   void LayOut();
@@ -82,6 +90,7 @@ class GraphInference {
   static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
   absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;
+  absl::Status CheckValue(NodeId id, int port, const FedTensor& feed, int dtype) const;
   absl::Status TooManyShapes(NodeId id) const;
   absl::Status TooLarge(NodeId id, int port, ShapeId shape) const;
 
@@ -90,6 +99,7 @@ class GraphInference {
   ShapeContext context_;
   std::vector<uint32_t> first_;
   std::vector<TensorFact> facts_;
+  std::vector<NodeId> sources_;
   std::vector<ShapeId> stated_;  // Of the node at hand.
 };
 

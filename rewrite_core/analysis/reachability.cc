@@ -25,21 +25,33 @@ absl::StatusOr<NodeFlags> ReachedFrom(const Graph& graph, const std::vector<Node
 
 absl::StatusOr<NodeFlags> LeadingTo(const Graph& graph, const NodeFlags& to,
                                     const StopToken& stop) {
-  NodeFlags leading = to;
-  std::vector<NodeId> queue;
+  NodeFlags leading(graph.num_nodes(), false);
+  std::vector<NodeId> nodes;
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (to[id]) queue.push_back(id);
+    if (to[id]) nodes.push_back(id);
+  }
+  if (absl::Status s = AddLeadingTo(graph, nodes, stop, &leading); !s.ok()) return s;
+  return leading;
+}
+
+absl::Status AddLeadingTo(const Graph& graph, const std::vector<NodeId>& more,
+                          const StopToken& stop, NodeFlags* leading) {
+  std::vector<NodeId> queue;
+  for (NodeId id : more) {
+    if ((*leading)[id]) continue;
+    (*leading)[id] = true;
+    queue.push_back(id);
   }
   StopPoller poll(stop);
   for (size_t done = 0; done < queue.size(); ++done) {
     for (Tensor input : graph.inputs(queue[done])) {
       if (poll.Tick()) return stop.status("analysis");
-      if (input.is_control() || leading[input.node]) continue;
-      leading[input.node] = true;
+      if (input.is_control() || (*leading)[input.node]) continue;
+      (*leading)[input.node] = true;
       queue.push_back(input.node);
     }
   }
-  return leading;
+  return absl::OkStatus();
 }
 
 }  // namespace spillway::core

@@ -23,6 +23,11 @@ absl::StatusOr<NodeFlags> ReachedFrom(const Graph& graph, const std::vector<Node
 // it.
 absl::StatusOr<NodeFlags> LeadingTo(const Graph& graph, const NodeFlags& to, const StopToken& stop);
 
+// Makes of `leading`, what LeadingTo found for a set of nodes, what it would find for that set and
+// `more`: walks only what is new.
+absl::Status AddLeadingTo(const Graph& graph, const std::vector<NodeId>& more,
+                          const StopToken& stop, NodeFlags* leading);
+
 // A set of nodes that is emptied in constant time, for many small walks over one graph.
 class VisitMarks {
  public:

@@ -28,6 +28,9 @@ constexpr TensorFact kNothing;
 
 constexpr bool IsKnown(int64_t dim) { return dim >= 0; }
 
+// Whether a value of one is a value of the other.
+bool IsSameKind(int a, int b) { return (a == kDtBool) == (b == kDtBool); }
+
 // Appends the numbers of a packed field, or of one of an unpacked one. False if there are too many.
 bool AppendVarints(const WireReader& reader, DimVector* out) {
   google::protobuf::io::CodedInputStream packed(
@@ -81,14 +84,17 @@ void ShapeContext::ReadConst(Tensor tensor, TensorFact* fact) const {
   while (value.Next()) {
     if (value.IsBytes(attr_value::kTensor)) proto = value.bytes();
   }
-  const uint32_t list = fact->dtype == kDtInt32 ? tensor_proto::kIntVal : tensor_proto::kInt64Val;
+  const uint32_t list = fact->dtype == kDtInt32   ? tensor_proto::kIntVal
+                        : fact->dtype == kDtInt64 ? tensor_proto::kInt64Val
+                                                  : tensor_proto::kBoolVal;
   DimVector items;
   WireReader reader(proto);
   while (reader.Next()) {
     if (reader.IsBytes(tensor_proto::kContent)) {
-      const size_t width = fact->dtype == kDtInt32 ? 4 : 8;
+      const size_t width = ElementBytes(static_cast<DataType>(fact->dtype));
       if (reader.bytes().size() != static_cast<size_t>(count) * width) continue;
       items.clear();
+      if (width == 1) AppendLittleEndian<int8_t>(reader.bytes(), &items);
       if (width == 4) AppendLittleEndian<int32_t>(reader.bytes(), &items);
       if (width == 8) AppendLittleEndian<int64_t>(reader.bytes(), &items);
     } else if (reader.IsBytes(list)) {
@@ -216,21 +222,22 @@ ShapeId ShapeContext::ShapeAttr(absl::string_view key) {
 }
 
 std::vector<ShapeId> ShapeContext::ShapesAttr(absl::string_view key) {
-  return ReadShapes(key, num_outputs());
+  std::vector<ShapeId> shapes;
+  ReadShapes(key, num_outputs(), &shapes);
+  return shapes;
 }
 
-std::vector<ShapeId> ShapeContext::ReadShapes(absl::string_view key, int most) {
-  std::vector<ShapeId> shapes;
+void ShapeContext::ReadShapes(absl::string_view key, int most, std::vector<ShapeId>* shapes) {
+  shapes->clear();
   const auto value = attrs_.Find(key);
-  if (!value) return shapes;
+  if (!value) return;
   WireReader reader(ListOf(*value));
-  while (static_cast<int>(shapes.size()) < most && reader.Next()) {
+  while (static_cast<int>(shapes->size()) < most && reader.Next()) {
     if (!reader.IsBytes(attr_value::kListShape)) continue;
     const auto shape = ReadShape(reader.bytes());
     if (!shape) break;
-    shapes.push_back(*shape);
+    shapes->push_back(*shape);
   }
-  return shapes;
 }
 
 ShapeId ShapeContext::SourceShapeAttr(int i, absl::string_view key) {
@@ -253,7 +260,8 @@ std::vector<ShapeId> ShapeContext::SourceShapesAttr(int i, absl::string_view key
   if (found == source_shapes_.end()) {
     const_attrs_.Reset(graph_.node_bytes(source));
     std::swap(attrs_, const_attrs_);
-    std::vector<ShapeId> all = ReadShapes(key, std::numeric_limits<int>::max());
+    std::vector<ShapeId> all;
+    ReadShapes(key, std::numeric_limits<int>::max(), &all);
     std::swap(attrs_, const_attrs_);
     found = source_shapes_.emplace(std::make_pair(source, key), std::move(all)).first;
   }
@@ -278,7 +286,16 @@ ShapeId ShapeContext::TensorAttrShape(absl::string_view key) {
   return ReadShape(shape.value_or("")).value_or(kUnknownShape);
 }
 
-absl::optional<ShapeId> ShapeContext::ReadShape(absl::string_view proto) const {
+absl::optional<ShapeId> ShapeContext::ReadShape(absl::string_view proto) {
+  // Shapes that are many and long are the pool's matter; here they would count twice.
+  constexpr size_t kMaxKept = 1 << 16;
+  if (read_shapes_.size() == kMaxKept) return DecodeShape(proto);
+  const auto [it, is_new] = read_shapes_.try_emplace(proto);
+  if (is_new) it->second = DecodeShape(proto);
+  return it->second;
+}
+
+absl::optional<ShapeId> ShapeContext::DecodeShape(absl::string_view proto) const {
   DimVector dims;
   bool unknown_rank = false;
   WireReader reader(proto);
@@ -493,7 +510,7 @@ void ShapeContext::pass_extra(int port, int input) {
   TensorFact& to = outputs_[port];
   if (IsHandleType(to.dtype) && IsHandleType(from.dtype)) {
     to.extra = from.extra;
-  } else if (IsValueType(to.dtype) && Value(input)) {
+  } else if (IsValueType(to.dtype) && IsSameKind(to.dtype, from.dtype) && Value(input)) {
     to.extra = fact(input).extra;
   }
 }
@@ -502,8 +519,9 @@ void ShapeContext::set_fact(int port, const TensorFact& from) {
   if (!HasOutput(port)) return;
   TensorFact& to = outputs_[port];
   to.shape = from.shape;
-  const bool same_kind = (IsHandleType(to.dtype) && IsHandleType(from.dtype)) ||
-                         (IsValueType(to.dtype) && IsValueType(from.dtype));
+  const bool same_kind =
+      (IsHandleType(to.dtype) && IsHandleType(from.dtype)) ||
+      (IsValueType(to.dtype) && IsValueType(from.dtype) && IsSameKind(to.dtype, from.dtype));
   if (same_kind && from.extra > kUnknownShape) to.extra = from.extra;
 }
 

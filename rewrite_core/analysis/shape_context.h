@@ -167,9 +167,10 @@ class ShapeContext {
   // A node may have fewer outputs than its op's family sets: none, where a list is empty.
   bool HasOutput(int port) const { return port >= 0 && port < num_outputs(); }
   // At most so many of a list.
-  std::vector<ShapeId> ReadShapes(absl::string_view key, int most);
+  void ReadShapes(absl::string_view key, int most, std::vector<ShapeId>* shapes);
   // A TensorShapeProto; nothing if it is malformed.
-  absl::optional<ShapeId> ReadShape(absl::string_view proto) const;
+  absl::optional<ShapeId> ReadShape(absl::string_view proto);
+  absl::optional<ShapeId> DecodeShape(absl::string_view proto) const;
   ShapeId Demand(int input, int min_rank, int max_rank);
   // The value of a Const, read now.
   void ReadConst(Tensor tensor, TensorFact* fact) const;
@@ -191,6 +192,8 @@ class ShapeContext {
   mutable NodeAttrs const_attrs_;
   // What SourceShape(s)Attr found: a queue may have many readers, and long attributes.
   absl::flat_hash_map<std::pair<NodeId, absl::string_view>, std::vector<ShapeId>> source_shapes_;
+  // What ReadShape found: nodes state few different shapes.
+  absl::flat_hash_map<absl::string_view, absl::optional<ShapeId>> read_shapes_;
   std::string failure_;
 };
 

@@ -18,8 +18,6 @@ namespace {
 
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 
-using Feeds = absl::flat_hash_map<NodeId, absl::flat_hash_map<int, ShapeId>>;
-
 absl::Status BadFeed(absl::string_view name, absl::string_view what,
                      v1::ErrorReason reason = v1::ERROR_REASON_BAD_OPTION) {
   return InvalidError(reason, absl::StrCat("feed ", Quoted(name), " ", what),
@@ -27,7 +25,7 @@ absl::Status BadFeed(absl::string_view name, absl::string_view what,
 }
 
 absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& counts,
-                      ShapePool& pool, Feeds* feeds) {
+                      ShapePool& pool, FedTensors* feeds) {
   absl::string_view name = feed.name();
   int port = 0;
   const size_t colon = name.rfind(':');
@@ -57,9 +55,22 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
                      absl::StrCat("has the dimension ", dim, "; give sizes from 0 to ", kMaxDim));
     }
   }
-  const ShapeId shape = pool.Intern(absl::MakeConstSpan(feed.dims().data(), feed.dims_size()));
-  if (!(*feeds)[node].try_emplace(port, shape).second) {
-    return BadFeed(feed.name(), "is given twice; give one shape");
+  FedTensor fed;
+  fed.shape = pool.Intern(absl::MakeConstSpan(feed.dims().data(), feed.dims_size()));
+  if (feed.values_size() > 0) {
+    if (feed.values_size() > ShapePool::kMaxListSize) {
+      return BadFeed(feed.name(), absl::StrCat("has ", feed.values_size(), " values; ",
+                                               ShapePool::kMaxListSize, " is the most"));
+    }
+    if (feed.values_size() != pool.elements(fed.shape)) {
+      return BadFeed(feed.name(), absl::StrCat("has ", feed.values_size(),
+                                               " values, which is not what its dimensions make; "
+                                               "give one for each element, or none"));
+    }
+    fed.value = pool.Intern(absl::MakeConstSpan(feed.values().data(), feed.values_size()));
+  }
+  if (!(*feeds)[node].try_emplace(port, fed).second) {
+    return BadFeed(feed.name(), "is given twice; give it once");
   }
   return absl::OkStatus();
 }
@@ -98,7 +109,7 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
     }
     inputs.batch_size = step.batch_size();
   }
-  Feeds feeds;
+  FedTensors feeds;
   OutputCounts counts(graph);
   StopPoller poll(stop);
   for (const v1::Feed& feed : step.feeds()) {
@@ -114,9 +125,9 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
   shapes.first_ = std::move(inference.first());
   shapes.facts_ = std::move(inference.facts());
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id : inference.sources()) {
     if (poll.Tick()) return stop.status("analysis");
-    if (!ops[graph.op_id(id)].is_source || shapes.IsFed(id)) continue;
+    if (shapes.IsFed(id)) continue;
     for (int port = 0; port < shapes.num_outputs(id); ++port) {
       const ShapeView shape = shapes.shape({id, port});
       if (!shape.known_rank || shape.dims.empty() || shape.dims[0] != kUnknownDim) continue;

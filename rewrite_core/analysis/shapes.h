@@ -40,10 +40,10 @@ struct ShapeView {
 class Shapes {
  public:
   // Reads step.feeds and step.batch_size. Errors (INVALID_ARGUMENT) name the node and the
-  // field or the option: a feed that names no node, is given twice, has a dimension out of range or
-  // contradicts what the graph states; a batch_size out of range; inputs that an op cannot take
-  // (ranks, dimensions), outside of what may not run (conditionals, functions); a size in bytes
-  // above 63 bits.
+  // field or the option: a feed that names no node, is given twice, has a dimension or value out of
+  // range or contradicts what the graph states; a batch_size out of range; inputs that an op cannot
+  // take (ranks, dimensions), outside of what may not run (conditionals, functions); a size in
+  // bytes above 63 bits.
   static absl::StatusOr<Shapes> Infer(const Graph& graph, const Topology& topology,
                                       const v1::Step& step, const StopToken& stop);
 
@@ -65,8 +65,9 @@ class Shapes {
   v1::SizeUnknown why_unknown(Tensor tensor) const;
   // The same, but for a reference that of the variable that it refers to.
   int64_t buffer_bytes(Tensor tensor) const;
-  // The value of an int32 or int64 tensor of at most ShapePool::kMaxListSize elements, as far as it
-  // is known: in row-major order, an unknown element is kUnknownElement.
+  // The value of an int32, int64 or bool tensor of at most ShapePool::kMaxListSize elements, as far
+  // as it is known, from feeds or the graph: in row-major order, false and true are 0 and 1, an
+  // unknown element is kUnknownElement.
   absl::optional<absl::Span<const int64_t>> value(Tensor tensor) const;
   // The shape of what a resource or variant tensor is a handle of: a variable's, a list's
   // elements'.

@@ -18,8 +18,8 @@ inline constexpr ShapeId kNoValue = -1;
 
 struct TensorFact {
   ShapeId shape = kUnknownShape;
-  // Of int32 and int64: the value in row-major order, an unknown element being kUnknownElement. Of
-  // a resource or variant: the shape of what it is a handle of.
+  // Of int32, int64 and bool (0 and 1): the value in row-major order, an unknown element being
+  // kUnknownElement. Of a resource or variant: the shape of what it is a handle of.
   ShapeId extra = kUnknownShape;
   int16_t dtype = kDtInvalid;
   bool is_ref = false;
@@ -30,9 +30,12 @@ struct TensorFact {
 };
 
 inline bool IsHandleType(int dtype) { return dtype == kDtResource || dtype == kDtVariant; }
-// The integer types whose small tensors have values here: those that shapes are computed in.
+// The types whose small tensors have values here: those that shapes are computed in, and that of
+// predicates.
 inline constexpr int kDtInt64 = 9;
-inline bool IsValueType(int dtype) { return dtype == kDtInt32 || dtype == kDtInt64; }
+inline bool IsValueType(int dtype) {
+  return dtype == kDtInt32 || dtype == kDtInt64 || dtype == kDtBool;
+}
 
 }  // namespace spillway::core
 

@@ -1,9 +1,9 @@
 #include "rewrite_core/apply/plan_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -32,15 +32,19 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
   const bool copy = encoding == v1::SWAP_ENCODING_COPY;
   std::vector<SwapNodeNames> names;
   names.reserve(plan.swaps.size());
+  std::vector<std::string> host_devices(graph.num_devices());  // By device id, once asked for.
   for (const PlannedSwap& swap : plan.swaps) {
     if (edit->too_large()) break;
     const absl::string_view producer_device = graph.device(swap.tensor.node);
+    std::string& host_device = host_devices[graph.device_id(swap.tensor.node)];
+    if (host_device.empty()) host_device = HostDeviceOf(producer_device);
     // The copying ops run on the GPU; an Identity copies by standing on the host.
     const std::string device = copy                       ? std::string(producer_device)
                                : !plan.cpu_device.empty() ? plan.cpu_device
-                                                          : HostDeviceOf(producer_device);
-    const std::string stem =
-        absl::StrReplaceAll(TensorName(graph, swap.tensor), {{"/", "_"}, {":", "_"}});
+                                                          : host_device;
+    std::string stem = TensorName(graph, swap.tensor);
+    std::replace(stem.begin(), stem.end(), '/', '_');
+    std::replace(stem.begin(), stem.end(), ':', '_');
     SwapNodeNames of_swap;
     of_swap.swap_out = edit->UniqueName(absl::StrCat("lms/swapout_", stem));
     NodeSpec out =

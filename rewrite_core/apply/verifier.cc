@@ -11,6 +11,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
+#include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
@@ -62,12 +63,13 @@ constexpr int kMaxSwapNodes = 2;
 
 class Verifier {
  public:
-  // `original`: per node of `after`, its id in `before`, or kNoNode.
-  Verifier(const Graph& before, const Graph& after, std::vector<NodeId> original,
+  // `edited` is how `after` lies to `before`.
+  Verifier(const Graph& before, const Graph& after, Graph::Edited edited,
            const ControlFlowAnalysis& control_flow, const StopToken& stop)
       : before_(before),
         after_(after),
-        original_(std::move(original)),
+        original_(std::move(edited.origins)),
+        changed_(std::move(edited.changed)),
         control_flow_(control_flow),
         stop_(stop) {}
 
@@ -97,7 +99,7 @@ class Verifier {
     // New nodes first: the checks of the others follow their inputs.
     StopPoller poll(stop_);
     for (const bool is_new : {true, false}) {
-      for (NodeId id = 0; id < after_.num_nodes(); ++id) {
+      for (NodeId id : changed_) {
         if (poll.Tick()) return stop_.status("verify");
         if ((original_[id] == kNoNode) != is_new) continue;
         absl::Status status = is_new ? NewNode(id) : OriginalNode(id);
@@ -115,9 +117,8 @@ class Verifier {
     }
     if (step.feeds().empty()) return absl::OkStatus();
     std::vector<bool> edited(before_.num_nodes(), false);
-    for (NodeId id = 0; id < after_.num_nodes(); ++id) {
-      const NodeId was = original_[id];
-      if (was != kNoNode) edited[was] = after_.node_bytes(id) != before_.node_bytes(was);
+    for (NodeId id : changed_) {
+      if (original_[id] != kNoNode) edited[original_[id]] = true;
     }
     for (const v1::Feed& feed : step.feeds()) {
       const absl::string_view name =
@@ -132,7 +133,6 @@ class Verifier {
   // An original node reads what it read, and waits at most for what is sound.
   absl::Status OriginalNode(NodeId id) const {
     const NodeId was = original_[id];
-    if (after_.node_bytes(id) == before_.node_bytes(was)) return absl::OkStatus();
     const absl::Span<const Tensor> now = after_.inputs(id);
     const absl::Span<const Tensor> then = before_.inputs(was);
     const absl::string_view name = after_.name(id);
@@ -223,7 +223,7 @@ class Verifier {
   // neighbours, and it may have very many outputs.
   OutputType TypeOf(Tensor tensor) {
     // Swap-outs come between: they have one output, and must not push the others out.
-    if (original_[tensor.node] == kNoNode) return GetOutputType(after_, tensor);
+    if (original_[tensor.node] == kNoNode) return {TypeOfNew(tensor.node), /*is_ref=*/false};
     if (typed_node_ != tensor.node) {
       typed_node_ = tensor.node;
       typed_ports_.clear();
@@ -240,6 +240,11 @@ class Verifier {
     return types_[it - typed_ports_.begin()];
   }
 
+  // What a new node says that it hands on. All that may be new say it alike.
+  DataType TypeOfNew(NodeId id) const {
+    return AttrType(after_.attr(id, "T").value_or(absl::string_view()));
+  }
+
   // A new node hands one tensor on, unchanged.
   absl::Status NewNode(NodeId id) {
     const absl::string_view op = after_.op(id);
@@ -254,8 +259,7 @@ class Verifier {
       return Fail("data", name, "a new node does not have one data input");
     }
     const OutputType source = TypeOf(inputs[0]);
-    const OutputType own = GetOutputType(after_, {id, 0});
-    if (source.is_ref || source.dtype == kDtInvalid || source.dtype != own.dtype) {
+    if (source.is_ref || source.dtype == kDtInvalid || source.dtype != TypeOfNew(id)) {
       return Fail("data", name, "a new node's type is not that of the tensor it hands on");
     }
     return absl::OkStatus();
@@ -263,7 +267,8 @@ class Verifier {
 
   const Graph& before_;
   const Graph& after_;
-  const std::vector<NodeId> original_;
+  const std::vector<NodeId> original_;  // Per node of after_: its id in before_, or kNoNode.
+  const std::vector<NodeId> changed_;   // Nodes of after_ that are new or edited.
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
   NodeId typed_node_ = kNoNode;  // TypeOf: the last node, its ports that are read, their types.
@@ -275,10 +280,10 @@ class Verifier {
 
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
                            absl::string_view after, const v1::Step& step, const StopToken& stop) {
-  std::vector<NodeId> original;
-  auto graph = Graph::ParseEdited(after, before, NoLimits(), stop, &original);
+  Graph::Edited edited;
+  auto graph = Graph::ParseEdited(after, before, NoLimits(), stop, &edited);
   if (!graph.ok()) return Blame("parse", graph.status());
-  Verifier verifier(before, *graph, std::move(original), control_flow, stop);
+  Verifier verifier(before, *graph, std::move(edited), control_flow, stop);
   if (absl::Status s = verifier.Undo(); !s.ok()) return s;
   if (absl::Status s = verifier.Edges(); !s.ok()) return s;
   auto topology = Topology::Build(*graph, stop);

@@ -1,13 +1,14 @@
-// Reads the fields of one serialized protobuf message without knowing its schema, on protobuf's own
-// CodedInputStream. For messages inside a graph whose bytes are not trusted.
+// Reads the fields of one serialized protobuf message without knowing its schema. For messages
+// inside a graph whose bytes are not trusted.
+//
+// Not thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_WIRE_READER_H_
 #define SPILLWAY_REWRITE_CORE_BASE_WIRE_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/wire_format_lite.h"
 
 namespace spillway::core {
 
@@ -20,64 +21,64 @@ class WireReader {
  public:
   // REQUIRES: bytes.size() <= INT_MAX.
   explicit WireReader(absl::string_view bytes)
-      : data_(bytes),
-        stream_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {}
+      : begin_(bytes.data()), next_(begin_), end_(begin_ + bytes.size()) {}
 
   // Moves to the next field. False at the end, or if the bytes are malformed (then ok() is false).
   bool Next() {
-    begin_ = stream_.CurrentPosition();
-    const uint32_t tag = stream_.ReadTag();
-    if (tag == 0) {
-      ok_ = ok_ && begin_ == static_cast<int>(data_.size());
-      return false;
+    begin_ = next_;
+    if (next_ == end_) return false;
+    // Nearly all fields are of the form: a tag of one byte, a number or size below 2^14, bytes.
+    // They are what reading a graph costs; protobuf's own reader takes the others.
+    const size_t left = end_ - next_;
+    if (left < 2) return NextOther();
+    const auto* p = reinterpret_cast<const unsigned char*>(next_);
+    const uint32_t tag = p[0];
+    uint32_t number = p[1];
+    size_t header = 2;
+    if (number >= 0x80) {
+      if (left < 3 || p[2] >= 0x80) return NextOther();
+      number = (number & 0x7f) | uint32_t{p[2]} << 7;
+      header = 3;
     }
+    if (tag >= 0x80) return NextOther();
     field_ = tag >> 3;
     type_ = tag & 7;
-    using google::protobuf::internal::WireFormatLite;
-    switch (type_) {
-      case WireFormatLite::WIRETYPE_VARINT:
-        ok_ = stream_.ReadVarint64(&number_);
-        break;
-      case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: {
-        uint32_t size = 0;
-        ok_ = stream_.ReadVarint32(&size);
-        const int begin = stream_.CurrentPosition();
-        ok_ = ok_ && size <= data_.size() - begin && stream_.Skip(static_cast<int>(size));
-        if (ok_) bytes_ = data_.substr(begin, size);
-        break;
-      }
-      case WireFormatLite::WIRETYPE_FIXED32: {
-        uint32_t value = 0;
-        ok_ = stream_.ReadLittleEndian32(&value);
-        number_ = value;
-        break;
-      }
-      default:
-        ok_ = WireFormatLite::SkipField(&stream_, tag);
+    if (type_ == kBytes && number <= left - header) {
+      bytes_ = absl::string_view(next_ + header, number);
+      next_ += header + number;
+      return true;
     }
-    return ok_;
+    if (type_ != kVarint || tag == 0) return NextOther();
+    number_ = number;
+    next_ += header;
+    return true;
   }
 
   bool ok() const { return ok_; }
 
   // Of the current field: its number, and whether it is one of that number and wire type.
   uint32_t field() const { return field_; }
-  bool IsBytes(uint32_t field) const { return field_ == field && type_ == 2; }
-  bool IsVarint(uint32_t field) const { return field_ == field && type_ == 0; }
-  bool IsFixed32(uint32_t field) const { return field_ == field && type_ == 5; }
+  bool IsBytes(uint32_t field) const { return field_ == field && type_ == kBytes; }
+  bool IsVarint(uint32_t field) const { return field_ == field && type_ == kVarint; }
+  bool IsFixed32(uint32_t field) const { return field_ == field && type_ == kFixed32; }
 
   // Of the current field: the payload of a length-delimited one, the value of a varint or fixed32,
   // and the whole of it with its tag.
   absl::string_view bytes() const { return bytes_; }
   uint64_t number() const { return number_; }
-  absl::string_view whole() const {
-    return data_.substr(begin_, stream_.CurrentPosition() - begin_);
-  }
+  absl::string_view whole() const { return {begin_, static_cast<size_t>(next_ - begin_)}; }
+  // What has not been read.
+  absl::string_view rest() const { return {next_, static_cast<size_t>(end_ - next_)}; }
 
  private:
-  absl::string_view data_;
-  google::protobuf::io::CodedInputStream stream_;
-  int begin_ = 0;
+  static constexpr uint32_t kVarint = 0, kBytes = 2, kFixed32 = 5;
+
+  // Next, for any field.
+  bool NextOther();
+
+  const char* begin_;  // Of the current field.
+  const char* next_;   // Behind it.
+  const char* end_;
   uint32_t field_ = 0;
   uint32_t type_ = 0;
   uint64_t number_ = 0;

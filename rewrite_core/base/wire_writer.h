@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_BASE_WIRE_WRITER_H_
 #define SPILLWAY_REWRITE_CORE_BASE_WIRE_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -10,7 +11,17 @@
 
 namespace spillway::core {
 
+// The bytes of a varint, and of a length-delimited field whose number is below 16.
+inline size_t VarintSize(uint64_t value) {
+  return google::protobuf::io::CodedOutputStream::VarintSize64(value);
+}
+inline size_t BytesFieldSize(size_t size) { return 1 + VarintSize(size) + size; }
+
 inline void AppendVarint(uint64_t value, std::string* out) {
+  if (value < 0x80) {
+    out->push_back(static_cast<char>(value));
+    return;
+  }
   uint8_t buffer[10];  // The longest varint.
   const uint8_t* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, buffer);
   out->append(reinterpret_cast<const char*>(buffer), end - buffer);

@@ -1,5 +1,6 @@
 #include "rewrite_core/graph/attr_value.h"
 
+#include "google/protobuf/io/coded_stream.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/graph_def_fields.h"

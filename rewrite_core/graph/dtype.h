@@ -13,6 +13,7 @@ enum DataType : int {
   kDtFloat32 = 1,
   kDtInt32 = 3,
   kDtString = 7,
+  kDtBool = 10,
   kDtResource = 20,
   kDtVariant = 21,
 };

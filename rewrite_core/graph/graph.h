@@ -56,14 +56,18 @@ class Graph {
   static absl::StatusOr<Graph> Parse(absl::string_view bytes, const v1::Limits& limits,
                                      const StopToken& stop);
 
+  // How an edited graph lies to its original.
+  struct Edited {
+    std::vector<NodeId> origins;  // Per node: its id in the original, or kNoNode.
+    std::vector<NodeId> changed;  // By id: nodes whose bytes are not those of an original node.
+  };
   // Indexes bytes that are those of `original` but for nodes edited, and nodes added anywhere. What
-  // has not changed is not read again: two to three times as fast. `*origins` tells, per node, its
-  // id in `original`, or kNoNode. The result has no index of names: Find finds nothing.
-  // Errors as Parse; INVALID_ARGUMENT also if an original node is gone or has moved.
+  // has not changed is not read again: three times as fast. The result has no index of names: Find
+  // finds nothing. Errors as Parse; INVALID_ARGUMENT also if an original node is gone or has moved.
   // `original`, too, must outlive the graph.
   static absl::StatusOr<Graph> ParseEdited(absl::string_view bytes, const Graph& original,
                                            const v1::Limits& limits, const StopToken& stop,
-                                           std::vector<NodeId>* origins);
+                                           Edited* edited);
 
   int32_t num_nodes() const { return static_cast<int32_t>(nodes_.size()); }
   int64_t num_inputs() const { return static_cast<int64_t>(inputs_.size()); }

@@ -83,6 +83,7 @@ inline constexpr uint32_t kShape = 2;
 inline constexpr uint32_t kContent = 4;
 inline constexpr uint32_t kIntVal = 7;
 inline constexpr uint32_t kInt64Val = 10;
+inline constexpr uint32_t kBoolVal = 11;
 }  // namespace tensor_proto
 
 namespace shape_proto {

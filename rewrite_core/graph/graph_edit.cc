@@ -120,13 +120,14 @@ absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, std::strin
 
 std::string GraphEdit::UniqueName(absl::string_view wanted) {
   std::string name(wanted);
-  if (graph_.Find(name) == kNoNode && new_names_.try_emplace(name, 0).second) return name;
+  const Asked given = {0, true};
+  if (graph_.Find(name) == kNoNode && names_.try_emplace(name, given).second) return name;
   // Names of one stem are asked for in order, so remember where its numbers end.
-  int number = new_names_[name];
+  int number = names_[name].last_number;
   do {
     name = absl::StrCat(wanted, "_", ++number);
-  } while (graph_.Find(name) != kNoNode || !new_names_.try_emplace(name, 0).second);
-  new_names_.find(wanted)->second = number;
+  } while (graph_.Find(name) != kNoNode || !names_.try_emplace(name, given).second);
+  names_.find(wanted)->second.last_number = number;
   return name;
 }
 
@@ -184,7 +185,8 @@ absl::Status GraphEdit::Validate(const StopToken& stop) const {
     WireReader node(nodes.bytes());
     node.Next();
     const absl::string_view name = node.bytes();  // The first field that AppendNodeField writes.
-    if (graph_.Find(name) != kNoNode || !names.insert(name).second || !new_names_.contains(name)) {
+    const auto asked = names_.find(name);
+    if (asked == names_.end() || !asked->second.is_new || !names.insert(name).second) {
       return BadEdit("the name of a new node is taken or was not reserved", name);
     }
   }

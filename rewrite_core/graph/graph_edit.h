@@ -82,8 +82,12 @@ class GraphEdit {
   int64_t num_new_nodes_ = 0;
   std::vector<Rewire> rewires_;
   std::vector<Control> controls_;
-  // The names given out, each with the last number that was tried behind it.
-  absl::flat_hash_map<std::string, int> new_names_;
+  // The names that UniqueName gave out, and those of the graph that were asked of it.
+  struct Asked {
+    int last_number = 0;  // The last one that was tried behind the name.
+    bool is_new = false;  // It was given out.
+  };
+  absl::flat_hash_map<std::string, Asked> names_;
 };
 
 }  // namespace spillway::core

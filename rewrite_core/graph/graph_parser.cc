@@ -1,5 +1,6 @@
 // Graph::Parse and Graph::ParseEdited: from bytes to the index.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -74,7 +75,7 @@ class GraphParser {
     for (size_t i = 0; i < graph_.devices_.size(); ++i) device_ids_[graph_.devices_[i]] = i;
   }
 
-  std::vector<NodeId> TakeOrigins() { return std::move(origins_); }
+  Graph::Edited TakeEdited() { return std::move(edited_); }
 
   absl::StatusOr<Graph> Run() {
     if (graph_.bytes_.size() >
@@ -82,7 +83,7 @@ class GraphParser {
             std::min<int64_t>(limits_.max_graph_bytes(), std::numeric_limits<int32_t>::max()))) {
       return TooMany("bytes", limits_.max_graph_bytes(), "max_graph_bytes");
     }
-    for (auto step : {&GraphParser::CountNodes, &GraphParser::ReadNodes, &GraphParser::IndexNames,
+    for (auto step : {&GraphParser::ReadNodes, &GraphParser::IndexNames,
                       &GraphParser::ResolveInputs, &GraphParser::CheckPorts}) {
       if (absl::Status status = (this->*step)(); !status.ok()) return status;
     }
@@ -93,43 +94,36 @@ class GraphParser {
  private:
   using Node = Graph::Node;
 
-  absl::Status CountNodes() {
-    int64_t count = 0;
+  absl::Status ReadNodes() {
     StopPoller poll(stop_);
+    if (original_ != nullptr) MakeRoomForEdited();
     WireReader reader(graph_.bytes_);
-    while (reader.Next()) {
+    while (true) {
+      if (original_ != nullptr) {
+        size_t end = 0;
+        if (!CopyNodes(Offset(reader.rest()), &poll, &end)) return stop_.status("parse");
+        reader = WireReader(graph_.bytes_.substr(end));
+      }
+      if (!reader.Next()) break;
       if (poll.Tick()) return stop_.status("parse");
-      if (reader.IsBytes(graph_def::kNode)) ++count;
       if (reader.IsBytes(graph_def::kLibrary) && !reader.bytes().empty()) {
         graph_.has_functions_ = true;
       }
-    }
-    if (!reader.ok()) return Malformed(absl::StrCat("after node ", count));
-    if (count == 0) {
-      return InvalidError(v1::ERROR_REASON_EMPTY_GRAPH,
-                          "the graph has no nodes; send a serialized tensorflow.GraphDef of a "
-                          "training graph");
-    }
-    if (count > limits_.max_node_count()) {
-      return TooMany("nodes", limits_.max_node_count(), "max_node_count");
-    }
-    graph_.nodes_.reserve(count);
-    // Training graphs have about two inputs a node; more costs a reallocation.
-    graph_.inputs_.reserve(2 * count);
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadNodes() {
-    StopPoller poll(stop_);
-    WireReader reader(graph_.bytes_);
-    while (reader.Next()) {
       if (!reader.IsBytes(graph_def::kNode)) continue;
-      if (poll.Tick()) return stop_.status("parse");
-      if (original_ != nullptr && CopyNode(reader.bytes(), reader.whole())) continue;
+      if (graph_.num_nodes() >= limits_.max_node_count()) {
+        return TooMany("nodes", limits_.max_node_count(), "max_node_count");
+      }
+      if (graph_.nodes_.size() == graph_.nodes_.capacity()) MakeRoom(Offset(reader.whole()));
       if (absl::Status status = ReadNode(reader.bytes(), reader.whole()); !status.ok()) {
         return status;
       }
       if (original_ != nullptr) NoteOrigin();
+    }
+    if (!reader.ok()) return Malformed(absl::StrCat("after node ", graph_.num_nodes()));
+    if (graph_.nodes_.empty()) {
+      return InvalidError(v1::ERROR_REASON_EMPTY_GRAPH,
+                          "the graph has no nodes; send a serialized tensorflow.GraphDef of a "
+                          "training graph");
     }
     if (original_ != nullptr && next_original_ < original_->num_nodes()) {
       const absl::string_view name = original_->name(next_original_);
@@ -140,33 +134,61 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  // If this is the next original node, unchanged: takes over what is known of it. Its inputs name
-  // what they named; they are ids of `original_` until ResolveInputs.
-  bool CopyNode(absl::string_view bytes, absl::string_view field) {
-    if (next_original_ == original_->num_nodes() ||
-        bytes != original_->node_bytes(next_original_)) {
-      return false;
+  // For as many nodes as there will be if they go on as in the first `done` bytes, but for no more
+  // than twice as many as there are.
+  void MakeRoom(size_t done) {
+    constexpr size_t kFirst = 1024;
+    const size_t size = graph_.nodes_.size();
+    size_t wanted = std::min(kFirst, graph_.bytes_.size() / 2);
+    if (size > 0) {
+      const double whole = 1.05 * static_cast<double>(graph_.bytes_.size()) / done;
+      wanted = static_cast<size_t>(size * std::min(whole, 2.0)) + 1;
+      graph_.inputs_.reserve(static_cast<size_t>(graph_.inputs_.size() * std::min(whole, 2.0)));
     }
-    Node node = original_->nodes_[next_original_];
-    node.field_begin = Offset(field);
-    node.name = Offset(bytes) + (node.name - node.begin);
-    node.begin = Offset(bytes);
-    node.first_input = graph_.inputs_.size();
-    const absl::Span<const Tensor> inputs = original_->inputs(next_original_);
-    graph_.inputs_.insert(graph_.inputs_.end(), inputs.begin(), inputs.end());
-    graph_.nodes_.push_back(node);
-    graph_.nodes_end_ = node.begin + node.size;
-    origins_.push_back(next_original_++);
-    copied_.push_back(true);
+    graph_.nodes_.reserve(wanted);
+  }
+
+  // New nodes are not smaller than this: their names, attributes and undo records are not.
+  static constexpr size_t kLeastNewNode = 128;
+  void MakeRoomForEdited() {
+    const size_t before = original_->bytes().size();
+    const size_t grown = graph_.bytes_.size() - std::min(graph_.bytes_.size(), before);
+    graph_.nodes_.reserve(original_->num_nodes() + grown / kLeastNewNode);
+    graph_.inputs_.reserve(original_->num_inputs() + 2 * grown / kLeastNewNode);
+    edited_.origins.reserve(graph_.nodes_.capacity());
+  }
+
+  // Takes over what is known of the original nodes that follow at offset `begin`, unchanged and one
+  // behind the other; sets `*end` to where they end. Their inputs name what they named; they are
+  // ids of `original_` until ResolveInputs. False when the call must end.
+  bool CopyNodes(size_t begin, StopPoller* poll, size_t* end) {
+    for (; next_original_ < original_->num_nodes(); ++next_original_) {
+      const absl::string_view field = original_->node_field(next_original_);
+      if (graph_.bytes_.substr(begin, field.size()) != field) break;
+      if (poll->Tick()) return false;
+      Node node = original_->nodes_[next_original_];
+      const uint32_t moved = static_cast<uint32_t>(begin) - node.field_begin;
+      node.field_begin += moved;
+      node.name += moved;
+      node.begin += moved;
+      node.first_input = graph_.inputs_.size();
+      const absl::Span<const Tensor> inputs = original_->inputs(next_original_);
+      graph_.inputs_.insert(graph_.inputs_.end(), inputs.begin(), inputs.end());
+      graph_.nodes_.push_back(node);
+      graph_.nodes_end_ = begin += field.size();
+      edited_.origins.push_back(next_original_);
+    }
+    *end = begin;
     return true;
   }
 
   // Of the node that was read last.
   void NoteOrigin() {
+    const NodeId id = graph_.num_nodes() - 1;
     const bool is_next = next_original_ < original_->num_nodes() &&
-                         graph_.name(graph_.num_nodes() - 1) == original_->name(next_original_);
-    origins_.push_back(is_next ? next_original_++ : kNoNode);
-    copied_.push_back(false);
+                         graph_.name(id) == original_->name(next_original_);
+    edited_.origins.push_back(is_next ? next_original_++ : kNoNode);
+    edited_.changed.push_back(id);
   }
 
   absl::Status ReadNode(absl::string_view bytes, absl::string_view field) {
@@ -202,7 +224,8 @@ class GraphParser {
                                        ", which TensorFlow does not allow; rename it"),
                           {{"node", name}, {"index", position}, {"field", "name"}});
     }
-    if (!IsNodeName(op)) {
+    node.op = InternOp(op);
+    if (bad_op_) {
       return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
                           absl::StrCat("node ", Quoted(name), " has the op type ", Quoted(op),
                                        ", which is none; set the field op"),
@@ -214,7 +237,6 @@ class GraphParser {
     node.name = Offset(name);
     node.name_size = name.size();
     node.num_inputs = graph_.inputs_.size() - node.first_input;
-    node.op = InternOp(op);
     node.device = InternDevice(device);
     if (bad_device_) {
       return Malformed(absl::StrCat("the device of node ", Quoted(name), " is ", Quoted(device)));
@@ -261,23 +283,26 @@ class GraphParser {
   absl::Status IndexNewNames() {
     StopPoller poll(stop_);
     new_ids_.resize(original_->num_nodes());
-    std::vector<NodeId> added;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll.Tick()) return stop_.status("parse");
-      if (origins_[id] == kNoNode) {
-        added.push_back(id);
-      } else {
-        new_ids_[origins_[id]] = id;
-      }
+      const NodeId origin = edited_.origins[id];
+      if (origin == kNoNode) continue;
+      new_ids_[origin] = id;
+      have_moved_ |= id != origin;
+    }
+    std::vector<NodeId> added;
+    for (NodeId id : edited_.changed) {
+      if (edited_.origins[id] == kNoNode) added.push_back(id);
     }
     graph_.names_.Reset(added.size());
     const auto name_of = [this](NodeId id) { return graph_.name(id); };
     for (NodeId id : added) {
       if (poll.Tick()) return stop_.status("parse");
       const absl::string_view name = graph_.name(id);
-      const NodeId original = original_->Find(name);
+      const uint32_t tag = NameIndex::Tag(name);
+      const NodeId original = FindOriginal(name, tag);
       if (original != kNoNode) return Duplicate(new_ids_[original], id);
-      const NodeId other = graph_.names_.Insert(name, NameIndex::Tag(name), id, name_of);
+      const NodeId other = graph_.names_.Insert(name, tag, id, name_of);
       if (other != NameIndex::kNotFound) return Duplicate(other, id);
     }
     return absl::OkStatus();
@@ -287,9 +312,17 @@ class GraphParser {
     const auto name_of = [this](NodeId id) { return graph_.name(id); };
     const NodeId found = graph_.names_.Find(lookup.source, lookup.tag, name_of);
     if (found != kNoNode || original_ == nullptr) return found;
-    const NodeId original = original_->Find(lookup.source);
+    const NodeId original = FindOriginal(lookup.source, lookup.tag);
     return original == kNoNode ? kNoNode : new_ids_[original];
   }
+
+  NodeId FindOriginal(absl::string_view name, uint32_t tag) const {
+    const auto name_of = [this](NodeId id) { return original_->name(id); };
+    return original_->names_.Find(name, tag, name_of);
+  }
+
+  // Where most inputs are found: an edited graph's, too, are original nodes as a rule.
+  const Graph& named() const { return original_ != nullptr ? *original_ : graph_; }
 
   absl::Status Duplicate(NodeId first, NodeId second) const {
     return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
@@ -304,56 +337,80 @@ class GraphParser {
     StopPoller poll(stop_);
     std::vector<Lookup> batch;
     batch.reserve(kBatch);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
-      const Node& node = graph_.nodes_[id];
-      if (original_ != nullptr && copied_[id]) {
-        if (poll.Tick()) return stop_.status("parse");
-        for (uint32_t i = 0; i < node.num_inputs; ++i) {
-          NodeId& producer = graph_.inputs_[node.first_input + i].node;
-          producer = new_ids_[producer];
-        }
-        continue;
+    if (original_ == nullptr) {
+      for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+        if (absl::Status status = ResolveNode(id, &batch, &poll); !status.ok()) return status;
       }
-      bool seen_control = false;
-      for (uint32_t i = 0; i < node.num_inputs; ++i) {
-        if (poll.Tick()) return stop_.status("parse");
-        const Tensor slot = graph_.inputs_[node.first_input + i];
-        const absl::string_view spelling = graph_.View(slot.node, slot.port);
-        absl::string_view source = spelling;
-        int32_t port = 0;
-        bool legal = !source.empty();
-        if (legal && source[0] == '^') {
-          source.remove_prefix(1);
-          port = kControl;
-          seen_control = true;
-        } else if (legal) {
-          legal = !seen_control;
-          const size_t colon = source.rfind(':');
-          if (colon != absl::string_view::npos) {
-            legal = legal && ParsePort(source.substr(colon + 1), &port);
-            source = source.substr(0, colon);
-          }
-        }
-        legal = legal && !source.empty();
-        if (!legal || batch.size() == kBatch) {
-          if (absl::Status status = Resolve(&batch); !status.ok()) return status;
-        }
-        if (!legal) return BadInput(id, i, spelling, seen_control);
-        batch.push_back({id, i, source, port, NameIndex::Tag(source)});
-        graph_.names_.Prefetch(batch.back().tag);
+    } else {
+      if (have_moved_ && !MoveInputs(&poll)) return stop_.status("parse");
+      for (NodeId id : edited_.changed) {
+        if (absl::Status status = ResolveNode(id, &batch, &poll); !status.ok()) return status;
       }
     }
     return Resolve(&batch);
   }
 
+  // Of the nodes that CopyNodes took over. False when the call must end.
+  bool MoveInputs(StopPoller* poll) {
+    auto changed = edited_.changed.begin();
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll->Tick()) return false;
+      if (changed != edited_.changed.end() && *changed == id) {
+        ++changed;
+        continue;
+      }
+      const Node& node = graph_.nodes_[id];
+      for (uint32_t i = 0; i < node.num_inputs; ++i) {
+        NodeId& producer = graph_.inputs_[node.first_input + i].node;
+        producer = new_ids_[producer];
+      }
+    }
+    return true;
+  }
+
+  absl::Status ResolveNode(NodeId id, std::vector<Lookup>* batch, StopPoller* poll) {
+    const Node& node = graph_.nodes_[id];
+    bool seen_control = false;
+    for (uint32_t i = 0; i < node.num_inputs; ++i) {
+      if (poll->Tick()) return stop_.status("parse");
+      const Tensor slot = graph_.inputs_[node.first_input + i];
+      const absl::string_view spelling = graph_.View(slot.node, slot.port);
+      absl::string_view source = spelling;
+      int32_t port = 0;
+      bool legal = !source.empty();
+      if (legal && source[0] == '^') {
+        source.remove_prefix(1);
+        port = kControl;
+        seen_control = true;
+      } else if (legal) {
+        legal = !seen_control;
+        const auto* colon = static_cast<const char*>(memrchr(source.data(), ':', source.size()));
+        if (colon != nullptr) {
+          const size_t at = colon - source.data();
+          legal = legal && ParsePort(source.substr(at + 1), &port);
+          source = source.substr(0, at);
+        }
+      }
+      legal = legal && !source.empty();
+      if (!legal || batch->size() == kBatch) {
+        if (absl::Status status = Resolve(batch); !status.ok()) return status;
+      }
+      if (!legal) return BadInput(id, i, spelling, seen_control);
+      batch->push_back({id, i, source, port, NameIndex::Tag(source)});
+      named().names_.Prefetch(batch->back().tag);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Resolve(std::vector<Lookup>* batch) {
+    const Graph& graph = named();
     for (const Lookup& lookup : *batch) {
-      const NodeId guess = graph_.names_.Guess(lookup.tag);
-      if (guess != kNoNode) __builtin_prefetch(&graph_.nodes_[guess]);
+      const NodeId guess = graph.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(&graph.nodes_[guess]);
     }
     for (const Lookup& lookup : *batch) {
-      const NodeId guess = graph_.names_.Guess(lookup.tag);
-      if (guess != kNoNode) __builtin_prefetch(graph_.name(guess).data());
+      const NodeId guess = graph.names_.Guess(lookup.tag);
+      if (guess != kNoNode) __builtin_prefetch(graph.name(guess).data());
     }
     for (const Lookup& lookup : *batch) {
       const NodeId producer = FindProducer(lookup);
@@ -420,6 +477,7 @@ class GraphParser {
     if (last_op_ >= 0 && graph_.ops_[last_op_].spelling == op) return last_op_;
     const auto [it, is_new] = op_ids_.try_emplace(op, graph_.ops_.size());
     if (is_new) graph_.ops_.push_back({op, FindOp(op)});
+    if (is_new) bad_op_ = !IsNodeName(op);
     return last_op_ = it->second;
   }
 
@@ -479,17 +537,18 @@ class GraphParser {
   const v1::Limits& limits_;
   const StopToken& stop_;
   Graph graph_;
-  // Of ParseEdited: the other graph, the first of its nodes not seen yet; per node read, its id in
-  // that graph, and whether it is unchanged; per node of that graph, its id here.
+  // Of ParseEdited: the other graph, the first of its nodes not seen yet; per node of that graph,
+  // its id here, and whether any of these is another.
   const Graph* original_ = nullptr;
   NodeId next_original_ = 0;
-  std::vector<NodeId> origins_;
-  std::vector<bool> copied_;
+  Graph::Edited edited_;
   std::vector<NodeId> new_ids_;
+  bool have_moved_ = false;
   absl::flat_hash_map<absl::string_view, int32_t> op_ids_;
   absl::flat_hash_map<absl::string_view, int32_t> device_ids_;
   int32_t last_op_ = -1;
   int32_t last_device_ = -1;
+  bool bad_op_ = false;
   bool bad_device_ = false;
 };
 
@@ -500,12 +559,12 @@ absl::StatusOr<Graph> Graph::Parse(absl::string_view bytes, const v1::Limits& li
 
 absl::StatusOr<Graph> Graph::ParseEdited(absl::string_view bytes, const Graph& original,
                                          const v1::Limits& limits, const StopToken& stop,
-                                         std::vector<NodeId>* origins) {
+                                         Edited* edited) {
   GraphParser parser(bytes, original, limits, stop);
   auto graph = parser.Run();
   if (graph.ok()) {
     graph->names_ = NameIndex();
-    *origins = parser.TakeOrigins();
+    *edited = parser.TakeEdited();
   }
   return graph;
 }

@@ -1,19 +1,26 @@
 #include "rewrite_core/graph/node_writer.h"
 
 #include <algorithm>
+#include <cstddef>
 
+#include "absl/container/inlined_vector.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::core {
+namespace {
+
+constexpr uint32_t kBytesType = 2;  // The wire type of what has a length.
+
+}  // namespace
 
 void AppendAttrField(absl::string_view key, absl::string_view value, std::string* node_def) {
-  std::string entry;
-  AppendBytesField(map_entry::kKey, key, &entry);
-  AppendBytesField(map_entry::kValue, value, &entry);
-  AppendBytesField(node_def::kAttr, entry, node_def);
+  AppendVarint(node_def::kAttr << 3 | kBytesType, node_def);
+  AppendVarint(BytesFieldSize(key.size()) + BytesFieldSize(value.size()), node_def);
+  AppendBytesField(map_entry::kKey, key, node_def);
+  AppendBytesField(map_entry::kValue, value, node_def);
 }
 
 NodeSpec ReadNode(absl::string_view node_def) {
@@ -32,15 +39,24 @@ NodeSpec ReadNode(absl::string_view node_def) {
 }
 
 void AppendNodeField(const NodeSpec& spec, std::string* out) {
-  std::string node;
-  AppendBytesField(node_def::kName, spec.name, &node);
-  AppendBytesField(node_def::kOp, spec.op, &node);
-  for (const std::string& input : spec.inputs) AppendBytesField(node_def::kInput, input, &node);
-  if (!spec.device.empty()) AppendBytesField(node_def::kDevice, spec.device, &node);
-  auto attrs = spec.attrs;
-  std::sort(attrs.begin(), attrs.end());
-  for (const auto& [key, value] : attrs) AppendAttrField(key, value, &node);
-  AppendBytesField(graph_def::kNode, node, out);
+  absl::InlinedVector<const std::pair<std::string, std::string>*, 8> attrs;
+  for (const auto& attr : spec.attrs) attrs.push_back(&attr);
+  std::sort(attrs.begin(), attrs.end(), [](const auto* a, const auto* b) { return *a < *b; });
+  // A field's size comes before it; so that nothing is written twice, sizes are added up first.
+  size_t size = BytesFieldSize(spec.name.size()) + BytesFieldSize(spec.op.size());
+  for (const std::string& input : spec.inputs) size += BytesFieldSize(input.size());
+  if (!spec.device.empty()) size += BytesFieldSize(spec.device.size());
+  for (const auto* attr : attrs) {
+    size +=
+        BytesFieldSize(BytesFieldSize(attr->first.size()) + BytesFieldSize(attr->second.size()));
+  }
+  AppendVarint(graph_def::kNode << 3 | kBytesType, out);
+  AppendVarint(size, out);
+  AppendBytesField(node_def::kName, spec.name, out);
+  AppendBytesField(node_def::kOp, spec.op, out);
+  for (const std::string& input : spec.inputs) AppendBytesField(node_def::kInput, input, out);
+  if (!spec.device.empty()) AppendBytesField(node_def::kDevice, spec.device, out);
+  for (const auto* attr : attrs) AppendAttrField(attr->first, attr->second, out);
 }
 
 }  // namespace spillway::core

@@ -1,6 +1,8 @@
 #include "rewrite_core/graph/strip.h"
 
-#include "absl/strings/match.h"
+#include <algorithm>
+#include <functional>
+
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -62,8 +64,12 @@ bool HasUndoRecords(const Graph& graph) {
 EarlierRewrite FindEarlierRewrite(const Graph& graph) {
   EarlierRewrite earlier;
   earlier.ours = HasUndoRecords(graph);
+  // Looks at one character in eight of names without the mark: at every node's name.
+  constexpr absl::string_view kMark = kSwapNodeMark;
+  const std::boyer_moore_horspool_searcher mark(kMark.begin(), kMark.end());
   for (NodeId id = 0; id < graph.num_nodes() && !earlier.ours; ++id) {
-    if (!absl::StrContains(graph.name(id), kSwapNodeMark)) continue;
+    const absl::string_view name = graph.name(id);
+    if (std::search(name.begin(), name.end(), mark) == name.end()) continue;
     earlier.foreign_node = id;
     break;
   }

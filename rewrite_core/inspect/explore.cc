@@ -9,7 +9,10 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/inspect/swapped_step.h"
@@ -36,16 +39,16 @@ bool IsOverflow(const absl::Status& status) {
 
 class Explorer {
  public:
-  Explorer(const Graph& graph, const v1::ExploreOptions& options, const v1::Limits& limits,
-           const StopToken& stop)
-      : graph_(graph), options_(options), limits_(limits), stop_(stop) {}
+  Explorer(const v1::ExploreOptions& options, const v1::Limits& limits, const StopToken& stop,
+           const ExploredSizeSink& on_size)
+      : options_(options), limits_(limits), stop_(stop), on_size_(on_size) {}
 
-  absl::StatusOr<v1::ExploreReport> Run() {
+  absl::StatusOr<v1::ExploreReport> Run(absl::string_view graph_def) {
     if (absl::Status s = CheckOptions(); !s.ok()) return s;
-    if (absl::Status s = TrySizes(&unswapped_); !s.ok()) return s;
-    if (options_.swapping()) {
-      if (absl::Status s = TrySizes(&swapped_); !s.ok()) return s;
-    }
+    auto graph = Graph::Parse(graph_def, limits_, stop_);
+    if (!graph.ok()) return graph.status();
+    graph_ = *std::move(graph);
+    if (absl::Status s = TrySizes(); !s.ok()) return s;
     // Without a budget all sizes fit, and none is the largest.
     if (!options_.no_budget()) {
       auto largest = FindLargest(unswapped_);
@@ -85,6 +88,10 @@ class Explorer {
   };
 
   absl::Status CheckOptions() {
+    if (absl::Status s = CheckKnownFields(options_); !s.ok()) return s;
+    if (auto hardware = Hardware::FromOptions(options_.step().hardware()); !hardware.ok()) {
+      return hardware.status();
+    }
     bool in_feed = false;
     bool is_batch = true;  // Every dimension -1 is the first one.
     for (const v1::Feed& feed : options_.step().feeds()) {
@@ -152,7 +159,7 @@ class Explorer {
     v1::SimulateOptions options;
     *options.mutable_step() = StepAt(size);
     options.set_no_budget(options_.no_budget());
-    return SimulateGraph(graph_, options, stop_);
+    return SimulateGraph(*graph_, options, stop_);
   }
 
   // Whether the step fits at that size once it swaps, which is tried once.
@@ -166,14 +173,16 @@ class Explorer {
     v1::RewriteOptions options;
     *options.mutable_step() = StepAt(size);
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
-    auto step = ForecastSwapped(graph_, options, limits_, stop_);
+    auto step = ForecastSwapped(*graph_, options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());
     explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
-    if (!step->forecast.has_value()) return false;
-    explored.set_swapped_steps_per_s(PerSecond(step->forecast->step_time_ns()));
-    explored.set_swapped_sizes_per_s(explored.swapped_steps_per_s() * size);
-    *explored.mutable_swapped() = *std::move(step->forecast);
-    return true;
+    if (step->forecast.has_value()) {
+      explored.set_swapped_steps_per_s(PerSecond(step->forecast->step_time_ns()));
+      explored.set_swapped_sizes_per_s(explored.swapped_steps_per_s() * size);
+      *explored.mutable_swapped() = *std::move(step->forecast);
+    }
+    if (on_size_) on_size_(explored);
+    return explored.has_swapped();
   }
 
   // Whether nothing that is known keeps it from fitting.
@@ -215,6 +224,7 @@ class Explorer {
     *report_.mutable_hardware() = std::move(*simulated->mutable_hardware());
     *report_.mutable_targets() = std::move(*simulated->mutable_targets());
     *report_.mutable_warnings() = std::move(*simulated->mutable_warnings());
+    if (on_size_ && !options_.swapping()) on_size_(explored);
     return MayFit(explored.unswapped());
   }
 
@@ -222,17 +232,25 @@ class Explorer {
     return swapped ? FitsSwapped(size) : Fits(size);
   }
 
-  absl::Status TrySizes(Search* search) {
+  // Those asked for, each in both ways before the next.
+  absl::Status TrySizes() {
     std::vector<int64_t> sizes(options_.sizes().begin(), options_.sizes().end());
     std::sort(sizes.begin(), sizes.end());
     for (int64_t size : sizes) {
-      absl::StatusOr<bool> fits = Fits(size, search->swapped);
-      if (!fits.ok()) return fits.status();
-      if (*fits) {
-        search->fits = std::max(search->fits, size);
-      } else {
-        search->fits_not = std::min(search->fits_not, size);
-      }
+      if (absl::Status s = TrySize(size, &unswapped_); !s.ok()) return s;
+      if (!options_.swapping()) continue;
+      if (absl::Status s = TrySize(size, &swapped_); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TrySize(int64_t size, Search* search) {
+    absl::StatusOr<bool> fits = Fits(size, search->swapped);
+    if (!fits.ok()) return fits.status();
+    if (*fits) {
+      search->fits = std::max(search->fits, size);
+    } else {
+      search->fits_not = std::min(search->fits_not, size);
     }
     return absl::OkStatus();
   }
@@ -289,7 +307,10 @@ class Explorer {
   // values.
   static absl::Status AtSize(int64_t size, const absl::Status& status) {
     if (!absl::IsInvalidArgument(status)) return status;
-    if (GetErrorReason(status) == v1::ERROR_REASON_BAD_OPTION) return status;
+    const v1::ErrorReason reason = GetErrorReason(status);
+    if (reason == v1::ERROR_REASON_BAD_OPTION || reason == v1::ERROR_REASON_NAME_MATCHES_NOTHING) {
+      return status;
+    }
     absl::Status named(
         status.code(),
         absl::StrCat("at size ", size, " (sizes or multiple_of leave it out): ", status.message()));
@@ -307,10 +328,11 @@ class Explorer {
                                       " counts as one that does not fit: ", overflow_.message()));
   }
 
-  const Graph& graph_;
   const v1::ExploreOptions& options_;
   const v1::Limits& limits_;
   const StopToken& stop_;
+  const ExploredSizeSink& on_size_;
+  absl::optional<Graph> graph_;
   bool by_batch_size_ = false;
   int64_t multiple_ = 1;
   Search unswapped_;
@@ -325,10 +347,9 @@ class Explorer {
 
 absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
                                           const v1::ExploreOptions& options,
-                                          const v1::Limits& limits, const StopToken& stop) {
-  auto graph = Graph::Parse(graph_def, limits, stop);
-  if (!graph.ok()) return graph.status();
-  return Explorer(*graph, options, limits, stop).Run();
+                                          const v1::Limits& limits, const StopToken& stop,
+                                          const ExploredSizeSink& on_size) {
+  return Explorer(options, limits, stop, on_size).Run(graph_def);
 }
 
 }  // namespace spillway::core

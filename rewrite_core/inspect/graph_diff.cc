@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -314,8 +316,12 @@ class Differ {
                   v1::ControlChange* change) const {
     change->set_node(ShownName(b_.name(node)));
     change->set_control(ShownName(control));
-    change->set_in_swap(swap_of_[node] != kNoSwap ||
-                        (control_in_b != kNoNode && swap_of_[control_in_b] != kNoSwap));
+    const int32_t swap = control_in_b == kNoNode ? kNoSwap : swap_of_[control_in_b];
+    change->set_in_swap(swap_of_[node] != kNoSwap || swap != kNoSwap);
+    if (swap == kNoSwap) return;
+    // A swap-in reads its swap-out.
+    const bool is_swap_in = swap_of_[b_.inputs(control_in_b)[0].node] == swap;
+    change->set_kind(is_swap_in ? v1::EDGE_KIND_PACE : v1::EDGE_KIND_DEADLINE);
   }
 
   absl::Status CompareOtherFields() {
@@ -351,10 +357,31 @@ class Differ {
   std::vector<Tensor> swapped_;   // By swap.
 };
 
+// One of the two graphs; errors about it say which.
+absl::StatusOr<Graph> ParseNamed(absl::string_view name, absl::string_view bytes,
+                                 const v1::Limits& limits, const StopToken& stop) {
+  auto graph = Graph::Parse(bytes, limits, stop);
+  if (graph.ok() || GetErrorReason(graph.status()) == v1::ERROR_REASON_STOPPED) return graph;
+  absl::Status named(graph.status().code(),
+                     absl::StrCat("graph ", name, ": ", graph.status().message()));
+  graph.status().ForEachPayload(
+      [&named](absl::string_view url, const absl::Cord& info) { named.SetPayload(url, info); });
+  return WithDetail(named, "graph", name);
+}
+
 }  // namespace
 
 absl::StatusOr<v1::GraphDiff> DiffGraphs(const Graph& a, const Graph& b, const StopToken& stop) {
   return Differ(a, b, stop).Run();
+}
+
+absl::StatusOr<v1::GraphDiff> DiffGraphs(absl::string_view a, absl::string_view b,
+                                         const v1::Limits& limits, const StopToken& stop) {
+  const auto graph_a = ParseNamed("A", a, limits, stop);
+  if (!graph_a.ok()) return graph_a.status();
+  const auto graph_b = ParseNamed("B", b, limits, stop);
+  if (!graph_b.ok()) return graph_b.status();
+  return DiffGraphs(*graph_a, *graph_b, stop);
 }
 
 }  // namespace spillway::core

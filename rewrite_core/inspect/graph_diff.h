@@ -10,6 +10,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "spillway/v1/diff.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::core {
 
@@ -18,6 +19,11 @@ namespace spillway::core {
 //
 // The only error is that of `stop`. Attributes are compared as bytes.
 absl::StatusOr<v1::GraphDiff> DiffGraphs(const Graph& a, const Graph& b, const StopToken& stop);
+
+// The same for two serialized tensorflow.GraphDefs, each held to `limits`. Errors, besides, are
+// those of Rewrite about a graph, and say which of the two it is: "graph A: ...".
+absl::StatusOr<v1::GraphDiff> DiffGraphs(absl::string_view a, absl::string_view b,
+                                         const v1::Limits& limits, const StopToken& stop);
 
 }  // namespace spillway::core
 

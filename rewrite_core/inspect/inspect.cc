@@ -15,12 +15,14 @@
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/analysis/write_ops.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/inspect/tensor_list.h"
 #include "rewrite_core/report/tensor_summary.h"
 
 namespace spillway::core {
@@ -63,12 +65,6 @@ class Inspector {
       : graph_(graph), options_(options), stop_(stop) {}
 
   absl::StatusOr<v1::GraphSummary> Run() {
-    if (options_.largest_tensor_count() < 0) {
-      const std::string value = absl::StrCat(options_.largest_tensor_count());
-      return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                          absl::StrCat("largest_tensor_count is ", value, "; give 0 or more"),
-                          {{"option", "largest_tensor_count"}, {"value", value}});
-    }
     summary_.set_size_bytes(static_cast<int64_t>(graph_.bytes().size()));
     summary_.set_node_count(graph_.num_nodes());
     for (auto step : {&Inspector::ReadOtherFields, &Inspector::CountNodes,
@@ -78,6 +74,9 @@ class Inspector {
     DescribeOps();
     return std::move(summary_);
   }
+
+  // Of the graph, once Run has succeeded.
+  const Shapes& shapes() const { return *shapes_; }
 
  private:
   // What is in the file besides nodes.
@@ -260,8 +259,9 @@ class Inspector {
   }
 
   absl::Status DescribeTensors() {
-    const auto shapes = Shapes::Infer(graph_, *topology_, options_.step(), stop_);
-    if (!shapes.ok()) return shapes.status();
+    auto inferred = Shapes::Infer(graph_, *topology_, options_.step(), stop_);
+    if (!inferred.ok()) return inferred.status();
+    const Shapes* shapes = &shapes_.emplace(*std::move(inferred));
     struct Sized {
       int64_t size_bytes;
       Tensor tensor;
@@ -360,19 +360,70 @@ class Inspector {
   const v1::InspectOptions& options_;
   const StopToken& stop_;
   absl::optional<Topology> topology_;
+  absl::optional<Shapes> shapes_;
   v1::GraphSummary summary_;
   std::vector<int64_t> ops_;                          // Nodes by op id.
   absl::flat_hash_set<absl::string_view> functions_;  // Names in the library.
 };
 
+// Of a step, only what its shapes come of.
+absl::Status CheckStep(const v1::Step& step) {
+  const absl::string_view option = !step.targets().empty()   ? "targets"
+                                   : step.has_hardware()     ? "hardware"
+                                   : !step.profile().empty() ? "profile"
+                                   : step.convolution_workspace_bytes() != 0
+                                       ? "convolution_workspace_bytes"
+                                       : "";
+  if (option.empty()) return absl::OkStatus();
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat(option,
+                                   " is given, which says nothing of a graph as such; leave "
+                                   "it out, or simulate the graph"),
+                      {{"option", option}});
+}
+
+// What is wrong with the options whatever the graph.
+absl::Status CheckOptions(const v1::InspectOptions& options) {
+  if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
+  if (options.largest_tensor_count() < 0) {
+    const std::string value = absl::StrCat(options.largest_tensor_count());
+    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                        absl::StrCat("largest_tensor_count is ", value, "; give 0 or more"),
+                        {{"option", "largest_tensor_count"}, {"value", value}});
+  }
+  return CheckStep(options.step());
+}
+
 }  // namespace
+
+absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
+                     const v1::Limits& limits, const StopToken& stop, const InspectSink& sink) {
+  if (absl::Status s = CheckOptions(options); !s.ok()) return s;
+  auto graph = Graph::Parse(graph_def, limits, stop);
+  if (!graph.ok()) return graph.status();
+  Inspector inspector(*graph, options, stop);
+  auto summary = inspector.Run();
+  if (!summary.ok()) return summary.status();
+  v1::InspectResponse first;
+  *first.mutable_summary() = *std::move(summary);
+  if (!sink(std::move(first)) || !options.tensors()) return absl::OkStatus();
+  return ListTensors(*graph, inspector.shapes(), stop, [&sink](v1::TensorList&& list) {
+    v1::InspectResponse response;
+    *response.mutable_tensors() = std::move(list);
+    return sink(std::move(response));
+  });
+}
 
 absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
                                          const v1::InspectOptions& options,
                                          const v1::Limits& limits, const StopToken& stop) {
-  auto graph = Graph::Parse(graph_def, limits, stop);
-  if (!graph.ok()) return graph.status();
-  return Inspector(*graph, options, stop).Run();
+  v1::GraphSummary summary;
+  absl::Status status = Inspect(graph_def, options, limits, stop, [&](v1::InspectResponse&& first) {
+    summary = std::move(*first.mutable_summary());
+    return false;
+  });
+  if (!status.ok()) return status;
+  return summary;
 }
 
 }  // namespace spillway::core

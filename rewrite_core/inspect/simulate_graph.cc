@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/report/forecast_report.h"
 
 namespace spillway::core {
@@ -41,6 +42,11 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
 absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                                  const v1::SimulateOptions& options,
                                                  const v1::Limits& limits, const StopToken& stop) {
+  if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
+  // Before the graph is read, as Rewrite does.
+  if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
+    return hardware.status();
+  }
   auto graph = Graph::Parse(graph_def, limits, stop);
   if (!graph.ok()) return graph.status();
   return SimulateGraph(*graph, options, stop);

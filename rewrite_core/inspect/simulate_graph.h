@@ -15,12 +15,12 @@ namespace spillway::core {
 
 // `graph_def`: a serialized tensorflow.GraphDef. That a step does not fit is an answer, not an
 // error. Errors: those of Rewrite about the graph, feeds, batch_size, targets, hardware and
-// profile. Thread-safe.
+// profile, and about options that this build does not know. Thread-safe.
 absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                                  const v1::SimulateOptions& options,
                                                  const v1::Limits& limits, const StopToken& stop);
 
-// The same for a graph that is parsed already.
+// The same for a graph that is parsed already, and options whose fields are known.
 absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,
                                                  const StopToken& stop);

@@ -103,6 +103,19 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
   return absl::OkStatus();
 }
 
+// What is not known of the step with `plan`: copies of unknown size come on top.
+UnknownMemory UnknownWith(const SwapPlan& plan, const StepSimulator& simulator) {
+  const Buffers& buffers = simulator.facts().buffers();
+  UnknownMemory unknown = simulator.notes().unknown;
+  for (const PlannedSwap& swap : plan.swaps) {
+    if (buffers.bytes(swap.tensor) != kUnknownSize || buffers.place(swap.tensor) < 0) continue;
+    for (size_t i = 0; i < swap.swap_ins.size(); ++i) {
+      unknown.Add(v1::FIT_UNKNOWN_CAUSE_SIZES, buffers.place(swap.tensor), swap.tensor.node);
+    }
+  }
+  return unknown;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
@@ -115,7 +128,12 @@ absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget b
   if (!result.ok()) return result.status();
 
   v1::Forecast forecast;
-  forecast.set_fit(result->fits ? v1::FIT_FITS : v1::FIT_DOES_NOT_FIT);
+  // With unlimited memory there is nothing to know.
+  SetFit(result->fits,
+         budget == ForecastBudget::kNone
+             ? std::vector<v1::FitUnknown>()
+             : DescribeUnknown(facts.graph(), UnknownWith(plan, *simulator), absl::nullopt),
+         &forecast);
   if (const OutOfMemory* oom = result->failure()) {
     *forecast.mutable_out_of_memory() = ToProto(facts, *oom);
   }

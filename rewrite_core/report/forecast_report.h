@@ -22,7 +22,7 @@ namespace spillway::core {
 
 // With which memory a forecast is made.
 enum class ForecastBudget {
-  kHardware,   // The budgets of the hardware, of all GPUs and the host.
+  kHardware,  // The budgets of the hardware, of all GPUs and the host.
   kNone,      // Unlimited memory: everything fits.
 };
 

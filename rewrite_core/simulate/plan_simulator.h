@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/simulator.h"
@@ -64,6 +65,9 @@ struct StepResult {
   bool is_placed = false;
   // Nobody waited for memory: with memory without end it would be the same.
   bool is_unlimited = false;
+
+  // What of the step is not known, and not in these figures. The simulator's; null: nothing.
+  const UnknownMemory* unknown = nullptr;
 
   SimulationResult launch_ahead;
   SimulationResult synchronous;  // Without devices where it was not simulated.

@@ -167,6 +167,7 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
   const bool place_first = terms.place && (last_peaks.empty() || !IsSmall(last_peaks, options));
   Runs runs(workload, options, &player, stop);
   StepResult result;
+  result.unknown = &notes.unknown;
   // Counted.
   if (absl::Status s = runs.Counted(kAhead, place_first); !s.ok()) return s;
   const SimulationResult& ahead = runs.counted(kAhead);

@@ -184,6 +184,9 @@ void Builder::MakeOps() {
     op_of_[id] = AddOp(kind(where), where, cost.duration_ns, id);
     if (where != kHostPlace) workload_.ops.back().workspace_bytes = cost.workspace_bytes;
     notes_.unknown_costs += !cost.is_known;
+    if (where != kHostPlace && cost.is_call) {
+      notes_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_CALLS, where, id);
+    }
   }
   for (NodeId id = num_nodes_; id < num_nodes_ + num_swap_nodes_; ++id) {
     if (!runs_[id]) continue;
@@ -311,7 +314,9 @@ void Builder::Finish(bool keeps_all) {
   for (WorkloadBuffer& buffer : workload_.buffers) {
     if (buffer.bytes != kUnknownSize) continue;
     buffer.bytes = 0;
-    notes_.unknown_buffers += buffer.device != kHostPlace;
+    if (buffer.device == kHostPlace) continue;
+    ++notes_.unknown_buffers;
+    notes_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_SIZES, buffer.device, buffer.tensor.node);
   }
   // Of the host's buffers only those that travel are kept.
   std::vector<BufferId> renumbered(workload_.buffers.size(), kNoBufferId);

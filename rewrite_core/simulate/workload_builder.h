@@ -22,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/workload.h"
@@ -34,6 +35,7 @@ struct WorkloadNotes {
   int32_t unknown_costs = 0;    // Nodes that launch a kernel of unknown cost.
   int32_t loops = 0;            // Back edges that were cut.
   int32_t merges = 0;           // Merges of conditionals, of which both sides run.
+  UnknownMemory unknown;        // What of that keeps it from being known whether the step fits.
 };
 
 // REQUIRES: the facts kCosts and kActiveNodes. `plan` and `notes` may be null. The plan must be one

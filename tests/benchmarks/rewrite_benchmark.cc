@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/files.h"

@@ -17,7 +17,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/training_graph.h"

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/security/server_credentials.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/rewrite_message.h"
@@ -178,6 +179,83 @@ TEST_P(CApiTest, ManyThreadsMayUseAClient) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Appends each part of an answer to the vector behind `user_data`.
+void Collect(const void* message, size_t size, void* user_data) {
+  static_cast<std::vector<std::string>*>(user_data)->emplace_back(static_cast<const char*>(message),
+                                                                  size);
+}
+
+TEST_P(CApiTest, InspectAndItsTensors) {
+  const std::string graph = ReadFile(kMnistPath);
+  for (const bool with_tensors : {false, true}) {
+    std::vector<std::string> parts;
+    spillway_buffer* out = nullptr;
+    ASSERT_EQ(Taken(spillway_inspect(client_.get(), graph.data(), graph.size(), nullptr, 0, nullptr,
+                                     with_tensors ? Collect : nullptr, &parts, &out)),
+              kOk);
+    v1::GraphSummary summary;
+    ASSERT_TRUE(summary.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+    const auto direct = core::Inspect(graph, {}, core::DefaultLimits(), core::StopToken());
+    EXPECT_EQ(summary.SerializeAsString(), direct->SerializeAsString());
+    int64_t tensors = 0;
+    for (const std::string& part : parts) {
+      v1::TensorList list;
+      ASSERT_TRUE(list.ParseFromString(part));
+      tensors += list.tensors_size();
+    }
+    EXPECT_EQ(tensors > summary.tensor_count(), with_tensors);
+  }
+}
+
+TEST_P(CApiTest, Diff) {
+  const std::string graph = ReadFile(kMnistPath);
+  const std::string rewritten = ExpectedMnist();
+  spillway_buffer* out = nullptr;
+  ASSERT_EQ(Taken(spillway_diff(client_.get(), graph.data(), graph.size(), rewritten.data(),
+                                rewritten.size(), nullptr, &out)),
+            kOk);
+  v1::GraphDiff diff;
+  ASSERT_TRUE(diff.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  EXPECT_GT(diff.swaps_size(), 0);
+}
+
+TEST_P(CApiTest, Simulate) {
+  const std::string graph = ReadFile(kMnistPath);
+  spillway_buffer* out = nullptr;
+  v1::SimulateOptions options;
+  options.mutable_step()->set_batch_size(8);
+  options.set_memory(true);
+  const std::string bytes = options.SerializeAsString();
+  ASSERT_EQ(Taken(spillway_simulate(client_.get(), graph.data(), graph.size(), bytes.data(),
+                                    bytes.size(), nullptr, &out)),
+            kOk);
+  v1::SimulateReport report;
+  ASSERT_TRUE(report.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  const auto direct = core::SimulateGraph(graph, options, core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(direct.ok());
+  EXPECT_EQ(report.SerializeAsString(), direct->SerializeAsString());
+  EXPECT_GT(report.memory(0).timeline_size(), 0);
+}
+
+TEST_P(CApiTest, ExploreTellsItsSizes) {
+  const std::string graph = ReadFile(kMnistPath);
+  v1::ExploreOptions options;
+  options.set_no_budget(true);
+  options.add_sizes(16);
+  options.add_sizes(8);
+  const std::string bytes = options.SerializeAsString();
+  std::vector<std::string> parts;
+  spillway_buffer* out = nullptr;
+  ASSERT_EQ(Taken(spillway_explore(client_.get(), graph.data(), graph.size(), bytes.data(),
+                                   bytes.size(), nullptr, Collect, &parts, &out)),
+            kOk);
+  v1::ExploreReport report;
+  ASSERT_TRUE(report.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  ASSERT_EQ(report.sizes_size(), 2);
+  EXPECT_THAT(parts, ::testing::UnorderedElementsAre(report.sizes(0).SerializeAsString(),
+                                                     report.sizes(1).SerializeAsString()));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CApiTest, ::testing::Bool(),
                          [](const auto& kind) { return kind.param ? "Remote" : "Local"; });
 
@@ -240,10 +318,18 @@ TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
       spillway_get_capabilities(client.get(), nullptr, nullptr),
       spillway_check_health(nullptr, "", nullptr, &health),
       spillway_check_health(client.get(), "", nullptr, nullptr),
-      spillway_inspect(nullptr, 5, nullptr, 0, nullptr, &out),
-      spillway_inspect("", 0, nullptr, 0, nullptr, nullptr),
-      spillway_diff(nullptr, 5, "", 0, nullptr, &out),
-      spillway_diff("", 0, "", 0, nullptr, nullptr),
+      spillway_inspect(nullptr, "", 0, nullptr, 0, nullptr, nullptr, nullptr, &out),
+      spillway_inspect(client.get(), nullptr, 5, nullptr, 0, nullptr, nullptr, nullptr, &out),
+      spillway_inspect(client.get(), "", 0, nullptr, 0, nullptr, nullptr, nullptr, nullptr),
+      spillway_simulate(nullptr, "", 0, nullptr, 0, nullptr, &out),
+      spillway_simulate(client.get(), "", 0, nullptr, 5, nullptr, &out),
+      spillway_simulate(client.get(), "", 0, nullptr, 0, nullptr, nullptr),
+      spillway_explore(nullptr, "", 0, nullptr, 0, nullptr, nullptr, nullptr, &out),
+      spillway_explore(client.get(), "", 0, nullptr, 0, nullptr, nullptr, nullptr, nullptr),
+      spillway_diff(nullptr, "", 0, "", 0, nullptr, &out),
+      spillway_diff(client.get(), nullptr, 5, "", 0, nullptr, &out),
+      spillway_diff(client.get(), "", 0, nullptr, 5, nullptr, &out),
+      spillway_diff(client.get(), "", 0, "", 0, nullptr, nullptr),
       spillway_message_from_json(nullptr, "{}", 2, &out),
       spillway_message_from_json("RewriteOptions", nullptr, 0, &out),
       spillway_message_from_json("RewriteOptions", "{}", 2, nullptr),
@@ -318,41 +404,6 @@ TEST(CApiJsonTest, WhatIsNotKnownIsAnError) {
   EXPECT_THAT(from("Options", "{}"), HasSubstr("name is 'Options'; spillway.v1 has no message"));
   EXPECT_THAT(from("google.protobuf.Any", "{}"), HasSubstr("no message of that name"));
   EXPECT_EQ(out, nullptr);
-}
-
-TEST(CApiLocalTest, InspectAndDiff) {
-  const std::string graph = ReadFile(kMnistPath);
-  const std::string rewritten = ExpectedMnist();
-  spillway_buffer* out = nullptr;
-  ASSERT_EQ(Taken(spillway_inspect(graph.data(), graph.size(), nullptr, 0, nullptr, &out)), kOk);
-  v1::GraphSummary summary;
-  ASSERT_TRUE(summary.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
-  EXPECT_GT(summary.node_count(), 0);
-  ASSERT_EQ(Taken(spillway_diff(graph.data(), graph.size(), rewritten.data(), rewritten.size(),
-                                nullptr, &out)),
-            kOk);
-  v1::GraphDiff diff;
-  ASSERT_TRUE(diff.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
-  EXPECT_GT(diff.swaps_size(), 0);
-}
-
-TEST(CApiLocalTest, Simulate) {
-  const std::string graph = ReadFile(kMnistPath);
-  spillway_buffer* out = nullptr;
-  EXPECT_NE(Taken(spillway_simulate("", 0, nullptr, 0, nullptr, nullptr)), kOk);
-  v1::SimulateOptions options;
-  options.mutable_step()->set_batch_size(8);
-  options.set_memory(true);
-  const std::string bytes = options.SerializeAsString();
-  ASSERT_EQ(Taken(spillway_simulate(graph.data(), graph.size(), bytes.data(), bytes.size(), nullptr,
-                                    &out)),
-            kOk);
-  v1::SimulateReport report;
-  ASSERT_TRUE(report.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
-  const auto direct = core::SimulateGraph(graph, options, core::DefaultLimits(), core::StopToken());
-  ASSERT_TRUE(direct.ok());
-  EXPECT_EQ(report.SerializeAsString(), direct->SerializeAsString());
-  EXPECT_GT(report.memory(0).timeline_size(), 0);
 }
 
 // The smallest class that the helper takes.

@@ -162,7 +162,7 @@ TEST_F(CliForecastTest, TheLargestBatchOfResnet50) {
     EXPECT_EQ(simulated["forecast"].contains("step_time_ns"), fits);
   }
   const std::string text = Output({"explore", graph, "--sizes", "150,200"});
-  EXPECT_THAT(text, StartsWith(absl::StrCat("batch ", largest, " is the largest that fits")));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("\nbatch ", largest, " is the largest that fits")));
   const json multiple = Json({"explore", graph, "--multiple-of", "32"});
   EXPECT_EQ(Number(multiple["largest_fitting_size"]), largest / 32 * 32);
   // The same batch as dimensions of the feeds.
@@ -193,6 +193,28 @@ TEST_F(CliForecastTest, SimulateSaysWhatIsTooMuch) {
               StartsWith("fits into 36.00 GiB per GPU"));
   EXPECT_THAT(Output({"simulate", graph, "--no-budget"}), StartsWith("with memory without end"));
   for (absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(line.size(), 100) << line;
+}
+
+// The third answer, and what to give so that it is known.
+TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
+  const std::string graph = Graph("resnet50_free");
+  const std::string text = Output({"simulate", graph});
+  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 13.37 GiB per GPU: "),
+                          HasSubstr("  unknown "), HasSubstr("node 'images'"),
+                          HasSubstr("batch_size or feeds, ")));
+  const json forecast = Json({"simulate", graph})["forecast"];
+  EXPECT_EQ(forecast["fit"], "FIT_UNKNOWN");
+  EXPECT_EQ(forecast["fit_unknown"][0]["cause"], "FIT_UNKNOWN_CAUSE_SIZES");
+  for (const auto& [flags, code] :
+       std::vector<std::pair<Arguments, int>>{{{}, 9},
+                                              {{"--batch-size", "100"}, 0},
+                                              {{"--batch-size", "300"}, 8},
+                                              {{"--gpu-memory-bytes", "1MiB"}, 8},
+                                              {{"--no-budget"}, 0}}) {
+    Arguments check = {"simulate", graph, "--check"};
+    check.insert(check.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Spillway(check).exit_code, code) << ::testing::PrintToString(flags);
+  }
 }
 
 TEST_F(CliForecastTest, EveryGpuHasItsColumn) {
@@ -356,8 +378,9 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
                                                          rewrite_with({"--strategy", "level"})}) {
     EXPECT_THAT(WithPath(bin, command).err, StartsWith(note)) << ::testing::PrintToString(command);
   }
-  EXPECT_THAT(WithPath(bin, {"simulate", graph, "--batch-size", "8"}).out,
-              StartsWith("fits into 19.63 GiB per GPU"));
+  EXPECT_THAT(
+      WithPath(bin, {"simulate", graph, "--batch-size", "8", "--feed", "dropout/keep_prob="}).out,
+      StartsWith("fits into 19.63 GiB per GPU"));
   for (const Arguments& command :
        std::vector<Arguments>{{"simulate", graph, "--hardware", "p100_pcie"},
                               {"simulate", graph, "--gpu-memory-bytes", "8GiB"},
@@ -393,7 +416,7 @@ TEST_F(CliForecastTest, AnNvidiaSmiThatHangsLeavesTimeForTheRewrite) {
 TEST_F(CliForecastTest, AllFormatsAndPipes) {
   const std::string graph = ReadTestGraph("mnist_deep/graph.pb");
   const json expected = Json({"simulate", "-"}, graph);
-  EXPECT_EQ(expected["forecast"]["fit"], "FIT_FITS");
+  EXPECT_EQ(expected["forecast"]["fit"], "FIT_UNKNOWN");
   const std::string meta =
       RawField(1, RawField(4, "train")) + RawField(2, graph);  // MetaInfoDef.tags, graph_def.
   EXPECT_EQ(Json({"simulate", "-"}, meta), expected);
@@ -509,11 +532,17 @@ TEST_F(CliForecastTest, BadInput) {
     SCOPED_TRACE(::testing::PrintToString(arguments));
     ExpectError(Spillway(arguments), exit_code, texts);
   }
-  for (const char* sizes : {"0", "x", "8:4", "1:2:0", "1:2:3:4", "8,,9", "", "1:100000",
-                            "2147483648", "-1", "99999999999999999999"}) {
+  for (const char* sizes :
+       {"x", "8:4", "0:4", "1:2:0", "1:2:3:4", "8,,9", "", "1:100000", "99999999999999999999"}) {
     SCOPED_TRACE(sizes);
     ExpectError(Spillway({"explore", free, "--sizes", sizes}), 2,
                 {absl::StrCat("--sizes: '", sizes, "'"), "FROM:TO"});
+  }
+  // What is a number is the core's business.
+  for (const char* size : {"0", "-1", "2147483648"}) {
+    SCOPED_TRACE(size);
+    ExpectError(Spillway({"explore", free, "--sizes", size}), 2,
+                {absl::StrCat("sizes is ", size, "; give sizes from 1 to")});
   }
 }
 

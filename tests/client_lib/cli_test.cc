@@ -257,8 +257,10 @@ TEST(CliTest, InspectNamesWhatIsWrong) {
   ExpectError(Spillway({"inspect", damaged}), 3, "damaged.pb: ", "MALFORMED_GRAPH");
   ExpectError(Spillway({"inspect", dir / "missing.pb"}), 4, "missing.pb", "FILE");
   ExpectError(Spillway({"inspect", kMnistPath, "--top", "many"}), 2, "--top: 'many'", "BAD_OPTION");
-  ExpectError(Spillway({"inspect", kMnistPath, "--top", "-1"}), 2, "--top is -1", "BAD_OPTION");
-  ExpectError(Spillway({"inspect", kMnistPath, "--feed", "no=1"}), 2, "'no'", "BAD_OPTION");
+  ExpectError(Spillway({"inspect", kMnistPath, "--top", "-1"}), 2, "largest_tensor_count is -1",
+              "BAD_OPTION");
+  ExpectError(Spillway({"inspect", kMnistPath, "--feed", "no=1"}), 2, "'no'",
+              "NAME_MATCHES_NOTHING");
   ExpectError(Spillway({"inspect"}), 2, "GRAPH", "USAGE");
 }
 

@@ -2,15 +2,21 @@
 // message, a server in a stream.
 #include "spillway/connection.h"
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/inspect/inspect.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "spillway/client.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
@@ -105,6 +111,91 @@ TEST_P(ConnectionTest, StripUndoesARewrite) {
   EXPECT_EQ(stripped->report().strategy(), v1::STRATEGY_STRIP);
 }
 
+TEST_P(ConnectionTest, InspectGivesWhatTheCoreGives) {
+  const std::string graph = ReadFile(kMnistPath);
+  v1::InspectOptions options;
+  options.mutable_step()->set_batch_size(8);
+  const auto expected = core::Inspect(graph, options, core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto summary = client_->Inspect(graph, options);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->SerializeAsString(), expected->SerializeAsString());
+}
+
+// Every output of every node: more than those that are read, which the summary counts.
+TEST_P(ConnectionTest, InspectTensorsGivesEachOnceInFileOrder) {
+  std::vector<std::string> names;
+  const auto summary = client_->InspectTensors(
+      ReadFile(kMnistPath), v1::InspectOptions(), [&names](const v1::TensorList& list) {
+        for (const v1::TensorSummary& tensor : list.tensors()) names.push_back(tensor.tensor());
+      });
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_GT(static_cast<int64_t>(names.size()), summary->tensor_count());
+  EXPECT_EQ(names.front(), "x:0");
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST_P(ConnectionTest, InspectLeavesTensorsOutUnlessTheyAreTaken) {
+  v1::InspectOptions options;
+  options.set_tensors(true);
+  EXPECT_TRUE(client_->Inspect(ReadFile(kMnistPath), options).ok());
+  EXPECT_TRUE(client_->InspectTensors(ReadFile(kMnistPath), options, nullptr).ok());
+}
+
+TEST_P(ConnectionTest, SimulateGivesWhatTheCoreGives) {
+  const std::string graph = ReadFile(kMnistPath);
+  v1::SimulateOptions options;
+  options.mutable_step()->set_batch_size(8);
+  options.set_memory(true);
+  const auto expected =
+      core::SimulateGraph(graph, options, core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto report = client_->Simulate(graph, options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->SerializeAsString(), expected->SerializeAsString());
+}
+
+TEST_P(ConnectionTest, ExploreTellsEachSizeOnceAndThenAllAgain) {
+  const std::string graph = ReadFile(kMnistPath);
+  v1::ExploreOptions options;
+  for (const int64_t size : {32, 8, 16}) options.add_sizes(size);
+  options.set_no_budget(true);
+  std::map<int64_t, std::string> told;
+  const auto report = client_->Explore(graph, options, [&told](const v1::ExploredSize& size) {
+    EXPECT_TRUE(told.emplace(size.size(), size.SerializeAsString()).second) << size.size();
+  });
+  ASSERT_TRUE(report.ok()) << report.status();
+  std::map<int64_t, std::string> again;
+  for (const v1::ExploredSize& size : report->sizes()) {
+    again[size.size()] = size.SerializeAsString();
+  }
+  EXPECT_EQ(told, again);
+  EXPECT_EQ(told.size(), 3u);
+  const auto without = client_->Explore(graph, options);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(without->SerializeAsString(), report->SerializeAsString());
+}
+
+TEST_P(ConnectionTest, DiffFindsTheSwapsOfARewrite) {
+  const std::string graph = ReadFile(kMnistPath);
+  const auto rewritten = client_->Rewrite(graph, MnistOptions());
+  ASSERT_TRUE(rewritten.ok()) << rewritten.status();
+  const auto diff = client_->Diff(graph, rewritten->graph_def());
+  ASSERT_TRUE(diff.ok()) << diff.status();
+  EXPECT_EQ(diff->graph_bytes_a(), static_cast<int64_t>(graph.size()));
+  EXPECT_EQ(diff->graph_bytes_b(), static_cast<int64_t>(rewritten->graph_def().size()));
+  int64_t swapped = 0;
+  for (const v1::DeviceReport& device : rewritten->report().devices()) {
+    swapped += device.swapped_tensor_count();
+  }
+  EXPECT_GT(swapped, 0);
+  EXPECT_EQ(diff->swaps_size(), swapped);
+  const auto same = client_->Diff(graph, graph);
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_TRUE(same->identical());
+}
+
 TEST_P(ConnectionTest, AnErrorHasCodeMessageReasonAndMetadataOfTheCore) {
   const auto expected = core::Rewrite("", MnistOptions(), core::DefaultLimits(), core::StopToken());
   ASSERT_FALSE(expected.ok());
@@ -155,7 +246,13 @@ TEST_P(ConnectionTest, AnUnknownServiceIsNoError) {
 // Every call, by one name: they share deadline and cancellation.
 std::vector<absl::Status> CallAll(const Client& client, const CallOptions& call) {
   return {client.Rewrite(ReadFile(kMnistPath), MnistOptions(), call).status(),
-          client.Strip(ReadFile(kMnistPath), call).status(), client.GetCapabilities(call).status(),
+          client.Strip(ReadFile(kMnistPath), call).status(),
+          client.Inspect(ReadFile(kMnistPath), {}, call).status(),
+          client.InspectTensors(ReadFile(kMnistPath), {}, nullptr, call).status(),
+          client.Simulate(ReadFile(kMnistPath), {}, call).status(),
+          client.Explore(ReadFile(kMnistPath), {}, nullptr, call).status(),
+          client.Diff(ReadFile(kMnistPath), ReadFile(kMnistPath), call).status(),
+          client.GetCapabilities(call).status(),
           client.CheckHealth("", call).status()};
 }
 

@@ -73,7 +73,7 @@ TEST(ExitCodeTest, AFileErrorIsOneWhateverItsCode) {
 
 TEST(ExitCodeTest, TheHelpNamesEveryCode) {
   for (const char* code :
-       {"  0  ", "  1  ", "  2  ", "  3  ", "  4  ", "  5  ", "  6  ", "  7  ", "  8  "}) {
+       {"  0  ", "  1  ", "  2  ", "  3  ", "  4  ", "  5  ", "  6  ", "  7  ", "  8  ", "  9  "}) {
     EXPECT_THAT(kExitCodeHelp, ::testing::HasSubstr(code));
   }
 }

@@ -3,6 +3,7 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "client_lib/cli/text_table.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -28,7 +29,12 @@ std::string Simulation(const std::string& report) {
 }
 
 std::string Exploration(const std::string& report) {
-  return FormatExploration(Parse<v1::ExploreReport>(report), Style());
+  const auto parsed = Parse<v1::ExploreReport>(report);
+  const bool swapping = absl::StrContains(report, "full_speed");  // Of a row, if it was asked for.
+  ExplorationText text(parsed.size_is_batch(), swapping, Style());
+  std::string rows;
+  for (const v1::ExploredSize& size : parsed.sizes()) rows += text.Row(size);
+  return rows + text.Result(parsed);
 }
 
 // 8 GiB a GPU, 64 GiB of host memory.
@@ -152,11 +158,16 @@ TEST(ForecastTextTest, TimesAreOfStepsThatFit) {
 
 TEST(ForecastTextTest, WhatIsNotKnownIsInTheFirstLine) {
   const std::string text = Simulation(std::string(kMachine) + R"(
-    forecast { fit: FIT_FITS step_time_ns: 1000000 devices { bounds { memory_bytes: 1 } } }
-    warnings { code: WARNING_CODE_UNKNOWN_SIZES message: "Some sizes are unknown." })");
-  EXPECT_THAT(text, AllOf(StartsWith("fits into 8.00 GiB per GPU as far as sizes are known; a step "
-                                     "takes 1.0 ms\n"),
-                          HasSubstr("  warning      Some sizes are unknown.\n")));
+    forecast {
+      fit: FIT_UNKNOWN step_time_ns: 1000000 devices { bounds { memory_bytes: 1 } }
+      fit_unknown { cause: FIT_UNKNOWN_CAUSE_SIZES node: "conv" count: 1
+                    message: "The size of conv is unknown; give batch_size." }
+      fit_unknown { cause: FIT_UNKNOWN_CAUSE_LOOPS node: "merge" count: 1 message: "A loop." }
+    })");
+  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 8.00 GiB per GPU: what is known "
+                                     "of it does; a step takes 1.0 ms\n"),
+                          HasSubstr("  unknown      The size of conv is unknown; give batch_size.\n"
+                                    "               A loop.\n")));
   // Without a budget there are no bounds.
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
     forecast { fit: FIT_FITS step_time_ns: 1000000 devices { peak_bytes: 1 } })"),
@@ -219,6 +230,33 @@ TEST(ForecastTextTest, BeforeAndAfter) {
 )");
 }
 
+TEST(ForecastTextTest, ARewriteSaysWhatIsNotKnown) {
+  const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
+    forecast_before { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } devices {} }
+    forecast_after { fit: FIT_UNKNOWN step_time_ns: 1000000 devices {}
+                     fit_unknown { message: "Of conv." } })");
+  EXPECT_THAT(FormatBeforeAndAfter(report, Style()),
+              HasSubstr("  fits                    no  unknown\n"));
+  EXPECT_THAT(FormatFacts(ForecastFacts(report)), HasSubstr("  after    Of conv.\n"));
+}
+
+TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
+  const std::string text = Exploration(std::string(kMachine) + R"(
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_UNKNOWN
+    largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_UNKNOWN
+    sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
+            unswapped { fit: FIT_UNKNOWN fit_unknown { message: "Of conv." } }
+            swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 5 swapped_sizes_per_s: 320 }
+    sizes { size: 128 full_speed_sizes_per_s: 400
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } }
+            swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 })");
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU: "
+                              "320.0 examples/s\n"
+                              "with swapping batch 128, unknown whether it fits: 320.0 "),
+                    HasSubstr("  64          unknown "), HasSubstr("  unknown  Of conv.\n")));
+}
+
 TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
   const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
     forecast_before { fit: FIT_FITS step_time_ns: 1000000 devices { device: "/gpu:0" } })");
@@ -231,7 +269,7 @@ TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
 
 TEST(ForecastTextTest, Sizes) {
   EXPECT_EQ(Exploration(std::string(kMachine) + R"(
-    size_is_batch: true largest_fitting_size: 64
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320
             unswapped { fit: FIT_FITS step_time_ns: 200000000
                         devices { peak_bytes: 4294967296 } devices { peak_bytes: 5368709120 } } }
@@ -239,10 +277,10 @@ TEST(ForecastTextTest, Sizes) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } } }
     targets: "train_op")"),
-            R"(batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
-  batch  fits  peak memory    step  examples/s
-  64      yes     5.00 GiB  200 ms       320.0
-  128      no     9.00 GiB       -           -
+            R"(  batch          fits  peak memory        step  examples/s
+  64              yes     5.00 GiB      200 ms       320.0
+  128              no     9.00 GiB           -           -
+batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
   machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
   step     all that train_op needs
 )");
@@ -250,27 +288,29 @@ TEST(ForecastTextTest, Sizes) {
 
 TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
-    largest_fitting_size: 224
+    largest_fitting_size: 224 largest_fit: FIT_FITS
     sizes { size: 224 steps_per_s: 5 sizes_per_s: 1120
             unswapped { fit: FIT_FITS step_time_ns: 200000000 } })"),
-              AllOf(StartsWith("size 224 is the largest that fits unswapped into 8.00 GiB per GPU: "
-                               "5.0 steps/s\n"),
+              AllOf(HasSubstr("size 224 is the largest that fits unswapped into 8.00 GiB per GPU: "
+                              "5.0 steps/s\n"),
                     Not(HasSubstr("1120"))));
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     size_is_batch: true
     sizes { size: 1 unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                                 devices { peak_bytes: 9663676416 } } })"),
-              StartsWith("not even batch 1 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
-                         "more than its 8.00 GiB\n"));
+              HasSubstr("\nnot even batch 1 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
+                        "more than its 8.00 GiB\n"));
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     sizes { size: 1 unswapped { fit: FIT_FITS step_time_ns: 1 } })"),
-              StartsWith("with memory without end\n"));
+              HasSubstr("\nwith memory without end\n"));
 }
 
 // 320 of the 400 examples per second that there were if memory were no matter: 80%.
 TEST(ForecastTextTest, SizesWithSwapping) {
-  EXPECT_EQ(Exploration(std::string(kMachine) + R"(
-    size_is_batch: true largest_fitting_size: 64 largest_fitting_size_swapped: 128
+  EXPECT_EQ(
+      Exploration(std::string(kMachine) + R"(
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
+    largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_FITS
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
             unswapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
             swapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
@@ -285,12 +325,12 @@ TEST(ForecastTextTest, SizesWithSwapping) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 19327352832 } } }
     targets: "train_op")"),
-            R"(batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
+      R"(  batch          fits  peak memory  examples/s     swapped  peak memory  examples/s  full speed
+  64              yes     5.00 GiB       320.0  not needed     5.00 GiB       320.0        100%
+  128              no     9.00 GiB           -         yes     7.50 GiB       320.0         80%
+  256              no    18.00 GiB           -          no            -           -           -
+batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
 with swapping batch 128: 320.0 examples/s, 80% of full speed
-  batch  fits  peak memory  examples/s     swapped  peak memory  examples/s  full speed
-  64      yes     5.00 GiB       320.0  not needed     5.00 GiB       320.0        100%
-  128      no     9.00 GiB           -         yes     7.50 GiB       320.0         80%
-  256      no    18.00 GiB           -          no            -           -           -
   machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
   step     all that train_op needs
 )");
@@ -302,8 +342,8 @@ TEST(ForecastTextTest, SizesThatFitWithSwappingAloneOrNotAtAll) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } })";
   EXPECT_THAT(Exploration(std::string(kMachine) + too_large + "}"),
-              StartsWith("not even size 8 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
-                         "more than its 8.00 GiB\nnone fits with swapping\n"));
+              HasSubstr("\nnot even size 8 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
+                        "more than its 8.00 GiB\nnone fits with swapping\n"));
   EXPECT_THAT(
       Exploration(std::string(kMachine) + too_large +
                   "swapped { fit: FIT_FITS } swapped_steps_per_s: 12.5 swapped_sizes_per_s: "

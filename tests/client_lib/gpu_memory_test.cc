@@ -48,7 +48,7 @@ class GpuMemoryTest : public ::testing::Test {
   v1::Hardware Filled(absl::Duration limit = kEnough) {
     v1::RewriteOptions options;
     line_ = FillGpuMemory(limit, &options);
-    EXPECT_EQ(line_.empty(), !options.has_hardware());
+    EXPECT_EQ(line_.empty(), !options.step().has_hardware());
     return options.step().hardware();
   }
 

@@ -22,8 +22,9 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::cli {
 namespace {
@@ -467,14 +468,39 @@ TEST(OptionValueTest, FeedsThatAreOne) {
   EXPECT_EQ(scalar.name(), "rate:0");
   EXPECT_EQ(scalar.dims_size(), 0);
   EXPECT_THAT(FeedOf("x=0").dims(), ElementsAre(0));
+  const v1::Feed training = FeedOf("is_training:0=:true");
+  EXPECT_EQ(training.name(), "is_training:0");
+  EXPECT_EQ(training.dims_size(), 0);
+  EXPECT_THAT(training.values(), ElementsAre(1));
+  EXPECT_THAT(FeedOf("x=:false").values(), ElementsAre(0));
+  EXPECT_THAT(FeedOf("crop=2:64,-3").dims(), ElementsAre(2));
+  EXPECT_THAT(FeedOf("crop=2:64,-3").values(), ElementsAre(64, -3));
   // The range is the core's to judge, so that all callers get one answer.
   EXPECT_EQ(FeedOf("x=2147483648").name(), "x");
   EXPECT_THAT(FeedOf("x=N,224,N,3", /*with_size=*/true).dims(), ElementsAre(-1, 224, -1, 3));
 }
 
 TEST(OptionValueTest, FeedsThatAreNone) {
-  for (const char* text : {"", "x", "=", "=1", "x=1,-2", "x=a", "x=1,", "x=,1", "x=1,,2", "x=1.5",
-                           "x=9223372036854775808", "x=?", "x=1;2", "x=N"}) {
+  for (const char* text : {"",
+                           "x",
+                           "=",
+                           "=1",
+                           "x=1,-2",
+                           "x=a",
+                           "x=1,",
+                           "x=,1",
+                           "x=1,,2",
+                           "x=1.5",
+                           "x=9223372036854775808",
+                           "x=?",
+                           "x=1;2",
+                           "x=N",
+                           "x=:",
+                           "x=1:2,",
+                           "x=:yes",
+                           "x=:1.5",
+                           "x=1:2:3",
+                           "x=:9223372036854775808"}) {
     EXPECT_EQ(FeedOf(text).name(), "") << text;
   }
   EXPECT_EQ(FeedOf("x=n", /*with_size=*/true).name(), "");

@@ -31,12 +31,12 @@ constexpr char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
 constexpr char kErase[] = "\r\033[K";
 
 TEST(FormatProgressTest, NamesStageAndBytesOrTime) {
-  EXPECT_EQ(FormatProgress({Stage::kSending, 120 << 20, 480 << 20}, absl::Seconds(9)),
+  EXPECT_EQ(FormatProgress({Stage::kSending, 120 << 20, 480 << 20}, absl::Seconds(9), "rewriting"),
             "spillway: sending 120 of 480 MiB");
-  EXPECT_EQ(FormatProgress({Stage::kReceiving, 1 << 19, 3 << 20}, absl::Seconds(9)),
+  EXPECT_EQ(FormatProgress({Stage::kReceiving, 1 << 19, 3 << 20}, absl::Seconds(9), "rewriting"),
             "spillway: receiving 0.5 of 3.0 MiB");
-  EXPECT_EQ(FormatProgress({Stage::kRewriting, 0, 0}, absl::Milliseconds(3120)),
-            "spillway: rewriting... 3.1 s");
+  EXPECT_EQ(FormatProgress({Stage::kRewriting, 0, 0}, absl::Milliseconds(3120), "exploring"),
+            "spillway: exploring... 3.1 s");
 }
 
 // The program on a terminal of its own.

@@ -2,8 +2,10 @@
 // with the server or on the way.
 #include "spillway/remote_connection.h"
 
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -121,6 +123,112 @@ INSTANTIATE_TEST_SUITE_P(
                       DamagedAnswer{"TwoHeaders", Fault::kTwoHeaders, "two headers"},
                       DamagedAnswer{"Nothing", Fault::kNoAnswer, "no header"}),
     [](const auto& test) { return std::string(test.param.name); });
+
+struct DamagedQuestion {
+  const char* name;
+  Fault fault;
+  const char* inspect;
+  const char* others;  // Simulate, Explore and Diff; null: the fault is none of theirs.
+};
+
+class DamagedQuestionTest : public ::testing::TestWithParam<DamagedQuestion> {};
+
+TEST_P(DamagedQuestionTest, IsAnErrorThatSaysWhat) {
+  TestServer server(WithFault(GetParam().fault));
+  const Client client = MakeClient(server);
+  const std::string graph = ReadFile(kMnistPath);
+  const auto expect = [](const absl::Status& status, const char* message) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+    EXPECT_EQ(ErrorInfoOf(status).reason(), "BAD_STREAM");
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  };
+  expect(client.InspectTensors(graph, {}, nullptr).status(), GetParam().inspect);
+  v1::ExploreOptions sizes;
+  sizes.set_no_budget(true);
+  sizes.add_sizes(8);
+  if (GetParam().others == nullptr) return;
+  expect(client.Explore(graph, sizes).status(), GetParam().others);
+  if (GetParam().fault != Fault::kNoAnswer) return;  // Those with one message have no second one.
+  expect(client.Simulate(graph, {}).status(), "no report");
+  expect(client.Diff(graph, graph).status(), "no diff");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DamagedQuestionTest,
+    ::testing::Values(DamagedQuestion{"NoSummary", Fault::kNoHeader, "no summary", nullptr},
+                      DamagedQuestion{"Twice", Fault::kTwoHeaders, "two summaries", "goes on"},
+                      DamagedQuestion{"Nothing", Fault::kNoAnswer, "no summary", "no report"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// The second attempt answers from its beginning.
+TEST(RemoteConnectionTest, WhatWasToldIsNotToldAgainByTheNextAttempt) {
+  RemoteOptions remote;
+  remote.retry.initial_backoff = absl::ZeroDuration();
+  const std::string graph = ReadFile(kMnistPath);
+  {
+    TestServer server(WithFault(Fault::kBreaksOff));
+    remote.target = server.target();
+    std::vector<std::string> names;
+    const auto summary = Client(MakeRemoteConnection(remote))
+                             .InspectTensors(graph, {}, [&names](const v1::TensorList& list) {
+                               for (const auto& tensor : list.tensors()) {
+                                 names.push_back(tensor.tensor());
+                               }
+                             });
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_EQ(server.questions(), 2);
+    EXPECT_GT(names.size(), 300u);
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  }
+  TestServer server(WithFault(Fault::kBreaksOff));
+  remote.target = server.target();
+  v1::ExploreOptions sizes;
+  sizes.set_no_budget(true);
+  sizes.add_sizes(8);
+  sizes.add_sizes(16);
+  std::vector<int64_t> told;
+  const auto report = Client(MakeRemoteConnection(remote))
+                          .Explore(graph, sizes, [&told](const v1::ExploredSize& size) {
+                            told.push_back(size.size());
+                          });
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(server.questions(), 2);
+  EXPECT_THAT(told, ::testing::UnorderedElementsAre(8, 16));
+}
+
+TEST(RemoteConnectionTest, AQuestionGoesInChunksAndTellsItsProgress) {
+  TestServer server;
+  RemoteOptions remote;
+  remote.target = server.target();
+  remote.chunk_bytes = 10'000;
+  const std::string graph = ReadFile(kMnistPath);
+  CallOptions call;
+  std::vector<Progress> seen;
+  call.on_progress = [&seen](const Progress& progress) { seen.push_back(progress); };
+  ASSERT_TRUE(Client(MakeRemoteConnection(remote)).Diff(graph, graph, call).ok());
+  EXPECT_EQ(server.largest_chunk_bytes(), 10'000);
+  const int64_t both = 2 * graph.size();
+  ASSERT_GT(seen.size(), 3u);
+  EXPECT_EQ(seen[0].done_bytes, 0);
+  EXPECT_EQ(seen[0].total_bytes, both);
+  EXPECT_EQ(seen[seen.size() - 2].done_bytes, both);
+  EXPECT_EQ(seen.back().stage, Stage::kRewriting);
+}
+
+TEST(RemoteConnectionTest, AQuestionThatHangsIsFreed) {
+  TestServer server(WithFault(Fault::kHang));
+  CallOptions call;
+  call.timeout = absl::Milliseconds(100);  // Any time will do: the server never answers.
+  const Client client = MakeClient(server);
+  const std::string graph = ReadFile(kMnistPath);
+  for (const absl::Status& status :
+       {client.Inspect(graph, {}, call).status(), client.Simulate(graph, {}, call).status(),
+        client.Explore(graph, {}, nullptr, call).status(),
+        client.Diff(graph, graph, call).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_EQ(ErrorInfoOf(status).reason(), "STOPPED");
+  }
+}
 
 // How the graph travels makes no difference to how a call ends.
 class StoppedCallTest : public ::testing::TestWithParam<int64_t> {};

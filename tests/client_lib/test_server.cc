@@ -14,7 +14,12 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "openssl/sha.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/inspect/explore.h"
+#include "rewrite_core/inspect/graph_diff.h"
+#include "rewrite_core/inspect/inspect.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::testing {
 namespace {
@@ -28,6 +33,16 @@ std::string Sha256Of(const std::string& bytes) {
          reinterpret_cast<unsigned char*>(digest.data()));
   return digest;
 }
+
+std::vector<v1::GraphHeader> Announced(const v1::DiffHeader& header) {
+  return {header.graph_a(), header.graph_b()};
+}
+template <typename Header>
+std::vector<v1::GraphHeader> Announced(const Header& header) {
+  return {header.graph()};
+}
+
+grpc::Status BrokenOff() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed"); }
 
 grpc::Status BadStream(const std::string& what) {
   return ToGrpc(core::InvalidError(v1::ERROR_REASON_BAD_STREAM, what));
@@ -120,7 +135,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
     return BadStream("another size than announced");
   }
   // Optional in the protocol, but this client always sends it.
-  if (header.sha256() != Sha256Of(graph_def)) return BadStream("another digest");
+  if (header.graph().sha256() != Sha256Of(graph_def)) return BadStream("another digest");
   auto result =
       core::Rewrite(graph_def, header.options(), core::DefaultLimits(), core::StopToken());
   if (!result.ok()) return ToGrpc(result.status());
@@ -142,13 +157,116 @@ grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) co
   header->mutable_graph()->set_total_size_bytes(size);
   header->mutable_graph()->set_sha256(
       Sha256Of(options_.fault == Fault::kWrongDigest ? "another" : graph_def));
-  if (options_.fault == Fault::kNoDigest) header->clear_sha256();
+  if (options_.fault == Fault::kNoDigest) header->mutable_graph()->clear_sha256();
   if (options_.fault != Fault::kNoHeader) stream->Write(message);
   if (options_.fault == Fault::kTwoHeaders) stream->Write(message);
   for (size_t begin = 0; begin < graph_def.size(); begin += kAnswerChunkBytes) {
     message.set_chunk(graph_def.substr(begin, kAnswerChunkBytes));
     if (!stream->Write(message)) break;
   }
+  return grpc::Status::OK;
+}
+
+template <typename Header, typename Message, typename Reader>
+grpc::Status TestServer::ReadQuestion(grpc::ServerContext* context, Reader* reader, Header* header,
+                                      std::vector<std::string>* graphs) {
+  ++questions_;
+  Message message;
+  if (!reader->Read(&message) || !message.has_header()) return BadStream("no header");
+  *header = message.header();
+  if (grpc::Status status = FailEarly(context); !status.ok()) return status;
+  const std::vector<v1::GraphHeader> announced = Announced(*header);
+  graphs->assign(announced.size(), "");
+  size_t now = 0;
+  while (reader->Read(&message)) {
+    if (message.has_header()) return BadStream("a second header");
+    largest_chunk_bytes_ = std::max<int64_t>(largest_chunk_bytes_, message.chunk().size());
+    const auto is_whole = [&] {
+      return static_cast<int64_t>((*graphs)[now].size()) == announced[now].total_size_bytes();
+    };
+    while (now + 1 < announced.size() && is_whole()) ++now;
+    (*graphs)[now] += message.chunk();
+  }
+  for (size_t i = 0; i < announced.size(); ++i) {
+    if (static_cast<int64_t>((*graphs)[i].size()) != announced[i].total_size_bytes() ||
+        announced[i].sha256() != Sha256Of((*graphs)[i])) {
+      return BadStream("another graph than announced");
+    }
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status TestServer::Inspect(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::InspectResponse, v1::InspectRequest>* stream) {
+  v1::InspectHeader header;
+  std::vector<std::string> graphs;
+  grpc::Status status =
+      ReadQuestion<v1::InspectHeader, v1::InspectRequest>(context, stream, &header, &graphs);
+  if (!status.ok()) return status;
+  if (options_.fault == Fault::kNoAnswer) return grpc::Status::OK;
+  int64_t sent = 0;
+  const auto send = [&](v1::InspectResponse&& part) {
+    if (part.has_summary() && options_.fault == Fault::kNoHeader) return true;
+    stream->Write(part);
+    if (part.has_summary() && options_.fault == Fault::kTwoHeaders) stream->Write(part);
+    sent += part.tensors().tensors_size();
+    return options_.fault != Fault::kBreaksOff || questions_ > 1 || sent == 0;
+  };
+  const absl::Status done =
+      core::Inspect(graphs[0], header.options(), core::DefaultLimits(), core::StopToken(), send);
+  if (options_.fault == Fault::kBreaksOff && questions_ == 1) return BrokenOff();
+  return ToGrpc(done);
+}
+
+grpc::Status TestServer::Simulate(grpc::ServerContext* context,
+                                  grpc::ServerReader<v1::SimulateRequest>* reader,
+                                  v1::SimulateResponse* response) {
+  v1::SimulateHeader header;
+  std::vector<std::string> graphs;
+  grpc::Status status =
+      ReadQuestion<v1::SimulateHeader, v1::SimulateRequest>(context, reader, &header, &graphs);
+  if (!status.ok() || options_.fault == Fault::kNoAnswer) return status;
+  auto report =
+      core::SimulateGraph(graphs[0], header.options(), core::DefaultLimits(), core::StopToken());
+  if (!report.ok()) return ToGrpc(report.status());
+  *response->mutable_report() = *std::move(report);
+  return grpc::Status::OK;
+}
+
+grpc::Status TestServer::Explore(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::ExploreResponse, v1::ExploreRequest>* stream) {
+  v1::ExploreHeader header;
+  std::vector<std::string> graphs;
+  grpc::Status status =
+      ReadQuestion<v1::ExploreHeader, v1::ExploreRequest>(context, stream, &header, &graphs);
+  if (!status.ok() || options_.fault == Fault::kNoAnswer) return status;
+  v1::ExploreResponse message;
+  auto report = core::Explore(graphs[0], header.options(), core::DefaultLimits(), core::StopToken(),
+                              [&](const v1::ExploredSize& size) {
+                                *message.mutable_size() = size;
+                                stream->Write(message);
+                              });
+  if (!report.ok()) return ToGrpc(report.status());
+  if (options_.fault == Fault::kBreaksOff && questions_ == 1) return BrokenOff();
+  *message.mutable_report() = *std::move(report);
+  stream->Write(message);
+  if (options_.fault == Fault::kTwoHeaders) stream->Write(message);
+  return grpc::Status::OK;
+}
+
+grpc::Status TestServer::Diff(grpc::ServerContext* context,
+                              grpc::ServerReader<v1::DiffRequest>* reader,
+                              v1::DiffResponse* response) {
+  v1::DiffHeader header;
+  std::vector<std::string> graphs;
+  grpc::Status status =
+      ReadQuestion<v1::DiffHeader, v1::DiffRequest>(context, reader, &header, &graphs);
+  if (!status.ok() || options_.fault == Fault::kNoAnswer) return status;
+  auto diff = core::DiffGraphs(graphs[0], graphs[1], core::DefaultLimits(), core::StopToken());
+  if (!diff.ok()) return ToGrpc(diff.status());
+  *response->mutable_diff() = *std::move(diff);
   return grpc::Status::OK;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -30,6 +31,7 @@ enum class Fault {
   kEarlyError,      // Fails with OVERLOADED after the header, without reading on.
   kHang,            // Does nothing until the call is cancelled.
   kTransportError,  // Fails as gRPC itself does: without details.
+  kBreaksOff,       // Breaks a question off after some of its answer, the first time.
 };
 
 struct ServerOptions {
@@ -59,6 +61,7 @@ class TestServer : private v1::RewriteService::Service {
   // What came so far.
   int unary_calls() const { return unary_calls_; }
   int stream_calls() const { return stream_calls_; }
+  int questions() const { return questions_; }
   int64_t largest_chunk_bytes() const { return largest_chunk_bytes_; }
   // Calls of the fault kHang that have begun, and those that have ended.
   int hanging() const { return hanging_; }
@@ -70,15 +73,31 @@ class TestServer : private v1::RewriteService::Service {
   grpc::Status Rewrite(grpc::ServerContext* context, const v1::RewriteRequest* request,
                        v1::RewriteResponse* response) override;
   grpc::Status StreamRewrite(grpc::ServerContext* context, Stream* stream) override;
+  grpc::Status Inspect(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::InspectResponse, v1::InspectRequest>* stream) override;
+  grpc::Status Simulate(grpc::ServerContext* context,
+                        grpc::ServerReader<v1::SimulateRequest>* reader,
+                        v1::SimulateResponse* response) override;
+  grpc::Status Explore(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::ExploreResponse, v1::ExploreRequest>* stream) override;
+  grpc::Status Diff(grpc::ServerContext* context, grpc::ServerReader<v1::DiffRequest>* reader,
+                    v1::DiffResponse* response) override;
   grpc::Status GetCapabilities(grpc::ServerContext* context,
                                const v1::GetCapabilitiesRequest* request,
                                v1::GetCapabilitiesResponse* response) override;
   grpc::Status FailEarly(grpc::ServerContext* context);
+  // Reads header and chunks of a question; `graphs` has what the header announces.
+  template <typename Header, typename Message, typename Reader>
+  grpc::Status ReadQuestion(grpc::ServerContext* context, Reader* reader, Header* header,
+                            std::vector<std::string>* graphs);
   grpc::Status Answer(v1::RewriteResponse response, Stream* stream) const;
 
   const ServerOptions options_;
   std::atomic<int> unary_calls_{0};
   std::atomic<int> stream_calls_{0};
+  std::atomic<int> questions_{0};
   std::atomic<int64_t> largest_chunk_bytes_{0};
   std::atomic<int> hanging_{0};
   std::atomic<int> released_{0};

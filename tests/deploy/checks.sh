@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the shell tests here: checks that are counted in `passed` and `failed`.
 
 passed=0

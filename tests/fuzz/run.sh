@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets of build-fuzz/, one on each core: tests/fuzz/run.sh [SECONDS [TARGET...]]
-# (default: 20 s each of all). The last line is `N passed, N failed`.
+# Runs the fuzz targets of a build, one on each core: tests/fuzz/run.sh [SECONDS [TARGET...]]
+# (default: 20 s each of all). SPILLWAY_BUILD is the build folder (default: build-fuzz). The last line
+# is `N passed, N failed`.
 #
-# What a run finds interesting is kept in build-fuzz/corpus, so that the next one goes on from there.
-# An input that fails is left in build-fuzz/findings: tests/fuzz/README.md says what to do with it.
+# What a run finds interesting is kept in its folder `corpus`, so that the next one goes on from there.
+# An input that fails is left in `findings`: tests/fuzz/README.md says what to do with it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+readonly build=${SPILLWAY_BUILD:-build-fuzz}
 readonly seconds=${1:-20}
 shift $(($# > 0))
 targets=("$@")
 if [[ $# == 0 ]]; then
-  for fuzzer in build-fuzz/tests/*_fuzzer; do
+  for fuzzer in "$build"/tests/*_fuzzer; do
     fuzzer=${fuzzer##*/}
     targets+=("${fuzzer%_fuzzer}")
   done
@@ -31,25 +33,25 @@ readonly limits=(-timeout=10 -rss_limit_mb=1024)
 
 # fuzz TARGET: says what came of it.
 fuzz() {
-  local target=$1 log=build-fuzz/$1.log
-  local folders=("build-fuzz/corpus/$target" "build-fuzz/seeds/$target")
+  local target=$1 log=$build/$1.log
+  local folders=("$build/corpus/$target" "$build/seeds/$target")
   [[ ! -d tests/fuzz/corpus/$target ]] || folders+=("tests/fuzz/corpus/$target")
   mkdir -p "${folders[0]}"
-  if "build-fuzz/tests/${target}_fuzzer" "${limits[@]}" -max_len="$(max_size "$target")" \
+  if "$build/tests/${target}_fuzzer" "${limits[@]}" -max_len="$(max_size "$target")" \
       -max_total_time="$seconds" -print_final_stats=1 -print_funcs=0 \
-      -artifact_prefix="build-fuzz/findings/${target}_" "${folders[@]}" >"$log" 2>&1; then
+      -artifact_prefix="$build/findings/${target}_" "${folders[@]}" >"$log" 2>&1; then
     echo "ok      $target: $(sed -nE 's/^Done ([0-9]+) runs in ([0-9]+).*/\1 inputs in \2 s/p' "$log"),"\
       "$(sed -nE 's/^#[0-9]+\tDONE +cov: ([0-9]+) ft: ([0-9]+).*/\1 edges, \2 features/p' "$log")"
     return
   fi
   echo "FAILED  $target (log: $log)"
   grep -m 1 -A 5 -E '^(fuzzed|built|==[0-9]+==ERROR|.*runtime error)' "$log" | cut -c 1-1000 || true
-  sed -nE 's/.*Test unit written to (.*)/  reproduce: build-fuzz\/tests\/'"$target"'_replay \1/p' "$log"
+  sed -nE "s|.*Test unit written to (.*)|  reproduce: $build/tests/${target}_replay \1|p" "$log"
   return 1
 }
 
-mkdir -p build-fuzz/findings
-build-fuzz/tests/make_seeds build-fuzz/seeds
+mkdir -p "$build/findings"
+"$build/tests/make_seeds" "$build/seeds"
 passed=0 failed=0 running=0
 # One has ended: the next may start.
 collect() {

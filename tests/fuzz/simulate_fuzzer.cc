@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/inspect/explore.h"
-#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/testing/graph_text.h"
@@ -110,9 +110,11 @@ std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& optio
   }
   v1::InspectOptions inspect;
   *inspect.mutable_step()->mutable_feeds() = options.step().feeds();
-  const auto list = core::ListShapes(graph, inspect, FuzzLimits(),
-                                     core::StopToken::AfterStepsForTest(kMostSteps));
-  if (std::string wrong = WrongError(list.status()); !wrong.empty()) return wrong;
+  inspect.set_tensors(true);
+  const absl::Status listed =
+      core::Inspect(graph, inspect, FuzzLimits(), core::StopToken::AfterStepsForTest(kMostSteps),
+                    [](v1::InspectResponse&&) { return true; });
+  if (std::string wrong = WrongError(listed); !wrong.empty()) return wrong;
   const auto explored =
       core::Explore(graph, options, FuzzLimits(), core::StopToken::AfterStepsForTest(kMostSteps));
   return WrongError(explored.status());

@@ -7,7 +7,8 @@ set -euo pipefail
 readonly build=$1 source=$2 cmake=$3
 readonly consumer=$source/tests/integration/consumer
 readonly graph=$source/tests/graphs/mnist_deep/graph_shapes.pb
-readonly work=$(mktemp -d)
+work=$(mktemp -d)
+readonly work
 trap 'rm -rf "$work"' EXIT
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH DESTDIR
 
@@ -46,11 +47,12 @@ with_cmake() {
 with_pkg_config() {
   local prefix=$1 out=$2 rpath=()
   shift 2
-  export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name spillway.pc)")
-  # shellcheck disable=SC2207
-  local c=($(pkg-config "$@" --cflags --libs spillway))
-  local cc=($(pkg-config "$@" --cflags --libs spillway-client))
-  rpath=(-Wl,-rpath,"$(pkg-config --variable=libdir spillway)")
+  PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name spillway.pc)")
+  export PKG_CONFIG_PATH
+  local c cc
+  read -ra c < <(pkg-config "$@" --cflags --libs spillway)
+  read -ra cc < <(pkg-config "$@" --cflags --libs spillway-client)
+  rpath=("-Wl,-rpath,$(pkg-config --variable=libdir spillway)")
   mkdir "$out"
   gcc -std=c99 -pedantic -Wall -Wextra -Werror "$consumer/main.c" -o "$out/consumer_c" \
     "${c[@]}" "${rpath[@]}"

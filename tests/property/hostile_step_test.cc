@@ -18,7 +18,7 @@
 #include "gtest/gtest.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/inspect/explore.h"
-#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/matchers.h"
@@ -128,16 +128,21 @@ void AddManyAttrs(NodeDef* node, int count) {
   }
 }
 
-// The line of `tensor` in the list of shapes, without its name and type.
+// The shape of `tensor` as it is listed.
 std::string ShapeOf(const GraphDef& graph, const std::string& tensor) {
-  auto text = core::ListShapes(WriteProto(graph), {}, core::DefaultLimits(), core::StopToken());
-  if (!text.ok()) return text.status().ToString();
-  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
-    if (absl::StartsWith(line, absl::StrCat(tensor, "\t"))) {
-      return std::string(line.substr(line.rfind('\t') + 1));
-    }
-  }
-  return "(absent)";
+  std::string shape = "(absent)";
+  v1::InspectOptions options;
+  options.set_tensors(true);
+  const absl::Status status =
+      core::Inspect(WriteProto(graph), options, core::DefaultLimits(), core::StopToken(),
+                    [&](v1::InspectResponse&& part) {
+                      for (const v1::TensorSummary& summary : part.tensors().tensors()) {
+                        if (summary.tensor() == tensor)
+                          shape = summary.has_shape() ? summary.shape() : "?";
+                      }
+                      return true;
+                    });
+  return status.ok() ? shape : status.ToString();
 }
 
 // ---- Odd values ----

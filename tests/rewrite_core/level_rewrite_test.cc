@@ -97,7 +97,8 @@ TEST_P(SmallestBudgetTest, TheOneThatIsNamedIsEnough) {
   const bool rewritten = r.report().outcome() == v1::OUTCOME_REWRITTEN;
   const v1::Forecast& after =
       rewritten ? r.report().forecast_after() : r.report().forecast_before();
-  EXPECT_EQ(after.fit(), v1::FIT_FITS) << after.DebugString();
+  // Of some graphs not all sizes are known, and of loops never all.
+  EXPECT_NE(after.fit(), v1::FIT_DOES_NOT_FIT) << after.DebugString();
   EXPECT_LE(after.devices(0).peak_bytes(), smallest_);
 }
 
@@ -119,7 +120,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
     const v1::DeviceFit fit = fits ? r.report().fits(0) : v1::DeviceFit();
     const int64_t time = r.report().forecast_after().step_time_ns();
     if (fits) {
-      EXPECT_EQ(r.report().forecast_after().fit(), v1::FIT_FITS) << budget;
+      EXPECT_NE(r.report().forecast_after().fit(), v1::FIT_DOES_NOT_FIT) << budget;
       EXPECT_LE(r.report().forecast_after().devices(0).peak_bytes(), budget);
       // What the tuner played is what the rewrite forecasts.
       EXPECT_EQ(fit.step_time_ns(), time);
@@ -235,7 +236,15 @@ TEST(LevelRewriteTest, ALoopDoesNotStopTuning) {
   EXPECT_GE(peak, 5 * (4 << 20));
   const v1::RewriteResponse r = Answer(bytes, Budget(peak - (4 << 20)));
   EXPECT_EQ(r.report().outcome(), v1::OUTCOME_REWRITTEN);
-  EXPECT_EQ(r.report().forecast_after().fit(), v1::FIT_FITS);
+  // What the loop keeps is not known, though.
+  const v1::Forecast& after = r.report().forecast_after();
+  EXPECT_EQ(after.fit(), v1::FIT_UNKNOWN);
+  ASSERT_EQ(after.fit_unknown_size(), 1);
+  EXPECT_EQ(after.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
+  EXPECT_EQ(after.fit_unknown(0).node(), "while/merge");
+  ASSERT_EQ(r.report().fits_size(), 1);
+  EXPECT_EQ(r.report().fits(0).fit(), v1::FIT_UNKNOWN);
+  EXPECT_EQ(r.report().fits(0).fit_unknown(0).node(), "while/merge");
   EXPECT_GE(r.report().swaps_size(), 1);
 }
 
@@ -285,7 +294,7 @@ TEST(LevelRewriteTest, NoSwappingIsNeededMeansThatEverythingFindsAPlace) {
     const bool as_it_came = r.report().outcome() == v1::OUTCOME_NOTHING_TO_DO;
     const v1::Forecast& forecast =
         as_it_came ? r.report().forecast_before() : r.report().forecast_after();
-    EXPECT_EQ(forecast.fit(), v1::FIT_FITS) << permille;
+    EXPECT_NE(forecast.fit(), v1::FIT_DOES_NOT_FIT) << permille;
     EXPECT_EQ(r.report().forecast_before().fit() != v1::FIT_DOES_NOT_FIT, as_it_came) << permille;
     ++(as_it_came ? unswapped : in_pieces);
   }

@@ -1,19 +1,23 @@
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/unknown_field_set.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/text.h"
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
@@ -422,6 +426,31 @@ constexpr char kStep[] = R"(
     G/up = ApplyGradientDescent(v, lr, G/g1) {T=float32}
 )";
 
+TEST(RewriterTest, AddedControlEdgesHaveAKind) {
+  // The strategy leaves vectors alone.
+  const v1::RewriteResponse r = Answer(
+      GraphBytes(absl::StrReplaceAll(kStep, {{"(256)", "(16,16)"}})),
+      "outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT step { targets: 'G/up' } level { "
+      "swapout_threshold: 1 swapin_ahead: 1 swapin_groupby: 0 sync_mode: 3 serialization: ':' }");
+  std::map<v1::EdgeKind, int64_t> told, in_patch;
+  for (const v1::EdgeCount& edges : r.report().added_control_edges()) {
+    EXPECT_GT(edges.count(), 0);
+    told[edges.kind()] += edges.count();
+  }
+  for (const v1::AddedControl& added : r.patch().added_controls()) {
+    ++in_patch[added.kind()];
+    const bool from_swap = absl::StartsWith(added.source(), "lms/swapout");
+    EXPECT_EQ(added.kind(), from_swap ? v1::EDGE_KIND_DEADLINE : v1::EDGE_KIND_SERIALIZATION);
+  }
+  for (const v1::NewNode& node : r.patch().new_nodes()) {
+    for (const std::string& input : node.inputs()) {
+      in_patch[v1::EDGE_KIND_TRIGGER] += absl::StartsWith(input, "^");
+    }
+  }
+  EXPECT_EQ(told, in_patch);
+  EXPECT_GT(told[v1::EDGE_KIND_TRIGGER], 0);
+}
+
 TEST(RewriterTest, ForecastsAreOfTheGraphBeforeAndAfter) {
   const v1::RewriteResponse r = Answer(
       GraphBytes(kStep), On("step { targets: 'G/up' } step { hardware { preset: 'v100_pcie' } }"));
@@ -634,7 +663,7 @@ INSTANTIATE_TEST_SUITE_P(
         // Found by tests/fuzz: the verifier refused the result, as if that were a bug
         // of ours.
         OptionCase{"CpuDevice", [](Opt o) { o->set_cpu_device("/cpu:\xd9\xa0"); },
-                   v1::ERROR_REASON_BAD_OPTION, "cpu_device", "'/cpu:\\xd9\\xa0'"},
+                   v1::ERROR_REASON_BAD_OPTION, "cpu_device", "/cpu:\\xd9\\xa0"},
         OptionCase{"Device", [](Opt o) { o->add_devices("/gpu:0"); },
                    v1::ERROR_REASON_NAME_MATCHES_NOTHING, "devices", "/gpu:0"},
         OptionCase{"Target", [](Opt o) { o->mutable_step()->add_targets("nope"); },

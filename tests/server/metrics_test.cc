@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/http_get.h"
 
@@ -54,6 +54,22 @@ TEST_F(MetricsTest, EverySeriesIsThereAtZeroFromTheStart) {
         Sample(text, std::string("spillway_rejected_requests_total{reason=\"") + reason + "\"}"),
         0);
   }
+}
+
+TEST_F(MetricsTest, QuestionsHaveNoStrategy) {
+  const std::string text = Text();
+  for (const char* method : {"Inspect", "Simulate", "Explore", "Diff"}) {
+    const std::string of = std::string("method=\"") + method + "\"";
+    EXPECT_EQ(Sample(text, "spillway_requests_total{code=\"OK\"," + of + ",strategy=\"none\"}"), 0);
+    EXPECT_THAT(text, Not(HasSubstr(of + ",strategy=\"scope\""))) << "no series that stay at zero";
+    EXPECT_EQ(Sample(text, "spillway_input_bytes_total{" + of + "}"), 0);
+    EXPECT_EQ(Sample(text, "spillway_request_duration_seconds_count{" + of + "}"), 0);
+  }
+  metrics_.CountRequest(Method::kExplore, v1::STRATEGY_UNSPECIFIED, absl::StatusCode::kOk,
+                        absl::Milliseconds(50));
+  EXPECT_EQ(
+      Sample(Text(), "spillway_requests_total{code=\"OK\",method=\"Explore\",strategy=\"none\"}"),
+      1);
 }
 
 TEST_F(MetricsTest, RequestIsCountedOnceWithItsDuration) {

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/strategies.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/raw_stream.h"
 #include "tests/server/server_fixture.h"
@@ -57,7 +58,7 @@ TEST_F(ServiceTest, StreamGivesTheSameBytesForEveryChunkSize) {
     ASSERT_TRUE(answer.status.ok()) << chunk_bytes << answer.status.error_message();
     EXPECT_TRUE(answer.graph == unary.graph_def()) << chunk_bytes;
     EXPECT_EQ(answer.header.graph().total_size_bytes(), unary.graph_def().size());
-    EXPECT_EQ(answer.header.sha256(), DigestOf(unary.graph_def()));
+    EXPECT_EQ(answer.header.graph().sha256(), DigestOf(unary.graph_def()));
     EXPECT_EQ(answer.header.report().outcome(), unary.report().outcome());
   }
   EXPECT_TRUE(Eventually([&] { return Requests("StreamRewrite", "OK") == 4; }));
@@ -93,7 +94,7 @@ TEST_F(ServiceTest, StreamWithoutGraphAskedForHasNoChunks) {
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.header.report().summary(), "only this");
   EXPECT_EQ(answer.header.graph().total_size_bytes(), 0);
-  EXPECT_EQ(answer.header.sha256(), "");
+  EXPECT_EQ(answer.header.graph().sha256(), "");
   EXPECT_TRUE(answer.chunk_sizes.empty());
 }
 

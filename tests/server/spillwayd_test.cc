@@ -31,7 +31,7 @@ TEST(SpillwaydTest, ServesAndCountsAndPromtoolHasNothingToSay) {
   const std::string graph = SmallGraph();
   const StreamAnswer answer = client.StreamRewrite(graph, ScopeOptions(), 10'000);
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
-  EXPECT_EQ(answer.header.sha256(), DigestOf(answer.graph));
+  EXPECT_EQ(answer.header.graph().sha256(), DigestOf(answer.graph));
   v1::RewriteRequest request;
   request.set_graph_def(graph);
   *request.mutable_options() = ScopeOptions();
@@ -107,7 +107,7 @@ TEST(SpillwaydTest, SigtermLetsARunningStreamFinish) {
     stream->WritesDone();
     const StreamAnswer answer = ReadAnswer(*stream);
     EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
-    EXPECT_EQ(answer.header.sha256(), DigestOf(answer.graph));
+    EXPECT_EQ(answer.header.graph().sha256(), DigestOf(answer.graph));
     EXPECT_GT(answer.graph.size(), 0u);
     EXPECT_EQ(daemon.process().Wait(), 0);
   }

@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "rewrite_core/base/error.h"
-#include "server/sha256.h"
 #include "tests/server/test_client.h"
 
 namespace spillway::server {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using Messages = std::vector<v1::StreamRewriteRequest>;
 
@@ -25,12 +24,13 @@ v1::Limits SmallLimits() {
 }
 
 // Sends `messages`, then the end; the first error.
-absl::Status Feed(StreamAssembler& assembler, Messages messages) {
-  for (v1::StreamRewriteRequest& message : messages) {
+template <typename Request>
+absl::Status Feed(StreamAssembler& assembler, const std::vector<Request>& messages) {
+  for (const Request& message : messages) {
     if (absl::Status status = assembler.Add(message); !status.ok()) return status;
   }
   if (absl::Status status = assembler.FinishUpload(); !status.ok()) return status;
-  return assembler.VerifyDigest(core::StopToken());
+  return assembler.VerifyDigests(core::StopToken());
 }
 
 struct BadCase {
@@ -97,19 +97,79 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(StreamAssemblerTest, PutsTheChunksTogether) {
   StreamAssembler assembler(SmallLimits());
   const std::string graph = "0123456789abcdefghij!";
-  EXPECT_TRUE(Feed(assembler, {HeaderMessage(21, DigestOf(graph)), ChunkMessage("0123456789"),
+  EXPECT_TRUE(
+      Feed(assembler, Messages{HeaderMessage(21, DigestOf(graph)), ChunkMessage("0123456789"),
                                ChunkMessage("abcdefghij"), ChunkMessage("!")})
-                  .ok());
-  EXPECT_EQ(assembler.graph(), graph);
+          .ok());
+  EXPECT_THAT(assembler.graphs(), ElementsAre(graph));
   EXPECT_EQ(assembler.total_size_bytes(), 21);
-  EXPECT_EQ(assembler.options().scope().optimizer_scopes(0), "adam_optimizer");
-  assembler.ReleaseGraph();
+  assembler.ReleaseGraphs();
   EXPECT_EQ(assembler.capacity_bytes(), 0u);
+}
+
+using DiffMessages = std::vector<v1::DiffRequest>;
+
+v1::DiffRequest DiffMessage(const std::string& a, const std::string& b) {
+  v1::DiffRequest message;
+  message.mutable_header()->mutable_graph_a()->set_total_size_bytes(a.size());
+  message.mutable_header()->mutable_graph_a()->set_sha256(DigestOf(a));
+  message.mutable_header()->mutable_graph_b()->set_total_size_bytes(b.size());
+  message.mutable_header()->mutable_graph_b()->set_sha256(DigestOf(b));
+  return message;
+}
+
+v1::DiffRequest DiffChunk(const std::string& bytes) {
+  v1::DiffRequest message;
+  message.set_chunk(bytes);
+  return message;
+}
+
+TEST(StreamAssemblerTest, TwoGraphsFollowEachOther) {
+  StreamAssembler assembler(SmallLimits());
+  const DiffMessages messages = {DiffMessage("abcd", "xyz"), DiffChunk("abc"), DiffChunk("d"),
+                                 DiffChunk("x"), DiffChunk("yz")};
+  EXPECT_TRUE(Feed(assembler, messages).ok());
+  EXPECT_THAT(assembler.graphs(), ElementsAre("abcd", "xyz"));
+  EXPECT_EQ(assembler.total_size_bytes(), 7);
+}
+
+TEST(StreamAssemblerTest, OfTwoGraphsAnErrorSaysWhich) {
+  const v1::DiffRequest header = DiffMessage("ab", "xyz");
+  v1::DiffRequest no_b = header, large_a = header, short_b = header;
+  no_b.mutable_header()->clear_graph_b();
+  large_a.mutable_header()->mutable_graph_a()->set_total_size_bytes(101);
+  short_b.mutable_header()->mutable_graph_b()->set_sha256("abc");
+  struct Case {
+    DiffMessages messages;
+    v1::ErrorReason reason;
+    const char* words;
+  };
+  const Case cases[] = {
+      {{no_b}, kBad, "graph B: total_size_bytes is 0"},
+      {{large_a}, kLimit, "graph A: the graph has 101 bytes"},
+      {{short_b}, kBad, "graph B: sha256 has 3 bytes"},
+      // A chunk belongs to one graph.
+      {{header, DiffChunk("abxyz")}, kBad, "graph A: more bytes arrived than the 2 announced"},
+      {{header, DiffChunk("a"), DiffChunk("bx")}, kBad, "begin the next graph in another"},
+      {{header, DiffChunk("ab"), DiffChunk("xyz!")}, kBad, "graph B: more bytes arrived"},
+      {{header, DiffChunk("ab"), DiffChunk("xyz"), DiffChunk("!")}, kBad, "graph B: more bytes"},
+      {{header, DiffChunk("a")}, kBad, "graph A: the stream ended after 1 of the 2"},
+      {{header, DiffChunk("ab"), DiffChunk("x")},
+       kBad,
+       "graph B: the stream ended after 1 of the 3"},
+      {{header, DiffChunk("ab"), DiffChunk("xyY")}, kBad, "graph B: the graph that arrived has"},
+  };
+  for (const Case& bad : cases) {
+    StreamAssembler assembler(SmallLimits());
+    const absl::Status status = Feed(assembler, bad.messages);
+    EXPECT_EQ(core::GetErrorReason(status), bad.reason) << bad.words;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(bad.words));
+  }
 }
 
 TEST(StreamAssemblerTest, DigestIsOptional) {
   StreamAssembler assembler(SmallLimits());
-  EXPECT_TRUE(Feed(assembler, {HeaderMessage(1), ChunkMessage("a")}).ok());
+  EXPECT_TRUE(Feed(assembler, Messages{HeaderMessage(1), ChunkMessage("a")}).ok());
 }
 
 TEST(StreamAssemblerTest, LimitsThemselvesAreAllowed) {
@@ -129,20 +189,6 @@ TEST(StreamAssemblerTest, LyingSizeReservesNothing) {
   v1::StreamRewriteRequest chunk = ChunkMessage("a");
   ASSERT_TRUE(assembler.Add(chunk).ok());
   EXPECT_LE(assembler.capacity_bytes(), size_t{64} << 10);
-}
-
-TEST(Sha256Test, KnownAnswersAndStop) {
-  // FIPS 180-2, appendix B.1; and the digest of nothing.
-  EXPECT_EQ(absl::BytesToHexString(DigestOf("abc")),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(absl::BytesToHexString(DigestOf("")),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  // More than one stride.
-  const std::string large(5 << 20, 'a');
-  const core::StopToken stop = core::StopToken::AfterStepsForTest(1);
-  EXPECT_EQ(Sha256(large, stop).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(absl::BytesToHexString(DigestOf(large)),
-            absl::BytesToHexString(Sha256(large, core::StopToken()).value()));
 }
 
 }  // namespace

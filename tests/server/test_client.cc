@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/sha256.h"
+#include "rewrite_core/base/sha256.h"
 
 namespace spillway::server {
 namespace {
@@ -55,7 +55,9 @@ v1::ErrorInfo InfoOf(const grpc::Status& status) {
   return info;
 }
 
-std::string DigestOf(absl::string_view bytes) { return Sha256(bytes, core::StopToken()).value(); }
+std::string DigestOf(absl::string_view bytes) {
+  return core::Sha256Of(bytes, core::StopToken()).value();
+}
 
 v1::StreamRewriteRequest HeaderMessage(int64_t total_size_bytes, const std::string& sha256) {
   v1::StreamRewriteRequest message;

@@ -8,10 +8,12 @@ if [[ $# != 2 ]]; then
   echo "Usage: $0 PYTHON BUILD_DIR" >&2
   exit 2
 fi
-readonly python=$1 build=$(cd "$2" && pwd)
-readonly root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+readonly python=$1
+build=$(cd "$2" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+readonly build root work
 readonly graph=$root/tests/graphs/mnist_deep/graph.pb
-readonly work=$(mktemp -d)
 server=
 cleanup() {
   [[ -z $server ]] || kill "$server" 2>/dev/null || true

@@ -1,4 +1,5 @@
-// The C++ client of Spillway: rewrites TensorFlow graphs so that tensors wait in host memory.
+// The C++ client of Spillway: rewrites TensorFlow graphs so that tensors wait in host memory, and
+// tells what a graph is made of, whether a step of it fits a GPU, and how large it may be.
 //
 //   #include "spillway/client.h"
 //   #include "spillway/local_connection.h"
@@ -26,9 +27,12 @@
 #include "absl/strings/string_view.h"
 #include "spillway/connection.h"
 #include "spillway/export.h"
+#include "spillway/v1/diff.pb.h"
 #include "spillway/v1/error.pb.h"
+#include "spillway/v1/inspect.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
+#include "spillway/v1/simulate.pb.h"
 
 namespace spillway {
 
@@ -68,6 +72,41 @@ class SPILLWAY_EXPORT Client {
   // byte. FAILED_PRECONDITION if another program rewrote it. Otherwise as Rewrite.
   absl::StatusOr<v1::RewriteResponse> Strip(absl::string_view graph_def,
                                             const CallOptions& call = CallOptions()) const;
+
+  // Tells what `graph_def` is made of. options.tensors has no effect: see InspectTensors. Errors of
+  // this and the next four are those of Rewrite; remote, graphs go in a stream, whatever their
+  // size.
+  absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
+                                           const v1::InspectOptions& options,
+                                           const CallOptions& call = CallOptions()) const;
+
+  // The same, and every tensor of the graph with its type, shape and size as far as they are known,
+  // in pieces, since they may be millions:
+  //   client.InspectTensors(graph, options, [](const spillway::v1::TensorList& piece) {
+  //     for (const auto& tensor : piece.tensors()) std::cout << tensor.tensor() << tensor.shape();
+  //   });
+  absl::StatusOr<v1::GraphSummary> InspectTensors(absl::string_view graph_def,
+                                                  const v1::InspectOptions& options,
+                                                  const TensorsCallback& on_tensors,
+                                                  const CallOptions& call = CallOptions()) const;
+
+  // Tells what a step of `graph_def` takes on a machine: memory, time, and whether it fits. That it
+  // does not fit is an answer (SimulateReport.forecast.fit), not an error.
+  absl::StatusOr<v1::SimulateReport> Simulate(absl::string_view graph_def,
+                                              const v1::SimulateOptions& options,
+                                              const CallOptions& call = CallOptions()) const;
+
+  // Simulates `graph_def` at many sizes of batch or image, and looks for the largest that fits.
+  // Takes as long as a Simulate, with options.swapping also a Rewrite, for each size: `on_size`, if
+  // set, gets each as it is found. The report has all of them again, ascending.
+  absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
+                                            const v1::ExploreOptions& options,
+                                            const SizeCallback& on_size = nullptr,
+                                            const CallOptions& call = CallOptions()) const;
+
+  // Tells what makes `graph_b` of `graph_a`: what a rewrite did, whoever made it.
+  absl::StatusOr<v1::GraphDiff> Diff(absl::string_view graph_a, absl::string_view graph_b,
+                                     const CallOptions& call = CallOptions()) const;
 
   // Tells version, strategies and limits of what is at the other end.
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(

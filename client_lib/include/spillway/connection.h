@@ -11,8 +11,11 @@
 #include "absl/time/time.h"
 #include "spillway/cancellation.h"
 #include "spillway/export.h"
+#include "spillway/v1/diff.pb.h"
+#include "spillway/v1/inspect.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
+#include "spillway/v1/simulate.pb.h"
 
 namespace spillway {
 
@@ -20,10 +23,11 @@ namespace spillway {
 enum class Stage {
   kSending,    // The graph goes to the server. Only where it goes as a stream.
   kRewriting,  // The core works, here or there. A graph that goes in one message starts here.
-  kReceiving,  // The answer comes from the server. Only where it comes as a stream.
+  kReceiving,  // The graph comes back from the server. Only where it comes as a stream.
 };
 
-// How far a call is. Bytes are those of the graph; both are 0 where there is nothing to count.
+// How far a call is. Bytes are those of the graph, or of both that a Diff compares; both are 0
+// where there is nothing to count.
 struct Progress {
   Stage stage = Stage::kRewriting;
   int64_t done_bytes = 0;
@@ -40,10 +44,10 @@ struct CallOptions {
   // token of its own; copies of one CallOptions share it.
   CancellationToken cancellation;
 
-  // Told of each stage of a Rewrite or Strip, and of each piece that was sent or received (about
-  // RemoteOptions::chunk_bytes), if set. Called on the calling thread or on one of the call's own,
-  // never twice at once, and not after the call has returned. It MUST be short, as the call waits
-  // for it, and MUST NOT throw. It may cancel `cancellation`.
+  // Told of each stage of a call that brings a graph, and of each piece that was sent or received
+  // (about RemoteOptions::chunk_bytes), if set. Called on the calling thread or on one of the
+  // call's own, never twice at once, and not after the call has returned. It MUST be short, as the
+  // call waits for it, and MUST NOT throw. It may cancel `cancellation`.
   std::function<void(const Progress&)> on_progress;
 };
 
@@ -58,6 +62,17 @@ enum class ServingStatus {
 // SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN.
 SPILLWAY_EXPORT absl::string_view ServingStatusName(ServingStatus status);
 
+// Takes tensors of an Inspect: all of the graph's in file order, in pieces of some 256 KiB.
+//
+// This and SizeCallback are called on the calling thread, before the call returns. A call that is
+// tried again on another server, or on the same, goes on where it was: nothing comes twice. They
+// MUST NOT throw, and may cancel CallOptions::cancellation to have no more. What they were given
+// stands even if the call then fails.
+using TensorsCallback = std::function<void(const v1::TensorList&)>;
+
+// Takes each size of an Explore once, as it is found: in any order, but the same each time.
+using SizeCallback = std::function<void(const v1::ExploredSize&)>;
+
 // The calls of the service. Implementations are thread-safe. See client.h for what each call means
 // and for its errors.
 class SPILLWAY_EXPORT Connection {
@@ -67,6 +82,25 @@ class SPILLWAY_EXPORT Connection {
   virtual absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                                       const v1::RewriteOptions& options,
                                                       const CallOptions& call) = 0;
+
+  // `on_tensors` may be null, and is called only if options.tensors is set.
+  virtual absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
+                                                   const v1::InspectOptions& options,
+                                                   const TensorsCallback& on_tensors,
+                                                   const CallOptions& call) = 0;
+
+  virtual absl::StatusOr<v1::SimulateReport> Simulate(absl::string_view graph_def,
+                                                      const v1::SimulateOptions& options,
+                                                      const CallOptions& call) = 0;
+
+  // `on_size` may be null.
+  virtual absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
+                                                    const v1::ExploreOptions& options,
+                                                    const SizeCallback& on_size,
+                                                    const CallOptions& call) = 0;
+
+  virtual absl::StatusOr<v1::GraphDiff> Diff(absl::string_view graph_a, absl::string_view graph_b,
+                                             const CallOptions& call) = 0;
 
   virtual absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) = 0;
 

@@ -71,17 +71,18 @@ struct RemoteOptions {
   // Absent: the connection is not encrypted, for this machine and trusted networks.
   absl::optional<TlsOptions> tls;
 
-  // Graphs up to this many bytes go in one message, larger ones in a stream. A stream costs a
-  // round trip more and is 3 to 9 times as fast, with a third of the memory, from some MiB on
-  // (measured). A server that takes less in one message gets the graph as a stream after all.
+  // Graphs to rewrite, up to this many bytes, go in one message, larger ones in a stream; those of
+  // Inspect, Simulate, Explore and Diff always do. A stream costs a round trip more and is 3 to 9
+  // times as fast, with a third of the memory, from some MiB on (measured). A server that takes
+  // less in one message gets the graph as a stream after all.
   int64_t unary_max_bytes = 2 << 20;
 
   // The graph bytes in each message of a stream. Best from 256 KiB to 1 MiB (measured); above the
   // server's limit max_chunk_bytes the call fails.
   int64_t chunk_bytes = 512 << 10;
 
-  // Holds for Rewrite, Strip and GetCapabilities. CheckHealth is never tried again: who asks wants
-  // to know how it is now.
+  // Holds for all calls but CheckHealth, which is never tried again: who asks wants to know how it
+  // is now.
   RetryOptions retry;
 };
 

@@ -36,7 +36,7 @@ struct RewriteMessageOptions {
   std::string tls_server_name;
   // spillway.v1.RewriteOptions as JSON, e.g. {"scope": {"n_tensors": 10}}. Empty: the defaults,
   // which are tuned to a machine (hardware) and need batch_size where the graph leaves it open:
-  // {"batch_size": 256, "hardware": {"preset": "v100_nvlink2"}}.
+  // {"step": {"batch_size": 256, "hardware": {"preset": "v100_nvlink2"}}}.
   std::string options_json;
   // The call fails with DEADLINE_EXCEEDED after this time. Negative: no limit.
   std::int64_t timeout_ms = -1;

@@ -1,4 +1,5 @@
-/* The C API of Spillway: rewrites TensorFlow graphs so that tensors wait in host memory. C99.
+/* The C API of Spillway: rewrites TensorFlow graphs so that tensors wait in host memory, and tells
+   what a graph is made of, whether a step of it fits a GPU, and how large it may be. C99.
 
      spillway_client* client = NULL;
      spillway_buffer* graph = NULL;
@@ -43,7 +44,7 @@ extern "C" {
 #endif
 
 /* Of this header. The library's own may be higher, never lower. */
-#define SPILLWAY_C_API_VERSION 2
+#define SPILLWAY_C_API_VERSION 3
 SPILLWAY_EXPORT int32_t spillway_c_api_version(void);
 
 /* The library's version, `MAJOR.MINOR.PATCH`. */
@@ -140,7 +141,7 @@ SPILLWAY_EXPORT void spillway_call_cancel(spillway_call* call);
 enum {
   SPILLWAY_STAGE_SENDING = 1,   /* The graph goes to the server. */
   SPILLWAY_STAGE_REWRITING = 2, /* The core works, here or there. */
-  SPILLWAY_STAGE_RECEIVING = 3  /* The answer comes from the server. */
+  SPILLWAY_STAGE_RECEIVING = 3  /* The graph comes back from the server. */
 };
 /* `done` of `total` bytes of the stage; both 0 where there is nothing to count. Called one at a
    time and not after the call has returned, on any thread: it must be short and must not call
@@ -184,23 +185,42 @@ enum {
 SPILLWAY_EXPORT spillway_status* spillway_check_health(spillway_client* client, const char* service,
                                                        spillway_call* call, int32_t* health);
 
-/* What a graph is made of: a spillway.v1.GraphSummary. `options`: a serialized
-   spillway.v1.InspectOptions, or NULL and 0. Always in this process. */
-SPILLWAY_EXPORT spillway_status* spillway_inspect(const void* graph, size_t graph_size,
-                                                  const void* options, size_t options_size,
-                                                  spillway_call* call, spillway_buffer** summary);
+/* ---- Questions about graphs, on any client. `graph`: as above. `options`: a serialized message;
+   NULL and 0 for the defaults. Since version 3; before it, what there was had no client. */
 
-/* What tells graph `b` from graph `a`: a spillway.v1.GraphDiff. Always in this process. */
-SPILLWAY_EXPORT spillway_status* spillway_diff(const void* a, size_t a_size, const void* b,
-                                               size_t b_size, spillway_call* call,
-                                               spillway_buffer** diff);
+/* Takes one message of an answer that comes in several, serialized; its bytes live during the call
+   alone. Called on the thread of the call, before that returns; what it was given stands even if
+   the call then fails. It may cancel the call, and must not free or reuse its handles. */
+typedef void (*spillway_part_fn)(const void* message, size_t size, void* user_data);
 
-/* What a step of the graph takes on a machine: a spillway.v1.SimulateReport. `options`: a
-   serialized spillway.v1.SimulateOptions, or NULL and 0. That it does not fit is an answer, not an
-   error. Always in this process. Since version 2. */
-SPILLWAY_EXPORT spillway_status* spillway_simulate(const void* graph, size_t graph_size,
-                                                   const void* options, size_t options_size,
-                                                   spillway_call* call, spillway_buffer** report);
+/* What a graph is made of: a spillway.v1.GraphSummary. `options`: InspectOptions, whose field
+   `tensors` is ignored: `on_tensors`, if not NULL, gets every tensor of the graph, some thousands
+   at a time, as TensorLists. */
+SPILLWAY_EXPORT spillway_status* spillway_inspect(spillway_client* client, const void* graph,
+                                                  size_t graph_size, const void* options,
+                                                  size_t options_size, spillway_call* call,
+                                                  spillway_part_fn on_tensors, void* user_data,
+                                                  spillway_buffer** summary);
+
+/* What a step of the graph takes on a machine: a spillway.v1.SimulateReport. `options`:
+   SimulateOptions. That it does not fit is an answer, not an error. */
+SPILLWAY_EXPORT spillway_status* spillway_simulate(spillway_client* client, const void* graph,
+                                                   size_t graph_size, const void* options,
+                                                   size_t options_size, spillway_call* call,
+                                                   spillway_buffer** report);
+
+/* How large a batch or an image may be: a spillway.v1.ExploreReport. `options`: ExploreOptions.
+   `on_size`, if not NULL, gets each ExploredSize once, as it is found, in any order. */
+SPILLWAY_EXPORT spillway_status* spillway_explore(spillway_client* client, const void* graph,
+                                                  size_t graph_size, const void* options,
+                                                  size_t options_size, spillway_call* call,
+                                                  spillway_part_fn on_size, void* user_data,
+                                                  spillway_buffer** report);
+
+/* What tells graph `b` from graph `a`: a spillway.v1.GraphDiff. */
+SPILLWAY_EXPORT spillway_status* spillway_diff(spillway_client* client, const void* a,
+                                               size_t a_size, const void* b, size_t b_size,
+                                               spillway_call* call, spillway_buffer** diff);
 
 /* ---- Messages without protobuf. `name`: a message of spillway.v1, e.g. "RewriteOptions". JSON is
    that of proto3, with the field names of the .proto files. */

@@ -10,9 +10,10 @@ Loads neither TensorFlow nor grpc nor protobuf; the library behind it is loaded 
 
 from spillway._call import Progress
 from spillway._check import Check, check
+from spillway._client import Client
 from spillway._native import library as _library
-from spillway._rewrite import (RewriteResult, capabilities, inspect, rewrite, simulate,
-                               strip)
+from spillway._questions import capabilities, diff, explore, inspect, simulate
+from spillway._rewrite import RewriteResult, rewrite, strip
 from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
                              InvalidGraphError, InvalidOptionError, LimitExceededError,
                              LiveGraphError, NativeLibraryError, NoBackwardPartError, SpillwayError,
@@ -21,11 +22,12 @@ from spillway.patch import Patch
 from spillway.report import Report
 
 __all__ = [
-    "CancelledError", "Check", "DeadlineExceededError", "DoesNotFitError", "InternalError",
-    "InvalidGraphError", "InvalidOptionError", "LimitExceededError", "LiveGraphError",
-    "NativeLibraryError", "NoBackwardPartError", "Patch", "Progress", "Report", "RewriteResult",
-    "SpillwayError", "SpillwayWarning", "UnavailableError", "capabilities", "check", "inspect",
-    "library_version", "rewrite", "simulate", "strip",
+    "CancelledError", "Check", "Client", "DeadlineExceededError", "DoesNotFitError",
+    "InternalError", "InvalidGraphError", "InvalidOptionError", "LimitExceededError",
+    "LiveGraphError", "NativeLibraryError", "NoBackwardPartError", "Patch", "Progress",
+    "Report", "RewriteResult", "SpillwayError", "SpillwayWarning", "UnavailableError",
+    "capabilities", "check", "diff", "explore", "inspect", "library_version", "rewrite",
+    "simulate", "strip",
 ]
 
 

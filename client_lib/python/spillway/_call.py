@@ -98,6 +98,22 @@ class Call:
             self._failure = error
             self._cancel()
 
+    def part(self, take: Optional[Callable[[bytes], None]]) -> Any:
+        """A callback for the library that passes each part of an answer to `take`; None: none. What
+        it raises ends the call, and is raised by `run`."""
+        def on_part(message: int, size: int, _: object) -> None:
+            if self._failure is not None or take is None:
+                return
+            try:
+                take(ctypes.string_at(message, size))
+            except BaseException as error:  # pylint: disable=broad-except
+                self._failure = error
+                self._cancel()
+
+        # Kept: the library holds a pointer to it.
+        self._part = _native.PART() if take is None else _native.PART(on_part)
+        return self._part
+
     def run(self, function: Callable[..., Optional[int]], *arguments: Any) -> None:
         """Calls a function of the library that returns a status. Raises what the status says, what
         the progress callback raised, or KeyboardInterrupt."""

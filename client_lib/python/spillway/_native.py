@@ -19,13 +19,15 @@ from typing import Callable, Optional
 from spillway import errors
 
 # Of spillway.h; the library's own may be higher.
-API_VERSION = 2
+API_VERSION = 3
 SONAME = "libspillway.so.0"
 VARIABLE = "SPILLWAY_LIBRARY"
 _BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME)
 
 STAGES = {1: "sending", 2: "rewriting", 3: "receiving"}
 PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+# One message of an answer that comes in several.
+PART = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 _P, _S, _N = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
 _OUT = ctypes.POINTER(ctypes.c_void_p)
@@ -56,9 +58,10 @@ _PROTOTYPES = {
     "rewrite_graph": (_P, _P, _S, _N, _S, _N, _P, _OUT, _OUT),
     "rewrite": (_P, _P, _S, _N, _P, _OUT),
     "get_capabilities": (_P, _P, _P, _OUT),
-    "inspect": (_P, _S, _N, _S, _N, _P, _OUT),
-    "diff": (_P, _S, _N, _S, _N, _P, _OUT),
-    "simulate": (_P, _S, _N, _S, _N, _P, _OUT),
+    "inspect": (_P, _P, _S, _N, _S, _N, _P, PART, _P, _OUT),
+    "simulate": (_P, _P, _S, _N, _S, _N, _P, _OUT),
+    "explore": (_P, _P, _S, _N, _S, _N, _P, PART, _P, _OUT),
+    "diff": (_P, _P, _S, _N, _S, _N, _P, _OUT),
     "message_from_json": (_P, _S, _S, _N, _OUT),
     "message_to_json": (_P, _S, _S, _N, _OUT),
 }

@@ -1,12 +1,11 @@
-"""The calls: rewrite, strip, inspect, simulate, capabilities."""
+"""The calls that rewrite: rewrite, strip."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import warnings
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from spillway import _call, _native, _wire, errors, options
 from spillway.patch import Patch
@@ -15,9 +14,6 @@ from spillway.report import Report
 # Fields of RewriteRequest and RewriteResponse in rewrite_service.proto.
 _GRAPH_DEF, _OPTIONS = 1, 2
 _REPORT, _PATCH = 2, 3
-
-# In what a call says of where it goes.
-_WHERE = ("server", "tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "retries")
 
 
 class RewriteResult:
@@ -86,7 +82,7 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
     where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries)
     outputs = ("GRAPH", "PATCH", "REPORT") if patch else ()
     json_options = options.to_json(strategy, keywords, outputs)
-    message, kind = _serialized(graph)
+    message, kind = serialized(graph)
     try:
         with _call.Call(where, timeout, progress) as call:
             encoded = _native.message_from_json("RewriteOptions", json_options)
@@ -114,68 +110,7 @@ def strip(graph: Any, **keywords: Any) -> RewriteResult:
     return rewrite(graph, strategy="strip", **keywords)
 
 
-def inspect(graph: Any, *, timeout: Optional[float] = None, batch_size: Optional[int] = None,
-            feeds: Optional[Mapping[str, Any]] = None,
-            largest_tensor_count: Optional[int] = None) -> Dict[str, Any]:
-    """What a graph is made of: GraphSummary of inspect.proto, as a dict of proto3's JSON (64-bit
-    numbers are strings). Always in this process. Raises SpillwayError."""
-    message, _ = _serialized(graph)
-    wanted: Dict[str, Any] = {
-        "step": options.step_of({"batch_size": batch_size, "feeds": feeds})}
-    if largest_tensor_count is not None:
-        wanted["largest_tensor_count"] = largest_tensor_count
-    with _call.Call(_call.Where(), timeout, None) as call:
-        encoded = _native.message_from_json("InspectOptions", options.dump(wanted))
-        out = ctypes.c_void_p()
-        call.run(_native.library().spillway_inspect, message, len(message), encoded, len(encoded),
-                 call.handle, ctypes.byref(out))
-        return json.loads(_native.message_to_json("GraphSummary", _native.take(out)))
-
-
-def simulate(graph: Any, *, timeout: Optional[float] = None, memory: bool = False,
-             no_budget: bool = False, **keywords: Any) -> Dict[str, Any]:
-    """What a step of the graph takes on a machine, rewritten or not: SimulateReport of
-    simulate.proto, as a dict of proto3's JSON (64-bit numbers are strings; times in nanoseconds).
-    Whether it fits, is in `["forecast"]["fit"]`: FIT_FITS, FIT_DOES_NOT_FIT or FIT_UNKNOWN. Always in this process.
-
-    Args:
-      memory: also how much memory is in use over the step, and what is alive at its peak.
-      no_budget: with memory without end.
-      **keywords: of the options of `rewrite` those that say what a step is: `feeds`, `batch_size`,
-        `targets`, `hardware` and its numbers, `profile`, `convolution_workspace_bytes`.
-
-    Raises TypeError for another keyword, and SpillwayError.
-    """
-    for name in keywords:
-        if name not in options.STEP | options.HARDWARE:
-            raise TypeError("simulate has no option %s; it has %s" % (
-                name, ", ".join(sorted(options.STEP | options.HARDWARE))))
-    message, _ = _serialized(graph)
-    wanted = {"step": options.step_of(keywords), "memory": memory, "no_budget": no_budget}
-    with _call.Call(_call.Where(), timeout, None) as call:
-        encoded = _native.message_from_json("SimulateOptions", options.dump(wanted))
-        out = ctypes.c_void_p()
-        call.run(_native.library().spillway_simulate, message, len(message), encoded, len(encoded),
-                 call.handle, ctypes.byref(out))
-        return json.loads(_native.message_to_json("SimulateReport", _native.take(out)))
-
-
-def capabilities(*, server: Optional[str] = None, timeout: Optional[float] = None,
-                 **where: Any) -> Dict[str, Any]:
-    """Version, strategies, limits and machines of a server, or of this process:
-    GetCapabilitiesResponse as a dict of proto3's JSON. `where`: TLS and retries of `rewrite`."""
-    unknown = sorted(set(where) - set(_WHERE))
-    if unknown:
-        raise TypeError("capabilities has no argument %s" % unknown[0])
-    with _call.Call(_call.Where(server=server, **where), timeout, None) as call:
-        out = ctypes.c_void_p()
-        call.run(_native.library().spillway_get_capabilities, call.client, call.handle,
-                 ctypes.byref(out))
-        return json.loads(
-            _native.message_to_json("GetCapabilitiesResponse", _native.take(out)))
-
-
-def _serialized(graph: Any) -> Tuple[bytes, Any]:
+def serialized(graph: Any) -> Tuple[bytes, Any]:
     """The graph's bytes, and the type of message to give back; None: bytes. TensorFlow's types are
     known by what they can do, so that TensorFlow need not be there."""
     if isinstance(graph, (bytes, bytearray, memoryview)):

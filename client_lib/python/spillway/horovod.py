@@ -64,7 +64,7 @@ def rewrite(graph: Any, hvd: Any = None, *, folder: Optional[str] = None,
       SpillwayError: another failure of any rank; the message of the other ranks says whose.
     """
     def prepare() -> Tuple[bytes, Any]:
-        return _rewrite._serialized(graph)  # pylint: disable=protected-access
+        return _rewrite.serialized(graph)
 
     def unchanged() -> Any:
         message, kind = prepare()
@@ -88,7 +88,7 @@ def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] =
 
     def prepare() -> Tuple[bytes, Any]:
         live.append(_live_graph.check_editable(graph))
-        return _rewrite._serialized(live[0])  # pylint: disable=protected-access
+        return _rewrite.serialized(live[0])
 
     def finish(rewritten: _rewrite.RewriteResult) -> None:
         assert rewritten.patch is not None

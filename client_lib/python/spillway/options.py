@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from typing import Any, Dict, Iterable, Mapping, Optional
 
 STRATEGIES: Mapping[str, frozenset] = {
@@ -102,8 +103,19 @@ def step_of(keywords: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def dump(options: Mapping[str, Any]) -> str:
-    """JSON of options, numbers of numpy among them."""
-    return json.dumps(options, default=_plain)
+    """JSON of options, numbers of numpy among them. What is no number is spelled as proto3 has it,
+    so that the library can say what is wrong with it."""
+    return json.dumps(_finite(options), default=_plain)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _check_name(name: str, chosen: str) -> None:

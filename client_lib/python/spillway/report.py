@@ -82,6 +82,7 @@ class SwapIn:
     name: str = ""
     consumers: Tuple[InputRef, ...] = _list_of(InputRef)
     triggers: Tuple[str, ...] = ()
+    pace_nodes: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class FitUnknown:
     """One cause for which it is not known whether a step fits."""
     cause: str = _enum("FIT_UNKNOWN_CAUSE_")
     node: str = ""
-    node_count: int = 0
+    count: int = 0
     message: str = ""
 
 

@@ -110,8 +110,31 @@ void Cast(ShapeContext& c) {
   DimVector items(value->begin(), value->end());
   for (int64_t& item : items) {
     if (c.output_type(0) == kDtInt32 && item != static_cast<int32_t>(item)) item = kUnknownElement;
+    if (c.output_type(0) == kDtBool && item != kUnknownElement) item = item != 0;
   }
   c.set_value(0, items);
+}
+
+// Predicates of conditionals, as far as they are computed from what is fed.
+void LogicalNot(ShapeContext& c) {
+  Unchanged(c);
+  const auto value = c.Value(0);
+  if (!value) return;
+  DimVector items(value->begin(), value->end());
+  for (int64_t& item : items) {
+    if (item != kUnknownElement) item = item == 0;
+  }
+  c.set_value(0, items);
+}
+
+void LogicalAnd(ShapeContext& c) {
+  BroadcastBinary(c);
+  FoldBinary(c, [](int64_t x, int64_t y, int64_t* r) { return *r = x & y, true; });
+}
+
+void LogicalOr(ShapeContext& c) {
+  BroadcastBinary(c);
+  FoldBinary(c, [](int64_t x, int64_t y, int64_t* r) { return *r = x | y, true; });
 }
 
 // Equal and NotEqual: shapes that do not broadcast may be an answer ("not equal").
@@ -519,7 +542,7 @@ constexpr ShapeRule kRules[] = {
     {"Lgamma", Unchanged},
     {"Log", Unchanged},
     {"Log1p", Unchanged},
-    {"LogicalNot", Unchanged},
+    {"LogicalNot", LogicalNot},
     {"Ndtri", Unchanged},
     {"Neg", Neg},
     {"PopulationCount", Unchanged},
@@ -570,8 +593,8 @@ constexpr ShapeRule kRules[] = {
     {"LeftShift", BroadcastBinary},
     {"Less", BroadcastBinary},
     {"LessEqual", BroadcastBinary},
-    {"LogicalAnd", BroadcastBinary},
-    {"LogicalOr", BroadcastBinary},
+    {"LogicalAnd", LogicalAnd},
+    {"LogicalOr", LogicalOr},
     {"Maximum", Maximum},
     {"Minimum", Minimum},
     {"Mod", BroadcastBinary},

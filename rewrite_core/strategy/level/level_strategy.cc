@@ -207,6 +207,9 @@ class Strategy {
                                         BytesText(tightest->unswapped_peak_bytes()), " of the ",
                                         BytesText(tightest->budget_bytes()), " of a GPU (",
                                         facts_.hardware().MemoryOrigin(), ")");
+    if (tightest->fit() == v1::FIT_UNKNOWN) {
+      return absl::StrCat(of, " as far as is known, but ", tightest->fit_unknown(0).message());
+    }
     return margin(*tightest) >= 0
                ? absl::StrCat(of, ", ", BytesText(margin(*tightest)), " less than there is")
                : absl::StrCat(of, " if nothing waits for memory, and fits where it does");

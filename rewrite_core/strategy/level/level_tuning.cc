@@ -122,7 +122,10 @@ class Tuner {
   }
 
   void ReportOutcome(const StepResult& outcome) {
-    tuned_.fit.set_fit(v1::FIT_FITS);
+    SetFit(/*fits=*/true,
+           outcome.unknown == nullptr ? std::vector<v1::FitUnknown>()
+                                      : DescribeUnknown(facts_.graph(), *outcome.unknown, gpu_),
+           &tuned_.fit);
     tuned_.fit.set_step_time_ns(outcome.step_time_ns());
     tuned_.fit.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
     tuned_.fit.set_peak_bytes(outcome.peak_bytes(gpu_));

@@ -1,4 +1,7 @@
-"""The wheel: built, and used in a virtual environment with nothing else in it."""
+"""The wheel: built, and used in a virtual environment with nothing else in it.
+
+A second environment builds it: a system's Python may come without pip (Debian's does).
+"""
 
 import os
 import pathlib
@@ -40,15 +43,23 @@ class WheelTest(unittest.TestCase):
                         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
         shutil.copy(common.ROOT / "CMakeLists.txt", cls.folder / "tree")
         cls.source = source
+        cls.builder = cls._environment("builder")
         cls.build = cls._pip_wheel(SPILLWAY_LIBRARY=str(common.LIBRARY))
         if "No matching distribution" in cls.build.stdout or "Connection" in cls.build.stdout:
             raise unittest.SkipTest("pip cannot get setuptools here: the wheel is not tested")
 
     @classmethod
+    def _environment(cls, name):
+        """The Python of a new virtual environment, which has pip."""
+        subprocess.run([sys.executable, "-m", "venv", str(cls.folder / name)], check=True,
+                       timeout=common.PATIENCE_S)
+        return cls.folder / name / "bin" / "python"
+
+    @classmethod
     def _pip_wheel(cls, **environment):
         inherited = {key: value for key, value in os.environ.items() if key != "SPILLWAY_LIBRARY"}
         return subprocess.run(
-            [sys.executable, "-m", "pip", "wheel", "--no-deps", "--disable-pip-version-check", "-w",
+            [str(cls.builder), "-m", "pip", "wheel", "--no-deps", "--disable-pip-version-check", "-w",
              str(cls.folder / "wheels"), str(cls.source)], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=common.PATIENCE_S, env={**inherited, **environment},
             check=False)
@@ -61,8 +72,7 @@ class WheelTest(unittest.TestCase):
         for name in ("spillway/lib/libspillway.so.0", "spillway/lib/libspillway_client.so.0",
                      "spillway/py.typed", "spillway/tensorflow/lms_v1.py"):
             self.assertIn(name, names)
-        subprocess.run([sys.executable, "-m", "venv", str(self.folder / "venv")], check=True)
-        clean = self.folder / "venv" / "bin" / "python"
+        clean = self._environment("venv")
         subprocess.run([str(clean), "-m", "pip", "install", "--quiet", "--no-index",
                         "--disable-pip-version-check", str(wheel)], check=True)
         graph = self.folder / "graph.pb"

@@ -110,6 +110,45 @@ class Tests:
         assert graph == read("LARGE_REWRITTEN")
         assert report.outcome == self.report_pb.OUTCOME_REWRITTEN
 
+    def questions(self, request, graphs, options=None):
+        """The messages of a question about `graphs`, each announced by its header."""
+        announced = [
+            self.service_pb.GraphHeader(total_size_bytes=len(graph)) for graph in graphs
+        ]
+        if options is None:
+            header = dict(graph_a=announced[0], graph_b=announced[1])
+        else:
+            header = dict(options=options, graph=announced[0])
+        yield request(header=header)
+        for graph in graphs:
+            for at in range(0, len(graph), CHUNK_BYTES):
+                yield request(chunk=graph[at : at + CHUNK_BYTES])
+
+    def test_inspect(self):
+        graph = read("LARGE")
+        parts = self.questions(self.service_pb.InspectRequest, [graph], dict(tensors=True))
+        summary, *lists = self.stub.Inspect(parts, timeout=PATIENCE_S)
+        assert summary.summary.size_bytes == len(graph)
+        assert len(lists) > 1 and all(len(part.tensors.tensors) > 0 for part in lists)
+
+    def test_simulate(self):
+        parts = self.questions(self.service_pb.SimulateRequest, [read("LARGE")], {})
+        report = self.stub.Simulate(parts, timeout=PATIENCE_S).report
+        assert report.node_count > 0 and len(report.forecast.devices) > 0
+
+    def test_explore(self):
+        options = dict(no_budget=True, sizes=[2, 1])
+        parts = self.questions(self.service_pb.ExploreRequest, [read("LARGE")], options)
+        *rows, last = self.stub.Explore(parts, timeout=PATIENCE_S)
+        assert sorted(row.size.size for row in rows) == [1, 2]
+        assert [row.size for row in last.report.sizes] == [1, 2]
+
+    def test_diff(self):
+        graphs = [read("LARGE"), read("LARGE_REWRITTEN")]
+        parts = self.questions(self.service_pb.DiffRequest, graphs)
+        diff = self.stub.Diff(parts, timeout=PATIENCE_S).diff
+        assert not diff.same_graph and len(diff.swaps) > 0
+
     def test_strip(self):
         assert self.rewrite(read("SMALL_REWRITTEN"), self.strip).graph_def == read("SMALL")
         assert self.stream(read("LARGE_REWRITTEN"), self.strip)[0] == read("LARGE")

@@ -11,9 +11,10 @@
 # SPILLWAY_BIN is where the programs are (default: build/bin).
 set -euo pipefail
 
-readonly root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-readonly bin=${SPILLWAY_BIN:-$root/build/bin}
-readonly folder=$(mktemp -d)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+readonly root bin=${SPILLWAY_BIN:-$root/build/bin}
+folder=$(mktemp -d)
+readonly folder
 server=
 
 stop() {

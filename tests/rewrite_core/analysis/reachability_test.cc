@@ -86,6 +86,17 @@ TEST_F(ReachabilityTest, MarksAreEmptiedByClear) {
   EXPECT_FALSE(marks.Insert(1));
 }
 
+TEST_F(ReachabilityTest, WhatLeadsToMoreIsWhatLeadsToAll) {
+  const std::vector<std::string> all = {"a", "b", "c", "d", "x", "y"};
+  for (const std::string& one : all) {
+    for (const std::string& other : all) {
+      auto leading = LeadingTo(*graph_, Flags({one}), StopToken());
+      ASSERT_TRUE(AddLeadingTo(*graph_, Ids({other}), StopToken(), &*leading).ok());
+      EXPECT_EQ(Names(leading), To({one, other})) << one << " and " << other;
+    }
+  }
+}
+
 TEST(ReachabilityStopTest, BothWalksStopWhenTold) {
   std::string text = "n0 = Const()\n";
   for (int i = 1; i < 20'000; ++i) absl::StrAppend(&text, "n", i, " = Relu(n", i - 1, ")\n");

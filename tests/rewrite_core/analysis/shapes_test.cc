@@ -1,7 +1,9 @@
 #include "rewrite_core/analysis/shapes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,9 +12,11 @@
 namespace spillway::core {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::IsInvalid;
 using testing::IsOk;
 using testing::TestGraph;
+using testing::ValueOrDie;
 
 v1::Step Feeding(const std::string& name, const std::vector<int64_t>& dims) {
   v1::Step options;
@@ -331,8 +335,15 @@ class BadFeedTest : public ::testing::TestWithParam<BadCase> {};
 TEST_P(BadFeedTest, IsRefused) {
   const TestGraph graph("x = Placeholder() {dtype=float32}");
   const auto shapes = Infer(graph, GetParam().options);
-  EXPECT_THAT(shapes, IsInvalid(v1::ERROR_REASON_BAD_OPTION, GetParam().message));
+  EXPECT_THAT(shapes, IsInvalid(GetParam().reason, GetParam().message));
   EXPECT_EQ(testing::ErrorDetailOf(shapes, "option"), GetParam().option);
+}
+
+v1::Step FeedingValues(const std::string& name, const std::vector<int64_t>& dims,
+                       const std::vector<int64_t>& values) {
+  v1::Step options = Feeding(name, dims);
+  for (int64_t value : values) options.mutable_feeds(0)->add_values(value);
+  return options;
 }
 
 v1::Step FeedingTwice(const std::string& a, const std::string& b) {
@@ -344,22 +355,111 @@ v1::Step FeedingTwice(const std::string& a, const std::string& b) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BadFeedTest,
     ::testing::Values(
-        BadCase{"UnknownNode", Feeding("y", {1}), "'y' names no node", "feeds"},
-        BadCase{"EmptyName", Feeding("", {1}), "'' names no node", "feeds"},
+        BadCase{"UnknownNode", Feeding("y", {1}), "'y' names no node", "feeds",
+                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
+        BadCase{"EmptyName", Feeding("", {1}), "'' names no node", "feeds",
+                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
         BadCase{"NoPort", Feeding("x:", {1}), "'x:' is not of the form", "feeds"},
         BadCase{"BadPort", Feeding("x:a", {1}), "'x:a' is not of the form", "feeds"},
         BadCase{"NegativePort", Feeding("x:-1", {1}), "'x:-1' is not of the form", "feeds"},
         // A Placeholder has one output.
-        BadCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'", "feeds"},
-        BadCase{"Control", Feeding("^x", {1}), "'^x' names no node", "feeds"},
+        BadCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'", "feeds",
+                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
+        BadCase{"Control", Feeding("^x", {1}), "'^x' names no node", "feeds",
+                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
         BadCase{"NegativeDim", Feeding("x", {2, -1}), "dimension -1", "feeds"},
         BadCase{"HugeDim", Feeding("x", {int64_t{1} << 31}), "dimension 2147483648", "feeds"},
         BadCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice", "feeds"},
         BadCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice", "feeds"},
+        BadCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values", "feeds"},
+        BadCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values", "feeds"},
+        BadCase{"TooManyValues", FeedingValues("x", {257}, std::vector<int64_t>(257)),
+                "256 is the most", "feeds"},
+        BadCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32", "feeds"},
         BadCase{"BatchZero", Batch(0), "batch_size is 0", "batch_size"},
         BadCase{"BatchNegative", Batch(-3), "batch_size is -3", "batch_size"},
         BadCase{"BatchHuge", Batch(int64_t{1} << 31), "batch_size is 2147483648", "batch_size"}),
     testing::CaseName());
+
+// ---- Values of feeds ----
+
+TEST(FedValueTest, ShapesFollow) {
+  const TestGraph graph(
+      "size = Placeholder() {dtype=int32, shape=(2)}\n"
+      "x = Placeholder() {dtype=float32, shape=(?)}\n"
+      "y = Reshape(x, size) {T=float32, Tshape=int32}");
+  const Shapes shapes = ValueOrDie(Infer(graph, FeedingValues("size", {2}, {3, 4})), "shapes");
+  EXPECT_THAT(shapes.shape({graph["y"], 0}).dims, ElementsAre(3, 4));
+  EXPECT_EQ(shapes.size_bytes({graph["y"], 0}), 3 * 4 * 4);
+  EXPECT_THAT(ValueOrDie(Infer(graph, Feeding("size", {2})), "shapes").shape({graph["y"], 0}).dims,
+              ElementsAre(kUnknownDim, kUnknownDim));
+}
+
+// What is fed counts, not what the graph says of the node.
+TEST(FedValueTest, AConstantMayBeFed) {
+  const std::string text =
+      "size = Const() {dtype=int32, value=0x420c08031204120208023a020205}\n"
+      "x = Placeholder() {dtype=float32, shape=(?)}\n"
+      "y = Reshape(x, size) {T=float32, Tshape=int32}";
+  const TestGraph graph(text);
+  const auto dims = [&graph](const v1::Step& step) {
+    const Shapes shapes = ValueOrDie(Infer(graph, step), "shapes");
+    const absl::Span<const int64_t> found = shapes.shape({graph["y"], 0}).dims;
+    return std::vector<int64_t>(found.begin(), found.end());
+  };
+  EXPECT_THAT(dims(FeedingValues("size", {2}, {7, 8})), ElementsAre(7, 8));
+  EXPECT_THAT(dims(Feeding("size", {2})), ElementsAre(kUnknownDim, kUnknownDim));
+}
+
+TEST(FedValueTest, APredicateIsKnownBehindItToo) {
+  const TestGraph graph(
+      "training = Placeholder() {dtype=bool, shape=()}\n"
+      "other = Placeholder() {dtype=bool, shape=()}\n"
+      "same = Identity(training) {T=bool}\n"
+      "not = LogicalNot(same)\n"
+      "and = LogicalAnd(not, same)\n"
+      "or = LogicalOr(not, same)\n"
+      "unknown = LogicalAnd(same, other)");
+  for (const int64_t fed : {0, 1}) {
+    const Shapes shapes = ValueOrDie(Infer(graph, FeedingValues("training", {}, {fed})), "shapes");
+    const auto value = [&](const char* node) { return shapes.value({graph[node], 0}); };
+    EXPECT_THAT(*value("training"), ElementsAre(fed));
+    EXPECT_THAT(*value("same"), ElementsAre(fed));
+    EXPECT_THAT(*value("not"), ElementsAre(1 - fed));
+    EXPECT_THAT(*value("and"), ElementsAre(0));
+    EXPECT_THAT(*value("or"), ElementsAre(1));
+    EXPECT_FALSE(value("unknown").has_value());
+    EXPECT_FALSE(value("other").has_value());
+  }
+}
+
+struct RangeCase {
+  std::string type;
+  std::vector<int64_t> held, not_held;
+};
+
+TEST(FedValueTest, MustBeOneThatTheTypeHolds) {
+  for (const auto& [type, held, not_held] :
+       std::vector<RangeCase>{{"bool", {0, 1}, {-1, 2}},
+                              {"int8", {-128, 127}, {-129, 128}},
+                              {"uint8", {0, 255}, {-1, 256}},
+                              {"int16", {-32768, 32767}, {-32769, 32768}},
+                              {"uint16", {0, 65535}, {-1, 65536}},
+                              {"int32", {-2147483648, 2147483647}, {-2147483649, 2147483648}},
+                              {"uint32", {0, 4294967295}, {-1, 4294967296}},
+                              {"int64", {INT64_MIN + 1, INT64_MAX}, {}},
+                              {"uint64", {0, INT64_MAX}, {-1}}}) {
+    const TestGraph graph("x = Placeholder() {dtype=" + type + "}");
+    for (int64_t value : held) {
+      EXPECT_THAT(Infer(graph, FeedingValues("x", {}, {value})), IsOk()) << type << " " << value;
+    }
+    for (int64_t value : not_held) {
+      EXPECT_THAT(Infer(graph, FeedingValues("x", {}, {value})),
+                  IsInvalid(v1::ERROR_REASON_BAD_OPTION, absl::StrCat("has the value ", value)))
+          << type;
+    }
+  }
+}
 
 TEST(ShapesTest, TheLargestFeedAndBatchAreAccepted) {
   const TestGraph graph("x = Placeholder() {dtype=float32}");

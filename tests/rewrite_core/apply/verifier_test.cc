@@ -21,7 +21,7 @@ using testing::TestFacts;
 absl::Status Verify(const std::string& before, const std::string& after_bytes,
                     const v1::RewriteOptions& options = {}) {
   const TestFacts f(before);
-  return VerifyRewrite(*f.graph, f.facts.control_flow(), after_bytes, options, StopToken());
+  return VerifyRewrite(*f.graph, f.facts.control_flow(), after_bytes, options.step(), StopToken());
 }
 
 absl::Status VerifyText(const std::string& before, const std::string& after,

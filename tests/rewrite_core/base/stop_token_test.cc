@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/explore.h"
-#include "rewrite_core/inspect/shape_listing.h"
+#include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/graph_text.h"
@@ -205,7 +205,12 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
       [&](const StopToken& stop) {
         return SimulateGraph(bytes_, simulate, DefaultLimits(), stop).status();
       },
-      [&](const StopToken& stop) { return ListShapes(bytes_, {}, DefaultLimits(), stop).status(); },
+      [&](const StopToken& stop) {
+        v1::InspectOptions all;
+        all.set_tensors(true);
+        return Inspect(bytes_, all, DefaultLimits(), stop,
+                       [](v1::InspectResponse&&) { return true; });
+      },
       [&](const StopToken& stop) {
         return Explore(bytes_, explore, DefaultLimits(), stop).status();
       },
@@ -225,7 +230,7 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
     EXPECT_THAT(call(StopToken::AfterStepsForTest(whole.steps())), IsOk());
   }
   EXPECT_THAT(stages, ::testing::IsSupersetOf({"parse", "analysis", "placement", "buffers", "costs",
-                                               "workload", "simulate", "lower bounds", "shapes"}));
+                                               "workload", "simulate", "lower bounds", "tensors"}));
 }
 
 TEST_F(StopInTheCoreTest, ACancelledCallEndsAsCancelled) {

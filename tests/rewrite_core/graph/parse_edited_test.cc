@@ -24,8 +24,8 @@ using ::spillway::testing::Random;
 using ::testing::ElementsAre;
 
 absl::StatusOr<Graph> ParseEdited(const std::string& bytes, const Graph& original,
-                                  std::vector<NodeId>* origins) {
-  return Graph::ParseEdited(bytes, original, DefaultLimits(), StopToken(), origins);
+                                  Graph::Edited* how) {
+  return Graph::ParseEdited(bytes, original, DefaultLimits(), StopToken(), how);
 }
 
 // All that a graph tells but Find.
@@ -57,32 +57,32 @@ TEST(ParseEditedTest, TellsWhereEachNodeComesFrom) {
   const std::string after =
       GraphBytes("n = NoOp()\na = MyOp()\nb = Relu(a, ^n)\nm = Relu(a)\nc = Relu(b)");
   const auto original = ParseGraph(before);
-  std::vector<NodeId> origins;
-  const auto edited = ParseEdited(after, *original, &origins);
+  Graph::Edited how;
+  const auto edited = ParseEdited(after, *original, &how);
   ASSERT_THAT(edited, IsOk());
-  EXPECT_THAT(origins, ElementsAre(kNoNode, 0, 1, kNoNode, 2));
+  EXPECT_THAT(how.origins, ElementsAre(kNoNode, 0, 1, kNoNode, 2));
+  EXPECT_THAT(how.changed, ElementsAre(0, 2, 3));
   ExpectSame(*edited, *ParseGraph(after));
 }
 
 TEST(ParseEditedTest, RefusesWhatIsNoEditOfTheOriginal) {
   const std::string before = GraphBytes("a = MyOp()\nb = MyOp()");
   const auto original = ParseGraph(before);
-  std::vector<NodeId> origins;
+  Graph::Edited how;
   for (const char* gone : {"a = MyOp()", "b = MyOp()\na = MyOp()", "a = MyOp()\nc = MyOp()"}) {
-    EXPECT_THAT(ParseEdited(GraphBytes(gone), *original, &origins),
+    EXPECT_THAT(ParseEdited(GraphBytes(gone), *original, &how),
                 FailsWith(absl::StatusCode::kInvalidArgument, v1::ERROR_REASON_DANGLING_INPUT,
                           "is gone or has moved"))
         << gone;
   }
   const auto duplicate = [&](const std::string& more) {
-    return ParseEdited(before + GraphBytes(more), *original, &origins);
+    return ParseEdited(before + GraphBytes(more), *original, &how);
   };
   EXPECT_THAT(duplicate("a = MyOp()"), FailsWith(absl::StatusCode::kInvalidArgument,
                                                  v1::ERROR_REASON_DUPLICATE_NODE, "'a'"));
   EXPECT_THAT(duplicate("d = MyOp()"), IsOk());
   EXPECT_THAT(
-      ParseEdited(before + GraphBytes("d = MyOp()") + GraphBytes("d = MyOp()"), *original,
-                  &origins),
+      ParseEdited(before + GraphBytes("d = MyOp()") + GraphBytes("d = MyOp()"), *original, &how),
       FailsWith(absl::StatusCode::kInvalidArgument, v1::ERROR_REASON_DUPLICATE_NODE, "'d'"));
   EXPECT_THAT(duplicate("a = NoOp(^x)"), ::testing::Not(IsOk()));
 }
@@ -131,8 +131,8 @@ TEST(ParseEditedTest, AgreesWithParseOnRandomEdits) {
           after += GraphBytes(lines[i]);
       }
     }
-    std::vector<NodeId> origins;
-    const auto edited = ParseEdited(after, *original, &origins);
+    Graph::Edited how;
+    const auto edited = ParseEdited(after, *original, &how);
     const auto parsed = ParseGraph(after);
     if (!edited.ok()) {
       ++refused;
@@ -141,13 +141,19 @@ TEST(ParseEditedTest, AgreesWithParseOnRandomEdits) {
     ++accepted;
     ASSERT_THAT(parsed, IsOk()) << seed;
     ExpectSame(*edited, *parsed);
-    ASSERT_EQ(origins.size(), static_cast<size_t>(edited->num_nodes()));
+    ASSERT_EQ(how.origins.size(), static_cast<size_t>(edited->num_nodes()));
     NodeId next = 0;
+    std::vector<NodeId> changed;
     for (NodeId id = 0; id < edited->num_nodes(); ++id) {
-      if (origins[id] == kNoNode) continue;
-      EXPECT_EQ(origins[id], next++);
-      EXPECT_EQ(edited->name(id), original->name(origins[id]));
+      const NodeId origin = how.origins[id];
+      if (origin == kNoNode || edited->node_bytes(id) != original->node_bytes(origin)) {
+        changed.push_back(id);
+      }
+      if (origin == kNoNode) continue;
+      EXPECT_EQ(origin, next++);
+      EXPECT_EQ(edited->name(id), original->name(origin));
     }
+    EXPECT_EQ(how.changed, changed) << seed;
     EXPECT_EQ(next, original->num_nodes());
   }
   EXPECT_GT(accepted, 1000);
@@ -159,8 +165,8 @@ TEST(ParseEditedTest, AgreesWithParseOnARewrite) {
   const auto response = Rewrite(before, v1::RewriteOptions(), DefaultLimits(), StopToken());
   ASSERT_THAT(response, IsOk());
   const auto original = ParseGraph(before);
-  std::vector<NodeId> origins;
-  const auto edited = ParseEdited(response->graph_def(), *original, &origins);
+  Graph::Edited how;
+  const auto edited = ParseEdited(response->graph_def(), *original, &how);
   ASSERT_THAT(edited, IsOk());
   ExpectSame(*edited, *ParseGraph(response->graph_def()));
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "rewrite_core/base/error.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
@@ -12,7 +13,10 @@ namespace spillway::core {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::FailsWith;
+using testing::GraphBytes;
 using ::testing::IsEmpty;
+using testing::IsInvalid;
 using testing::IsOk;
 using testing::TestGraph;
 
@@ -77,6 +81,16 @@ TEST(GraphDiffTest, FindsASwapThatAnotherProgramMade) {
   EXPECT_EQ(diff.rewired(0).tensor_b(), "lms/swapin:0");
   EXPECT_TRUE(diff.rewired(0).in_swap());
   EXPECT_THAT(diff.changed(), IsEmpty());
+}
+
+TEST(GraphDiffTest, ControlEdgesFromSwapNodesSayWhatTheyAreFor) {
+  const v1::GraphDiff diff =
+      Diff(absl::StrCat(kNet, "\nw = NoOp()\nv = NoOp()\nu = NoOp()"),
+           absl::StrCat(kSwapped, "\nw = NoOp(^lms/swapout)\nv = NoOp(^lms/swapin)\nu = NoOp(^w)"));
+  std::vector<v1::EdgeKind> kinds;
+  for (const v1::ControlChange& change : diff.controls_added()) kinds.push_back(change.kind());
+  EXPECT_THAT(kinds,
+              ElementsAre(v1::EDGE_KIND_DEADLINE, v1::EDGE_KIND_PACE, v1::EDGE_KIND_UNSPECIFIED));
 }
 
 TEST(GraphDiffTest, TheSizeComesFromEitherFile) {
@@ -249,6 +263,30 @@ TEST(GraphDiffTest, CyclesDoNotMatter) {
   const v1::GraphDiff diff = Diff("a = NoOp(^b)\nb = NoOp(^a)", "a = NoOp(^b)\nb = NoOp(^b)");
   EXPECT_EQ(diff.controls_added_size(), 1);
   EXPECT_EQ(diff.controls_removed_size(), 1);
+}
+
+TEST(GraphDiffTest, BytesGiveWhatGraphsGive) {
+  const auto diff =
+      DiffGraphs(GraphBytes(kNet), GraphBytes(kSwapped), DefaultLimits(), StopToken());
+  ASSERT_THAT(diff, IsOk());
+  EXPECT_EQ(diff->SerializeAsString(), Diff(kNet, kSwapped).SerializeAsString());
+}
+
+TEST(GraphDiffTest, AnErrorSaysWhichGraphItIsAbout) {
+  const std::string good = GraphBytes(kNet);
+  const auto a = DiffGraphs("not a graph", good, DefaultLimits(), StopToken());
+  EXPECT_THAT(a, IsInvalid(v1::ERROR_REASON_MALFORMED_GRAPH, "graph A: "));
+  EXPECT_EQ(GetErrorInfo(a.status()).metadata().at("graph"), "A");
+  const auto b = DiffGraphs(good, GraphBytes("a = Relu(gone)"), DefaultLimits(), StopToken());
+  EXPECT_THAT(b, IsInvalid(v1::ERROR_REASON_DANGLING_INPUT, "graph B: node 'a'"));
+  EXPECT_EQ(GetErrorInfo(b.status()).metadata().at("graph"), "B");
+  EXPECT_EQ(GetErrorInfo(b.status()).metadata().at("node"), "a");
+  v1::Limits limits = DefaultLimits();
+  limits.set_max_node_count(5);  // As many as kNet has.
+  EXPECT_THAT(DiffGraphs(good, GraphBytes(kSwapped), limits, StopToken()),
+              FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+                        "graph B: "));
+  EXPECT_THAT(DiffGraphs(good, good, limits, StopToken()), IsOk());
 }
 
 TEST(GraphDiffTest, EveryLoopNoticesTheStop) {

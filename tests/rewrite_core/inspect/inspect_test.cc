@@ -161,7 +161,14 @@ TEST(InspectTest, BadOptionsAreNamed) {
   EXPECT_THAT(TryInspect(graph, "largest_tensor_count: -1"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "largest_tensor_count is -1"));
   EXPECT_THAT(TryInspect(graph, "step { feeds { name: 'y' } }"),
-              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "'y'"));
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'y'"));
+  // Of a step more than its shapes says nothing of a graph.
+  for (const char* more : {"targets: 'x'", "hardware { preset: 'p100_pcie' }", "profile: 'p'",
+                           "convolution_workspace_bytes: 1"}) {
+    EXPECT_THAT(TryInspect(graph, absl::StrCat("step { ", more, " }")),
+                IsInvalid(v1::ERROR_REASON_BAD_OPTION, "says nothing of a graph"))
+        << more;
+  }
   EXPECT_THAT(TryInspect(graph, "step { batch_size: 0 }"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "batch_size"));
 }

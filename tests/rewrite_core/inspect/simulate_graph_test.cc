@@ -4,14 +4,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/graph_text.h"
 
 namespace spillway::core {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::GraphBytes;
 using ::testing::HasSubstr;
@@ -52,6 +56,22 @@ v1::SimulateReport Simulated(absl::string_view graph, const v1::SimulateOptions&
   auto report = SimulateGraph(GraphBytes(graph), options, DefaultLimits(), StopToken());
   EXPECT_TRUE(report.ok()) << report.status();
   return report.ok() ? *report : v1::SimulateReport();
+}
+
+TEST(SimulateGraphTest, OptionsAreCheckedBeforeTheGraphIsRead) {
+  v1::SimulateOptions options;
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(-1);
+  v1::RewriteOptions rewrite;
+  *rewrite.mutable_step() = options.step();
+  auto report = SimulateGraph("not a graph", options, DefaultLimits(), StopToken());
+  const auto rewritten = Rewrite("not a graph", rewrite, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(report.status()), v1::ERROR_REASON_BAD_OPTION);
+  EXPECT_EQ(report.status().message(), rewritten.status().message());
+  v1::Hardware* hardware = options.mutable_step()->mutable_hardware();
+  hardware->GetReflection()->MutableUnknownFields(hardware)->AddVarint(99, 1);
+  report = SimulateGraph("not a graph", options, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(report.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
+  EXPECT_THAT(std::string(report.status().message()), HasSubstr("Hardware has field 99"));
 }
 
 TEST(SimulateGraphTest, EveryFigureOfTwoLayers) {
@@ -150,6 +170,62 @@ TEST(SimulateGraphTest, AByteTooLittle) {
   const v1::Forecast free = Simulated(kTwoLayers, options).forecast();
   EXPECT_EQ(free.fit(), v1::FIT_FITS);
   EXPECT_FALSE(free.devices(0).has_bounds());
+}
+
+// ---- Whether it fits: the third answer ----
+
+v1::Forecast ForecastOf(absl::string_view graph, const v1::SimulateOptions& options) {
+  return Simulated(graph, options).forecast();
+}
+
+TEST(FitTest, UnknownSizesMakeItUnknown) {
+  v1::SimulateOptions options = Options();
+  EXPECT_EQ(ForecastOf(kTwoLayers, options).fit(), v1::FIT_FITS);
+  options.mutable_step()->clear_batch_size();
+  const v1::Forecast forecast = ForecastOf(kTwoLayers, options);
+  EXPECT_EQ(forecast.fit(), v1::FIT_UNKNOWN);
+  EXPECT_FALSE(forecast.has_out_of_memory());
+  EXPECT_TRUE(forecast.has_step_time_ns());
+  ASSERT_EQ(forecast.fit_unknown_size(), 1);
+  // The copy of x, y and z.
+  EXPECT_EQ(forecast.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_SIZES);
+  EXPECT_EQ(forecast.fit_unknown(0).count(), 3);
+  EXPECT_EQ(forecast.fit_unknown(0).node(), "x");
+  EXPECT_THAT(forecast.fit_unknown(0).message(), AllOf(HasSubstr("'x'"), HasSubstr("batch_size")));
+}
+
+TEST(FitTest, WhatIsKnownMayBeTooMuchAlready) {
+  v1::SimulateOptions options = Options();
+  options.mutable_step()->clear_batch_size();
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes - 1);
+  const v1::Forecast forecast = ForecastOf(kTwoLayers, options);
+  EXPECT_EQ(forecast.fit(), v1::FIT_DOES_NOT_FIT);
+  EXPECT_THAT(forecast.fit_unknown(), IsEmpty());
+  options.set_no_budget(true);
+  EXPECT_EQ(ForecastOf(kTwoLayers, options).fit(), v1::FIT_FITS);
+}
+
+TEST(FitTest, ALoopMakesItUnknown) {
+  const std::string loop = R"(
+    s = Const() {dtype=float32, _output_shapes=[()]}
+    enter = Enter(s) {T=float32, frame_name="f"}
+    merge = Merge(enter, next) {T=float32, N=2}
+    less = Less(merge, merge) {T=float32}
+    cond = LoopCond(less)
+    switch = Switch(merge, cond) {T=float32}
+    body = Tanh(switch:1) {T=float32}
+    next = NextIteration(body) {T=float32}
+    z = Exit(switch) {T=float32}
+  )";
+  const v1::Forecast forecast = ForecastOf(loop, Options());
+  EXPECT_EQ(forecast.fit(), v1::FIT_UNKNOWN);
+  ASSERT_EQ(forecast.fit_unknown_size(), 1);
+  EXPECT_EQ(forecast.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
+  EXPECT_EQ(forecast.fit_unknown(0).node(), "merge");
+  // On the host it keeps no GPU's memory.
+  const std::string host =
+      absl::StrReplaceAll(loop, {{") {", ") @/cpu:0 {"}, {"(less)", "(less) @/cpu:0"}});
+  EXPECT_EQ(ForecastOf(absl::StrCat(host, "\n g = NoOp() @/gpu:0"), Options()).fit(), v1::FIT_FITS);
 }
 
 TEST(SimulateGraphTest, WhatIsNotKnownIsSaid) {

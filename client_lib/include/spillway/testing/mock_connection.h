@@ -19,6 +19,21 @@ class MockConnection : public Connection {
               (absl::string_view graph_def, const v1::RewriteOptions& options,
                const CallOptions& call),
               (override));
+  MOCK_METHOD(absl::StatusOr<v1::GraphSummary>, Inspect,
+              (absl::string_view graph_def, const v1::InspectOptions& options,
+               const TensorsCallback& on_tensors, const CallOptions& call),
+              (override));
+  MOCK_METHOD(absl::StatusOr<v1::SimulateReport>, Simulate,
+              (absl::string_view graph_def, const v1::SimulateOptions& options,
+               const CallOptions& call),
+              (override));
+  MOCK_METHOD(absl::StatusOr<v1::ExploreReport>, Explore,
+              (absl::string_view graph_def, const v1::ExploreOptions& options,
+               const SizeCallback& on_size, const CallOptions& call),
+              (override));
+  MOCK_METHOD(absl::StatusOr<v1::GraphDiff>, Diff,
+              (absl::string_view graph_a, absl::string_view graph_b, const CallOptions& call),
+              (override));
   MOCK_METHOD(absl::StatusOr<v1::GetCapabilitiesResponse>, GetCapabilities,
               (const CallOptions& call), (override));
   MOCK_METHOD(absl::StatusOr<ServingStatus>, CheckHealth,

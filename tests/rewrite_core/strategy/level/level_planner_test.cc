@@ -132,7 +132,7 @@ constexpr char kReaders[] = R"(
 std::vector<std::string> Groups(int groupby, int threshold = 1) {
   const TestFacts f(kReaders);
   const StrategyResult result =
-      testing::ValueOrDie(Plan(f, Options(threshold, 1, groupby, 0)), "plan");
+      testing::ValueOrDie(PlanWith(f, Options(threshold, 1, groupby, 0)), "plan");
   EXPECT_EQ(result.plan.swaps.size(), 1u);
   std::vector<std::string> groups;
   for (const PlannedSwapIn& swap_in : result.plan.swaps[0].swap_ins) {

@@ -552,7 +552,7 @@ TEST(LevelTuningTest, WhereTheHostIsFullNoBudgetHelps) {
   const auto tuned = Tune(kAll, LargePlanner(), &simulator);
   EXPECT_THAT(tuned, FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                                "no budget helps"));
-  EXPECT_EQ(ErrorDetailOf(tuned, "smallest_budget_bytes"), "");
+  EXPECT_EQ(ErrorDetailOf(tuned, "smallest_budget_bytes"), "(absent)");
 }
 
 TEST(LevelTuningTest, StopsBetweenSimulations) {

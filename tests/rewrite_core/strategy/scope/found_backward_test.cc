@@ -62,7 +62,9 @@ TEST_P(FoundBackwardTest, GivesTheForwardSwapsThatNamesGive) {
   const TestFacts f(
       TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(GetParam(), "/graph.pb"))));
   const std::set<std::string> by_name = ForwardSwaps(f, named, named.scope());
-  const std::set<std::string> found = ForwardSwaps(f, v1::RewriteOptions(), named.scope());
+  v1::RewriteOptions unnamed;
+  unnamed.mutable_scope();
+  const std::set<std::string> found = ForwardSwaps(f, unnamed, named.scope());
   EXPECT_FALSE(by_name.empty());
   int missing = 0, more = 0;
   for (const std::string& swap : by_name) {

@@ -11,6 +11,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
+#include "rewrite_core/strategy/scope/scope_defaults.h"
+#include "rewrite_core/strategy/scope/scope_order.h"
+#include "rewrite_core/strategy/scope/scope_sets.h"
+#include "rewrite_core/strategy/search_budget.h"
 #include "tests/rewrite_core/strategy/scope/naive_triggers.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
@@ -481,7 +485,9 @@ TEST(ScopeStrategyTest, TheTwinsOfErrorsPass) {
 
 TEST(ScopeStrategyTest, WithoutOptimizerScopesAGraphWithoutGradientsIsRefused) {
   const TestFacts f(kNet);
-  const auto result = PlanWith(f, v1::RewriteOptions());
+  v1::RewriteOptions options;
+  options.mutable_scope();
+  const auto result = PlanWith(f, options);
   EXPECT_THAT(result, IsInvalid(v1::ERROR_REASON_NO_BACKWARD_PART, "optimizer_scopes"));
   EXPECT_EQ(testing::ErrorDetailOf(result, "option"), "optimizer_scopes");
 }

@@ -1,4 +1,4 @@
-#include "rewrite_core/report/names.h"
+#include "rewrite_core/base/names.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"

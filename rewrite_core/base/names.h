@@ -2,8 +2,8 @@
 // of the enums in report.proto in lower case, without the prefix, so there is no other list.
 //
 // Thread safety: pure functions.
-#ifndef SPILLWAY_REWRITE_CORE_REPORT_NAMES_H_
-#define SPILLWAY_REWRITE_CORE_REPORT_NAMES_H_
+#ifndef SPILLWAY_REWRITE_CORE_BASE_NAMES_H_
+#define SPILLWAY_REWRITE_CORE_BASE_NAMES_H_
 
 #include <string>
 #include <vector>
@@ -25,4 +25,4 @@ std::vector<v1::Stage> AllStages();
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_REPORT_NAMES_H_
+#endif  // SPILLWAY_REWRITE_CORE_BASE_NAMES_H_

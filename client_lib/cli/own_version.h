@@ -1,0 +1,20 @@
+// The version of this program.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_OWN_VERSION_H_
+#define SPILLWAY_CLIENT_LIB_CLI_OWN_VERSION_H_
+
+#include <string>
+
+#include "spillway/client.h"
+#include "spillway/local_connection.h"
+
+namespace spillway::cli {
+
+// `MAJOR.MINOR.PATCH`: that of what works in this process.
+inline std::string OwnVersion() {
+  const auto capabilities = Client(MakeLocalConnection()).GetCapabilities();
+  return capabilities.ok() ? capabilities->version() : "";
+}
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_OWN_VERSION_H_

@@ -1,0 +1,101 @@
+#include "client_lib/internal/chunked_call.h"
+
+#include <atomic>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/internal/status_conversion.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/sha256.h"
+
+namespace spillway::internal {
+namespace {
+
+absl::Status OutOfMemory() {
+  return absl::ResourceExhaustedError("there is not enough memory for the call");
+}
+
+// Sends header and chunks. Stops when a write fails: then the call is over, and Finish says why.
+void WriteRequest(const std::vector<absl::string_view>& graphs, const Attempt& attempt,
+                  ChunkStream* stream) {
+  int64_t total = 0;
+  for (const absl::string_view graph : graphs) total += graph.size();
+  int64_t sent = 0;
+  attempt.progress->Report(Stage::kSending, sent, total);
+  if (!stream->WriteHeader()) return;
+  for (absl::string_view graph : graphs) {
+    while (!graph.empty()) {
+      const absl::string_view chunk = graph.substr(0, attempt.chunk_bytes);
+      if (!stream->WriteChunk(chunk)) return;
+      graph.remove_prefix(chunk.size());
+      sent += chunk.size();
+      attempt.progress->Report(Stage::kSending, sent, total);
+    }
+  }
+  stream->WritesDone();
+  attempt.progress->Report(Stage::kRewriting);
+}
+
+}  // namespace
+
+absl::Status BadAnswer(absl::string_view what) {
+  return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_BAD_STREAM,
+                     absl::StrCat("the answer of the server was damaged on its way: ", what,
+                                  "; try again, and report it if it stays so"));
+}
+
+absl::Status Announce(absl::string_view graph_def, const CallLimits& limits,
+                      v1::GraphHeader* header) {
+  header->set_total_size_bytes(graph_def.size());
+  // It may take a second: the caller's limits hold here, too.
+  absl::StatusOr<std::string> sha256 = core::Sha256Of(graph_def, limits.MakeStopToken());
+  if (!sha256.ok()) return sha256.status();
+  header->set_sha256(*std::move(sha256));
+  return absl::OkStatus();
+}
+
+absl::Status CallInChunks(const std::vector<absl::string_view>& graphs, const OpenStream& open,
+                          const Attempt& attempt) {
+  RemoteCall call(attempt.limits);
+  const std::unique_ptr<ChunkStream> stream = open(call.context());
+  absl::Status fault;
+  std::atomic<bool> writer_failed{false};
+  std::thread writer;
+  // Whatever is thrown below: a thread that is not joined ends the program.
+  const absl::Cleanup join = [&] {
+    if (!writer.joinable()) return;
+    call.context()->TryCancel();
+    writer.join();
+  };
+  try {
+    writer = std::thread([&] {
+      try {
+        WriteRequest(graphs, attempt, stream.get());
+      } catch (const std::bad_alloc&) {
+        writer_failed = true;
+        call.context()->TryCancel();
+      }
+    });
+    while (stream->Read(&fault)) {
+    }
+  } catch (const std::bad_alloc&) {
+    fault = OutOfMemory();
+  } catch (const std::system_error& error) {
+    fault = absl::ResourceExhaustedError(
+        absl::StrCat("no thread could be started to send the graph (", error.what(),
+                     "); wait until other calls are done"));
+  }
+  // No more of an answer that is wrong already; this also ends a write that waits.
+  if (!fault.ok()) call.context()->TryCancel();
+  if (writer.joinable()) writer.join();
+  const grpc::Status status = stream->Finish();
+  *attempt.pushback = call.pushback();
+  if (!fault.ok()) return fault;
+  if (writer_failed) return OutOfMemory();
+  return FromGrpc(status, attempt.target);
+}
+
+}  // namespace spillway::internal

@@ -1,0 +1,48 @@
+// Internal. One call each of Inspect, Simulate, Explore and Diff.
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_QUESTIONS_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_QUESTIONS_H_
+
+#include <cstdint>
+#include <set>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client_lib/internal/chunked_call.h"
+#include "spillway/connection.h"
+#include "spillway/v1/rewrite_service.grpc.pb.h"
+
+namespace spillway::internal {
+
+// Each sends its graphs in chunks (CallInChunks). An answer without what it must have, or with it
+// twice, is INTERNAL (BAD_STREAM).
+
+// What a call has told its callback, over all of its attempts: nothing is told twice.
+struct Told {
+  int64_t tensors = 0;
+  std::set<int64_t> sizes;
+};
+
+absl::StatusOr<v1::GraphSummary> Inspect(v1::RewriteService::StubInterface* stub,
+                                         absl::string_view graph_def,
+                                         const v1::InspectOptions& options,
+                                         const TensorsCallback& on_tensors, const Attempt& attempt,
+                                         Told* told);
+
+absl::StatusOr<v1::SimulateReport> Simulate(v1::RewriteService::StubInterface* stub,
+                                            absl::string_view graph_def,
+                                            const v1::SimulateOptions& options,
+                                            const Attempt& attempt);
+
+absl::StatusOr<v1::ExploreReport> Explore(v1::RewriteService::StubInterface* stub,
+                                          absl::string_view graph_def,
+                                          const v1::ExploreOptions& options,
+                                          const SizeCallback& on_size, const Attempt& attempt,
+                                          Told* told);
+
+absl::StatusOr<v1::GraphDiff> Diff(v1::RewriteService::StubInterface* stub,
+                                   absl::string_view graph_a, absl::string_view graph_b,
+                                   const Attempt& attempt);
+
+}  // namespace spillway::internal
+
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_QUESTIONS_H_

@@ -1,0 +1,47 @@
+// What keeps the memory of a step on GPUs from being known, so that "it fits" would be a guess:
+// buffers of unknown size, which count as 0 bytes; loops, whose bodies are simulated once, whatever
+// the loop keeps from each iteration; calls of functions, whose bodies are not looked into.
+//
+// Thread safety: values and pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_UNKNOWN_MEMORY_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_UNKNOWN_MEMORY_H_
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "rewrite_core/analysis/placement.h"
+#include "rewrite_core/graph/graph.h"
+#include "spillway/v1/forecast.pb.h"
+
+namespace spillway::core {
+
+// By cause and GPU; empty: all is known.
+struct UnknownMemory {
+  struct Nodes {
+    NodeId first = kNoNode;  // By id.
+    int64_t count = 0;       // Of buffers, loop variables or calls.
+  };
+  std::map<std::pair<v1::FitUnknownCause, Place>, Nodes> nodes;
+
+  void Add(v1::FitUnknownCause cause, Place gpu, NodeId node);
+};
+
+// The same for a report, in order of cause: of that GPU, or of all together.
+std::vector<v1::FitUnknown> DescribeUnknown(const Graph& graph, const UnknownMemory& unknown,
+                                            absl::optional<Place> gpu);
+
+// Sets `fit` and `fit_unknown` of a Forecast or a DeviceFit. `fits`: what is known does.
+template <typename Message>
+void SetFit(bool fits, const std::vector<v1::FitUnknown>& unknown, Message* message) {
+  message->set_fit(!fits ? v1::FIT_DOES_NOT_FIT : unknown.empty() ? v1::FIT_FITS : v1::FIT_UNKNOWN);
+  message->clear_fit_unknown();
+  if (!fits) return;
+  for (const v1::FitUnknown& cause : unknown) *message->add_fit_unknown() = cause;
+}
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_UNKNOWN_MEMORY_H_

@@ -1,0 +1,42 @@
+// SHA-256 of pieces and of large buffers, on OpenSSL. Not part of spillway_base: the core alone is
+// built without OpenSSL.
+#ifndef SPILLWAY_REWRITE_CORE_BASE_SHA256_H_
+#define SPILLWAY_REWRITE_CORE_BASE_SHA256_H_
+
+#include <openssl/evp.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rewrite_core/base/stop_token.h"
+
+namespace spillway::core {
+
+inline constexpr size_t kSha256Bytes = 32;
+
+// Over pieces. Not thread-safe.
+class Sha256 {
+ public:
+  Sha256();
+
+  void Update(absl::string_view bytes);
+
+  // The digest, kSha256Bytes raw bytes; empty, which no digest is, if OpenSSL failed on the way.
+  // REQUIRES: called once, last.
+  std::string Finish();
+
+ private:
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+  bool ok_;
+};
+
+// The digest of `bytes`, kSha256Bytes raw bytes. Looks at `stop` every few milliseconds. Errors:
+// those of `stop`; INTERNAL if OpenSSL fails. Thread-safe.
+absl::StatusOr<std::string> Sha256Of(absl::string_view bytes, const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_BASE_SHA256_H_

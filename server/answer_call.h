@@ -1,0 +1,44 @@
+// The reactor of a call that takes graphs in chunks and answers with one message: Simulate and
+// Diff.
+#ifndef SPILLWAY_SERVER_ANSWER_CALL_H_
+#define SPILLWAY_SERVER_ANSWER_CALL_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/graph_task.h"
+#include "server/service_state.h"
+#include "server/upload_call.h"
+
+namespace spillway::server {
+
+template <typename Task>
+class AnswerCall final : public UploadCall<grpc::ServerReadReactor<typename Task::Request>, Task>,
+                         private MessageSink<typename Task::Response> {
+ public:
+  using Response = typename Task::Response;
+
+  // `response` lives until OnDone.
+  AnswerCall(grpc::CallbackServerContext& context, Response& response, ServiceState& state)
+      : AnswerCall::UploadCall(context, state), response_(response) {
+    this->Read();
+  }
+
+ private:
+  void Answer() override { this->End(this->RunTask(*this)); }
+
+  absl::Status Send(Response message) override {
+    response_ = std::move(message);
+    this->CountSent(response_);
+    return absl::OkStatus();
+  }
+
+  Response& response_;
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_ANSWER_CALL_H_

@@ -1,0 +1,124 @@
+// Messages on their way from a worker, which makes them, to gRPC, which sends one at a time.
+//
+// A sender is asleep or awake. It is asleep at first; a Push that finds it asleep wakes it, and the
+// pusher does its part: it takes a message and sends it. A Take that finds nothing puts it to
+// sleep.
+//
+//   The worker:                                  Who sends, when a message is out:
+//     if (*queue.Push(message, stop)) TakeAndSend();   TakeAndSend();
+//     ...                                            Or, if it could not be sent:
+//     if (queue.Close()) TakeAndSend();                if (queue.Abandon()) TakeAndSend();
+//
+// Bounded: a client that does not read makes the worker wait, at most `max_wait` in all its pushes,
+// and never past its stop token.
+//
+// Thread-safe for one pusher and one sender at a time. (std::mutex: see worker_pool.h.)
+#ifndef SPILLWAY_SERVER_MESSAGE_QUEUE_H_
+#define SPILLWAY_SERVER_MESSAGE_QUEUE_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/stop_token.h"
+
+namespace spillway::server {
+
+template <typename Message>
+class MessageQueue {
+ public:
+  // At most `max_bytes` wait to be taken, or one message.
+  MessageQueue(int64_t max_bytes, absl::Duration max_wait)
+      : max_bytes_(max_bytes), max_wait_(max_wait) {}
+
+  // Adds `message` at the end once there is room. True: the sender was asleep, the caller is it
+  // now. Errors: that of `stop`; CANCELLED if nobody takes messages, or not fast enough.
+  absl::StatusOr<bool> Push(Message message, const core::StopToken& stop) {
+    const int64_t bytes = message.ByteSizeLong();
+    std::unique_lock lock(mu_);
+    const auto ready = [&] {
+      return abandoned_ || messages_.empty() || bytes <= max_bytes_ - bytes_;
+    };
+    while (!ready()) {
+      if (stop.ShouldStop(1)) return stop.status("answer");
+      if (waited_ >= max_wait_) return TooSlow();
+      const absl::Time begin = absl::Now();
+      changed_.wait_for(lock, absl::ToChronoNanoseconds(kLookInterval), ready);
+      waited_ += absl::Now() - begin;
+    }
+    if (abandoned_) return absl::CancelledError("the caller went away while the answer was sent");
+    messages_.emplace_back(std::move(message), bytes);
+    bytes_ += bytes;
+    return !std::exchange(awake_, true);
+  }
+
+  // Nothing more comes. True: the sender was asleep, the caller is it now. Otherwise the sender
+  // will find the end, and the queue may be gone when this returns.
+  bool Close() {
+    const std::lock_guard lock(mu_);
+    closed_ = true;
+    return !std::exchange(awake_, true);
+  }
+
+  enum class Next { kMessage, kNothingYet, kEnd };
+
+  // The next message; kNothingYet: the sender is asleep from now on.
+  Next Take(Message* message) {
+    const std::lock_guard lock(mu_);
+    if (messages_.empty()) {
+      awake_ = closed_;
+      return closed_ ? Next::kEnd : Next::kNothingYet;
+    }
+    *message = std::move(messages_.front().first);
+    bytes_ -= messages_.front().second;
+    messages_.pop_front();
+    changed_.notify_one();
+    return Next::kMessage;
+  }
+
+  // The sender cannot send any more: drops what waits, and what is pushed from now on is refused.
+  // True: closed already, the caller is to end the call. Otherwise whoever closes will.
+  bool Abandon() {
+    const std::lock_guard lock(mu_);
+    abandoned_ = true;
+    messages_.clear();
+    bytes_ = 0;
+    awake_ = closed_;
+    changed_.notify_one();
+    return closed_;
+  }
+
+ private:
+  // How late a pusher that waits sees its stop token.
+  static constexpr absl::Duration kLookInterval = absl::Milliseconds(20);
+
+  absl::Status TooSlow() const {
+    return core::Error(
+        absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED,
+        absl::StrCat("the answer is not taken as fast as it comes: the server waited ",
+                     absl::FormatDuration(max_wait_), " for the client; read while you wait"));
+  }
+
+  const int64_t max_bytes_;
+  const absl::Duration max_wait_;
+  std::mutex mu_;  // Guards the rest.
+  std::condition_variable changed_;
+  std::deque<std::pair<Message, int64_t>> messages_;  // With their bytes.
+  int64_t bytes_ = 0;                                 // Of messages_.
+  absl::Duration waited_;
+  bool awake_ = false;
+  bool closed_ = false;
+  bool abandoned_ = false;
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_MESSAGE_QUEUE_H_

@@ -1,0 +1,50 @@
+"""Makes mistakes with the Python package, for mistakes_test.cc: reads a list of calls as JSON,
+prints what came of each as JSON: {"NAME": [code, reason, message]}.
+
+    mistakes_driver.py CALLS.json [SERVER]
+"""
+
+import base64
+import json
+import pathlib
+import sys
+
+import spillway
+from spillway import options
+
+
+def keywords_of(call):
+    """The options, which are JSON of their message, as the keywords that a user would give."""
+    keywords = dict(call["options"])
+    step = keywords.pop("step", {})
+    hardware = step.pop("hardware", {})
+    if "preset" in hardware:
+        keywords["hardware"] = hardware.pop("preset")
+    for strategy in options.STRATEGIES:
+        if strategy in keywords:
+            keywords.update(keywords.pop(strategy), strategy=strategy)
+    keywords.update(step, **hardware)
+    if "feeds" in keywords:
+        keywords["feeds"] = {feed["name"]: feed.get("dims", []) for feed in keywords["feeds"]}
+    if "profile" in keywords:
+        keywords["profile"] = base64.b64decode(keywords["profile"])
+    return {name: float("nan") if value == "NaN" else value for name, value in keywords.items()}
+
+
+def make(call, client):
+    graphs = [pathlib.Path(path).read_bytes() for path in call["graphs"]]
+    try:
+        getattr(client, call["call"])(*graphs, **keywords_of(call))
+    except spillway.SpillwayError as error:
+        return [error.code, error.reason, error.message]
+    return ["OK", "", ""]
+
+
+def main():
+    client = spillway.Client(sys.argv[2] if len(sys.argv) > 2 else None)
+    calls = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+    print(json.dumps({call["name"]: make(call, client) for call in calls}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+// The faults of files as a server's flags name them are in tests/server/tls_files_test.cc, as a
+// client's options name them in tests/client_lib/tls_test.cc; here are those of the contents.
+#include "rewrite_core/base/pem.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/testing/test_certs.h"
+
+namespace spillway::core {
+namespace {
+
+using test_certs::CertAndKey;
+using test_certs::CertRequest;
+using test_certs::TempFolder;
+using test_certs::TestCa;
+using ::testing::HasSubstr;
+
+class PemTest : public ::testing::Test {
+ protected:
+  void ExpectFault(const std::string& cert, const std::string& key, bool of_key,
+                   const std::string& words) {
+    const auto fault = FindKeyPairFault(cert, key, "THE CERTIFICATE");
+    ASSERT_TRUE(fault.has_value()) << words;
+    EXPECT_EQ(fault->of_key, of_key) << fault->what;
+    EXPECT_THAT(fault->what, HasSubstr(words));
+  }
+
+  const TestCa ca_{"test CA"};
+  const CertAndKey pair_ = ca_.Issue();
+};
+
+TEST_F(PemTest, WhatBelongsTogetherHasNoFault) {
+  EXPECT_FALSE(FindKeyPairFault(pair_.cert, pair_.key, "x").has_value());
+  EXPECT_FALSE(FindKeyPairFault(pair_.cert + ca_.cert(), pair_.key, "x").has_value());
+  EXPECT_TRUE(CheckCertificates(ca_.cert() + pair_.cert).ok());
+}
+
+TEST_F(PemTest, EachFaultIsOfTheCertificateOrOfTheKey) {
+  const CertAndKey other = ca_.Issue();
+  ExpectFault("not PEM", pair_.key, false, "it holds no certificate");
+  ExpectFault(pair_.cert, "not PEM", true, "it holds no private key");
+  ExpectFault(pair_.cert, other.key, true, "not the key of the certificate in THE CERTIFICATE");
+  CertRequest request;
+  request.days = -1;
+  const CertAndKey old = ca_.Issue(request);
+  ExpectFault(old.cert, old.key, false, "expired");
+  request = CertRequest();
+  request.rsa_bits = 1024;
+  const CertAndKey small = ca_.Issue(request);
+  ExpectFault(small.cert, small.key, false, "OpenSSL refuses it");
+  // The first of several counts, and the others are looked at, too.
+  ExpectFault(pair_.cert + small.cert, pair_.key, false, "OpenSSL refuses it");
+  ExpectFault(ca_.cert() + pair_.cert, pair_.key, true, "which is the first one there");
+}
+
+TEST_F(PemTest, ACertificateThatIsCutOffIsDamaged) {
+  for (const size_t size : {pair_.cert.size() / 2, pair_.cert.size() - 10}) {
+    const std::string cut = pair_.cert.substr(0, size);
+    EXPECT_EQ(CheckCertificates(cut).message(), "a certificate in it is damaged");
+    EXPECT_EQ(CheckCertificates(pair_.cert + cut).message(), "a certificate in it is damaged");
+  }
+}
+
+TEST_F(PemTest, FilesThatCannotHoldPem) {
+  const TempFolder folder;
+  EXPECT_THAT(std::string(ReadPemFile(folder.path("none")).status().message()),
+              HasSubstr("No such file"));
+  EXPECT_EQ(ReadPemFile(folder.path(".")).status().message(), "it is not a regular file");
+  const std::string most = folder.Write("most", std::string(4 << 20, 'x'));
+  EXPECT_TRUE(ReadPemFile(most).ok());
+  const std::string large = folder.Write("large", std::string((4 << 20) + 1, 'x'));
+  EXPECT_EQ(ReadPemFile(large).status().message(), "it has 4194305 bytes, too many for PEM");
+}
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,186 @@
+#include "server/message_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "spillway/v1/rewrite_service.pb.h"
+
+namespace spillway::server {
+namespace {
+
+using Message = v1::StreamRewriteResponse;
+using Queue = MessageQueue<Message>;
+using Next = Queue::Next;
+
+// About `bytes` on the wire, and told apart by its first byte.
+Message Make(char first, size_t bytes = 10) {
+  Message message;
+  message.set_chunk(std::string(bytes, first));
+  return message;
+}
+
+// What the next message begins with; '-': nothing yet, '.': the end.
+char TakeFrom(Queue& queue) {
+  Message message;
+  switch (queue.Take(&message)) {
+    case Next::kMessage:
+      return message.chunk()[0];
+    case Next::kNothingYet:
+      return '-';
+    case Next::kEnd:
+      break;
+  }
+  return '.';
+}
+
+TEST(MessageQueueTest, InOrderAndTheSenderIsWokenOnlyWhenItSleeps) {
+  Queue queue(1000, absl::InfiniteDuration());
+  const core::StopToken stop;
+  EXPECT_TRUE(*queue.Push(Make('a'), stop)) << "asleep at first";
+  EXPECT_FALSE(*queue.Push(Make('b'), stop)) << "who pushed a is to take it";
+  EXPECT_EQ(TakeFrom(queue), 'a');
+  EXPECT_EQ(TakeFrom(queue), 'b');
+  EXPECT_EQ(TakeFrom(queue), '-');
+  EXPECT_TRUE(*queue.Push(Make('c'), stop));
+  EXPECT_EQ(TakeFrom(queue), 'c');
+  EXPECT_FALSE(queue.Close()) << "c is being sent: its sender will find the end";
+  EXPECT_EQ(TakeFrom(queue), '.');
+}
+
+TEST(MessageQueueTest, WhoClosesEndsTheCallWhereTheSenderSleeps) {
+  Queue empty(1000, absl::InfiniteDuration());
+  EXPECT_TRUE(empty.Close());
+  EXPECT_EQ(TakeFrom(empty), '.');
+  Queue queue(1000, absl::InfiniteDuration());
+  EXPECT_TRUE(*queue.Push(Make('a'), core::StopToken()));
+  EXPECT_EQ(TakeFrom(queue), 'a');
+  EXPECT_EQ(TakeFrom(queue), '-');
+  EXPECT_TRUE(queue.Close());
+  EXPECT_EQ(TakeFrom(queue), '.');
+}
+
+TEST(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
+  Queue queue(1000, absl::InfiniteDuration());
+  EXPECT_TRUE(*queue.Push(Make('a'), core::StopToken()));
+  EXPECT_FALSE(*queue.Push(Make('b'), core::StopToken()));
+  EXPECT_EQ(TakeFrom(queue), 'a');
+  EXPECT_FALSE(queue.Abandon()) << "the pusher still works";
+  EXPECT_EQ(queue.Push(Make('c'), core::StopToken()).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(queue.Close());
+  EXPECT_EQ(TakeFrom(queue), '.') << "b is dropped";
+
+  Queue closed(1000, absl::InfiniteDuration());
+  EXPECT_TRUE(*closed.Push(Make('a'), core::StopToken()));
+  EXPECT_EQ(TakeFrom(closed), 'a');
+  EXPECT_FALSE(closed.Close());
+  EXPECT_TRUE(closed.Abandon());
+  EXPECT_EQ(TakeFrom(closed), '.');
+}
+
+TEST(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
+  const int64_t bytes = Make('a').ByteSizeLong();
+  Queue queue(2 * bytes, absl::InfiniteDuration());
+  const core::StopToken stop;
+  for (char name : {'a', 'b'}) EXPECT_TRUE(queue.Push(Make(name), stop).ok());
+  std::atomic<bool> pushed{false};
+  std::thread worker([&] {
+    EXPECT_TRUE(queue.Push(Make('c'), stop).ok());
+    pushed = true;
+  });
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_FALSE(pushed);
+  EXPECT_EQ(TakeFrom(queue), 'a');
+  worker.join();
+  EXPECT_EQ(TakeFrom(queue), 'b');
+  EXPECT_EQ(TakeFrom(queue), 'c');
+}
+
+TEST(MessageQueueTest, OneMessageAlwaysFits) {
+  Queue queue(1, absl::ZeroDuration());
+  EXPECT_TRUE(queue.Push(Make('a', 1000), core::StopToken()).ok());
+  const absl::Status status = queue.Push(Make('b', 1), core::StopToken()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(core::GetErrorReason(status), v1::ERROR_REASON_STOPPED);
+  EXPECT_EQ(TakeFrom(queue), 'a');
+  EXPECT_TRUE(queue.Push(Make('b', 1000), core::StopToken()).ok());
+}
+
+TEST(MessageQueueTest, WaitsAreCountedTogether) {
+  Queue queue(1, absl::Milliseconds(100));
+  EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
+  std::atomic<bool> done{false};
+  std::thread reader([&] {  // Takes one each 30 ms: no single wait is too long.
+    while (!done) {
+      absl::SleepFor(absl::Milliseconds(30));
+      (void)TakeFrom(queue);
+    }
+  });
+  const absl::Time begin = absl::Now();
+  absl::Status status;
+  while (status.ok() && absl::Now() - begin < absl::Seconds(60)) {
+    status = queue.Push(Make('b'), core::StopToken()).status();
+  }
+  done = true;
+  reader.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+}
+
+TEST(MessageQueueTest, AWaitEndsWithTheStopToken) {
+  Queue queue(1, absl::InfiniteDuration());
+  EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
+  const core::StopToken late(absl::Now() + absl::Milliseconds(20));
+  EXPECT_EQ(queue.Push(Make('b'), late).status().code(), absl::StatusCode::kDeadlineExceeded);
+  std::atomic<bool> gone{false};
+  const core::StopToken cancelled(absl::InfiniteFuture(), &gone);
+  std::thread canceller([&] {
+    absl::SleepFor(absl::Milliseconds(20));
+    gone = true;
+  });
+  EXPECT_EQ(queue.Push(Make('b'), cancelled).status().code(), absl::StatusCode::kCancelled);
+  canceller.join();
+}
+
+// All messages arrive, in order, and the call is ended exactly once, whoever is faster.
+TEST(MessageQueueTest, TwoThreadsAgreeOnTheEnd) {
+  constexpr int kRounds = 300;
+  constexpr int kMessages = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    Queue queue(50, absl::InfiniteDuration());
+    std::atomic<int> ends{0}, next{0};
+    std::atomic<bool> in_flight{false};
+    const auto send = [&] {
+      Message message;
+      switch (queue.Take(&message)) {
+        case Next::kMessage:
+          EXPECT_EQ(message.chunk().size(), static_cast<size_t>(++next));
+          in_flight = true;
+          return;
+        case Next::kNothingYet:
+          return;
+        case Next::kEnd:
+          ++ends;
+      }
+    };
+    std::thread transport([&] {  // Says of each message that it is out.
+      while (ends == 0) {
+        if (in_flight.exchange(false)) send();
+      }
+    });
+    for (int i = 1; i <= kMessages; ++i) {
+      const auto asleep = queue.Push(Make('m', i), core::StopToken());
+      ASSERT_TRUE(asleep.ok());
+      if (*asleep) send();
+    }
+    if (queue.Close()) send();
+    transport.join();
+    EXPECT_EQ(next, kMessages);
+    EXPECT_EQ(ends, 1);
+  }
+}
+
+}  // namespace
+}  // namespace spillway::server
