@@ -29,6 +29,7 @@ class BestFitAllocator {
   // kDefaultMaxInternalFragmentation).
   static constexpr int64_t kMostWaste = int64_t{128} << 20;
 
+  BestFitAllocator() = default;  // Of no region: Reset comes first.
   explicit BestFitAllocator(int64_t region_bytes) { Reset(region_bytes); }
   // As if it were new.
   void Reset(int64_t region_bytes);

@@ -56,7 +56,7 @@ class PlayerState {
     bool diverged = false;       // and who waits is listed by the largest piece, not by the sum.
     std::vector<Asked> asked;    // For its memory, in this round.
     MemoryPool memory{kUnlimited};
-    BestFitAllocator allocator{0};
+    BestFitAllocator allocator;
   };
   // An operation that ends, if `what` is at least 0, or device ~what to look at again.
   struct Event {

@@ -35,8 +35,9 @@ struct WorkloadOp {
   int64_t duration_ns = 0;      // Of its engine. At least 0.
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. kCompute alone.
   NodeId node = kNoNode;        // What it was made from; of copies the node whose output travels.
-  // Of a plan's swap nodes, and of the copies to and from them: which of the plan's swaps, and
-  // which of its swap-ins; -1: none, a swap-out.
+  // Of a plan's swap nodes, and of the copies of what they give: which of the plan's swaps, and
+  // which of its swap-ins (-1: the swap-out). The copy to the host is one of the graph's tensor,
+  // for all who read it there.
   int32_t swap = -1;
   int32_t swap_in = -1;
 };
@@ -46,7 +47,7 @@ struct WorkloadBuffer {
   int32_t device = 0;     // -1: host memory.
   bool resident = false;  // There before the step and after it (variables, constants): never freed.
   Tensor tensor;          // What it was made from: the first of its aliases.
-  // Of what a plan's copies write: as of WorkloadOp.
+  // Of what such copies write.
   int32_t swap = -1;
   int32_t swap_in = -1;
 };

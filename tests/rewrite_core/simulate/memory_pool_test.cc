@@ -27,6 +27,20 @@ TEST(WaitingListTest, GivesTheFirstThatFits) {
   EXPECT_EQ(list.TakeFirst(kAll, kAnybody), kNoOp);
 }
 
+TEST(WaitingListTest, WaitsForWhatItIsToldAnew) {
+  WaitingList list;
+  for (OpId op = 0; op < 20; ++op) list.Add(op, 100);
+  EXPECT_EQ(list.TakeFirst(100, kAnybody), 0);
+  list.Rekey([](OpId op) { return op < 10 ? 200 : 50; });
+  EXPECT_EQ(list.TakeFirst(100, kAnybody), 10);
+  EXPECT_EQ(list.TakeFirst(200, kAnybody), 1);
+  list.Clear();
+  EXPECT_TRUE(list.empty());
+  EXPECT_EQ(list.TakeFirst(kAll, kAnybody), kNoOp);
+  list.Add(7, 300);
+  EXPECT_EQ(list.TakeFirst(300, kAnybody), 7);
+}
+
 TEST(WaitingListTest, AgreesWithAPlainList) {
   testing::Random random(1);
   WaitingList list;

@@ -1,0 +1,324 @@
+#include "rewrite_core/simulate/step_simulator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/training_graph.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::TestStep;
+using testing::ValueOrDie;
+
+constexpr int64_t kKiB = 1024;
+
+// A kernel takes 1 ns and is launched 1 ns after the one before; a copy takes 1000 ns and 1 ns
+// (out) or 2 ns (in) per byte.
+v1::Step Machine() {
+  v1::Step step;
+  v1::Hardware& hardware = *step.mutable_hardware();
+  hardware.set_peak_flops(1e300);
+  hardware.set_mem_bytes_per_s(1e300);
+  hardware.set_launch_s(1e-9);
+  hardware.set_copy_latency_s(1e-6);
+  hardware.set_d2h_bytes_per_s(1e9);
+  hardware.set_h2d_bytes_per_s(0.5e9);
+  step.add_targets("e");
+  step.add_targets("late");
+  return step;
+}
+
+// 64 KiB each but `c`, which is twice as large; `a` is wanted again at the end. `late` launches no
+// kernel; `p` does not run.
+constexpr char kChain[] =
+    "a = Abs() {T=float32, _output_shapes=[(128,128)]}\n"
+    "b = MatMul(a, a) {T=float32, _output_shapes=[(128,128)]}\n"
+    "c = MatMul(b, b) {T=float32, _output_shapes=[(128,256)]}\n"
+    "d = MatMul(c, c) {T=float32, _output_shapes=[(128,128)]}\n"
+    "p = NoOp()\n"
+    "e = MatMul(d, a) {T=float32, _output_shapes=[(128,128)]}\n"
+    "late = NoOp()";
+// The copies of 64 KiB.
+constexpr int64_t kOutNs = 1000 + 64 * kKiB;
+constexpr int64_t kInNs = 1000 + 2 * 64 * kKiB;
+
+class StepSimulatorTest : public ::testing::Test {
+ protected:
+  explicit StepSimulatorTest(v1::Step options = Machine())
+      : step_(kChain, std::move(options)),
+        simulator_(ValueOrDie(StepSimulator::Create(step_.facts, {}), "simulator")) {}
+
+  NodeId Node(const char* name) const { return step_.graph[name]; }
+  // `a` is away from the end of its copy, for which `c` waits, until `d` is done.
+  SwapPlan Swapped() const {
+    PlannedSwap swap;
+    swap.tensor = step_.graph.Output("a");
+    swap.swap_ins.push_back({{{Node("e"), 1}}, {Node("d")}});
+    swap.waiting = {Node("c")};
+    SwapPlan plan;
+    plan.swaps = {std::move(swap)};
+    return plan;
+  }
+  StepResult Run(const SwapPlan& plan, const StepTerms& terms) {
+    return ValueOrDie(simulator_->Simulate(plan, terms, {}), "step");
+  }
+  static OpTimes TimesOf(const StepResult& result, const SimulationResult& mode, OpKind kind,
+                         NodeId node, int swap_in = -1) {
+    for (size_t i = 0; i < result.ops.size(); ++i) {
+      const WorkloadOp& op = result.ops[i];
+      if (op.kind == kind && op.node == node && op.swap_in == swap_in) return mode.times[i];
+    }
+    ADD_FAILURE() << "no such operation";
+    return {};
+  }
+
+  const TestStep step_;
+  const std::unique_ptr<StepSimulator> simulator_;
+};
+
+TEST_F(StepSimulatorTest, TheStepAsItIs) {
+  const StepResult result = Run(SwapPlan(), StepTerms());
+  EXPECT_TRUE(result.fits);
+  EXPECT_TRUE(result.is_unlimited);
+  EXPECT_FALSE(result.is_placed);
+  EXPECT_EQ(result.step_time_ns(), 5);
+  EXPECT_EQ(result.synchronous_step_time_ns(), 5);
+  EXPECT_EQ(result.peak_bytes(0), 256 * kKiB);  // a, b and c.
+  EXPECT_EQ(result.launch_ahead.devices[0].peak_node, Node("c"));
+  EXPECT_EQ(result.resident_bytes(0), 0);
+  EXPECT_EQ(result.failure(), nullptr);
+  // Nothing was asked for.
+  EXPECT_TRUE(result.ops.empty());
+  EXPECT_TRUE(result.launch_ahead.order.empty());
+  EXPECT_TRUE(result.launch_ahead.times.empty());
+  EXPECT_TRUE(result.launch_ahead.devices[0].timeline.empty());
+}
+
+TEST_F(StepSimulatorTest, ASwap) {
+  StepTerms terms;
+  terms.record_operations = terms.record_memory = true;
+  const StepResult result = Run(Swapped(), terms);
+  EXPECT_TRUE(result.fits);
+  EXPECT_EQ(result.peak_bytes(0), 192 * kKiB);  // b and c, c and d, or d, a and e.
+  // a; its copy; c and d; the copy back; e.
+  const int64_t away_ns = 1 + kOutNs, back_ns = away_ns + 2 + kInNs;
+  for (const SimulationResult* mode : {&result.launch_ahead, &result.synchronous}) {
+    EXPECT_EQ(mode->step_time_ns, back_ns + 1);
+    EXPECT_EQ(mode->devices[0].copy_out_bytes, 64 * kKiB);
+    EXPECT_EQ(mode->devices[0].copy_in_ns, kInNs);
+    EXPECT_EQ(mode->host_peak_bytes, 64 * kKiB);
+    const OpTimes out = TimesOf(result, *mode, OpKind::kCopyOut, Node("a"));
+    EXPECT_EQ(out.start_ns, 1);
+    EXPECT_EQ(out.end_ns, away_ns);
+    EXPECT_EQ(TimesOf(result, *mode, OpKind::kCompute, Node("c")).given_ns, away_ns);
+    const OpTimes in = TimesOf(result, *mode, OpKind::kCopyIn, Node("a"), /*swap_in=*/0);
+    EXPECT_EQ(in.start_ns, away_ns + 2);
+    EXPECT_EQ(in.end_ns, back_ns);
+    std::vector<std::string> order;
+    for (OpId id : mode->order) order.emplace_back(step_.graph->name(result.ops[id].node));
+    EXPECT_THAT(order, ::testing::ElementsAre("a", "late", "b", "c", "d", "e"));
+    std::vector<NodeId> alive;
+    for (BufferId id : mode->devices[0].at_peak) alive.push_back(result.buffers[id].tensor.node);
+    EXPECT_THAT(alive, ::testing::ElementsAre(Node("b"), Node("c")));
+    EXPECT_FALSE(mode->devices[0].timeline.empty());
+  }
+  // And the step is as it was.
+  EXPECT_EQ(Run(SwapPlan(), StepTerms()).step_time_ns(), 5);
+  EXPECT_EQ(Run(Swapped(), StepTerms()).step_time_ns(), back_ns + 1);
+}
+
+// Who would go right after `a` waits until the copy back may start.
+TEST_F(StepSimulatorTest, APaceEdge) {
+  SwapPlan plan = Swapped();
+  StepTerms terms;
+  terms.record_operations = true;
+  StepResult result = Run(plan, terms);
+  EXPECT_EQ(TimesOf(result, result.launch_ahead, OpKind::kCompute, Node("late")).given_ns, 1);
+  plan.swaps[0].swap_ins[0].paces = {Node("late")};
+  result = Run(plan, terms);
+  for (const SimulationResult* mode : {&result.launch_ahead, &result.synchronous}) {
+    EXPECT_EQ(TimesOf(result, *mode, OpKind::kCompute, Node("late")).given_ns, 1 + kOutNs + 2);
+  }
+}
+
+TEST_F(StepSimulatorTest, TooLittleMemory) {
+  StepTerms terms = StepTerms::OneGpu(0, 192 * kKiB - 256);
+  terms.unlimited_if_unfit = true;
+  const StepResult result = Run(Swapped(), terms);
+  EXPECT_FALSE(result.fits);
+  EXPECT_FALSE(result.has_synchronous);
+  ASSERT_NE(result.failure(), nullptr);
+  EXPECT_EQ(result.failure()->node, Node("c"));
+  EXPECT_FALSE(result.failure()->fragmented);
+  EXPECT_EQ(result.failure()->requested_bytes, 128 * kKiB);
+  EXPECT_EQ(result.failure()->in_use_bytes, 64 * kKiB);
+  EXPECT_EQ(result.failure()->missing_bytes, 256);
+  EXPECT_EQ(result.step_time_ns(), 0);
+  ASSERT_TRUE(result.unlimited.has_value());
+  EXPECT_EQ(result.unlimited->synchronous.devices[0].peak_bytes, 192 * kKiB);
+  terms.always_synchronous = true;
+  EXPECT_TRUE(Run(Swapped(), terms).has_synchronous);
+}
+
+// 192 KiB hold b and c, which come to 192 KiB; but b lies between where a was and the end, with
+// 64 KiB on either side.
+TEST_F(StepSimulatorTest, MemoryInPieces) {
+  StepTerms terms = StepTerms::AllGpus(192 * kKiB);
+  const StepResult placed = Run(Swapped(), terms);
+  EXPECT_TRUE(placed.is_placed);
+  EXPECT_FALSE(placed.fits);
+  ASSERT_NE(placed.failure(), nullptr);
+  EXPECT_EQ(placed.failure()->node, Node("c"));
+  EXPECT_TRUE(placed.failure()->fragmented);
+  EXPECT_EQ(placed.failure()->missing_bytes, 64 * kKiB);
+  terms.place = false;
+  EXPECT_TRUE(Run(Swapped(), terms).fits);
+  // c finds its place behind b in 256 KiB; budgets grow by a part in 32.
+  auto need = FindNeed(simulator_.get(), Swapped(), StepTerms::AllGpus(0), 192 * kKiB, {});
+  ASSERT_TRUE(need.ok());
+  EXPECT_GE(*need, 256 * kKiB);
+  EXPECT_LE(*need, 264 * kKiB);
+}
+
+TEST_F(StepSimulatorTest, WhatIsSmallIsNotPlaced) {
+  EXPECT_TRUE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kKiB - 4)).is_placed);
+  EXPECT_FALSE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kKiB)).is_placed);
+}
+
+TEST_F(StepSimulatorTest, SlowerThanTheCutoff) {
+  StepTerms terms = StepTerms::AllGpus(1 << 20);
+  const int64_t time_ns = Run(Swapped(), terms).step_time_ns();
+  terms.cutoff_ns = time_ns - 1;
+  const StepResult result = Run(Swapped(), terms);
+  EXPECT_TRUE(result.is_partial);
+  EXPECT_FALSE(result.fits);
+  EXPECT_FALSE(result.has_synchronous);
+  EXPECT_EQ(result.step_time_ns(), time_ns);
+  terms.cutoff_ns = time_ns;
+  EXPECT_TRUE(Run(Swapped(), terms).fits);
+}
+
+// Not a node that runs: its step is made anew.
+TEST_F(StepSimulatorTest, ATriggerThatDidNotRun) {
+  SwapPlan plan = Swapped();
+  plan.swaps[0].swap_ins[0].triggers = {Node("p")};
+  StepTerms terms;
+  terms.record_operations = true;
+  const StepResult result = Run(plan, terms);
+  EXPECT_GE(TimesOf(result, result.launch_ahead, OpKind::kCompute, Node("p")).given_ns, 0);
+  // The copy back follows that to the host.
+  EXPECT_EQ(TimesOf(result, result.launch_ahead, OpKind::kCopyIn, Node("a"), 0).given_ns,
+            1 + kOutNs);
+}
+
+TEST_F(StepSimulatorTest, LowerBoundsAreThoseOfTheUnswappedStep) {
+  for (const bool simulated_before : {false, true}) {
+    if (simulated_before) Run(SwapPlan(), StepTerms());
+    auto bounds = simulator_->LowerBounds({});
+    ASSERT_TRUE(bounds.ok()) << bounds.status();
+    ASSERT_EQ(bounds->size(), 1u);
+    EXPECT_EQ((*bounds)[0].memory_bytes, 192 * kKiB);  // b and c, or d, a and e.
+    EXPECT_EQ((*bounds)[0].step_time_ns, 5);
+  }
+}
+
+// Each GPU has its share of the host's memory where one has a budget.
+class HostMemoryTest : public StepSimulatorTest {
+ protected:
+  static v1::Step Host() {
+    v1::Step step = Machine();
+    step.mutable_hardware()->set_host_memory_bytes(64 * kKiB - 1);
+    return step;
+  }
+  HostMemoryTest() : StepSimulatorTest(Host()) {}
+};
+
+TEST_F(HostMemoryTest, TooLittle) {
+  EXPECT_TRUE(Run(Swapped(), StepTerms()).fits);
+  for (const StepTerms& terms :
+       {StepTerms::OneGpu(0, kUnlimited), StepTerms::AllGpus(kUnlimited)}) {
+    const StepResult result = Run(Swapped(), terms);
+    ASSERT_NE(result.failure(), nullptr);
+    EXPECT_EQ(result.failure()->device, -1);
+    EXPECT_EQ(result.failure()->requested_bytes, 64 * kKiB);
+    EXPECT_EQ(result.failure()->missing_bytes, 1);
+  }
+}
+
+// A simulation that was stopped, wherever that was, leaves nothing behind.
+TEST(StepSimulatorStopTest, StopsAndGoesOnAfterwards) {
+  testing::TrainingGraphOptions options;
+  options.nodes = 5'000;
+  const TestStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(options)));
+  auto simulator = ValueOrDie(StepSimulator::Create(step.facts, {}), "simulator");
+  SwapPlan plan;
+  for (NodeId id = 0; id < step.graph->num_nodes(); ++id) {
+    const Graph::Readers readers = step.graph->readers(id);
+    if (readers.size() < 2 || !step.facts.active_nodes().flags[id]) continue;
+    const auto [reader, index, port] = readers[1];
+    if (port == kControl) continue;
+    PlannedSwap swap;
+    swap.tensor = {id, port};
+    swap.swap_ins.push_back({{{reader, index}}, {}});
+    plan.swaps.push_back(std::move(swap));
+  }
+  ASSERT_GT(plan.swaps.size(), 1'000u);
+  const auto run = [&](const StopToken& stop) {
+    return simulator->Simulate(plan, StepTerms(), stop);
+  };
+  const StopToken counts;
+  const int64_t expected_ns = ValueOrDie(run(counts), "step").step_time_ns();
+  ASSERT_GT(counts.steps(), 10 * StopPoller::kStride);
+  for (int64_t steps = 1; steps < counts.steps(); steps += 3 * StopPoller::kStride) {
+    const StopToken stop = StopToken::AfterStepsForTest(steps);
+    EXPECT_FALSE(run(stop).ok());
+    EXPECT_LE(stop.steps_after_stop(), 2 * StopPoller::kStride);
+    EXPECT_EQ(ValueOrDie(run({}), "step").step_time_ns(), expected_ns);
+  }
+}
+
+// Fits from `need_` on.
+class FakeSimulator : public PlanSimulator {
+ public:
+  explicit FakeSimulator(int64_t need) : need_(need) {}
+  absl::StatusOr<StepResult> Simulate(const SwapPlan&, const StepTerms& terms,
+                                      const StopToken&) override {
+    budgets_.push_back(terms.budget_bytes);
+    EXPECT_EQ(terms.gpu, 3);
+    StepResult result;
+    result.fits = terms.budget_bytes >= need_;
+    return result;
+  }
+  const std::vector<int64_t>& budgets() const { return budgets_; }
+
+ private:
+  const int64_t need_;
+  std::vector<int64_t> budgets_;
+};
+
+TEST(FindNeedTest, GrowsByAPartIn32) {
+  FakeSimulator simulator(3'500);
+  auto need = FindNeed(&simulator, SwapPlan(), StepTerms::OneGpu(3, 0), 3'200, {});
+  ASSERT_TRUE(need.ok());
+  EXPECT_EQ(*need, 3'512);
+  EXPECT_THAT(simulator.budgets(), ::testing::ElementsAre(3'200, 3'301, 3'405, 3'512));
+}
+
+TEST(FindNeedTest, GivesUpAtFourTimes) {
+  FakeSimulator simulator(kUnlimited);
+  auto need = FindNeed(&simulator, SwapPlan(), StepTerms::OneGpu(3, 0), 1 << 20, {});
+  ASSERT_TRUE(need.ok());
+  EXPECT_EQ(*need, 0);
+  EXPECT_LT(simulator.budgets().back(), 4 * ((int64_t{1} << 20) + 1));
+  EXPECT_GT(simulator.budgets().back() * 34 / 32, int64_t{4} << 20);
+}
+
+}  // namespace
+}  // namespace spillway::core
