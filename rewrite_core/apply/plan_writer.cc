@@ -66,7 +66,7 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
       for (NodeId node : planned.paces) edit->AddControlInput(node, name, v1::EDGE_KIND_PACE);
       of_swap.swap_ins.push_back(std::move(name));
     }
-    for (NodeId node : swap.waiting)
+    for (NodeId node : swap.deadlines)
       edit->AddControlInput(node, of_swap.swap_out, v1::EDGE_KIND_DEADLINE);
     names.push_back(std::move(of_swap));
   }

@@ -11,7 +11,8 @@ namespace spillway::core {
 struct ControlEdge {
   NodeId from;
   NodeId to;
-  v1::EdgeKind kind;  // Serialization or order; the others lead from or to swap nodes.
+  v1::EdgeKind kind =
+      v1::EDGE_KIND_UNSPECIFIED;  // Serialization or order; the others lead from or to swap nodes.
 };
 
 }  // namespace spillway::core

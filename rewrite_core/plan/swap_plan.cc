@@ -15,7 +15,7 @@ SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to) {
       for (NodeId& node : swap_in.paces) move(&node);
       for (InputPosition& consumer : swap_in.consumers) move(&consumer.node);
     }
-    for (NodeId& node : swap.waiting) move(&node);
+    for (NodeId& node : swap.deadlines) move(&node);
   }
   for (ControlEdge& control : moved.controls) {
     move(&control.from);
@@ -30,7 +30,8 @@ std::string PrintPlan(const Graph& graph, const SwapPlan& plan) {
     for (const PlannedSwapIn& swap_in : swap.swap_ins) {
       absl::StrAppend(
           &text, TensorName(graph, swap.tensor), " (",
-          swap.size_bytes == kUnknownSize ? "?" : absl::StrCat(swap.size_bytes), " bytes) -> ",
+          swap.size_bytes == kUnknownSize ? "?" : absl::StrCat(swap.size_bytes), " bytes",
+          swap.buffer == kNoBuffer ? "" : absl::StrCat(" of buffer ", swap.buffer), ") -> ",
           absl::StrJoin(swap_in.consumers, ", ",
                         [&graph](std::string* out, const InputPosition& consumer) {
                           absl::StrAppend(out, graph.name(consumer.node), "[", consumer.index, "]");
@@ -46,7 +47,7 @@ std::string PrintPlan(const Graph& graph, const SwapPlan& plan) {
         absl::StrAppend(&text, TensorName(graph, swap.tensor), " in => ", graph.name(node), "\n");
       }
     }
-    for (NodeId node : swap.waiting) {
+    for (NodeId node : swap.deadlines) {
       absl::StrAppend(&text, TensorName(graph, swap.tensor), " out => ", graph.name(node), "\n");
     }
   }

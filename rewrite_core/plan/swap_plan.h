@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "rewrite_core/analysis/buffers.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/control_edge.h"
@@ -35,8 +36,12 @@ struct PlannedSwap {
   DataType dtype = kDtInvalid;
   int64_t size_bytes = kUnknownSize;
   std::vector<PlannedSwapIn> swap_ins;
-  // Nodes that wait for the end of the swap-out.
-  std::vector<NodeId> waiting;
+  // Original nodes that wait for the end of the swap-out: deadline edges, by whose start the memory
+  // must be free.
+  std::vector<NodeId> deadlines;
+  // The buffer (Buffers::buffers()) that this swap is to free, of a strategy that chooses buffers:
+  // it is free once all far readers of all its aliases move. kNoBuffer: a tensor was chosen.
+  int32_t buffer = kNoBuffer;
 };
 
 // The verdict on one tensor considered.

@@ -74,8 +74,8 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
       edges[v1::EDGE_KIND_TRIGGER] += static_cast<int64_t>(planned_in.triggers.size());
       edges[v1::EDGE_KIND_PACE] += static_cast<int64_t>(planned_in.paces.size());
     }
-    for (NodeId node : planned.waiting) swap->add_deadline_nodes(std::string(graph.name(node)));
-    edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(planned.waiting.size());
+    for (NodeId node : planned.deadlines) swap->add_deadline_nodes(std::string(graph.name(node)));
+    edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(planned.deadlines.size());
   }
   for (const ControlEdge& control : plan.controls) ++edges[control.kind];
   for (const auto& [kind, count] : edges) {

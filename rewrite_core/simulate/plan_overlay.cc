@@ -45,7 +45,7 @@ void PlanOverlay::AddSwap(const PlannedSwap& planned, int32_t swap, Place place)
     }
     for (NodeId node : planned_in.paces) edits_.push_back({node, kAppended, {in, kControl}});
   }
-  for (NodeId node : planned.waiting) edits_.push_back({node, kAppended, {out, kControl}});
+  for (NodeId node : planned.deadlines) edits_.push_back({node, kAppended, {out, kControl}});
 }
 
 void PlanOverlay::EditInputs() {

@@ -85,7 +85,7 @@ SwapPlan MakePlan(const TestStep& step) {
     swap.tensor = tensor;
     swap.swap_ins.push_back(std::move(swap_in));
     const NodeId waiting = at_level[topology.level(id) + kDeadline];
-    if (topology.level(waiting) > topology.level(id)) swap.waiting.push_back(waiting);
+    if (topology.level(waiting) > topology.level(id)) swap.deadlines.push_back(waiting);
     plan.swaps.push_back(std::move(swap));
   }
   return plan;

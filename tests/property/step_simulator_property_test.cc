@@ -144,7 +144,7 @@ class RandomPlan {
     }
     while (random_.OneIn(3)) {
       const NodeId waiting = random_.Pick(nodes_);
-      if (Level(waiting) > Level(node)) swap.waiting.push_back(waiting);
+      if (Level(waiting) > Level(node)) swap.deadlines.push_back(waiting);
     }
     plan->swaps.push_back(std::move(swap));
   }

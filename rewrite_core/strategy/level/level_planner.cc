@@ -106,7 +106,7 @@ PlannedSwap LevelPlanner::PlanSwap(const LevelCandidate& candidate,
     }
     swap.swap_ins.push_back(PlanSwapIn(candidate, readers.subspan(begin, end - begin), setting));
   }
-  if (setting.syncs_swap_outs()) swap.waiting = Waiting(candidate, setting.threshold);
+  if (setting.syncs_swap_outs()) swap.deadlines = Waiting(candidate, setting.threshold);
   return swap;
 }
 

@@ -37,7 +37,7 @@ class Fingerprint {
         for (const InputPosition& p : swap_in.consumers) Add(p.node, p.index, -2);
         for (NodeId trigger : swap_in.triggers) Add(trigger, 0, -3);
       }
-      for (NodeId node : swap.waiting) Add(node, 0, -4);
+      for (NodeId node : swap.deadlines) Add(node, 0, -4);
     }
   }
   std::pair<uint64_t, uint64_t> value() const { return {a_, b_}; }

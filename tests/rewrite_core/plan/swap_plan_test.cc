@@ -36,9 +36,9 @@ TEST_F(SwapPlanTest, PrintsALinePerSwapInAndPerControlEdge) {
   PlannedSwap unknown;
   unknown.tensor = {N("a"), 1};
   unknown.swap_ins = {PlannedSwapIn{{{N("c"), 1}}, {N("scope/b")}}};
-  unknown.waiting = {N("c")};
+  unknown.deadlines = {N("c")};
   plan.swaps.push_back(unknown);
-  plan.controls = {{N("t"), N("c")}};
+  plan.controls = {{N("t"), N("c"), v1::EDGE_KIND_SERIALIZATION}};
   EXPECT_FALSE(plan.empty());
   EXPECT_EQ(PrintPlan(*graph_, plan),
             "a:0 (1024 bytes) -> scope/b[0], c[0] after t, u\n"
@@ -58,9 +58,39 @@ TEST_F(SwapPlanTest, ASizeOfZeroIsNoUnknownSize) {
   EXPECT_EQ(PrintPlan(*graph_, plan), "a:0 (0 bytes) -> c[0]\n");
 }
 
+// Each kind of edge, and a swap that is named by its buffer; under other ids, too.
+TEST_F(SwapPlanTest, KindsOfEdgesArePrintedAndMoved) {
+  SwapPlan plan;
+  PlannedSwap swap;
+  swap.tensor = {N("a"), 0};
+  swap.size_bytes = 8;
+  swap.buffer = 3;
+  swap.swap_ins = {PlannedSwapIn{{{N("c"), 0}}, {N("t")}, {N("u")}}};
+  swap.deadlines = {N("scope/b")};
+  plan.swaps.push_back(swap);
+  plan.controls = {{N("t"), N("c"), v1::EDGE_KIND_SERIALIZATION},
+                   {N("u"), N("c"), v1::EDGE_KIND_ORDER}};
+  const std::string printed =
+      "a:0 (8 bytes of buffer 3) -> c[0] after t\n"
+      "a:0 in => u\n"
+      "a:0 out => scope/b\n"
+      "t => c\n"
+      "u => c (order)\n";
+  EXPECT_EQ(PrintPlan(*graph_, plan), printed);
+  const testing::TestGraph other(R"(
+      u = Const()
+      t = Const()
+      more = Const()
+      a = Split() {T=float32, num_split=2}
+      c = AddV2(a, a:1)
+      scope/b = Relu(a)
+  )");
+  EXPECT_EQ(PrintPlan(*other, MovePlan(plan, *graph_, *other)), printed);
+}
+
 TEST_F(SwapPlanTest, APlanOfControlEdgesAloneIsNotEmpty) {
   SwapPlan plan;
-  plan.controls = {{N("t"), N("c")}};
+  plan.controls = {{N("t"), N("c"), v1::EDGE_KIND_ORDER}};
   EXPECT_FALSE(plan.empty());
 }
 

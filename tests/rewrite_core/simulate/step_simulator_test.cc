@@ -61,7 +61,7 @@ class StepSimulatorTest : public ::testing::Test {
     PlannedSwap swap;
     swap.tensor = step_.graph.Output("a");
     swap.swap_ins.push_back({{{Node("e"), 1}}, {Node("d")}});
-    swap.waiting = {Node("c")};
+    swap.deadlines = {Node("c")};
     SwapPlan plan;
     plan.swaps = {std::move(swap)};
     return plan;

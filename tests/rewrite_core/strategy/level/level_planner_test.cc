@@ -407,7 +407,7 @@ TEST(LevelPlannerTest, SynchronizationMakesNothingDead) {
           << f.graph->name(from) << " => " << f.graph->name(to) << " in mode " << mode;
     };
     for (const PlannedSwap& swap : result.plan.swaps) {
-      for (NodeId node : swap.waiting) may(swap.tensor.node, node);
+      for (NodeId node : swap.deadlines) may(swap.tensor.node, node);
       for (const PlannedSwapIn& swap_in : swap.swap_ins) {
         for (NodeId trigger : swap_in.triggers) {
           for (const InputPosition& p : swap_in.consumers) may(trigger, p.node);
