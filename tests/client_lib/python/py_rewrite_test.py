@@ -61,7 +61,7 @@ class RewriteTest(unittest.TestCase):
     def test_the_default_is_level_tuned(self):
         report = spillway.rewrite(common.graph("resnet50_tf1", shapes=True)).report
         self.assertEqual(report.strategy, "level")
-        self.assertIsNotNone(report.level.devices[0].tuning.peak_bytes)
+        self.assertIsNotNone(report.fits[0].peak_bytes)
 
     def test_the_patch_says_what_the_graph_says(self):
         graph = common.graph("cond_v1", shapes=True)
@@ -76,7 +76,8 @@ class RewriteTest(unittest.TestCase):
 
     def test_what_can_be_asked_without_a_rewrite(self):
         self.assertEqual(spillway.inspect(common.graph("mnist_deep"))["node_count"], "355")
-        self.assertEqual(spillway.capabilities()["strategies"], ["level", "scope", "strip"])
+        self.assertEqual(spillway.capabilities()["strategies"],
+                         ["STRATEGY_LEVEL", "STRATEGY_SCOPE", "STRATEGY_STRIP"])
 
     def test_simulate_says_what_the_program_says(self):
         graph = common.graph("bert_tiny")
