@@ -7,12 +7,12 @@
 
 namespace spillway::core {
 
-// `to` waits for the end of `from`.
+// `to` waits for the end of `from`. Its kind is serialization or order: edges of the other kinds
+// lead from or to swap nodes.
 struct ControlEdge {
   NodeId from;
   NodeId to;
-  v1::EdgeKind kind =
-      v1::EDGE_KIND_UNSPECIFIED;  // Serialization or order; the others lead from or to swap nodes.
+  v1::EdgeKind kind = v1::EDGE_KIND_UNSPECIFIED;
 };
 
 }  // namespace spillway::core

@@ -212,8 +212,8 @@ struct Seen {
   int paced = 0;
 };
 
-void Compare(const TestStep& step, StepSimulator* simulator, const SwapPlan& plan,
-             const StepTerms& terms, const Reference& reference, bool naive, Seen* seen) {
+void Compare(StepSimulator* simulator, const SwapPlan& plan, const StepTerms& terms,
+             const Reference& reference, bool naive, Seen* seen) {
   bool placed = false;
   const BothModes expected = reference.Climb(terms, &placed);
   const StepResult result = ValueOrDie(simulator->Simulate(plan, terms, {}), "step");
@@ -264,7 +264,7 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
     }
     StepTerms terms;
     terms.record_operations = terms.record_memory = true;
-    Compare(step, simulator.get(), plan, terms, reference, naive, seen);
+    Compare(simulator.get(), plan, terms, reference, naive, seen);
     if (::testing::Test::HasFatalFailure()) return;
     bool placed = false;
     const BothModes free = reference.Climb(terms, &placed);
@@ -282,7 +282,7 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
       terms.always_synchronous = random->OneIn(2);
       terms.cutoff_ns =
           random->OneIn(4) ? free.launch_ahead.step_time_ns - random->Below(2) : kUnlimited;
-      Compare(step, simulator.get(), plan, terms, reference, naive, seen);
+      Compare(simulator.get(), plan, terms, reference, naive, seen);
       if (::testing::Test::HasFatalFailure()) return;
     }
   }

@@ -1,5 +1,4 @@
 #include "rewrite_core/rewriter.h"
-#include "rewrite_core/strategy/strategies.h"
 
 #include <gtest/gtest.h>
 
