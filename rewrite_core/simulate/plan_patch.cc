@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "rewrite_core/simulate/node_linker.h"
 #include "rewrite_core/simulate/plan_overlay.h"
@@ -513,8 +514,13 @@ void PlanPatch::Impl::CountReaders() {
 // that were not made anew, too.
 void PlanPatch::Impl::ChooseAgain() {
   const int32_t num_linked = static_cast<int32_t>(linked_.size());
+  // A buffer may change very often, and one output choose among very many: each once.
+  absl::flat_hash_set<BufferId> seen;
+  absl::flat_hash_set<int32_t> done;
   for (const auto& [id, before] : changed_readers_) {
+    if (!seen.insert(id).second) continue;
     for (int32_t i : choices_[id]) {
+      if (!done.insert(i).second) continue;
       const WorkloadTrace::Reuse& reuse = trace_.reuses[i];
       const int32_t at = linked_at_[reuse.op];
       if (at >= 0 && at < num_linked) continue;
