@@ -21,7 +21,7 @@ import json
 from dataclasses import asdict
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
-from spillway import _ranks, _rewrite, _shared_edits, _wire, errors, report
+from spillway import _questions, _ranks, _rewrite, _shared_edits, _wire, errors, report
 from spillway.patch import Patch
 
 __all__ = ["rewrite", "rewrite_graph"]
@@ -246,9 +246,9 @@ def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
     if whole is None:
         whole = machine.get("host_memory_bytes")
     if whole is None:
-        where = {name: keywords[name] for name in (*_rewrite._WHERE, "timeout")
+        where = {name: keywords[name] for name in (*_questions._WHERE, "server", "timeout")
                  if keywords.get(name) is not None}  # pylint: disable=protected-access
-        known = _rewrite.capabilities(**where).get("hardware_presets", [])
+        known = _questions.capabilities(**where).get("hardware_presets", [])
         presets = [preset["hardware"] for preset in known]
         whole = {preset["preset"]: preset["host_memory_bytes"] for preset in presets}.get(
             machine.get("preset") or _DEFAULT_PRESET)

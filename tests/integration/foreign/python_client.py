@@ -138,7 +138,7 @@ class Tests:
 
     def test_explore(self):
         options = dict(no_budget=True, sizes=[2, 1])
-        parts = self.questions(self.service_pb.ExploreRequest, [read("LARGE")], options)
+        parts = self.questions(self.service_pb.ExploreRequest, [read("SMALL")], options)
         *rows, last = self.stub.Explore(parts, timeout=PATIENCE_S)
         assert sorted(row.size.size for row in rows) == [1, 2]
         assert [row.size for row in last.report.sizes] == [1, 2]
