@@ -106,7 +106,9 @@ end_section "Build"
 
 heading "3. Start the server"
 echo "\$ $spillwayd --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 2>$out/server.log"
-"$spillwayd" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 >"$out/server.out" 2>"$out/server.log" &
+# There from the start: it is read at once, perhaps before the server's own shell has made it.
+: >"$out/server.out"
+"$spillwayd" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 >>"$out/server.out" 2>"$out/server.log" &
 server_pid=$!
 await_server
 cat "$out/server.out"
