@@ -98,8 +98,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
                 "Original categorized topological sort has %d levels" % level.level_count)
         for device in level.devices:
             self._log_setting(device)
-        if level.devices and all(
-                device.tuning is not None and device.tuning.not_needed for device in level.devices):
+        not_needed = {fit.device for fit in report.fits if fit.not_needed}
+        if level.devices and all(device.device in not_needed for device in level.devices):
             self._log_info("LMS is not necessary. Turned LMS off.")
         outs = sum(device.swap_out_count for device in report.devices)
         ins = sum(device.swap_in_count for device in report.devices)
