@@ -34,9 +34,12 @@ constexpr Rule kRules[] = {
     {v1::REASON_RESOURCE,
      [](const Subject& s) { return s.type.dtype == kDtResource || s.type.dtype == kDtVariant; }},
     // Strings, shapes, int32 that kernels keep there, and all outputs of ops without a GPU kernel;
-    // what the graph itself puts on a CPU has a reason of its own, further down.
+    // what the graph itself puts on a CPU has a reason of its own, further down. And the int32 that
+    // a kernel has in GPU memory (Cast, for example): the swap-in is an Identity, whose GPU kernel
+    // for int32 has its output in host memory (TensorFlow, core/kernels/identity_op.cc).
     {v1::REASON_HOST_MEMORY,
      [](const Subject& s) {
+       if (s.type.dtype == kDtInt32) return true;
        const Placement& placement = s.facts.placement();
        return placement.output(s.tensor) == kHostPlace &&
               placement.device(s.facts.graph().device_id(s.tensor.node)) != kHostPlace;
