@@ -99,10 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
 
         RuleCase{"Int32", "n = Relu(x) {T=int32}", {}, v1::REASON_HOST_MEMORY},
         // Its kernel has it in GPU memory; the kernel of a swap-in would have it in host memory.
-        RuleCase{"Int32OnTheGpu",
-                 "n = Cast(x) {SrcT=float32, DstT=int32}",
-                 {},
-                 v1::REASON_HOST_MEMORY},
+        RuleCase{
+            "Int32OnTheGpu", "n = Cast(x) {SrcT=float32, DstT=int32}", {}, v1::REASON_HOST_MEMORY},
         RuleCase{"String", "n = AsString(x) {T=float32}", {}, v1::REASON_HOST_MEMORY},
         RuleCase{
             "ShapeAsInt64", "n = Shape(x) {T=float32, out_type=int64}", {}, v1::REASON_HOST_MEMORY},
