@@ -194,4 +194,12 @@ std::string CompareOutcomes(const std::map<std::string, Outcome>& before,
   return "";
 }
 
+std::string CompareAllOutcomes(const GraphDef& before, const GraphDef& after) {
+  for (const Truths& truths : AllTruths(before)) {
+    std::string difference = CompareOutcomes(Execute(before, truths), Execute(after, truths));
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
 }  // namespace spillway::testing

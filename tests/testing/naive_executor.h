@@ -54,6 +54,10 @@ std::vector<Truths> AllTruths(const GraphDef& graph);
 std::string CompareOutcomes(const std::map<std::string, Outcome>& before,
                             const std::map<std::string, Outcome>& after);
 
+// The same for every assignment of truth values to the predicates of `before`: the first difference
+// that any of them shows; empty if none does.
+std::string CompareAllOutcomes(const GraphDef& before, const GraphDef& after);
+
 }  // namespace spillway::testing
 
 #endif  // SPILLWAY_TESTS_TESTING_NAIVE_EXECUTOR_H_
