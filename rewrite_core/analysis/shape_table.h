@@ -26,6 +26,7 @@ ShapeFunction FindShapeFunction(absl::string_view op);
 absl::Span<const ShapeRule> ArrayShapeRules();
 absl::Span<const ShapeRule> ControlFlowShapeRules();
 absl::Span<const ShapeRule> DataShapeRules();
+absl::Span<const ShapeRule> DiagonalShapeRules();
 absl::Span<const ShapeRule> DistributionShapeRules();
 absl::Span<const ShapeRule> HorovodShapeRules();
 absl::Span<const ShapeRule> ImageShapeRules();
@@ -38,6 +39,8 @@ absl::Span<const ShapeRule> QuantizedShapeRules();
 absl::Span<const ShapeRule> RandomShapeRules();
 absl::Span<const ShapeRule> RecurrentShapeRules();
 absl::Span<const ShapeRule> ScalarShapeRules();
+absl::Span<const ShapeRule> SlicingShapeRules();
+absl::Span<const ShapeRule> SpaceToBatchShapeRules();
 absl::Span<const ShapeRule> SparseShapeRules();
 absl::Span<const ShapeRule> StateShapeRules();
 absl::Span<const ShapeRule> StringShapeRules();
@@ -46,6 +49,9 @@ absl::Span<const ShapeRule> StringShapeRules();
 void Scalars(ShapeContext& c);          // All outputs are scalars.
 void Unchanged(ShapeContext& c);        // All outputs have the first input's shape.
 void BroadcastBinary(ShapeContext& c);  // Output 0: inputs 0 and 1, broadcast.
+void ShapeFromFirst(ShapeContext& c);   // Output 0: the value of input 0 is its shape.
+// Whether an output is of a type whose values are known, where they are few (IsValueType).
+bool PutsOutIntegers(ShapeContext& c, int port = 0);
 
 }  // namespace spillway::core
 
