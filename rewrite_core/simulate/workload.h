@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -56,6 +57,9 @@ struct WorkloadBuffer {
 class IndexLists {
  public:
   IndexLists() : begin_{0} {}
+  // List i has the items from begin[i] to begin[i + 1].
+  IndexLists(std::vector<int32_t> items, std::vector<int32_t> begin)
+      : items_(std::move(items)), begin_(std::move(begin)) {}
   // Appends to the last list, and begins the next one.
   void Add(int32_t item) { items_.push_back(item); }
   void EndList() { begin_.push_back(static_cast<int32_t>(items_.size())); }

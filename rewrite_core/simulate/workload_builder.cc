@@ -21,23 +21,25 @@ class ListItems {
   void RenumberLists(const std::vector<int32_t>& to) {
     for (Item& item : items_) item.list = to[item.list];
   }
-  // Each list in the order of Add; items for which `map` is negative are left out.
+  // Each list in the order of Add; items for which `map` is negative are left out. Leaves nothing.
   template <typename Map>
-  IndexLists Build(int32_t num_lists, Map map) const {
-    std::vector<int32_t> begin(num_lists + 1, 0);
-    for (const Item& item : items_) ++begin[item.list + 1];
-    for (int32_t i = 0; i < num_lists; ++i) begin[i + 1] += begin[i];
-    std::vector<int32_t> sorted(items_.size()), next(begin.begin(), begin.end() - 1);
-    for (const Item& item : items_) sorted[next[item.list]++] = item.item;
-    IndexLists lists;
-    for (int32_t i = 0; i < num_lists; ++i) {
-      for (int32_t at = begin[i]; at < begin[i + 1]; ++at) {
-        const int32_t item = map(sorted[at]);
-        if (item >= 0) lists.Add(item);
-      }
-      lists.EndList();
+  IndexLists Build(int32_t num_lists, Map map) {
+    std::vector<int32_t> end(num_lists + 1, 0);
+    for (Item& item : items_) {
+      item.item = map(item.item);
+      if (item.item >= 0) ++end[item.list + 1];
     }
-    return lists;
+    for (int32_t i = 0; i < num_lists; ++i) end[i + 1] += end[i];
+    std::vector<int32_t> sorted(end.back());
+    // From where each list begins to where it ends.
+    for (const Item& item : items_) {
+      if (item.item >= 0) sorted[end[item.list]++] = item.item;
+    }
+    std::vector<Item>().swap(items_);
+    // The end of each is the beginning of the next.
+    end.pop_back();
+    end.insert(end.begin(), 0);
+    return IndexLists(std::move(sorted), std::move(end));
   }
 
  private:
@@ -342,6 +344,9 @@ void Builder::Finish(bool keeps_all) {
   workload_.reads = reads_.Build(num_ops, renumber);
   workload_.writes = writes_.Build(num_ops, renumber);
   FinishReuses();
+  // They stay for a long time.
+  workload_.ops.shrink_to_fit();
+  workload_.buffers.shrink_to_fit();
 }
 
 absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
@@ -374,6 +379,8 @@ WorkloadTrace Builder::TakeTrace() {
   for (const CopyKey& key : copy_keys_) {
     trace.copy_uses.push_back(copies_.find({key.tensor, key.want})->second.uses);
   }
+  for (std::vector<BufferId>* ids : {&buffer_of_, &readers_, &candidates_}) ids->shrink_to_fit();
+  reuses_.shrink_to_fit();
   trace.op_of = std::move(op_of_);
   trace.buffer_of = std::move(buffer_of_);
   trace.copies = std::move(copy_keys_);
