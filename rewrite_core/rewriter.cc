@@ -131,7 +131,6 @@ class Rewriter {
     auto result = Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned); });
     if (!result.ok()) return result.status();
     report().MergeFrom(result->report);
-    ReportDecisions(planned->graph(), result->decisions, &report());
     if (subject->graph().has_functions()) {
       AddWarning(v1::WARNING_CODE_FUNCTION_BODIES,
                  "tensors inside function bodies (If, While, PartitionedCall) are never swapped",
@@ -139,8 +138,14 @@ class Rewriter {
     }
     SwapPlan plan = std::move(result->plan);
     // The same nodes, under the ids that they have there.
-    if (original != nullptr) plan = MovePlan(plan, original->graph(), subject->graph());
+    if (original != nullptr) {
+      plan = MovePlan(plan, original->graph(), subject->graph());
+      original->DropSimulator();
+    }
     if (absl::Status s = Forecast(plan, subject); !s.ok()) return s;
+    // Much text: not beside the simulator, which takes most memory.
+    subject->DropSimulator();
+    ReportDecisions(planned->graph(), result->decisions, &report());
     if (plan.empty()) {
       return Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, result->why_nothing);
     }

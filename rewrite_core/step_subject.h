@@ -38,6 +38,7 @@ class StepSubject {
   const StepFacts& facts() const { return *facts_; }
   // Made on first demand. Errors: those of StepSimulator::Create.
   absl::StatusOr<StepSimulator*> Simulator(const StopToken& stop);
+  void DropSimulator() { simulator_.reset(); }
 
   // Lets go of all but the graph and this fact: writing and verifying need memory of their own.
   absl::StatusOr<ControlFlowAnalysis> TakeControlFlow(const StopToken& stop);

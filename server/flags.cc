@@ -151,7 +151,7 @@ void AddFlags(CLI::App& app, Options& options) {
   AddLimit(app, "--max-inflight-bytes", limits, &v1::Limits::max_inflight_bytes,
            &v1::Limits::set_max_inflight_bytes, true,
            "Graph bytes of all requests in flight; beyond it they are refused as OVERLOADED. Plan "
-           "about three times as much memory")
+           "about five times as much memory, most for many small nodes")
       ->group(capacity);
   app.add_option("--max-queued-requests", options.max_queued_requests,
                  "Requests that may wait for a worker; beyond it they are refused as OVERLOADED")

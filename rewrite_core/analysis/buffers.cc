@@ -183,6 +183,7 @@ class BufferFinder {
       if (poll.Tick()) return stop.status("buffers");
       for (int32_t port = 0; port < result_.num_outputs(id); ++port) Place_(Tensor{id, port});
     }
+    result_.buffers_.shrink_to_fit();
     return std::move(result_);
   }
 

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "rewrite_core/simulate/grow.h"
 #include "rewrite_core/simulate/node_linker.h"
 #include "rewrite_core/simulate/plan_overlay.h"
 #include "rewrite_core/simulate/prepared_patch.h"
@@ -201,10 +202,7 @@ void PlanPatch::Impl::AddChoices() {
   for (BufferId id = 0; id < num_buffers(); ++id) begin[id + 1] += begin[id];
   std::vector<int32_t> items(begin.back()), next(begin.begin(), begin.end() - 1);
   each([&](BufferId candidate, int32_t reuse) { items[next[candidate]++] = reuse; });
-  for (BufferId id = 0; id < num_buffers(); ++id) {
-    for (int32_t at = begin[id]; at < begin[id + 1]; ++at) choices_.Add(items[at]);
-    choices_.EndList();
-  }
+  choices_ = IndexLists(std::move(items), std::move(begin));
 }
 
 absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToken& stop) {
@@ -218,6 +216,9 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
   ChooseAgain();
   FinishLists();
   FinishEdges();
+  Release(&items_);
+  Release(&reuses_);
+  Release(&candidates_);
   return true;
 }
 
@@ -249,6 +250,7 @@ bool PlanPatch::Impl::FindActive() {
 }
 
 void PlanPatch::Impl::AddSwapOps() {
+  GrowBy(swap_ops_.size(), &changed_);
   changed_.resize(facts_.buffers().num_tensors() + swap_ops_.size(), kUnchanged);
   for (size_t i = 0; i < swap_ops_.size(); ++i) {
     if (swap_ops_[i] == kNoOp) continue;
@@ -267,7 +269,9 @@ void PlanPatch::Impl::AddSwapOps() {
 OpId PlanPatch::Impl::AddOp(const WorkloadOp& op, int64_t rank) {
   added_ops_.push_back(op);
   added_ranks_.push_back(rank);
+  GrowBy(1, &linked_at_);
   linked_at_.push_back(-1);
+  GrowBy(1, &waited_);
   waited_.push_back(0);
   return num_ops() + static_cast<OpId>(added_ops_.size()) - 1;
 }
@@ -379,7 +383,9 @@ BufferId PlanPatch::Impl::AddCopied(const Copy& copy, Place place) {
   buffer.swap = added_ops_.back().swap;
   buffer.swap_in = added_ops_.back().swap_in;
   added_buffers_.push_back(buffer);
+  GrowBy(1, &read_);
   read_.push_back(0);
+  GrowBy(1, &readers_);
   readers_.push_back(0);
   return num_buffers() + static_cast<BufferId>(added_buffers_.size()) - 1;
 }
@@ -485,6 +491,7 @@ void PlanPatch::Impl::AddReuse(OpId op, BufferId output, absl::Span<const Buffer
 }
 
 absl::Status PlanPatch::Impl::AddToPrepared() {
+  prepared_.Reserve(added_ops_.size(), added_buffers_.size());
   for (WorkloadBuffer& added : added_buffers_) {
     added.bytes = std::max<int64_t>(added.bytes, 0);  // Of unknown size: 0 bytes.
     if (absl::Status s = prepared_.AddBuffer(added); !s.ok()) return s;

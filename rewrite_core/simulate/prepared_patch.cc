@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "rewrite_core/simulate/grow.h"
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
@@ -18,6 +19,14 @@ PreparedPatch::PreparedPatch(PreparedWorkload* prepared)
       time_in_all_(prepared->time_in_all),
       first_(prepared->first),
       is_saved_(prepared->ops.size(), 0) {}
+
+void PreparedPatch::Reserve(size_t ops, size_t buffers) {
+  GrowBy(ops, &prepared_.ops);
+  GrowBy(ops, &prepared_.waits);
+  GrowBy(ops, &prepared_.rank);
+  GrowBy(buffers, &prepared_.buffers);
+  GrowBy(buffers, &prepared_.holders);
+}
 
 absl::Status PreparedPatch::AddBuffer(const WorkloadBuffer& buffer) {
   if (absl::Status s = prepared_.CountBuffer(buffer.bytes); !s.ok()) return s;
@@ -51,6 +60,8 @@ void PreparedPatch::SetLists(OpId id, absl::Span<const BufferId> reads,
   if (op.kind() == OpKind::kCopyOut || op.kind() == OpKind::kCopyIn) {
     op.bytes = prepared_.buffers[reads[0]].exact_bytes;
   }
+  GrowBy(writes.size(), &prepared_.writes);
+  GrowBy(reads.size() + writes.size(), &prepared_.holds);
   prepared_.SetLists(reads, writes, reuses, &op);
 }
 
@@ -81,6 +92,7 @@ void PreparedPatch::FinishEdges() {
     while (end < changes_.size() && changes_[end].from == changes_[i].from) ++end;
     ChangeAfter(absl::MakeSpan(changes_).subspan(i, end - i));
   }
+  Release(&changes_);
   if (!first_changed_) return;
   std::vector<OpId>& first = prepared_.first;
   first.erase(std::remove_if(first.begin(), first.end(),
@@ -97,6 +109,7 @@ void PreparedPatch::ChangeAfter(absl::Span<const Change> changes) {
     if (!change.is_new) removed_[change.to] = mark_;
   }
   std::vector<OpId>& after = prepared_.after;
+  GrowBy(op.after_end - op.after + changes.size(), &after);
   const auto make_part = [&](Follows kind, int32_t begin, int32_t end) {
     const int32_t made = static_cast<int32_t>(after.size());
     for (int32_t at = begin; at < end; ++at) {

@@ -6,6 +6,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PREPARED_PATCH_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_PREPARED_PATCH_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,8 @@ class PreparedPatch {
   // `prepared` must outlive the patch.
   explicit PreparedPatch(PreparedWorkload* prepared);
 
+  // Makes room for so many more, and no more.
+  void Reserve(size_t ops, size_t buffers);
   // A buffer that is written, and that nobody reads as yet. Errors: those of Prepare.
   absl::Status AddBuffer(const WorkloadBuffer& buffer);
   absl::Status AddOp(const WorkloadOp& op, int64_t rank);
