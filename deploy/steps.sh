@@ -55,6 +55,10 @@ build_preset() {
   shift 2
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+    # What a file includes is known from the compiler, without a preprocessor before it; and
+    # precompiled headers are known by their contents.
+    export CCACHE_DEPEND=${CCACHE_DEPEND-1}
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
   fi
   mkdir -p "$(dirname "$log")"
   local build=(cmake --build --preset "$preset")

@@ -161,8 +161,8 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
           v1::ERROR_REASON_BAD_OPTION,
           absl::StrCat("hardware.preset is ", Quoted(name), ", which does not exist; there are ",
                        absl::StrJoin(HardwarePresets(), ", ",
-                                     [](std::string* out, const HardwarePreset& preset) {
-                                       absl::StrAppend(out, preset.hardware.preset);
+                                     [](std::string* out, const HardwarePreset& known) {
+                                       absl::StrAppend(out, known.hardware.preset);
                                      })),
           {{"option", "hardware.preset"}, {"value", name}});
     }
