@@ -128,7 +128,7 @@ std::string FormatBytes(int64_t bytes) {
 std::string FormatMilliseconds(int64_t nanoseconds) {
   const double ms = static_cast<double>(nanoseconds) / 1e6;
   if (ms >= 100) return absl::StrFormat("%.0f ms", ms);
-  return absl::StrFormat(ms >= 1 ? "%.1f ms" : "%.2f ms", ms);
+  return absl::StrFormat("%.*f ms", ms >= 1 ? 1 : 2, ms);
 }
 
 std::string FormatCount(int64_t count, absl::string_view noun) {

@@ -78,7 +78,8 @@ TEST(BestFitAllocatorTest, AgreesWithANaiveOne) {
         live.pop_back();
         continue;
       }
-      const int64_t bytes = 256 * (1 + random.Below(random.OneIn(3) ? most : most / 16 + 1));
+      const int64_t bytes =
+          int64_t{256} * (1 + random.Below(random.OneIn(3) ? most : most / 16 + 1));
       const Chunk chunk = allocator.Allocate(bytes);
       const std::optional<int64_t> address = naive.Allocate(bytes);
       ASSERT_EQ(chunk != BestFitAllocator::kNoChunk, address.has_value()) << seed << " " << step;
