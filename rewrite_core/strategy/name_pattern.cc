@@ -13,9 +13,20 @@ namespace {
 
 // A pattern above this is a mistake or an attack; names are far shorter.
 constexpr size_t kMaxPatternBytes = 4096;
+// What RE2 may hold for one, its table of states that it met included: enough for a pattern of
+// kMaxPatternBytes letters (re2/compile.cc: a quarter of it in instructions of 16 bytes). RE2's own
+// default is 8 MiB.
+constexpr int64_t kMaxRegexBytes = 384 << 10;
 
 bool IsPlain(absl::string_view text) {
   return text.find_first_of("\\^$.|?*+()[]{}") == absl::string_view::npos;
+}
+
+absl::Status TooMany(absl::string_view option, absl::string_view what, int64_t limit) {
+  return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
+                      absl::StrCat(option, " has ", what, " than the ", limit,
+                                   " that are taken; name a scope that holds them all"),
+                      {{"option", option}, {"limit", absl::StrCat(limit)}});
 }
 
 }  // namespace
@@ -36,6 +47,7 @@ absl::StatusOr<NamePattern> NamePattern::Create(Kind kind, absl::string_view tex
   if (IsPlain(text)) return pattern;
   RE2::Options options;
   options.set_log_errors(false);
+  options.set_max_mem(kMaxRegexBytes);
   const absl::string_view tail = kind == Kind::kPrefix  ? ""
                                  : kind == Kind::kExact ? "$"
                                                         : "(/.*)?$";
@@ -70,11 +82,24 @@ bool NamePattern::Matches(absl::string_view name) const {
 
 absl::StatusOr<std::vector<NamePattern>> CreatePatterns(NamePattern::Kind kind,
                                                         const std::vector<std::string>& texts,
-                                                        absl::string_view option) {
+                                                        absl::string_view option,
+                                                        const StopToken& stop) {
+  if (texts.size() > kMaxPatterns) {
+    return TooMany(option, absl::StrCat("more entries (", texts.size(), ")"), kMaxPatterns);
+  }
   std::vector<NamePattern> patterns;
+  int regexes = 0, program_size = 0;
   for (const std::string& text : texts) {
+    // To compile one takes up to milliseconds.
+    if (stop.ShouldStop(StopPoller::kStride)) return stop.status("patterns");
     auto pattern = NamePattern::Create(kind, text, option);
     if (!pattern.ok()) return pattern.status();
+    regexes += pattern->program_size() > 0;
+    if (regexes > kMaxRegexes) return TooMany(option, "more regular expressions", kMaxRegexes);
+    program_size += pattern->program_size();
+    if (program_size > kMaxProgramSize) {
+      return TooMany(option, "regular expressions of more instructions", kMaxProgramSize);
+    }
     patterns.push_back(*std::move(pattern));
   }
   return patterns;

@@ -5,6 +5,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_NAME_PATTERN_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_NAME_PATTERN_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "re2/re2.h"
+#include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
 
@@ -30,6 +32,8 @@ class NamePattern {
   bool Matches(absl::string_view name) const;
 
   const std::string& text() const { return text_; }
+  // Of its regular expression, in RE2's instructions, each some 250 bytes; 0 if it needs none.
+  int program_size() const { return regex_ == nullptr ? 0 : regex_->ProgramSize(); }
 
  private:
   Kind kind_ = Kind::kPrefix;
@@ -39,10 +43,18 @@ class NamePattern {
   std::shared_ptr<const RE2> regex_;
 };
 
-// One pattern per text.
+// The most patterns of one option; the most of them that are regular expressions, and the size of
+// these together in RE2's instructions. TFLMS users give a handful.
+inline constexpr size_t kMaxPatterns = 1000;
+inline constexpr int kMaxRegexes = 100;
+inline constexpr int kMaxProgramSize = 20'000;
+
+// One pattern per text. Errors: those of Create; INVALID_ARGUMENT (LIMIT_EXCEEDED) above these
+// limits; those of `stop`.
 absl::StatusOr<std::vector<NamePattern>> CreatePatterns(NamePattern::Kind kind,
                                                         const std::vector<std::string>& texts,
-                                                        absl::string_view option);
+                                                        absl::string_view option,
+                                                        const StopToken& stop);
 
 }  // namespace spillway::core
 

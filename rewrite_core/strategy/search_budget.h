@@ -32,6 +32,8 @@ class SearchBudget {
   // Whether Spend has returned true.
   bool is_over() const { return over_; }
 
+  const StopToken& stop() const { return stop_; }
+
   // RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) once all steps are spent; else the stop token's error.
   // `remedy` says what the user can do.
   absl::Status status(absl::string_view search, absl::string_view remedy) const;

@@ -74,7 +74,8 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
                                  const Strings& scopes, absl::string_view scopes_option,
                                  const Strings& types, absl::string_view types_option,
                                  SearchBudget* budget) {
-  auto patterns = CreatePatterns(NamePattern::Kind::kScope, ToVector(scopes), scopes_option);
+  auto patterns =
+      CreatePatterns(NamePattern::Kind::kScope, ToVector(scopes), scopes_option, budget->stop());
   if (!patterns.ok()) return patterns.status();
   std::vector<bool> used;
   auto flags = Match(graph, *patterns, &reachable, &used, budget);
@@ -118,8 +119,9 @@ absl::Status FindBackward(const StepFacts& facts, const StopToken& stop, ScopeSe
 
 absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options, SearchBudget* budget,
                          ScopeSets* sets) {
-  const auto patterns = CreatePatterns(NamePattern::Kind::kPrefix,
-                                       ToVector(options.optimizer_scopes()), "optimizer_scopes");
+  const auto patterns =
+      CreatePatterns(NamePattern::Kind::kPrefix, ToVector(options.optimizer_scopes()),
+                     "optimizer_scopes", budget->stop());
   if (!patterns.ok()) return patterns.status();
   std::vector<bool> used;
   auto backward = Match(graph, *patterns, nullptr, &used, budget);

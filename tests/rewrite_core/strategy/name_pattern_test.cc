@@ -165,14 +165,45 @@ TEST(NamePatternTest, MatchingTakesLinearTime) {
 }
 
 TEST(NamePatternTest, OnePatternPerText) {
-  const auto patterns = CreatePatterns(Kind::kScope, {"a", "b."}, "o");
+  const auto patterns = CreatePatterns(Kind::kScope, {"a", "b."}, "o", {});
   ASSERT_THAT(patterns, IsOk());
   ASSERT_EQ(patterns->size(), 2u);
   EXPECT_TRUE((*patterns)[1].Matches("bx/y"));
   EXPECT_EQ((*patterns)[1].text(), "b.");
-  EXPECT_THAT(CreatePatterns(Kind::kScope, {"a", "b("}, "o"),
+  EXPECT_THAT(CreatePatterns(Kind::kScope, {"a", "b("}, "o", {}),
               IsInvalid(v1::ERROR_REASON_BAD_REGEX, "'b('"));
-  EXPECT_THAT(CreatePatterns(Kind::kScope, {}, "o"), IsOk());
+  EXPECT_THAT(CreatePatterns(Kind::kScope, {}, "o", {}), IsOk());
+}
+
+std::vector<std::string> Times(size_t count, const std::string& text) {
+  return std::vector<std::string>(count, text);
+}
+
+// Each below a limit by one, and above it.
+TEST(NamePatternTest, ListsHaveLimits) {
+  EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxPatterns, "conv"), "o", {}), IsOk());
+  EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxPatterns + 1, "conv"), "o", {}),
+              IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED, "1001"));
+  EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxRegexes, "conv."), "o", {}), IsOk());
+  EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxRegexes + 1, "conv."), "o", {}),
+              IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED, "100"));
+}
+
+// Tens of bytes that RE2 makes hundreds of kilobytes of.
+TEST(NamePatternTest, ExpressionsThatCountAreLimitedTogether) {
+  const std::string counts = "(a{30}b{30}){30}";
+  EXPECT_THAT(CreatePatterns(Kind::kScope, {counts}, "o", {}), IsOk());
+  EXPECT_THAT(CreatePatterns(Kind::kScope, Times(20, counts), "o", {}),
+              IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED, "20000"));
+  EXPECT_THAT(CreatePatterns(Kind::kScope, {"((a{100}){100}){100}"}, "o", {}),
+              IsInvalid(v1::ERROR_REASON_BAD_REGEX, "a{100}"));
+}
+
+TEST(NamePatternTest, EachExpressionIsStoppedBefore) {
+  const StopToken stop = StopToken::AfterStepsForTest(5 * StopPoller::kStride);
+  EXPECT_EQ(CreatePatterns(Kind::kScope, Times(50, "a{100}"), "o", stop).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride);
 }
 
 }  // namespace
