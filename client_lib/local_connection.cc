@@ -11,6 +11,7 @@
 #include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/request_check.h"
 #include "rewrite_core/rewriter.h"
 
 namespace spillway {
@@ -24,7 +25,9 @@ class LocalConnection : public Connection {
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
     return Run(call, [&](const core::StopToken& stop) {
-      return core::Rewrite(graph_def, options, limits_, stop);
+      auto response = core::Rewrite(graph_def, options, limits_, stop);
+      if (response.ok() && !core::AsksFor(v1::OUTPUT_REPORT, options)) response->clear_report();
+      return response;
     });
   }
 
@@ -80,6 +83,7 @@ class LocalConnection : public Connection {
     limits.clear_max_inflight_bytes();
     limits.clear_max_concurrent_streams();
     limits.clear_max_metadata_bytes();
+    limits.clear_max_option_bytes();
     return response;
   }
 

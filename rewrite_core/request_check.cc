@@ -64,4 +64,10 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
   return Hardware::FromOptions(options.step().hardware()).status();
 }
 
+bool AsksFor(v1::Output output, const v1::RewriteOptions& options) {
+  const auto& outputs = options.outputs();
+  if (outputs.empty()) return output != v1::OUTPUT_PATCH;
+  return std::find(outputs.begin(), outputs.end(), output) != outputs.end();
+}
+
 }  // namespace spillway::core

@@ -14,6 +14,9 @@ namespace spillway::core {
 // of their range, of the strategy asked for and of all else.
 absl::Status CheckOptions(const v1::RewriteOptions& options);
 
+// Whether options.outputs asks for that part of the answer. An empty list asks for all but a patch.
+bool AsksFor(v1::Output output, const v1::RewriteOptions& options);
+
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_REQUEST_CHECK_H_

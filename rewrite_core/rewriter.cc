@@ -1,6 +1,5 @@
 #include "rewrite_core/rewriter.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -49,15 +48,11 @@ class Rewriter {
         strategy == nullptr ? RunStrip(**subject) : RunStrategy(*strategy, *std::move(subject));
     if (!status.ok()) return status;
     for (v1::Warning& warning : forecast_warnings_) *report().add_warnings() = std::move(warning);
-    if (!Wants(v1::OUTPUT_REPORT)) response_.clear_report();
     return std::move(response_);
   }
 
  private:
-  bool Wants(v1::Output output) const {
-    if (options_.outputs().empty()) return output != v1::OUTPUT_PATCH;
-    return std::count(options_.outputs().begin(), options_.outputs().end(), output) > 0;
-  }
+  bool Wants(v1::Output output) const { return AsksFor(output, options_); }
 
   v1::RewriteReport& report() { return *response_.mutable_report(); }
 
@@ -131,21 +126,18 @@ class Rewriter {
     auto result = Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned); });
     if (!result.ok()) return result.status();
     report().MergeFrom(result->report);
-    if (subject->graph().has_functions()) {
-      AddWarning(v1::WARNING_CODE_FUNCTION_BODIES,
-                 "tensors inside function bodies (If, While, PartitionedCall) are never swapped",
-                 &report());
-    }
+    WarnOfFunctions(subject->graph(), &report());
     SwapPlan plan = std::move(result->plan);
     // The same nodes, under the ids that they have there.
-    if (original != nullptr) {
-      plan = MovePlan(plan, original->graph(), subject->graph());
-      original->DropSimulator();
-    }
+    if (original != nullptr) plan = MovePlan(plan, original->graph(), subject->graph());
+    if (original != nullptr) original->DropSimulator();
     if (absl::Status s = Forecast(plan, subject); !s.ok()) return s;
     // Much text: not beside the simulator, which takes most memory.
     subject->DropSimulator();
-    ReportDecisions(planned->graph(), result->decisions, &report());
+    if (Wants(v1::OUTPUT_REPORT)) {
+      absl::Status s = ReportDecisions(planned->graph(), result->decisions, stop_, &report());
+      if (!s.ok()) return s;
+    }
     if (plan.empty()) {
       return Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, result->why_nothing);
     }
@@ -192,13 +184,16 @@ class Rewriter {
     const Graph& graph = subject->graph();
     std::vector<SwapNodeNames> names;
     int64_t added = 0;
-    auto bytes = Stage(v1::STAGE_APPLY, [&] {
+    auto bytes = Stage(v1::STAGE_APPLY, [&]() -> absl::StatusOr<std::string> {
       GraphEdit edit(graph);  // Gone before the verifier needs memory of its own.
-      names = WritePlan(graph, plan, options_.swap_encoding(), &edit);
+      auto written = WritePlan(graph, plan, options_.swap_encoding(), stop_, &edit);
+      if (!written.ok()) return written.status();
+      names = *std::move(written);
       added = edit.num_new_nodes();
       auto edited = edit.Apply(stop_);
-      if (edited.ok() && Wants(v1::OUTPUT_PATCH))
-        *response_.mutable_patch() = MakePatch(graph, edit);
+      if (!edited.ok() || !Wants(v1::OUTPUT_PATCH)) return edited;
+      absl::Status s = MakePatch(graph, edit, stop_, response_.mutable_patch());
+      if (!s.ok()) return s;
       return edited;
     });
     if (!bytes.ok()) return bytes.status();
@@ -207,8 +202,9 @@ class Rewriter {
     });
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {
-      ReportPlan(graph, plan, names, &report());
-      return absl::OkStatus();
+      ReportFigures(graph, plan, &report());
+      if (!Wants(v1::OUTPUT_REPORT)) return absl::OkStatus();
+      return ReportSwaps(graph, plan, names, stop_, &report());
     });
     report().set_outcome(v1::OUTCOME_REWRITTEN);
     report().set_summary(PlanSummary(plan, added));

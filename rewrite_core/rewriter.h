@@ -21,7 +21,9 @@ namespace spillway::core {
 
 // Rewrites `graph_def`, a serialized tensorflow.GraphDef, as `options` say.
 //
-// Which parts of the response are set is what options.outputs asks for. The graph in it passed the
+// Which parts of the response are set is what options.outputs asks for; but figures of the report
+// (outcome, counts, times of stages) always are: a door counts them, and drops the report if it was
+// not asked for (AsksFor of request_check.h). The graph in it passed the
 // verifier: undoing the edits gives `graph_def` back byte for byte, it has no new cycle, and no
 // node is dead that was alive.
 //

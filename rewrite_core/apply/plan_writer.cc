@@ -27,14 +27,17 @@ NodeSpec SwapNode(std::string name, absl::string_view op, std::string device, Da
 
 }  // namespace
 
-std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
-                                     v1::SwapEncoding encoding, GraphEdit* edit) {
+absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const SwapPlan& plan,
+                                                     v1::SwapEncoding encoding,
+                                                     const StopToken& stop, GraphEdit* edit) {
+  StopPoller poll(stop);
   const bool copy = encoding == v1::SWAP_ENCODING_COPY;
   std::vector<SwapNodeNames> names;
   names.reserve(plan.swaps.size());
   std::vector<std::string> host_devices(graph.num_devices());  // By device id, once asked for.
   for (const PlannedSwap& swap : plan.swaps) {
     if (edit->too_large()) break;
+    if (poll.Tick()) return stop.status("apply");
     const absl::string_view producer_device = graph.device(swap.tensor.node);
     std::string& host_device = host_devices[graph.device_id(swap.tensor.node)];
     if (host_device.empty()) host_device = HostDeviceOf(producer_device);
@@ -57,20 +60,28 @@ std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
       NodeSpec in = SwapNode(name, copy ? "_CopyFromHostToGpu" : "Identity", device, swap.dtype);
       in.inputs = {of_swap.swap_out};
       for (NodeId trigger : planned.triggers) {
+        if (poll.Tick()) return stop.status("apply");
         in.inputs.push_back(absl::StrCat("^", graph.name(trigger)));
       }
       edit->AddNode(std::move(in));
       for (const InputPosition& consumer : planned.consumers) {
+        if (poll.Tick()) return stop.status("apply");
         edit->RewireInput(consumer.node, consumer.index, name);
       }
-      for (NodeId node : planned.paces) edit->AddControlInput(node, name, v1::EDGE_KIND_PACE);
+      for (NodeId node : planned.paces) {
+        if (poll.Tick()) return stop.status("apply");
+        edit->AddControlInput(node, name, v1::EDGE_KIND_PACE);
+      }
       of_swap.swap_ins.push_back(std::move(name));
     }
-    for (NodeId node : swap.deadlines)
+    for (NodeId node : swap.deadlines) {
+      if (poll.Tick()) return stop.status("apply");
       edit->AddControlInput(node, of_swap.swap_out, v1::EDGE_KIND_DEADLINE);
+    }
     names.push_back(std::move(of_swap));
   }
   for (const ControlEdge& control : plan.controls) {
+    if (poll.Tick()) return stop.status("apply");
     edit->AddControlInput(control.to, graph.name(control.from), control.kind);
   }
   return names;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "spillway/v1/options.pb.h"
@@ -18,9 +20,11 @@ struct SwapNodeNames {
 };
 
 // Collects the edits in `edit`. The swap nodes are called `lms/swapout_T` and `lms/swapin_T`, T the
-// tensor with `/` and `:` as `_`, made unique. Returns their names, swap by swap.
-std::vector<SwapNodeNames> WritePlan(const Graph& graph, const SwapPlan& plan,
-                                     v1::SwapEncoding encoding, GraphEdit* edit);
+// tensor with `/` and `:` as `_`, made unique. Returns their names, swap by swap; of the first ones
+// alone if the edits get too large (GraphEdit::Apply says so). Errors: those of `stop`.
+absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const SwapPlan& plan,
+                                                     v1::SwapEncoding encoding,
+                                                     const StopToken& stop, GraphEdit* edit);
 
 }  // namespace spillway::core
 

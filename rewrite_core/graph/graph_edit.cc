@@ -148,8 +148,22 @@ void GraphEdit::AddNode(NodeSpec node) {
   node.attrs.emplace_back(kUndoAttr, added_attr_);
   AppendNodeField(node, &new_nodes_);
   ++num_new_nodes_;
-  too_large_ = static_cast<int64_t>(new_nodes_.size()) > max_new_bytes_;
-  if (too_large_) new_nodes_ = std::string();
+  Fits(0);
+}
+
+bool GraphEdit::Fits(size_t bytes) {
+  if (too_large_) return false;
+  input_bytes_ += static_cast<int64_t>(bytes);
+  too_large_ = static_cast<int64_t>(new_nodes_.size()) + input_bytes_ > max_new_bytes_;
+  if (!too_large_) return true;
+  new_nodes_ = std::string();
+  rewires_ = {};
+  controls_ = {};
+  return false;
+}
+
+void GraphEdit::RewireInput(NodeId node, int index, std::string spelling) {
+  if (Fits(spelling.size())) rewires_.push_back({node, index, std::move(spelling)});
 }
 
 absl::Status GraphEdit::TooLarge() const {
@@ -170,10 +184,15 @@ std::vector<NodeSpec> GraphEdit::nodes() const {
 }
 
 void GraphEdit::AddControlInput(NodeId node, absl::string_view source, v1::EdgeKind kind) {
-  for (Tensor input : graph_.inputs(node)) {
-    if (input.is_control() && graph_.name(input.node) == source) return;
+  const auto [known, is_new] = control_inputs_.try_emplace(node);
+  // Read once: a node may have very many inputs, and be told to wait for very many nodes.
+  if (is_new && node >= 0 && node < graph_.num_nodes()) {
+    for (Tensor input : graph_.inputs(node)) {
+      if (input.is_control()) known->second.insert(graph_.name(input.node));
+    }
   }
-  controls_.push_back({node, std::string(source), kind});
+  if (known->second.contains(source)) return;
+  if (Fits(source.size())) controls_.push_back({node, std::string(source), kind});
 }
 
 absl::Status GraphEdit::Validate(const StopToken& stop) const {
@@ -216,6 +235,7 @@ absl::Status GraphEdit::Validate(const StopToken& stop) const {
     }
   }
   for (const Control& control : controls_) {
+    if (poll.Tick()) return stop.status("apply");
     if (control.node < 0 || control.node >= graph_.num_nodes()) return BadEdit("no such node", "?");
     if (!resolves(control.source)) {
       return BadEdit("a control input does not resolve", graph_.name(control.node));

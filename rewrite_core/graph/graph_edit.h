@@ -7,10 +7,13 @@
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_EDIT_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_EDIT_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/stop_token.h"
@@ -45,10 +48,9 @@ class GraphEdit {
   // Adds a node, with its `_spillway_undo`. REQUIRES: its name comes from UniqueName. Once the new
   // nodes are too large (see Apply), they are dropped, and no more are taken.
   void AddNode(NodeSpec node);
-  void RewireInput(NodeId node, int index, std::string spelling) {
-    rewires_.push_back({node, index, std::move(spelling)});
-  }
-  // Does nothing if the node has that control input already.
+  // Likewise dropped once the edits are too large.
+  void RewireInput(NodeId node, int index, std::string spelling);
+  // Does nothing if the graph's node has that control input already. Likewise dropped.
   void AddControlInput(NodeId node, absl::string_view source,
                        v1::EdgeKind kind = v1::EDGE_KIND_UNSPECIFIED);
 
@@ -66,22 +68,27 @@ class GraphEdit {
   absl::Status Validate(const StopToken& stop) const;
 
   // Validates, then returns the bytes of the edited graph. Sorts the collected edits.
-  // OUT_OF_RANGE (RESULT_TOO_LARGE) if the result would be too large for TensorFlow, or the new
-  // nodes are many times as large as the graph (names or devices of megabytes, told often).
+  // OUT_OF_RANGE (RESULT_TOO_LARGE) if the result would be too large for TensorFlow, or what is new
+  // in it many times as large as the graph (names or devices of megabytes, told often).
   absl::StatusOr<std::string> Apply(const StopToken& stop);
 
  private:
   absl::Status TooLarge() const;
+  // Counts what an edit adds; false: it is too much, and nothing is kept any more.
+  bool Fits(size_t bytes);
 
   const Graph& graph_;
   std::string added_attr_;  // The undo record of every added node.
   // As fields of a GraphDef: there may be very many, and a NodeSpec is several times as large.
   std::string new_nodes_;
   int64_t max_new_bytes_;
+  int64_t input_bytes_ = 0;  // Of rewired and of added inputs.
   bool too_large_ = false;
   int64_t num_new_nodes_ = 0;
   std::vector<Rewire> rewires_;
   std::vector<Control> controls_;
+  // Of nodes that AddControlInput was asked about: the names of the graph's control inputs.
+  absl::flat_hash_map<NodeId, absl::flat_hash_set<absl::string_view>> control_inputs_;
   // The names that UniqueName gave out, and those of the graph that were asked of it.
   struct Asked {
     int last_number = 0;  // The last one that was tried behind the name.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
@@ -29,53 +31,82 @@ void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
       "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }");
 }
 
+// The names that a report or patch repeats. Real ones are a fraction of the graph.
+class Names {
+ public:
+  // `what`: "the report", for the error.
+  Names(const Graph& graph, absl::string_view what, const StopToken& stop)
+      : graph_(graph),
+        what_(what),
+        stop_(stop),
+        poll_(stop),
+        limit_(std::max(kAlwaysAllowed,
+                        kMostTimesTheGraph * static_cast<int64_t>(graph.bytes().size()))) {}
+
+  // Counts a text before it, or one that was put there.
+  absl::Status Count(size_t bytes) {
+    if (poll_.Tick()) return stop_.status("report");
+    bytes_ += static_cast<int64_t>(bytes);
+    if (bytes_ <= limit_) return absl::OkStatus();
+    return Error(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
+                 absl::StrCat(what_, " would have more than ", limit_,
+                              " bytes of names; ask for the graph alone (outputs), swap fewer "
+                              "tensors (n_tensors), or shorten names of megabytes"),
+                 {{"limit", absl::StrCat(limit_)}});
+  }
+  absl::Status Add(NodeId node, std::string* to) {
+    const absl::string_view name = graph_.name(node);
+    absl::Status status = Count(name.size());
+    if (status.ok()) to->assign(name.data(), name.size());
+    return status;
+  }
+  template <typename Nodes>
+  absl::Status AddAll(const Nodes& nodes, google::protobuf::RepeatedPtrField<std::string>* to) {
+    for (NodeId node : nodes) {
+      if (absl::Status s = Add(node, to->Add()); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr int64_t kMostTimesTheGraph = 4;
+  static constexpr int64_t kAlwaysAllowed = int64_t{16} << 20;
+
+  const Graph& graph_;
+  const absl::string_view what_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  const int64_t limit_;
+  int64_t bytes_ = 0;
+};
+
 }  // namespace
 
-void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<SwapNodeNames>& names,
-                v1::RewriteReport* report) {
+void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report) {
   // Device ids are in order of their first node.
   std::map<int32_t, v1::DeviceReport> devices;
   std::map<v1::EdgeKind, int64_t> edges;
   int64_t swap_out_bytes = 0, unknown_sizes = 0, without_trigger = 0;
-  for (size_t i = 0; i < plan.swaps.size(); ++i) {
-    const PlannedSwap& planned = plan.swaps[i];
-    v1::DeviceReport& device = devices[graph.device_id(planned.tensor.node)];
-    v1::TensorSwap* swap = report->add_swaps();
-    swap->set_tensor(TensorName(graph, planned.tensor));
-    swap->set_swap_out(names[i].swap_out);
-    swap->set_device(std::string(graph.device(planned.tensor.node)));
-    const int64_t swap_ins = static_cast<int64_t>(planned.swap_ins.size());
+  for (const PlannedSwap& swap : plan.swaps) {
+    v1::DeviceReport& device = devices[graph.device_id(swap.tensor.node)];
+    const int64_t swap_ins = static_cast<int64_t>(swap.swap_ins.size());
     device.set_swapped_tensor_count(device.swapped_tensor_count() + 1);
     device.set_swap_out_count(device.swap_out_count() + 1);
     device.set_swap_in_count(device.swap_in_count() + swap_ins);
-    if (planned.size_bytes == kUnknownSize) {
+    if (swap.size_bytes == kUnknownSize) {
       device.set_unknown_size_count(device.unknown_size_count() + 1);
       ++unknown_sizes;
     } else {
-      swap->set_size_bytes(planned.size_bytes);
-      device.set_swap_out_bytes(device.swap_out_bytes() + planned.size_bytes);
-      device.set_swap_in_bytes(device.swap_in_bytes() + planned.size_bytes * swap_ins);
-      swap_out_bytes += planned.size_bytes;
+      device.set_swap_out_bytes(device.swap_out_bytes() + swap.size_bytes);
+      device.set_swap_in_bytes(device.swap_in_bytes() + swap.size_bytes * swap_ins);
+      swap_out_bytes += swap.size_bytes;
     }
-    for (size_t k = 0; k < planned.swap_ins.size(); ++k) {
-      const PlannedSwapIn& planned_in = planned.swap_ins[k];
-      v1::SwapIn* swap_in = swap->add_swap_ins();
-      swap_in->set_name(names[i].swap_ins[k]);
-      for (const InputPosition& consumer : planned_in.consumers) {
-        v1::InputRef* ref = swap_in->add_consumers();
-        ref->set_node(std::string(graph.name(consumer.node)));
-        ref->set_input_index(consumer.index);
-      }
-      if (planned_in.triggers.empty()) ++without_trigger;
-      for (NodeId trigger : planned_in.triggers) {
-        swap_in->add_triggers(std::string(graph.name(trigger)));
-      }
-      for (NodeId node : planned_in.paces) swap_in->add_pace_nodes(std::string(graph.name(node)));
-      edges[v1::EDGE_KIND_TRIGGER] += static_cast<int64_t>(planned_in.triggers.size());
-      edges[v1::EDGE_KIND_PACE] += static_cast<int64_t>(planned_in.paces.size());
+    for (const PlannedSwapIn& swap_in : swap.swap_ins) {
+      if (swap_in.triggers.empty()) ++without_trigger;
+      edges[v1::EDGE_KIND_TRIGGER] += static_cast<int64_t>(swap_in.triggers.size());
+      edges[v1::EDGE_KIND_PACE] += static_cast<int64_t>(swap_in.paces.size());
     }
-    for (NodeId node : planned.deadlines) swap->add_deadline_nodes(std::string(graph.name(node)));
-    edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(planned.deadlines.size());
+    edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(swap.deadlines.size());
   }
   for (const ControlEdge& control : plan.controls) ++edges[control.kind];
   for (const auto& [kind, count] : edges) {
@@ -106,10 +137,45 @@ void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<Swap
   }
 }
 
-void ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& decisions,
-                     v1::RewriteReport* report) {
+absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
+                         const std::vector<SwapNodeNames>& names, const StopToken& stop,
+                         v1::RewriteReport* report) {
+  Names told(graph, "the report", stop);
+  for (size_t i = 0; i < plan.swaps.size(); ++i) {
+    const PlannedSwap& planned = plan.swaps[i];
+    v1::TensorSwap* swap = report->add_swaps();
+    swap->set_tensor(TensorName(graph, planned.tensor));
+    swap->set_swap_out(names[i].swap_out);
+    swap->set_device(std::string(graph.device(planned.tensor.node)));
+    if (planned.size_bytes != kUnknownSize) swap->set_size_bytes(planned.size_bytes);
+    absl::Status s =
+        told.Count(swap->tensor().size() + swap->swap_out().size() + swap->device().size());
+    for (size_t k = 0; s.ok() && k < planned.swap_ins.size(); ++k) {
+      const PlannedSwapIn& planned_in = planned.swap_ins[k];
+      v1::SwapIn* swap_in = swap->add_swap_ins();
+      swap_in->set_name(names[i].swap_ins[k]);
+      s = told.Count(swap_in->name().size());
+      for (size_t c = 0; s.ok() && c < planned_in.consumers.size(); ++c) {
+        v1::InputRef* ref = swap_in->add_consumers();
+        ref->set_input_index(planned_in.consumers[c].index);
+        s = told.Add(planned_in.consumers[c].node, ref->mutable_node());
+      }
+      if (s.ok()) s = told.AddAll(planned_in.triggers, swap_in->mutable_triggers());
+      if (s.ok()) s = told.AddAll(planned_in.paces, swap_in->mutable_pace_nodes());
+    }
+    if (s.ok()) s = told.AddAll(planned.deadlines, swap->mutable_deadline_nodes());
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& decisions,
+                             const StopToken& stop, v1::RewriteReport* report) {
+  // Each tensor once; somebody reads it, and so the graph spells its name.
+  StopPoller poll(stop);
   report->mutable_decisions()->Reserve(static_cast<int>(decisions.size()));
   for (const TensorDecision& decision : decisions) {
+    if (poll.Tick()) return stop.status("report");
     v1::Decision* out = report->add_decisions();
     out->set_tensor(TensorName(graph, decision.tensor));
     out->set_reason(decision.reason);
@@ -119,12 +185,20 @@ void ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& deci
       out->set_size_bytes(decision.size_bytes);
     }
   }
+  return absl::OkStatus();
 }
 
 void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteReport* report) {
   v1::Warning* warning = report->add_warnings();
   warning->set_code(code);
   warning->set_message(std::string(message));
+}
+
+void WarnOfFunctions(const Graph& graph, v1::RewriteReport* report) {
+  if (!graph.has_functions()) return;
+  AddWarning(v1::WARNING_CODE_FUNCTION_BODIES,
+             "tensors inside function bodies (If, While, PartitionedCall) are never swapped",
+             report);
 }
 
 std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
@@ -144,14 +218,21 @@ std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
   return summary;
 }
 
-v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
-  v1::GraphPatch patch;
+absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
+                       v1::GraphPatch* patch) {
+  patch->Clear();
+  Names told(graph, "the patch", stop);
   for (const NodeSpec& node : edit.nodes()) {
-    v1::NewNode* out = patch.add_new_nodes();
+    v1::NewNode* out = patch->add_new_nodes();
     out->set_name(node.name);
     out->set_op(node.op);
     out->set_device(node.device);
-    for (const std::string& input : node.inputs) out->add_inputs(input);
+    absl::Status s = told.Count(node.name.size() + node.op.size() + node.device.size());
+    for (const std::string& input : node.inputs) {
+      if (s.ok()) s = told.Count(input.size());
+      if (!s.ok()) return s;
+      out->add_inputs(input);
+    }
     for (const auto& [key, value] : node.attrs) {
       if (key == kUndoAttr) continue;
       v1::NodeAttribute* attribute = out->add_attributes();
@@ -170,19 +251,24 @@ v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit) {
       node = rewire.node;
       inputs = graph.input_spellings(node);
     }
-    v1::RewiredInput* out = patch.add_rewired_inputs();
-    out->set_node(std::string(graph.name(rewire.node)));
+    const absl::string_view old = inputs[rewire.index];
+    v1::RewiredInput* out = patch->add_rewired_inputs();
+    absl::Status s = told.Add(rewire.node, out->mutable_node());
+    if (s.ok()) s = told.Count(old.size() + rewire.spelling.size());
+    if (!s.ok()) return s;
     out->set_input_index(rewire.index);
-    out->set_old_input(std::string(inputs[rewire.index]));
+    out->set_old_input(std::string(old));
     out->set_new_input(rewire.spelling);
   }
   for (const GraphEdit::Control& control : edit.controls()) {
-    v1::AddedControl* out = patch.add_added_controls();
-    out->set_node(std::string(graph.name(control.node)));
+    v1::AddedControl* out = patch->add_added_controls();
+    absl::Status s = told.Add(control.node, out->mutable_node());
+    if (s.ok()) s = told.Count(control.source.size());
+    if (!s.ok()) return s;
     out->set_source(control.source);
     out->set_kind(control.kind);
   }
-  return patch;
+  return absl::OkStatus();
 }
 
 }  // namespace spillway::core

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "rewrite_core/apply/plan_writer.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/plan/swap_plan.h"
@@ -14,20 +16,31 @@
 
 namespace spillway::core {
 
-// Fills in devices, swaps and advice. `names` are those of WritePlan.
-void ReportPlan(const Graph& graph, const SwapPlan& plan, const std::vector<SwapNodeNames>& names,
-                v1::RewriteReport* report);
+// Fills in devices, counts of edges, advice and warnings: what is counted, and no names of nodes.
+void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report);
 
-void ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& decisions,
-                     v1::RewriteReport* report);
+// Adds the swaps. `names` are those of WritePlan. Each node is named as often as the plan does, so
+// that a name of a megabyte may stand there very often: RESULT_TOO_LARGE if all names together
+// would be many times as large as the graph. Errors: that, and those of `stop`.
+absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
+                         const std::vector<SwapNodeNames>& names, const StopToken& stop,
+                         v1::RewriteReport* report);
+
+// Errors: those of `stop`.
+absl::Status ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& decisions,
+                             const StopToken& stop, v1::RewriteReport* report);
 
 void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteReport* report);
+
+// Of what is never swapped, if the graph has any.
+void WarnOfFunctions(const Graph& graph, v1::RewriteReport* report);
 
 // One sentence on what `plan` does, for people.
 std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added);
 
-// The collected edits as a patch.
-v1::GraphPatch MakePatch(const Graph& graph, const GraphEdit& edit);
+// Fills `patch` with the collected edits. Errors: as ReportSwaps.
+absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
+                       v1::GraphPatch* patch);
 
 }  // namespace spillway::core
 

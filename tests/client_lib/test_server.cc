@@ -18,6 +18,7 @@
 #include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/request_check.h"
 #include "rewrite_core/rewriter.h"
 #include "rewrite_core/strategy/strategies.h"
 
@@ -46,6 +47,13 @@ grpc::Status BrokenOff() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "S
 
 grpc::Status BadStream(const std::string& what) {
   return ToGrpc(core::InvalidError(v1::ERROR_REASON_BAD_STREAM, what));
+}
+
+absl::StatusOr<v1::RewriteResponse> RewriteAndAnswerWhatIsAsked(const std::string& graph_def,
+                                                                const v1::RewriteOptions& options) {
+  auto response = core::Rewrite(graph_def, options, core::DefaultLimits(), core::StopToken());
+  if (response.ok() && !core::AsksFor(v1::OUTPUT_REPORT, options)) response->clear_report();
+  return response;
 }
 
 }  // namespace
@@ -112,8 +120,7 @@ grpc::Status TestServer::Rewrite(grpc::ServerContext* context, const v1::Rewrite
                                  v1::RewriteResponse* response) {
   ++unary_calls_;
   if (grpc::Status status = FailEarly(context); !status.ok()) return status;
-  auto result = core::Rewrite(request->graph_def(), request->options(), core::DefaultLimits(),
-                              core::StopToken());
+  auto result = RewriteAndAnswerWhatIsAsked(request->graph_def(), request->options());
   if (!result.ok()) return ToGrpc(result.status());
   *response = *std::move(result);
   return grpc::Status::OK;
@@ -136,8 +143,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
   }
   // Optional in the protocol, but this client always sends it.
   if (header.graph().sha256() != Sha256Of(graph_def)) return BadStream("another digest");
-  auto result =
-      core::Rewrite(graph_def, header.options(), core::DefaultLimits(), core::StopToken());
+  auto result = RewriteAndAnswerWhatIsAsked(graph_def, header.options());
   if (!result.ok()) return ToGrpc(result.status());
   return Answer(*std::move(result), stream);
 }

@@ -300,5 +300,38 @@ TEST(Growth, OfMegabyteNamesIsRefusedWithLittleMemory) {
   }
 }
 
+// One node of a megabyte's name reads very many tensors that are swapped: report and patch name it
+// for each of them. Who asks for the graph alone gets it.
+TEST(Growth, OfReportAndPatchIsRefusedWithLittleMemory) {
+  constexpr int kTensors = 3000;
+  std::string text =
+      "x = Placeholder() @/gpu:0 {dtype=float32}\ny = Relu(x) @/gpu:0 {T=float32}\n"
+      "gradients/p = Neg(y) @/gpu:0 {T=float32}\n"
+      "gradients/q = Neg(gradients/p) @/gpu:0 {T=float32}\n";
+  std::string inputs = "gradients/q";
+  for (int i = 0; i < kTensors; ++i) {
+    absl::StrAppend(&text, "f", i, " = Relu(x) @/gpu:0 {T=float32}\n");
+    absl::StrAppend(&inputs, ", f", i);
+  }
+  const std::string large = absl::StrCat("gradients/", std::string(kMiB, 'w'));
+  const std::string graph = GraphBytes(
+      absl::StrCat(text, large, " = AddN(", inputs, ") @/gpu:0 {T=float32, N=", kTensors + 1,
+                   "}\ngradients/end = Neg(", large, ") @/gpu:0 {T=float32}\n"));
+  const int64_t before = PeakMemory();
+  for (const v1::Output output : {v1::OUTPUT_REPORT, v1::OUTPUT_PATCH}) {
+    v1::RewriteOptions options = Options();
+    options.add_outputs(output);
+    EXPECT_THAT(TimedRewrite(graph, options),
+                FailsWith(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
+                          "ask for the graph alone"));
+  }
+  v1::RewriteOptions options = Options();
+  options.add_outputs(v1::OUTPUT_GRAPH);
+  const auto response = TimedRewrite(graph, options);
+  ASSERT_THAT(response, IsOk());
+  EXPECT_GE(response->report().devices(0).swapped_tensor_count(), kTensors);
+  EXPECT_LT(PeakMemory() - before, 512 * kMiB);
+}
+
 }  // namespace
 }  // namespace spillway::testing

@@ -365,13 +365,19 @@ TEST(RewriterTest, OutputsSelectTheParts) {
     SCOPED_TRACE(c.outputs);
     const v1::RewriteResponse r = Answer(Net(), On(c.outputs));
     EXPECT_EQ(!r.graph_def().empty(), c.graph);
-    EXPECT_EQ(r.has_report(), c.report);
+    // Figures are always there, for those who count.
+    EXPECT_EQ(r.report().outcome(), v1::OUTCOME_REWRITTEN);
+    EXPECT_GT(r.report().devices(0).swap_out_count(), 0);
+    EXPECT_EQ(r.report().swaps_size() > 0, c.report);
+    EXPECT_EQ(r.report().decisions_size() > 0, c.report);
+    EXPECT_EQ(r.report().has_forecast_before(), c.report);
     EXPECT_EQ(r.has_patch(), c.patch);
     // The same for a graph that is returned as it came.
     const v1::RewriteResponse unchanged =
         Answer(Net(), absl::StrCat(c.outputs, " scope { optimizer_scopes: 'G/' n_tensors: 0 }"));
     EXPECT_EQ(!unchanged.graph_def().empty(), c.graph);
-    EXPECT_EQ(unchanged.has_report(), c.report);
+    EXPECT_EQ(unchanged.report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
+    EXPECT_EQ(unchanged.report().has_forecast_before(), c.report);
   }
 }
 

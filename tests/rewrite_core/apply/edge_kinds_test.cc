@@ -55,9 +55,10 @@ class EdgeKindsTest : public ::testing::Test {
 
   std::string Written(const SwapPlan& plan) {
     GraphEdit edit(*f_.graph);
-    names_ = WritePlan(*f_.graph, plan, v1::SWAP_ENCODING_UNSPECIFIED, &edit);
+    names_ =
+        ValueOrDie(WritePlan(*f_.graph, plan, v1::SWAP_ENCODING_UNSPECIFIED, {}, &edit), "write");
     std::string bytes = ValueOrDie(edit.Apply({}), "apply");
-    patch_ = MakePatch(*f_.graph, edit);
+    EXPECT_THAT(MakePatch(*f_.graph, edit, {}, &patch_), testing::IsOk());
     return bytes;
   }
   absl::Status Verify(const std::string& bytes) const {
@@ -88,7 +89,8 @@ TEST_F(EdgeKindsTest, PatchAndReportTellThem) {
       ElementsAre("lms/swapout_a_0 => c EDGE_KIND_DEADLINE", "lms/swapin_a_0 => d EDGE_KIND_PACE",
                   "early => d EDGE_KIND_SERIALIZATION", "b => early EDGE_KIND_ORDER"));
   v1::RewriteReport report;
-  ReportPlan(*f_.graph, Plan(), names_, &report);
+  ReportFigures(*f_.graph, Plan(), &report);
+  ASSERT_THAT(ReportSwaps(*f_.graph, Plan(), names_, {}, &report), testing::IsOk());
   EXPECT_THAT(report.swaps(0).deadline_nodes(), ElementsAre("c"));
   EXPECT_THAT(report.swaps(0).swap_ins(0).pace_nodes(), ElementsAre("d"));
   ASSERT_EQ(report.added_control_edges_size(), 5);

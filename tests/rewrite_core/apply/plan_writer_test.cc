@@ -39,7 +39,7 @@ Written Write(const TestGraph& graph, const SwapPlan& plan,
               v1::SwapEncoding encoding = v1::SWAP_ENCODING_UNSPECIFIED) {
   GraphEdit edit(*graph);
   Written written;
-  written.names = WritePlan(*graph, plan, encoding, &edit);
+  written.names = testing::ValueOrDie(WritePlan(*graph, plan, encoding, {}, &edit), "write");
   for (const NodeSpec& node : edit.nodes()) {
     std::map<std::string, std::string> attrs(node.attrs.begin(), node.attrs.end());
     EXPECT_EQ(attrs["_grappler_do_not_remove"], BoolAttr(true)) << node.name;
@@ -168,7 +168,7 @@ TEST(PlanWriterTest, ControlEdgesAreAddedOnce) {
 TEST(PlanWriterTest, AnEmptyPlanEditsNothing) {
   const TestGraph g(kGraph);
   GraphEdit edit(*g);
-  EXPECT_TRUE(WritePlan(*g, SwapPlan(), v1::SWAP_ENCODING_IDENTITY, &edit).empty());
+  EXPECT_TRUE(WritePlan(*g, SwapPlan(), v1::SWAP_ENCODING_IDENTITY, {}, &edit)->empty());
   EXPECT_EQ(testing::ValueOrDie(edit.Apply(StopToken()), "apply"), g->bytes());
 }
 
@@ -177,7 +177,7 @@ TEST(PlanWriterTest, EditsCarryTheirUndoRecord) {
   SwapPlan plan;
   plan.swaps = {Swap({g.Node("scope/a"), 1}, {PlannedSwapIn{{{g.Node("c"), 1}}, {g.Node("b")}}})};
   GraphEdit edit(*g);
-  WritePlan(*g, plan, v1::SWAP_ENCODING_IDENTITY, &edit);
+  ASSERT_THAT(WritePlan(*g, plan, v1::SWAP_ENCODING_IDENTITY, {}, &edit), testing::IsOk());
   const TestGraph after =
       TestGraph::FromBytes(testing::ValueOrDie(edit.Apply(StopToken()), "apply"));
   EXPECT_EQ(PrintNode(*after, after.Node("c")),
