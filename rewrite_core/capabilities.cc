@@ -24,6 +24,7 @@ v1::Limits DefaultLimits() {
   limits.set_max_inflight_bytes(4096 * kMiB);
   limits.set_max_concurrent_streams(100);  // Envoy's advice for servers at an edge.
   limits.set_max_metadata_bytes(8 << 10);  // gRPC's default.
+  limits.set_max_option_bytes(kMiB);       // Thousands of feeds and scopes.
   return limits;
 }
 

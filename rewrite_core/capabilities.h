@@ -11,8 +11,8 @@
 namespace spillway::core {
 
 // The limits that apply where nobody sets others. max_unary_bytes, max_chunk_bytes,
-// max_concurrent_requests, max_inflight_bytes, max_concurrent_streams and max_metadata_bytes
-// concern the server alone.
+// max_concurrent_requests, max_inflight_bytes, max_concurrent_streams, max_metadata_bytes and
+// max_option_bytes concern the server alone.
 v1::Limits DefaultLimits();
 
 // What this build can do, under `limits`. Its strategies are those of strategy/strategies.h.

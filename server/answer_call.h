@@ -16,13 +16,13 @@
 namespace spillway::server {
 
 template <typename Task>
-class AnswerCall final : public UploadCall<grpc::ServerReadReactor<typename Task::Request>, Task>,
+class AnswerCall final : public UploadCall<grpc::ServerReadReactor<grpc::ByteBuffer>, Task>,
                          private MessageSink<typename Task::Response> {
  public:
   using Response = typename Task::Response;
 
   // `response` lives until OnDone.
-  AnswerCall(grpc::CallbackServerContext& context, Response& response, ServiceState& state)
+  AnswerCall(grpc::CallbackServerContext& context, grpc::ByteBuffer& response, ServiceState& state)
       : AnswerCall::UploadCall(context, state), response_(response) {
     this->Read();
   }
@@ -31,12 +31,12 @@ class AnswerCall final : public UploadCall<grpc::ServerReadReactor<typename Task
   void Answer() override { this->End(this->RunTask(*this)); }
 
   absl::Status Send(Response message) override {
-    response_ = std::move(message);
-    this->CountSent(response_);
+    this->CountSent(message);
+    response_ = ToBuffer(message);
     return absl::OkStatus();
   }
 
-  Response& response_;
+  grpc::ByteBuffer& response_;
 };
 
 }  // namespace spillway::server

@@ -1,5 +1,6 @@
 #include "server/call.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -42,7 +43,7 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
       request_id_(RequestIdOf(context)),
       start_(absl::Now()),
       deadline_(DeadlineOf(context)),
-      stop_(deadline_, &cancelled_) {
+      stop_(std::min(deadline_, start_ + state.options.max_request_time), &cancelled_) {
   state_.tracker.Begin();
   context_.AddTrailingMetadata(kRequestIdKey, request_id_);
 }
@@ -81,13 +82,28 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
   return absl::OkStatus();
 }
 
+bool Call::Cancel() {
+  cancelled_.store(true, std::memory_order_relaxed);
+  return state_.pool.Remove(queue_id_.load(std::memory_order_relaxed));
+}
+
+absl::Status Call::StopStatus(absl::string_view stage) const {
+  stop_.ShouldStop(1);
+  return stop_.status(stage);
+}
+
 absl::Status Call::RunOnWorker(std::function<void()> work) {
   const absl::Time queued_at = absl::Now();
   Metrics& metrics = state_.metrics;  // `this` may be gone when the task has run.
-  const bool accepted = state_.pool.TrySubmit([queued_at, &metrics, work = std::move(work)] {
-    metrics.ObserveQueueWait(absl::Now() - queued_at);
-    work();
-  });
+  // Before it is queued. Who cancels in between finds nothing to remove; the worker then sees it.
+  const uint64_t id = state_.pool.NewId();
+  queue_id_.store(id, std::memory_order_relaxed);
+  const bool accepted = state_.pool.TrySubmit(
+      [queued_at, &metrics, work = std::move(work)] {
+        metrics.ObserveQueueWait(absl::Now() - queued_at);
+        work();
+      },
+      id);
   if (accepted) return absl::OkStatus();
   return Rejected(
       RejectReason::kQueueFull,
@@ -109,7 +125,13 @@ void Call::AddOutputBytes(int64_t bytes) {
 
 grpc::Status Call::Conclude(const absl::Status& status) {
   status_ = status;
-  return ToGrpcStatus(status);
+  const absl::Duration most = state_.options.max_request_time;
+  if (absl::IsDeadlineExceeded(status) && start_ + most < deadline_) {
+    status_ = core::WithMoreText(
+        status, absl::StrCat("; no request may take longer than ", absl::FormatDuration(most),
+                             " here (--max-request-time)"));
+  }
+  return ToGrpcStatus(status_);
 }
 
 absl::Status Call::Rejected(RejectReason reason, absl::Status status) {

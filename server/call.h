@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/base/stop_token.h"
 #include "server/admission.h"
@@ -33,8 +34,10 @@ class Call {
   // Counts and logs the request and gives its budget back.
   ~Call();
 
-  // The caller went away or its deadline passed.
-  void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  // The caller went away or its deadline passed. True: the request waited for a worker and does so
+  // no more; who called this is to end it, with StopStatus.
+  bool Cancel();
+  absl::Status StopStatus(absl::string_view stage) const;
 
   // Lets the request in, which asks for `strategy` (unspecified: for none, or for one that this
   // build does not know): reserves `graph_bytes`, of all its graphs, of the budget. Errors:
@@ -66,9 +69,10 @@ class Call {
   const std::string peer_;
   const std::string request_id_;
   const absl::Time start_;
-  const absl::Time deadline_;
+  const absl::Time deadline_;  // The caller's.
   std::atomic<bool> cancelled_{false};
   const core::StopToken stop_;
+  std::atomic<uint64_t> queue_id_{0};  // Of its task in the pool.
   Admission::Ticket ticket_;
   v1::Strategy strategy_ = v1::STRATEGY_UNSPECIFIED;
   int64_t input_bytes_ = 0;

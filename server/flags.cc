@@ -173,6 +173,10 @@ void AddFlags(CLI::App& app, Options& options) {
       ->group(capacity);
 
   const char* const per_request = "Limits per request";
+  AddDuration(app, "--max-request-time", options.max_request_time,
+              "The longest that a request may take, upload and waiting included, whatever deadline "
+              "the client has")
+      ->group(per_request);
   AddLimit(app, "--max-graph-bytes", limits, &v1::Limits::max_graph_bytes,
            &v1::Limits::set_max_graph_bytes, true, "The largest graph of a stream")
       ->group(per_request);
@@ -186,6 +190,10 @@ void AddFlags(CLI::App& app, Options& options) {
   AddLimit(app, "--max-metadata-bytes", limits, &v1::Limits::max_metadata_bytes,
            &v1::Limits::set_max_metadata_bytes, true,
            "The most metadata (headers) of a request; from 1KiB to 1MiB")
+      ->group(per_request);
+  AddLimit(app, "--max-option-bytes", limits, &v1::Limits::max_option_bytes,
+           &v1::Limits::set_max_option_bytes, true,
+           "The most bytes of a request's options, a profile apart")
       ->group(per_request);
   AddLimit(app, "--max-node-count", limits, &v1::Limits::max_node_count,
            &v1::Limits::set_max_node_count, false, "The most nodes of a graph")
@@ -237,6 +245,9 @@ std::string Conflict(const Options& options) {
       std::all_of(options.listen.begin(), options.listen.end(),
                   [](const std::string& address) { return absl::StartsWith(address, "unix:"); })) {
     return "--tls-cert has no use: no --listen is a HOST:PORT, and Unix sockets are not encrypted";
+  }
+  if (options.max_request_time == absl::ZeroDuration()) {
+    return "--max-request-time is 0 and no request could be answered; give a time, or inf";
   }
   const v1::Limits& limits = options.limits;
   // Below, gRPC's own headers have no room; above, one request holds what thousands may.

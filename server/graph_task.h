@@ -12,7 +12,7 @@
 #ifndef SPILLWAY_SERVER_GRAPH_TASK_H_
 #define SPILLWAY_SERVER_GRAPH_TASK_H_
 
-#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -47,9 +47,9 @@ class MessageSink {
 template <typename Message>
 class StreamSink : public MessageSink<Message> {
  public:
-  // After those sent, and once the task has ended well: calls `next`, which fills the next message,
-  // each time that one can be sent, until it returns false. No worker waits for the client so.
-  virtual void SendRest(std::function<bool(Message*)> next) = 0;
+  // After those sent, and once the task has ended well: `bytes` as field `field` of further
+  // messages, a part in each. No worker waits for the client so.
+  virtual void SendBytes(int field, std::string bytes) = 0;
 
  protected:
   ~StreamSink() = default;

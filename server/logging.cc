@@ -1,15 +1,18 @@
 #include "server/logging.h"
 
 #include <grpc/support/log.h>
+#include <spdlog/async.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 namespace spillway::server {
 namespace {
@@ -17,6 +20,9 @@ namespace {
 constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 // Log gives the rest of the object's members.
 constexpr char kJsonPattern[] = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})";
+
+// Lines of some hundred bytes: a megabyte or two.
+constexpr size_t kQueuedLines = 8192;
 
 std::atomic<bool> json{false};
 
@@ -69,6 +75,20 @@ void LogGrpcMessage(gpr_log_func_args* args) {
 
 }  // namespace
 
+int64_t DroppedLogLines() {
+  const auto pool = spdlog::thread_pool();
+  return pool == nullptr ? 0 : static_cast<int64_t>(pool->overrun_counter());
+}
+
+void FlushLog(absl::Duration most) {
+  const auto pool = spdlog::thread_pool();
+  if (pool == nullptr) return;
+  const absl::Time end = absl::Now() + most;
+  // A line is out of the queue a moment before it is written.
+  while (pool->queue_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  absl::SleepFor(absl::Milliseconds(5));
+}
+
 void Log(LogLevel level, absl::string_view message, const LogFields& fields) {
   const spdlog::level::level_enum spdlog_level = ToSpdlog(level);
   if (!spdlog::should_log(spdlog_level)) return;
@@ -77,10 +97,13 @@ void Log(LogLevel level, absl::string_view message, const LogFields& fields) {
 
 void InitLogging(const std::string& level, const std::string& format) {
   json = format == "json";
-  auto logger = spdlog::stderr_logger_mt("spillwayd");
+  spdlog::init_thread_pool(kQueuedLines, 1);
+  auto logger =
+      spdlog::create_async_nb<spdlog::sinks::stderr_sink_mt>("spillwayd");  // Never blocks.
   logger->set_pattern(json ? kJsonPattern : kTextPattern, spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(level));
-  logger->flush_on(spdlog::level::trace);  // A log that is read by a pipe must not lag behind.
+  // Not flushed line by line: stderr has no buffer, and each flush would take a place in the queue.
+  std::setvbuf(stderr, nullptr, _IONBF, 0);
   spdlog::set_default_logger(std::move(logger));
   gpr_set_log_function(&LogGrpcMessage);
 }

@@ -1,6 +1,7 @@
 // spillwayd: flags -> Options -> Server, and signals -> Drain. Nothing else.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
 #include "server/flags.h"
 #include "server/listen_address.h"
@@ -55,6 +57,19 @@ int AwaitSignal(const sigset_t& signals) {
   return number;
 }
 
+// Each connection, file and socket takes a descriptor, and a gRPC server that finds none left when
+// it accepts one stops accepting. Services are started with a soft limit of 1,024 for the sake of
+// select(), which nothing here calls.
+void RaiseFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// How long the last lines of the log are waited for, if nobody reads them.
+constexpr absl::Duration kLogGrace = absl::Seconds(1);
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,6 +79,7 @@ int main(int argc, char** argv) {
     return flags.exit_code;
   }
   const sigset_t signals = BlockStopSignals();
+  RaiseFileLimit();
   spillway::server::InitLogging(flags.options->log_level, flags.options->log_format);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
   if (!server.ok()) {
@@ -81,6 +97,7 @@ int main(int argc, char** argv) {
   }).detach();
   (*server)->Drain();
   // Nothing is left but the scrape listener, which takes two seconds to end, and the thread above.
-  std::fflush(nullptr);
+  spillway::server::FlushLog(kLogGrace);
+  std::fflush(stdout);
   _exit(spillway::server::kExitOk);
 }

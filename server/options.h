@@ -62,6 +62,10 @@ struct Options {
   // waited as long, in all, for the client to take parts of the answer. Infinite: never.
   absl::Duration idle_timeout = absl::Seconds(60);
 
+  // The longest that a request may take, its upload and its wait for a worker included, whatever
+  // deadline the client has. Infinite: as long as the client waits.
+  absl::Duration max_request_time = absl::Minutes(10);
+
   // A connection older than this is asked to go away, so that clients spread over new replicas.
   // Its running requests end first. Infinite: never.
   absl::Duration max_connection_age = absl::InfiniteDuration();

@@ -14,33 +14,30 @@ namespace spillway::server {
 // The reactors delete themselves when gRPC is done with them.
 
 grpc::ServerUnaryReactor* RewriteService::Rewrite(grpc::CallbackServerContext* context,
-                                                  const v1::RewriteRequest* request,
-                                                  v1::RewriteResponse* response) {
+                                                  const grpc::ByteBuffer* request,
+                                                  grpc::ByteBuffer* response) {
   return new UnaryCall(*context, *request, *response, state_);
 }
 
-grpc::ServerBidiReactor<v1::StreamRewriteRequest, v1::StreamRewriteResponse>*
-RewriteService::StreamRewrite(grpc::CallbackServerContext* context) {
+RewriteService::BidiReactor* RewriteService::StreamRewrite(grpc::CallbackServerContext* context) {
   return new StreamCall<StreamRewriteTask>(*context, state_);
 }
 
-grpc::ServerBidiReactor<v1::InspectRequest, v1::InspectResponse>* RewriteService::Inspect(
-    grpc::CallbackServerContext* context) {
+RewriteService::BidiReactor* RewriteService::Inspect(grpc::CallbackServerContext* context) {
   return new StreamCall<InspectTask>(*context, state_);
 }
 
-grpc::ServerReadReactor<v1::SimulateRequest>* RewriteService::Simulate(
-    grpc::CallbackServerContext* context, v1::SimulateResponse* response) {
-  return new AnswerCall<SimulateTask>(*context, *response, state_);
-}
-
-grpc::ServerBidiReactor<v1::ExploreRequest, v1::ExploreResponse>* RewriteService::Explore(
-    grpc::CallbackServerContext* context) {
+RewriteService::BidiReactor* RewriteService::Explore(grpc::CallbackServerContext* context) {
   return new StreamCall<ExploreTask>(*context, state_);
 }
 
-grpc::ServerReadReactor<v1::DiffRequest>* RewriteService::Diff(grpc::CallbackServerContext* context,
-                                                               v1::DiffResponse* response) {
+RewriteService::ReadReactor* RewriteService::Simulate(grpc::CallbackServerContext* context,
+                                                      grpc::ByteBuffer* response) {
+  return new AnswerCall<SimulateTask>(*context, *response, state_);
+}
+
+RewriteService::ReadReactor* RewriteService::Diff(grpc::CallbackServerContext* context,
+                                                  grpc::ByteBuffer* response) {
   return new AnswerCall<DiffTask>(*context, *response, state_);
 }
 

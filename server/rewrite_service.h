@@ -4,6 +4,7 @@
 #define SPILLWAY_SERVER_REWRITE_SERVICE_H_
 
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include "server/service_state.h"
@@ -11,28 +12,32 @@
 
 namespace spillway::server {
 
-class RewriteService final : public v1::RewriteService::CallbackService {
+// What takes graphs takes bytes: see wire.h.
+template <typename Base>
+using RawQuestions = v1::RewriteService::WithRawCallbackMethod_Inspect<
+    v1::RewriteService::WithRawCallbackMethod_Simulate<
+        v1::RewriteService::WithRawCallbackMethod_Explore<
+            v1::RewriteService::WithRawCallbackMethod_Diff<Base>>>>;
+using RawRewriteService = v1::RewriteService::WithRawCallbackMethod_Rewrite<
+    v1::RewriteService::WithRawCallbackMethod_StreamRewrite<RawQuestions<
+        v1::RewriteService::WithCallbackMethod_GetCapabilities<v1::RewriteService::Service>>>>;
+
+class RewriteService final : public RawRewriteService {
  public:
   explicit RewriteService(ServiceState& state) : state_(state) {}
 
   grpc::ServerUnaryReactor* Rewrite(grpc::CallbackServerContext* context,
-                                    const v1::RewriteRequest* request,
-                                    v1::RewriteResponse* response) override;
+                                    const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* response) override;
 
-  grpc::ServerBidiReactor<v1::StreamRewriteRequest, v1::StreamRewriteResponse>* StreamRewrite(
-      grpc::CallbackServerContext* context) override;
+  using BidiReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+  BidiReactor* StreamRewrite(grpc::CallbackServerContext* context) override;
+  BidiReactor* Inspect(grpc::CallbackServerContext* context) override;
+  BidiReactor* Explore(grpc::CallbackServerContext* context) override;
 
-  grpc::ServerBidiReactor<v1::InspectRequest, v1::InspectResponse>* Inspect(
-      grpc::CallbackServerContext* context) override;
-
-  grpc::ServerReadReactor<v1::SimulateRequest>* Simulate(grpc::CallbackServerContext* context,
-                                                         v1::SimulateResponse* response) override;
-
-  grpc::ServerBidiReactor<v1::ExploreRequest, v1::ExploreResponse>* Explore(
-      grpc::CallbackServerContext* context) override;
-
-  grpc::ServerReadReactor<v1::DiffRequest>* Diff(grpc::CallbackServerContext* context,
-                                                 v1::DiffResponse* response) override;
+  using ReadReactor = grpc::ServerReadReactor<grpc::ByteBuffer>;
+  ReadReactor* Simulate(grpc::CallbackServerContext* context, grpc::ByteBuffer* response) override;
+  ReadReactor* Diff(grpc::CallbackServerContext* context, grpc::ByteBuffer* response) override;
 
   grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
                                             const v1::GetCapabilitiesRequest* request,

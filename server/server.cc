@@ -68,6 +68,12 @@ int64_t ReceiveLimit(const v1::Limits& limits) {
 void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(ReceiveLimit(options.limits)));
   builder.SetMaxSendMessageSize(-1);  // Answers are checked in rewrite_task.cc.
+  // What is compressed is measured when it is unpacked: a megabyte may become a gigabyte before
+  // anybody says no. Graphs are numbers and names that nobody sends twice; clients of ours do not
+  // compress.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
   // Two servers on one port must be an error, not a lottery.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
@@ -197,6 +203,9 @@ absl::Status Server::Parts::StartMetrics() {
        [this] { return static_cast<double>(state.options.limits.max_concurrent_requests()); }},
       {"spillway_inflight_bytes", "Graph bytes that requests in flight hold of the budget.",
        [this] { return static_cast<double>(state.admission.inflight_bytes()); }},
+      {"spillway_log_lines_dropped",
+       "Lines of the log that were dropped since the start, because nobody read them.",
+       [] { return static_cast<double>(DroppedLogLines()); }},
       {"spillway_inflight_bytes_limit", "The budget of graph bytes in flight.",
        [this] { return static_cast<double>(state.admission.budget_bytes()); }},
   });

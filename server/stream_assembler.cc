@@ -71,14 +71,15 @@ absl::Status StreamAssembler::CheckHeader(const std::string& name,
   return absl::OkStatus();
 }
 
-absl::Status StreamAssembler::AddChunk(absl::string_view chunk) {
+absl::Status StreamAssembler::AddChunk(absl::Span<const absl::string_view> pieces) {
   if (!has_header()) {
     return BadStream("the stream starts with a chunk; send the header first");
   }
-  if (chunk.empty()) {
+  int64_t size = 0;
+  for (absl::string_view piece : pieces) size += static_cast<int64_t>(piece.size());
+  if (size == 0) {
     return BadStream("a chunk is empty; send at least 1 byte in each, and none after the last");
   }
-  const int64_t size = chunk.size();
   if (size > max_chunk_bytes_) {
     return AboveLimit(absl::StrCat("a chunk has ", size, " bytes and this server takes at most ",
                                    max_chunk_bytes_, ": send chunks of 256 KiB to 1 MiB"),
@@ -95,7 +96,7 @@ absl::Status StreamAssembler::AddChunk(absl::string_view chunk) {
                                  : "set total_size_bytes to the size of the graph"),
         {{"field", "total_size_bytes"}, {"value", absl::StrCat(graph.size_bytes)}});
   }
-  graph.bytes.Append(chunk, graph.size_bytes);
+  for (absl::string_view piece : pieces) graph.bytes.Append(piece, graph.size_bytes);
   return absl::OkStatus();
 }
 

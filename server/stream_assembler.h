@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
 #include "server/growing_buffer.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -49,11 +50,14 @@ class StreamAssembler {
       case Request::kHeader:
         return AddHeader(GraphsOf(message.header()));
       case Request::kChunk:
-        return AddChunk(message.chunk());
+        return AddChunk({message.chunk()});
       default:
         return NoPart();
     }
   }
+
+  // The same for a chunk that came in pieces.
+  absl::Status AddChunk(absl::Span<const absl::string_view> pieces);
 
   // The client has half-closed: all bytes must be here.
   absl::Status FinishUpload() const;
@@ -86,7 +90,6 @@ class StreamAssembler {
 
   absl::Status AddHeader(const std::vector<const v1::GraphHeader*>& graphs);
   absl::Status CheckHeader(const std::string& name, const v1::GraphHeader& graph) const;
-  absl::Status AddChunk(absl::string_view chunk);
   static absl::Status NoPart();
 
   const int64_t max_graph_bytes_;

@@ -2,7 +2,7 @@
 // Inspect and Explore.
 //
 // A message goes out as soon as it is made, while the worker makes the next ones: they meet in a
-// message_queue.h. What a task hands over with SendRest needs no worker any more.
+// message_queue.h. What a task hands over with SendBytes needs no worker any more.
 //
 // Memory: the graphs as they came until the task has ended; then what it left to send; and at most
 // as many bytes of messages that wait as the graphs had, or one.
@@ -12,7 +12,10 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <functional>
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -27,8 +30,7 @@ namespace spillway::server {
 
 template <typename Task>
 class StreamCall final
-    : public UploadCall<grpc::ServerBidiReactor<typename Task::Request, typename Task::Response>,
-                        Task>,
+    : public UploadCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>, Task>,
       private StreamSink<typename Task::Response> {
  public:
   using Response = typename Task::Response;
@@ -48,6 +50,10 @@ class StreamCall final
  private:
   using Queue = MessageQueue<Response>;
 
+  // Parts of rest_. From 64 KiB to 1 MiB the rate is the same (measured: 435 to 550 MB/s on
+  // loopback); the fewest messages of those.
+  static constexpr size_t kChunkBytes = 1 << 20;
+
   void Answer() override {
     queue_.emplace(this->graph_bytes(), this->call().state().options.idle_timeout);
     status_ = this->RunTask(*this);
@@ -64,38 +70,75 @@ class StreamCall final
     return absl::OkStatus();
   }
 
-  void SendRest(std::function<bool(Response*)> next) override { rest_ = std::move(next); }
+  void SendBytes(int field, std::string bytes) override {
+    rest_field_ = field;
+    rest_ = std::make_shared<const std::string>(std::move(bytes));
+  }
 
   // As the queue's sender: one thread at a time.
   void WriteNext() {
-    switch (queue_->Take(&response_)) {
+    const absl::Status status = Guarded([this] { return MakeNext(); });
+    if (status.ok()) return;
+    // No memory for the next message.
+    failed_ = status;
+    this->call().Cancel();
+    if (queue_->Abandon()) this->End(failed_);
+  }
+
+  absl::Status MakeNext() {
+    Response message;
+    switch (queue_->Take(&message)) {
       case Queue::Next::kMessage:
-        return Write();
+        response_ = ToBuffer(message);
+        this->CountSent(message);
+        Write();
+        return absl::OkStatus();
       case Queue::Next::kNothingYet:
-        return;
+        return absl::OkStatus();
       case Queue::Next::kEnd:
         break;
     }
+    if (!failed_.ok()) status_ = failed_;
     if (gone_ && status_.ok()) {
       status_ = absl::CancelledError("the caller went away while the answer was sent");
     }
-    if (status_.ok() && rest_ != nullptr && rest_(&response_)) return Write();
-    this->End(status_);
+    if (status_.ok() && rest_ != nullptr && sent_ < rest_->size()) {
+      WriteRest();
+    } else {
+      this->End(status_);
+    }
+    return absl::OkStatus();
+  }
+
+  // The next part of the bytes behind the messages, which gRPC sends from where they lie.
+  void WriteRest() {
+    const size_t size = std::min(kChunkBytes, rest_->size() - sent_);
+    auto* owner = new std::shared_ptr<const std::string>(rest_);
+    grpc::Slice part(
+        const_cast<char*>(rest_->data() + sent_), size,
+        [](void* shared) { delete static_cast<std::shared_ptr<const std::string>*>(shared); },
+        owner);
+    response_ = ToBuffer(Response(), rest_field_, std::move(part));
+    sent_ += size;
+    this->call().AddOutputBytes(static_cast<int64_t>(size));
+    Write();
   }
 
   void Write() {
-    this->CountSent(response_);
     this->idle_timer().Wait();
     this->StartWrite(&response_);
   }
 
   // What the worker sets is read by the sender once the queue is closed.
   absl::optional<Queue> queue_;
-  std::function<bool(Response*)> rest_;
+  std::shared_ptr<const std::string> rest_;
+  int rest_field_ = 0;
   absl::Status status_;
   // The sender's.
-  Response response_;
-  bool gone_ = false;  // A message could not be sent.
+  grpc::ByteBuffer response_;
+  size_t sent_ = 0;      // Of rest_.
+  absl::Status failed_;  // A message could not be made.
+  bool gone_ = false;    // A message could not be sent.
 };
 
 }  // namespace spillway::server

@@ -3,10 +3,13 @@
 #define SPILLWAY_SERVER_UNARY_CALL_H_
 
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include "absl/strings/string_view.h"
 #include "server/call.h"
 #include "server/service_state.h"
+#include "server/wire.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::server {
@@ -14,20 +17,27 @@ namespace spillway::server {
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   // Takes the call. `request` and `response` live until OnDone.
-  UnaryCall(grpc::CallbackServerContext& context, const v1::RewriteRequest& request,
-            v1::RewriteResponse& response, ServiceState& state);
+  UnaryCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+            grpc::ByteBuffer& response, ServiceState& state);
 
-  void OnCancel() override { call_.Cancel(); }
+  void OnCancel() override {
+    if (call_.Cancel()) Finish(call_.Conclude(call_.StopStatus("queue")));
+  }
   void OnDone() override { delete this; }
 
  private:
   // Checks and queues the request; an error ends the call.
   absl::Status Start();
+  // Finds the graph in the request, and reads the options.
+  absl::Status Split(OptionCost* cost);
   // On a worker.
   absl::Status Run();
 
-  const v1::RewriteRequest& request_;
-  v1::RewriteResponse& response_;
+  const grpc::ByteBuffer& request_;
+  grpc::ByteBuffer& response_;
+  grpc::Slice bytes_;  // Of the request.
+  absl::string_view graph_;
+  v1::RewriteOptions options_;
   Call call_;
 };
 

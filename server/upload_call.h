@@ -9,10 +9,12 @@
 #define SPILLWAY_SERVER_UPLOAD_CALL_H_
 
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/call.h"
@@ -20,10 +22,11 @@
 #include "server/idle_timer.h"
 #include "server/service_state.h"
 #include "server/stream_assembler.h"
+#include "server/wire.h"
 
 namespace spillway::server {
 
-// `Reactor`: gRPC's, which reads Task::Request. `Task`: see graph_task.h.
+// `Reactor`: gRPC's, which reads bytes, those of a Task::Request. `Task`: see graph_task.h.
 template <typename Reactor, typename Task>
 class UploadCall : public Reactor {
  public:
@@ -38,7 +41,9 @@ class UploadCall : public Reactor {
     // Otherwise the work is queued, and this may be gone already.
   }
 
-  void OnCancel() final { call_.Cancel(); }
+  void OnCancel() final {
+    if (call_.Cancel()) End(call_.StopStatus("queue"));
+  }
   void OnDone() final { delete this; }
 
  protected:
@@ -57,7 +62,7 @@ class UploadCall : public Reactor {
   // Begins to read. For the constructor of what is made of this.
   void Read() {
     idle_timer_.Wait();
-    this->StartRead(&request_);
+    this->StartRead(&message_);
   }
 
   // What Answer does on its worker. Frees the graphs at its end.
@@ -92,24 +97,45 @@ class UploadCall : public Reactor {
   // Takes the message that was read.
   absl::Status TakeMessage() {
     return Guarded([this]() -> absl::Status {
-      const bool is_header = request_.has_header() && !assembler_.has_header();
-      if (request_.has_chunk()) call_.AddInputBytes(request_.chunk().size());
-      if (absl::Status status = assembler_.Add(request_); !status.ok() || !is_header) return status;
-      header_.Swap(request_.mutable_header());
-      // Before anything else is read, so that what is refused costs nothing.
-      return call_.Admit(Task::Strategy(header_), graph_bytes());
+      if (call_.stop().ShouldStop(1)) return call_.stop().status("upload");
+      std::vector<grpc::Slice> slices;
+      (void)message_.Dump(&slices);  // Fails for an empty message, which has none.
+      // Chunks are most of what comes: not parsed, and copied once.
+      const auto chunk = OnlyField(Request::kChunkFieldNumber, slices);
+      if (chunk.empty()) return TakeOther();
+      for (absl::string_view piece : chunk) {
+        call_.AddInputBytes(static_cast<int64_t>(piece.size()));
+      }
+      return assembler_.AddChunk(chunk);
     });
+  }
+
+  // A header, or what a client got wrong.
+  absl::Status TakeOther() {
+    const grpc::Slice bytes = OnePiece(message_);
+    const int64_t limit = call_.state().options.limits.max_option_bytes();
+    Request request;
+    OptionCost cost;
+    absl::Status status = ParseOptions(View(bytes), limit, &request, &cost);
+    if (!status.ok()) return status;
+    const bool is_header = request.has_header() && !assembler_.has_header();
+    if (request.has_chunk()) call_.AddInputBytes(request.chunk().size());
+    status = assembler_.Add(request);
+    if (!status.ok() || !is_header) return status;
+    header_.Swap(request.mutable_header());
+    // Before anything else is read, so that what is refused costs nothing.
+    return call_.Admit(Task::Strategy(header_), graph_bytes() + cost.charged_bytes);
   }
 
   // The client has half-closed, or is gone.
   absl::Status EndUpload() {
-    request_.Clear();  // The last chunk is in the assembler.
+    message_.Clear();  // The last chunk is in the assembler.
     if (absl::Status status = assembler_.FinishUpload(); !status.ok()) return status;
     return call_.RunOnWorker([this] { Answer(); });
   }
 
   Call call_;
-  Request request_;
+  grpc::ByteBuffer message_;
   Header header_;
   StreamAssembler assembler_;
   IdleTimer idle_timer_;  // Last, so that it stops first.

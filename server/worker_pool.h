@@ -6,8 +6,10 @@
 #ifndef SPILLWAY_SERVER_WORKER_POOL_H_
 #define SPILLWAY_SERVER_WORKER_POOL_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -26,21 +28,34 @@ class WorkerPool {
   // Runs the tasks still queued, then ends the threads.
   ~WorkerPool();
 
-  // Queues `task`, first in, first out. False, and `task` is dropped, if the queue is full.
-  [[nodiscard]] bool TrySubmit(std::function<void()> task);
+  // Names a task that Remove may be asked for. Never 0.
+  uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Queues `task`, first in, first out. False, and `task` is dropped, if the queue is full. `id`:
+  // of NewId, or 0.
+  [[nodiscard]] bool TrySubmit(std::function<void()> task, uint64_t id = 0);
+
+  // Drops the task of that id, if it waits. False: it runs, has run, or was never queued.
+  bool Remove(uint64_t id);
 
   // Tasks that wait for a thread.
   size_t queued() const;
 
  private:
+  struct Task {
+    std::function<void()> run;
+    uint64_t id;
+  };
+
   void Work();
 
   const size_t max_queued_;
   mutable std::mutex mu_;  // Guards the fields down to stopping_.
   std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<Task> tasks_;
   int idle_workers_ = 0;
   bool stopping_ = false;
+  std::atomic<uint64_t> next_id_{1};
   std::vector<std::thread> threads_;
 };
 

@@ -48,6 +48,14 @@ absl::Status WithDetail(const absl::Status& status, absl::string_view key,
   return detailed;
 }
 
+absl::Status WithMoreText(const absl::Status& status, absl::string_view text) {
+  absl::Status longer(status.code(), absl::StrCat(status.message(), text));
+  status.ForEachPayload([&longer](absl::string_view url, const absl::Cord& payload) {
+    longer.SetPayload(url, payload);
+  });
+  return longer;
+}
+
 v1::ErrorInfo GetErrorInfo(const absl::Status& status) {
   v1::ErrorInfo info;
   if (auto payload = status.GetPayload(kErrorInfoTypeUrl)) {

@@ -30,6 +30,9 @@ absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
 // `status` with one detail more; as it is if it is OK or carries no info, or has that key already.
 absl::Status WithDetail(const absl::Status& status, absl::string_view key, absl::string_view value);
 
+// `status` with `text` behind its message. REQUIRES: it is not OK.
+absl::Status WithMoreText(const absl::Status& status, absl::string_view text);
+
 // The info that `status` carries; an empty one if it carries none.
 v1::ErrorInfo GetErrorInfo(const absl::Status& status);
 

@@ -61,6 +61,10 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "701",
                                    "--max-metadata-bytes",
                                    "16KiB",
+                                   "--max-option-bytes",
+                                   "704",
+                                   "--max-request-time",
+                                   "12m",
                                    "--max-concurrent-streams",
                                    "702",
                                    "--max-input-count",
@@ -102,6 +106,8 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.limits.max_metadata_bytes(), 16 << 10);
   EXPECT_EQ(options.limits.max_concurrent_streams(), 702);
   EXPECT_EQ(options.limits.max_input_count(), 703);
+  EXPECT_EQ(options.limits.max_option_bytes(), 704);
+  EXPECT_EQ(options.max_request_time, absl::Minutes(12));
 }
 
 TEST(FlagsTest, Insecure) {
@@ -169,6 +175,7 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--drain-delay", "inf"}, {"--drain-delay"}},
       {{"--drain-timeout", "1000000h"}, {"--drain-timeout"}},
       {{"--idle-timeout", "0s"}, {"--idle-timeout", "inf"}},
+      {{"--max-request-time", "0s"}, {"--max-request-time", "inf"}},
       {{"--max-connection-age", "1ms"}, {"--max-connection-age"}},
       {{"--log-level", "loud"}, {"--log-level"}},
       {{"--max-graph-bytes", "3GiB"}, {"--max-graph-bytes", "2147483647"}},

@@ -101,6 +101,58 @@ TEST_F(LimitsTest, Metadata) {
   EXPECT_TRUE(Eventually([&] { return call(1000) == StatusCode::OK; }));
 }
 
+// Options are small: what is larger is refused before it is parsed, by every kind of call.
+TEST_F(LimitsTest, OptionBytes) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  options.limits.set_max_option_bytes(2000);
+  Start(options);
+  v1::RewriteOptions many;
+  while (many.ByteSizeLong() <= 2000) many.mutable_step()->add_feeds();
+  const auto expect_refused = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED");
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("at most 2000"));
+  };
+  *request_.mutable_options() = many;
+  expect_refused(Rewrite());
+  expect_refused(client_->StreamRewrite("graph", many, 100).status);
+  // A profile is large, and bytes alone.
+  *request_.mutable_options() = ScopeOptions();
+  request_.mutable_options()->mutable_step()->set_profile(std::string(5000, 'p'));
+  EXPECT_TRUE(Rewrite().ok());
+  EXPECT_TRUE(client_->StreamRewrite("graph", request_.options(), 100).status.ok());
+}
+
+// Two bytes on the wire are a hundred in memory.
+TEST_F(LimitsTest, OptionsCountInTheBudget) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  options.limits.set_max_inflight_bytes(1 << 20);
+  Start(options);
+  request_.set_graph_def("graph");
+  for (int i = 0; i < 50'000; ++i) request_.mutable_options()->mutable_step()->add_feeds();
+  grpc::Status status = Rewrite();
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED");
+  status = client_->StreamRewrite("graph", request_.options(), 100).status;
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED");
+}
+
+// A megabyte on the wire could be a gigabyte.
+TEST_F(LimitsTest, CompressedRequestsAreRefused) {
+  Start(TestOptions());
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    v1::RewriteRequest request;
+    request.set_graph_def(std::string(1 << 20, '\0'));
+    EXPECT_EQ(client_->stub().Rewrite(&context, request, &response_).error_code(),
+              StatusCode::UNIMPLEMENTED);
+  }
+}
+
 TEST_F(LimitsTest, StreamsOfAConnectionWaitForEachOther) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;

@@ -78,5 +78,24 @@ TEST(LogTest, TextStaysOnItsLine) {
   EXPECT_EQ(requests, 1);
 }
 
+// A pipe holds 64 KiB; nobody reads it.
+TEST(LogTest, WhoDoesNotReadItStopsNobody) {
+  Daemon daemon;
+  TestClient client(daemon.address());
+  v1::RewriteRequest request;
+  request.set_graph_def(HostileGraph());
+  v1::RewriteResponse response;
+  constexpr int kRequests = 12'000;  // More than the pipe and the queue have room for.
+  for (int i = 0; i < kRequests; ++i) {
+    ASSERT_EQ(client.Rewrite(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << i;
+  }
+  const double dropped = Sample(daemon.Scrape(), "spillway_log_lines_dropped");
+  EXPECT_GT(dropped, 0);
+  EXPECT_LT(dropped, kRequests);
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(daemon.process().Wait(), 0) << "nor does it hold up the end";
+}
+
 }  // namespace
 }  // namespace spillway::server

@@ -170,6 +170,60 @@ TEST_F(OverloadTest, CallWhoseDeadlinePassesInTheQueueNeverRuns) {
   EXPECT_EQ(Metric("spillway_rewrite_outcomes_total{outcome=\"rewritten\",strategy=\"scope\"}"), 1);
 }
 
+// Both kinds of calls, while the worker is busy.
+TEST_F(OverloadTest, WhoLeavesTheQueueGivesItsBudgetBackAtOnce) {
+  Options options = TestOptions();
+  options.limits.set_max_inflight_bytes(1000);
+  options.max_queued_requests = 2;
+  options.rewrite = gate_.AsFunction();
+  Start(options);
+  auto running = StartUnary(100);
+  ASSERT_TRUE(Eventually([&] { return gate_.running() == 1; }));
+  auto unary = StartUnary(300);
+  grpc::ClientContext stream_context;
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&stream_context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(500)));
+  ASSERT_TRUE(stream->Write(ChunkMessage(std::string(500, 'g'))));
+  ASSERT_TRUE(stream->WritesDone());
+  ASSERT_TRUE(Eventually([&] { return Metric("spillway_queued_requests") == 2; }));
+  EXPECT_EQ(server_->inflight_bytes(), 900);
+
+  unary->context.TryCancel();
+  stream_context.TryCancel();
+  EXPECT_TRUE(Eventually([&] { return server_->inflight_bytes() == 100; }));
+  EXPECT_EQ(Metric("spillway_queued_requests"), 0);
+  EXPECT_EQ(gate_.running(), 1) << "the worker is busy with the first all the time";
+  unary->Join();
+  EXPECT_EQ(unary->status.error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(stream->Finish().error_code(), StatusCode::CANCELLED);
+  gate_.Open();
+  running->Join();
+  EXPECT_TRUE(running->status.ok());
+}
+
+TEST_F(OverloadTest, NoRequestTakesLongerThanTheServerAllows) {
+  Options options = TestOptions();
+  options.max_request_time = absl::Milliseconds(200);
+  options.rewrite = gate_.AsFunction();
+  Start(options);
+  auto without_deadline = StartUnary(10);
+  without_deadline->Join();
+  EXPECT_EQ(without_deadline->status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(InfoOf(without_deadline->status).reason(), "STOPPED");
+  EXPECT_THAT(without_deadline->status.error_message(),
+              testing::HasSubstr("200ms here (--max-request-time)"));
+  EXPECT_EQ(gate_.stopped(), 1);
+  // A slow upload, too.
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(1000)));
+  absl::SleepFor(absl::Milliseconds(250));
+  stream->Write(ChunkMessage("g"));
+  const grpc::Status status = ReadAnswer(*stream).status;
+  EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("upload"));
+}
+
 TEST_F(OverloadTest, ManyAtOnceAreAllAnswered) {
   Options options = TestOptions();
   options.limits.set_max_concurrent_requests(2);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <memory>
 #include <string>
@@ -68,6 +69,18 @@ TEST(SpillwaydTest, ServesAndCountsAndPromtoolHasNothingToSay) {
   }
   EXPECT_EQ(code, 0) << lint;
   EXPECT_EQ(lint, "");
+}
+
+TEST(SpillwaydTest, TakesAsManyDescriptorsAsItMay) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max <= 64) GTEST_SKIP() << "no more than 64 descriptors here";
+  rlimit low = before;
+  low.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Daemon daemon;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(Sample(daemon.Scrape(), "process_max_fds"), before.rlim_max);
 }
 
 TEST(SpillwaydTest, LogsOneLinePerRequestToStderrOnly) {

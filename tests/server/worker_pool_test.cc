@@ -45,6 +45,34 @@ TEST(WorkerPoolTest, RefusesWhenTheQueueIsFullAndRecovers) {
   EXPECT_EQ(ran, 2) << "a refused task never runs";
 }
 
+TEST(WorkerPoolTest, WhatWaitsCanBeRemovedAndMakesRoom) {
+  std::atomic<int> ran{0};
+  std::promise<void> started, release, last;
+  WorkerPool pool(1, 1);
+  const uint64_t running = pool.NewId(), waiting = pool.NewId();
+  ASSERT_TRUE(pool.TrySubmit(
+      [&] {
+        started.set_value();
+        release.get_future().wait();
+      },
+      running));
+  started.get_future().wait();
+  ASSERT_TRUE(pool.TrySubmit([&] { ran += 100; }, waiting));
+  EXPECT_FALSE(pool.Remove(running)) << "it runs";
+  EXPECT_FALSE(pool.Remove(pool.NewId())) << "never queued";
+  EXPECT_FALSE(pool.Remove(0));
+  EXPECT_TRUE(pool.Remove(waiting));
+  EXPECT_FALSE(pool.Remove(waiting)) << "only once";
+  EXPECT_EQ(pool.queued(), 0u);
+  EXPECT_TRUE(pool.TrySubmit([&] {
+    ++ran;
+    last.set_value();
+  }));
+  release.set_value();
+  last.get_future().wait();
+  EXPECT_EQ(ran, 1);
+}
+
 TEST(WorkerPoolTest, FirstInFirstOut) {
   std::vector<int> order;
   {

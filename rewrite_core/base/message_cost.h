@@ -1,0 +1,27 @@
+// What a message will take in memory, told from its bytes before they are parsed: two bytes on the
+// wire may be a hundred in memory.
+//
+// Thread safety: a pure function.
+#ifndef SPILLWAY_REWRITE_CORE_BASE_MESSAGE_COST_H_
+#define SPILLWAY_REWRITE_CORE_BASE_MESSAGE_COST_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+
+namespace spillway::core {
+
+struct MessageCost {
+  int64_t memory_bytes = 0;  // Once it is parsed, at most.
+  int64_t blob_bytes =
+      0;  // On the wire, in fields of type `bytes`: what is no list of small things.
+};
+
+// Of a message of `type` with these bytes, below 2 GiB. Of malformed ones, as far as they go.
+// Linear in the bytes.
+MessageCost CostOf(const google::protobuf::Descriptor& type, absl::string_view bytes);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_BASE_MESSAGE_COST_H_
