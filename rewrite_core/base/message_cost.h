@@ -14,8 +14,7 @@ namespace spillway::core {
 
 struct MessageCost {
   int64_t memory_bytes = 0;  // Once it is parsed, at most.
-  int64_t blob_bytes =
-      0;  // On the wire, in fields of type `bytes`: what is no list of small things.
+  int64_t blob_bytes = 0;    // On the wire, of fields of type `bytes`: no list of small things.
 };
 
 // Of a message of `type` with these bytes, below 2 GiB. Of malformed ones, as far as they go.
