@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::core {
@@ -18,8 +20,31 @@ constexpr size_t kMaxPatternBytes = 4096;
 // default is 8 MiB.
 constexpr int64_t kMaxRegexBytes = 384 << 10;
 
-bool IsPlain(absl::string_view text) {
-  return text.find_first_of("\\^$.|?*+()[]{}") == absl::string_view::npos;
+bool IsSpecial(char c) {
+  return absl::string_view("\\^$.|?*+()[]{}").find(c) != absl::string_view::npos;
+}
+
+// What a text means that has no special characters but escaped ones and a $ at its end, as scripts
+// make them of names (Python's re.escape): the bytes to compare.
+struct Literal {
+  std::string text;
+  bool ends = false;  // Whether it has the $.
+};
+
+absl::optional<Literal> AsLiteral(absl::string_view text) {
+  Literal literal;
+  literal.ends = absl::ConsumeSuffix(&text, "$");
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      // A letter, a digit or _ after \ is a class, a number or an error of RE2's.
+      if (++i == text.size() || !absl::ascii_ispunct(text[i]) || text[i] == '_') return {};
+    } else if (IsSpecial(text[i])) {
+      return {};
+    }
+    literal.text += text[i];
+  }
+  if (literal.text.empty()) return {};
+  return literal;
 }
 
 absl::Status TooMany(absl::string_view option, absl::string_view what, int64_t limit) {
@@ -44,7 +69,11 @@ absl::StatusOr<NamePattern> NamePattern::Create(Kind kind, absl::string_view tex
                                      "name a scope, or leave the option out"),
                         {{"option", option}, {"value", text}});
   }
-  if (IsPlain(text)) return pattern;
+  if (auto literal = AsLiteral(text)) {
+    pattern.literal_ = std::move(literal->text);
+    if (literal->ends) pattern.kind_ = Kind::kExact;
+    return pattern;
+  }
   RE2::Options options;
   options.set_log_errors(false);
   options.set_max_mem(kMaxRegexBytes);
@@ -68,14 +97,14 @@ bool NamePattern::Matches(absl::string_view name) const {
   if (regex_ != nullptr) {
     return RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), *regex_);
   }
-  if (!absl::StartsWith(name, text_)) return false;
+  if (!absl::StartsWith(name, literal_)) return false;
   switch (kind_) {
     case Kind::kPrefix:
       return true;
     case Kind::kExact:
-      return name.size() == text_.size();
+      return name.size() == literal_.size();
     case Kind::kScope:
-      return name.size() == text_.size() || name[text_.size()] == '/';
+      return name.size() == literal_.size() || name[literal_.size()] == '/';
   }
   return false;
 }

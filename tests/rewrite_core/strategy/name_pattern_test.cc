@@ -53,6 +53,11 @@ TEST(NamePatternTest, MatchesByHand) {
       {Kind::kExact, "a.c", "a/c", true},
       {Kind::kExact, "a\\.c", "a.c", true},
       {Kind::kExact, "a\\.c", "abc", false},
+      {Kind::kScope, "a\\.c", "a.c/d", true},
+      {Kind::kScope, "a\\.c$", "a.c", true},
+      {Kind::kScope, "a\\.c$", "a.c/d", false},
+      {Kind::kPrefix, "a\\.c", "a.cd", true},
+      {Kind::kPrefix, "a$", "ab", false},
       {Kind::kScope, "l[ao]ss", "lass/x", true},
       {Kind::kScope, "l[ao]ss", "less/x", false},
       {Kind::kPrefix, "tower_\\d+/", "tower_12/a", true},
@@ -94,7 +99,11 @@ TEST(NamePatternTest, PlainTextsAndRegularExpressionsMeanTheSameToRe2) {
   for (int i = 0; i < 20'000; ++i) {
     const Kind kind = static_cast<Kind>(i % 3);
     // Half of the texts have only characters that plain comparison handles.
-    const std::string text = RandomText(&random, i % 2 == 0 ? "ab/_-" : "ab/.*|()[]?", 4);
+    const std::string text = RandomText(&random,
+                                        i % 2 == 0   ? "ab/_-"
+                                        : i % 4 == 1 ? "ab/.*|()[]?"
+                                                     : "ab/_.\\$-",
+                                        4);
     const RE2 regex(Pasted(kind, text), RE2::Quiet);
     const auto pattern = NamePattern::Create(kind, text, "option");
     if (text == "/" && kind == Kind::kScope) {
@@ -105,7 +114,7 @@ TEST(NamePatternTest, PlainTextsAndRegularExpressionsMeanTheSameToRe2) {
     if (!regex.ok()) continue;
     special += i % 2;
     for (int k = 0; k < 5; ++k) {
-      const std::string name = RandomText(&random, "ab/_-", 5);
+      const std::string name = RandomText(&random, "ab/_-.$\\", 5);
       const bool expected = RE2::PartialMatch(name, regex);
       matched += expected;
       ASSERT_EQ(pattern->Matches(name), expected) << text << " on " << name;
@@ -183,10 +192,23 @@ std::vector<std::string> Times(size_t count, const std::string& text) {
 TEST(NamePatternTest, ListsHaveLimits) {
   EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxPatterns, "conv"), "o", {}), IsOk());
   EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxPatterns + 1, "conv"), "o", {}),
-              IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED, "1001"));
+              IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED, absl::StrCat(kMaxPatterns + 1)));
   EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxRegexes, "conv."), "o", {}), IsOk());
   EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxRegexes + 1, "conv."), "o", {}),
               IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED, "100"));
+}
+
+// As Python's re.escape and a script make them: they are compared, so they count as no expressions.
+TEST(NamePatternTest, EscapedNamesAreNoExpressions) {
+  const auto patterns =
+      CreatePatterns(Kind::kPrefix, Times(kMaxPatterns, "tower\\-0/a\\.b\\+1$"), "o", {});
+  ASSERT_THAT(patterns, IsOk());
+  const NamePattern& pattern = patterns->front();
+  EXPECT_EQ(pattern.program_size(), 0);
+  EXPECT_EQ(pattern.text(), "tower\\-0/a\\.b\\+1$");
+  EXPECT_TRUE(pattern.Matches("tower-0/a.b+1"));
+  EXPECT_FALSE(pattern.Matches("tower-0/a.b+1/c"));
+  EXPECT_FALSE(pattern.Matches("tower-0/axb+1"));
 }
 
 // Tens of bytes that RE2 makes hundreds of kilobytes of.
