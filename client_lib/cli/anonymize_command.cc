@@ -16,7 +16,7 @@
 namespace spillway::cli {
 namespace {
 
-struct Flags {
+struct AnonymizeFlags {
   std::string input;
   absl::optional<format::GraphFormat> format;
   std::string output;
@@ -24,7 +24,7 @@ struct Flags {
   bool quiet = false;
 };
 
-absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+absl::StatusOr<ExitCode> Run(const AnonymizeFlags& flags, const Session& session) {
   absl::Status status =
       CheckOutputs(flags.input, {{"-o", flags.output}, {"--mapping", flags.mapping}});
   if (!status.ok()) return status;
@@ -55,7 +55,7 @@ void AddAnonymizeCommand(CLI::App* app, Session* session) {
       "shapes are made of them). Structure, op types of TensorFlow, types, shapes and numbers in "
       "attributes stay, so that a rewrite does the same. Of a MetaGraphDef or SavedModel only the "
       "graphs are kept. Always in this process.");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<AnonymizeFlags>();
   command->add_option("IN", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
       ->type_name("");

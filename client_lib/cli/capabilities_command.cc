@@ -18,8 +18,9 @@
 namespace spillway::cli {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kCall) {}
+struct CapabilitiesFlags {
+  explicit CapabilitiesFlags(CLI::App* command)
+      : connection(command, ConnectionFlags::Kind::kCall) {}
 
   bool json = false;
   ConnectionFlags connection;
@@ -76,7 +77,7 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "capabilities",
       "Prints version, strategies, limits and known machines of a server, or of this program.");
-  auto flags = std::make_shared<Flags>(command);
+  auto flags = std::make_shared<CapabilitiesFlags>(command);
   command->add_flag("--json", flags->json, "JSON, for other programs.")->group("What to write");
   command->footer("Example:\n  spillway capabilities --server host:7070 --json | jq .limits");
   command->final_callback([flags, session] {

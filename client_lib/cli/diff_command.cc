@@ -22,8 +22,8 @@
 namespace spillway::cli {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kCall) {}
+struct DiffFlags {
+  explicit DiffFlags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kCall) {}
 
   std::string a;
   std::string b;
@@ -36,7 +36,7 @@ constexpr char kIdenticalGraphs[] =
     "the graphs are identical; what differs is in the files around them\n";
 
 // The error of the graphs number `i`, with the name of the file that it is about in front.
-absl::Status WithGraphName(const absl::Status& status, const Flags& flags,
+absl::Status WithGraphName(const absl::Status& status, const DiffFlags& flags,
                            const format::GraphFile& a, const format::GraphFile& b, size_t i) {
   const auto info = ErrorInfoOf(status);
   const auto graph = info.metadata().find("graph");
@@ -45,7 +45,7 @@ absl::Status WithGraphName(const absl::Status& status, const Flags& flags,
                               : WithInputName(a.WithName(i, status), flags.a);
 }
 
-absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
   absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
   if (!call.ok()) return call.status();
   if (flags.a == "-" && flags.b == "-") {
@@ -100,7 +100,7 @@ void AddDiffCommand(CLI::App* app, Session* session) {
       "Tells what a rewrite did, in words. Compares two graphs, whoever rewrote them (Spillway, "
       "TFLMS, Grappler, a person): which tensors are swapped, and every other difference. The exit "
       "code is 0 if the graphs are the same, 1 if they differ.");
-  auto flags = std::make_shared<Flags>(command);
+  auto flags = std::make_shared<DiffFlags>(command);
   command->add_option("A", flags->a, absl::StrCat("The graph before: ", kGraphFileHelp))
       ->required()
       ->type_name("");

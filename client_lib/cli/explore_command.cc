@@ -25,9 +25,9 @@ constexpr char kMultipleOf[] = "--multiple-of";
 // More would take minutes, and no one reads such a table.
 constexpr int64_t kMaxSizes = 10'000;
 
-struct Flags {
+struct ExploreFlags {
   // A profile is of one size.
-  explicit Flags(CLI::App* command)
+  explicit ExploreFlags(CLI::App* command)
       : step(command, /*without=*/"profile"), connection(command, ConnectionFlags::Kind::kCall) {}
 
   std::string input;
@@ -70,7 +70,7 @@ bool AddSizes(const std::string& text, v1::ExploreOptions* options) {
   return true;
 }
 
-absl::StatusOr<v1::ExploreOptions> OptionsOf(const Flags& flags) {
+absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
   v1::ExploreOptions options;
   absl::StatusOr<v1::Step> step = flags.step.Build(/*feeds_with_size=*/true);
   if (!step.ok()) return step.status();
@@ -113,7 +113,7 @@ absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) {
   absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
   TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options->no_budget(), options->mutable_step()));
@@ -141,7 +141,7 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "GPU's memory without swapping and the predicted throughput, each size as it is found, and "
       "then the largest that fits; with --swapping also which fit with swapping, and how much of "
       "full speed that leaves.");
-  auto flags = std::make_shared<Flags>(command);
+  auto flags = std::make_shared<ExploreFlags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
       ->type_name("");

@@ -10,8 +10,8 @@
 namespace spillway::cli {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kProbe) {}
+struct HealthFlags {
+  explicit HealthFlags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kProbe) {}
 
   std::string service;
   bool json = false;
@@ -25,7 +25,7 @@ void AddHealthCommand(CLI::App* app, Session* session) {
       "health",
       "Asks a server whether it serves. Prints SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN; "
       "the exit code is 0 for the first, 1 for the others, 5 if there is no answer.");
-  auto flags = std::make_shared<Flags>(command);
+  auto flags = std::make_shared<HealthFlags>(command);
   command
       ->add_option("--service", flags->service,
                    "The service to ask for, e.g. spillway.v1.RewriteService. [default: the server "

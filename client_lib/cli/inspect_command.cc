@@ -22,8 +22,8 @@ namespace {
 
 constexpr char kDefaultTop[] = "10";
 
-struct Flags {
-  explicit Flags(CLI::App* command)
+struct InspectFlags {
+  explicit InspectFlags(CLI::App* command)
       : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
 
   std::string input;
@@ -36,7 +36,7 @@ struct Flags {
   bool json = false;
 };
 
-absl::StatusOr<int32_t> TopOf(const Flags& flags) {
+absl::StatusOr<int32_t> TopOf(const InspectFlags& flags) {
   v1::InspectOptions options;
   const auto* field = v1::InspectOptions::descriptor()->FindFieldByName("largest_tensor_count");
   absl::Status status =
@@ -53,7 +53,7 @@ absl::StatusOr<int32_t> TopOf(const Flags& flags) {
   return options.largest_tensor_count();
 }
 
-absl::Status CheckFlags(const Flags& flags) {
+absl::Status CheckFlags(const InspectFlags& flags) {
   const auto conflict = [](const std::string& a, const std::string& b, const char* remedy) {
     return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                               absl::StrCat(a, " does not go with ", b, "; ", remedy),
@@ -97,7 +97,7 @@ absl::Status PrintShapes(absl::string_view graph, const v1::InspectOptions& opti
       .status();
 }
 
-absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) {
   if (absl::Status status = CheckFlags(flags); !status.ok()) return status;
   const absl::StatusOr<v1::Step> step = flags.step.Build();
   if (!step.ok()) return step.status();
@@ -148,7 +148,7 @@ void AddInspectCommand(CLI::App* app, Session* session) {
       "Prints what a graph is made of. Nodes, op types, devices, name scopes (which help to name "
       "optimizer scopes), loops, placeholders, variables, the largest tensors, and whether it was "
       "rewritten already; or the shapes of its tensors, or the memory of one step.");
-  auto flags = std::make_shared<Flags>(command);
+  auto flags = std::make_shared<InspectFlags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
       ->type_name("");

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kAdvice[] = "give a path in a directory that exists and that you may write to";
+constexpr char kOutputAdvice[] = "give a path in a directory that exists and that you may write to";
 constexpr char kWriteAdvice[] = "nothing was kept of it";
 // Of one write to a file.
 constexpr size_t kFileWriteBytes = 4 << 20;
@@ -59,15 +59,15 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   file->path_ = Resolved(path);
   struct stat info;
   const bool exists = stat(file->path_.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode)) return FileError(EISDIR, "write", path, kAdvice);
+  if (exists && S_ISDIR(info.st_mode)) return FileError(EISDIR, "write", path, kOutputAdvice);
   if (exists && !S_ISREG(info.st_mode)) {
     file->fd_ = open(file->path_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (file->fd_ < 0) return FileError(errno, "write", path, kAdvice);
+    if (file->fd_ < 0) return FileError(errno, "write", path, kOutputAdvice);
     return file;
   }
   // A rename would replace a file that is write-protected; its owner meant it to stay.
   if (exists && access(file->path_.c_str(), W_OK) != 0) {
-    return FileError(errno, "write", path, kAdvice);
+    return FileError(errno, "write", path, kOutputAdvice);
   }
   const mode_t mode = exists ? info.st_mode & 07777 : kNewFileMode & ~CurrentUmask();
   if (absl::Status status = file->OpenTemporary(mode); !status.ok()) return status;
@@ -83,9 +83,9 @@ absl::Status OutputFile::OpenTemporary(unsigned mode) {
       (ParentOf(path_) / absl::StrCat(".", name.string().substr(0, kMaxStem), ".spillway-XXXXXX"))
           .string();
   fd_ = mkostemp(pattern.data(), O_CLOEXEC);
-  if (fd_ < 0) return FileError(errno, "write", path_, kAdvice);
+  if (fd_ < 0) return FileError(errno, "write", path_, kOutputAdvice);
   temporary_path_ = std::move(pattern);
-  if (fchmod(fd_, mode) != 0) return FileError(errno, "write", path_, kAdvice);
+  if (fchmod(fd_, mode) != 0) return FileError(errno, "write", path_, kOutputAdvice);
   return absl::OkStatus();
 }
 

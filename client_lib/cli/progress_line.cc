@@ -54,10 +54,11 @@ void Erase() {
 
 // `120 of 480 MiB`; with a decimal where the whole is small.
 std::string FormatBytes(const Progress& progress) {
-  constexpr double kMiB = 1 << 20;
-  const double total = progress.total_bytes / kMiB;
+  constexpr double kBytesPerMib = 1 << 20;
+  const double total = progress.total_bytes / kBytesPerMib;
   const int digits = total < 10 ? 1 : 0;
-  return absl::StrFormat("%.*f of %.*f MiB", digits, progress.done_bytes / kMiB, digits, total);
+  return absl::StrFormat("%.*f of %.*f MiB", digits, progress.done_bytes / kBytesPerMib, digits,
+                         total);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kRewriteFooter[] =
     "A list (A,B,...) is split at commas. If its flag is repeated, each value is one\n"
     "item, commas and all: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
     "\n"
@@ -29,8 +29,8 @@ constexpr char kFooter[] =
     "  spillway rewrite - -o - --server host:7070 <in.pb >out.pb";
 
 // The order is that of --help.
-struct Flags {
-  explicit Flags(CLI::App* command)
+struct RewriteFlags {
+  explicit RewriteFlags(CLI::App* command)
       : files(command, /*with_patch=*/true),
         options(command),
         connection(command, ConnectionFlags::Kind::kCall) {}
@@ -48,8 +48,8 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
                                           "training graph, so that tensors wait in "
                                           "host memory between a far-apart producer and consumer. "
                                           "Runs in this process, or on a server.");
-  auto flags = std::make_shared<Flags>(command);
-  command->footer(kFooter);
+  auto flags = std::make_shared<RewriteFlags>(command);
+  command->footer(kRewriteFooter);
   command->final_callback([flags, session] {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<v1::RewriteOptions> options = flags->options.Build();

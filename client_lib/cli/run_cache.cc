@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kEntrySuffix[] = ".entry";
 constexpr char kFailed[] = "failed";  // No digest begins so.
-constexpr char kFolderAdvice[] =
+constexpr char kCacheAdvice[] =
     "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
 // Digests and a note: a few KiB. What is larger is not ours.
 constexpr size_t kMaxEntryBytes = 16 << 20;
@@ -36,7 +36,7 @@ constexpr size_t kMaxEntryBytes = 16 << 20;
 constexpr size_t kMaxFileBytes = size_t{16} << 30;
 constexpr size_t kKeyLength = 64;  // SHA-256, as hex digits.
 // Others must not write to a cached graph, and nor should the job, by mistake.
-constexpr mode_t kFileMode = 0400;
+constexpr mode_t kCacheFileMode = 0400;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 std::string DigestOf(absl::string_view bytes) {
@@ -49,17 +49,17 @@ std::string DigestOf(absl::string_view bytes) {
 // where a default folder would be is refused.
 absl::StatusOr<Folder> OpenPrivateFolder(const std::string& path, bool followed) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return FileError(errno, "create the cache folder", path, kFolderAdvice);
+    return FileError(errno, "create the cache folder", path, kCacheAdvice);
   }
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followed ? 0 : O_NOFOLLOW);
   Folder folder{path, UniqueFd(open(path.c_str(), flags))};
   struct stat info;
   if (folder.fd.get() < 0 || fstat(folder.fd.get(), &info) != 0) {
-    return FileError(errno, "use the cache folder", path, kFolderAdvice);
+    return FileError(errno, "use the cache folder", path, kCacheAdvice);
   }
   if (info.st_uid != geteuid()) {
     return FileError(EPERM, "use the cache folder", path,
-                     absl::StrCat("it belongs to user ", info.st_uid, "; ", kFolderAdvice));
+                     absl::StrCat("it belongs to user ", info.st_uid, "; ", kCacheAdvice));
   }
   if ((info.st_mode & kOthersMayWrite) != 0) {
     return FileError(EPERM, "use the cache folder", path,
@@ -74,7 +74,7 @@ absl::StatusOr<UniqueFd> LockEntry(const Folder& folder, const std::string& name
   while (true) {
     UniqueFd fd(openat(folder.fd.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
                        S_IRUSR | S_IWUSR));
-    if (fd.get() < 0) return FileError(errno, "write", folder.PathOf(name), kFolderAdvice);
+    if (fd.get() < 0) return FileError(errno, "write", folder.PathOf(name), kCacheAdvice);
     if (!wait && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return UniqueFd();
     if (wait) {
       if (absl::Status status = LockFile(fd, folder.PathOf(name)); !status.ok()) return status;
@@ -247,7 +247,8 @@ absl::Status CacheEntry::Store(const std::vector<CacheFile>& files, const std::s
   if (absl::Status status = overwrite(""); !status.ok()) return status;
   std::string body;
   for (const CacheFile& file : files) {
-    if (absl::Status status = WriteWholeFile(*folder_, key_ + file.suffix, file.bytes, kFileMode);
+    if (absl::Status status =
+            WriteWholeFile(*folder_, key_ + file.suffix, file.bytes, kCacheFileMode);
         !status.ok()) {
       // The disk may be full: what an entry has without its end is of no use.
       for (const CacheFile& stored : files) {

@@ -37,7 +37,7 @@ constexpr char kGraphVariable[] = "SPILLWAY_GRAPH";
 constexpr char kOriginalVariable[] = "SPILLWAY_ORIGINAL_GRAPH";
 constexpr char kReportVariable[] = "SPILLWAY_REPORT";
 
-constexpr char kFooter[] =
+constexpr char kRunFooter[] =
     "The command gets, in its environment:\n"
     "  SPILLWAY_GRAPH           the graph to load: the rewritten one, or after a failure\n"
     "                           the original\n"
@@ -105,8 +105,8 @@ struct RunFlags {
 };
 
 // The order is that of --help.
-struct Flags : RunFlags {
-  explicit Flags(CLI::App* command)
+struct RunCommandFlags : RunFlags {
+  explicit RunCommandFlags(CLI::App* command)
       : RunFlags(command),
         options(command),
         first_of_connection(command->get_options().size()),
@@ -163,7 +163,7 @@ bool SamePath(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && normal(a) == normal(b);
 }
 
-absl::Status CheckPaths(const Flags& flags) {
+absl::Status CheckPaths(const RunCommandFlags& flags) {
   for (const auto& [flag, path] :
        {std::pair<absl::string_view, std::string>("--report", flags.report),
         {"--metrics-textfile", flags.metrics}}) {
@@ -175,7 +175,7 @@ absl::Status CheckPaths(const Flags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFlags(const Flags& flags, const Session& session) {
+absl::Status CheckFlags(const RunCommandFlags& flags, const Session& session) {
   if (session.command.empty()) {
     return UsageError("--",
                       "there is no command; give it after --, as in: spillway run --graph "
@@ -195,7 +195,7 @@ std::string EnvironmentOf(const char* name) {
   return value != nullptr ? value : "";
 }
 
-void SetEnvironment(const Flags& flags, const PreparedGraph* prepared) {
+void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared) {
   const std::string input = AbsolutePath(flags.graph);
   // In a run within another, whose result is this one's input, the original stays that of the
   // first.
@@ -253,7 +253,8 @@ HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_clos
 
 // Counts the run in the metrics file, if there is to be one. Returns what to warn of: nothing about
 // metrics is a reason not to run a job.
-std::string WriteMetrics(const Flags& flags, const HookRun& run, const Deadline& deadline) {
+std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
+                         const Deadline& deadline) {
   if (flags.metrics.empty()) return "";
   const Deadline own_deadline(std::max(deadline.Remaining(), kMetricsTime));
   const absl::StatusOr<std::string> warning =
@@ -276,7 +277,7 @@ void PrintLine(std::string line) {
   std::cerr << absl::StrCat("spillway: ", line, "\n");
 }
 
-void Tell(const Flags& flags, const absl::StatusOr<PreparedGraph>& prepared,
+void Tell(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& prepared,
           const std::string& warning) {
   if (!prepared.ok()) {
     PrintLine(
@@ -289,7 +290,7 @@ void Tell(const Flags& flags, const absl::StatusOr<PreparedGraph>& prepared,
 }
 
 // Returns only if the command does not run.
-absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& session) {
   if (absl::Status status = CheckFlags(flags, session); !status.ok()) return status;
   PrepareRequest request;
   absl::StatusOr<v1::RewriteOptions> options = flags.options.Build();
@@ -331,8 +332,8 @@ void AddRunCommand(CLI::App* app, Session* session) {
       "run",
       "Runs a command with the rewritten graph: rewrites it, puts its path into SPILLWAY_GRAPH, "
       "and becomes the command, which follows after --. For job scripts and hooks.");
-  auto flags = std::make_shared<Flags>(command);
-  command->footer(kFooter);
+  auto flags = std::make_shared<RunCommandFlags>(command);
+  command->footer(kRunFooter);
   command->final_callback(
       [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
 }

@@ -25,7 +25,7 @@ namespace {
 constexpr char kPrefix[] = "spillway_hook_";
 constexpr size_t kMaxMetricsBytes = 1 << 20;
 // node exporter runs as a user of its own.
-constexpr mode_t kFileMode = 0644;
+constexpr mode_t kMetricsFileMode = 0644;
 
 struct Family {
   const char* name;  // Without the prefix.
@@ -210,7 +210,7 @@ absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const Hook
   // Not the file itself: it is replaced. Opened for reading, which other users may.
   const std::string lock_name = name + ".lock";
   const UniqueFd lock(openat(folder->fd.get(), lock_name.c_str(),
-                             O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kFileMode));
+                             O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kMetricsFileMode));
   if (lock.get() < 0) {
     return FileError(errno, "write", folder->PathOf(lock_name), "give a folder to write to");
   }
@@ -234,7 +234,7 @@ absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const Hook
     text = AddToMetrics("", run);
     if (!text.ok()) return text.status();
   }
-  if (absl::Status status = WriteWholeFile(*folder, name, *text, kFileMode); !status.ok()) {
+  if (absl::Status status = WriteWholeFile(*folder, name, *text, kMetricsFileMode); !status.ok()) {
     return status;
   }
   return warning;

@@ -16,8 +16,8 @@
 namespace spillway::cli {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App* command)
+struct SimulateFlags {
+  explicit SimulateFlags(CLI::App* command)
       : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
 
   std::string input;
@@ -28,7 +28,7 @@ struct Flags {
   bool check = false;
 };
 
-absl::StatusOr<ExitCode> Run(const Flags& flags, const Session& session) {
+absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session) {
   absl::StatusOr<v1::Step> step = flags.step.Build();
   if (!step.ok()) return step.status();
   v1::SimulateOptions options;
@@ -65,7 +65,7 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
       "Simulates one training step of a graph on a machine. Says whether it fits, the peak of each "
       "GPU's memory, the time of a step, what it waits for, and what no plan of swaps can beat. "
       "For graphs as they come and for rewritten ones, by whomever.");
-  auto flags = std::make_shared<Flags>(command);
+  auto flags = std::make_shared<SimulateFlags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
       ->type_name("");

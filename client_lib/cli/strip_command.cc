@@ -9,8 +9,8 @@
 namespace spillway::cli {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App* command)
+struct StripFlags {
+  explicit StripFlags(CLI::App* command)
       : files(command, /*with_patch=*/false), connection(command, ConnectionFlags::Kind::kCall) {}
 
   const FileFlags files;
@@ -25,7 +25,7 @@ void AddStripCommand(CLI::App* app, Session* session) {
       "Takes the edits of Spillway out of a graph again: the original file comes back, byte for "
       "byte (in text form: the same graph, printed anew). A file without such edits comes back as "
       "it is.");
-  auto flags = std::make_shared<Flags>(command);
+  auto flags = std::make_shared<StripFlags>(command);
   command->footer("Example:\n  spillway strip rewritten.pb -o original.pb");
   command->final_callback([flags, session] {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {

@@ -17,7 +17,7 @@ using google::protobuf::Arena;
 using google::protobuf::TextFormat;
 
 // As deep as protobuf reads messages in binary form: what is deeper could not be read again.
-constexpr int kMaxDepth = 100;
+constexpr int kMaxMessageDepth = 100;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ absl::StatusOr<std::string> GraphFromText(absl::string_view text, TextPosition s
   FirstTextError error(start);
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(kMaxDepth);
+  parser.SetRecursionLimit(kMaxMessageDepth);
   google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
   Arena arena;
   auto* graph = Arena::CreateMessage<GraphDef>(&arena);

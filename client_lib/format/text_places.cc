@@ -20,7 +20,7 @@ using google::protobuf::io::Tokenizer;
 
 constexpr int kTabWidth = 8;  // Tokenizer's.
 // Of brackets. Far above the 100 messages that protobuf reads in binary form.
-constexpr size_t kMaxDepth = 1000;
+constexpr size_t kMaxOpenBrackets = 1000;
 
 void Advance(char c, TextPosition* position) {
   if (c == '\n') {
@@ -90,8 +90,8 @@ class FieldWalker {
     if (c == '{' || c == '<' || c == '[') {
       // Where a field name is expected, `[...]` is the name of an extension.
       if (c == '[' && !has_value_now) field_.clear();
-      if (levels_.size() == kMaxDepth) {
-        SetError(absl::StrCat("more than ", kMaxDepth, " brackets are open"));
+      if (levels_.size() == kMaxOpenBrackets) {
+        SetError(absl::StrCat("more than ", kMaxOpenBrackets, " brackets are open"));
         return false;
       }
       levels_.push_back({c == '{' ? '}' : c == '<' ? '>' : ']', field_});

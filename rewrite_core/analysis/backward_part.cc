@@ -11,11 +11,11 @@ namespace spillway::core {
 namespace {
 
 // What a value was computed from: constants, one variable (and constants), or more.
-using Source = NodeId;
-constexpr Source kConstants = -1;
-constexpr Source kSeveral = -2;
+using SourceNode = NodeId;
+constexpr SourceNode kConstants = -1;
+constexpr SourceNode kSeveral = -2;
 
-Source Join(Source a, Source b) {
+SourceNode Join(SourceNode a, SourceNode b) {
   if (a == kConstants || a == b) return b;
   return b == kConstants ? a : kSeveral;
 }
@@ -143,12 +143,12 @@ class Finder {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (part_.ops[id] || !IsPlainWrite(id)) continue;
-      const Source variable = WrittenVariable(id);
+      const SourceNode variable = WrittenVariable(id);
       if (variable >= 0 && leads_to_part[variable]) candidates_.push_back(id);
     }
     for (const std::vector<NodeId>* writes : {&part_.updates, &candidates_}) {
       for (NodeId id : *writes) {
-        const Source variable = WrittenVariable(id);
+        const SourceNode variable = WrittenVariable(id);
         if (variable >= 0) updated_[variable] = true;
       }
     }
@@ -159,7 +159,7 @@ class Finder {
 
   // What a write writes to: kSeveral if that hangs on more than a variable (in a conditional),
   // kConstants if it has no data input.
-  Source WrittenVariable(NodeId id) const {
+  SourceNode WrittenVariable(NodeId id) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     return inputs.empty() || inputs[0].is_control() ? kConstants : source_[inputs[0].node];
   }
@@ -171,7 +171,7 @@ class Finder {
     first_uses_.assign(graph_.num_nodes(), false);
     struct Use {
       NodeId node;
-      Source variable;
+      SourceNode variable;
     };
     std::vector<Use> uses;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
@@ -182,7 +182,7 @@ class Finder {
       for (Tensor input : graph_.inputs(id)) {
         if (poll_.Tick()) return false;
         if (input.is_control()) break;
-        const Source variable = source_[input.node];
+        const SourceNode variable = source_[input.node];
         if (variable < 0 || !updated_[variable]) continue;
         lowest[variable] = std::min(lowest[variable], topology_.level(id));
         uses.push_back({id, variable});
@@ -316,7 +316,7 @@ class Finder {
   std::vector<bool> is_variable_op_;
   bool any_gradients_ = false;
   NodeFlags leads_to_gradients_;
-  std::vector<Source> source_;
+  std::vector<SourceNode> source_;
   NodeFlags updated_;
   std::vector<NodeId> candidates_;
   NodeFlags first_uses_;

@@ -28,7 +28,7 @@ enum class Work : uint8_t {
 
 // One row per family. Operands are numbered as the inputs, and kOut is output 0.
 constexpr int8_t kOut = -1;
-struct Row {
+struct CostRow {
   absl::string_view ops;
   Work work = Work::kMove;
   // kConv, kDepthwise: the operands with the extent of the forward pass's output, and of its
@@ -46,31 +46,31 @@ struct Row {
   double update_passes = 0;
 };
 
-constexpr Row Conv(Work work, int8_t data, int8_t filter, absl::string_view ops) {
-  Row row{ops, work};
+constexpr CostRow Conv(Work work, int8_t data, int8_t filter, absl::string_view ops) {
+  CostRow row{ops, work};
   row.data = data;
   row.filter = filter;
   return row;
 }
-constexpr Row Cell(int8_t sequence, int8_t weights, double products, absl::string_view ops) {
-  Row row{ops, Work::kWeights};
+constexpr CostRow Cell(int8_t sequence, int8_t weights, double products, absl::string_view ops) {
+  CostRow row{ops, Work::kWeights};
   row.data = sequence;
   row.filter = weights;
   row.products = products;
   return row;
 }
 // Reads its first `inputs` inputs `passes` times.
-constexpr Row Passes(double passes, int8_t inputs, int8_t counted, absl::string_view ops) {
-  Row row{ops, Work::kMove};
+constexpr CostRow Passes(double passes, int8_t inputs, int8_t counted, absl::string_view ops) {
+  CostRow row{ops, Work::kMove};
   row.passes = passes;
   row.passes_inputs = inputs;
   row.counted = counted;
   return row;
 }
 // Reads of its first `inputs` inputs as much as it writes.
-constexpr Row Part(int8_t inputs, absl::string_view ops) { return Passes(0, inputs, 0, ops); }
-constexpr Row Update(double passes, absl::string_view ops) {
-  Row row{ops, Work::kMove};
+constexpr CostRow Part(int8_t inputs, absl::string_view ops) { return Passes(0, inputs, 0, ops); }
+constexpr CostRow Update(double passes, absl::string_view ops) {
+  CostRow row{ops, Work::kMove};
   row.update_passes = passes;
   return row;
 }
@@ -79,7 +79,7 @@ constexpr char kCalls[] =
     "If StatelessIf Case StatelessCase While StatelessWhile For PartitionedCall "
     "StatefulPartitionedCall SymbolicGradient RemoteCall";
 
-constexpr Row kRows[] = {
+constexpr CostRow kCostRows[] = {
     Conv(Work::kConv, kOut, 1, "Conv2D Conv3D _FusedConv2D FusedConv2DBiasActivation"),
     Conv(Work::kConv, 2, 1, "Conv2DBackpropInput Conv3DBackpropInput Conv3DBackpropInputV2"),
     Conv(Work::kConv, 2, kOut, "Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2"),
@@ -157,12 +157,12 @@ class Estimator {
         conv_flops_(hardware.peak_flops * hardware.eff_conv),
         matmul_flops_(hardware.peak_flops * hardware.eff_matmul),
         bytes_per_s_(hardware.mem_bytes_per_s * hardware.mem_eff),
-        rows_(RowsByOp(graph, kRows)) {}
+        rows_(RowsByOp(graph, kCostRows)) {}
 
   // Of a node that launches a kernel.
   NodeCost Estimate(NodeId id, int64_t workspace_bytes) const {
-    static constexpr Row kOther{};
-    const Row* row = rows_[graph_.op_id(id)];
+    static constexpr CostRow kOther{};
+    const CostRow* row = rows_[graph_.op_id(id)];
     if (row == nullptr) row = &kOther;
     NodeCost cost;
     const bool is_conv = row->work == Work::kConv || row->work == Work::kDepthwise;
@@ -189,7 +189,7 @@ class Estimator {
   }
 
   // -1: unknown.
-  double Flops(NodeId id, const Row& row) const {
+  double Flops(NodeId id, const CostRow& row) const {
     switch (row.work) {
       case Work::kMove:
       case Work::kCall:
@@ -276,7 +276,7 @@ class Estimator {
   }
 
   // -1: unknown.
-  double Bytes(NodeId id, const Row& row) const {
+  double Bytes(NodeId id, const CostRow& row) const {
     double sum = 0;
     double largest = -1;
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
@@ -314,7 +314,7 @@ class Estimator {
   const double conv_flops_;
   const double matmul_flops_;
   const double bytes_per_s_;
-  const std::vector<const Row*> rows_;
+  const std::vector<const CostRow*> rows_;
 };
 
 // By op id: whether nodes of that type run functions.

@@ -13,10 +13,6 @@
 namespace spillway::core {
 namespace {
 
-constexpr DataType kDtInt64 = static_cast<DataType>(9);
-constexpr DataType kDtHalf = static_cast<DataType>(19);
-constexpr DataType kDtBfloat16 = static_cast<DataType>(14);
-
 // Ops without a GPU kernel, besides those whose outputs are strings. The copying ops have only a
 // GPU kernel, but stand for what happens on the host between two copies, as a swap's Identity does.
 struct HostRow {
@@ -58,25 +54,25 @@ struct MemoryRow {
   uint32_t host_inputs;
   uint32_t int32_inputs_on_gpu;
 };
-constexpr uint32_t In(int i) { return uint32_t{1} << i; }
+constexpr uint32_t InputBit(int i) { return uint32_t{1} << i; }
 constexpr MemoryRow kMemoryRows[] = {
-    {"Switch RefSwitch _SwitchN", false, In(1), 0},
-    {"LoopCond If StatelessIf Case StatelessCase", false, In(0), 0},
-    {"Cast OneHot Where", true, 0, In(0)},
+    {"Switch RefSwitch _SwitchN", false, InputBit(1), 0},
+    {"LoopCond If StatelessIf Case StatelessCase", false, InputBit(0), 0},
+    {"Cast OneHot Where", true, 0, InputBit(0)},
     {"ArgMax ArgMin TopK TopKV2 RandomUniformInt StatelessRandomUniformInt "
      "StatelessRandomUniformIntV2 Multinomial StatelessMultinomial Bucketize",
      true, 0, 0},
-    {"Gather GatherV2 GatherNd ResourceGather ResourceGatherNd", true, 0, In(1)},
+    {"Gather GatherV2 GatherNd ResourceGather ResourceGatherNd", true, 0, InputBit(1)},
     {"SparseSoftmaxCrossEntropyWithLogits InTopK InTopKV2 UnsortedSegmentSum UnsortedSegmentMax "
      "UnsortedSegmentMin UnsortedSegmentProd SegmentSum SegmentMean ScatterAdd ScatterSub "
      "ScatterUpdate ScatterMul ResourceScatterAdd ResourceScatterSub ResourceScatterUpdate "
      "TensorScatterUpdate TensorScatterAdd",
-     false, 0, In(1)},
-    {"ScatterNd", false, 0, In(0)},
+     false, 0, InputBit(1)},
+    {"ScatterNd", false, 0, InputBit(0)},
     {"SparseApplyMomentum SparseApplyAdagrad ResourceSparseApplyAdagrad "
      "ResourceSparseApplyMomentum "
      "ResourceSparseApplyKerasMomentum",
-     false, 0, In(3) | In(4)},
+     false, 0, InputBit(3) | InputBit(4)},
 };
 
 bool IsHostOp(const OpInfo& info, absl::string_view op) {

@@ -32,7 +32,6 @@ struct TensorFact {
 inline bool IsHandleType(int dtype) { return dtype == kDtResource || dtype == kDtVariant; }
 // The types whose small tensors have values here: those that shapes are computed in, and that of
 // predicates.
-inline constexpr int kDtInt64 = 9;
 inline bool IsValueType(int dtype) {
   return dtype == kDtInt32 || dtype == kDtInt64 || dtype == kDtBool;
 }

@@ -13,7 +13,10 @@ enum DataType : int {
   kDtFloat32 = 1,
   kDtInt32 = 3,
   kDtString = 7,
+  kDtInt64 = 9,
   kDtBool = 10,
+  kDtBfloat16 = 14,
+  kDtHalf = 19,
   kDtResource = 20,
   kDtVariant = 21,
 };

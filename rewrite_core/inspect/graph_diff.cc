@@ -19,7 +19,7 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kStage[] = "diff";
+constexpr char kDiffStage[] = "diff";
 
 using Attributes = std::map<absl::string_view, absl::string_view>;
 
@@ -71,7 +71,7 @@ class Differ {
   }
 
  private:
-  absl::Status Stopped() const { return stop_.status(kStage); }
+  absl::Status Stopped() const { return stop_.status(kDiffStage); }
 
   absl::Status MatchNodes() {
     in_a_.resize(b_.num_nodes());

@@ -28,7 +28,7 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kStage[] = "inspect";
+constexpr char kInspectStage[] = "inspect";
 constexpr int32_t kDefaultLargestTensorCount = 10;
 
 bool IsOneOf(absl::string_view op, std::initializer_list<absl::string_view> ops) {
@@ -84,7 +84,7 @@ class Inspector {
     StopPoller poll(stop_);
     WireReader reader(graph_.bytes());
     while (reader.Next()) {
-      if (poll.Tick()) return stop_.status(kStage);
+      if (poll.Tick()) return stop_.status(kInspectStage);
       if (reader.IsBytes(graph_def::kVersions)) ReadVersions(reader.bytes());
       if (!reader.IsBytes(graph_def::kLibrary)) continue;
       WireReader library(reader.bytes());
@@ -112,7 +112,7 @@ class Inspector {
     StopPoller poll(stop_);
     WireReader reader(function);
     while (reader.Next()) {
-      if (poll.Tick()) return stop_.status(kStage);
+      if (poll.Tick()) return stop_.status(kInspectStage);
       if (reader.IsBytes(function_def::kNode)) ++node_count;
       if (!reader.IsBytes(function_def::kSignature)) continue;
       WireReader signature(reader.bytes());
@@ -146,14 +146,14 @@ class Inspector {
     int64_t control_edges = 0;
     StopPoller poll(stop_);
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
-      if (poll.Tick()) return stop_.status(kStage);
+      if (poll.Tick()) return stop_.status(kInspectStage);
       added[id] = IsAddedNode(graph_, id);
     }
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       ++ops_[graph_.op_id(id)];
       ++devices[graph_.device_id(id)];
       for (Tensor input : graph_.inputs(id)) {
-        if (poll.Tick()) return stop_.status(kStage);
+        if (poll.Tick()) return stop_.status(kInspectStage);
         control_edges += input.is_control();
       }
       const absl::string_view name = graph_.name(id);
@@ -164,7 +164,7 @@ class Inspector {
       v1::NameCount* count = summary_.mutable_scopes(row->second);
       count->set_count(count->count() + 1);
       CountSwapNode(id, earlier, added);
-      if (poll.Tick()) return stop_.status(kStage);
+      if (poll.Tick()) return stop_.status(kInspectStage);
     }
     SortMostFirst(summary_.mutable_scopes());
     summary_.set_control_edge_count(control_edges);
@@ -206,7 +206,7 @@ class Inspector {
     StopPoller poll(stop_);
     while (topology->level(begin) > 0) {
       for (Tensor input : graph_.inputs(begin)) {
-        if (poll.Tick()) return stop_.status(kStage);
+        if (poll.Tick()) return stop_.status(kInspectStage);
         if (topology->level(input.node) != topology->level(begin) - 1) continue;
         begin = input.node;
         break;
@@ -227,7 +227,7 @@ class Inspector {
     int64_t unknown = 0;
     StopPoller poll(stop_);
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
-      if (poll.Tick()) return stop_.status(kStage);
+      if (poll.Tick()) return stop_.status(kInspectStage);
       const FrameId in = control_flow->input_frame(id);
       const FrameId out = control_flow->output_frame(id);
       const size_t frames = std::max({in, out, kRootFrame}) + 1;
@@ -243,7 +243,7 @@ class Inspector {
     }
     // Frame ids grow inwards, so a frame's parent stands at an earlier index; the root has none.
     for (FrameId frame = kRootFrame + 1; frame < static_cast<FrameId>(enters.size()); ++frame) {
-      if (poll.Tick()) return stop_.status(kStage);
+      if (poll.Tick()) return stop_.status(kInspectStage);
       v1::LoopFrame* entry = summary_.add_frames();
       entry->set_name(FrameName(enters[frame]));
       const FrameId parent = control_flow->input_frame(enters[frame]);
@@ -278,12 +278,12 @@ class Inspector {
       }
       const Graph::Readers readers = graph_.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
-        if (poll.Tick()) return stop_.status(kStage);
+        if (poll.Tick()) return stop_.status(kInspectStage);
         const int32_t port = readers[i].port;
         if (port != kControl && (ports.empty() || ports.back() != port)) ports.push_back(port);
       }
       for (int32_t port : ports) {
-        if (poll.Tick()) return stop_.status(kStage);
+        if (poll.Tick()) return stop_.status(kInspectStage);
         const Tensor tensor{id, port};
         const int64_t size_bytes = shapes->size_bytes(tensor);
         if (size_bytes == kUnknownSize) {
@@ -319,7 +319,7 @@ class Inspector {
       return a.tensor.port < b.tensor.port;
     });
     for (auto it = known.begin(); it != end; ++it) {
-      if (poll.Tick()) return stop_.status(kStage);
+      if (poll.Tick()) return stop_.status(kInspectStage);
       *summary_.add_largest_tensors() = Summarize(graph_, *shapes, it->tensor);
     }
     return absl::OkStatus();

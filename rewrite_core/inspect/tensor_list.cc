@@ -8,7 +8,7 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kStage[] = "tensors";
+constexpr char kTensorsStage[] = "tensors";
 
 // As in summaries, but with its whole name and shape.
 v1::TensorSummary Whole(const Graph& graph, const Shapes& shapes, Tensor tensor) {
@@ -26,15 +26,15 @@ absl::Status ListTensors(const Graph& graph, const Shapes& shapes, const StopTok
   size_t bytes = 0;
   StopPoller poll(stop);
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (poll.Tick()) return stop.status(kStage);
+    if (poll.Tick()) return stop.status(kTensorsStage);
     for (int32_t port = 0; port < shapes.num_outputs(id); ++port) {
-      if (poll.Tick()) return stop.status(kStage);
+      if (poll.Tick()) return stop.status(kTensorsStage);
       v1::TensorSummary* summary = list.add_tensors();
       *summary = Whole(graph, shapes, {id, port});
       bytes += summary->ByteSizeLong();
       if (bytes < kTensorListBytes) continue;
       // Few long names fill lists: a look at the token for each of them.
-      if (stop.ShouldStop(1)) return stop.status(kStage);
+      if (stop.ShouldStop(1)) return stop.status(kTensorsStage);
       if (!sink(std::move(list))) return absl::OkStatus();
       list.Clear();
       bytes = 0;

@@ -20,7 +20,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-ChildResult Spillway(std::vector<std::string> arguments) {
+ChildResult RunSpillway(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), SPILLWAY_BIN_DIR "/spillway");
   return RunChild(arguments, "");
 }
@@ -42,7 +42,7 @@ TEST(CliConnectionTest, FlagsOfAConnectionNeedAServer) {
                                              {"--tls-server-name", "n"}}) {
     std::vector<std::string> arguments = {"rewrite", kMnistPath, "-o", "/nowhere/out.pb"};
     arguments.insert(arguments.end(), flag.begin(), flag.end());
-    const ChildResult result = Spillway(arguments);
+    const ChildResult result = RunSpillway(arguments);
     ExpectOneLine(result, 2, "--server", "USAGE");
     EXPECT_THAT(result.err, HasSubstr(flag[0]));
   }
@@ -53,13 +53,15 @@ TEST(CliConnectionTest, EmptyValuesAreRefused) {
   const TestServer server;
   for (const char* flag :
        {"--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--timeout"}) {
-    const ChildResult result = Spillway({"health", "--server", server.target(), flag, ""});
+    const ChildResult result = RunSpillway({"health", "--server", server.target(), flag, ""});
     ExpectOneLine(result, 2, "empty", "USAGE");
     EXPECT_THAT(result.err, HasSubstr(flag));
   }
-  ExpectOneLine(Spillway({"rewrite", kMnistPath, "-o", "", "--report", "-"}), 2, "empty", "USAGE");
-  ExpectOneLine(Spillway({"rewrite", kMnistPath, "-o", "-", "--patch", ""}), 2, "--patch", "USAGE");
-  ExpectOneLine(Spillway({"anonymize", kMnistPath, "-o", "-", "--mapping", ""}), 2, "--mapping",
+  ExpectOneLine(RunSpillway({"rewrite", kMnistPath, "-o", "", "--report", "-"}), 2, "empty",
+                "USAGE");
+  ExpectOneLine(RunSpillway({"rewrite", kMnistPath, "-o", "-", "--patch", ""}), 2, "--patch",
+                "USAGE");
+  ExpectOneLine(RunSpillway({"anonymize", kMnistPath, "-o", "-", "--mapping", ""}), 2, "--mapping",
                 "USAGE");
 }
 
@@ -69,7 +71,7 @@ TEST(CliConnectionTest, AnEmptyServerIsNotThisProcess) {
            {"capabilities", "--server", ""},
            {"rewrite", kMnistPath, "-o", "-", "--server", ""},
            {"run", "--graph", kMnistPath, "--server", "", "--", "true"}}) {
-    ExpectOneLine(Spillway(call), 2, "--server", "USAGE");
+    ExpectOneLine(RunSpillway(call), 2, "--server", "USAGE");
   }
   // A variable that is set to nothing is as good as none. In a folder of its own: what an earlier
   // run left in the user's cache would be an answer, too.
@@ -83,10 +85,10 @@ TEST(CliConnectionTest, AnEmptyServerIsNotThisProcess) {
 }
 
 TEST(CliConnectionTest, CertificateAndKeyNeedEachOther) {
-  ExpectOneLine(Spillway({"health", "--server", "127.0.0.1:1", "--tls-cert", "c"}), 2, "--tls-key",
-                "USAGE");
-  ExpectOneLine(Spillway({"health", "--server", "127.0.0.1:1", "--tls-key", "k"}), 2, "--tls-cert",
-                "USAGE");
+  ExpectOneLine(RunSpillway({"health", "--server", "127.0.0.1:1", "--tls-cert", "c"}), 2,
+                "--tls-key", "USAGE");
+  ExpectOneLine(RunSpillway({"health", "--server", "127.0.0.1:1", "--tls-key", "k"}), 2,
+                "--tls-cert", "USAGE");
 }
 
 TEST(CliConnectionTest, TlsAndMutualTls) {
@@ -115,19 +117,19 @@ TEST(CliConnectionTest, TlsAndMutualTls) {
                                         folder.Write("own.key", own.key),
                                         "--tls-server-name",
                                         "spillway.example"};
-  const ChildResult good = Spillway(all);
+  const ChildResult good = RunSpillway(all);
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_EQ(good.out, "SERVING\n");
 
   // Each mistake: one sentence, and none of gRPC's own lines.
   const std::vector<std::string> without_name(all.begin(), all.end() - 2);
-  ExpectOneLine(Spillway(without_name), 5, "--tls-server-name", "UNAVAILABLE");
-  ExpectOneLine(Spillway({"health", "--server", server.target(), "--tls"}), 5, "--tls-ca",
+  ExpectOneLine(RunSpillway(without_name), 5, "--tls-server-name", "UNAVAILABLE");
+  ExpectOneLine(RunSpillway({"health", "--server", server.target(), "--tls"}), 5, "--tls-ca",
                 "UNAVAILABLE");
-  ExpectOneLine(Spillway({"health", "--server", server.target()}), 5, "may want TLS",
+  ExpectOneLine(RunSpillway({"health", "--server", server.target()}), 5, "may want TLS",
                 "UNAVAILABLE");
-  ExpectOneLine(Spillway({"health", "--server", server.target(), "--tls-ca", "/none"}), 2, "/none",
-                "BAD_OPTION");
+  ExpectOneLine(RunSpillway({"health", "--server", server.target(), "--tls-ca", "/none"}), 2,
+                "/none", "BAD_OPTION");
 }
 
 }  // namespace

@@ -9,14 +9,14 @@
 namespace spillway::cli {
 namespace {
 
-std::string Text(const std::string& message) {
+std::string DiffText(const std::string& message) {
   v1::GraphDiff diff;
   if (!google::protobuf::TextFormat::ParseFromString(message, &diff)) std::abort();
   return FormatGraphDiff(diff);
 }
 
 TEST(DiffTextTest, ASentencePerSwap) {
-  EXPECT_EQ(Text(R"(
+  EXPECT_EQ(DiffText(R"(
       node_count_a: 5 node_count_b: 8 graph_bytes_a: 1024 graph_bytes_b: 2048
       added { name: "out" op: "Identity" in_swap: true }
       added { name: "in" op: "Identity" in_swap: true }
@@ -43,7 +43,7 @@ swaps
 }
 
 TEST(DiffTextTest, EveryOtherDifferenceIsALineAndCounted) {
-  EXPECT_EQ(Text(R"(
+  EXPECT_EQ(DiffText(R"(
       node_count_a: 3 node_count_b: 3 graph_bytes_a: 9 graph_bytes_b: 9
       added { name: "n" op: "NoOp" device: "/gpu:0\033" }
       removed { name: "r" op: "Relu" }
@@ -94,15 +94,16 @@ TEST(DiffTextTest, NodesThatChangedInOneWayAreOneLine) {
     message += std::string("changed { name: '") + name + "' attributes_added: '_output_shapes' }";
   }
   message += "changed { name: 'f' attributes_removed: 'x' }";
-  EXPECT_THAT(Text(message), ::testing::HasSubstr(
-                                 "nodes changed\n"
-                                 "  a, b, c and 2 other nodes: 1 attribute added: _output_shapes\n"
-                                 "  f: 1 attribute removed: x\n"));
+  EXPECT_THAT(
+      DiffText(message),
+      ::testing::HasSubstr("nodes changed\n"
+                           "  a, b, c and 2 other nodes: 1 attribute added: _output_shapes\n"
+                           "  f: 1 attribute removed: x\n"));
 }
 
 TEST(DiffTextTest, NoDifference) {
-  EXPECT_EQ(Text("identical: true same_graph: true"), "the files are identical\n");
-  EXPECT_EQ(Text("same_graph: true reencoded_count: 2 node_count_a: 3 node_count_b: 3"),
+  EXPECT_EQ(DiffText("identical: true same_graph: true"), "the files are identical\n");
+  EXPECT_EQ(DiffText("same_graph: true reencoded_count: 2 node_count_a: 3 node_count_b: 3"),
             R"(the graphs are the same, the files are encoded otherwise
   nodes              3 -> 3 (+0)
   size               0 B -> 0 B

@@ -13,14 +13,14 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Text(const std::string& message, int top = 10) {
+std::string InspectText(const std::string& message, int top = 10) {
   v1::GraphSummary summary;
   if (!google::protobuf::TextFormat::ParseFromString(message, &summary)) std::abort();
   return FormatGraphSummary(summary, top);
 }
 
 TEST(InspectTextTest, FactsFirst) {
-  EXPECT_EQ(Text(R"(
+  EXPECT_EQ(InspectText(R"(
       size_bytes: 2048 node_count: 4 data_edge_count: 3 control_edge_count: 1 level_count: 2
       longest_path_begin: "a" longest_path_end: "b" producer_version: 26
       variables { name: "VariableV2" count: 2 } switch_count: 2 merge_count: 1
@@ -54,7 +54,7 @@ constexpr char kTables[] = R"(
     largest_tensors { tensor: "z:0" size_bytes: 256 })";
 
 TEST(InspectTextTest, TablesOfWhatThereIs) {
-  const std::string text = Text(kTables);
+  const std::string text = InspectText(kTables);
   EXPECT_THAT(text,
               AllOf(HasSubstr("  (none given)       2\n"), HasSubstr("  /gpu:0\\x1b[1m      1\n"),
                     HasSubstr("  gradients       5\n  (no scope)      1\n"),
@@ -65,10 +65,10 @@ TEST(InspectTextTest, TablesOfWhatThereIs) {
 }
 
 TEST(InspectTextTest, WhatIsLeftOutIsCounted) {
-  const std::string text = Text(kTables, 1);
+  const std::string text = InspectText(kTables, 1);
   EXPECT_THAT(text, AllOf(HasSubstr("  gradients       5\n  ... 1 more\n"), HasSubstr("512 B\n"),
                           Not(HasSubstr("256 B"))));
-  EXPECT_THAT(Text(kTables, 0), Not(HasSubstr("gradients")));
+  EXPECT_THAT(InspectText(kTables, 0), Not(HasSubstr("gradients")));
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-v1::RewriteReport Report(const std::string& text) {
+v1::RewriteReport LevelReport(const std::string& text) {
   v1::RewriteReport report;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &report)) << text;
   return report;
 }
 
-std::string Facts(const std::string& text) { return FormatFacts(LevelFacts(Report(text))); }
+std::string Facts(const std::string& text) { return FormatFacts(LevelFacts(LevelReport(text))); }
 
 // A report on one GPU whose setting was tuned, with this fit.
 std::string OneGpu(const std::string& fit) {
@@ -33,7 +33,7 @@ std::string OneGpu(const std::string& fit) {
 }
 
 TEST(LevelTextTest, OneGpuTuned) {
-  EXPECT_EQ(FormatSummary(Report(R"pb(
+  EXPECT_EQ(FormatSummary(LevelReport(R"pb(
               outcome: OUTCOME_REWRITTEN
               summary: "3 tensors will be swapped."
               strategy: STRATEGY_LEVEL
@@ -140,7 +140,7 @@ TEST(LevelTextTest, EverySyncModeHasItsWords) {
 }
 
 TEST(LevelTextTest, EveryGpuHasItsBlock) {
-  const v1::RewriteReport report = Report(R"pb(
+  const v1::RewriteReport report = LevelReport(R"pb(
     outcome: OUTCOME_REWRITTEN
     hardware { hardware { preset: "v100_pcie" } }
     level {
@@ -179,8 +179,8 @@ TEST(LevelTextTest, EveryGpuHasItsBlock) {
 }
 
 TEST(LevelTextTest, OtherStrategiesHaveNone) {
-  EXPECT_TRUE(LevelFacts(Report("scope { n_tensors: -1 }")).empty());
-  EXPECT_EQ(FormatLevelDevices(Report("scope {}"), Style()), "");
+  EXPECT_TRUE(LevelFacts(LevelReport("scope { n_tensors: -1 }")).empty());
+  EXPECT_EQ(FormatLevelDevices(LevelReport("scope {}"), Style()), "");
 }
 
 TEST(LevelTextTest, UnknownSizesMakeBytesALowerBound) {

@@ -22,7 +22,7 @@ std::vector<std::string> Command(std::vector<std::string> flags) {
 Daemon::Daemon(std::vector<std::string> flags) : process_(Command(std::move(flags))) {
   const std::string hello = process_.ReadLine();
   const std::string start = absl::StrCat("spillwayd ", core::Version(), " listening on ");
-  EXPECT_THAT(hello, testing::StartsWith(start));
+  EXPECT_THAT(hello, ::testing::StartsWith(start));
   address_ = std::string(absl::StripPrefix(hello, start));
   const std::string metrics = process_.ReadLine();
   absl::string_view port = metrics;

@@ -11,26 +11,26 @@
 namespace spillway::server {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Milliseconds(20);
+constexpr absl::Duration kIdleTimeout = absl::Milliseconds(20);
 
 TEST(IdleTimerTest, FiresOnceWhileWaiting) {
   std::atomic<int> fired{0};
-  IdleTimer timer(kTimeout, [&] { ++fired; });
+  IdleTimer timer(kIdleTimeout, [&] { ++fired; });
   timer.Wait();
   EXPECT_TRUE(Eventually([&] { return fired == 1; }));
-  absl::SleepFor(3 * kTimeout);
+  absl::SleepFor(3 * kIdleTimeout);
   EXPECT_EQ(fired, 1);
 }
 
 TEST(IdleTimerTest, NotWhilePausedOrStopped) {
   std::atomic<int> fired{0};
-  IdleTimer paused(kTimeout, [&] { ++fired; });
-  IdleTimer stopped(kTimeout, [&] { ++fired; });
+  IdleTimer paused(kIdleTimeout, [&] { ++fired; });
+  IdleTimer stopped(kIdleTimeout, [&] { ++fired; });
   IdleTimer never(absl::InfiniteDuration(), [&] { ++fired; });
   stopped.Wait();
   stopped.Stop();
   never.Wait();
-  absl::SleepFor(3 * kTimeout);
+  absl::SleepFor(3 * kIdleTimeout);
   EXPECT_EQ(fired, 0);
   paused.Wait();
   EXPECT_TRUE(Eventually([&] { return fired == 1; })) << "a pause ends";

@@ -11,7 +11,7 @@
 namespace spillway::testing {
 namespace {
 
-[[noreturn]] void Die(absl::string_view what, absl::string_view detail) {
+[[noreturn]] void DieOfGraph(absl::string_view what, absl::string_view detail) {
   std::cerr << "test data: " << what << ": " << detail << std::endl;
   std::abort();
 }
@@ -21,7 +21,7 @@ namespace {
 GraphDef ReadProto(absl::string_view bytes) {
   GraphDef graph;
   if (!graph.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    Die("protobuf cannot read a graph", "");
+    DieOfGraph("protobuf cannot read a graph", "");
   }
   return graph;
 }
@@ -98,12 +98,12 @@ GraphDef ApplyPatch(const GraphDef& graph, const v1::GraphPatch& patch) {
   std::map<std::string, int> index = IndexNodes(result);
   const auto check_input = [&](const std::string& input) {
     // "A new node reads only original nodes and new nodes before it."
-    if (index.count(SplitInput(input).node) == 0) Die("a patch reads a missing node", input);
+    if (index.count(SplitInput(input).node) == 0) DieOfGraph("a patch reads a missing node", input);
   };
   for (const v1::NewNode& added : patch.new_nodes()) {
     for (const std::string& input : added.inputs()) check_input(input);
     if (!index.emplace(added.name(), result.node_size()).second) {
-      Die("a patch adds a node twice", added.name());
+      DieOfGraph("a patch adds a node twice", added.name());
     }
     NodeDef* node = result.add_node();
     node->set_name(added.name());
@@ -112,25 +112,25 @@ GraphDef ApplyPatch(const GraphDef& graph, const v1::GraphPatch& patch) {
     node->set_device(added.device());
     for (const v1::NodeAttribute& attribute : added.attributes()) {
       if (!(*node->mutable_attr())[attribute.name()].ParseFromString(attribute.value())) {
-        Die("a patch has an attribute that cannot be read", attribute.name());
+        DieOfGraph("a patch has an attribute that cannot be read", attribute.name());
       }
     }
   }
   for (const v1::RewiredInput& rewired : patch.rewired_inputs()) {
     check_input(rewired.new_input());
     const auto it = index.find(rewired.node());
-    if (it == index.end()) Die("a patch rewires a missing node", rewired.node());
+    if (it == index.end()) DieOfGraph("a patch rewires a missing node", rewired.node());
     NodeDef* node = result.mutable_node(it->second);
     if (rewired.input_index() >= node->input_size() ||
         node->input(rewired.input_index()) != rewired.old_input()) {
-      Die("a patch rewires an input that is not there", rewired.DebugString());
+      DieOfGraph("a patch rewires an input that is not there", rewired.DebugString());
     }
     node->set_input(rewired.input_index(), rewired.new_input());
   }
   for (const v1::AddedControl& control : patch.added_controls()) {
     check_input(control.source());
     const auto it = index.find(control.node());
-    if (it == index.end()) Die("a patch holds back a missing node", control.node());
+    if (it == index.end()) DieOfGraph("a patch holds back a missing node", control.node());
     result.mutable_node(it->second)->add_input("^" + control.source());
   }
   return result;

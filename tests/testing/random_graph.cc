@@ -5,14 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/data_types.h"
 #include "tests/testing/raw_bytes.h"
 
 namespace spillway::testing {
 namespace {
-
-constexpr int kFloat = 1;
-constexpr int kInt32 = 3;
-constexpr int kBool = 10;
 
 // An output of a node that is being built.
 struct Port {

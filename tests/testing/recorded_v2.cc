@@ -26,7 +26,7 @@ constexpr char kCpuDevice[] = "/cpu:0";
   std::abort();
 }
 
-json ReadJson(const std::string& graph, const std::string& file) {
+json ReadV2Json(const std::string& graph, const std::string& file) {
   return json::parse(ReadTestGraph(absl::StrCat(graph, "/", file)));
 }
 
@@ -90,7 +90,7 @@ RecordedSetV2 SetFrom(const std::string& name, const json& record) {
 // As the graph spells them; none where it has but one.
 std::vector<std::string> SeveralGpus(const std::string& graph) {
   const auto devices =
-      ReadJson(graph, "meta.json").at("gpu_devices").get<std::vector<std::string>>();
+      ReadV2Json(graph, "meta.json").at("gpu_devices").get<std::vector<std::string>>();
   std::set<std::string> indices;  // One may be spelled in two ways.
   for (const std::string& device : devices) indices.insert(core::ParseDeviceName(device).index);
   return indices.size() > 1 ? devices : std::vector<std::string>();
@@ -158,13 +158,13 @@ std::vector<std::string> GraphsWithV2Records() {
 }
 
 RecordedLevelsV2 ReadV2Levels(const std::string& graph) {
-  const json record = ReadJson(graph, "v2_levels.json");
+  const json record = ReadV2Json(graph, "v2_levels.json");
   return {record.at("levels").get<std::vector<std::vector<std::string>>>(),
           record.at("inactive").get<std::vector<std::string>>()};
 }
 
 std::vector<RecordedSetV2> ReadV2Sets(const std::string& graph) {
-  const json records = ReadJson(graph, "v2_swaps.json");
+  const json records = ReadV2Json(graph, "v2_swaps.json");
   std::vector<RecordedSetV2> sets;
   const std::vector<std::string> gpus = SeveralGpus(graph);
   for (const auto& [name, record] : records.items()) {
@@ -176,7 +176,7 @@ std::vector<RecordedSetV2> ReadV2Sets(const std::string& graph) {
 
 std::string ApplyRecordedV2(const std::string& graph_def, const std::string& name,
                             const std::string& set) {
-  const json record = ReadJson(name, "v2_swaps.json").at(set);
+  const json record = ReadV2Json(name, "v2_swaps.json").at(set);
   Editor editor(graph_def);
   for (const auto& [tensor, swap] : record.at("swaps").items()) {
     const std::string swap_out = swap.at("swap_out").get<std::string>();

@@ -4,12 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/data_types.h"
 
 namespace spillway::testing {
 namespace {
-
-constexpr int kFloat = 1;
-constexpr int kBool = 10;
 
 // What a node is.
 enum NodeKind { kForward, kBackward, kSwitchP, kSwitchQ, kMerge };

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "tests/testing/data_types.h"
 #include "tests/testing/graph_schema.pb.h"
 
 namespace spillway::testing {
@@ -19,10 +20,6 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 using Names = std::vector<std::string>;
-
-// Values of TensorFlow's enum DataType.
-constexpr int kFloat = 1;
-constexpr int kInt32 = 3;
 
 // Images in the blocks: kSide x kSide with kWidth channels.
 constexpr int64_t kSide = 28, kWidth = 64, kClasses = 1000;

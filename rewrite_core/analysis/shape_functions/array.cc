@@ -335,7 +335,7 @@ void ShapeOfSecond(ShapeContext& c) { c.set(0, c.input(1)); }
 
 void Pass(ShapeContext& c) { c.pass(0, 0); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kArrayRules[] = {
     {"Bitcast", Bitcast},
     {"BroadcastArgs", BroadcastArgs},
     {"BroadcastGradientArgs", BroadcastGradientArgs},
@@ -420,6 +420,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> ArrayShapeRules() { return kRules; }
+absl::Span<const ShapeRule> ArrayShapeRules() { return kArrayRules; }
 
 }  // namespace spillway::core

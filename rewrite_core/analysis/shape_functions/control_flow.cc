@@ -97,7 +97,7 @@ void While(ShapeContext& c) {
   for (int i = 0; i < static_cast<int>(stated.size()); ++i) c.refine(i, stated[i]);
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kControlFlowRules[] = {
     {"Abort", Scalars},
     {"Case", Case},
     {"ControlTrigger", Scalars},
@@ -125,6 +125,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> ControlFlowShapeRules() { return kRules; }
+absl::Span<const ShapeRule> ControlFlowShapeRules() { return kControlFlowRules; }
 
 }  // namespace spillway::core

@@ -221,7 +221,7 @@ void ParseSingleSequenceExample(ShapeContext& c) {
 // DecodeCSV(records, defaults...): a column each.
 void DecodeCsv(ShapeContext& c) { c.set_all(c.input(0)); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kDataRules[] = {
     // Iterators, feeds of accelerators.
     {"DatasetToSingleElement", OutputShapes},
     {"ExperimentalDatasetToSingleElement", OutputShapes},
@@ -305,6 +305,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> DataShapeRules() { return kRules; }
+absl::Span<const ShapeRule> DataShapeRules() { return kDataRules; }
 
 }  // namespace spillway::core

@@ -104,7 +104,7 @@ void DiagPart(ShapeContext& c) {
   c.set(0, c.Merge(c.Slice(in, 0, half), c.Slice(in, half)));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kDiagonalRules[] = {
     {"Diag", Diag},
     {"DiagPart", DiagPart},
     {"MatrixDiag", MatrixDiag},
@@ -120,6 +120,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> DiagonalShapeRules() { return kRules; }
+absl::Span<const ShapeRule> DiagonalShapeRules() { return kDiagonalRules; }
 
 }  // namespace spillway::core

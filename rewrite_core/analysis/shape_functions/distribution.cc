@@ -4,7 +4,7 @@
 namespace spillway::core {
 namespace {
 
-void StatedShape(ShapeContext& c) { c.set(0, c.ShapeAttr("shape")); }
+void ShapeAsStated(ShapeContext& c) { c.set(0, c.ShapeAttr("shape")); }
 
 // Rows of all members: nobody knows how many.
 void Rows(ShapeContext& c) {
@@ -18,14 +18,14 @@ void BroadcastRecvV2(ShapeContext& c) { c.set(0, c.ShapeFromValue(3)); }
 // _NcclBroadcastRecv(shape).
 void NcclBroadcastRecv(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kDistributionRules[] = {
     {"CollectiveAllToAllV2", Unchanged},
     {"CollectiveAllToAllV3", Unchanged},
-    {"CollectiveBcastRecv", StatedShape},
+    {"CollectiveBcastRecv", ShapeAsStated},
     {"CollectiveBcastRecvV2", BroadcastRecvV2},
-    {"CollectiveBcastSend", StatedShape},
+    {"CollectiveBcastSend", ShapeAsStated},
     {"CollectiveBcastSendV2", Unchanged},
-    {"CollectiveGather", StatedShape},
+    {"CollectiveGather", ShapeAsStated},
     {"CollectiveGatherV2", Rows},
     {"CollectivePermute", Unchanged},
     {"CollectiveReduce", Unchanged},
@@ -42,6 +42,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> DistributionShapeRules() { return kRules; }
+absl::Span<const ShapeRule> DistributionShapeRules() { return kDistributionRules; }
 
 }  // namespace spillway::core

@@ -10,7 +10,7 @@ void Allgather(ShapeContext& c) {
   if (c.known(in)) c.set(0, c.ReplaceDim(in, 0, kUnknownDim));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kHorovodRules[] = {
     {"HorovodAllgather", Allgather},
     {"HorovodAllreduce", Unchanged},
     {"HorovodBroadcast", Unchanged},
@@ -18,6 +18,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> HorovodShapeRules() { return kRules; }
+absl::Span<const ShapeRule> HorovodShapeRules() { return kHorovodRules; }
 
 }  // namespace spillway::core

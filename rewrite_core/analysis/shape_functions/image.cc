@@ -129,7 +129,7 @@ void BoxProposals(ShapeContext& c) {
   c.set(1, c.Make({images, std::max(count, kUnknownDim)}));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kImageRules[] = {
     // Sizes.
     {"CropAndResize", CropAndResize},
     {"CropAndResizeGradBoxes", LikeThird},
@@ -185,6 +185,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> ImageShapeRules() { return kRules; }
+absl::Span<const ShapeRule> ImageShapeRules() { return kImageRules; }
 
 }  // namespace spillway::core

@@ -55,7 +55,7 @@ void TensorArrayConcat(ShapeContext& c) {
 }
 
 // The first versions, and the V2 ones, with their handles of two strings.
-void TwoStrings(ShapeContext& c) { c.set_all(c.Make({2})); }
+void AllTwoStrings(ShapeContext& c) { c.set_all(c.Make({2})); }
 
 // StackPushV2(handle, elem).
 void StackPush(ShapeContext& c) { c.set(0, c.input(1)); }
@@ -141,18 +141,18 @@ void ListElementShape(ShapeContext& c) {
   if (c.known(element)) c.set(0, c.Make({c.rank(element)}));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kListRules[] = {
     {"EmptyTensorList", NewList},
     {"EmptyTensorMap", Scalars},
-    {"Stack", TwoStrings},
+    {"Stack", AllTwoStrings},
     {"StackPush", StackPush},
     {"StackPushV2", StackPush},
-    {"StackV2", TwoStrings},
+    {"StackV2", AllTwoStrings},
     {"TensorArrayConcatV2", TensorArrayConcat},
     {"TensorArrayConcatV3", TensorArrayConcat},
     {"TensorArrayGatherV2", TensorArrayGather},
     {"TensorArrayGatherV3", TensorArrayGather},
-    {"TensorArrayGradV2", TwoStrings},
+    {"TensorArrayGradV2", AllTwoStrings},
     {"TensorArrayGradV3", TensorArrayGrad},
     {"TensorArrayGradWithShape", TensorArrayGradWithShape},
     {"TensorArrayReadV3", TensorArrayRead},
@@ -162,7 +162,7 @@ constexpr ShapeRule kRules[] = {
     {"TensorArraySizeV3", Scalars},
     {"TensorArraySplitV2", Scalars},
     {"TensorArraySplitV3", Scalars},
-    {"TensorArrayV2", TwoStrings},
+    {"TensorArrayV2", AllTwoStrings},
     {"TensorArrayV3", TensorArray},
     {"TensorArrayWriteV2", Scalars},
     {"TensorArrayWriteV3", Scalars},
@@ -193,6 +193,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> ListShapeRules() { return kRules; }
+absl::Span<const ShapeRule> ListShapeRules() { return kListRules; }
 
 }  // namespace spillway::core

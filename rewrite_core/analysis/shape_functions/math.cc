@@ -493,7 +493,7 @@ void Irfft(ShapeContext& c) { RealFft(c, 1, false); }
 void Irfft2d(ShapeContext& c) { RealFft(c, 2, false); }
 void Irfft3d(ShapeContext& c) { RealFft(c, 3, false); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kMathRules[] = {
     // Elementwise, of one input.
     {"Abs", Unchanged},
     {"Acos", Unchanged},
@@ -683,6 +683,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> MathShapeRules() { return kRules; }
+absl::Span<const ShapeRule> MathShapeRules() { return kMathRules; }
 
 }  // namespace spillway::core

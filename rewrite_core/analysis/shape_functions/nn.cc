@@ -137,7 +137,7 @@ void ConvBackpropFilter(ShapeContext& c, int spatial) {
 void Conv2DBackpropFilter(ShapeContext& c) { ConvBackpropFilter(c, 2); }
 void Conv3DBackpropFilterV2(ShapeContext& c) { ConvBackpropFilter(c, 3); }
 
-void ShapeOfSecond(ShapeContext& c) { c.set(0, c.input(1)); }
+void ShapeOfGradient(ShapeContext& c) { c.set(0, c.input(1)); }
 
 // AvgPoolGrad(orig_input_shape, grad) and its like.
 void PoolGradFromShape(ShapeContext& c, int rank) {
@@ -306,7 +306,7 @@ void BiasAddGrad(ShapeContext& c) {
 }
 
 // ---- Activations, losses, the best.
-void MergeAll(ShapeContext& c) {
+void MergeAddends(ShapeContext& c) {
   ShapeId merged = c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) merged = c.Merge(merged, c.input(i));
   c.set(0, merged);
@@ -314,7 +314,7 @@ void MergeAll(ShapeContext& c) {
 
 // LRNGrad(input_grads, input_image, output_image).
 void LrnGrad(ShapeContext& c) {
-  MergeAll(c);
+  MergeAddends(c);
   c.refine(0, c.OfRank(4));
 }
 
@@ -362,13 +362,13 @@ void TopKV2(ShapeContext& c) { TopKOf(c, c.ScalarValue(1)); }
 
 void NthElement(ShapeContext& c) { c.set(0, c.Slice(c.WithRankAtLeast(0, 1), 0, -1)); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kNnRules[] = {
     // Convolutions.
     {"Conv2D", Conv2D},
     {"Conv2DBackpropFilter", Conv2DBackpropFilter},
     {"Conv2DBackpropInput", Conv2DBackpropInput},
     {"Conv3D", Conv3D},
-    {"Conv3DBackpropFilter", ShapeOfSecond},
+    {"Conv3DBackpropFilter", ShapeOfGradient},
     {"Conv3DBackpropFilterV2", Conv3DBackpropFilterV2},
     {"Conv3DBackpropInput", Unchanged},
     {"Conv3DBackpropInputV2", Conv3DBackpropInputV2},
@@ -376,7 +376,7 @@ constexpr ShapeRule kRules[] = {
     {"DepthwiseConv2dNativeBackpropFilter", Conv2DBackpropFilter},
     {"DepthwiseConv2dNativeBackpropInput", DepthwiseBackpropInput},
     {"Dilation2D", Dilation2D},
-    {"Dilation2DBackpropFilter", ShapeOfSecond},
+    {"Dilation2DBackpropFilter", ShapeOfGradient},
     {"Dilation2DBackpropInput", Unchanged},
     {"ExtractImagePatches", ExtractImagePatches},
     {"ExtractVolumePatches", ExtractVolumePatches},
@@ -418,21 +418,21 @@ constexpr ShapeRule kRules[] = {
     {"DataFormatDimMap", Unchanged},
     {"DataFormatVecPermute", Unchanged},
     {"Elu", Unchanged},
-    {"EluGrad", MergeAll},
+    {"EluGrad", MergeAddends},
     {"LeakyRelu", Unchanged},
-    {"LeakyReluGrad", MergeAll},
+    {"LeakyReluGrad", MergeAddends},
     {"LogSoftmax", UnchangedVector},
     {"Relu", Unchanged},
     {"Relu6", Unchanged},
-    {"Relu6Grad", MergeAll},
-    {"ReluGrad", MergeAll},
+    {"Relu6Grad", MergeAddends},
+    {"ReluGrad", MergeAddends},
     {"Selu", Unchanged},
-    {"SeluGrad", MergeAll},
+    {"SeluGrad", MergeAddends},
     {"Softmax", UnchangedVector},
     {"Softplus", Unchanged},
-    {"SoftplusGrad", MergeAll},
+    {"SoftplusGrad", MergeAddends},
     {"Softsign", Unchanged},
-    {"SoftsignGrad", MergeAll},
+    {"SoftsignGrad", MergeAddends},
     // Losses, the best.
     {"InTopK", InTopK},
     {"InTopKV2", InTopK},
@@ -446,6 +446,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> NnShapeRules() { return kRules; }
+absl::Span<const ShapeRule> NnShapeRules() { return kNnRules; }
 
 }  // namespace spillway::core

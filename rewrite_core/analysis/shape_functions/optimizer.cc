@@ -7,7 +7,7 @@ namespace {
 // Input 0 is the variable, and its shape that of all slots.
 void Apply(ShapeContext& c) { c.set(0, c.input(0)); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kOptimizerRules[] = {
     {"ApplyAdaMax", Apply},
     {"ApplyAdadelta", Apply},
     {"ApplyAdagrad", Apply},
@@ -39,6 +39,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> OptimizerShapeRules() { return kRules; }
+absl::Span<const ShapeRule> OptimizerShapeRules() { return kOptimizerRules; }
 
 }  // namespace spillway::core

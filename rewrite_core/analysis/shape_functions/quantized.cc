@@ -63,7 +63,7 @@ void PerChannelGrad(ShapeContext& c) {
   c.set(0, in);
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kQuantizedRules[] = {
     {"FakeQuantWithMinMaxVarsGradient", QuantizeV2},
     {"FakeQuantWithMinMaxVarsPerChannelGradient", PerChannelGrad},
     {"QuantizeAndDequantizeV4Grad", QuantizeV2},
@@ -94,6 +94,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> QuantizedShapeRules() { return kRules; }
+absl::Span<const ShapeRule> QuantizedShapeRules() { return kQuantizedRules; }
 
 }  // namespace spillway::core

@@ -18,7 +18,7 @@ void Multinomial(ShapeContext& c) {
   c.set(0, c.Make({c.dim(logits, 0), std::max(c.ScalarValue(1), kUnknownDim)}));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kRandomRules[] = {
     {"Multinomial", Multinomial},
     {"ParameterizedTruncatedNormal", FromShape},
     {"RandomGamma", FromShapeForEach},
@@ -49,6 +49,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> RandomShapeRules() { return kRules; }
+absl::Span<const ShapeRule> RandomShapeRules() { return kRandomRules; }
 
 }  // namespace spillway::core

@@ -99,7 +99,7 @@ void CtcDecode(ShapeContext& c, int64_t paths) {
 void CtcGreedy(ShapeContext& c) { CtcDecode(c, 1); }
 void CtcBeamSearch(ShapeContext& c) { CtcDecode(c, c.Int("top_paths")); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kRecurrentRules[] = {
     {"BlockLSTM", BlockLstm},
     {"BlockLSTMGrad", BlockLstmGrad},
     {"BlockLSTMGradV2", BlockLstmGrad},
@@ -127,6 +127,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> RecurrentShapeRules() { return kRules; }
+absl::Span<const ShapeRule> RecurrentShapeRules() { return kRecurrentRules; }
 
 }  // namespace spillway::core

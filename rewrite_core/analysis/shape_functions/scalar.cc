@@ -5,7 +5,7 @@
 namespace spillway::core {
 namespace {
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kScalarRules[] = {
     {"AccumulatorNumAccumulated", Scalars},
     {"AddSparseToTensorsMap", Scalars},
     {"AnonymousIterator", Scalars},
@@ -251,6 +251,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> ScalarShapeRules() { return kRules; }
+absl::Span<const ShapeRule> ScalarShapeRules() { return kScalarRules; }
 
 }  // namespace spillway::core

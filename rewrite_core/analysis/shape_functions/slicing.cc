@@ -405,7 +405,7 @@ void OneHot(ShapeContext& c) {
                     c.Slice(indices, axis)));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kSlicingRules[] = {
     {"BroadcastTo", BroadcastTo},
     {"Concat", Concat},
     {"ConcatOffset", ConcatOffset},
@@ -431,6 +431,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> SlicingShapeRules() { return kRules; }
+absl::Span<const ShapeRule> SlicingShapeRules() { return kSlicingRules; }
 
 }  // namespace spillway::core

@@ -92,7 +92,7 @@ void MoveSpaceAndDepth(ShapeContext& c, int sign) {
 void SpaceToDepth(ShapeContext& c) { MoveSpaceAndDepth(c, 1); }
 void DepthToSpace(ShapeContext& c) { MoveSpaceAndDepth(c, -1); }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kSpaceToBatchRules[] = {
     {"BatchToSpace", BatchToSpace},     {"BatchToSpaceND", BatchToSpaceND},
     {"DepthToSpace", DepthToSpace},     {"SpaceToBatch", SpaceToBatch},
     {"SpaceToBatchND", SpaceToBatchND}, {"SpaceToDepth", SpaceToDepth},
@@ -100,6 +100,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> SpaceToBatchShapeRules() { return kRules; }
+absl::Span<const ShapeRule> SpaceToBatchShapeRules() { return kSpaceToBatchRules; }
 
 }  // namespace spillway::core

@@ -154,7 +154,7 @@ void SparseMatrix(ShapeContext& c) { SetSparse(c, 0, kUnknownDim, 2); }
 // SerializeSparse: three strings, for each if there are many.
 void SerializeSparse(ShapeContext& c) { c.set(0, c.Make({3})); }
 void SerializeManySparse(ShapeContext& c) { c.set(0, c.Make({kUnknownDim, 3})); }
-void OneVector(ShapeContext& c) { c.set(0, c.OfRank(1)); }
+void SparseVector(ShapeContext& c) { c.set(0, c.OfRank(1)); }
 
 // ---- Sets: the last dimension of a tensor, sparse or not.
 
@@ -280,12 +280,12 @@ void RaggedToVariant(ShapeContext& c) {
 // RaggedTensorToVariantGradient(encoded_ragged_grad, row_splits, dense_values_shape).
 void RaggedToVariantGrad(ShapeContext& c) { c.set(0, c.ShapeFromValue(2)); }
 
-void Vectors(ShapeContext& c) { c.set_all(c.OfRank(1)); }
+void SparseVectors(ShapeContext& c) { c.set_all(c.OfRank(1)); }
 
 // ---- Segments.
 
 // SegmentSumV2(data, segment_ids, num_segments), UnsortedSegmentJoin: as UnsortedSegmentSum.
-void UnsortedSegment(ShapeContext& c) { FindShapeFunction("UnsortedSegmentSum")(c); }
+void AsUnsortedSegmentSum(ShapeContext& c) { FindShapeFunction("UnsortedSegmentSum")(c); }
 
 // SparseSegmentSumGradV2(grad, indices, segment_ids, dense_output_dim0) -> output,
 // sorted_unique_indices: the rows that are not zero.
@@ -319,7 +319,7 @@ void CandidateSampler(ShapeContext& c) {
   c.set(1, c.Make({c.dim(classes, 0), std::max(c.Int("num_true", kUnknownDim), kUnknownDim)}));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kSparseRules[] = {
     // Sparse and dense.
     {"SparseDenseCwiseAdd", NewValues},
     {"SparseDenseCwiseDiv", NewValues},
@@ -329,7 +329,7 @@ constexpr ShapeRule kRules[] = {
     {"SparseTensorDenseMatMul", SparseDenseMatMul},
     {"SparseToDense", SparseToDense},
     // Sparse.
-    {"AddManySparseToTensorsMap", OneVector},
+    {"AddManySparseToTensorsMap", SparseVector},
     {"DeserializeManySparse", UnknownSparse},
     {"DeserializeSparse", UnknownSparse},
     {"SerializeManySparse", SerializeManySparse},
@@ -368,7 +368,7 @@ constexpr ShapeRule kRules[] = {
     {"SparseBincount", SparseBincount},
     {"SparseCountSparseOutput", SparseCount},
     // Ragged.
-    {"RaggedCross", Vectors},
+    {"RaggedCross", SparseVectors},
     {"RaggedFillEmptyRows", RaggedFillEmptyRows},
     {"RaggedFillEmptyRowsGrad", FillEmptyRowsGrad},
     {"RaggedGather", RaggedGather},
@@ -380,17 +380,17 @@ constexpr ShapeRule kRules[] = {
     {"RaggedTensorToVariantGradient", RaggedToVariantGrad},
     // Segments.
     {"EditDistance", EditDistance},
-    {"SegmentMaxV2", UnsortedSegment},
-    {"SegmentMinV2", UnsortedSegment},
-    {"SegmentProdV2", UnsortedSegment},
-    {"SegmentSumV2", UnsortedSegment},
+    {"SegmentMaxV2", AsUnsortedSegmentSum},
+    {"SegmentMinV2", AsUnsortedSegmentSum},
+    {"SegmentProdV2", AsUnsortedSegmentSum},
+    {"SegmentSumV2", AsUnsortedSegmentSum},
     {"SparseSegmentMeanGradV2", SparseSegmentGradV2},
     {"SparseSegmentSqrtNGradV2", SparseSegmentGradV2},
     {"SparseSegmentSumGradV2", SparseSegmentGradV2},
-    {"UnsortedSegmentJoin", UnsortedSegment},
+    {"UnsortedSegmentJoin", AsUnsortedSegmentSum},
     // Candidate sampling.
     {"AllCandidateSampler", CandidateSampler},
-    {"ComputeAccidentalHits", Vectors},
+    {"ComputeAccidentalHits", SparseVectors},
     {"FixedUnigramCandidateSampler", CandidateSampler},
     {"LearnedUnigramCandidateSampler", CandidateSampler},
     {"LogUniformCandidateSampler", CandidateSampler},
@@ -400,6 +400,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> SparseShapeRules() { return kRules; }
+absl::Span<const ShapeRule> SparseShapeRules() { return kSparseRules; }
 
 }  // namespace spillway::core

@@ -60,7 +60,7 @@ void ResourceGatherNd(ShapeContext& c) {
   c.set(0, c.Concat(c.Slice(indices, 0, -1), c.Slice(params, static_cast<int>(depth))));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kStateRules[] = {
     {"Assign", Assign},
     {"AssignAdd", AssignUpdate},
     {"AssignAddVariableOp", AssignVariable},
@@ -95,6 +95,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> StateShapeRules() { return kRules; }
+absl::Span<const ShapeRule> StateShapeRules() { return kStateRules; }
 
 }  // namespace spillway::core

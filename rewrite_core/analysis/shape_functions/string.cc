@@ -95,7 +95,7 @@ void Mfcc(ShapeContext& c) {
   c.set(0, c.Make({c.dim(in, 0), c.dim(in, 1), std::max(count, kUnknownDim)}));
 }
 
-constexpr ShapeRule kRules[] = {
+constexpr ShapeRule kStringRules[] = {
     {"AsString", Unchanged},
     {"AudioSpectrogram", Spectrogram},
     {"DecodeBase64", Unchanged},
@@ -134,6 +134,6 @@ constexpr ShapeRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ShapeRule> StringShapeRules() { return kRules; }
+absl::Span<const ShapeRule> StringShapeRules() { return kStringRules; }
 
 }  // namespace spillway::core

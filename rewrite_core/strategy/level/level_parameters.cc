@@ -8,7 +8,6 @@
 namespace spillway::core {
 namespace {
 
-constexpr double kBytesPerGib = double{1 << 30};
 // In GiB. Of serialization_by_size and autotune_gpu_mem: bytes fit 63 bits.
 constexpr double kMaxGib = double{int64_t{1} << 32};
 

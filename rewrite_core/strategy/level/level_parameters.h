@@ -10,6 +10,9 @@
 
 namespace spillway::core {
 
+// The options give memory in GiB.
+inline constexpr double kBytesPerGib = double{1 << 30};
+
 // Of swapout_threshold, swapin_ahead and swapin_groupby: to be tuned.
 inline constexpr int32_t kAuto = -1;
 

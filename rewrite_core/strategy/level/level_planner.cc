@@ -7,8 +7,8 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kWhat[] = "triggers";
-constexpr char kRemedy[] = "give a larger swapout_threshold or filters";
+constexpr char kLevelTriggersWhat[] = "triggers";
+constexpr char kLevelTriggersRemedy[] = "give a larger swapout_threshold or filters";
 // Steps that an edge of synchronization counts for: it takes memory, in the plan and in the graph.
 // An op of 100,000 inputs, half of which swap in, would have billions.
 constexpr int64_t kStepsPerEdge = 16;
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<PlannedSwap>> LevelPlanner::Plan(const LevelSetting& 
   if (distances_.empty()) {
     for (const LevelCandidate& candidate : tensors_) {
       for (const LateReader& reader : candidates_.readers(candidate)) {
-        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        if (budget_->Spend()) return budget_->status(kLevelTriggersWhat, kLevelTriggersRemedy);
         distances_[{reader.position.node, reader.position.index}] = reader.level - candidate.level;
       }
     }
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<PlannedSwap>> LevelPlanner::Plan(const LevelSetting& 
     const absl::Span<const LateReader> readers =
         candidates_.ReadersBehind(candidate, setting.threshold);
     if (!readers.empty()) swaps.push_back(PlanSwap(candidate, readers, setting));
-    if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+    if (budget_->Spend()) return budget_->status(kLevelTriggersWhat, kLevelTriggersRemedy);
   }
   return swaps;
 }

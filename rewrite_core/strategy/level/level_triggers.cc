@@ -4,15 +4,13 @@
 
 #include "absl/strings/match.h"
 #include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/strategy/cond_scope.h"
 
 namespace spillway::core {
 namespace {
 
 // How many levels are searched.
 constexpr int32_t kLevelsSearched = 10;
-
-// TFLMS v2 tells branches by this part of a name.
-constexpr char kCondScope[] = "/cond/";
 
 }  // namespace
 

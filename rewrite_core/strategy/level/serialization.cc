@@ -10,14 +10,14 @@
 #include "rewrite_core/analysis/write_ops.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/strategy/cond_scope.h"
+#include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/python_slice.h"
 
 namespace spillway::core {
 namespace {
 
-constexpr double kBytesPerGib = double{1 << 30};
-// TFLMS v2 tells branches and losses by these parts of a name.
-constexpr char kCondScope[] = "/cond/";
+// TFLMS v2 tells losses by this part of a name.
 constexpr char kLoss[] = "loss";
 
 // ScatterNd writes nothing, but counts: chains do without it, as they always did.

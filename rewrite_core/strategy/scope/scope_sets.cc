@@ -29,8 +29,8 @@ absl::Status BadNumber(absl::string_view option, int value, absl::string_view re
                       {{"option", option}, {"value", absl::StrCat(value)}});
 }
 
-absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
-                            absl::string_view where) {
+absl::Status ScopeMatchesNothing(absl::string_view option, absl::string_view value,
+                                 absl::string_view where) {
   return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                       absl::StrCat(option, " has ", Quoted(value), ", which matches no op", where,
                                    "; names and types are those of the graph"),
@@ -82,7 +82,7 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   if (!flags.ok()) return flags.status();
   constexpr char kWhere[] = " that the starting ops reach";
   for (size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) return MatchesNothing(scopes_option, scopes[i], kWhere);
+    if (!used[i]) return ScopeMatchesNothing(scopes_option, scopes[i], kWhere);
   }
   if (types.empty()) return flags;
   const absl::flat_hash_set<absl::string_view> wanted(types.begin(), types.end());
@@ -97,7 +97,7 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
     found.insert(graph.op(id));
   }
   for (const std::string& type : types) {
-    if (!found.contains(type)) return MatchesNothing(types_option, type, kWhere);
+    if (!found.contains(type)) return ScopeMatchesNothing(types_option, type, kWhere);
   }
   return flags;
 }
@@ -132,7 +132,7 @@ absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options, S
     if (!used[i]) sets->unmatched_scopes.push_back(options.optimizer_scopes(i));
   }
   if (sets->backward_count == 0) {
-    return MatchesNothing("optimizer_scopes", options.optimizer_scopes(0), " of the graph");
+    return ScopeMatchesNothing("optimizer_scopes", options.optimizer_scopes(0), " of the graph");
   }
   return absl::OkStatus();
 }
@@ -189,7 +189,7 @@ absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
   const auto matched = Match(graph, patterns, nullptr, &used, budget);
   if (!matched.ok()) return matched.status();
   for (size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) return MatchesNothing(of_option[i], patterns[i].text(), " of the graph");
+    if (!used[i]) return ScopeMatchesNothing(of_option[i], patterns[i].text(), " of the graph");
   }
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if ((*matched)[id]) sets->seeds.push_back(id);

@@ -16,10 +16,10 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kWhat[] = "tensors to swap";
+constexpr char kTensorsWhat[] = "tensors to swap";
 // Of the report's list: graphs with hundreds of scopes at their top are known.
 constexpr size_t kMaxBackwardScopes = 20;
-constexpr char kRemedy[] = "narrow it with starting_op_names or incl_scopes";
+constexpr char kTensorsRemedy[] = "narrow it with starting_op_names or incl_scopes";
 
 class ScopePlanner {
  public:
@@ -96,7 +96,7 @@ class ScopePlanner {
     std::vector<int32_t> ports;
     std::vector<uint32_t> first_reader;  // Of each port.
     for (uint32_t i = begin; i < readers.size(); ++i) {
-      if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+      if (budget_->Spend()) return budget_->status(kTensorsWhat, kTensorsRemedy);
       if (!ports.empty() && ports.back() == readers[i].port) continue;
       ports.push_back(readers[i].port);
       first_reader.push_back(i);
@@ -227,7 +227,7 @@ class ScopePlanner {
       bool found = false;
       const Graph::Readers readers = graph_.readers(queue[done]);
       for (uint32_t i = 0; i < readers.size(); ++i) {
-        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        if (budget_->Spend()) return budget_->status(kTensorsWhat, kTensorsRemedy);
         const NodeId reader = readers[i].node;
         if (readers[i].port == kControl) continue;
         if (order(reader) > order_.backward_start) {

@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "rewrite_core/strategy/cond_scope.h"
 
 namespace spillway::core {
 namespace {
 
-constexpr char kWhat[] = "triggers";
-constexpr char kRemedy[] = "use smaller lb and ub";
-
-// v1 tells branches by this part of a name; kept, since a trigger there is not a candidate of v1.
-constexpr char kCondScope[] = "/cond/";
+constexpr char kTriggersWhat[] = "triggers";
+constexpr char kTriggersRemedy[] = "use smaller lb and ub";
 
 // Updates of variables have side effects or give references: none is made to run for a swap-in.
 bool IsUpdate(const OpInfo& info) {
@@ -41,7 +39,7 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
   auto found = direct ? DirectOrder(producer, first, lb, parameters_.ub, consumers)
                       : ChainRule(producer, first, lb, parameters_.ub, consumers);
   // A search that ran out of steps in its last look must not pass for one that found nothing.
-  if (budget_->is_over()) return budget_->status(kWhat, kRemedy);
+  if (budget_->is_over()) return budget_->status(kTriggersWhat, kTriggersRemedy);
   return found;
 }
 
@@ -84,7 +82,7 @@ absl::StatusOr<NodeId> TriggerSearch::HighestFirst(NodeId first, int32_t lowest,
   };
   push_inputs(first);
   while (!heap_.empty()) {
-    if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+    if (budget_->Spend()) return budget_->status(kTriggersWhat, kTriggersRemedy);
     std::pop_heap(heap_.begin(), heap_.end());
     const NodeId id = -heap_.back().second;
     heap_.pop_back();
@@ -102,7 +100,7 @@ absl::StatusOr<NodeId> TriggerSearch::AmongAll(NodeId first, int32_t lowest, int
   step_.assign(1, first);
   NodeId best = kNoNode;
   for (size_t done = 0; done < step_.size(); ++done) {
-    if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+    if (budget_->Spend()) return budget_->status(kTriggersWhat, kTriggersRemedy);
     ForEachVisitedInput(step_[done], [&](NodeId input) { step_.push_back(input); });
     if (done == 0) continue;
     const NodeId id = step_[done];
@@ -128,7 +126,7 @@ absl::StatusOr<NodeId> TriggerSearch::ChainRule(NodeId producer, NodeId first, i
     for (NodeId id : step_) {
       const Graph::Readers readers = graph.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
-        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        if (budget_->Spend()) return budget_->status(kTriggersWhat, kTriggersRemedy);
         const NodeId reader = readers[i].node;
         if (readers[i].port == kControl || backward_[reader] || !visited_.Insert(reader)) continue;
         next_step_.push_back(reader);
@@ -143,7 +141,7 @@ absl::StatusOr<NodeId> TriggerSearch::ChainRule(NodeId producer, NodeId first, i
     for (NodeId id : step_) {
       const Graph::Readers readers = graph.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
-        if (budget_->Spend()) return budget_->status(kWhat, kRemedy);
+        if (budget_->Spend()) return budget_->status(kTriggersWhat, kTriggersRemedy);
         const NodeId reader = readers[i].node;
         const int32_t order = order_.order[reader];
         if (readers[i].port == kControl || !backward_[reader] || order <= after ||

@@ -322,7 +322,7 @@ TEST(ShapesTest, Stops) {
   EXPECT_FALSE(Shapes::Infer(*graph, topology, {}, stop).ok());
 }
 
-struct BadCase {
+struct BadShapesCase {
   std::string name;
   v1::Step options;
   std::string message;
@@ -330,7 +330,7 @@ struct BadCase {
   v1::ErrorReason reason = v1::ERROR_REASON_BAD_OPTION;
 };
 
-class BadFeedTest : public ::testing::TestWithParam<BadCase> {};
+class BadFeedTest : public ::testing::TestWithParam<BadShapesCase> {};
 
 TEST_P(BadFeedTest, IsRefused) {
   const TestGraph graph("x = Placeholder() {dtype=float32}");
@@ -355,30 +355,33 @@ v1::Step FeedingTwice(const std::string& a, const std::string& b) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BadFeedTest,
     ::testing::Values(
-        BadCase{"UnknownNode", Feeding("y", {1}), "'y' names no node", "feeds",
-                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadCase{"EmptyName", Feeding("", {1}), "'' names no node", "feeds",
-                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadCase{"NoPort", Feeding("x:", {1}), "'x:' is not of the form", "feeds"},
-        BadCase{"BadPort", Feeding("x:a", {1}), "'x:a' is not of the form", "feeds"},
-        BadCase{"NegativePort", Feeding("x:-1", {1}), "'x:-1' is not of the form", "feeds"},
+        BadShapesCase{"UnknownNode", Feeding("y", {1}), "'y' names no node", "feeds",
+                      v1::ERROR_REASON_NAME_MATCHES_NOTHING},
+        BadShapesCase{"EmptyName", Feeding("", {1}), "'' names no node", "feeds",
+                      v1::ERROR_REASON_NAME_MATCHES_NOTHING},
+        BadShapesCase{"NoPort", Feeding("x:", {1}), "'x:' is not of the form", "feeds"},
+        BadShapesCase{"BadPort", Feeding("x:a", {1}), "'x:a' is not of the form", "feeds"},
+        BadShapesCase{"NegativePort", Feeding("x:-1", {1}), "'x:-1' is not of the form", "feeds"},
         // A Placeholder has one output.
-        BadCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'", "feeds",
-                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadCase{"Control", Feeding("^x", {1}), "'^x' names no node", "feeds",
-                v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadCase{"NegativeDim", Feeding("x", {2, -1}), "dimension -1", "feeds"},
-        BadCase{"HugeDim", Feeding("x", {int64_t{1} << 31}), "dimension 2147483648", "feeds"},
-        BadCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice", "feeds"},
-        BadCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice", "feeds"},
-        BadCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values", "feeds"},
-        BadCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values", "feeds"},
-        BadCase{"TooManyValues", FeedingValues("x", {257}, std::vector<int64_t>(257)),
-                "256 is the most", "feeds"},
-        BadCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32", "feeds"},
-        BadCase{"BatchZero", Batch(0), "batch_size is 0", "batch_size"},
-        BadCase{"BatchNegative", Batch(-3), "batch_size is -3", "batch_size"},
-        BadCase{"BatchHuge", Batch(int64_t{1} << 31), "batch_size is 2147483648", "batch_size"}),
+        BadShapesCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'", "feeds",
+                      v1::ERROR_REASON_NAME_MATCHES_NOTHING},
+        BadShapesCase{"Control", Feeding("^x", {1}), "'^x' names no node", "feeds",
+                      v1::ERROR_REASON_NAME_MATCHES_NOTHING},
+        BadShapesCase{"NegativeDim", Feeding("x", {2, -1}), "dimension -1", "feeds"},
+        BadShapesCase{"HugeDim", Feeding("x", {int64_t{1} << 31}), "dimension 2147483648", "feeds"},
+        BadShapesCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice", "feeds"},
+        BadShapesCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice",
+                      "feeds"},
+        BadShapesCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values",
+                      "feeds"},
+        BadShapesCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values", "feeds"},
+        BadShapesCase{"TooManyValues", FeedingValues("x", {257}, std::vector<int64_t>(257)),
+                      "256 is the most", "feeds"},
+        BadShapesCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32", "feeds"},
+        BadShapesCase{"BatchZero", Batch(0), "batch_size is 0", "batch_size"},
+        BadShapesCase{"BatchNegative", Batch(-3), "batch_size is -3", "batch_size"},
+        BadShapesCase{"BatchHuge", Batch(int64_t{1} << 31), "batch_size is 2147483648",
+                      "batch_size"}),
     testing::CaseName());
 
 // ---- Values of feeds ----

@@ -24,12 +24,12 @@ std::string Attr(const Set& set) {
   return value.SerializeAsString();
 }
 
-struct Case {
+struct TextCase {
   const char* text;
   std::string bytes;
 };
 
-std::vector<Case> Cases() {
+std::vector<TextCase> Cases() {
   using V = testing::AttrValue;
   const float inf = std::numeric_limits<float>::infinity();
   const auto shape = [](std::initializer_list<int64_t> dims) {
@@ -95,7 +95,7 @@ std::vector<Case> Cases() {
 }
 
 TEST(AttrTextTest, PrintsAndReadsWhatProtobufWrites) {
-  for (const Case& c : Cases()) {
+  for (const TextCase& c : Cases()) {
     SCOPED_TRACE(c.text);
     EXPECT_EQ(PrintAttr(c.bytes), c.text);
     absl::string_view text = c.text;

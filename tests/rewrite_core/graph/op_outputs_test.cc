@@ -26,14 +26,14 @@ std::string Types(const TestGraph& g, NodeId node, int count) {
   return absl::StrJoin(words, " ");
 }
 
-struct Case {
+struct OutputsCase {
   const char* node;   // Op and attributes.
   int count;          // -1: cannot be told.
   const char* types;  // Of the outputs, or of the first two where the count is not known.
 };
 
 // From TensorFlow's op definitions.
-constexpr Case kCases[] = {
+constexpr OutputsCase kOutputsCases[] = {
     // Fixed.
     {"NoOp() {}", 0, ""},
     {"Conv2D() {T=float16}", 1, "float16"},
@@ -81,7 +81,7 @@ constexpr Case kCases[] = {
 };
 
 TEST(OpOutputsTest, CountAndTypes) {
-  for (const Case& c : kCases) {
+  for (const OutputsCase& c : kOutputsCases) {
     SCOPED_TRACE(c.node);
     const TestGraph g(absl::StrCat("n = ", c.node));
     EXPECT_EQ(CountOutputs(*g, 0), c.count);

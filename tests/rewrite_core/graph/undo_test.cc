@@ -29,7 +29,7 @@ auto IsBadRecord() {
   return FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD, "'n'");
 }
 
-std::string Value(absl::string_view text) {
+std::string UndoValue(absl::string_view text) {
   std::string bytes;
   EXPECT_TRUE(ParseAttr(&text, &bytes));
   return bytes;
@@ -39,7 +39,7 @@ TEST(UndoTest, RecordsReadAsTheyAreWritten) {
   UndoRecord record;
   record.inputs = {{0, "a:0"}, {12, "x=y"}};
   record.controls = {"t", "t"};
-  EXPECT_EQ(UndoAttr(record), Value(R"(["0=a:0","12=x=y","^t","^t"])"));
+  EXPECT_EQ(UndoAttr(record), UndoValue(R"(["0=a:0","12=x=y","^t","^t"])"));
   const auto read = ParseUndoAttr("n", UndoAttr(record));
   ASSERT_THAT(read, IsOk());
   EXPECT_FALSE(read->added);
@@ -49,12 +49,12 @@ TEST(UndoTest, RecordsReadAsTheyAreWritten) {
 
   UndoRecord added;
   added.added = true;
-  EXPECT_EQ(UndoAttr(added), Value(R"(["added"])"));
+  EXPECT_EQ(UndoAttr(added), UndoValue(R"(["added"])"));
   EXPECT_TRUE(ParseUndoAttr("n", UndoAttr(added))->added);
 
   UndoRecord raw;
   raw.raw = std::string("\x0a\x00=^", 4);
-  EXPECT_EQ(UndoAttr(raw), Value(R"(["raw=\n\x00=^"])"));
+  EXPECT_EQ(UndoAttr(raw), UndoValue(R"(["raw=\n\x00=^"])"));
   EXPECT_EQ(ParseUndoAttr("n", UndoAttr(raw))->raw, raw.raw);
   EXPECT_THAT(ParseUndoAttr("n", UndoAttr(raw))->inputs, IsEmpty());
 }
@@ -62,25 +62,25 @@ TEST(UndoTest, RecordsReadAsTheyAreWritten) {
 TEST(UndoTest, DamagedRecordsAreRefused) {
   const std::string kDamaged[] = {
       "",
-      Value("[]"),
-      Value("\"added\""),  // No list.
-      Value("[1,2]"),
-      Value("float32"),
-      Value(R"(["adde"])"),
-      Value(R"(["=a"])"),
-      Value(R"(["-1=a"])"),
-      Value(R"(["x=a"])"),
-      Value(R"(["0"])"),
-      Value(R"([""])"),
-      Value(R"(["99999999999=a"])"),
-      Value(R"(["1=a","0=b"])"),  // Out of order.
-      Value(R"(["1=a","1=b"])"),  // Twice.
+      UndoValue("[]"),
+      UndoValue("\"added\""),  // No list.
+      UndoValue("[1,2]"),
+      UndoValue("float32"),
+      UndoValue(R"(["adde"])"),
+      UndoValue(R"(["=a"])"),
+      UndoValue(R"(["-1=a"])"),
+      UndoValue(R"(["x=a"])"),
+      UndoValue(R"(["0"])"),
+      UndoValue(R"([""])"),
+      UndoValue(R"(["99999999999=a"])"),
+      UndoValue(R"(["1=a","0=b"])"),  // Out of order.
+      UndoValue(R"(["1=a","1=b"])"),  // Twice.
       // Forms that exclude each other.
-      Value(R"(["added","0=a"])"),
-      Value(R"(["added","^t"])"),
-      Value(R"(["raw=x","0=a"])"),
-      Value(R"(["raw=x","added"])"),
-      Value(R"(["added","added"])"),
+      UndoValue(R"(["added","0=a"])"),
+      UndoValue(R"(["added","^t"])"),
+      UndoValue(R"(["raw=x","0=a"])"),
+      UndoValue(R"(["raw=x","added"])"),
+      UndoValue(R"(["added","added"])"),
       // Cut off, and broken inside the list: part of a record is worse than none.
       UndoAttr({true, {}, {}, {}}).substr(0, 5),
       RawField(1, RawField(2, "0=a") + "\x12\x7f"),

@@ -11,7 +11,7 @@ namespace {
 using testing::TestFacts;
 
 // a -> b -> c; a Switch with a side of two ops each; a loop frame; something fed.
-constexpr char kNet[] = R"(
+constexpr char kSoundnessNet[] = R"(
     x = Placeholder() {dtype=float32, shape=(4)}
     p = Placeholder() {dtype=bool, shape=()}
     a = Relu(x) {T=float32}
@@ -49,7 +49,7 @@ struct EdgeCase {
 class WaitTest : public ::testing::TestWithParam<EdgeCase> {};
 
 TEST_P(WaitTest, TheRuleThatItBreaks) {
-  const TestFacts f(kNet, Options());
+  const TestFacts f(kSoundnessNet, Options());
   const EdgeCase& c = GetParam();
   const Soundness soundness(f.facts);
   EXPECT_EQ(soundness.Wait(f.graph[c.from], f.graph[c.to]), c.fault)
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::CaseName());
 
 TEST(SoundnessTest, ACopyOfOneSideOfASwitchIsNotWaitedFor) {
-  const TestFacts f(kNet, Options());
+  const TestFacts f(kSoundnessNet, Options());
   const Soundness soundness(f.facts);
   const NodeId sw = f.graph["switch"], after = f.graph["after"], no2 = f.graph["no2"];
   EXPECT_EQ(soundness.WaitForSwapOut(sw, after), EdgeFault::kSwitch);
@@ -89,7 +89,7 @@ TEST(SoundnessTest, ACopyOfOneSideOfASwitchIsNotWaitedFor) {
 }
 
 TEST(SoundnessTest, APaceEdgeIsAsSoundAsAllThatItsSwapInWaitsFor) {
-  const TestFacts f(kNet, Options());
+  const TestFacts f(kSoundnessNet, Options());
   const Soundness soundness(f.facts);
   const NodeId a = f.graph["a"], b = f.graph["b"], late = f.graph["late"];
   EXPECT_EQ(soundness.WaitForSwapIn(a, {}, late), EdgeFault::kNone);
@@ -100,7 +100,7 @@ TEST(SoundnessTest, APaceEdgeIsAsSoundAsAllThatItsSwapInWaitsFor) {
 }
 
 TEST(SoundnessTest, InAnOrderOfTheCallersLevelsDoNotMatter) {
-  const TestFacts f(kNet, Options());
+  const TestFacts f(kSoundnessNet, Options());
   const Soundness soundness(f.facts);
   EXPECT_EQ(soundness.WaitInOrder(f.graph["a"], f.graph["d"]), EdgeFault::kNone);
   EXPECT_EQ(soundness.WaitInOrder(f.graph["no"], f.graph["yes"]), EdgeFault::kDeadness);

@@ -15,7 +15,7 @@ using ::spillway::testing::WorkloadMaker;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kK = 1024;
+constexpr int64_t kUnit = 1024;
 
 DeviceBounds Bounds(const WorkloadMaker& maker, const std::vector<OpId>& order, int64_t budget,
                     double rate = 1e9) {  // A byte takes a nanosecond.
@@ -32,7 +32,7 @@ DeviceBounds Bounds(const WorkloadMaker& maker, const std::vector<OpId>& order, 
 struct Training {
   Training() {
     for (int i = 0; i < 3; ++i) {
-      x[i] = maker.Buffer(0, kK);
+      x[i] = maker.Buffer(0, kUnit);
       maker.Compute(1'000, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {x[i]});
     }
     for (int i = 0; i < 3; ++i) {
@@ -46,8 +46,8 @@ struct Training {
 };
 
 TEST(LowerBoundsTest, NothingTravelsWhereThereIsRoom) {
-  const DeviceBounds bounds = Bounds(Training().maker, Training().order, 3 * kK);
-  EXPECT_EQ(bounds.memory_bytes, kK);
+  const DeviceBounds bounds = Bounds(Training().maker, Training().order, 3 * kUnit);
+  EXPECT_EQ(bounds.memory_bytes, kUnit);
   EXPECT_EQ(bounds.memory_op, 0);
   EXPECT_EQ(bounds.excess_bytes, 0);
   EXPECT_EQ(bounds.swap_out_bytes, 0);
@@ -58,22 +58,22 @@ TEST(LowerBoundsTest, NothingTravelsWhereThereIsRoom) {
 TEST(LowerBoundsTest, WhatIsTooMuchMustTravel) {
   // With 2 KiB, at f2 and b2 three are alive and one of x0 and x1 must be away. Both have their gap
   // over f2 and b2; so 1 KiB goes out, and comes back.
-  DeviceBounds bounds = Bounds(Training().maker, Training().order, 2 * kK);
-  EXPECT_EQ(bounds.excess_bytes, kK);
-  EXPECT_EQ(bounds.swap_out_bytes, kK);
-  EXPECT_EQ(bounds.swap_in_bytes, kK);
+  DeviceBounds bounds = Bounds(Training().maker, Training().order, 2 * kUnit);
+  EXPECT_EQ(bounds.excess_bytes, kUnit);
+  EXPECT_EQ(bounds.swap_out_bytes, kUnit);
+  EXPECT_EQ(bounds.swap_in_bytes, kUnit);
   // A byte a nanosecond hides behind three kernels of 1,000 ns on either side.
   EXPECT_EQ(bounds.step_time_ns, 6'000);
   // At a quarter of that it takes 4,096 ns before f2, where there are 2,000 of compute, and as much
   // after the start of b2, where there are 3,000. For t = f2: max(2000, 4096) + max(4000, 4096);
   // for t = b2: max(3000, 4096) + max(3000, 4096): both 8,192.
-  bounds = Bounds(Training().maker, Training().order, 2 * kK, 0.25e9);
+  bounds = Bounds(Training().maker, Training().order, 2 * kUnit, 0.25e9);
   EXPECT_EQ(bounds.step_time_ns, 8'192);
   // With 1 KiB, x0 is away from f1 to b1, and x1 from f2 to b2.
-  bounds = Bounds(Training().maker, Training().order, kK);
-  EXPECT_EQ(bounds.excess_bytes, 2 * kK);
-  EXPECT_EQ(bounds.swap_out_bytes, 2 * kK);
-  EXPECT_EQ(bounds.swap_in_bytes, 2 * kK);
+  bounds = Bounds(Training().maker, Training().order, kUnit);
+  EXPECT_EQ(bounds.excess_bytes, 2 * kUnit);
+  EXPECT_EQ(bounds.swap_out_bytes, 2 * kUnit);
+  EXPECT_EQ(bounds.swap_in_bytes, 2 * kUnit);
 }
 
 // An engine that has 50,000 ns of copies of the graph's own takes the swaps after or before them.
@@ -90,33 +90,33 @@ TEST(LowerBoundsTest, SwapsComeOnTopOfTheCopiesThatThereAre) {
       const OpId writer = training.maker.Host(0, {}, {}, {on_host});
       training.maker.CopyIn(50'000, {writer}, on_host, flag);
     }
-    const DeviceBounds bounds = Bounds(training.maker, order, 2 * kK);
-    EXPECT_EQ(bounds.swap_out_bytes, kK);
-    EXPECT_EQ(bounds.step_time_ns, 50'000 + kK) << out;
+    const DeviceBounds bounds = Bounds(training.maker, order, 2 * kUnit);
+    EXPECT_EQ(bounds.swap_out_bytes, kUnit);
+    EXPECT_EQ(bounds.step_time_ns, 50'000 + kUnit) << out;
   }
 }
 
 TEST(LowerBoundsTest, OutOncePerBufferInPerGap) {
   // x is written, and read after each of two large kernels: two gaps, one trip out, two back.
   WorkloadMaker maker;
-  const BufferId x = maker.Buffer(0, kK);
+  const BufferId x = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {}, {x});
-  maker.Compute(1, {0}, {}, {maker.Buffer(0, 4 * kK)});
+  maker.Compute(1, {0}, {}, {maker.Buffer(0, 4 * kUnit)});
   maker.Compute(1, {1}, {x}, {});
-  maker.Compute(1, {2}, {}, {maker.Buffer(0, 4 * kK)});
+  maker.Compute(1, {2}, {}, {maker.Buffer(0, 4 * kUnit)});
   maker.Compute(1, {3}, {x}, {});
-  const DeviceBounds bounds = Bounds(maker, {0, 1, 2, 3, 4}, 4 * kK);
-  EXPECT_EQ(bounds.memory_bytes, 4 * kK);
+  const DeviceBounds bounds = Bounds(maker, {0, 1, 2, 3, 4}, 4 * kUnit);
+  EXPECT_EQ(bounds.memory_bytes, 4 * kUnit);
   EXPECT_EQ(bounds.memory_op, 1);
-  EXPECT_EQ(bounds.excess_bytes, kK);
-  EXPECT_EQ(bounds.swap_out_bytes, kK);
-  EXPECT_EQ(bounds.swap_in_bytes, 2 * kK);
+  EXPECT_EQ(bounds.excess_bytes, kUnit);
+  EXPECT_EQ(bounds.swap_out_bytes, kUnit);
+  EXPECT_EQ(bounds.swap_in_bytes, 2 * kUnit);
 }
 
 TEST(LowerBoundsTest, WhatIsOnTheHostAnywayNeedsNoTripOut) {
   for (const bool copied_in : {true, false}) {
     WorkloadMaker maker;
-    const BufferId x = maker.Buffer(0, kK), host = maker.Buffer(-1, kK);
+    const BufferId x = maker.Buffer(0, kUnit), host = maker.Buffer(-1, kUnit);
     if (copied_in) {
       maker.Host(1, {}, {}, {host});
       maker.CopyIn(700, {0}, host, x);
@@ -125,13 +125,13 @@ TEST(LowerBoundsTest, WhatIsOnTheHostAnywayNeedsNoTripOut) {
       maker.CopyOut(700, {0}, x, host);
     }
     const OpId a = maker.Compute(1, {0, 1}, {x}, {});
-    const OpId b = maker.Compute(1, {a}, {}, {maker.Buffer(0, 4 * kK)});
+    const OpId b = maker.Compute(1, {a}, {}, {maker.Buffer(0, 4 * kUnit)});
     const OpId c = maker.Compute(1, {b}, {x}, {});
     const DeviceBounds bounds = Bounds(
-        maker, copied_in ? std::vector<OpId>{a, b, c} : std::vector<OpId>{0, a, b, c}, 4 * kK);
-    EXPECT_EQ(bounds.excess_bytes, kK);
+        maker, copied_in ? std::vector<OpId>{a, b, c} : std::vector<OpId>{0, a, b, c}, 4 * kUnit);
+    EXPECT_EQ(bounds.excess_bytes, kUnit);
     EXPECT_EQ(bounds.swap_out_bytes, 0);
-    EXPECT_EQ(bounds.swap_in_bytes, kK);
+    EXPECT_EQ(bounds.swap_in_bytes, kUnit);
     // The copies in: 1,024 ns of the swap, besides 700 if there are any; out 700 if there are any.
     EXPECT_EQ(bounds.step_time_ns, copied_in ? 1'724 : 1'026);
   }
@@ -139,37 +139,37 @@ TEST(LowerBoundsTest, WhatIsOnTheHostAnywayNeedsNoTripOut) {
 
 TEST(LowerBoundsTest, MemoryCountsResidentBytesInputsOutputsAndWorkspaceOnce) {
   WorkloadMaker maker;
-  const BufferId variable = maker.Resident(0, 2 * kK);
-  const BufferId x = maker.Buffer(0, kK), y = maker.Buffer(0, kK), z = maker.Buffer(0, kK);
+  const BufferId variable = maker.Resident(0, 2 * kUnit);
+  const BufferId x = maker.Buffer(0, kUnit), y = maker.Buffer(0, kUnit), z = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {variable}, {x});
   const OpId b = maker.Add({OpKind::kCompute, 0, 1, {0}, {variable, x}, {y, z}, {x, x}, 100});
   const DeviceBounds bounds = Bounds(maker, {0, b}, kUnlimited);
   // x, which y may take over, z, and 100 bytes rounded up.
-  EXPECT_EQ(bounds.memory_bytes, 2 * kK + kK + kK + 256);
+  EXPECT_EQ(bounds.memory_bytes, 2 * kUnit + kUnit + kUnit + 256);
   EXPECT_EQ(bounds.memory_op, b);
 }
 
 TEST(LowerBoundsTest, WhatIsTakenOverAndReadAgainMustComeBack) {
   // y may take over x, which c reads later: at b there is room for one of them.
   WorkloadMaker maker;
-  const BufferId x = maker.Buffer(0, kK), y = maker.Buffer(0, kK);
+  const BufferId x = maker.Buffer(0, kUnit), y = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {}, {x});
   maker.Add({OpKind::kCompute, 0, 1, {0}, {x}, {y}, {x}, 0});
   maker.Compute(1, {1}, {y}, {});
   maker.Compute(1, {2}, {x}, {});
-  const DeviceBounds bounds = Bounds(maker, {0, 1, 2, 3}, kK);
-  EXPECT_EQ(bounds.memory_bytes, kK);
-  EXPECT_EQ(bounds.swap_out_bytes, kK);
-  EXPECT_EQ(bounds.swap_in_bytes, kK);
+  const DeviceBounds bounds = Bounds(maker, {0, 1, 2, 3}, kUnit);
+  EXPECT_EQ(bounds.memory_bytes, kUnit);
+  EXPECT_EQ(bounds.swap_out_bytes, kUnit);
+  EXPECT_EQ(bounds.swap_in_bytes, kUnit);
 }
 
 TEST(LowerBoundsTest, BudgetBelowTheLargestOperation) {
   // What waits over f2 and b2 can be away, all of it; that does not make room for f2 itself.
-  const DeviceBounds bounds = Bounds(Training().maker, Training().order, kK - 1);
-  EXPECT_GT(bounds.memory_bytes, kK - 1);
-  EXPECT_EQ(bounds.excess_bytes, 2 * kK + 1);
-  EXPECT_EQ(bounds.swap_out_bytes, 2 * kK);
-  EXPECT_EQ(bounds.swap_in_bytes, 2 * kK);
+  const DeviceBounds bounds = Bounds(Training().maker, Training().order, kUnit - 1);
+  EXPECT_GT(bounds.memory_bytes, kUnit - 1);
+  EXPECT_EQ(bounds.excess_bytes, 2 * kUnit + 1);
+  EXPECT_EQ(bounds.swap_out_bytes, 2 * kUnit);
+  EXPECT_EQ(bounds.swap_in_bytes, 2 * kUnit);
 }
 
 TEST(LowerBoundsTest, OrderMustBeOfComputeOperations) {
@@ -187,7 +187,7 @@ TEST(LowerBoundsTest, StopsSoonAfterTheTokenFires) {
   WorkloadMaker maker;
   std::vector<OpId> order;
   for (int i = 0; i < 20'000; ++i) {
-    order.push_back(maker.Compute(1, {}, {}, {maker.Buffer(0, kK)}));
+    order.push_back(maker.Compute(1, {}, {}, {maker.Buffer(0, kUnit)}));
   }
   const Workload workload = maker.Make();
   for (const int64_t steps : {0, 50'000, 110'000}) {

@@ -17,7 +17,7 @@ namespace {
 using testing::TestStep;
 using testing::ValueOrDie;
 
-constexpr int64_t kKiB = 1024;
+constexpr int64_t kStepKiB = 1024;
 
 // A kernel takes 1 ns and is launched 1 ns after the one before; a copy takes 1000 ns and 1 ns
 // (out) or 2 ns (in) per byte.
@@ -46,8 +46,8 @@ constexpr char kChain[] =
     "e = MatMul(d, a) {T=float32, _output_shapes=[(128,128)]}\n"
     "late = NoOp()";
 // The copies of 64 KiB.
-constexpr int64_t kOutNs = 1000 + 64 * kKiB;
-constexpr int64_t kInNs = 1000 + 2 * 64 * kKiB;
+constexpr int64_t kOutNs = 1000 + 64 * kStepKiB;
+constexpr int64_t kInNs = 1000 + 2 * 64 * kStepKiB;
 
 class StepSimulatorTest : public ::testing::Test {
  protected:
@@ -90,7 +90,7 @@ TEST_F(StepSimulatorTest, TheStepAsItIs) {
   EXPECT_FALSE(result.is_placed);
   EXPECT_EQ(result.step_time_ns(), 5);
   EXPECT_EQ(result.synchronous_step_time_ns(), 5);
-  EXPECT_EQ(result.peak_bytes(0), 256 * kKiB);  // a, b and c.
+  EXPECT_EQ(result.peak_bytes(0), 256 * kStepKiB);  // a, b and c.
   EXPECT_EQ(result.launch_ahead.devices[0].peak_node, Node("c"));
   EXPECT_EQ(result.resident_bytes(0), 0);
   EXPECT_EQ(result.failure(), nullptr);
@@ -106,14 +106,14 @@ TEST_F(StepSimulatorTest, ASwap) {
   terms.record_operations = terms.record_memory = true;
   const StepResult result = Run(Swapped(), terms);
   EXPECT_TRUE(result.fits);
-  EXPECT_EQ(result.peak_bytes(0), 192 * kKiB);  // b and c, c and d, or d, a and e.
+  EXPECT_EQ(result.peak_bytes(0), 192 * kStepKiB);  // b and c, c and d, or d, a and e.
   // a; its copy; c and d; the copy back; e.
   const int64_t away_ns = 1 + kOutNs, back_ns = away_ns + 2 + kInNs;
   for (const SimulationResult* mode : {&result.launch_ahead, &result.synchronous}) {
     EXPECT_EQ(mode->step_time_ns, back_ns + 1);
-    EXPECT_EQ(mode->devices[0].copy_out_bytes, 64 * kKiB);
+    EXPECT_EQ(mode->devices[0].copy_out_bytes, 64 * kStepKiB);
     EXPECT_EQ(mode->devices[0].copy_in_ns, kInNs);
-    EXPECT_EQ(mode->host_peak_bytes, 64 * kKiB);
+    EXPECT_EQ(mode->host_peak_bytes, 64 * kStepKiB);
     const OpTimes out = TimesOf(result, *mode, OpKind::kCopyOut, Node("a"));
     EXPECT_EQ(out.start_ns, 1);
     EXPECT_EQ(out.end_ns, away_ns);
@@ -149,7 +149,7 @@ TEST_F(StepSimulatorTest, APaceEdge) {
 }
 
 TEST_F(StepSimulatorTest, TooLittleMemory) {
-  StepTerms terms = StepTerms::OneGpu(0, 192 * kKiB - 256);
+  StepTerms terms = StepTerms::OneGpu(0, 192 * kStepKiB - 256);
   terms.unlimited_if_unfit = true;
   const StepResult result = Run(Swapped(), terms);
   EXPECT_FALSE(result.fits);
@@ -157,12 +157,12 @@ TEST_F(StepSimulatorTest, TooLittleMemory) {
   ASSERT_NE(result.failure(), nullptr);
   EXPECT_EQ(result.failure()->node, Node("c"));
   EXPECT_FALSE(result.failure()->fragmented);
-  EXPECT_EQ(result.failure()->requested_bytes, 128 * kKiB);
-  EXPECT_EQ(result.failure()->in_use_bytes, 64 * kKiB);
+  EXPECT_EQ(result.failure()->requested_bytes, 128 * kStepKiB);
+  EXPECT_EQ(result.failure()->in_use_bytes, 64 * kStepKiB);
   EXPECT_EQ(result.failure()->missing_bytes, 256);
   EXPECT_EQ(result.step_time_ns(), 0);
   ASSERT_TRUE(result.unlimited.has_value());
-  EXPECT_EQ(result.unlimited->synchronous.devices[0].peak_bytes, 192 * kKiB);
+  EXPECT_EQ(result.unlimited->synchronous.devices[0].peak_bytes, 192 * kStepKiB);
   terms.always_synchronous = true;
   EXPECT_TRUE(Run(Swapped(), terms).has_synchronous);
 }
@@ -170,26 +170,26 @@ TEST_F(StepSimulatorTest, TooLittleMemory) {
 // 192 KiB hold b and c, which come to 192 KiB; but b lies between where a was and the end, with
 // 64 KiB on either side.
 TEST_F(StepSimulatorTest, MemoryInPieces) {
-  StepTerms terms = StepTerms::AllGpus(192 * kKiB);
+  StepTerms terms = StepTerms::AllGpus(192 * kStepKiB);
   const StepResult placed = Run(Swapped(), terms);
   EXPECT_TRUE(placed.is_placed);
   EXPECT_FALSE(placed.fits);
   ASSERT_NE(placed.failure(), nullptr);
   EXPECT_EQ(placed.failure()->node, Node("c"));
   EXPECT_TRUE(placed.failure()->fragmented);
-  EXPECT_EQ(placed.failure()->missing_bytes, 64 * kKiB);
+  EXPECT_EQ(placed.failure()->missing_bytes, 64 * kStepKiB);
   terms.place = false;
   EXPECT_TRUE(Run(Swapped(), terms).fits);
   // c finds its place behind b in 256 KiB; budgets grow by a part in 32.
-  auto need = FindNeed(simulator_.get(), Swapped(), StepTerms::AllGpus(0), 192 * kKiB, {});
+  auto need = FindNeed(simulator_.get(), Swapped(), StepTerms::AllGpus(0), 192 * kStepKiB, {});
   ASSERT_TRUE(need.ok());
-  EXPECT_GE(*need, 256 * kKiB);
-  EXPECT_LE(*need, 264 * kKiB);
+  EXPECT_GE(*need, 256 * kStepKiB);
+  EXPECT_LE(*need, 264 * kStepKiB);
 }
 
 TEST_F(StepSimulatorTest, WhatIsSmallIsNotPlaced) {
-  EXPECT_TRUE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kKiB - 4)).is_placed);
-  EXPECT_FALSE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kKiB)).is_placed);
+  EXPECT_TRUE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kStepKiB - 4)).is_placed);
+  EXPECT_FALSE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kStepKiB)).is_placed);
 }
 
 TEST_F(StepSimulatorTest, SlowerThanTheCutoff) {
@@ -224,7 +224,7 @@ TEST_F(StepSimulatorTest, LowerBoundsAreThoseOfTheUnswappedStep) {
     auto bounds = simulator_->LowerBounds({});
     ASSERT_TRUE(bounds.ok()) << bounds.status();
     ASSERT_EQ(bounds->size(), 1u);
-    EXPECT_EQ((*bounds)[0].memory_bytes, 192 * kKiB);  // b and c, or d, a and e.
+    EXPECT_EQ((*bounds)[0].memory_bytes, 192 * kStepKiB);  // b and c, or d, a and e.
     EXPECT_EQ((*bounds)[0].step_time_ns, 5);
   }
 }
@@ -234,7 +234,7 @@ class HostMemoryTest : public StepSimulatorTest {
  protected:
   static v1::Step Host() {
     v1::Step step = Machine();
-    step.mutable_hardware()->set_host_memory_bytes(64 * kKiB - 1);
+    step.mutable_hardware()->set_host_memory_bytes(64 * kStepKiB - 1);
     return step;
   }
   HostMemoryTest() : StepSimulatorTest(Host()) {}
@@ -247,7 +247,7 @@ TEST_F(HostMemoryTest, TooLittle) {
     const StepResult result = Run(Swapped(), terms);
     ASSERT_NE(result.failure(), nullptr);
     EXPECT_EQ(result.failure()->device, -1);
-    EXPECT_EQ(result.failure()->requested_bytes, 64 * kKiB);
+    EXPECT_EQ(result.failure()->requested_bytes, 64 * kStepKiB);
     EXPECT_EQ(result.failure()->missing_bytes, 1);
   }
 }

@@ -18,7 +18,7 @@ using testing::IsOk;
 using testing::TestFacts;
 
 // Five ops on a GPU that may be producers and consumers, and what never is.
-constexpr char kNet[] = R"(
+constexpr char kFilteredNet[] = R"(
     x = Placeholder() {dtype=float32}
     A/relu = Relu(x) {T=float32}
     A/tanh = Tanh(A/relu) {T=float32}
@@ -39,7 +39,7 @@ absl::StatusOr<LevelFilters> Create(const TestFacts& f, const std::string& text)
 }
 
 std::vector<std::string> Producers(const std::string& options) {
-  const TestFacts f(kNet);
+  const TestFacts f(kFilteredNet);
   const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
   std::vector<std::string> names;
   for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
@@ -49,7 +49,7 @@ std::vector<std::string> Producers(const std::string& options) {
 }
 
 std::vector<std::string> Consumers(const std::string& options) {
-  const TestFacts f(kNet);
+  const TestFacts f(kFilteredNet);
   const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
   std::vector<std::string> names;
   for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
@@ -59,13 +59,13 @@ std::vector<std::string> Consumers(const std::string& options) {
 }
 
 std::string ReasonOf(const std::string& node, const std::string& options) {
-  const TestFacts f(kNet);
+  const TestFacts f(kFilteredNet);
   const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
   return v1::Reason_Name(filters.producer(f.graph.Node(node)));
 }
 
 absl::Status ErrorOf(const std::string& options) {
-  return Create(TestFacts(kNet), options).status();
+  return Create(TestFacts(kFilteredNet), options).status();
 }
 
 TEST(LevelFiltersTest, WithoutFiltersAllButTheBuiltInTheCpuAndTheInactive) {

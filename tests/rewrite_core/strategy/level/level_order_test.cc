@@ -70,7 +70,7 @@ TEST(LevelOrderTest, AddedEdgesPushDownWhatFollows) {
 }
 
 // v2: of a loop Enter, Merge, Switch and Exit take part, and what is behind it follows.
-constexpr char kLoop[] = R"(
+constexpr char kOrderLoop[] = R"(
     x = Placeholder() {dtype=float32}
     limit = Const() {dtype=float32}
     while/enter = Enter(x) {T=float32, frame_name="f"}
@@ -87,28 +87,28 @@ constexpr char kLoop[] = R"(
 )";
 
 TEST(LevelOrderTest, OfALoopWhatLeadsInAndOutTakesPart) {
-  EXPECT_EQ(LevelsOf(kLoop), (Levels{{"x", 0},
-                                     {"limit", 0},
-                                     {"while/enter", 1},
-                                     {"while/bound", 1},
-                                     {"while/merge", 2},
-                                     {"while/switch", 3},
-                                     {"while/exit", 4},
-                                     {"out", 5},
-                                     {"far", 6}}));
+  EXPECT_EQ(LevelsOf(kOrderLoop), (Levels{{"x", 0},
+                                          {"limit", 0},
+                                          {"while/enter", 1},
+                                          {"while/bound", 1},
+                                          {"while/merge", 2},
+                                          {"while/switch", 3},
+                                          {"while/exit", 4},
+                                          {"out", 5},
+                                          {"far", 6}}));
 }
 
 TEST(LevelOrderTest, ALoopOfAnotherNameIsToldByItsFrame) {
   Levels expected;
-  for (const auto& [name, level] : LevelsOf(kLoop)) {
+  for (const auto& [name, level] : LevelsOf(kOrderLoop)) {
     expected[absl::StrReplaceAll(name, {{"while/", "repeat/"}})] = level;
   }
-  EXPECT_EQ(LevelsOf(absl::StrReplaceAll(kLoop, {{"while/", "repeat/"}})), expected);
+  EXPECT_EQ(LevelsOf(absl::StrReplaceAll(kOrderLoop, {{"while/", "repeat/"}})), expected);
 }
 
 // v2 goes by names: what stands in a loop so named, under a name of its own, takes part.
 TEST(LevelOrderTest, NamesTellWhatIsInsideOfALoopThatIsNamed) {
-  const Levels levels = LevelsOf(std::string(kLoop) + R"(
+  const Levels levels = LevelsOf(std::string(kOrderLoop) + R"(
     guest = Tanh(while/switch:1) {T=float32}
     guest2 = Tanh(while/body) {T=float32}
   )");

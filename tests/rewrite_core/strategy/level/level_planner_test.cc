@@ -55,7 +55,7 @@ std::map<std::string, std::string> Verdicts(const std::string& graph,
 
 // Levels: x 0, f1 1, f2 2, f3 3, f4 4, g4 5, g3 6, g2 7, g1 8. Distances: f1 -> g1 7, f2 -> g2 5,
 // f3 -> g3 3, all others 1.
-constexpr char kNet[] = R"(
+constexpr char kPlannerNet[] = R"(
     x = Placeholder() {dtype=float32, shape=(8,4)}
     f1 = Relu(x) {T=float32}
     f2 = Tanh(f1) {T=float32}
@@ -70,28 +70,28 @@ constexpr char kNet[] = R"(
 TEST(LevelPlannerTest, EdgesLongerThanTheThresholdAreSwapped) {
   // A distance equal to the threshold is not more than it. Triggers: the op on the highest level up
   // to level(d) - 2, above the producer.
-  EXPECT_EQ(Printed(kNet, Options(7, 1, 0, 0)), "\n");
-  EXPECT_EQ(Printed(kNet, Options(6, 1, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g3\n");
-  EXPECT_EQ(Printed(kNet, Options(5, 1, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g3\n");
-  EXPECT_EQ(Printed(kNet, Options(4, 1, 0, 0)),
+  EXPECT_EQ(Printed(kPlannerNet, Options(7, 1, 0, 0)), "\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(6, 1, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g3\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(5, 1, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g3\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(4, 1, 0, 0)),
             "\nf1:0 (128 bytes) -> g1[1] after g3\nf2:0 (128 bytes) -> g2[1] after g4\n");
-  EXPECT_EQ(Printed(kNet, Options(1, 1, 0, 0)), R"(
+  EXPECT_EQ(Printed(kPlannerNet, Options(1, 1, 0, 0)), R"(
 f1:0 (128 bytes) -> g1[1] after g3
 f2:0 (128 bytes) -> g2[1] after g4
 f3:0 (128 bytes) -> g3[1] after f4
 )");
-  EXPECT_EQ(Printed(kNet, Options(2'147'483'647, 1, 0, 0)), "\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(2'147'483'647, 1, 0, 0)), "\n");
 }
 
 TEST(LevelPlannerTest, ALargerAheadTakesAnEarlierTrigger) {
-  EXPECT_EQ(Printed(kNet, Options(6, 2, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g4\n");
-  EXPECT_EQ(Printed(kNet, Options(6, 5, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after f2\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(6, 2, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g4\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(6, 5, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after f2\n");
 }
 
 // v2 then waits for what the consumer reads besides, as with sync_mode 2.
 TEST(LevelPlannerTest, WithoutATriggerASwapInWaitsForTheOtherInputs) {
-  EXPECT_EQ(Printed(kNet, Options(6, 6, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g2\n");
-  EXPECT_EQ(Printed(kNet, Options(6, 2'147'483'647, 0, 0)),
+  EXPECT_EQ(Printed(kPlannerNet, Options(6, 6, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g2\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(6, 2'147'483'647, 0, 0)),
             "\nf1:0 (128 bytes) -> g1[1] after g2\n");
 }
 
@@ -207,17 +207,18 @@ TEST(LevelPlannerTest, TheValuesWorthTuning) {
 // ---- Whose outputs, whose inputs ----
 
 TEST(LevelPlannerTest, ConsumersOnACpuReadTheTensorItself) {
-  const std::string text = absl::StrCat(kNet, "late = AddV2(f2, g1) @/device:CPU:0 {T=float32}\n");
-  EXPECT_EQ(Printed(text, Options(4, 1, 0, 0)), Printed(kNet, Options(4, 1, 0, 0)));
+  const std::string text =
+      absl::StrCat(kPlannerNet, "late = AddV2(f2, g1) @/device:CPU:0 {T=float32}\n");
+  EXPECT_EQ(Printed(text, Options(4, 1, 0, 0)), Printed(kPlannerNet, Options(4, 1, 0, 0)));
 }
 
 // What is fed does not run: it neither reads nor makes a copy, and nothing waits for it.
 TEST(LevelPlannerTest, WhatIsFed) {
   const std::string feed_g2 = "step { feeds { name: 'g2' dims: [8, 4] } }";
-  EXPECT_EQ(Printed(kNet, Options(4, 1, 0, 0, feed_g2)), "\nf1:0 (128 bytes) -> g1[1]\n");
+  EXPECT_EQ(Printed(kPlannerNet, Options(4, 1, 0, 0, feed_g2)), "\nf1:0 (128 bytes) -> g1[1]\n");
   const std::string feed_f2 = "step { feeds { name: 'f2' dims: [8, 4] } }";
-  EXPECT_EQ(Verdicts(kNet, Options(4, 1, 0, 0, feed_f2))["f2:0"], "FED");
-  EXPECT_THAT(Printed(kNet, Options(4, 1, 0, 1, feed_f2)), Not(HasSubstr("out => f2")));
+  EXPECT_EQ(Verdicts(kPlannerNet, Options(4, 1, 0, 0, feed_f2))["f2:0"], "FED");
+  EXPECT_THAT(Printed(kPlannerNet, Options(4, 1, 0, 1, feed_f2)), Not(HasSubstr("out => f2")));
 }
 
 TEST(LevelPlannerTest, EveryTensorHasAVerdict) {
@@ -232,7 +233,7 @@ TEST(LevelPlannerTest, EveryTensorHasAVerdict) {
     any = Placeholder() {dtype=float32}
     norm = FusedBatchNorm(any, any, any, any, any) {T=float32, is_training=false}
     last = AddN(v, relu_v, vector, vague, ints, on_cpu, other, norm, g1) {T=float32, N=9}
-  )") + kNet;
+  )") + kPlannerNet;
   const v1::RewriteOptions options = Options(4, 1, 0, 0, R"(
       devices: '' level { excl_output_by_types: 'AddV2' incl_output_by_types:
       ['Relu', 'PyFunc', 'FusedBatchNorm'] })");
@@ -261,7 +262,7 @@ TEST(LevelPlannerTest, EveryTensorHasAVerdict) {
 
 TEST(LevelPlannerTest, ExplainsNothingIfThatIsAsked) {
   const v1::RewriteOptions options = Options(4, 1, 0, 0, "decision_detail: DECISION_DETAIL_NONE");
-  const TestFacts f(kNet, options.step());
+  const TestFacts f(kPlannerNet, options.step());
   const StrategyResult result = testing::ValueOrDie(PlanWith(f, options), "plan");
   EXPECT_THAT(result.decisions, IsEmpty());
   EXPECT_EQ(result.plan.swaps.size(), 2u);
@@ -282,7 +283,7 @@ TEST(LevelPlannerTest, Loops) {
     while/next = NextIteration(while/body3) {T=float32}
     while/exit = Exit(while/switch) {T=float32}
     out = AddV2(while/exit, f2) {T=float32}
-  )") + kNet;
+  )") + kPlannerNet;
   const auto verdicts = Verdicts(text, Options(1, 1, 0, 0));
   EXPECT_EQ(verdicts.at("while/body:0"), "INACTIVE");
   EXPECT_EQ(verdicts.at("while/enter:0"), "NO_LATE_CONSUMER");
@@ -295,7 +296,7 @@ TEST(LevelPlannerTest, Loops) {
 
 TEST(LevelPlannerTest, AFunctionalLoopReadsNoSwapIn) {
   const std::string text = absl::StrCat(
-      kNet, "w = While(g1, f1) {T=[float32,float32]}\nr = AddN(w, f4) {T=float32, N=2}\n");
+      kPlannerNet, "w = While(g1, f1) {T=[float32,float32]}\nr = AddN(w, f4) {T=float32, N=2}\n");
   EXPECT_THAT(Printed(text, Options(1, 1, 0, 0)), Not(HasSubstr("w[")));
   const std::string only = R"(
     x = Placeholder() {dtype=float32, shape=(8,4)}
@@ -310,7 +311,7 @@ TEST(LevelPlannerTest, AFunctionalLoopReadsNoSwapIn) {
 // ---- Synchronization ----
 
 TEST(LevelPlannerTest, Mode1HoldsTheOtherReadersUntilTheTensorIsOut) {
-  EXPECT_EQ(Printed(kNet, Options(4, 1, 0, 1)), R"(
+  EXPECT_EQ(Printed(kPlannerNet, Options(4, 1, 0, 1)), R"(
 f1:0 (128 bytes) -> g1[1] after g3
 f1:0 out => f2
 f2:0 (128 bytes) -> g2[1] after g4
@@ -319,16 +320,16 @@ f2:0 out => f3
 }
 
 TEST(LevelPlannerTest, Mode2HoldsASwapInUntilTheOtherInputsAreThere) {
-  EXPECT_EQ(Printed(kNet, Options(4, 1, 0, 2)), R"(
+  EXPECT_EQ(Printed(kPlannerNet, Options(4, 1, 0, 2)), R"(
 f1:0 (128 bytes) -> g1[1] after g2
 f2:0 (128 bytes) -> g2[1] after g3
 )");
   // `ahead` plays no part.
-  EXPECT_EQ(Printed(kNet, Options(4, 3, 0, 2)), Printed(kNet, Options(4, 1, 0, 2)));
+  EXPECT_EQ(Printed(kPlannerNet, Options(4, 3, 0, 2)), Printed(kPlannerNet, Options(4, 1, 0, 2)));
 }
 
 TEST(LevelPlannerTest, Mode3IsBoth) {
-  EXPECT_EQ(Printed(kNet, Options(4, 1, 0, 3)), R"(
+  EXPECT_EQ(Printed(kPlannerNet, Options(4, 1, 0, 3)), R"(
 f1:0 (128 bytes) -> g1[1] after g2
 f1:0 out => f2
 f2:0 (128 bytes) -> g2[1] after g3

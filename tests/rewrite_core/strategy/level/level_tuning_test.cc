@@ -27,7 +27,7 @@ using testing::FailsWith;
 using testing::Random;
 
 constexpr LevelSetting kAll = {kAuto, kAuto, kAuto, 0};
-constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kTunedMiB = 1 << 20;
 
 // What a step takes with some setting.
 struct Cost {
@@ -178,13 +178,13 @@ TEST(LevelTuningTest, FindsTheLeastOfAllThatFitWhereThereAreFew) {
     planner.thresholds = UpTo(1, random.Between(1, 4));
     planner.aheads = UpTo(1, random.Between(1, 4));
     planner.groupbys = UpTo(0, random.Between(0, 1));
-    const int64_t budget = 40 * kMiB;
+    const int64_t budget = 40 * kTunedMiB;
     // Every fifth case with no setting that fits, or hardly any.
     const int64_t least = seed % 5 == 0 ? 39 : 1;
     const CostFunction cost = [&](const LevelSetting& s) {
       const uint64_t hash = Hash(seed, s);
       return Cost{static_cast<int64_t>(1'000 + hash % 1'000),
-                  (least + static_cast<int64_t>(hash / 1'000 % 100)) * kMiB};
+                  (least + static_cast<int64_t>(hash / 1'000 % 100)) * kTunedMiB};
     };
     FakeSimulator simulator(budget, kTooMuch, cost);
     const auto tuned = Tune(kAll, planner, &simulator);
@@ -223,12 +223,15 @@ TEST(LevelTuningTest, TiesGoToWhatSwapsLess) {
   planner.thresholds = {2, 4, 6};
   planner.aheads = {1, 2};
   planner.groupbys = {0, 3};
-  FakeSimulator equal(kMiB, kTooMuch, [](const LevelSetting&) { return Cost{1'000, kMiB}; });
+  FakeSimulator equal(kTunedMiB, kTooMuch, [](const LevelSetting&) {
+    return Cost{1'000, kTunedMiB};
+  });
   const auto tuned = Tune(kAll, planner, &equal);
   ASSERT_THAT(tuned, testing::IsOk());
   EXPECT_EQ(tuned->setting, (LevelSetting{6, 1, 0, 0}));
-  FakeSimulator one(kMiB, kTooMuch, [](const LevelSetting& s) {
-    return Cost{1'000, kMiB, s.threshold == 4 && s.sync_mode == 1 && s.ahead == 2 ? 1'500 : 2'000};
+  FakeSimulator one(kTunedMiB, kTooMuch, [](const LevelSetting& s) {
+    return Cost{1'000, kTunedMiB,
+                s.threshold == 4 && s.sync_mode == 1 && s.ahead == 2 ? 1'500 : 2'000};
   });
   const auto other = Tune(kAll, planner, &one);
   ASSERT_THAT(other, testing::IsOk());
@@ -242,7 +245,9 @@ TEST(LevelTuningTest, EqualPlansAreSimulatedOnce) {
   planner.thresholds = {1};
   planner.aheads = UpTo(1, 5);
   planner.groupbys = {0};
-  FakeSimulator simulator(kMiB, kTooMuch, [](const LevelSetting&) { return Cost{1'000, kMiB}; });
+  FakeSimulator simulator(kTunedMiB, kTooMuch, [](const LevelSetting&) {
+    return Cost{1'000, kTunedMiB};
+  });
   ASSERT_THAT(Tune(kAll, planner, &simulator), testing::IsOk());
   std::vector<LevelSetting> once;
   for (const LevelSetting& s : simulator.played) {
@@ -256,7 +261,7 @@ TEST(LevelTuningTest, EqualPlansAreSimulatedOnce) {
 
 TEST(LevelTuningTest, WhatIsGivenIsHeld) {
   const CostFunction cost = [](const LevelSetting& s) {
-    return Cost{10'000 - 10 * s.threshold + s.ahead + s.groupby + 100 * s.sync_mode, kMiB};
+    return Cost{10'000 - 10 * s.threshold + s.ahead + s.groupby + 100 * s.sync_mode, kTunedMiB};
   };
   for (int large = 0; large <= 1; ++large) {
     FakePlanner planner;
@@ -264,7 +269,7 @@ TEST(LevelTuningTest, WhatIsGivenIsHeld) {
     planner.aheads = UpTo(1, large ? 200 : 2);
     planner.groupbys = UpTo(0, large ? 50 : 1);
     const auto played = [&](const LevelSetting& wanted) {
-      FakeSimulator simulator(kMiB, kTooMuch, cost);
+      FakeSimulator simulator(kTunedMiB, kTooMuch, cost);
       const auto tuned = Tune(wanted, planner, &simulator);
       EXPECT_THAT(tuned, testing::IsOk());
       std::vector<LevelSetting> all = simulator.played;
@@ -298,8 +303,8 @@ TEST(LevelTuningTest, LaterModesAreTriedWhereEarlierOnesDoNotFit) {
     planner.aheads = UpTo(1, large ? 200 : 2);
     planner.groupbys = UpTo(0, large ? 50 : 1);
     for (int needed = 0; needed <= 3; ++needed) {
-      FakeSimulator simulator(kMiB, kTooMuch, [&](const LevelSetting& s) {
-        return Cost{10'000 - s.threshold, s.sync_mode >= needed ? kMiB : 2 * kMiB};
+      FakeSimulator simulator(kTunedMiB, kTooMuch, [&](const LevelSetting& s) {
+        return Cost{10'000 - s.threshold, s.sync_mode >= needed ? kTunedMiB : 2 * kTunedMiB};
       });
       const auto tuned = Tune(kAll, planner, &simulator);
       ASSERT_THAT(tuned, testing::IsOk());
@@ -334,7 +339,7 @@ CostFunction SmoothLandscape(uint64_t seed) {
     double peak = 16'000 - swapped + grouped_bytes * group * 20;
     if (!sync_in) peak += held * s.ahead;
     if (!sync_out) peak += swapped * 0.05;
-    return Cost{static_cast<int64_t>(1'000'000 + stall), static_cast<int64_t>(peak * kMiB)};
+    return Cost{static_cast<int64_t>(1'000'000 + stall), static_cast<int64_t>(peak * kTunedMiB)};
   };
 }
 
@@ -356,17 +361,17 @@ TEST(LevelTuningTest, TheSearchComesNearTheBestOnSmoothLandscapes) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const CostFunction cost = SmoothLandscape(seed);
     for (int64_t budget : {9'000, 11'000, 13'000, 15'000}) {
-      FakeSimulator simulator(budget * kMiB, kTooMuch, cost);
+      FakeSimulator simulator(budget * kTunedMiB, kTooMuch, cost);
       const auto tuned = Tune(kAll, planner, &simulator);
       LevelSetting best_setting;
-      const int64_t best = BruteForce(planner, cost, budget * kMiB, &best_setting);
+      const int64_t best = BruteForce(planner, cost, budget * kTunedMiB, &best_setting);
       if (best == kUnlimited) {
         EXPECT_FALSE(tuned.ok());
         continue;
       }
       ASSERT_THAT(tuned, testing::IsOk()) << seed << " " << budget;
       EXPECT_FALSE(tuned->report.exhaustive());
-      EXPECT_LE(tuned->fit.peak_bytes(), budget * kMiB);
+      EXPECT_LE(tuned->fit.peak_bytes(), budget * kTunedMiB);
       EXPECT_LE(tuned->report.setting_count(), kMaxPlays);
       EXPECT_LE(simulator.plays, kMaxPlays + 3);
       const double ratio = static_cast<double>(tuned->fit.step_time_ns()) / best;
@@ -392,11 +397,11 @@ TEST(LevelTuningTest, TheSearchNeverReturnsWhatDoesNotFit) {
   int fitting = 0, refused = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     // From nearly all settings fitting to nearly none.
-    const int64_t budget = static_cast<int64_t>(seed % 10 + 1) * 9 * kMiB;
+    const int64_t budget = static_cast<int64_t>(seed % 10 + 1) * 9 * kTunedMiB;
     const CostFunction cost = [seed](const LevelSetting& s) {
       const uint64_t hash = Hash(seed, s);
       return Cost{static_cast<int64_t>(1'000 + hash % 100'000),
-                  static_cast<int64_t>(hash / 100'000 % 100 + 1) * kMiB};
+                  static_cast<int64_t>(hash / 100'000 % 100 + 1) * kTunedMiB};
     };
     FakeSimulator simulator(budget, kTooMuch, cost);
     const auto tuned = Tune(kAll, planner, &simulator);
@@ -422,7 +427,7 @@ TEST(LevelTuningTest, TheSameTwice) {
   const FakePlanner planner = LargePlanner();
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     const CostFunction cost = SmoothLandscape(seed);
-    FakeSimulator one(14'000 * kMiB, kTooMuch, cost), two(14'000 * kMiB, kTooMuch, cost);
+    FakeSimulator one(14'000 * kTunedMiB, kTooMuch, cost), two(14'000 * kTunedMiB, kTooMuch, cost);
     const auto a = Tune(kAll, planner, &one), b = Tune(kAll, planner, &two);
     ASSERT_THAT(a, testing::IsOk());
     ASSERT_THAT(b, testing::IsOk());
@@ -435,32 +440,32 @@ TEST(LevelTuningTest, TheSameTwice) {
 // ---- No swapping ----
 
 TEST(LevelTuningTest, NothingIsSwappedWhereTheStepFits) {
-  FakeSimulator simulator(10 * kMiB, {1'000, 10 * kMiB}, [](const LevelSetting&) {
-    return Cost{900, kMiB};
+  FakeSimulator simulator(10 * kTunedMiB, {1'000, 10 * kTunedMiB}, [](const LevelSetting&) {
+    return Cost{900, kTunedMiB};
   });
   const auto tuned = Tune(kAll, LargePlanner(), &simulator);
   ASSERT_THAT(tuned, testing::IsOk());
   EXPECT_TRUE(tuned->fit.not_needed());
   EXPECT_TRUE(tuned->swaps.empty());
-  EXPECT_EQ(tuned->fit.budget_bytes(), 10 * kMiB);
+  EXPECT_EQ(tuned->fit.budget_bytes(), 10 * kTunedMiB);
   EXPECT_EQ(tuned->fit.budget_source(), v1::MEMORY_SOURCE_PRESET);
-  EXPECT_EQ(tuned->fit.unswapped_peak_bytes(), 10 * kMiB);
+  EXPECT_EQ(tuned->fit.unswapped_peak_bytes(), 10 * kTunedMiB);
   EXPECT_EQ(tuned->fit.full_speed_step_time_ns(), 1'000);
   EXPECT_EQ(tuned->fit.step_time_ns(), 1'000);
   EXPECT_EQ(tuned->report.setting_count(), 0);
   EXPECT_EQ(simulator.plays, 3);  // Unlimited, within the budget, and for the need.
-  EXPECT_EQ(tuned->fit.need_bytes(), 10 * kMiB);
+  EXPECT_EQ(tuned->fit.need_bytes(), 10 * kTunedMiB);
 }
 
 TEST(LevelTuningTest, AByteTooMuchIsSwapped) {
-  FakeSimulator simulator(10 * kMiB - 1, {1'000, 10 * kMiB}, [](const LevelSetting&) {
-    return Cost{2'000, kMiB};
+  FakeSimulator simulator(10 * kTunedMiB - 1, {1'000, 10 * kTunedMiB}, [](const LevelSetting&) {
+    return Cost{2'000, kTunedMiB};
   });
   const auto tuned = Tune(kAll, LargePlanner(), &simulator);
   ASSERT_THAT(tuned, testing::IsOk());
   EXPECT_FALSE(tuned->fit.not_needed());
   EXPECT_EQ(tuned->swaps.size(), 1u);
-  EXPECT_EQ(tuned->fit.unswapped_peak_bytes(), 10 * kMiB);
+  EXPECT_EQ(tuned->fit.unswapped_peak_bytes(), 10 * kTunedMiB);
   EXPECT_EQ(tuned->fit.full_speed_step_time_ns(), 1'000);
   EXPECT_EQ(tuned->fit.step_time_ns(), 2'000);
 }
@@ -475,7 +480,7 @@ int64_t Number(const std::string& text) {
 
 TEST(LevelTuningTest, SaysWhatDoesNotFitAndTheBudgetThatWould) {
   const CostFunction cost = SmoothLandscape(7);
-  FakeSimulator simulator(1'000 * kMiB, kTooMuch, cost);
+  FakeSimulator simulator(1'000 * kTunedMiB, kTooMuch, cost);
   const auto tuned = Tune(kAll, LargePlanner(), &simulator);
   EXPECT_THAT(tuned, FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                                "node 'the_node' asks for"));
@@ -485,10 +490,10 @@ TEST(LevelTuningTest, SaysWhatDoesNotFitAndTheBudgetThatWould) {
   }
   EXPECT_EQ(ErrorDetailOf(tuned, "device"), "/gpu:0");
   EXPECT_EQ(ErrorDetailOf(tuned, "node"), "the_node");
-  EXPECT_EQ(ErrorDetailOf(tuned, "budget_bytes"), absl::StrCat(1'000 * kMiB));
+  EXPECT_EQ(ErrorDetailOf(tuned, "budget_bytes"), absl::StrCat(1'000 * kTunedMiB));
   EXPECT_EQ(ErrorDetailOf(tuned, "budget_source"), "PRESET");
   const int64_t smallest = Number(ErrorDetailOf(tuned, "smallest_budget_bytes"));
-  EXPECT_GT(smallest, 1'000 * kMiB);
+  EXPECT_GT(smallest, 1'000 * kTunedMiB);
 
   // With that one there is a setting; with a hundredth less none is promised, and here there is
   // none: its settings are those that swap most.
@@ -509,10 +514,10 @@ TEST(LevelTuningTest, TheSmallestBudgetSucceedsOnRandomTables) {
     const CostFunction cost = [seed](const LevelSetting& s) {
       const uint64_t hash = Hash(seed, s);
       return Cost{static_cast<int64_t>(1'000 + hash % 1'000),
-                  static_cast<int64_t>(hash / 1'000 % 100 + 10) * kMiB};
+                  static_cast<int64_t>(hash / 1'000 % 100 + 10) * kTunedMiB};
     };
     const LevelSetting wanted = {kAuto, kAuto, kAuto, static_cast<int32_t>(seed % 4)};
-    FakeSimulator simulator(kMiB, kTooMuch, cost);
+    FakeSimulator simulator(kTunedMiB, kTooMuch, cost);
     const auto tuned = Tune(wanted, planner, &simulator);
     ASSERT_EQ(GetErrorReason(tuned.status()), v1::ERROR_REASON_DOES_NOT_FIT);
     const int64_t smallest = Number(ErrorDetailOf(tuned, "smallest_budget_bytes"));
@@ -525,21 +530,21 @@ TEST(LevelTuningTest, TheSmallestBudgetSucceedsOnRandomTables) {
 }
 
 TEST(LevelTuningTest, NamesWhatIsResident) {
-  FakeSimulator simulator(10 * kMiB, {100, 30 * kMiB}, [](const LevelSetting&) {
-    return Cost{100, 20 * kMiB};
+  FakeSimulator simulator(10 * kTunedMiB, {100, 30 * kTunedMiB}, [](const LevelSetting&) {
+    return Cost{100, 20 * kTunedMiB};
   });
-  simulator.resident_bytes = 12 * kMiB;
+  simulator.resident_bytes = 12 * kTunedMiB;
   const auto tuned = Tune(kAll, LargePlanner(), &simulator);
   EXPECT_THAT(tuned, FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                                "what is resident (variables, constants) takes 12.00 MiB"));
-  EXPECT_EQ(ErrorDetailOf(tuned, "resident_bytes"), absl::StrCat(12 * kMiB));
+  EXPECT_EQ(ErrorDetailOf(tuned, "resident_bytes"), absl::StrCat(12 * kTunedMiB));
   EXPECT_EQ(ErrorDetailOf(tuned, "node"), "");
-  EXPECT_EQ(Number(ErrorDetailOf(tuned, "smallest_budget_bytes")), 20 * kMiB);
+  EXPECT_EQ(Number(ErrorDetailOf(tuned, "smallest_budget_bytes")), 20 * kTunedMiB);
 }
 
 TEST(LevelTuningTest, WithoutCandidatesTheSmallestBudgetIsThatOfTheStepItself) {
-  FakeSimulator simulator(10 * kMiB, {100, 30 * kMiB}, [](const LevelSetting&) {
-    return Cost{100, 20 * kMiB};
+  FakeSimulator simulator(10 * kTunedMiB, {100, 30 * kTunedMiB}, [](const LevelSetting&) {
+    return Cost{100, 20 * kTunedMiB};
   });
   FakePlanner planner;
   planner.aheads = {1};
@@ -547,13 +552,13 @@ TEST(LevelTuningTest, WithoutCandidatesTheSmallestBudgetIsThatOfTheStepItself) {
   const auto tuned = Tune(kAll, planner, &simulator);
   EXPECT_EQ(GetErrorReason(tuned.status()), v1::ERROR_REASON_DOES_NOT_FIT);
   const int64_t smallest = Number(ErrorDetailOf(tuned, "smallest_budget_bytes"));
-  EXPECT_EQ(smallest, 30 * kMiB);
+  EXPECT_EQ(smallest, 30 * kTunedMiB);
   EXPECT_TRUE(simulator.played.empty());
 }
 
 TEST(LevelTuningTest, WhereTheHostIsFullNoBudgetHelps) {
-  FakeSimulator simulator(10 * kMiB, {100, 30 * kMiB}, [](const LevelSetting&) {
-    return Cost{100, kMiB};
+  FakeSimulator simulator(10 * kTunedMiB, {100, 30 * kTunedMiB}, [](const LevelSetting&) {
+    return Cost{100, kTunedMiB};
   });
   simulator.host_is_full = true;
   const auto tuned = Tune(kAll, LargePlanner(), &simulator);
@@ -564,7 +569,7 @@ TEST(LevelTuningTest, WhereTheHostIsFullNoBudgetHelps) {
 
 TEST(LevelTuningTest, StopsBetweenSimulations) {
   for (int64_t steps : {0, 1, 2, 50}) {
-    FakeSimulator simulator(9'000 * kMiB, kTooMuch, SmoothLandscape(3));
+    FakeSimulator simulator(9'000 * kTunedMiB, kTooMuch, SmoothLandscape(3));
     const StopToken stop = StopToken::AfterStepsForTest(steps);
     EXPECT_EQ(Tune(kAll, LargePlanner(), &simulator, stop).status().code(),
               absl::StatusCode::kCancelled);

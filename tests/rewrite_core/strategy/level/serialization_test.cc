@@ -68,7 +68,7 @@ std::string BySize(int bytes, const std::string& more = "") {
 }
 
 // Levels: x 0; a, b, c 1; d 2; e, f 3; out 4.
-constexpr char kNet[] = R"(
+constexpr char kSerializedNet[] = R"(
     x = Placeholder() {dtype=float32, shape=(8,4)}
     a = Relu(x) {T=float32}
     b = Tanh(x) {T=float32}
@@ -80,18 +80,18 @@ constexpr char kNet[] = R"(
 )";
 
 TEST(SerializationTest, OpsOfALevelMakeAChain) {
-  EXPECT_EQ(Serialized(kNet, Slices("'1'")), "a => b, b => c, 1 levels");
-  EXPECT_EQ(Serialized(kNet, Slices("'3'")), "e => f, 1 levels");
-  EXPECT_EQ(Serialized(kNet, Slices("'-2'")), "e => f, 1 levels");
-  EXPECT_EQ(Serialized(kNet, Slices("'1', '3'")), "a => b, b => c, e => f, 2 levels");
-  EXPECT_EQ(Serialized(kNet, Slices("'1:4:2'")), "a => b, b => c, e => f, 2 levels");
-  EXPECT_EQ(Serialized(kNet, Slices("'2', '4'")), "0 levels");  // One op each.
-  EXPECT_EQ(Serialized(kNet, ""), "0 levels");
+  EXPECT_EQ(Serialized(kSerializedNet, Slices("'1'")), "a => b, b => c, 1 levels");
+  EXPECT_EQ(Serialized(kSerializedNet, Slices("'3'")), "e => f, 1 levels");
+  EXPECT_EQ(Serialized(kSerializedNet, Slices("'-2'")), "e => f, 1 levels");
+  EXPECT_EQ(Serialized(kSerializedNet, Slices("'1', '3'")), "a => b, b => c, e => f, 2 levels");
+  EXPECT_EQ(Serialized(kSerializedNet, Slices("'1:4:2'")), "a => b, b => c, e => f, 2 levels");
+  EXPECT_EQ(Serialized(kSerializedNet, Slices("'2', '4'")), "0 levels");  // One op each.
+  EXPECT_EQ(Serialized(kSerializedNet, ""), "0 levels");
 }
 
 // Neighbouring levels are one chain; d reads c, and e reads d, so these wait already.
 TEST(SerializationTest, NeighbouringLevelsAreChained) {
-  EXPECT_EQ(Serialized(kNet, Slices("':'")), "a => b, b => c, e => f, 2 levels");
+  EXPECT_EQ(Serialized(kSerializedNet, Slices("':'")), "a => b, b => c, e => f, 2 levels");
   EXPECT_EQ(Serialized(R"(
       x = Placeholder() {dtype=float32, shape=(8,4)}
       a = Relu(x) {T=float32}
@@ -105,7 +105,7 @@ TEST(SerializationTest, NeighbouringLevelsAreChained) {
 
 TEST(SerializationTest, SlicesOutsideTheLevels) {
   for (const char* bad : {"5", "-6", "7:9", "3:3", "x", "", "1:2:0", "1,2"}) {
-    const TestFacts f(kNet);
+    const TestFacts f(kSerializedNet);
     const auto result = Serialize(f, Options(Slices(absl::StrCat("'1', '", bad, "'"))));
     EXPECT_THAT(result, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "levels 0 to 4")) << bad;
     EXPECT_EQ(ErrorDetailOf(result, "option"), "serialization");
@@ -117,7 +117,7 @@ TEST(SerializationTest, SlicesOutsideTheLevels) {
 // A tensor has 8 * 4 floats, 128 bytes. Level 1: three ops that read one and make one; level 2
 // reads three and makes one; level 3: two ops like those of level 1.
 TEST(SerializationTest, LevelsThatReadAndWriteMoreThanThat) {
-  const auto by_size = [](int bytes) { return Serialized(kNet, BySize(bytes)); };
+  const auto by_size = [](int bytes) { return Serialized(kSerializedNet, BySize(bytes)); };
   EXPECT_EQ(by_size(768), "0 levels");  // Not more than 768.
   EXPECT_EQ(by_size(767), "a => b, b => c, 1 levels");
   EXPECT_EQ(by_size(512), "a => b, b => c, 1 levels");
@@ -125,7 +125,7 @@ TEST(SerializationTest, LevelsThatReadAndWriteMoreThanThat) {
 }
 
 TEST(SerializationTest, SlicesAndSizesAddUp) {
-  EXPECT_EQ(Serialized(kNet, BySize(767, "serialization: '3'")),
+  EXPECT_EQ(Serialized(kSerializedNet, BySize(767, "serialization: '3'")),
             "a => b, b => c, e => f, 2 levels");
 }
 
@@ -147,10 +147,11 @@ TEST(SerializationTest, BranchesLossesConstantsAndCpus) {
 }
 
 TEST(SerializationTest, WhatTheStepDoesNotRun) {
-  EXPECT_EQ(Serialized(kNet, "step { targets: 'd' } " + Slices("'1', '3'")),
+  EXPECT_EQ(Serialized(kSerializedNet, "step { targets: 'd' } " + Slices("'1', '3'")),
             "a => b, b => c, 1 levels");
-  EXPECT_EQ(Serialized(kNet, "step { feeds { name: 'b' dims: [8, 4] } } " + Slices("'1', '3'")),
-            "a => c, e => f, 2 levels");
+  EXPECT_EQ(
+      Serialized(kSerializedNet, "step { feeds { name: 'b' dims: [8, 4] } } " + Slices("'1', '3'")),
+      "a => c, e => f, 2 levels");
 }
 
 // Levels: value 0, init 1, x 0, a, b 1, a2, b2 2. The step does not run `init`.

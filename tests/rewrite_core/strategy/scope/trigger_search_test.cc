@@ -77,7 +77,7 @@ class Triggers {
 
 // Five forward ops, and a backward op for each. Orders: f1 0, f2 1, f3 2, f4 3, loss 4, g5 5, g4 6,
 // g3 7, g2 8, g1 9, end 10; so the backward part starts at 5.
-constexpr char kNet[] = R"(
+constexpr char kTriggerNet[] = R"(
     f1 = Placeholder() {dtype=float32}
     f2 = Relu(f1) {T=float32}
     f3 = Relu(f2) {T=float32}
@@ -92,7 +92,7 @@ constexpr char kNet[] = R"(
 )";
 
 TEST(TriggerSearchTest, ChainRule) {
-  const Triggers t(kNet, {"f1"});
+  const Triggers t(kTriggerNet, {"f1"});
   // One step forward from f1 is f2; of its backward consumers g2 (8) lies between 0 and 9.
   EXPECT_EQ(t.Chain("f1", "G/g1", 1), "G/g2");
   // lb reaches 0 after two steps, and three.
@@ -107,7 +107,7 @@ TEST(TriggerSearchTest, ChainRule) {
 }
 
 TEST(TriggerSearchTest, ChainRuleUpToUb) {
-  const Triggers t(kNet, {"f1"});
+  const Triggers t(kTriggerNet, {"f1"});
   // ub drops by one each step and ends the search at 0, before that step's ops are looked at.
   EXPECT_EQ(t.Chain("f1", "G/g1", 1, 1), "-");
   EXPECT_EQ(t.Chain("f1", "G/g1", 1, 2), "G/g2");
@@ -116,7 +116,7 @@ TEST(TriggerSearchTest, ChainRuleUpToUb) {
 }
 
 TEST(TriggerSearchTest, ChainRuleGoesOnWhereAStepHasNoCandidate) {
-  // As kNet, but nothing backward consumes f2 or f3.
+  // As kTriggerNet, but nothing backward consumes f2 or f3.
   const Triggers t(R"(
       f1 = Placeholder() {dtype=float32}
       f2 = Relu(f1) {T=float32}
@@ -136,7 +136,7 @@ TEST(TriggerSearchTest, ChainRuleGoesOnWhereAStepHasNoCandidate) {
 }
 
 TEST(TriggerSearchTest, DirectOrder) {
-  const Triggers t(kNet, {"f1"});
+  const Triggers t(kTriggerNet, {"f1"});
   // From level order(b) - lb - 1 down: 9 - 1 - 1 = 7 is g3.
   EXPECT_EQ(t.Direct("f1", "G/g1", 1), "G/g3");
   EXPECT_EQ(t.Direct("f1", "G/g1", 2), "G/g4");
@@ -153,7 +153,7 @@ TEST(TriggerSearchTest, DirectOrder) {
 }
 
 TEST(TriggerSearchTest, DirectOrderDownToUb) {
-  const Triggers t(kNet, {"f1"});
+  const Triggers t(kTriggerNet, {"f1"});
   // Levels from 7 down to 9 - ub + 1.
   EXPECT_EQ(t.Direct("f1", "G/g1", 1, 2), "-");
   EXPECT_EQ(t.Direct("f1", "G/g1", 1, 3), "G/g3");
@@ -162,7 +162,7 @@ TEST(TriggerSearchTest, DirectOrderDownToUb) {
 }
 
 TEST(TriggerSearchTest, FromABackwardProducerTheOrderIsDirect) {
-  const Triggers t(kNet, {"f1"});
+  const Triggers t(kTriggerNet, {"f1"});
   // g5 (5) to end (10): level 10 - 1 - 1 = 8 is g2. By the chain rule there is no walk at all: all
   // that follows g5 is backward.
   EXPECT_EQ(t.Chain("G/g5", "G/end", 1), "G/g2");
@@ -191,7 +191,7 @@ TEST(TriggerSearchTest, OfSeveralTheLowestOrderThenTheLowestId) {
 
 // "whose name holds no `/cond/`"
 TEST(TriggerSearchTest, NamesInACondAreNoCandidates) {
-  std::string text = kNet;
+  std::string text = kTriggerNet;
   for (size_t at; (at = text.find("G/g3")) != std::string::npos;) text.replace(at, 4, "G/cond/g");
   const Triggers t(text, {"f1"});
   EXPECT_EQ(t.Chain("f1", "G/g1", 2), "G/g4");
@@ -268,7 +268,7 @@ TEST(TriggerSearchTest, AFusedSwapInHasATriggerThatIsSoundForAll) {
 
 // Updates of variables give references and have side effects: a swap-in does not wait for one.
 TEST(TriggerSearchTest, UpdatesAreNoTriggers) {
-  std::string text = kNet;
+  std::string text = kTriggerNet;
   absl::StrAppend(&text, "v = VariableV2() {dtype=float32}\n");
   text.replace(text.find("G/g2 = AddV2(G/g3, f2)"), 22, "G/g2 = AssignAdd(v, f2, ^G/g3)");
   const Triggers t(text, {"f1", "v"});
@@ -276,7 +276,7 @@ TEST(TriggerSearchTest, UpdatesAreNoTriggers) {
 }
 
 TEST(TriggerSearchTest, ASearchTooLongSaysWhatToDo) {
-  const Triggers t(kNet, {"f1"});
+  const Triggers t(kTriggerNet, {"f1"});
   for (bool direct : {false, true}) {
     const auto id =
         t.FindId(t.f().graph.Node("f1"), {t.f().graph.Node("G/g1")}, 3, 10'000, direct, 1);
