@@ -18,7 +18,6 @@ LevelTriggers::LevelTriggers(const StepFacts& facts, const LevelFilters& filters
                              const LevelOrder& levels, SearchBudget* budget)
     : facts_(facts),
       soundness_(facts),
-      filters_(filters),
       levels_(levels),
       budget_(budget),
       barred_(facts.graph().num_nodes()),

@@ -46,7 +46,6 @@ class LevelTriggers {
 
   const StepFacts& facts_;
   const Soundness soundness_;
-  const LevelFilters& filters_;
   const LevelOrder& levels_;
   SearchBudget* budget_;
   std::vector<bool> barred_;  // Per node: never a trigger, whatever the consumer.
