@@ -13,6 +13,7 @@
 #include "tests/testing/matchers.h"
 #include "tests/testing/naive_executor.h"
 #include "tests/testing/proto_graph.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::testing {
 namespace {
@@ -75,20 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- Wide nodes ----
 
-// Wide enough for quadratic time to show. Sanitizers are ten times slower, and look for other
-// things.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SPILLWAY_ADDRESS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define SPILLWAY_ADDRESS_SANITIZER
-#endif
-#ifdef SPILLWAY_ADDRESS_SANITIZER
-constexpr int kWide = 10'000;
-#else
-constexpr int kWide = 100'000;
-#endif
+// Wide enough for quadratic time to show.
+constexpr int kWide = testing::kAddressSanitizer ? 10'000 : 100'000;
 
 // One backward node that reads the outputs of very many forward nodes.
 std::string WideReader() {

@@ -18,6 +18,7 @@
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/proto_graph.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::core {
 namespace {
@@ -109,6 +110,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
       Answer(bytes_, options_ + Budget(int64_t{1} << 50)).report().fits(0).unswapped_peak_bytes() /
       9 * 10;  // With the reserve.
   for (double share : {0.15, 0.5, 0.85}) {
+    if (testing::kAddressSanitizer && share != 0.5) continue;
     const int64_t budget = smallest_ + static_cast<int64_t>(share * (peak - smallest_));
     const auto tuned = TryRewrite(bytes_, options_ + Budget(budget));
     // A budget may be too small although less is enough: by luck, all tensors found a place there.
