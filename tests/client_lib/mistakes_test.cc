@@ -34,6 +34,7 @@
 #include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
 #include "tests/server/daemon.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::testing {
 namespace {
@@ -449,6 +450,7 @@ TEST_F(MistakesTest, TheProgram) {
 }
 
 TEST_F(MistakesTest, ThePythonPackage) {
+  if (kAddressSanitizer) GTEST_SKIP() << "Python is not linked with the sanitizer";
   for (const bool in_process : {true, false}) {
     const std::vector<Mistake> mistakes = For("python", in_process);
     std::map<std::string, Outcome> outcomes =

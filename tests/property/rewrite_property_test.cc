@@ -15,6 +15,7 @@
 #include "tests/testing/proto_graph.h"
 #include "tests/testing/random.h"
 #include "tests/testing/random_graph.h"
+#include "tests/testing/sanitizers.h"
 #include "tests/testing/small_dags.h"
 
 namespace spillway::testing {
@@ -72,6 +73,8 @@ constexpr Family kFamilies[] = {
 // With the strategy `level`, of each family: tuning plays many settings.
 constexpr uint64_t kLevelSample = 4'000;
 constexpr uint64_t kLongLevelSample = 200'000;
+// Of each family with each strategy, under the address sanitizer.
+constexpr uint64_t kSanitizedSample = 2'000;
 
 void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
 
@@ -91,6 +94,9 @@ void GiveShapes(GraphDef* graph) {
 void KeepTheProperties(const Family& family, bool shaped, uint64_t sample,
                        const MakeOptions& make_options, double fair_share) {
   const uint64_t count = family.dags.count();
+  if (kAddressSanitizer && (sample == 0 ? count : sample) > kSanitizedSample) {
+    sample = kSanitizedSample;
+  }
   Tally tally;
   for (uint64_t i = 0; i < (sample == 0 ? count : std::min(sample, count)); ++i) {
     // A sample is drawn at random, but always the same.
@@ -156,6 +162,7 @@ class RandomGraphs : public ::testing::TestWithParam<Kind> {};
 void KeepTheProperties(const Kind& kind, int seeds, const MakeOptions& make_options,
                        double fair_share) {
   Tally tally;
+  if (kAddressSanitizer) seeds /= 4;
   for (int i = 0; i < seeds * LongRunFactor(20); ++i) {
     const uint64_t seed = static_cast<uint64_t>(i);
     const GraphDef graph = MakeRandomGraph(seed, kind.options);
