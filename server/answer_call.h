@@ -31,7 +31,7 @@ class AnswerCall final : public UploadCall<grpc::ServerReadReactor<grpc::ByteBuf
   void Answer() override { this->End(this->RunTask(*this)); }
 
   absl::Status Send(Response message) override {
-    this->CountSent(message);
+    this->call().AddOutputBytes(Task::SentBytes(message));
     response_ = ToBuffer(message);
     return absl::OkStatus();
   }

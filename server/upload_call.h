@@ -22,6 +22,7 @@
 #include "server/idle_timer.h"
 #include "server/service_state.h"
 #include "server/stream_assembler.h"
+#include "server/uploaded_task.h"
 #include "server/wire.h"
 
 namespace spillway::server {
@@ -33,12 +34,8 @@ class UploadCall : public Reactor {
   void OnReadDone(bool ok) final {
     idle_timer_.Pause();
     absl::Status status = ok ? TakeMessage() : EndUpload();
-    if (!status.ok()) {
-      End(status);
-    } else if (ok) {
-      Read();
-    }
-    // Otherwise the work is queued, and this may be gone already.
+    if (!status.ok()) return End(status);
+    if (ok) Read();  // Otherwise the work is queued, and this may be gone already.
   }
 
   void OnCancel() final {
@@ -48,7 +45,6 @@ class UploadCall : public Reactor {
 
  protected:
   using Request = typename Task::Request;
-  using Response = typename Task::Response;
 
   UploadCall(grpc::CallbackServerContext& context, ServiceState& state)
       : call_(context, state, Task::kMethod),
@@ -65,21 +61,10 @@ class UploadCall : public Reactor {
     this->StartRead(&message_);
   }
 
-  // What Answer does on its worker. Frees the graphs at its end.
+  // What Answer does on its worker.
   absl::Status RunTask(typename Task::Sink& sink) {
-    const core::StopToken& stop = call_.stop();
-    // The caller may have gone while the request waited for a worker.
-    if (stop.ShouldStop(1)) return stop.status("queue");
-    if (absl::Status status = assembler_.VerifyDigests(stop); !status.ok()) return status;
-    const TaskContext context = {assembler_.graphs(), call_.state().options, stop,
-                                 call_.state().metrics};
-    absl::Status status = Guarded([&] { return Task::Run(header_, context, sink); });
-    assembler_.ReleaseGraphs();
-    return status;
+    return RunUploaded<Task>(header_, call_, assembler_, sink);
   }
-
-  // Before a message is handed to gRPC.
-  void CountSent(const Response& response) { call_.AddOutputBytes(Task::SentBytes(response)); }
 
   void End(const absl::Status& status) {
     idle_timer_.Pause();
@@ -98,25 +83,21 @@ class UploadCall : public Reactor {
   absl::Status TakeMessage() {
     return Guarded([this]() -> absl::Status {
       if (call_.stop().ShouldStop(1)) return call_.stop().status("upload");
-      std::vector<grpc::Slice> slices;
-      (void)message_.Dump(&slices);  // Fails for an empty message, which has none.
       // Chunks are most of what comes: not parsed, and copied once.
-      const auto chunk = OnlyField(Request::kChunkFieldNumber, slices);
+      std::vector<grpc::Slice> slices;
+      const auto chunk = OnlyField(Request::kChunkFieldNumber, message_, &slices);
       if (chunk.empty()) return TakeOther();
-      for (absl::string_view piece : chunk) {
-        call_.AddInputBytes(static_cast<int64_t>(piece.size()));
-      }
+      for (absl::string_view piece : chunk) call_.AddInputBytes(piece.size());
       return assembler_.AddChunk(chunk);
     });
   }
 
   // A header, or what a client got wrong.
   absl::Status TakeOther() {
-    const grpc::Slice bytes = OnePiece(message_);
     const int64_t limit = call_.state().options.limits.max_option_bytes();
     Request request;
     OptionCost cost;
-    absl::Status status = ParseOptions(View(bytes), limit, &request, &cost);
+    absl::Status status = ParseOptions(View(OnePiece(message_)), limit, &request, &cost);
     if (!status.ok()) return status;
     const bool is_header = request.has_header() && !assembler_.has_header();
     if (request.has_chunk()) call_.AddInputBytes(request.chunk().size());

@@ -50,9 +50,10 @@ grpc::Slice OnePiece(const grpc::ByteBuffer& bytes) {
   return ToSlice(std::move(all));
 }
 
-std::vector<absl::string_view> OnlyField(int field, const std::vector<grpc::Slice>& slices) {
-  if (slices.empty()) return {};
-  absl::string_view first = View(slices[0]);
+std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& bytes,
+                                         std::vector<grpc::Slice>* slices) {
+  if (!bytes.Dump(slices).ok() || slices->empty()) return {};  // An empty message has none.
+  absl::string_view first = View(slices->front());
   uint64_t tag = 0, size = 0;
   // Where the first piece ends within these, it is no chunk of a size to care about.
   if (!TakeVarint(&first, &tag) || !TakeVarint(&first, &size) ||
@@ -61,9 +62,9 @@ std::vector<absl::string_view> OnlyField(int field, const std::vector<grpc::Slic
   }
   std::vector<absl::string_view> parts = {first};
   uint64_t there = first.size();
-  for (size_t i = 1; i < slices.size(); ++i) {
-    parts.push_back(View(slices[i]));
-    there += slices[i].size();
+  for (size_t i = 1; i < slices->size(); ++i) {
+    parts.push_back(View((*slices)[i]));
+    there += (*slices)[i].size();
   }
   if (there != size) return {};
   return parts;
@@ -104,10 +105,13 @@ grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message) {
 
 grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message, int field,
                           grpc::Slice payload) {
-  std::string head = message.SerializeAsString();
-  AppendVarint(static_cast<uint32_t>(field) << 3 | kBytesType, &head);
-  AppendVarint(payload.size(), &head);
-  const grpc::Slice slices[] = {ToSlice(std::move(head)), std::move(payload)};
+  return FieldToBuffer(message.SerializeAsString(), field, std::move(payload));
+}
+
+grpc::ByteBuffer FieldToBuffer(std::string message, int field, grpc::Slice payload) {
+  AppendVarint(static_cast<uint32_t>(field) << 3 | kBytesType, &message);
+  AppendVarint(payload.size(), &message);
+  const grpc::Slice slices[] = {ToSlice(std::move(message)), std::move(payload)};
   return grpc::ByteBuffer(slices, 2);
 }
 

@@ -28,8 +28,9 @@ inline absl::string_view View(const grpc::Slice& slice) {
 grpc::Slice OnePiece(const grpc::ByteBuffer& bytes);
 
 // If a message consists of one field of type bytes with this number: its payload, in the pieces in
-// which it came. `slices` hold them. Empty otherwise.
-std::vector<absl::string_view> OnlyField(int field, const std::vector<grpc::Slice>& slices);
+// which it came; `slices` hold them. Empty otherwise.
+std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& bytes,
+                                         std::vector<grpc::Slice>* slices);
 
 // What the options in a request cost, all of it but its graphs: `bytes` of a message of the type of
 // `message`. Parses it, too. Errors: LIMIT_EXCEEDED if they have more bytes than
@@ -46,6 +47,8 @@ grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message);
 // With one more field of type bytes behind the others.
 grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message, int field,
                           grpc::Slice payload);
+// The same of a message that is serialized.
+grpc::ByteBuffer FieldToBuffer(std::string message, int field, grpc::Slice payload);
 
 }  // namespace spillway::server
 

@@ -125,6 +125,7 @@ class Bench {
   }
 
   void Run() {
+    std::printf("%s: placed in %lld bytes\n", name_.c_str(), static_cast<long long>(budget_));
     Row(/*placed=*/false, "(none)", [&] { MakeAnew(); }, [&] { Patch(); });
     for (const bool placed : {false, true}) {
       Row(

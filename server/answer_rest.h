@@ -1,0 +1,34 @@
+// What an answer has behind its messages: bytes, sent in parts from where they lie. Each part keeps
+// them until gRPC has sent it.
+//
+// Thread safety: none.
+#ifndef SPILLWAY_SERVER_ANSWER_REST_H_
+#define SPILLWAY_SERVER_ANSWER_REST_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace spillway::server {
+
+class AnswerRest {
+ public:
+  AnswerRest() = default;
+  AnswerRest(int field, std::string bytes);
+
+  size_t bytes_left() const { return bytes_ == nullptr ? 0 : bytes_->size() - taken_; }
+
+  // The next part, as the field of a message that has no other.
+  grpc::ByteBuffer TakePart();
+
+ private:
+  int field_ = 0;
+  std::shared_ptr<const std::string> bytes_;
+  size_t taken_ = 0;
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_ANSWER_REST_H_
