@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
@@ -45,12 +46,19 @@ absl::Status CheckValues(const v1::RewriteOptions& options) {
 
 }  // namespace
 
-absl::Status CheckOptions(const v1::RewriteOptions& options) {
+absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& stop) {
   if (absl::Status status = CheckKnownFields(options); !status.ok()) return status;
   if (absl::Status status = CheckValues(options); !status.ok()) return status;
   // Not left to the strategy, which does not run on a graph that is kept.
   if (const PlanningStrategy* strategy = FindStrategy(options)) {
-    if (absl::Status status = strategy->check(options); !status.ok()) return status;
+    if (absl::Status status = strategy->check(options, stop); !status.ok()) return status;
+  }
+  if (options.min_tensor_bytes() < 0) {
+    const std::string value = absl::StrCat(options.min_tensor_bytes());
+    return InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("min_tensor_bytes is ", value, "; give a size in bytes, 0 or more"),
+        {{"option", "min_tensor_bytes"}, {"value", value}});
   }
   // As the devices of a graph's nodes: the result has to be a graph, too.
   const std::string& cpu = options.cpu_device();
@@ -61,6 +69,8 @@ absl::Status CheckOptions(const v1::RewriteOptions& options) {
                         {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be off.
+  absl::Status status = CheckWorkspace(options.step().convolution_workspace_bytes());
+  if (!status.ok()) return status;
   return Hardware::FromOptions(options.step().hardware()).status();
 }
 

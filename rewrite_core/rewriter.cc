@@ -32,7 +32,7 @@ class Rewriter {
       : input_(input), options_(options), limits_(limits), stop_(stop) {}
 
   absl::StatusOr<v1::RewriteResponse> Run() {
-    if (absl::Status s = CheckOptions(options_); !s.ok()) return s;
+    if (absl::Status s = CheckOptions(options_, stop_); !s.ok()) return s;
     const PlanningStrategy* strategy = FindStrategy(options_);
     step_ = strategy == nullptr ? options_.step() : strategy->step(options_);
     report().set_strategy(StrategyOf(options_));
@@ -42,7 +42,7 @@ class Rewriter {
     if (!subject.ok()) return subject.status();
     report().set_node_count_before((*subject)->graph().num_nodes());
     if (auto targets = FindTargets((*subject)->graph(), step_, stop_); !targets.ok()) {
-      return targets.status();
+      return InStage(v1::STAGE_ANALYSIS, targets.status());
     }
     absl::Status status =
         strategy == nullptr ? RunStrip(**subject) : RunStrategy(*strategy, *std::move(subject));
@@ -97,7 +97,7 @@ class Rewriter {
     if (!eligibility.ok()) return eligibility.status();
     if (!IsRewrittenOn(subject->graph(), (*original)->graph(), *eligibility)) {
       absl::Status status = CheckEarlierEdits(subject->graph(), **original, stop_);
-      if (!status.ok()) return status;
+      if (!status.ok()) return InStage(v1::STAGE_VERIFY, status);
       return PlanAndWrite(strategy, *eligibility, original->get(), subject.get());
     }
     if (options_.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN) {
@@ -136,7 +136,7 @@ class Rewriter {
     subject->DropSimulator();
     if (Wants(v1::OUTPUT_REPORT)) {
       absl::Status s = ReportDecisions(planned->graph(), result->decisions, stop_, &report());
-      if (!s.ok()) return s;
+      if (!s.ok()) return InStage(v1::STAGE_REPORT, s);
     }
     if (plan.empty()) {
       return Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, result->why_nothing);
@@ -180,7 +180,7 @@ class Rewriter {
 
   absl::Status Write(const SwapPlan& plan, StepSubject* subject) {
     auto control_flow = subject->TakeControlFlow(stop_);
-    if (!control_flow.ok()) return control_flow.status();
+    if (!control_flow.ok()) return InStage(v1::STAGE_ANALYSIS, control_flow.status());
     const Graph& graph = subject->graph();
     std::vector<SwapNodeNames> names;
     int64_t added = 0;

@@ -21,6 +21,12 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
+// `status` as an error of that stage: with the detail `stage`. (A stopped loop had said of itself
+// what it was at.)
+inline absl::Status InStage(v1::Stage stage, const absl::Status& status) {
+  return WithDetail(status, "stage", StageName(stage));
+}
+
 // Runs `work`, which gives a Status or a StatusOr, notes in `report` how long it took, and adds the
 // detail `stage` to its error.
 template <typename Work>
@@ -30,7 +36,7 @@ auto RunStage(v1::Stage stage, v1::RewriteReport* report, const Work& work) -> d
   v1::StageTiming* timing = report->add_stages();
   timing->set_stage(stage);
   timing->set_duration_ns(absl::ToInt64Nanoseconds(absl::Now() - begin));
-  if (!StatusOf(result).ok()) return WithDetail(StatusOf(result), "stage", StageName(stage));
+  if (!StatusOf(result).ok()) return InStage(stage, StatusOf(result));
   return result;
 }
 

@@ -143,7 +143,7 @@ void AddFlags(CLI::App& app, Options& options) {
   v1::Limits& limits = options.limits;
   app.add_option_function<int>(
          "--workers", [&limits](const int& n) { limits.set_max_concurrent_requests(n); },
-         "Rewrites that run at once, one thread each; 0: one per core")
+         "Requests that run at once, one thread each; 0: one per core")
       ->type_name("NUMBER")
       ->check(CLI::Range(0, 1024).description(""))
       ->default_str("0")

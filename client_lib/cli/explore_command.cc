@@ -165,9 +165,10 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "allows no others. [default: 1]",
       "N");
   command
-      ->add_flag("--swapping", flags->swapping,
-                 "Also rewrites the graph at every size, with the strategy level, tuned, and looks "
-                 "for the largest size that fits so. Takes a tuning for each size.")
+      ->add_flag(
+          "--swapping", flags->swapping,
+          "Also rewrites the graph at every size, with the default strategy, tuned, and looks "
+          "for the largest size that fits so. Takes a tuning for each size.")
       ->group("Sizes");
   command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
       ->group("What to write");

@@ -71,7 +71,9 @@ std::string UnswappedText(const v1::DeviceFit& fit, const v1::LevelTuning& tunin
   return absl::StrCat(FormatBytes(fit.unswapped_peak_bytes()), " at the peak, ",
                       FormatBytes(margin < 0 ? -margin : margin), margin < 0 ? " more" : " less",
                       " than the budget",
-                      fit.not_needed()                            ? ": no swapping is needed"
+                      fit.not_needed() && fit.fit() == v1::FIT_UNKNOWN
+                          ? ": as far as is known, no swapping is needed"
+                      : fit.not_needed()                          ? ": no swapping is needed"
                       : margin >= 0 && tuning.setting_count() > 0 ? ", but does not fit as it came"
                                                                   : "");
 }

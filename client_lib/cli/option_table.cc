@@ -9,8 +9,8 @@ namespace {
 constexpr OptionRow kStep[] = {
     {"feeds",
      "Shape of what a step feeds, for tensor sizes: --feed images=128,224,224,3. NAME= is a "
-     "scalar. Of integers and bools also the value, as far as shapes or a conditional hang on it: "
-     "--feed is_training=:true, --feed crop=2:64,64. Give the flag once for each name.",
+     "scalar. Of integers and bools also the value, which shapes may hang on: --feed crop=2:64,64. "
+     "Give the flag once for each name.",
      "none", "--feed"},
     {"batch_size",
      "Examples in the batch of one step; replaces an unknown first dimension of placeholders, "

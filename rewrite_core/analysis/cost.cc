@@ -343,17 +343,22 @@ int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t by
   return ToNanoseconds(hardware.copy_latency_s + transfer_s);
 }
 
+absl::Status CheckWorkspace(int64_t convolution_workspace_bytes) {
+  if (convolution_workspace_bytes >= 0 && convolution_workspace_bytes <= kMaxWorkspaceBytes) {
+    return absl::OkStatus();
+  }
+  const std::string value = absl::StrCat(convolution_workspace_bytes);
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat("convolution_workspace_bytes is ", value,
+                                   "; give a size in bytes, 0 to ", kMaxWorkspaceBytes),
+                      {{"option", "convolution_workspace_bytes"}, {"value", value}});
+}
+
 absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
                                       const Placement& placement, const Buffers& buffers,
                                       const Hardware& hardware, int64_t convolution_workspace_bytes,
                                       const Profile* profile, const StopToken& stop) {
-  if (convolution_workspace_bytes < 0 || convolution_workspace_bytes > kMaxWorkspaceBytes) {
-    const std::string value = absl::StrCat(convolution_workspace_bytes);
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                        absl::StrCat("convolution_workspace_bytes is ", value,
-                                     "; give a size in bytes, 0 to ", kMaxWorkspaceBytes),
-                        {{"option", "convolution_workspace_bytes"}, {"value", value}});
-  }
+  if (absl::Status s = CheckWorkspace(convolution_workspace_bytes); !s.ok()) return s;
   const Estimator estimator(graph, shapes, placement, buffers, hardware);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());

@@ -38,6 +38,10 @@ int64_t ToNanoseconds(double seconds);
 // The time of one copy of `bytes` (unknown: its latency alone) at `bytes_per_s`.
 int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t bytes);
 
+// INVALID_ARGUMENT (BAD_OPTION) if what a convolution takes while it runs is negative or above 2^50
+// bytes.
+absl::Status CheckWorkspace(int64_t convolution_workspace_bytes);
+
 struct NodeCost {
   int64_t duration_ns = 0;
   double flops = 0;         // Operations; 0 for what only moves data.
@@ -50,8 +54,7 @@ struct NodeCost {
 class Costs {
  public:
   // `convolution_workspace_bytes`: what each convolution and each of its gradients takes while it
-  // runs. `profile` may be null. INVALID_ARGUMENT (BAD_OPTION) if the workspace is negative or
-  // above 2^50; otherwise errors of `stop`.
+  // runs. `profile` may be null. Errors: those of CheckWorkspace and of `stop`.
   static absl::StatusOr<Costs> Estimate(const Graph& graph, const Shapes& shapes,
                                         const Placement& placement, const Buffers& buffers,
                                         const Hardware& hardware,

@@ -42,7 +42,7 @@ absl::Status WithDetail(const absl::Status& status, absl::string_view key,
   const auto payload = status.GetPayload(kErrorInfoTypeUrl);
   if (!payload) return status;
   v1::ErrorInfo info = GetErrorInfo(status);
-  info.mutable_metadata()->insert({std::string(key), Shortened(value)});
+  (*info.mutable_metadata())[std::string(key)] = Shortened(value);
   absl::Status detailed = status;
   detailed.SetPayload(kErrorInfoTypeUrl, absl::Cord(info.SerializeAsString()));
   return detailed;

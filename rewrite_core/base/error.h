@@ -27,7 +27,8 @@ absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_v
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
                           absl::Span<const ErrorDetail> details = {});
 
-// `status` with one detail more; as it is if it is OK or carries no info, or has that key already.
+// `status` with that detail, in the place of one with the same key; as it is if it is OK or carries
+// no info.
 absl::Status WithDetail(const absl::Status& status, absl::string_view key, absl::string_view value);
 
 // `status` with `text` behind its message. REQUIRES: it is not OK.

@@ -15,7 +15,9 @@
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/simulate_graph.h"
-#include "rewrite_core/inspect/swapped_step.h"
+#include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/report/forecast_report.h"
+#include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::core {
 namespace {
@@ -35,6 +37,38 @@ absl::Status BadOption(absl::string_view option, int64_t value, absl::string_vie
 bool IsOverflow(const absl::Status& status) {
   const v1::ErrorReason reason = GetErrorReason(status);
   return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
+}
+
+// What a step takes once a strategy has fitted it to a machine, without writing the graph.
+struct SwappedStep {
+  // Absent: no plan fits. As the graph is, where no swapping is needed.
+  absl::optional<v1::Forecast> forecast;
+  // Of the step as the graph is, launched ahead, with unlimited memory.
+  int64_t full_speed_ns = 0;
+};
+
+absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::RewriteOptions& options,
+                                            const v1::Limits& limits, const StopToken& stop) {
+  const PlanningStrategy& strategy = *FindStrategy(options);
+  const v1::Step step = strategy.step(options);
+  const StepFacts facts(graph, step);
+  auto eligibility = Eligibility::Create(facts, options, stop);
+  if (!eligibility.ok()) return eligibility.status();
+  auto simulator = StepSimulator::Create(facts, stop);
+  if (!simulator.ok()) return simulator.status();
+  SwappedStep swapped;
+  auto full_speed = (*simulator)->Simulate(SwapPlan(), StepTerms(), stop);
+  if (!full_speed.ok()) return full_speed.status();
+  swapped.full_speed_ns = full_speed->step_time_ns();
+
+  auto result = strategy.plan({facts, *eligibility, options, limits, simulator->get(), stop});
+  if (GetErrorReason(result.status()) == v1::ERROR_REASON_DOES_NOT_FIT) return swapped;
+  if (!result.ok()) return result.status();
+  auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, simulator->get(), stop);
+  if (!forecast.ok()) return forecast.status();
+  // Each GPU fits on its own; together they may still be in each other's way.
+  if (forecast->fit() != v1::FIT_DOES_NOT_FIT) swapped.forecast = *std::move(forecast);
+  return swapped;
 }
 
 class Explorer {

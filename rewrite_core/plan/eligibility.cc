@@ -63,13 +63,6 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
     return s;
   }
   Eligibility result(facts);
-  if (options.min_tensor_bytes() < 0) {
-    return InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("min_tensor_bytes is ", options.min_tensor_bytes(),
-                     "; give a size in bytes, 0 or more"),
-        {{"option", "min_tensor_bytes"}, {"value", absl::StrCat(options.min_tensor_bytes())}});
-  }
   result.min_tensor_bytes_ = options.min_tensor_bytes();
   const Graph& graph = facts.graph();
   std::vector<bool> used(options.devices_size(), false);

@@ -16,9 +16,9 @@ namespace spillway::core {
 
 class Eligibility {
  public:
-  // INVALID_ARGUMENT if options.devices names a device on which no node is, or min_tensor_bytes is
-  // negative; otherwise the errors of the facts that it computes: shapes, control flow, variable
-  // aliases and placement. `facts` must outlive the result.
+  // INVALID_ARGUMENT if options.devices names a device on which no node is; otherwise the errors of
+  // the facts that it computes: shapes, control flow, variable aliases and placement. `facts` must
+  // outlive the result. REQUIRES: min_tensor_bytes is not negative.
   static absl::StatusOr<Eligibility> Create(const StepFacts& facts,
                                             const v1::RewriteOptions& options,
                                             const StopToken& stop);

@@ -10,6 +10,7 @@ SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to) {
   const auto move = [&](NodeId* id) { *id = to.Find(from.name(*id)); };
   for (PlannedSwap& swap : moved.swaps) {
     move(&swap.tensor.node);
+    swap.buffer = kNoBuffer;  // Ids are the graph's.
     for (PlannedSwapIn& swap_in : swap.swap_ins) {
       for (NodeId& trigger : swap_in.triggers) move(&trigger);
       for (NodeId& node : swap_in.paces) move(&node);

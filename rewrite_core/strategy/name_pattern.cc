@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<NamePattern>> CreatePatterns(NamePattern::Kind kind,
   int regexes = 0, program_size = 0;
   for (const std::string& text : texts) {
     // To compile one takes up to milliseconds.
-    if (stop.ShouldStop(StopPoller::kStride)) return stop.status("patterns");
+    if (stop.ShouldStop(StopPoller::kStride)) return stop.status("strategy");
     auto pattern = NamePattern::Create(kind, text, option);
     if (!pattern.ok()) return pattern.status();
     regexes += pattern->program_size() > 0;

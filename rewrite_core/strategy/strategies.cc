@@ -38,9 +38,15 @@ const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
       return &kLevel;
     case v1::STRATEGY_SCOPE:
       return &kScope;
-    default:
+    case v1::STRATEGY_STRIP:
       return nullptr;
+    // No default: the compiler names what is missing.
+    case v1::STRATEGY_UNSPECIFIED:
+    case v1::Strategy_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::Strategy_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
   }
+  return nullptr;
 }
 
 }  // namespace spillway::core

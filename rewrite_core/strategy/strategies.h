@@ -1,5 +1,6 @@
-// The strategies, as a closed table. To add one: its folder, its case in FindStrategy and its place
-// in Strategies (strategies.cc), its message and its value of `Strategy` in the API.
+// The strategies, as a closed table. To add one: its folder, its cases in StrategyOf and
+// FindStrategy, which the compiler asks for, and its place in Strategies (strategies.cc), its
+// message and its value of `Strategy` in the API.
 //
 // Thread safety: constant.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_STRATEGIES_H_
@@ -17,7 +18,8 @@ namespace spillway::core {
 // How to plan with one strategy: functions without state.
 struct PlanningStrategy {
   // Refuses what is wrong with its options, whatever the graph: INVALID_ARGUMENT naming the option.
-  absl::Status (*check)(const v1::RewriteOptions& options);
+  // Those of `stop`, too.
+  absl::Status (*check)(const v1::RewriteOptions& options, const StopToken& stop);
   // Whether it asks a simulator.
   bool (*needs_simulator)(const v1::RewriteOptions& options);
   // What the facts of the step are computed with: options.step, unless the strategy's own options

@@ -90,6 +90,12 @@ TEST(LevelTextTest, OneGpuTuned) {
 )");
 }
 
+TEST(LevelTextTest, SwappingIsNotNeededAsFarAsIsKnown) {
+  EXPECT_THAT(OneGpu("budget_bytes: 17179869184 unswapped_peak_bytes: 1073741824 not_needed: true "
+                     "fit: FIT_UNKNOWN"),
+              HasSubstr("less than the budget: as far as is known, no swapping is needed\n"));
+}
+
 TEST(LevelTextTest, NoSwappingIsNeeded) {
   const std::string text = OneGpu(
       "budget_bytes: 17179869184 budget_source: MEMORY_SOURCE_OPTION unswapped_peak_bytes: "

@@ -368,14 +368,33 @@ TEST(LevelRewriteTest, BadInputNamesTheOptionAndTheValue) {
   }
 }
 
-// A number out of range is refused where the strategy does not come to run, too.
-TEST(LevelRewriteTest, BadNumbersAreRefusedOnAGraphThatIsKept) {
+// What is wrong whatever the graph is refused where the strategy does not come to run, too.
+TEST(LevelRewriteTest, BadOptionsAreRefusedOnAGraphThatIsKept) {
   const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
   const std::string rewritten =
       Answer(bytes, "level { swapout_threshold: 50 swapin_ahead: 8 swapin_groupby: 0 }")
           .graph_def();
   EXPECT_THAT(TryRewrite(rewritten, "level { swapin_ahead: 0 }"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "swapin_ahead is 0"));
+  const std::vector<std::pair<std::string, v1::ErrorReason>> options = {
+      {"level { excl_output_by_types: 'Relu' incl_output_by_types: 'Relu' }",
+       v1::ERROR_REASON_CONFLICTING_OPTIONS},
+      {"level { excl_input_by_scopes: 'a' incl_input_by_scopes: 'a' }",
+       v1::ERROR_REASON_CONFLICTING_OPTIONS},
+      {"level { serialization: 'all' }", v1::ERROR_REASON_BAD_OPTION},
+      {"level { serialization: '1:2:0' }", v1::ERROR_REASON_BAD_OPTION},
+      {"scope { excl_scopes: 'a(' }", v1::ERROR_REASON_BAD_REGEX},
+      {"scope { optimizer_scopes: '' }", v1::ERROR_REASON_BAD_OPTION},
+      {"scope { starting_op_names: 'a[' }", v1::ERROR_REASON_BAD_REGEX},
+      {"scope { starting_scope: 'a(' }", v1::ERROR_REASON_BAD_REGEX},
+      {"min_tensor_bytes: -1", v1::ERROR_REASON_BAD_OPTION},
+      {"simulation: SIMULATION_OFF step { convolution_workspace_bytes: -1 }",
+       v1::ERROR_REASON_BAD_OPTION},
+  };
+  for (const auto& [text, reason] : options) {
+    EXPECT_THAT(TryRewrite(rewritten, text), IsInvalid(reason)) << text;
+    EXPECT_THAT(TryRewrite(bytes, text), IsInvalid(reason)) << text;
+  }
 }
 
 TEST(LevelRewriteTest, SaysWhereABudgetCameFromThatNothingFits) {

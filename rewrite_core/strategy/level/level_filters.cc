@@ -65,6 +65,16 @@ struct Side {
   absl::string_view noun;  // `output` or `input`.
 };
 
+Side OutputSide(const v1::LevelStrategy& options) {
+  return {options.excl_output_by_scopes(), options.incl_output_by_scopes(),
+          options.excl_output_by_types(), options.incl_output_by_types(), "output"};
+}
+
+Side InputSide(const v1::LevelStrategy& options) {
+  return {options.excl_input_by_scopes(), options.incl_input_by_scopes(),
+          options.excl_input_by_types(), options.incl_input_by_types(), "input"};
+}
+
 std::string OptionName(absl::string_view kind, const Side& side, absl::string_view by) {
   return absl::StrCat(kind, "_", side.noun, "_by_", by);
 }
@@ -96,18 +106,14 @@ class SideFilter {
   SideFilter(const Graph& graph, const Side& side) : graph_(graph), side_(side) {}
 
   absl::Status Check(const StopToken& stop) {
-    if (absl::Status s = CheckOverlap(side_, "scopes", side_.excl_scopes, side_.incl_scopes);
-        !s.ok()) {
-      return s;
-    }
-    if (absl::Status s = CheckOverlap(side_, "types", side_.excl_types, side_.incl_types);
-        !s.ok()) {
-      return s;
-    }
     excl_type_.assign(graph_.num_ops(), false);
     incl_type_.assign(graph_.num_ops(), false);
-    if (absl::Status s = MatchTypes("excl", side_.excl_types, &excl_type_); !s.ok()) return s;
-    if (absl::Status s = MatchTypes("incl", side_.incl_types, &incl_type_); !s.ok()) return s;
+    if (absl::Status s = MatchTypes("excl", side_.excl_types, &excl_type_, stop); !s.ok()) {
+      return s;
+    }
+    if (absl::Status s = MatchTypes("incl", side_.incl_types, &incl_type_, stop); !s.ok()) {
+      return s;
+    }
     if (absl::Status s = MatchScopes("excl", side_.excl_scopes, &excl_scope_, stop); !s.ok()) {
       return s;
     }
@@ -161,14 +167,21 @@ class SideFilter {
   }
 
  private:
-  absl::Status MatchTypes(absl::string_view kind, const Strings& types,
-                          std::vector<bool>* flags) const {
+  absl::Status MatchTypes(absl::string_view kind, const Strings& types, std::vector<bool>* flags,
+                          const StopToken& stop) const {
+    if (types.empty()) return absl::OkStatus();
+    StopPoller poll(stop);
+    absl::flat_hash_map<absl::string_view, int32_t> ops;
+    for (int32_t op = 0; op < graph_.num_ops(); ++op) {
+      if (poll.Tick()) return stop.status("strategy");
+      ops.emplace(graph_.op_name(op), op);
+    }
     for (const std::string& type : types) {
-      bool found = false;
-      for (int32_t op = 0; op < graph_.num_ops(); ++op) {
-        if (graph_.op_name(op) == type) found = (*flags)[op] = true;
-      }
-      if (!found) {
+      if (poll.Tick()) return stop.status("strategy");
+      const auto found = ops.find(type);
+      if (found != ops.end()) {
+        (*flags)[found->second] = true;
+      } else {
         return MatchesNothing(OptionName(kind, side_, "types"), type,
                               "a type that no op of the graph has");
       }
@@ -204,6 +217,16 @@ class SideFilter {
 
 }  // namespace
 
+absl::Status CheckLevelFilters(const v1::LevelStrategy& options) {
+  for (const Side& side : {OutputSide(options), InputSide(options)}) {
+    absl::Status status = CheckOverlap(side, "scopes", side.excl_scopes, side.incl_scopes);
+    if (!status.ok()) return status;
+    status = CheckOverlap(side, "types", side.excl_types, side.incl_types);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
                                                   const v1::LevelStrategy& options,
                                                   const StopToken& stop) {
@@ -214,12 +237,9 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
   if (!inactive.ok()) return inactive.status();
   filters.inactive_ = *std::move(inactive);
 
-  SideFilter output(graph,
-                    {options.excl_output_by_scopes(), options.incl_output_by_scopes(),
-                     options.excl_output_by_types(), options.incl_output_by_types(), "output"});
+  SideFilter output(graph, OutputSide(options));
   if (absl::Status s = output.Check(stop); !s.ok()) return s;
-  SideFilter input(graph, {options.excl_input_by_scopes(), options.incl_input_by_scopes(),
-                           options.excl_input_by_types(), options.incl_input_by_types(), "input"});
+  SideFilter input(graph, InputSide(options));
   if (absl::Status s = input.Check(stop); !s.ok()) return s;
 
   const absl::flat_hash_set<absl::string_view> built_in(std::begin(kBuiltInTypes),

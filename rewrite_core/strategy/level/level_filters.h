@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
@@ -17,10 +18,14 @@
 
 namespace spillway::core {
 
+// Whatever the graph: INVALID_ARGUMENT (CONFLICTING_OPTIONS) if a scope or a type is both included
+// and excluded.
+absl::Status CheckLevelFilters(const v1::LevelStrategy& options);
+
 class LevelFilters {
  public:
-  // INVALID_ARGUMENT if a scope or a type matches no op (NAME_MATCHES_NOTHING), is both included
-  // and excluded (CONFLICTING_OPTIONS), or if the filters leave no op (BAD_OPTION).
+  // INVALID_ARGUMENT if a scope or a type matches no op (NAME_MATCHES_NOTHING), or if the filters
+  // leave no op (BAD_OPTION). REQUIRES: CheckLevelFilters.
   static absl::StatusOr<LevelFilters> Create(const StepFacts& facts,
                                              const v1::LevelStrategy& options,
                                              const StopToken& stop);

@@ -364,8 +364,10 @@ class Strategy {
 
 }  // namespace
 
-absl::Status CheckLevelStrategy(const v1::RewriteOptions& options) {
-  return CheckLevelOptions(options.level());
+absl::Status CheckLevelStrategy(const v1::RewriteOptions& options, const StopToken&) {
+  if (absl::Status s = CheckLevelOptions(options.level()); !s.ok()) return s;
+  if (absl::Status s = CheckLevelFilters(options.level()); !s.ok()) return s;
+  return CheckSerialization(options.level());
 }
 
 bool LevelNeedsSimulator(const v1::RewriteOptions& options) {

@@ -18,7 +18,7 @@ namespace spillway::core {
 
 // As PlanningStrategy says (strategies.h). Decisions are on every output with a data reader, by
 // node, then port. A simulator is needed where something is to be tuned.
-absl::Status CheckLevelStrategy(const v1::RewriteOptions& options);
+absl::Status CheckLevelStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 bool LevelNeedsSimulator(const v1::RewriteOptions& options);
 absl::StatusOr<StrategyResult> PlanLevel(const StrategyInput& input);
 

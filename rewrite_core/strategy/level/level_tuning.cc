@@ -136,7 +136,9 @@ class Tuner {
   }
 
   // The least memory with which the plan chosen is known to run: what it was tuned for suffices.
+  // Where it is not known whether it does, neither is this.
   absl::Status ReportNeed(const SwapPlan& plan) {
+    if (tuned_.fit.fit() != v1::FIT_FITS) return absl::OkStatus();
     auto need =
         FindNeed(simulator_, plan, StepTerms::OneGpu(gpu_, 0), tuned_.fit.peak_bytes(), stop_);
     if (!need.ok()) return need.status();

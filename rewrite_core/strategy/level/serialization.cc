@@ -76,6 +76,13 @@ class Needs {
   std::vector<uint64_t> bits_;
 };
 
+absl::Status BadItem(absl::string_view text, absl::string_view what) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat("serialization has ", Quoted(text), ", which ", what,
+                                   "; give one such as 12, 3:5 or -10:"),
+                      {{"option", "serialization"}, {"value", text}});
+}
+
 class Serializer {
  public:
   Serializer(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
@@ -111,14 +118,8 @@ class Serializer {
         for (int32_t level : *selected) chosen_[level] = true;
         continue;
       }
-      const std::string range = absl::StrCat("0 to ", levels_.num_levels() - 1);
-      return InvalidError(
-          v1::ERROR_REASON_BAD_OPTION,
-          absl::StrCat("serialization has ", Quoted(text),
-                       selected.has_value() ? ", which selects none of the graph's levels "
-                                            : ", which is no index and no Python slice of levels ",
-                       range, "; give one such as 12, 3:5 or -10:"),
-          {{"option", "serialization"}, {"value", text}, {"levels", range}});
+      return BadItem(
+          text, absl::StrCat("selects none of the graph's levels 0 to ", levels_.num_levels() - 1));
     }
     return absl::OkStatus();
   }
@@ -225,6 +226,14 @@ class Serializer {
 };
 
 }  // namespace
+
+absl::Status CheckSerialization(const v1::LevelStrategy& options) {
+  for (const std::string& text : options.serialization()) {
+    if (SelectPositions(text, /*size=*/1).has_value()) continue;
+    return BadItem(text, "is no index and no Python slice of levels");
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Serialization> SerializeLevels(const StepFacts& facts,
                                               const v1::RewriteOptions& options,

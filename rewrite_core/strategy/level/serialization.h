@@ -23,10 +23,13 @@ struct Serialization {
   int32_t level_count = 0;  // Levels in which there is an edge.
 };
 
+// Whatever the graph: INVALID_ARGUMENT (BAD_OPTION) if an item is no index and no slice.
+absl::Status CheckSerialization(const v1::LevelStrategy& options);
+
 // Of the ops of the GPU whose device ids (Graph::device_id) are flagged in `devices`. Left out, as
 // in TFLMS v2: ops with `/cond/` or `loss` in their name, variables, constants and the like, ops on
 // CPUs, and the levels up to the last Assign that initializes. Empty if nothing is asked for.
-// INVALID_ARGUMENT (BAD_OPTION) if an item is no index or slice, or selects no level.
+// INVALID_ARGUMENT (BAD_OPTION) if an item selects no level. REQUIRES: CheckSerialization.
 absl::StatusOr<Serialization> SerializeLevels(const StepFacts& facts,
                                               const v1::RewriteOptions& options,
                                               const LevelFilters& filters, const LevelOrder& levels,

@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/scope/scope_sets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -21,6 +22,33 @@ using Strings = google::protobuf::RepeatedPtrField<std::string>;
 
 std::vector<std::string> ToVector(const Strings& strings) {
   return {strings.begin(), strings.end()};
+}
+
+// The patterns of one option.
+struct PatternList {
+  NamePattern::Kind kind;
+  absl::string_view option;
+  std::vector<std::string> texts;
+};
+
+PatternList StartingScope(const v1::ScopeStrategy& options) {
+  PatternList list = {NamePattern::Kind::kPrefix, "starting_scope", {}};
+  if (!options.starting_scope().empty()) list.texts.push_back(options.starting_scope());
+  return list;
+}
+
+PatternList StartingOpNames(const v1::ScopeStrategy& options) {
+  return {NamePattern::Kind::kExact, "starting_op_names", ToVector(options.starting_op_names())};
+}
+
+std::vector<PatternList> PatternLists(const v1::ScopeStrategy& options) {
+  return {
+      {NamePattern::Kind::kPrefix, "optimizer_scopes", ToVector(options.optimizer_scopes())},
+      StartingScope(options),
+      StartingOpNames(options),
+      {NamePattern::Kind::kScope, "excl_scopes", ToVector(options.excl_scopes())},
+      {NamePattern::Kind::kScope, "incl_scopes", ToVector(options.incl_scopes())},
+  };
 }
 
 absl::Status BadNumber(absl::string_view option, int value, absl::string_view remedy) {
@@ -161,21 +189,11 @@ absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
   const Graph& graph = facts.graph();
   std::vector<NamePattern> patterns;
   std::vector<absl::string_view> of_option;
-  const auto add = [&](NamePattern::Kind kind, absl::string_view text, absl::string_view option) {
-    auto pattern = NamePattern::Create(kind, text, option);
-    if (!pattern.ok()) return pattern.status();
-    patterns.push_back(*std::move(pattern));
-    of_option.push_back(option);
-    return absl::OkStatus();
-  };
-  if (!options.starting_scope().empty()) {
-    absl::Status status =
-        add(NamePattern::Kind::kPrefix, options.starting_scope(), "starting_scope");
-    if (!status.ok()) return status;
-  }
-  for (const std::string& name : options.starting_op_names()) {
-    absl::Status status = add(NamePattern::Kind::kExact, name, "starting_op_names");
-    if (!status.ok()) return status;
+  for (const PatternList& list : {StartingScope(options), StartingOpNames(options)}) {
+    auto created = CreatePatterns(list.kind, list.texts, list.option, budget->stop());
+    if (!created.ok()) return created.status();
+    std::move(created->begin(), created->end(), std::back_inserter(patterns));
+    of_option.resize(patterns.size(), list.option);
   }
   if (patterns.empty()) {
     auto seeds = FindSeeds(graph, facts.topology(), sets->backward, budget);
@@ -199,7 +217,7 @@ absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
 
 }  // namespace
 
-absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
+absl::Status CheckScopeOptions(const v1::ScopeStrategy& options, const StopToken& stop) {
   const ScopeDefaults values(options);
   if (values.lb < 1) return BadNumber("lb", values.lb, "give a distance in levels, 1 or more");
   if (values.ub < 1) return BadNumber("ub", values.ub, "give a distance in levels, 1 or more");
@@ -231,7 +249,13 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options) {
   absl::Status status =
       Overlap("excl_scopes", options.excl_scopes(), "incl_scopes", options.incl_scopes());
   if (!status.ok()) return status;
-  return Overlap("excl_types", options.excl_types(), "incl_types", options.incl_types());
+  status = Overlap("excl_types", options.excl_types(), "incl_types", options.incl_types());
+  if (!status.ok()) return status;
+  for (const PatternList& list : PatternLists(options)) {
+    auto patterns = CreatePatterns(list.kind, list.texts, list.option, stop);
+    if (!patterns.ok()) return patterns.status();
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ScopeSets> BuildScopeSets(const StepFacts& facts, const v1::ScopeStrategy& options,

@@ -29,12 +29,13 @@ struct ScopeSets {
   std::vector<std::string> unmatched_scopes;  // Optimizer scopes that match nothing.
 };
 
-// Errors (INVALID_ARGUMENT) name the option and its value.
+// Errors (INVALID_ARGUMENT) name the option and its value. REQUIRES: CheckScopeOptions.
 absl::StatusOr<ScopeSets> BuildScopeSets(const StepFacts& facts, const v1::ScopeStrategy& options,
                                          SearchBudget* budget, const StopToken& stop);
 
-// OK if the numbers and names of `options` are in their ranges and agree with each other.
-absl::Status CheckScopeOptions(const v1::ScopeStrategy& options);
+// OK if the numbers and names of `options` are in their ranges and agree with each other, whatever
+// the graph. Errors: INVALID_ARGUMENT; those of CreatePatterns, which `stop` ends.
+absl::Status CheckScopeOptions(const v1::ScopeStrategy& options, const StopToken& stop);
 
 }  // namespace spillway::core
 

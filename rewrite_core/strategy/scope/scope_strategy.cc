@@ -306,8 +306,8 @@ void WarnOfUnmatched(const std::vector<std::string>& scopes, v1::RewriteReport* 
 
 }  // namespace
 
-absl::Status CheckScopeStrategy(const v1::RewriteOptions& options) {
-  return CheckScopeOptions(options.scope());
+absl::Status CheckScopeStrategy(const v1::RewriteOptions& options, const StopToken& stop) {
+  return CheckScopeOptions(options.scope(), stop);
 }
 
 absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input) {

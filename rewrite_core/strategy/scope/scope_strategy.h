@@ -15,7 +15,7 @@ namespace spillway::core {
 
 // As PlanningStrategy says (strategies.h). Decisions are in the order of the walk: every output
 // with a reader, of every op considered. No simulator is asked.
-absl::Status CheckScopeStrategy(const v1::RewriteOptions& options);
+absl::Status CheckScopeStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input);
 
 }  // namespace spillway::core

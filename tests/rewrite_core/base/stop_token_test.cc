@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -167,7 +168,14 @@ TEST_F(StopInTheCoreTest, EveryStageStops) {
     const StopToken stop = StopToken::AfterStepsForTest(limit);
     stages.insert(ErrorDetailOf(RewriteStatus(stop), "stage"));
   }
-  EXPECT_THAT(stages, ::testing::IsSupersetOf({"parse", "analysis", "apply", "verify", "strip"}));
+  // A shorter stage (the strategy's, the report's) may end between two looks at the token.
+  EXPECT_THAT(stages,
+              ::testing::IsSupersetOf({"parse", "analysis", "simulate", "apply", "verify"}));
+  for (const std::string& stage : stages) {
+    v1::Stage value;
+    EXPECT_TRUE(v1::Stage_Parse(absl::StrCat("STAGE_", absl::AsciiStrToUpper(stage)), &value))
+        << stage << " is no stage of the API";
+  }
 }
 
 TEST_F(StopInTheCoreTest, StripAndReplanStopToo) {
@@ -236,7 +244,7 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
 TEST_F(StopInTheCoreTest, ACancelledCallEndsAsCancelled) {
   const std::atomic<bool> cancelled{true};
   EXPECT_THAT(RewriteStatus(StopToken(absl::InfiniteFuture(), &cancelled)),
-              FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, "parse"));
+              FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, "cancelled"));
 }
 
 TEST_F(StopInTheCoreTest, APastDeadlineEndsAsDeadlineExceeded) {

@@ -161,14 +161,6 @@ TEST(EligibilityCreateTest, RefusesADeviceOnWhichNothingIs) {
   EXPECT_EQ(testing::ErrorDetailOf(missing, "value"), "/gpu:7");
 }
 
-TEST(EligibilityCreateTest, RefusesANegativeMinimum) {
-  const TestFacts f(kContext);
-  EXPECT_THAT(Eligibility::Create(f.facts, MinBytes(0), {}), testing::IsOk());
-  const auto negative = Eligibility::Create(f.facts, MinBytes(-1), {});
-  EXPECT_THAT(negative, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "min_tensor_bytes is -1"));
-  EXPECT_EQ(testing::ErrorDetailOf(negative, "option"), "min_tensor_bytes");
-}
-
 TEST(EligibilityCreateTest, TellsTheDevicesWanted) {
   const TestFacts f("a = Const() @/gpu:0\nb = Const() @/gpu:1\nc = Const() @/cpu:0\nd = Const()");
   const auto wanted = [&f](const std::vector<std::string>& devices) {
