@@ -33,8 +33,8 @@ clone; a few minutes when there is a build already.
                tests/tensorflow/README.md, tests/client_lib/python/README.md
 
 --full adds, and takes at most 75 minutes in all:
-  sanitizers   builds everything (preset `asan`), with assertions, and runs all tests, instead; fuzzes
-               each target for a minute
+  sanitizers   builds all that they can run (preset `asan`), with assertions, and runs it, instead;
+               fuzzes each target for a minute
   tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
   TensorFlow   every graph with every parameter set, instead of the short list; what plans take
                under a real memory limit, for two graphs
@@ -42,7 +42,7 @@ clone; a few minutes when there is a build already.
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
 
---all adds to that what takes another hour:
+--all adds to that what takes some 40 minutes:
   sanitizers   fuzzes each target for 5 minutes
   dev          the preset `dev` (debug, not optimized, warnings as errors) with ctest
   TensorFlow   every graph with every parameter set edited in place, too; a real memory limit for all
