@@ -62,7 +62,8 @@ struct SwapPlan {
   bool empty() const { return swaps.empty() && controls.empty(); }
 };
 
-// A plan for `from` as a plan for `to`, which has all the nodes of `from` under the same names.
+// A plan for `from` as a plan for `to`, which has all the nodes of `from` under the same names. Of
+// buffers it says nothing: they are those of a step.
 SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to);
 
 // One line per swap-in, per node that waits for a swap-out and per added control edge, for tests

@@ -21,7 +21,7 @@ inline absl::StatusOr<core::StrategyResult> PlanWith(
     const v1::Limits& limits = core::DefaultLimits(),
     const core::StopToken& stop = core::StopToken()) {
   const core::PlanningStrategy& strategy = *core::FindStrategy(options);
-  if (absl::Status s = strategy.check(options); !s.ok()) return s;
+  if (absl::Status s = strategy.check(options, {}); !s.ok()) return s;
   const auto eligibility = core::Eligibility::Create(f.facts, options, stop);
   if (!eligibility.ok()) return eligibility.status();
   if (simulator != nullptr) f.Compute({core::Fact::kHardware, core::Fact::kActiveNodes});

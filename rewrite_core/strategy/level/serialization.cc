@@ -118,8 +118,9 @@ class Serializer {
         for (int32_t level : *selected) chosen_[level] = true;
         continue;
       }
-      return BadItem(
-          text, absl::StrCat("selects none of the graph's levels 0 to ", levels_.num_levels() - 1));
+      const std::string range = absl::StrCat("0 to ", levels_.num_levels() - 1);
+      return WithDetail(BadItem(text, absl::StrCat("selects none of the graph's levels ", range)),
+                        "levels", range);
     }
     return absl::OkStatus();
   }

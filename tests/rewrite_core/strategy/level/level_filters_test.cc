@@ -35,6 +35,7 @@ constexpr char kFilteredNet[] = R"(
 absl::StatusOr<LevelFilters> Create(const TestFacts& f, const std::string& text) {
   v1::LevelStrategy options;
   if (!google::protobuf::TextFormat::ParseFromString(text, &options)) std::abort();
+  if (absl::Status s = CheckLevelFilters(options); !s.ok()) return s;
   return LevelFilters::Create(f.facts, options, StopToken());
 }
 

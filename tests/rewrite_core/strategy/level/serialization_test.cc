@@ -104,7 +104,7 @@ TEST(SerializationTest, NeighbouringLevelsAreChained) {
 }
 
 TEST(SerializationTest, SlicesOutsideTheLevels) {
-  for (const char* bad : {"5", "-6", "7:9", "3:3", "x", "", "1:2:0", "1,2"}) {
+  for (const char* bad : {"5", "-6", "7:9", "3:3"}) {
     const TestFacts f(kSerializedNet);
     const auto result = Serialize(f, Options(Slices(absl::StrCat("'1', '", bad, "'"))));
     EXPECT_THAT(result, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "levels 0 to 4")) << bad;
@@ -112,6 +112,17 @@ TEST(SerializationTest, SlicesOutsideTheLevels) {
     EXPECT_EQ(ErrorDetailOf(result, "value"), bad);
     EXPECT_EQ(ErrorDetailOf(result, "levels"), "0 to 4");
   }
+}
+
+TEST(SerializationTest, WhatIsNoSlice) {
+  for (const char* bad : {"x", "", "1:2:0", "1,2"}) {
+    const v1::RewriteOptions options = Options(Slices(absl::StrCat("'1', '", bad, "'")));
+    const absl::Status status = CheckSerialization(options.level());
+    EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "no Python slice")) << bad;
+    EXPECT_EQ(ErrorDetailOf(status, "option"), "serialization");
+    EXPECT_EQ(ErrorDetailOf(status, "value"), bad);
+  }
+  EXPECT_THAT(CheckSerialization(Options(Slices("'1', '-3', '::2'")).level()), testing::IsOk());
 }
 
 // A tensor has 8 * 4 floats, 128 bytes. Level 1: three ops that read one and make one; level 2
