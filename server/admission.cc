@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "server/limit_error.h"
 
 namespace spillway::server {
 
@@ -26,11 +27,10 @@ void Admission::Ticket::Release() {
 
 absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
   if (bytes > budget_bytes_) {
-    return core::Error(
-        absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+    return LimitError(
         absl::StrCat("the graph has ", bytes, " bytes and this server's whole budget is ",
                      budget_bytes_, ": use a server with a larger --max-inflight-bytes"),
-        {{"value", absl::StrCat(bytes)}, {"limit", absl::StrCat(budget_bytes_)}});
+        bytes, budget_bytes_);
   }
   int64_t inflight = inflight_bytes_.load(std::memory_order_relaxed);
   do {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/sha256.h"
+#include "server/limit_error.h"
 
 namespace spillway::server {
 namespace {
@@ -18,9 +19,7 @@ absl::Status BadStream(absl::string_view message,
 
 absl::Status AboveLimit(absl::string_view message, absl::string_view field, int64_t value,
                         int64_t limit) {
-  return core::Error(
-      absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED, message,
-      {{"field", field}, {"value", absl::StrCat(value)}, {"limit", absl::StrCat(limit)}});
+  return core::WithDetail(LimitError(message, value, limit), "field", field);
 }
 
 // Before an error about one of several graphs.

@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "server/graph_task.h"
+#include "server/limit_error.h"
 #include "server/rewrite_task.h"
 
 namespace spillway::server {
@@ -24,11 +24,10 @@ absl::Status UnaryCall::Start() {
   const int64_t message_bytes = static_cast<int64_t>(request_.Length());
   const int64_t limit = call_.state().options.limits.max_unary_bytes();
   if (message_bytes > limit) {
-    return core::Error(
-        absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+    return LimitError(
         absl::StrCat("the request has ", message_bytes, " bytes and Rewrite takes at most ", limit,
                      ": use StreamRewrite"),
-        {{"value", absl::StrCat(message_bytes)}, {"limit", absl::StrCat(limit)}});
+        message_bytes, limit);
   }
   OptionCost cost;
   if (absl::Status status = Split(&cost); !status.ok()) return status;

@@ -8,6 +8,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/message_cost.h"
+#include "server/limit_error.h"
 
 namespace spillway::server {
 namespace {
@@ -75,11 +76,10 @@ absl::Status ParseOptions(absl::string_view bytes, int64_t max_option_bytes,
   const core::MessageCost found = core::CostOf(*message->GetDescriptor(), bytes);
   const int64_t option_bytes = static_cast<int64_t>(bytes.size()) - found.blob_bytes;
   if (option_bytes > max_option_bytes) {
-    return core::Error(
-        absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+    return LimitError(
         absl::StrCat("the options have ", option_bytes, " bytes and this server takes at most ",
                      max_option_bytes, ": give fewer feeds, targets, scopes or sizes"),
-        {{"value", absl::StrCat(option_bytes)}, {"limit", absl::StrCat(max_option_bytes)}});
+        option_bytes, max_option_bytes);
   }
   if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return core::InvalidError(

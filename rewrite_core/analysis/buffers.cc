@@ -20,8 +20,6 @@ enum class Alias : uint8_t {
 };
 
 constexpr uint32_t kAny = Buffers::kAnyInput;
-constexpr uint32_t In(int i) { return uint32_t{1} << i; }
-
 // One row per family: whose memory the outputs are; which output may take over which inputs;
 // whether no kernel is launched, whatever the sizes.
 struct Row {
@@ -74,7 +72,7 @@ constexpr Row kRows[] = {
      "ZerosLike OnesLike BiasAdd BiasAddV1 Snapshot ClipByValue TensorScatterUpdate "
      "TensorScatterAdd "
      "TensorScatterSub TensorScatterMin TensorScatterMax",
-     Alias::kNever, 0, 0, In(0)},
+     Alias::kNever, 0, 0, InputBit(0)},
     // BinaryOp and BinaryElementWiseOp.
     {"Add AddV2 Sub Mul MulNoNan Div DivNoNan RealDiv FloorDiv TruncateDiv FloorMod Mod "
      "TruncateMod "
@@ -83,12 +81,12 @@ constexpr Row kRows[] = {
      "BitwiseXor LeftShift RightShift LogicalAnd LogicalOr Igamma Igammac Zeta Polygamma ReluGrad "
      "Relu6Grad EluGrad SeluGrad LeakyReluGrad SoftplusGrad SoftsignGrad SigmoidGrad TanhGrad "
      "SqrtGrad RsqrtGrad InvGrad ReciprocalGrad",
-     Alias::kNever, 0, 0, In(0) | In(1)},
-    {"Select SelectV2", Alias::kNever, 0, 0, In(1) | In(2)},
+     Alias::kNever, 0, 0, InputBit(0) | InputBit(1)},
+    {"Select SelectV2", Alias::kNever, 0, 0, InputBit(1) | InputBit(2)},
     {"AddN AccumulateNV2", Alias::kSingle, 0, 0, kAny},
     // The gradient by the logits takes their place.
     {"SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", Alias::kNever, 0, 1,
-     In(0)},
+     InputBit(0)},
     // cuDNN's reserve space: 0 bytes for batch normalization alone, a bit for each element with an
     // activation fused into it (cudnnGetBatchNormalizationTrainingExReserveSpaceSize); TensorFlow's
     // kernel puts out an empty tensor where cuDNN is not asked (fused_batch_norm_op.cc).

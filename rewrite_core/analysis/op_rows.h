@@ -3,6 +3,7 @@
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_OP_ROWS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,6 +12,9 @@
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
+
+// In a row, a set of inputs by their indices: that of one.
+constexpr uint32_t InputBit(int input) { return uint32_t{1} << input; }
 
 // The row of each op type, by Graph::op_id; null where there is none. A row's first member is
 // `ops`: the names of its op types, separated by spaces. Of two rows with one name the first

@@ -54,7 +54,6 @@ struct MemoryRow {
   uint32_t host_inputs;
   uint32_t int32_inputs_on_gpu;
 };
-constexpr uint32_t InputBit(int i) { return uint32_t{1} << i; }
 constexpr MemoryRow kMemoryRows[] = {
     {"Switch RefSwitch _SwitchN", false, InputBit(1), 0},
     {"LoopCond If StatelessIf Case StatelessCase", false, InputBit(0), 0},

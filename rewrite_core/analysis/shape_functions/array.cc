@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
@@ -331,8 +332,6 @@ void ReverseMarked(ShapeContext& c) {
 }
 
 // LowerBound(sorted, values).
-void ShapeOfSecond(ShapeContext& c) { c.set(0, c.input(1)); }
-
 void Pass(ShapeContext& c) { c.pass(0, 0); }
 
 constexpr ShapeRule kArrayRules[] = {

@@ -2,6 +2,7 @@
 // examples.
 #include <algorithm>
 
+#include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {
@@ -10,8 +11,6 @@ namespace {
 // Versions before the resource handles have a reference to two strings.
 void TwoStrings(ShapeContext& c) { c.set(0, c.Make({2})); }
 
-void Vectors(ShapeContext& c) { c.set_all(c.OfRank(1)); }
-
 void SetShapes(ShapeContext& c, const std::vector<ShapeId>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) c.set(static_cast<int>(i), shapes[i]);
 }
@@ -19,8 +18,6 @@ void SetShapes(ShapeContext& c, const std::vector<ShapeId>& shapes) {
 // IteratorGetNext and its like.
 void OutputShapes(ShapeContext& c) { SetShapes(c, c.ShapesAttr("output_shapes")); }
 void TupleShapes(ShapeContext& c) { SetShapes(c, c.ShapesAttr("shapes")); }
-void StatedShape(ShapeContext& c) { c.set(0, c.ShapeAttr("shape")); }
-
 // MapDefun: the outputs of a function, one for each row.
 void MapDefun(ShapeContext& c) {
   const int64_t rows = c.dim(c.input(0), 0);
@@ -239,7 +236,7 @@ constexpr ShapeRule kDataRules[] = {
     {"OutfeedDequeueTupleV2", TupleShapes},
     {"OutfeedDequeueV2", StatedShape},
     {"ReduceDataset", OutputShapes},
-    {"SerializeIterator", Vectors},
+    {"SerializeIterator", AllVectors},
     {"UncompressElement", OutputShapes},
     // Queues and accumulators.
     {"AccumulatorTakeGradient", TakeGradient},
@@ -269,9 +266,9 @@ constexpr ShapeRule kDataRules[] = {
     {"FixedLengthRecordReader", TwoStrings},
     {"IdentityReader", TwoStrings},
     {"LMDBReader", TwoStrings},
-    {"MatchingFiles", Vectors},
-    {"ReaderReadUpTo", Vectors},
-    {"ReaderReadUpToV2", Vectors},
+    {"MatchingFiles", AllVectors},
+    {"ReaderReadUpTo", AllVectors},
+    {"ReaderReadUpToV2", AllVectors},
     {"TFRecordReader", TwoStrings},
     {"TextLineReader", TwoStrings},
     {"WholeFileReader", TwoStrings},

@@ -1,10 +1,9 @@
 // Exchange between devices and hosts: TensorFlow's collectives and NCCL.
+#include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {
 namespace {
-
-void ShapeAsStated(ShapeContext& c) { c.set(0, c.ShapeAttr("shape")); }
 
 // Rows of all members: nobody knows how many.
 void Rows(ShapeContext& c) {
@@ -21,11 +20,11 @@ void NcclBroadcastRecv(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
 constexpr ShapeRule kDistributionRules[] = {
     {"CollectiveAllToAllV2", Unchanged},
     {"CollectiveAllToAllV3", Unchanged},
-    {"CollectiveBcastRecv", ShapeAsStated},
+    {"CollectiveBcastRecv", StatedShape},
     {"CollectiveBcastRecvV2", BroadcastRecvV2},
-    {"CollectiveBcastSend", ShapeAsStated},
+    {"CollectiveBcastSend", StatedShape},
     {"CollectiveBcastSendV2", Unchanged},
-    {"CollectiveGather", ShapeAsStated},
+    {"CollectiveGather", StatedShape},
     {"CollectiveGatherV2", Rows},
     {"CollectivePermute", Unchanged},
     {"CollectiveReduce", Unchanged},

@@ -1,6 +1,7 @@
 // Images: resizing, cropping, decoding, colors, boxes.
 #include <algorithm>
 
+#include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {
@@ -33,8 +34,6 @@ void ExtractGlimpse(ShapeContext& c) {
   c.refine(0, c.Make({c.dim(c.WithRank(2, 2), 0), kUnknownDim, kUnknownDim, kUnknownDim}));
 }
 
-// Of the original image, which is input 1 (ResizeBilinearGrad); of the boxes, which are input 2.
-void LikeSecond(ShapeContext& c) { c.set(0, c.input(1)); }
 void LikeThird(ShapeContext& c) { c.set(0, c.input(2)); }
 
 // CropAndResize(image, boxes [n, 4], box_ind [n], crop_size).
@@ -142,13 +141,13 @@ constexpr ShapeRule kImageRules[] = {
     {"RandomCrop", RandomCrop},
     {"ResizeArea", Resize},
     {"ResizeBicubic", Resize},
-    {"ResizeBicubicGrad", LikeSecond},
+    {"ResizeBicubicGrad", ShapeOfSecond},
     {"ResizeBilinear", Resize},
-    {"ResizeBilinearGrad", LikeSecond},
+    {"ResizeBilinearGrad", ShapeOfSecond},
     {"ResizeNearestNeighbor", Resize},
     {"ResizeNearestNeighborGrad", Resize},
     {"ScaleAndTranslate", Resize},
-    {"ScaleAndTranslateGrad", LikeSecond},
+    {"ScaleAndTranslateGrad", ShapeOfSecond},
     // Files.
     {"DecodeAndCropJpeg", DecodeAndCrop},
     {"DecodeBmp", Decode},

@@ -95,7 +95,7 @@ void UnravelIndex(ShapeContext& c) {
 
 // ---- Gradients of convolutions that are given the tensor whose shape they have.
 void LikeFirst(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
-void LikeSecondImages(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
+void LikeSecond(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
 
 // MaxPoolGradGradWithArgmax(input, grad, argmax): of the forward op's output.
 void LikeArgmax(ShapeContext& c) { c.set(0, c.WithRank(2, 4)); }
@@ -160,7 +160,7 @@ constexpr ShapeRule kMiscellaneousRules[] = {
     {"TopKWithUnique", TopKUnique},
     {"UnravelIndex", UnravelIndex},
     // Convolutions.
-    {"Conv2DBackpropFilterV2", LikeSecondImages},
+    {"Conv2DBackpropFilterV2", LikeSecond},
     {"Conv2DBackpropInputV2", LikeFirst},
     {"MaxPoolGradGradWithArgmax", LikeArgmax},
     // What says something about a tensor, and passes it on.

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {
@@ -136,8 +137,6 @@ void ConvBackpropFilter(ShapeContext& c, int spatial) {
 
 void Conv2DBackpropFilter(ShapeContext& c) { ConvBackpropFilter(c, 2); }
 void Conv3DBackpropFilterV2(ShapeContext& c) { ConvBackpropFilter(c, 3); }
-
-void ShapeOfGradient(ShapeContext& c) { c.set(0, c.input(1)); }
 
 // AvgPoolGrad(orig_input_shape, grad) and its like.
 void PoolGradFromShape(ShapeContext& c, int rank) {
@@ -368,7 +367,7 @@ constexpr ShapeRule kNnRules[] = {
     {"Conv2DBackpropFilter", Conv2DBackpropFilter},
     {"Conv2DBackpropInput", Conv2DBackpropInput},
     {"Conv3D", Conv3D},
-    {"Conv3DBackpropFilter", ShapeOfGradient},
+    {"Conv3DBackpropFilter", ShapeOfSecond},
     {"Conv3DBackpropFilterV2", Conv3DBackpropFilterV2},
     {"Conv3DBackpropInput", Unchanged},
     {"Conv3DBackpropInputV2", Conv3DBackpropInputV2},
@@ -376,7 +375,7 @@ constexpr ShapeRule kNnRules[] = {
     {"DepthwiseConv2dNativeBackpropFilter", Conv2DBackpropFilter},
     {"DepthwiseConv2dNativeBackpropInput", DepthwiseBackpropInput},
     {"Dilation2D", Dilation2D},
-    {"Dilation2DBackpropFilter", ShapeOfGradient},
+    {"Dilation2DBackpropFilter", ShapeOfSecond},
     {"Dilation2DBackpropInput", Unchanged},
     {"ExtractImagePatches", ExtractImagePatches},
     {"ExtractVolumePatches", ExtractVolumePatches},

@@ -1,4 +1,5 @@
 // Recurrent cells and layers that are one op, and the losses of sequences (CTC).
+#include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {
@@ -70,8 +71,6 @@ void CudnnToCanonical(ShapeContext& c) {
   const int64_t matrices = c.Int("num_params", c.Int("num_params_weights"));
   for (int i = 0; i < c.num_outputs(); ++i) c.set(i, c.OfRank(i < matrices ? 2 : 1));
 }
-
-void OneVector(ShapeContext& c) { c.set(0, c.OfRank(1)); }
 
 // ---- Connectionist temporal classification, of inputs [time, batch, classes].
 

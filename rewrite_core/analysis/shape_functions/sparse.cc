@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {
@@ -154,8 +155,6 @@ void SparseMatrix(ShapeContext& c) { SetSparse(c, 0, kUnknownDim, 2); }
 // SerializeSparse: three strings, for each if there are many.
 void SerializeSparse(ShapeContext& c) { c.set(0, c.Make({3})); }
 void SerializeManySparse(ShapeContext& c) { c.set(0, c.Make({kUnknownDim, 3})); }
-void SparseVector(ShapeContext& c) { c.set(0, c.OfRank(1)); }
-
 // ---- Sets: the last dimension of a tensor, sparse or not.
 
 // DenseToDenseSetOperation(set1, set2).
@@ -280,8 +279,6 @@ void RaggedToVariant(ShapeContext& c) {
 // RaggedTensorToVariantGradient(encoded_ragged_grad, row_splits, dense_values_shape).
 void RaggedToVariantGrad(ShapeContext& c) { c.set(0, c.ShapeFromValue(2)); }
 
-void SparseVectors(ShapeContext& c) { c.set_all(c.OfRank(1)); }
-
 // ---- Segments.
 
 // SegmentSumV2(data, segment_ids, num_segments), UnsortedSegmentJoin: as UnsortedSegmentSum.
@@ -329,7 +326,7 @@ constexpr ShapeRule kSparseRules[] = {
     {"SparseTensorDenseMatMul", SparseDenseMatMul},
     {"SparseToDense", SparseToDense},
     // Sparse.
-    {"AddManySparseToTensorsMap", SparseVector},
+    {"AddManySparseToTensorsMap", OneVector},
     {"DeserializeManySparse", UnknownSparse},
     {"DeserializeSparse", UnknownSparse},
     {"SerializeManySparse", SerializeManySparse},
@@ -368,7 +365,7 @@ constexpr ShapeRule kSparseRules[] = {
     {"SparseBincount", SparseBincount},
     {"SparseCountSparseOutput", SparseCount},
     // Ragged.
-    {"RaggedCross", SparseVectors},
+    {"RaggedCross", AllVectors},
     {"RaggedFillEmptyRows", RaggedFillEmptyRows},
     {"RaggedFillEmptyRowsGrad", FillEmptyRowsGrad},
     {"RaggedGather", RaggedGather},
@@ -390,7 +387,7 @@ constexpr ShapeRule kSparseRules[] = {
     {"UnsortedSegmentJoin", AsUnsortedSegmentSum},
     // Candidate sampling.
     {"AllCandidateSampler", CandidateSampler},
-    {"ComputeAccidentalHits", SparseVectors},
+    {"ComputeAccidentalHits", AllVectors},
     {"FixedUnigramCandidateSampler", CandidateSampler},
     {"LearnedUnigramCandidateSampler", CandidateSampler},
     {"LogUniformCandidateSampler", CandidateSampler},
