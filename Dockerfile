@@ -16,7 +16,7 @@ WORKDIR /src
 COPY deploy/install_deps.sh deploy/
 RUN deploy/install_deps.sh build && rm -rf /var/lib/apt/lists/*
 COPY . .
-RUN cmake -S . -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DSPILLWAY_TESTS=OFF \
+RUN cmake --preset release -B /build -DSPILLWAY_TESTS=OFF \
  && cmake --build /build --target spillway spillwayd \
  && install -D -s -t /install/usr/bin /build/bin/spillway /build/bin/spillwayd
 

@@ -36,8 +36,8 @@ clone; a few minutes when there is a build already.
   sanitizers   builds all that they can run (preset `asan`), with assertions, and runs it, instead;
                fuzzes each target for a minute
   tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
-  TensorFlow   every graph with every parameter set, instead of the short list; what plans take
-               under a real memory limit, for two graphs
+  TensorFlow   every graph with every parameter set (of the three largest, with a few) instead of the
+               short list; what plans take under a real memory limit, for two graphs
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
@@ -45,8 +45,8 @@ clone; a few minutes when there is a build already.
 --all adds to that what takes some 40 minutes:
   sanitizers   fuzzes each target for 5 minutes
   dev          the preset `dev` (debug, not optimized, warnings as errors) with ctest
-  TensorFlow   every graph with every parameter set edited in place, too; a real memory limit for all
-               of its graphs
+  TensorFlow   every graph with every parameter set, as a file and edited in place; a real memory
+               limit for all of its graphs
 
 If installing or the release build fails, the script stops. Any other section that fails does not
 stop those after it, and one that takes longer than 45 minutes is ended, and has failed.
@@ -493,10 +493,10 @@ run_counted() {
   return "$code"
 }
 
-# Every graph as a file with every parameter set, and some edited in place; --all edits all of them.
+# Every graph as a file, and some edited in place; --all edits all of them.
 check_training() {
   if [[ $all == yes ]]; then
-    run_tensorflow run.py --full
+    run_tensorflow run.py --all
   elif [[ $full == yes ]]; then
     local code=0
     run_tensorflow run.py --full --way graphdef || code=1

@@ -1,11 +1,8 @@
 #include "client_lib/cli/level_text.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/text_table.h"
 
@@ -44,85 +41,10 @@ std::string SettingText(const v1::LevelDevice& device) {
                       device.has_tuning() ? "" : " (all as given)");
 }
 
-std::string SourceText(v1::MemorySource source, const v1::Hardware& hardware) {
-  switch (source) {
-    case v1::MEMORY_SOURCE_PRESET:
-      return absl::StrCat(", from the preset", hardware.preset().empty() ? "" : " ",
-                          hardware.preset());
-    case v1::MEMORY_SOURCE_OPTION:
-      return ", from --gpu-memory-bytes";
-    case v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM:
-      return ", from --autotune-gpu-mem";
-    case v1::MEMORY_SOURCE_NVIDIA_SMI:
-      return ", from nvidia-smi";
-    default:
-      return "";
-  }
-}
-
-std::string ReserveText(const v1::Hardware& hardware) {
-  if (hardware.allocator_reserve() == 0) return "";
-  return absl::StrFormat(", less %.3g%% for TensorFlow's allocator",
-                         100 * hardware.allocator_reserve());
-}
-
-std::string UnswappedText(const v1::DeviceFit& fit, const v1::LevelTuning& tuning) {
-  const int64_t margin = fit.budget_bytes() - fit.unswapped_peak_bytes();
-  return absl::StrCat(FormatBytes(fit.unswapped_peak_bytes()), " at the peak, ",
-                      FormatBytes(margin < 0 ? -margin : margin), margin < 0 ? " more" : " less",
-                      " than the budget",
-                      fit.not_needed() && fit.fit() == v1::FIT_UNKNOWN
-                          ? ": as far as is known, no swapping is needed"
-                      : fit.not_needed()                          ? ": no swapping is needed"
-                      : margin >= 0 && tuning.setting_count() > 0 ? ", but does not fit as it came"
-                                                                  : "");
-}
-
 std::string SearchText(const v1::LevelTuning& tuning) {
   return absl::StrCat(FormatCount(tuning.setting_count(), "setting"), " played",
                       tuning.exhaustive() ? " (all that differ), " : ", ",
                       tuning.fitting_setting_count(), " fitting");
-}
-
-std::string StepText(const v1::DeviceFit& fit) {
-  std::vector<std::string> parts;
-  if (fit.has_step_time_ns()) {
-    std::string step = FormatMilliseconds(fit.step_time_ns());
-    if (fit.full_speed_step_time_ns() > 0 && fit.step_time_ns() > 0) {
-      absl::StrAppendFormat(&step, " (%.0f%% of full speed)",
-                            100.0 * fit.full_speed_step_time_ns() / fit.step_time_ns());
-    }
-    parts.push_back(std::move(step));
-  }
-  if (fit.has_synchronous_step_time_ns()) {
-    parts.push_back(
-        absl::StrCat(FormatMilliseconds(fit.synchronous_step_time_ns()), " synchronously"));
-  }
-  if (fit.has_peak_bytes()) {
-    parts.push_back(absl::StrCat(FormatBytes(fit.peak_bytes()), " at the peak"));
-  }
-  if (fit.has_need_bytes() && fit.need_bytes() > fit.peak_bytes()) {
-    parts.push_back(absl::StrCat(FormatBytes(fit.need_bytes()), " needed, placed"));
-  }
-  return absl::StrJoin(parts, ", ");
-}
-
-void AddDevice(const v1::LevelDevice& device, const v1::RewriteReport& report, Rows* facts) {
-  facts->push_back({"setting", SettingText(device)});
-  const auto found =
-      std::find_if(report.fits().begin(), report.fits().end(),
-                   [&device](const v1::DeviceFit& fit) { return fit.device() == device.device(); });
-  if (!device.has_tuning() || found == report.fits().end()) return;
-  const v1::Hardware& hardware = report.hardware().hardware();
-  const v1::LevelTuning& tuning = device.tuning();
-  const v1::DeviceFit& fit = *found;
-  facts->push_back(
-      {"budget", absl::StrCat(FormatBytes(fit.budget_bytes()),
-                              SourceText(fit.budget_source(), hardware), ReserveText(hardware))});
-  facts->push_back({"unswapped", UnswappedText(fit, tuning)});
-  if (tuning.setting_count() > 0) facts->push_back({"search", SearchText(tuning)});
-  const std::string step = StepText(fit);
-  if (!step.empty()) facts->push_back({"foretold", step});
 }
 
 // TFLMS's line: "Added N operations to the model (A swap-out operations (x GiB) and ...)".
@@ -166,20 +88,13 @@ std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report
                                   FormatCount(level.serialization_edge_count(), "control edge"))});
   }
   if (report.devices_size() > 0) facts.push_back({"added", AddedText(report)});
-  if (level.devices_size() == 1) AddDevice(level.devices(0), report, &facts);
   return facts;
 }
 
-std::string FormatLevelDevices(const v1::RewriteReport& report, Style style) {
-  if (report.level().devices_size() < 2) return "";
-  std::string text;
-  for (const v1::LevelDevice& device : report.level().devices()) {
-    Rows facts;
-    AddDevice(device, report, &facts);
-    absl::StrAppend(&text, Paragraph(device.device().empty() ? "(none given)" : device.device(), 2),
-                    FormatFacts(facts, style));
-  }
-  return text;
+void AddLevelSetting(const v1::LevelDevice& device, std::vector<std::vector<std::string>>* facts) {
+  facts->push_back({"setting", SettingText(device)});
+  if (device.tuning().setting_count() > 0)
+    facts->push_back({"search", SearchText(device.tuning())});
 }
 
 }  // namespace spillway::cli

@@ -53,7 +53,7 @@ void Erase() {
 }
 
 // `120 of 480 MiB`; with a decimal where the whole is small.
-std::string FormatBytes(const Progress& progress) {
+std::string BytesMoved(const Progress& progress) {
   constexpr double kBytesPerMib = 1 << 20;
   const double total = progress.total_bytes / kBytesPerMib;
   const int digits = total < 10 ? 1 : 0;
@@ -67,9 +67,9 @@ std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
                            absl::string_view doing) {
   switch (progress.stage) {
     case Stage::kSending:
-      return absl::StrCat("spillway: sending ", FormatBytes(progress));
+      return absl::StrCat("spillway: sending ", BytesMoved(progress));
     case Stage::kReceiving:
-      return absl::StrCat("spillway: receiving ", FormatBytes(progress));
+      return absl::StrCat("spillway: receiving ", BytesMoved(progress));
     case Stage::kRewriting:
       break;
   }

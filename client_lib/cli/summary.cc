@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client_lib/cli/fit_text.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
@@ -109,6 +110,7 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
   std::vector<std::vector<std::string>> facts = ForecastFacts(report);
   if (report.has_scope()) AddScopeFacts(report.scope(), &facts);
   for (std::vector<std::string>& fact : LevelFacts(report)) facts.push_back(std::move(fact));
+  for (std::vector<std::string>& fact : DeviceFacts(report)) facts.push_back(std::move(fact));
   if (report.node_count_before() > 0) {
     const int64_t added = report.node_count_after() - report.node_count_before();
     facts.push_back(
@@ -153,7 +155,7 @@ std::string FormatSummary(const v1::RewriteReport& report, absl::string_view nam
   if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2));
   if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report, style));
   absl::StrAppend(&text, FormatBeforeAndAfter(report, style));
-  absl::StrAppend(&text, FormatLevelDevices(report, style));
+  absl::StrAppend(&text, FormatDeviceFacts(report, style));
   absl::StrAppend(&text, FormatFacts(Facts(report), style));
   if (report.scope().debug_ops_size() > 0)
     absl::StrAppend(&text, DebugTable(report.scope(), style));

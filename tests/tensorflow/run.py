@@ -23,9 +23,12 @@ def arguments():
     parser.add_argument("--spillway", metavar="PROGRAM", help="the command line program to test")
     parser.add_argument("--graphs", metavar="DIR", action="append", default=[],
                         help="more graphs, besides those of this repository; repeatable")
-    parser.add_argument("--full", action="store_true",
-                        help="every graph, with every parameter set (the short mode takes small "
-                             "graphs of the repository and fewer sets)")
+    parser.add_argument("--full", dest="mode", action="store_const", const=cases.FULL,
+                        default=cases.SHORT_MODE,
+                        help="every graph, with every parameter set, of large graphs a few (the "
+                             "short mode takes small graphs of the repository and fewer sets)")
+    parser.add_argument("--all", dest="mode", action="store_const", const=cases.ALL,
+                        help="every graph, with every parameter set")
     parser.add_argument("--way", choices=cases.WAYS + ("both",), default="both",
                         help="rewritten as a GraphDef and then imported, or as a live graph that "
                              "the Python package edits in place (default: both)")
@@ -38,7 +41,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1),
                         help="processes at a time (default: %(default)s)")
     parser.add_argument("--timeout", type=int, default=None, metavar="SECONDS",
-                        help="longest time for one case (default: 180; 900 with --full)")
+                        help="longest time for one case (default: 180; 900 with --full and --all)")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and stop")
     return parser.parse_args()
 
@@ -56,11 +59,11 @@ def graph_jobs(options):
     """The graphs that take longest first, so that two processes end about together."""
     jobs = []
     ways = cases.WAYS if options.way == "both" else (options.way,)
-    roots = [OWN_GRAPHS] + (options.graphs if options.full else [])
+    roots = [OWN_GRAPHS] + options.graphs
     program = str(pathlib.Path(options.spillway).resolve()) if options.spillway else None
-    found = [g for g in graphs.find(roots).values() if cases.in_mode(g, options.full)]
+    found = [g for g in graphs.find(roots).values() if cases.in_mode(g, options.mode)]
     for graph in sorted(found, key=lambda g: (-cases.cost(g), g.name)):
-        sets = [c.key for c in cases.of_graph(graph, options.full, ways)
+        sets = [c.key for c in cases.of_graph(graph, options.mode, ways)
                 if wanted(c.name, options.k)]
         first = "%s/%s" % (graph.name, "training" if graph.not_trained else worker.UNREWRITTEN)
         if sets or (options.way != cases.LIVE and wanted(first, options.k)):
@@ -81,8 +84,9 @@ def library_of(options):
 
 def main():
     options = arguments()
-    if options.graphs and not options.full:
-        print("run.py: --graphs takes effect only with --full", file=sys.stderr)
+    short = options.mode == cases.SHORT_MODE
+    if options.graphs and short:
+        print("run.py: --graphs takes effect only with --full and --all", file=sys.stderr)
         return 2
     missing = [folder for folder in options.graphs if not pathlib.Path(folder).is_dir()]
     if missing:
@@ -112,7 +116,7 @@ def main():
         print("run.py: no case is called like %r" % options.k, file=sys.stderr)
         return 2
     progress = driver.Progress(sum(len(job) for job in jobs))
-    driver.run_all(jobs, options.jobs, options.timeout or (900 if options.full else 180), progress)
+    driver.run_all(jobs, options.jobs, options.timeout or (180 if short else 900), progress)
     return 0 if progress.close() else 1
 
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/placement.h"
-#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
@@ -189,30 +189,12 @@ class Strategy {
 
   int64_t budget_bytes() const { return facts_.hardware().device_budget_bytes(); }
 
-  // Why nothing is swapped.
   std::string WhyNothing() const {
-    const v1::DeviceFit* tightest = nullptr;
-    const auto margin = [](const v1::DeviceFit& fit) {
-      return fit.budget_bytes() - fit.unswapped_peak_bytes();
-    };
-    for (const v1::DeviceFit& fit : result_.report.fits()) {
-      if (!fit.not_needed()) return "no tensor qualifies: the decisions say why";
-      if (tightest == nullptr || margin(fit) < margin(*tightest)) tightest = &fit;
-    }
-    if (result_.report.fits_size() < report_.devices_size()) {
-      return "no tensor qualifies: the decisions say why";
-    }
-    if (tightest == nullptr) return "no node runs on a GPU: there is nothing to swap";
-    const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
-                                        BytesText(tightest->unswapped_peak_bytes()), " of the ",
-                                        BytesText(tightest->budget_bytes()), " of a GPU (",
-                                        facts_.hardware().MemoryOrigin(), ")");
-    if (tightest->fit() == v1::FIT_UNKNOWN) {
-      return absl::StrCat(of, " as far as is known, but ", tightest->fit_unknown(0).message());
-    }
-    return margin(*tightest) >= 0
-               ? absl::StrCat(of, ", ", BytesText(margin(*tightest)), " less than there is")
-               : absl::StrCat(of, " if nothing waits for memory, and fits where it does");
+    if (report_.devices().empty()) return "no node runs on a GPU: there is nothing to swap";
+    const auto& fits = result_.report.fits();
+    const bool are_tuned = fits.size() == report_.devices_size();
+    const std::string text = are_tuned ? NotNeededText(fits, facts_) : "";
+    return text.empty() ? "no tensor qualifies: the decisions say why" : text;
   }
 
   // Plans that are to fit need sizes: an unknown batch would count as none.
@@ -299,7 +281,6 @@ class Strategy {
       setting = tuned->setting;
       swaps = std::move(tuned->swaps);
       *device.mutable_tuning() = std::move(tuned->report);
-      tuned->fit.set_device(gpu.name);
       tuned->fit.set_budget_bytes(whole);
       not_needed = tuned->fit.not_needed();
       unswapped_peak_bytes_ = std::max(unswapped_peak_bytes_, tuned->fit.unswapped_peak_bytes());

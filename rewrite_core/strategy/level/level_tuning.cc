@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/fit_failure.h"
 
 namespace spillway::core {
@@ -87,20 +88,16 @@ class Tuner {
   }
 
   absl::StatusOr<TunedLevel> Run() {
-    tuned_.fit.set_budget_bytes(budget_bytes_);
-    tuned_.fit.set_budget_source(facts_.hardware().gpu_memory_source);
     auto unswapped = Simulate(base_, kUnlimited);
     if (!unswapped.ok()) return unswapped.status();
-    tuned_.fit.set_unswapped_peak_bytes(unswapped->peak_bytes(gpu_));
-    tuned_.fit.set_full_speed_step_time_ns(unswapped->step_time_ns());
+    tuned_.fit = FitOfUnswapped(*unswapped, gpu_, budget_bytes_, facts_);
     // With more than the budget it may fit all the same, if kernels wait for each other's memory;
     // with less, not everything may find a place.
     unswapped = Simulate(base_, budget_bytes_);
     if (!unswapped.ok()) return unswapped.status();
     if (unswapped->fits) {
       tuned_.fit.set_not_needed(true);
-      ReportOutcome(*unswapped);
-      if (absl::Status s = ReportNeed(base_); !s.ok()) return s;
+      if (absl::Status s = Report(base_, *unswapped); !s.ok()) return s;
       return std::move(tuned_);
     }
     failure_ = *unswapped;
@@ -111,10 +108,9 @@ class Tuner {
     if (!has_best_) return DoesNotFit();
     auto swaps = planner_->Plan(Setting(best_));
     if (!swaps.ok()) return swaps.status();
-    ReportOutcome(best_outcome_);
     SwapPlan plan = base_;
     plan.swaps = *std::move(swaps);
-    if (absl::Status s = ReportNeed(plan); !s.ok()) return s;
+    if (absl::Status s = Report(plan, best_outcome_); !s.ok()) return s;
     tuned_.setting = Setting(best_);
     tuned_.swaps = std::move(plan.swaps);
     return std::move(tuned_);
@@ -125,25 +121,8 @@ class Tuner {
     return {thresholds_[p.threshold], aheads_[p.ahead], groupbys_[p.groupby], modes_[p.mode]};
   }
 
-  void ReportOutcome(const StepResult& outcome) {
-    SetFit(/*fits=*/true,
-           outcome.unknown == nullptr ? std::vector<v1::FitUnknown>()
-                                      : DescribeUnknown(facts_.graph(), *outcome.unknown, gpu_),
-           &tuned_.fit);
-    tuned_.fit.set_step_time_ns(outcome.step_time_ns());
-    tuned_.fit.set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
-    tuned_.fit.set_peak_bytes(outcome.peak_bytes(gpu_));
-  }
-
-  // The least memory with which the plan chosen is known to run: what it was tuned for suffices.
-  // Where it is not known whether it does, neither is this.
-  absl::Status ReportNeed(const SwapPlan& plan) {
-    if (tuned_.fit.fit() != v1::FIT_FITS) return absl::OkStatus();
-    auto need =
-        FindNeed(simulator_, plan, StepTerms::OneGpu(gpu_, 0), tuned_.fit.peak_bytes(), stop_);
-    if (!need.ok()) return need.status();
-    if (*need > 0) tuned_.fit.set_need_bytes(std::min(*need, budget_bytes_));
-    return absl::OkStatus();
+  absl::Status Report(const SwapPlan& plan, const StepResult& outcome) {
+    return AddPlanned(plan, outcome, gpu_, facts_, simulator_, stop_, &tuned_.fit);
   }
 
   bool uses_ahead(int mode) const { return modes_[mode] < 2; }

@@ -36,7 +36,7 @@ struct TunedLevel {
   LevelSetting setting;  // Means nothing if no swapping is needed.
   std::vector<PlannedSwap> swaps;
   v1::LevelTuning report;
-  v1::DeviceFit fit;  // But for the device's name.
+  v1::DeviceFit fit;
 };
 
 // At most this many plans are simulated for one GPU, whatever the graph.

@@ -66,6 +66,9 @@ EXCLUDED_SCOPES = {
     "unet3d_s16": ("down0_a",),
 }
 
+# How much is run: a part that takes minutes; every graph with every set, but of LARGE ones a few; all.
+SHORT_MODE, FULL, ALL = "short", "full", "all"
+
 # The short mode: these graphs, and of each these sets; None: all that are not full_only.
 _QUICK = ("lb1", "found", "direct_lb3", "fuse_lb3", "branch5", "level_sync3", "level_serial")
 SHORT = {
@@ -73,6 +76,11 @@ SHORT = {
     "cond_v2": _QUICK, "cnn_mnist": _QUICK, "mixed_fp16": _QUICK, "lstm_while": _QUICK,
     "lstm_while_v2": _QUICK, "bert_tiny": _QUICK, "unet3d_s16": _QUICK,
 }
+
+# Graphs of which four steps take half a minute, so that in the full mode a set of every kind is enough.
+LARGE = ("bert_base", "resnet50_keras", "tfcnn_resnet50_nhwc_b2")
+_LARGE_SETS = ("lb1+grappler", "found", "fuse_lb3", "branch0_fuse_direct", "level_serial_all",
+               "level_tuned")
 
 # Of these graphs the short mode also edits some in place.
 SHORT_LIVE = {
@@ -223,15 +231,21 @@ def _unswapped_peak(rewriter, graph_bytes, strategy, options):
     return max(int(fit["unswapped_peak_bytes"]) for fit in report["fits"])
 
 
-def in_mode(graph, full):
+def in_mode(graph, mode):
     """Whether the mode takes the graph at all."""
-    return full or graph.name in SHORT
+    return mode != SHORT_MODE or graph.name in SHORT
 
 
-def of_graph(graph, full, ways=WAYS):
+def of_graph(graph, mode, ways=WAYS):
     """The cases of one graph."""
     return [Case(graph.name, s, way) for way in ways for s in SETS
-            if _has(graph, s, way) and (full or _is_short(graph, s, way))]
+            if _has(graph, s, way) and _takes(mode, graph, s, way)]
+
+
+def _takes(mode, graph, parameters, way):
+    if mode == SHORT_MODE:
+        return _is_short(graph, parameters, way)
+    return mode == ALL or graph.name not in LARGE or parameters.name in _LARGE_SETS
 
 
 def _has(graph, parameters, way):

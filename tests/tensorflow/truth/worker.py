@@ -59,7 +59,7 @@ def run_graph(job, reporter):
     else:
         base = reporter.run("%s/%s" % (graph.name, UNREWRITTEN),
                             lambda result: checks.baseline(graph, result))
-    by_key = {c.key: c for c in cases.of_graph(graph, full=True)}
+    by_key = {c.key: c for c in cases.of_graph(graph, cases.ALL)}
     for key in job["sets"]:
         case = by_key[key]
 

@@ -1,0 +1,67 @@
+#include "rewrite_core/strategy/device_fit.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/unknown_memory.h"
+#include "rewrite_core/base/byte_text.h"
+
+namespace spillway::core {
+namespace {
+
+int64_t Margin(const v1::DeviceFit& fit) { return fit.budget_bytes() - fit.unswapped_peak_bytes(); }
+
+}  // namespace
+
+v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t budget_bytes,
+                             const StepFacts& facts) {
+  v1::DeviceFit fit;
+  fit.set_device(facts.placement().devices()[gpu]);
+  fit.set_budget_bytes(budget_bytes);
+  fit.set_budget_source(facts.hardware().gpu_memory_source);
+  fit.set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
+  fit.set_full_speed_step_time_ns(unswapped.step_time_ns());
+  return fit;
+}
+
+absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t gpu,
+                        const StepFacts& facts, PlanSimulator* simulator, const StopToken& stop,
+                        v1::DeviceFit* fit) {
+  SetFit(/*fits=*/true,
+         outcome.unknown == nullptr ? std::vector<v1::FitUnknown>()
+                                    : DescribeUnknown(facts.graph(), *outcome.unknown, gpu),
+         fit);
+  fit->set_step_time_ns(outcome.step_time_ns());
+  fit->set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
+  fit->set_peak_bytes(outcome.peak_bytes(gpu));
+  // Where it is not known whether the budget suffices, neither is what would.
+  if (fit->fit() != v1::FIT_FITS) return absl::OkStatus();
+  auto need = FindNeed(simulator, plan, StepTerms::OneGpu(gpu, 0), fit->peak_bytes(), stop);
+  if (!need.ok()) return need.status();
+  // The budget suffices, though more than it may not.
+  if (*need > 0) fit->set_need_bytes(std::min(*need, fit->budget_bytes()));
+  return absl::OkStatus();
+}
+
+std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit>& fits,
+                          const StepFacts& facts) {
+  const v1::DeviceFit* tightest = nullptr;
+  for (const v1::DeviceFit& fit : fits) {
+    if (!fit.not_needed()) return "";
+    if (tightest == nullptr || Margin(fit) < Margin(*tightest)) tightest = &fit;
+  }
+  if (tightest == nullptr) return "";
+  const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
+                                      BytesText(tightest->unswapped_peak_bytes()), " of the ",
+                                      BytesText(tightest->budget_bytes()), " of a GPU (",
+                                      facts.hardware().MemoryOrigin(), ")");
+  if (tightest->fit() == v1::FIT_UNKNOWN) {
+    return absl::StrCat(of, " as far as is known, but ", tightest->fit_unknown(0).message());
+  }
+  return Margin(*tightest) >= 0
+             ? absl::StrCat(of, ", ", BytesText(Margin(*tightest)), " less than there is")
+             : absl::StrCat(of, " if nothing waits for memory, and fits where it does");
+}
+
+}  // namespace spillway::core
