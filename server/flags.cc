@@ -3,11 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
@@ -37,7 +42,8 @@ constexpr char kFooter[] =
     "  spillwayd --listen 0.0.0.0:7070 --tls-cert server.pem --tls-key server.key\n"
     "  spillwayd --listen 0.0.0.0:7070 --insecure   inside a network that you trust\n"
     "  spillwayd --max-inflight-bytes 8GiB --drain-delay 5s    behind a Kubernetes service\n"
-    "  spillwayd --listen 127.0.0.1:0 --metrics-listen none    tests: the port is printed";
+    "  spillwayd --listen 127.0.0.1:0 --metrics-listen none    tests: the port is printed\n"
+    "  spillwayd --max-inflight-bytes 8GiB --check             what would take effect";
 
 // An error message of a flag, or "" where it is right: CLI11's convention.
 std::string CheckAddress(const std::string& address) {
@@ -56,9 +62,17 @@ std::string CheckNotEmpty(const std::string& file) {
   return file.empty() ? "the value is empty; name a file, or leave the flag out" : "";
 }
 
+// What `--check` prints.
+struct Setting {
+  std::string flag;
+  std::function<std::string()> value;
+};
+using Settings = std::vector<Setting>;
+
 // Binds a flag to a duration, which CLI11 does not know.
-CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration& value,
-                         const std::string& help) {
+CLI::Option* AddDuration(CLI::App& app, Settings& settings, const std::string& name,
+                         absl::Duration& value, const std::string& help) {
+  settings.push_back({name, [&value] { return absl::FormatDuration(value); }});
   return app
       .add_option_function<std::string>(
           name,
@@ -84,10 +98,13 @@ std::string SizeText(int64_t bytes) {
 }
 
 // Binds a flag to a limit: a count or, if `is_size`, a number of bytes with an optional unit.
-CLI::Option* AddLimit(CLI::App& app, const std::string& name, v1::Limits& limits,
-                      int64_t (v1::Limits::*get)() const, void (v1::Limits::*set)(int64_t),
-                      bool is_size, const std::string& help) {
+CLI::Option* AddLimit(CLI::App& app, Settings& settings, const std::string& name,
+                      v1::Limits& limits, int64_t (v1::Limits::*get)() const,
+                      void (v1::Limits::*set)(int64_t), bool is_size, const std::string& help) {
   const int64_t value = (limits.*get)();
+  settings.push_back({name, [&limits, get, is_size] {
+                        return is_size ? SizeText((limits.*get)()) : absl::StrCat((limits.*get)());
+                      }});
   CLI::Option* option = app.add_option_function<int64_t>(
       name,
       [&limits, set, name](const int64_t& given) {
@@ -100,7 +117,8 @@ CLI::Option* AddLimit(CLI::App& app, const std::string& name, v1::Limits& limits
       ->default_str(is_size ? SizeText(value) : absl::StrCat(value));
 }
 
-void AddFlags(CLI::App& app, Options& options) {
+void AddFlags(CLI::App& app, Options& options, Settings& settings) {
+  settings.push_back({"--listen", [&options] { return absl::StrJoin(options.listen, ","); }});
   app.add_option("--listen", options.listen,
                  "Where gRPC listens; port 0 takes a free one. May be given several times")
       ->type_name("HOST:PORT|unix:PATH")
@@ -109,20 +127,25 @@ void AddFlags(CLI::App& app, Options& options) {
       ->check(CheckAddress)
       ->default_str(options.listen.front())
       ->group("Listening");
+  settings.push_back({"--insecure", [&options] { return options.insecure ? "true" : "false"; }});
   app.add_flag("--insecure", options.insecure,
                "Listen without TLS also where other machines can read and call")
       ->group("Listening");
+  settings.push_back({"--metrics-listen", [&options] { return options.metrics_listen; }});
   app.add_option("--metrics-listen", options.metrics_listen,
                  "Where Prometheus scrapes /metrics, without TLS, or none")
       ->type_name("HOST:PORT")
       ->check(CheckMetricsAddress)
       ->capture_default_str()
       ->group("Listening");
-  AddDuration(app, "--max-connection-age", options.max_connection_age,
+  AddDuration(app, settings, "--max-connection-age", options.max_connection_age,
               "Ask older connections to reconnect, so that clients spread over new replicas")
       ->group("Listening");
 
   const char* const tls = "TLS (files in PEM format, read again when they change)";
+  settings.push_back({"--tls-cert", [&options] { return options.tls.cert; }});
+  settings.push_back({"--tls-key", [&options] { return options.tls.key; }});
+  settings.push_back({"--tls-client-ca", [&options] { return options.tls.client_ca; }});
   app.add_option("--tls-cert", options.tls.cert,
                  "The server's certificate, then those between it and its CA; TLS for every "
                  "HOST:PORT of --listen")
@@ -141,6 +164,7 @@ void AddFlags(CLI::App& app, Options& options) {
 
   const char* const capacity = "Capacity";
   v1::Limits& limits = options.limits;
+  settings.push_back({"--workers", [&options] { return absl::StrCat(WorkerCount(options)); }});
   app.add_option_function<int>(
          "--workers", [&limits](const int& n) { limits.set_max_concurrent_requests(n); },
          "Requests that run at once, one thread each; 0: one per core")
@@ -148,17 +172,21 @@ void AddFlags(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, 1024).description(""))
       ->default_str("0")
       ->group(capacity);
-  AddLimit(app, "--max-inflight-bytes", limits, &v1::Limits::max_inflight_bytes,
+  AddLimit(app, settings, "--max-inflight-bytes", limits, &v1::Limits::max_inflight_bytes,
            &v1::Limits::set_max_inflight_bytes, true,
            "Graph bytes of all requests in flight; beyond it they are refused as OVERLOADED. Plan "
            "about five times as much memory, most for many small nodes")
       ->group(capacity);
+  settings.push_back(
+      {"--max-queued-requests", [&options] { return absl::StrCat(options.max_queued_requests); }});
   app.add_option("--max-queued-requests", options.max_queued_requests,
                  "Requests that may wait for a worker; beyond it they are refused as OVERLOADED")
       ->type_name("NUMBER")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->capture_default_str()
       ->group(capacity);
+  settings.push_back({"--max-concurrent-streams",
+                      [&limits] { return absl::StrCat(limits.max_concurrent_streams()); }});
   app.add_option_function<int>(
          "--max-concurrent-streams",
          [&limits](const int& n) { limits.set_max_concurrent_streams(n); },
@@ -167,54 +195,56 @@ void AddFlags(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->default_str(absl::StrCat(limits.max_concurrent_streams()))
       ->group(capacity);
-  AddDuration(app, "--idle-timeout", options.idle_timeout,
+  AddDuration(app, settings, "--idle-timeout", options.idle_timeout,
               "Cancel a stream whose client neither sends nor takes anything for this long, or has "
               "made its worker wait for this long in all")
       ->group(capacity);
 
   const char* const per_request = "Limits per request";
-  AddDuration(app, "--max-request-time", options.max_request_time,
+  AddDuration(app, settings, "--max-request-time", options.max_request_time,
               "The longest that a request may take, upload and waiting included, whatever deadline "
               "the client has")
       ->group(per_request);
-  AddLimit(app, "--max-graph-bytes", limits, &v1::Limits::max_graph_bytes,
+  AddLimit(app, settings, "--max-graph-bytes", limits, &v1::Limits::max_graph_bytes,
            &v1::Limits::set_max_graph_bytes, true, "The largest graph of a stream")
       ->group(per_request);
-  AddLimit(app, "--max-unary-bytes", limits, &v1::Limits::max_unary_bytes,
+  AddLimit(app, settings, "--max-unary-bytes", limits, &v1::Limits::max_unary_bytes,
            &v1::Limits::set_max_unary_bytes, true,
            "The largest request message of the unary Rewrite")
       ->group(per_request);
-  AddLimit(app, "--max-chunk-bytes", limits, &v1::Limits::max_chunk_bytes,
+  AddLimit(app, settings, "--max-chunk-bytes", limits, &v1::Limits::max_chunk_bytes,
            &v1::Limits::set_max_chunk_bytes, true, "The largest chunk of a stream")
       ->group(per_request);
-  AddLimit(app, "--max-metadata-bytes", limits, &v1::Limits::max_metadata_bytes,
+  AddLimit(app, settings, "--max-metadata-bytes", limits, &v1::Limits::max_metadata_bytes,
            &v1::Limits::set_max_metadata_bytes, true,
            "The most metadata (headers) of a request; from 1KiB to 1MiB")
       ->group(per_request);
-  AddLimit(app, "--max-option-bytes", limits, &v1::Limits::max_option_bytes,
+  AddLimit(app, settings, "--max-option-bytes", limits, &v1::Limits::max_option_bytes,
            &v1::Limits::set_max_option_bytes, true,
            "The most bytes of a request's options, a profile apart")
       ->group(per_request);
-  AddLimit(app, "--max-node-count", limits, &v1::Limits::max_node_count,
+  AddLimit(app, settings, "--max-node-count", limits, &v1::Limits::max_node_count,
            &v1::Limits::set_max_node_count, false, "The most nodes of a graph")
       ->group(per_request);
-  AddLimit(app, "--max-input-count", limits, &v1::Limits::max_input_count,
+  AddLimit(app, settings, "--max-input-count", limits, &v1::Limits::max_input_count,
            &v1::Limits::set_max_input_count, false,
            "The most inputs (data and control) of all nodes of a graph together")
       ->group(per_request);
-  AddLimit(app, "--max-search-steps", limits, &v1::Limits::max_search_steps,
+  AddLimit(app, settings, "--max-search-steps", limits, &v1::Limits::max_search_steps,
            &v1::Limits::set_max_search_steps, false,
            "The most steps (nodes visited) of one strategy's searches")
       ->group(per_request);
 
-  AddDuration(app, "--drain-delay", options.drain_delay,
+  AddDuration(app, settings, "--drain-delay", options.drain_delay,
               "After SIGTERM, how long requests are still taken while health says NOT_SERVING; in "
               "Kubernetes about 5s, until no endpoint points here")
       ->group("Stopping");
-  AddDuration(app, "--drain-timeout", options.drain_timeout,
+  AddDuration(app, settings, "--drain-timeout", options.drain_timeout,
               "Then, how long running requests may go on before they are cancelled; the sum stays "
               "below Kubernetes' terminationGracePeriodSeconds")
       ->group("Stopping");
+  settings.push_back({"--log-level", [&options] { return options.log_level; }});
+  settings.push_back({"--log-format", [&options] { return options.log_format; }});
   app.add_option("--log-level", options.log_level,
                  "trace, debug, info, warn, error or off; logs go to stderr")
       ->type_name("LEVEL")
@@ -227,6 +257,17 @@ void AddFlags(CLI::App& app, Options& options) {
       ->check(CLI::IsMember(std::set<std::string>{"text", "json"}))
       ->capture_default_str()
       ->group("Logging");
+}
+
+// Sizes that are not given are no larger than what is let in at all.
+void FollowBudget(const CLI::App& app, v1::Limits* limits) {
+  const int64_t budget = limits->max_inflight_bytes();
+  if (app.count("--max-graph-bytes") == 0) {
+    limits->set_max_graph_bytes(std::min(limits->max_graph_bytes(), budget));
+  }
+  if (app.count("--max-unary-bytes") == 0) {
+    limits->set_max_unary_bytes(std::min(limits->max_unary_bytes(), budget));
+  }
 }
 
 // Flags that contradict each other; "" if none do.
@@ -312,7 +353,10 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   CLI::App app(kAbout, "spillwayd");
   app.footer(kFooter);
   app.set_version_flag("--version", absl::StrCat("spillwayd ", core::Version()));
-  AddFlags(app, options);
+  Settings settings;
+  AddFlags(app, options, settings);
+  app.add_flag("--check", parsed.only_check,
+               "Print the settings as they take effect, look at the TLS files, and exit");
   const auto fail = [&](absl::string_view why) {
     parsed.exit_code = kExitBadFlags;
     parsed.text = absl::StrCat("spillwayd: ", why, " (see spillwayd --help)");
@@ -329,7 +373,14 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   } catch (const CLI::Error& error) {
     return fail(error.what());
   }
+  FollowBudget(app, &options.limits);
   if (const std::string conflict = Conflict(options); !conflict.empty()) return fail(conflict);
+  if (parsed.only_check) {
+    for (const Setting& setting : settings) {
+      absl::StrAppend(&parsed.text, parsed.text.empty() ? "" : "\n", setting.flag, "=",
+                      setting.value());
+    }
+  }
   parsed.options = std::move(options);
   return parsed;
 }

@@ -15,10 +15,12 @@ inline constexpr int kExitFailed = 1;    // An address cannot be listened on, a 
 inline constexpr int kExitBadFlags = 2;  // As of many Unix programs.
 inline constexpr int kExitForced = 3;    // A second signal came while the server drained.
 
-// What a command line asks for: to serve with `options`, or, if there are none, to print `text` (to
-// stdout if exit_code is kExitOk, to stderr otherwise) and exit.
+// What a command line asks for: to serve with `options`, with `only_check` to see whether one could
+// (Server::Check) and to print `text`, a line for each setting; or, if there are none, to print
+// `text` (to stdout if exit_code is kExitOk, to stderr otherwise) and exit.
 struct ParsedFlags {
   std::optional<Options> options;
+  bool only_check = false;
   int exit_code = kExitOk;
   std::string text;
 };

@@ -67,6 +67,13 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Tells why the server cannot start. Returns the exit code.
+int Fail(const absl::Status& status) {
+  PrintLine(stderr, absl::StrCat("spillwayd: ", status.message()));
+  return absl::IsInvalidArgument(status) ? spillway::server::kExitBadFlags
+                                         : spillway::server::kExitFailed;
+}
+
 // How long the last lines of the log are waited for, if nobody reads them.
 constexpr absl::Duration kLogGrace = absl::Seconds(1);
 
@@ -78,15 +85,17 @@ int main(int argc, char** argv) {
     PrintLine(flags.exit_code == spillway::server::kExitOk ? stdout : stderr, flags.text);
     return flags.exit_code;
   }
+  if (flags.only_check) {
+    const absl::Status status = Server::Check(*flags.options);
+    if (!status.ok()) return Fail(status);
+    PrintLine(stdout, flags.text);
+    return spillway::server::kExitOk;
+  }
   const sigset_t signals = BlockStopSignals();
   RaiseFileLimit();
   spillway::server::InitLogging(flags.options->log_level, flags.options->log_format);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
-  if (!server.ok()) {
-    PrintLine(stderr, absl::StrCat("spillwayd: ", server.status().message()));
-    return absl::IsInvalidArgument(server.status()) ? spillway::server::kExitBadFlags
-                                                    : spillway::server::kExitFailed;
-  }
+  if (!server.ok()) return Fail(server.status());
   PrintAddresses(*flags.options, **server);
 
   AwaitSignal(signals);

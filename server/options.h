@@ -92,6 +92,9 @@ struct Options {
   ExploreFunction explore = &core::Explore;
 };
 
+// The number of worker threads, at least 1.
+int WorkerCount(const Options& options);
+
 }  // namespace spillway::server
 
 #endif  // SPILLWAY_SERVER_OPTIONS_H_

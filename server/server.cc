@@ -139,8 +139,9 @@ struct Server::Parts {
   explicit Parts(const Options& options)
       : metrics(*registry, core::Version()), state(options, metrics), service(state) {}
 
-  // Finds all faults that can be found before anything listens. Errors: those of BuildAndStart.
-  absl::Status Prepare();
+  // Finds all faults that can be found before anything listens; those of addresses that are taken
+  // only if it is to `listen`. Errors: those of BuildAndStart.
+  absl::Status Prepare(bool listen);
   // Listens for scrapes. Error: UNAVAILABLE.
   absl::Status StartMetrics();
   // Listens for calls. Error: UNAVAILABLE.
@@ -172,14 +173,16 @@ struct Server::Parts {
   bool drained_cleanly ABSL_GUARDED_BY(drain_mu) = true;
 };
 
-absl::Status Server::Parts::Prepare() {
+absl::Status Server::Parts::Prepare(bool listen) {
   const Options& options = state.options;
   for (const std::string& text : options.listen) {
     absl::StatusOr<ListenAddress> address = ParseListenAddress(text);
     if (!address.ok()) return address.status();
     if (absl::Status status = CheckPrivacy(*address, options); !status.ok()) return status;
     if (absl::Status status = CheckGivenOnce(*address, addresses); !status.ok()) return status;
-    if (absl::Status status = CheckCanListen(*address, "--listen"); !status.ok()) return status;
+    if (listen) {
+      if (absl::Status status = CheckCanListen(*address, "--listen"); !status.ok()) return status;
+    }
     if (options.tls.enabled() && !address->is_unix()) {
       auto tls = MakeTlsCredentials(options.tls);
       if (!tls.ok()) return tls.status();
@@ -262,13 +265,20 @@ absl::Status Server::Parts::StartGrpc() {
   return absl::OkStatus();
 }
 
+int WorkerCount(const Options& options) {
+  const int given = options.limits.max_concurrent_requests();
+  return given > 0 ? given : std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+}
+
+absl::Status Server::Check(Options options) {
+  options.limits.set_max_concurrent_requests(WorkerCount(options));
+  return Parts(options).Prepare(/*listen=*/false);
+}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
-  if (options.limits.max_concurrent_requests() == 0) {
-    const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    options.limits.set_max_concurrent_requests(std::max(cores, 1));
-  }
+  options.limits.set_max_concurrent_requests(WorkerCount(options));
   auto parts = std::make_unique<Parts>(options);
-  if (absl::Status status = parts->Prepare(); !status.ok()) return status;
+  if (absl::Status status = parts->Prepare(/*listen=*/true); !status.ok()) return status;
   // gRPC last: who can call us can also see us counting.
   if (absl::Status status = parts->StartMetrics(); !status.ok()) return status;
   if (absl::Status status = parts->StartGrpc(); !status.ok()) return status;

@@ -29,6 +29,9 @@ class Server {
   // it. REQUIRES: options as ParseFlags checks them.
   static absl::StatusOr<std::unique_ptr<Server>> BuildAndStart(Options options);
 
+  // Whether a server could start so, but for addresses that are taken: these errors.
+  static absl::Status Check(Options options);
+
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 

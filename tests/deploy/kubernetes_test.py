@@ -103,6 +103,8 @@ def check_server(deployment, spillwayd):
         [spillwayd, "--help"], check=True, capture_output=True, text=True).stdout))
     unknown = sorted(set(given) - known)
     check("deployment: spillwayd has every flag that is given", ", ".join(unknown))
+    tried = subprocess.run([spillwayd, *server["args"], "--check"], capture_output=True, text=True)
+    check("deployment: spillwayd could start so", tried.stderr if tried.returncode else "")
     for flag, port in (("--listen", "grpc"), ("--metrics-listen", "metrics")):
         check("deployment: %s is the port %s" % (flag, port),
               "" if given[flag] == "0.0.0.0:%d" % ports[port] else given[flag])

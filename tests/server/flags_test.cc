@@ -3,18 +3,33 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "absl/strings/str_split.h"
 
 namespace spillway::server {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 ParsedFlags Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "spillwayd");
   return ParseFlags(static_cast<int>(arguments.size()), arguments.data());
+}
+
+std::set<std::string> FlagsIn(const std::string& help) {
+  static const std::regex flag("--[a-z][a-z-]*");
+  std::set<std::string> flags;
+  for (std::sregex_iterator it(help.begin(), help.end(), flag), end; it != end; ++it) {
+    flags.insert(it->str());
+  }
+  return flags;
 }
 
 TEST(FlagsTest, DefaultsAreThoseOfOptions) {
@@ -183,8 +198,9 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--max-inflight-bytes", "9223372036854775807"},
        {"--max-inflight-bytes", "1125899906842624"}},
       // Contradictions name both.
-      {{"--max-inflight-bytes", "1GiB"}, {"--max-graph-bytes", "--max-inflight-bytes"}},
-      {{"--max-inflight-bytes", "1MiB", "--max-graph-bytes", "1MiB"},
+      {{"--max-inflight-bytes", "1GiB", "--max-graph-bytes", "1025MiB"},
+       {"--max-graph-bytes", "--max-inflight-bytes"}},
+      {{"--max-inflight-bytes", "1MiB", "--max-unary-bytes", "2MiB"},
        {"--max-unary-bytes", "--max-inflight-bytes"}},
   };
   for (const BadFlags& bad : cases) {
@@ -194,6 +210,28 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
     EXPECT_EQ(flags.text.find('\n'), std::string::npos) << flags.text;
     for (const char* word : bad.words) EXPECT_THAT(flags.text, HasSubstr(word));
   }
+}
+
+TEST(FlagsTest, SizesThatAreNotGivenFollowTheBudget) {
+  const ParsedFlags flags = Parse({"--max-inflight-bytes", "50MiB"});
+  ASSERT_TRUE(flags.options.has_value()) << flags.text;
+  EXPECT_EQ(flags.options->limits.max_graph_bytes(), 50 << 20);
+  EXPECT_EQ(flags.options->limits.max_unary_bytes(), 50 << 20);
+}
+
+// But for the flags that print and exit.
+TEST(FlagsTest, CheckPrintsEverySetting) {
+  const ParsedFlags flags = Parse({"--check", "--workers", "3", "--max-inflight-bytes", "50MiB"});
+  ASSERT_TRUE(flags.options.has_value()) << flags.text;
+  EXPECT_TRUE(flags.only_check);
+  const std::vector<std::string> lines = absl::StrSplit(flags.text, '\n');
+  EXPECT_THAT(lines, AllOf(Contains("--workers=3"), Contains("--max-graph-bytes=50MiB"),
+                           Contains("--drain-timeout=30s"), Contains("--log-format=text")));
+  std::set<std::string> printed;
+  for (const std::string& line : lines) printed.insert(line.substr(0, line.find('=')));
+  std::set<std::string> known = FlagsIn(Parse({"--help"}).text);
+  for (const char* prints : {"--help", "--version", "--check"}) known.erase(prints);
+  EXPECT_EQ(printed, known);
 }
 
 TEST(FlagsTest, HelpNamesEveryFlagAndItsDefault) {
