@@ -37,7 +37,7 @@ clone; a few minutes when there is a build already.
                fuzzes each target for a minute
   tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
   TensorFlow   every graph with every parameter set (of the three largest, with a few) instead of the
-               short list; what plans take under a real memory limit, for two graphs
+               short list; what plans take under a real memory limit, for one graph
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
@@ -515,7 +515,7 @@ check_tensor_bytes() {
 
 check_memory_limit() {
   local graphs=()
-  [[ $all == yes ]] || graphs=(--graph bert_tiny --graph branches)
+  [[ $all == yes ]] || graphs=(--graph branches)
   run_tensorflow memory_limit.py "${graphs[@]}"
 }
 
