@@ -570,6 +570,21 @@ TEST(LevelRewriteTest, TuningGivesTheSameBytesTwice) {
   EXPECT_EQ(Answer(one.graph_def(), "strip {}").graph_def(), bytes);
 }
 
+// Plays count, of all GPUs together.
+TEST(LevelRewriteTest, TuningHasALimitOfSteps) {
+  const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");
+  const std::string options =
+      "step { batch_size: 1 }" + Budget(SmallestBudget(bytes, "step { batch_size: 1 }") * 5 / 4);
+  const int64_t nodes = Answer(bytes, options).report().node_count_before();
+  v1::Limits limits = DefaultLimits();
+  limits.set_max_search_steps(100 * nodes);  // Enough for all but so many plays.
+  const auto refused = Rewrite(bytes, Options(options), limits, StopToken());
+  EXPECT_THAT(refused, FailsWith(absl::StatusCode::kResourceExhausted,
+                                 v1::ERROR_REASON_SEARCH_TOO_LONG, "swapout_threshold"));
+  EXPECT_THAT(Rewrite(bytes, Options("step { batch_size: 1 }"), limits, StopToken()), IsOk())
+      << "it fits as it came";
+}
+
 // The setting that was found, given, makes the same graph.
 TEST(LevelRewriteTest, WhatWasTunedMayBeGiven) {
   const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");

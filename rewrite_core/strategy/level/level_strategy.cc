@@ -11,6 +11,7 @@
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/counted_simulator.h"
 #include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
@@ -94,10 +95,10 @@ class Strategy {
         graph_(input.facts.graph()),
         eligibility_(input.eligibility),
         options_(input.options),
-        limits_(input.limits),
         parameters_(input.options.level()),
-        simulator_(input.simulator),
         stop_(input.stop),
+        budget_(input.limits.max_search_steps(), input.stop),
+        simulator_(input.simulator, input.facts.graph().num_nodes(), &budget_),
         report_(*result_.report.mutable_level()) {}
 
   absl::StatusOr<StrategyResult> Run() {
@@ -154,7 +155,7 @@ class Strategy {
         result_.plan.empty()) {
       return true;
     }
-    auto result = simulator_->Simulate(result_.plan, StepTerms::AllGpus(budget_bytes()), stop_);
+    auto result = simulator_.Simulate(result_.plan, StepTerms::AllGpus(budget_bytes()), stop_);
     if (!result.ok()) return result.status();
     if (result->fits) return true;
     const OutOfMemory* oom = result->failure();
@@ -176,7 +177,7 @@ class Strategy {
   // With what each GPU takes as the graph came, nothing is swapped and nothing waits. Whether less
   // does, only another search could tell.
   absl::Status FitsApartAlone() {
-    auto need = FindNeed(simulator_, SwapPlan(), StepTerms::AllGpus(unswapped_peak_bytes_),
+    auto need = FindNeed(&simulator_, SwapPlan(), StepTerms::AllGpus(unswapped_peak_bytes_),
                          unswapped_peak_bytes_, stop_);
     if (!need.ok()) return need.status();
     const std::string claim =
@@ -257,8 +258,7 @@ class Strategy {
   absl::Status PlanSwaps(const Gpu& gpu, std::vector<ControlEdge> controls,
                          const LevelFilters& filters, const LevelOrder& levels,
                          const LevelCandidates& candidates) {
-    SearchBudget budget(limits_.max_search_steps(), stop_);
-    LevelPlanner planner(facts_, filters, levels, candidates, gpu.devices, &budget);
+    LevelPlanner planner(facts_, filters, levels, candidates, gpu.devices, &budget_);
     v1::LevelDevice& device = *report_.add_devices();
     device.set_device(gpu.name);
     LevelSetting setting = parameters_.setting;
@@ -272,7 +272,8 @@ class Strategy {
       const bool is_retry = share_ < 1;
       const int64_t usable =
           is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
-      auto tuned = TuneLevel(setting, base, gpu.index, usable, facts_, &planner, simulator_, stop_);
+      auto tuned =
+          TuneLevel(setting, base, gpu.index, usable, facts_, &planner, &simulator_, stop_);
       // It fits with all of the budget, which is the one that the caller knows.
       if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
         return FitsApartAlone();
@@ -331,10 +332,10 @@ class Strategy {
   const Graph& graph_;
   const Eligibility& eligibility_;
   const v1::RewriteOptions& options_;
-  const v1::Limits& limits_;
   const LevelParameters parameters_;
-  PlanSimulator* simulator_;
   const StopToken& stop_;
+  SearchBudget budget_;  // Of all GPUs.
+  CountedSimulator simulator_;
   double share_ = 1;                  // Of the budget.
   int64_t unswapped_peak_bytes_ = 0;  // Of the GPU that takes most as the graph came.
   FitFailure together_;               // Of the last plans that do not fit together.
