@@ -120,6 +120,10 @@ absl::optional<KeyPairFault> FindKeyPairFault(const std::string& cert, const std
   if (X509_cmp_current_time(X509_get0_notAfter(chain->front().get())) < 0) {
     return KeyPairFault{/*of_key=*/false, "the certificate has expired; get a new one"};
   }
+  if (X509_cmp_current_time(X509_get0_notBefore(chain->front().get())) > 0) {
+    return KeyPairFault{/*of_key=*/false,
+                        "the certificate is not valid yet; wait, or correct this machine's clock"};
+  }
   return FindRefusal(*chain, private_key.get());
 }
 

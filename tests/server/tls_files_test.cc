@@ -83,6 +83,15 @@ TEST_F(TlsFilesTest, ExpiredCertificateIsNamed) {
   ExpectFault({cert, folder_.Write("old.key", old.key), ""}, "--tls-cert", cert, "expired");
 }
 
+TEST_F(TlsFilesTest, CertificateOfTomorrowIsNamed) {
+  CertRequest request;
+  request.not_yet = true;
+  const CertAndKey early = ca_.Issue(request);
+  const std::string cert = folder_.Write("early.pem", early.cert);
+  ExpectFault({cert, folder_.Write("early.key", early.key), ""}, "--tls-cert", cert,
+              "not valid yet");
+}
+
 // gRPC would say nothing of these, and every handshake would fail.
 TEST_F(TlsFilesTest, WhatOpenSslRefusesIsNamedWithItsReason) {
   CertRequest request;

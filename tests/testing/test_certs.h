@@ -21,6 +21,8 @@ struct CertRequest {
   std::string common_name = "test";
   // From an hour ago; negative days: expired already.
   int days = 1;
+  // From half a day ahead instead.
+  bool not_yet = false;
   // An RSA key of so many bits; 0: P-256.
   int rsa_bits = 0;
   // Signed with SHA-1 instead of SHA-256.
