@@ -1,13 +1,19 @@
-// The budget of graph bytes in flight. A request reserves the size of its graph before the graph is
-// read and holds a ticket until it is answered; when the budget is spent, requests are refused at
-// once, so that the server says "later" instead of running out of memory.
+// The memory that requests may take, as a budget. A request reserves the size of its graph before
+// the graph is read and holds a ticket until it is answered; what is allocated for it on a worker
+// is added to the ticket as it is allocated (memory_account.h). When the budget is spent, requests
+// are refused, so that the server says "later" instead of running out of memory.
 //
-// Thread-safe, lock-free. An Admission must outlive its tickets.
+// Graphs may take a part of the budget alone, so that those that wait leave room for the work on
+// those that run.
+//
+// Thread-safe, lock-free. A ticket may outlive its Admission: what gRPC still holds of an answer
+// does.
 #ifndef SPILLWAY_SERVER_ADMISSION_H_
 #define SPILLWAY_SERVER_ADMISSION_H_
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -15,6 +21,14 @@
 namespace spillway::server {
 
 class Admission {
+ private:
+  struct Budget {
+    const int64_t graph_bytes;
+    const int64_t memory_bytes;
+    std::atomic<int64_t> graphs{0};
+    std::atomic<int64_t> memory{0};  // Graphs and work.
+  };
+
  public:
   // A reservation. Gives its bytes back when it is destroyed, on whatever path. Movable; not
   // thread-safe itself.
@@ -22,27 +36,42 @@ class Admission {
    public:
     Ticket() = default;
     Ticket(Ticket&& other) noexcept
-        : admission_(std::exchange(other.admission_, nullptr)),
-          bytes_(std::exchange(other.bytes_, 0)) {}
+        : budget_(std::move(other.budget_)),
+          bytes_(std::exchange(other.bytes_, 0)),
+          work_bytes_(std::exchange(other.work_bytes_, 0)) {}
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket() { Release(); }
 
     // Gives the bytes back now. May be called again.
     void Release();
 
+    // Adds `bytes` (not negative) of work; false, and nothing is added, if the budget has not as
+    // many left. REQUIRES: a ticket of Reserve.
+    [[nodiscard]] bool AddWork(int64_t bytes);
+    // Gives back what is above `bytes` of work.
+    void ShrinkWork(int64_t bytes);
+
+    // The work of it as a ticket of its own.
+    Ticket TakeWork();
+
     // Bytes held; 0 once given back.
     int64_t bytes() const { return bytes_; }
+    int64_t work_bytes() const { return work_bytes_; }
 
    private:
     friend class Admission;
-    Ticket(Admission* admission, int64_t bytes) : admission_(admission), bytes_(bytes) {}
+    Ticket(std::shared_ptr<Budget> budget, int64_t bytes)
+        : budget_(std::move(budget)), bytes_(bytes) {}
 
-    Admission* admission_ = nullptr;
-    int64_t bytes_ = 0;
+    std::shared_ptr<Budget> budget_;  // Null once given back.
+    int64_t bytes_ = 0;               // Of graphs.
+    int64_t work_bytes_ = 0;          // Beside them.
   };
 
-  // `budget_bytes`: the most bytes of all tickets together.
-  explicit Admission(int64_t budget_bytes) : budget_bytes_(budget_bytes) {}
+  // `graph_budget_bytes`: the most bytes of all graphs together; `memory_budget_bytes` (at least as
+  // many): of graphs and work.
+  Admission(int64_t graph_budget_bytes, int64_t memory_budget_bytes)
+      : budget_(new Budget{graph_budget_bytes, memory_budget_bytes}) {}
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
@@ -50,12 +79,21 @@ class Admission {
   // LIMIT_EXCEEDED if they never will.
   absl::StatusOr<Ticket> Reserve(int64_t bytes);
 
-  int64_t inflight_bytes() const { return inflight_bytes_.load(std::memory_order_relaxed); }
-  int64_t budget_bytes() const { return budget_bytes_; }
+  // What a request is told that took more memory than there was for it: LIMIT_EXCEEDED if it had
+  // the budget for itself, otherwise OVERLOADED. `wanted`: bytes that were not had.
+  absl::Status OutOfBudget(const Ticket& ticket, int64_t wanted) const;
+
+  // Of graphs; and of graphs and work.
+  int64_t inflight_bytes() const { return budget_->graphs.load(std::memory_order_relaxed); }
+  int64_t memory_bytes() const { return budget_->memory.load(std::memory_order_relaxed); }
+  int64_t graph_budget_bytes() const { return budget_->graph_bytes; }
+  int64_t memory_budget_bytes() const { return budget_->memory_bytes; }
 
  private:
-  const int64_t budget_bytes_;
-  std::atomic<int64_t> inflight_bytes_{0};
+  // Adds to `counter` unless it were above `budget` then.
+  static bool TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& counter);
+
+  const std::shared_ptr<Budget> budget_;
 };
 
 }  // namespace spillway::server

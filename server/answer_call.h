@@ -28,7 +28,9 @@ class AnswerCall final : public UploadCall<grpc::ServerReadReactor<grpc::ByteBuf
   }
 
  private:
-  void Answer() override { this->End(this->RunTask(*this)); }
+  void Answer() override {
+    this->RunTask(*this, [this](const absl::Status& status) { this->End(status); });
+  }
 
   absl::Status Send(Response message) override {
     this->call().AddOutputBytes(Task::SentBytes(message));

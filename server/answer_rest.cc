@@ -16,15 +16,9 @@ constexpr size_t kPartBytes = 1 << 20;
 
 }  // namespace
 
-AnswerRest::AnswerRest(int field, std::string bytes)
-    : field_(field), bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
-
 grpc::ByteBuffer AnswerRest::TakePart() {
   const size_t size = std::min(kPartBytes, bytes_left());
-  auto* owner = new std::shared_ptr<const std::string>(bytes_);
-  grpc::Slice part(
-      const_cast<char*>(bytes_->data() + taken_), size,
-      [](void* shared) { delete static_cast<std::shared_ptr<const std::string>*>(shared); }, owner);
+  grpc::Slice part = SharedSlice(bytes_, taken_, size);
   taken_ += size;
   return FieldToBuffer("", field_, std::move(part));
 }

@@ -10,13 +10,15 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace spillway::server {
 
 class AnswerRest {
  public:
   AnswerRest() = default;
-  AnswerRest(int field, std::string bytes);
+  AnswerRest(int field, std::shared_ptr<const std::string> bytes)
+      : field_(field), bytes_(std::move(bytes)) {}
 
   size_t bytes_left() const { return bytes_ == nullptr ? 0 : bytes_->size() - taken_; }
 

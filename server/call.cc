@@ -1,5 +1,7 @@
 #include "server/call.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/graph_size.h"
 #include "server/logging.h"
 #include "server/request_id.h"
 #include "server/status_to_grpc.h"
@@ -16,10 +19,11 @@
 namespace spillway::server {
 namespace {
 
-// What gRPC clients with a retry policy wait for before they try an overloaded server again
-// (gRFC A6). A graph of some MiB takes about as long.
+// What gRPC clients with a retry policy wait for before they try an overloaded server again (gRFC
+// A6): until what waits now has run, within these.
 constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
-constexpr char kRetryPushbackMs[] = "500";
+constexpr absl::Duration kLeastPushback = absl::Milliseconds(200);
+constexpr absl::Duration kMostPushback = absl::Seconds(30);
 
 // How much later than at the client a deadline may be here: a timeout counts from its arrival, and
 // gRPC rounds it up by at most 1% on the wire.
@@ -33,17 +37,25 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   return absl::FromChrono(deadline);
 }
 
+// That this thread has used.
+absl::Duration ThreadCpuTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
+
 }  // namespace
 
 Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method method)
     : context_(context),
       state_(state),
-      method_(method),
-      peer_(context.peer()),
+      id_(state.pool.NewId()),
+      kind_{method},
+      caller_(CallerOf(context)),
       request_id_(RequestIdOf(context)),
       start_(absl::Now()),
       deadline_(DeadlineOf(context)),
-      stop_(std::min(deadline_, start_ + state.options.max_request_time), &cancelled_) {
+      stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_) {
   state_.tracker.Begin();
   context_.AddTrailingMetadata(kRequestIdKey, request_id_);
 }
@@ -51,26 +63,29 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
 Call::~Call() {
   const absl::StatusCode code = FinalCode();
   const absl::Duration duration = absl::Now() - start_;
-  state_.metrics.CountRequest(method_, strategy_, code, duration);
+  state_.metrics.CountRequest(kind_.method, strategy_, code, duration);
   LogFields fields = {
-      {"method", MethodName(method_)},
-      {"strategy", StrategyLabel(method_, strategy_)},
+      {"method", MethodName(kind_.method)},
+      {"strategy", StrategyLabel(kind_.method, strategy_)},
       {"code", CodeName(code)},
       {"bytes_in", input_bytes_},
       {"bytes_out", output_bytes_},
       {"ms", std::round(absl::ToDoubleMilliseconds(duration) * 10) / 10},
-      {"peer", peer_},
+      {"peer", caller_.peer},
       {"id", request_id_},
   };
+  if (!caller_.certificate.empty()) fields["certificate"] = caller_.certificate;
   // What we made of a caller that went away would mislead.
   if (!status_.ok() && status_.code() == code) fields["error"] = std::string(status_.message());
   Log(LogLevel::kInfo, "request", fields);
   ticket_.Release();
+  option_ticket_.Release();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }
 
-absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
+absl::Status Call::Admit(v1::Strategy strategy, bool simulates, int64_t graph_bytes) {
   strategy_ = strategy;
+  kind_.simulates = simulates;
   if (state_.tracker.closed()) {
     return Rejected(RejectReason::kDraining,
                     core::Error(absl::StatusCode::kUnavailable, v1::ERROR_REASON_STOPPED,
@@ -82,9 +97,18 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
   return absl::OkStatus();
 }
 
+absl::Status Call::HoldOptions(int64_t bytes) {
+  absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(bytes);
+  if (!ticket.ok()) return Rejected(RejectReason::kInflightBytes, ticket.status());
+  option_ticket_ = *std::move(ticket);
+  return absl::OkStatus();
+}
+
 bool Call::Cancel() {
   cancelled_.store(true, std::memory_order_relaxed);
-  return state_.pool.Remove(queue_id_.load(std::memory_order_relaxed));
+  stopped_.store(true, std::memory_order_relaxed);
+  // Of both it is in one at most.
+  return state_.pool.Remove(id_) || state_.flights.Leave(id_);
 }
 
 absl::Status Call::StopStatus(absl::string_view stage) const {
@@ -94,33 +118,89 @@ absl::Status Call::StopStatus(absl::string_view stage) const {
 
 absl::Status Call::RunOnWorker(std::function<void()> work) {
   const absl::Time queued_at = absl::Now();
-  Metrics& metrics = state_.metrics;  // `this` may be gone when the task has run.
-  // Before it is queued. Who cancels in between finds nothing to remove; the worker then sees it.
-  const uint64_t id = state_.pool.NewId();
-  queue_id_.store(id, std::memory_order_relaxed);
-  const bool accepted = state_.pool.TrySubmit(
-      [queued_at, &metrics, work = std::move(work)] {
-        metrics.ObserveQueueWait(absl::Now() - queued_at);
-        work();
-      },
-      id);
-  if (accepted) return absl::OkStatus();
+  Work queued;
+  queued.id = id_;
+  queued.peer = caller_.host();
+  queued.expected = state_.costs.Expect(kind_, ticket_.bytes());
+  queued.run = [queued_at, &metrics = state_.metrics, work = std::move(work)] {
+    metrics.ObserveQueueWait(absl::Now() - queued_at);
+    work();
+  };
+  const auto overloaded = [](absl::string_view why, absl::string_view limit) {
+    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
+                       absl::StrCat("the server is full: ", why, "; try again later"),
+                       {{"limit", std::string(limit)}});
+  };
+  switch (state_.pool.TrySubmit(std::move(queued))) {
+    case WorkQueue::Verdict::kWaits:
+      return absl::OkStatus();
+    case WorkQueue::Verdict::kFull: {
+      const std::string limit = absl::StrCat(state_.options.max_queued_requests);
+      return Rejected(
+          RejectReason::kQueueFull,
+          overloaded(absl::StrCat(limit, " requests wait for a worker already"), limit));
+    }
+    case WorkQueue::Verdict::kOverloaded:
+      break;
+  }
+  const std::string limit = absl::FormatDuration(state_.options.target_wait);
   return Rejected(
-      RejectReason::kQueueFull,
-      core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
-                  absl::StrCat("the server is full: ", state_.options.max_queued_requests,
-                               " requests wait for a worker already; try again later"),
-                  {{"limit", absl::StrCat(state_.options.max_queued_requests)}}));
+      RejectReason::kQueueWait,
+      overloaded(absl::StrCat("a request waits for longer than ", limit, " (--target-wait)"),
+                 limit));
+}
+
+void Call::Resume(const std::function<void()>& work) {
+  Work queued;
+  queued.id = id_;
+  queued.peer = caller_.host();
+  queued.run = work;
+  if (state_.pool.TrySubmit(std::move(queued)) != WorkQueue::Verdict::kWaits) work();
+}
+
+absl::Status Call::RunCharged(absl::FunctionRef<absl::Status()> work) {
+  absl::Status status;
+  {
+    const MemoryAccount::Scope scope(&account_);
+    status = work();
+  }
+  absl::Status refused;
+  const int64_t wanted = account_.TakeRefused();
+  // That it was stopped says nothing of the budget.
+  if (!status.ok() && wanted > 0) refused = state_.admission.OutOfBudget(ticket_, wanted);
+  account_.Settle();
+  return refused.ok() ? status : Rejected(RejectReason::kMemory, refused);
+}
+
+absl::Status Call::RunWork(const std::vector<absl::string_view>& graphs, std::atomic<bool>& stopped,
+                           absl::FunctionRef<absl::Status()> work) {
+  const absl::Duration before = ThreadCpuTime();
+  int64_t least = 0;
+  for (absl::string_view graph : graphs) {
+    least += core::MeasureGraph(graph, stop_).least_memory_bytes();
+  }
+  if (!account_.Expect(least)) {
+    return Rejected(RejectReason::kMemory, state_.admission.OutOfBudget(ticket_, least));
+  }
+  account_.StopWith(&stopped);
+  absl::Status status = RunCharged(work);
+  account_.StopWith(nullptr);
+  const absl::Duration took = ThreadCpuTime() - before;
+  // What fails early says nothing of what succeeds.
+  if (status.ok() || took > state_.costs.Expect(kind_, ticket_.bytes())) {
+    state_.costs.Learn(kind_, ticket_.bytes(), took);
+  }
+  return status;
 }
 
 void Call::AddInputBytes(int64_t bytes) {
   input_bytes_ += bytes;
-  state_.metrics.AddInputBytes(method_, bytes);
+  state_.metrics.AddInputBytes(kind_.method, bytes);
 }
 
 void Call::AddOutputBytes(int64_t bytes) {
   output_bytes_ += bytes;
-  state_.metrics.AddOutputBytes(method_, bytes);
+  state_.metrics.AddOutputBytes(kind_.method, bytes);
 }
 
 grpc::Status Call::Conclude(const absl::Status& status) {
@@ -131,14 +211,16 @@ grpc::Status Call::Conclude(const absl::Status& status) {
         status, absl::StrCat("; no request may take longer than ", absl::FormatDuration(most),
                              " here (--max-request-time)"));
   }
+  if (core::GetErrorReason(status_) == v1::ERROR_REASON_OVERLOADED) {
+    const absl::Duration pause =
+        std::clamp(state_.pool.expected_wait(), kLeastPushback, kMostPushback);
+    context_.AddTrailingMetadata(kRetryPushbackKey, absl::StrCat(absl::ToInt64Milliseconds(pause)));
+  }
   return ToGrpcStatus(status_);
 }
 
 absl::Status Call::Rejected(RejectReason reason, absl::Status status) {
   state_.metrics.CountRejected(reason);
-  if (core::GetErrorReason(status) == v1::ERROR_REASON_OVERLOADED) {
-    context_.AddTrailingMetadata(kRetryPushbackKey, kRetryPushbackMs);
-  }
   return status;
 }
 

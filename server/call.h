@@ -13,12 +13,16 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/base/stop_token.h"
 #include "server/admission.h"
+#include "server/caller.h"
+#include "server/memory_account.h"
 #include "server/metrics.h"
 #include "server/service_state.h"
 #include "spillway/v1/report.pb.h"
@@ -40,12 +44,33 @@ class Call {
   absl::Status StopStatus(absl::string_view stage) const;
 
   // Lets the request in, which asks for `strategy` (unspecified: for none, or for one that this
-  // build does not know): reserves `graph_bytes`, of all its graphs, of the budget. Errors:
-  // UNAVAILABLE while the server drains; those of Admission::Reserve. All of them are counted as
-  // rejections.
-  absl::Status Admit(v1::Strategy strategy, int64_t graph_bytes);
+  // build does not know), which `simulates` or not: reserves `graph_bytes`, of all its graphs, of
+  // the budget. Errors: UNAVAILABLE while the server drains; those of Admission::Reserve. All of
+  // them are counted as rejections.
+  absl::Status Admit(v1::Strategy strategy, bool simulates, int64_t graph_bytes);
 
-  // Runs `work` on a worker. Error: RESOURCE_EXHAUSTED, OVERLOADED if too many requests wait.
+  // Reserves memory for the request's options. The errors of Reserve.
+  absl::Status HoldOptions(int64_t bytes);
+
+  // Runs `work` here, and charges what it allocates to the request's memory. Error: also
+  // RESOURCE_EXHAUSTED if that was more than there is (Admission::OutOfBudget). REQUIRES: admitted.
+  absl::Status RunCharged(absl::FunctionRef<absl::Status()> work);
+  // The same for the work on `graphs`. Sets what it takes at least aside, first; sets `stopped`,
+  // the flag of its stop token, where it takes more than there is; learns from its time what such
+  // work costs.
+  absl::Status RunWork(const std::vector<absl::string_view>& graphs, std::atomic<bool>& stopped,
+                       absl::FunctionRef<absl::Status()> work);
+  // What was allocated there was freed by another thread. Thread-safe.
+  void GiveBack(int64_t bytes) { account_.GiveBack(bytes); }
+
+  // What the work so far has left in memory, for who holds it from now on.
+  Admission::Ticket TakeWork() { return account_.TakeWork(); }
+
+  // Goes on on a worker, after a wait without one. Nobody refuses it.
+  void Resume(const std::function<void()>& work);
+
+  // Runs `work` on a worker. Error: RESOURCE_EXHAUSTED, OVERLOADED if too many requests wait, or
+  // for too long.
   absl::Status RunOnWorker(std::function<void()> work);
 
   // Graph bytes that arrived; and graph bytes, or bytes of another answer, handed to gRPC.
@@ -55,7 +80,13 @@ class Call {
   // Notes how the request ends and gives the status to finish it with. Called once.
   grpc::Status Conclude(const absl::Status& status);
 
+  // Names the call within the server. Never 0.
+  uint64_t id() const { return id_; }
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
+  // When it must have ended, whatever its caller's deadline.
+  absl::Time latest() const { return start_ + state_.options.max_request_time; }
   const core::StopToken& stop() const { return stop_; }
+  std::atomic<bool>& stopped() { return stopped_; }
   ServiceState& state() { return state_; }
 
  private:
@@ -65,15 +96,18 @@ class Call {
 
   grpc::CallbackServerContext& context_;
   ServiceState& state_;
-  const Method method_;
-  const std::string peer_;
+  const uint64_t id_;
+  WorkKind kind_;
+  const Caller caller_;
   const std::string request_id_;
   const absl::Time start_;
-  const absl::Time deadline_;  // The caller's.
-  std::atomic<bool> cancelled_{false};
+  const absl::Time deadline_;           // The caller's.
+  std::atomic<bool> cancelled_{false};  // The caller has gone.
+  std::atomic<bool> stopped_{false};    // That, or it takes more memory than there is.
   const core::StopToken stop_;
-  std::atomic<uint64_t> queue_id_{0};  // Of its task in the pool.
+  Admission::Ticket option_ticket_;
   Admission::Ticket ticket_;
+  MemoryAccount account_{ticket_};
   v1::Strategy strategy_ = v1::STRATEGY_UNSPECIFIED;
   int64_t input_bytes_ = 0;
   int64_t output_bytes_ = 0;

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
 #include "server/listen_address.h"
+#include "server/memory_budget.h"
 
 namespace spillway::server {
 namespace {
@@ -34,16 +35,16 @@ constexpr char kFooter[] =
     "On SIGTERM or SIGINT the server drains and exits 0; a second signal ends it at once (exit "
     "3).\n"
     "Exit codes: 0 drained, 1 cannot listen or use a TLS file, 2 wrong flags, 3 ended by a second "
-    "signal.\n"
+    "signal, 4 ended without a request that did not stop.\n"
     "\n"
     "Examples:\n"
     "  spillwayd                                   serve this machine, all cores\n"
     "  spillwayd --listen unix:/run/spillway/spillwayd.sock --listen 127.0.0.1:7070\n"
     "  spillwayd --listen 0.0.0.0:7070 --tls-cert server.pem --tls-key server.key\n"
     "  spillwayd --listen 0.0.0.0:7070 --insecure   inside a network that you trust\n"
-    "  spillwayd --max-inflight-bytes 8GiB --drain-delay 5s    behind a Kubernetes service\n"
+    "  spillwayd --memory-budget 8GiB --drain-delay 5s         behind a Kubernetes service\n"
     "  spillwayd --listen 127.0.0.1:0 --metrics-listen none    tests: the port is printed\n"
-    "  spillwayd --max-inflight-bytes 8GiB --check             what would take effect";
+    "  spillwayd --memory-budget 8GiB --check                  what would take effect";
 
 // An error message of a flag, or "" where it is right: CLI11's convention.
 std::string CheckAddress(const std::string& address) {
@@ -172,10 +173,26 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->check(CLI::Range(0, 1024).description(""))
       ->default_str("0")
       ->group(capacity);
-  AddLimit(app, settings, "--max-inflight-bytes", limits, &v1::Limits::max_inflight_bytes,
-           &v1::Limits::set_max_inflight_bytes, true,
-           "Graph bytes of all requests in flight; beyond it they are refused as OVERLOADED. Plan "
-           "about five times as much memory, most for many small nodes")
+  settings.push_back({"--memory-budget", [&options] { return SizeText(MemoryBudget(options)); }});
+  app.add_option(
+         "--memory-budget", options.memory_budget_bytes,
+         "Memory for all requests in flight: their graphs and the work on them. The peak of "
+         "resident memory is at most 256MiB above it. If not given: the cgroup's limit less "
+         "256MiB and a tenth, or half of the machine's memory")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
+      ->check(CLI::PositiveNumber.description(""))
+      ->group(capacity);
+  AddLimit(
+      app, settings, "--max-inflight-bytes", limits, &v1::Limits::max_inflight_bytes,
+      &v1::Limits::set_max_inflight_bytes, true,
+      "Graph bytes of all requests in flight; beyond it they are refused as OVERLOADED. If not "
+      "given: two fifths of --memory-budget")
+      ->default_str("")
+      ->group(capacity);
+  AddDuration(app, settings, "--target-wait", options.target_wait,
+              "How long requests may wait for a worker where many come all the time; those that "
+              "would wait longer, and twice what they take, are refused as OVERLOADED")
       ->group(capacity);
   settings.push_back(
       {"--max-queued-requests", [&options] { return absl::StrCat(options.max_queued_requests); }});
@@ -198,6 +215,18 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   AddDuration(app, settings, "--idle-timeout", options.idle_timeout,
               "Cancel a stream whose client neither sends nor takes anything for this long, or has "
               "made its worker wait for this long in all")
+      ->group(capacity);
+
+  settings.push_back(
+      {"--min-upload-rate", [&options] { return SizeText(options.min_upload_rate); }});
+  app.add_option(
+         "--min-upload-rate", options.min_upload_rate,
+         "Cancel a stream whose graph comes more slowly than at so many bytes per second, and "
+         "5 seconds; 0: none")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->default_str(SizeText(options.min_upload_rate))
       ->group(capacity);
 
   const char* const per_request = "Limits per request";
@@ -232,7 +261,8 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->group(per_request);
   AddLimit(app, settings, "--max-search-steps", limits, &v1::Limits::max_search_steps,
            &v1::Limits::set_max_search_steps, false,
-           "The most steps (nodes visited) of one strategy's searches")
+           "The most steps of all searches of a request: nodes visited, and three for each node of "
+           "a plan that is simulated")
       ->group(per_request);
 
   AddDuration(app, settings, "--drain-delay", options.drain_delay,
@@ -259,8 +289,17 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->group("Logging");
 }
 
-// Sizes that are not given are no larger than what is let in at all.
-void FollowBudget(const CLI::App& app, v1::Limits* limits) {
+// Of the budget, what graphs may take: a rewrite with forecasts and a report takes up to four times
+// its graph beside it (tests/benchmarks/scale_benchmark.cc), most graphs less.
+constexpr double kGraphShare = 0.4;
+
+// Sizes that are not given follow what is let in at all.
+void FollowBudget(const CLI::App& app, Options* options) {
+  v1::Limits* const limits = &options->limits;
+  if (app.count("--max-inflight-bytes") == 0) {
+    limits->set_max_inflight_bytes(
+        static_cast<int64_t>(kGraphShare * static_cast<double>(MemoryBudget(*options))));
+  }
   const int64_t budget = limits->max_inflight_bytes();
   if (app.count("--max-graph-bytes") == 0) {
     limits->set_max_graph_bytes(std::min(limits->max_graph_bytes(), budget));
@@ -315,6 +354,20 @@ std::string Conflict(const Options& options) {
   if (limits.max_inflight_bytes() > kMaxInflightBytes) {
     return absl::StrCat("--max-inflight-bytes is ", limits.max_inflight_bytes(),
                         " and must be at most ", kMaxInflightBytes, " (1 PiB)");
+  }
+  if (options.memory_budget_bytes > kMaxInflightBytes) {
+    return absl::StrCat("--memory-budget is ", options.memory_budget_bytes, " and must be at most ",
+                        kMaxInflightBytes, " (1 PiB)");
+  }
+  if (options.memory_budget_bytes != 0 && options.memory_budget_bytes < kLeastMemoryBudget) {
+    return absl::StrCat("--memory-budget is ", options.memory_budget_bytes,
+                        " and must be at least ", SizeText(kLeastMemoryBudget));
+  }
+  if (limits.max_inflight_bytes() > MemoryBudget(options)) {
+    return absl::StrCat("--max-inflight-bytes ", limits.max_inflight_bytes(),
+                        " is above --memory-budget ", MemoryBudget(options),
+                        options.memory_budget_bytes == 0 ? " (from this machine's memory)" : "",
+                        ", of which graphs are a part; lower the one or raise the other");
   }
   if (limits.max_graph_bytes() > limits.max_inflight_bytes()) {
     return absl::StrCat("--max-graph-bytes ", limits.max_graph_bytes(),
@@ -373,7 +426,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   } catch (const CLI::Error& error) {
     return fail(error.what());
   }
-  FollowBudget(app, &options.limits);
+  FollowBudget(app, &options);
   if (const std::string conflict = Conflict(options); !conflict.empty()) return fail(conflict);
   if (parsed.only_check) {
     for (const Setting& setting : settings) {

@@ -14,6 +14,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;    // An address cannot be listened on, a file not be used.
 inline constexpr int kExitBadFlags = 2;  // As of many Unix programs.
 inline constexpr int kExitForced = 3;    // A second signal came while the server drained.
+inline constexpr int kExitStuck = 4;     // A request did not end when it was told to.
 
 // What a command line asks for: to serve with `options`, with `only_check` to see whether one could
 // (Server::Check) and to print `text`, a line for each setting; or, if there are none, to print

@@ -5,10 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "server/memory_account.h"
 
 namespace spillway::server {
 
 absl::Status CaughtException() {
+  const MemoryAccount::Scope nobody(nullptr);  // Or the text of the error may be refused in turn.
   try {
     throw;
   } catch (const std::bad_alloc&) {

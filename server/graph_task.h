@@ -7,11 +7,15 @@
 //   using Sink                 the one of the two below that it needs
 //   kMethod                    its name in metrics and log
 //   Strategy(header)           that its label tells, unspecified if it has none
+//   Simulates(header)          whether that plays plans, which takes long
 //   SentBytes(response)        what of a message counts as sent
+//   kIsShared                  whether it is a rewrite, made once for all who ask the same:
+//   Respond(answer, options, context, sink) then tells it; otherwise
 //   Run(header, context, sink) does the work
 #ifndef SPILLWAY_SERVER_GRAPH_TASK_H_
 #define SPILLWAY_SERVER_GRAPH_TASK_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,7 +53,7 @@ class StreamSink : public MessageSink<Message> {
  public:
   // After those sent, and once the task has ended well: `bytes` as field `field` of further
   // messages, a part in each. No worker waits for the client so.
-  virtual void SendBytes(int field, std::string bytes) = 0;
+  virtual void SendBytes(int field, std::shared_ptr<const std::string> bytes) = 0;
 
  protected:
   ~StreamSink() = default;

@@ -74,6 +74,9 @@ int Fail(const absl::Status& status) {
                                          : spillway::server::kExitFailed;
 }
 
+// How long work may go on that was told to stop. It looks every few milliseconds.
+constexpr absl::Duration kStopGrace = absl::Seconds(10);
+
 // How long the last lines of the log are waited for, if nobody reads them.
 constexpr absl::Duration kLogGrace = absl::Seconds(1);
 
@@ -104,9 +107,9 @@ int main(int argc, char** argv) {
     PrintLine(stderr, "spillwayd: a second signal came; ending without draining");
     _exit(spillway::server::kExitForced);
   }).detach();
-  (*server)->Drain();
+  const bool drained = (*server)->DrainOrLeave(kStopGrace);
   // Nothing is left but the scrape listener, which takes two seconds to end, and the thread above.
   spillway::server::FlushLog(kLogGrace);
   std::fflush(stdout);
-  _exit(spillway::server::kExitOk);
+  _exit(drained ? spillway::server::kExitOk : spillway::server::kExitStuck);
 }

@@ -32,7 +32,8 @@ int CodeIndex(absl::StatusCode code) {
   return static_cast<int>(found - std::begin(kCodes));
 }
 
-constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full", "draining"};
+constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full", "draining", "memory",
+                                          "queue_wait"};
 
 // Seconds, three steps per decade at most: from a small graph's rewrite to the longest deadline
 // that makes sense.
@@ -143,6 +144,9 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
   for (int r = 0; r < kRejectReasonCount; ++r) {
     rejected_[r] = &rejected.Add({{"reason", kRejectReasons[r]}});
   }
+  shared_ = &CounterFamily(registry, "spillway_shared_rewrites_total",
+                           "Rewrites answered with what another request at the same time had made.")
+                 .Add({});
   queue_wait_ = &HistogramFamily(registry, "spillway_queue_wait_seconds",
                                  "Time that requests waited for a worker.")
                      .Add({}, kStageBuckets);

@@ -34,9 +34,9 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options);
 // `none` if the method is one that does not rewrite.
 std::string StrategyLabel(Method method, v1::Strategy strategy);
 
-// Why a request was turned away before any work.
-enum class RejectReason { kInflightBytes, kQueueFull, kDraining };
-inline constexpr int kRejectReasonCount = 3;
+// Why a request was turned away before any work, or for want of memory during it.
+enum class RejectReason { kInflightBytes, kQueueFull, kDraining, kMemory, kQueueWait };
+inline constexpr int kRejectReasonCount = 5;
 
 class Metrics {
  public:
@@ -49,6 +49,9 @@ class Metrics {
 
   // A request was turned away; it is counted by CountRequest as well.
   void CountRejected(RejectReason reason) { rejected_[static_cast<int>(reason)]->Increment(); }
+
+  // A rewrite was answered with what another request had made.
+  void CountShared() { shared_->Increment(); }
 
   // Graph bytes that arrived, and what was sent: graph bytes, or those of another answer.
   void AddInputBytes(Method method, int64_t bytes);
@@ -78,6 +81,7 @@ class Metrics {
   std::array<prometheus::Counter*, kMethodCount> output_bytes_ = {};
   std::array<prometheus::Counter*, kRejectReasonCount> rejected_ = {};
   prometheus::Histogram* queue_wait_ = nullptr;
+  prometheus::Counter* shared_ = nullptr;
 
   std::map<v1::Stage, prometheus::Histogram*> stages_;
   std::map<v1::Outcome, CounterPerStrategy> outcomes_;

@@ -53,6 +53,16 @@ struct Options {
   // threads; 0 means one per core.
   v1::Limits limits = core::DefaultLimits();
 
+  // Memory for all requests in flight, in bytes: their graphs and what the work on them takes.
+  // limits.max_inflight_bytes bounds the graphs among it. 0: what the machine and the cgroup leave
+  // (memory_budget.h).
+  int64_t memory_budget_bytes = 0;
+
+  // For how long requests may wait for a worker where many come all the time; those that would wait
+  // longer, and more than twice what they take, are refused as OVERLOADED (work_queue.h).
+  // Infinite: none is.
+  absl::Duration target_wait = absl::Milliseconds(100);
+
   // Requests that may wait for a worker; beyond it they are refused as OVERLOADED. Their bytes
   // are bounded by limits.max_inflight_bytes; this bounds the count of small ones.
   int max_queued_requests = 1024;
@@ -61,6 +71,10 @@ struct Options {
   // is cancelled: what it announced is held in the budget until then. So is one whose worker has
   // waited as long, in all, for the client to take parts of the answer. Infinite: never.
   absl::Duration idle_timeout = absl::Seconds(60);
+
+  // A stream whose graph comes more slowly than at so many bytes per second, and 5 seconds, is
+  // cancelled. 0: none is.
+  int64_t min_upload_rate = 1 << 20;
 
   // The longest that a request may take, its upload and its wait for a worker included, whatever
   // deadline the client has. Infinite: as long as the client waits.
@@ -94,6 +108,9 @@ struct Options {
 
 // The number of worker threads, at least 1.
 int WorkerCount(const Options& options);
+
+// The memory for all requests, in bytes.
+int64_t MemoryBudget(const Options& options);
 
 }  // namespace spillway::server
 

@@ -23,10 +23,15 @@ struct QuestionTask {
   using Response = TheResponse;
   using Sink = MessageSink<Response>;
   static constexpr Method kMethod = kTheMethod;
+  static constexpr bool kIsShared = false;
 
   template <typename Header>
   static v1::Strategy Strategy(const Header&) {
     return v1::STRATEGY_UNSPECIFIED;
+  }
+  template <typename Header>
+  static bool Simulates(const Header&) {
+    return false;  // All of a method do, or none.
   }
   static int64_t SentBytes(const Response& response) {
     return static_cast<int64_t>(response.ByteSizeLong());

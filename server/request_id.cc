@@ -10,13 +10,6 @@
 namespace spillway::server {
 namespace {
 
-bool IsSane(grpc::string_ref id) {
-  return !id.empty() && id.size() <= kMaxRequestIdBytes &&
-         std::all_of(id.begin(), id.end(), [](unsigned char c) {
-           return absl::ascii_isgraph(c) && c != '"' && c != '\\';
-         });
-}
-
 std::string RandomId() {
   thread_local absl::InsecureBitGen generator;  // Ids need to differ, not to be secret.
   return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(generator), absl::kZeroPad16));
@@ -24,10 +17,17 @@ std::string RandomId() {
 
 }  // namespace
 
+bool IsPlainWord(grpc::string_ref text) {
+  return !text.empty() && text.size() <= kMaxRequestIdBytes &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return absl::ascii_isgraph(c) && c != '"' && c != '\\';
+         });
+}
+
 std::string RequestIdOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto given = metadata.find(kRequestIdKey);
-  if (given != metadata.end() && IsSane(given->second)) {
+  if (given != metadata.end() && IsPlainWord(given->second)) {
     return std::string(given->second.data(), given->second.size());
   }
   return RandomId();

@@ -7,14 +7,20 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/sha256.h"
 #include "rewrite_core/request_check.h"
+#include "rewrite_core/strategy/strategies.h"
+#include "server/memory_account.h"
 
 namespace spillway::server {
 namespace {
 
-absl::Status CheckSize(const v1::RewriteResponse& response, Framing framing, int64_t limit) {
-  const int64_t graph_bytes = response.graph_def().size();
-  int64_t message_bytes = response.ByteSizeLong();
-  if (framing == Framing::kStream) message_bytes -= graph_bytes;
+// Of a field of type bytes beside these: its number and its length.
+constexpr int64_t kFieldBytes = 6;
+
+absl::Status CheckSize(const RewriteAnswer& answer, Framing framing, int64_t limit) {
+  const int64_t graph_bytes = static_cast<int64_t>(answer.graph.size());
+  int64_t message_bytes = static_cast<int64_t>(answer.response.ByteSizeLong());
+  if (framing == Framing::kOneMessage && graph_bytes > 0)
+    message_bytes += graph_bytes + kFieldBytes;
   const int64_t bytes = std::max(graph_bytes, message_bytes);
   if (bytes <= limit) return absl::OkStatus();
   const bool stream_would_do = framing == Framing::kOneMessage && graph_bytes <= limit;
@@ -29,45 +35,68 @@ absl::Status CheckSize(const v1::RewriteResponse& response, Framing framing, int
 
 }  // namespace
 
-absl::StatusOr<v1::RewriteResponse> RunRewrite(absl::string_view graph_def,
-                                               const v1::RewriteOptions& rewrite_options,
-                                               Framing framing, const Options& options,
-                                               const core::StopToken& stop, Metrics& metrics) {
-  // The caller may have gone while the request waited for a worker.
-  if (stop.ShouldStop(1)) return stop.status("queue");
-  auto response =
-      Guarded([&] { return options.rewrite(graph_def, rewrite_options, options.limits, stop); });
-  if (!response.ok()) return response;
-  v1::RewriteReport figures;
-  const bool asks_for_report = core::AsksFor(v1::OUTPUT_REPORT, rewrite_options);
-  if (!asks_for_report) {
-    figures.Swap(response->mutable_report());
-    response->clear_report();
-  }
-  if (absl::Status status = CheckSize(*response, framing, options.max_response_bytes);
-      !status.ok()) {
-    return status;
-  }
-  metrics.CountReport(StrategyOf(rewrite_options), asks_for_report ? response->report() : figures);
-  return response;
+bool Simulates(const v1::RewriteOptions& options) {
+  const core::PlanningStrategy* const strategy = core::FindStrategy(options);
+  return strategy != nullptr && strategy->needs_simulator(options);
 }
 
-absl::Status StreamRewriteTask::Run(const v1::StreamRewriteHeader& header,
-                                    const TaskContext& context, Sink& sink) {
-  auto rewritten = RunRewrite(context.graphs[0], header.options(), Framing::kStream,
-                              context.options, context.stop, context.metrics);
-  if (!rewritten.ok()) return rewritten.status();
+RewriteAnswer::~RewriteAnswer() {
+  const MemoryAccount::Scope nobody(nullptr);
+  response.Clear();
+  v1::RewriteResponse().Swap(&response);
+  v1::RewriteReport().Swap(&figures);
+  std::string().swap(graph);
+}
+
+std::shared_ptr<RewriteAnswer> MakeAnswer(absl::string_view graph_def,
+                                          const v1::RewriteOptions& rewrite_options,
+                                          const Options& options, const core::StopToken& stop) {
+  auto answer = std::make_shared<RewriteAnswer>();
+  auto response =
+      Guarded([&] { return options.rewrite(graph_def, rewrite_options, options.limits, stop); });
+  if (!response.ok()) {
+    answer->status = response.status();
+    return answer;
+  }
+  answer->graph = std::move(*response->mutable_graph_def());
+  response->clear_graph_def();
+  if (!core::AsksFor(v1::OUTPUT_REPORT, rewrite_options)) {
+    answer->figures.Swap(response->mutable_report());
+    response->clear_report();
+  }
+  answer->response.Swap(&*response);
+  return answer;
+}
+
+absl::Status TakeAnswer(const RewriteAnswer& answer, const v1::RewriteOptions& rewrite_options,
+                        Framing framing, const Options& options, Metrics& metrics) {
+  if (!answer.status.ok()) return answer.status;
+  absl::Status status = CheckSize(answer, framing, options.max_response_bytes);
+  if (!status.ok()) return status;
+  metrics.CountReport(StrategyOf(rewrite_options),
+                      answer.response.has_report() ? answer.response.report() : answer.figures);
+  return absl::OkStatus();
+}
+
+absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& answer,
+                                        const v1::RewriteOptions& options,
+                                        const TaskContext& context, Sink& sink) {
+  absl::Status status =
+      TakeAnswer(*answer, options, Framing::kStream, context.options, context.metrics);
+  if (!status.ok()) return status;
   Response first;
   v1::StreamRewriteResult& result = *first.mutable_header();
-  if (rewritten->has_report()) result.mutable_report()->Swap(rewritten->mutable_report());
-  if (rewritten->has_patch()) result.mutable_patch()->Swap(rewritten->mutable_patch());
-  std::string graph = std::move(*rewritten->mutable_graph_def());
-  if (!graph.empty()) {
-    absl::StatusOr<std::string> digest = core::Sha256Of(graph, context.stop);
+  v1::RewriteResponse copy;
+  if (answer->is_shared) copy = answer->response;
+  v1::RewriteResponse& rest = answer->is_shared ? copy : answer->response;
+  if (rest.has_report()) result.mutable_report()->Swap(rest.mutable_report());
+  if (rest.has_patch()) result.mutable_patch()->Swap(rest.mutable_patch());
+  if (!answer->graph.empty()) {
+    absl::StatusOr<std::string> digest = core::Sha256Of(answer->graph, context.stop);
     if (!digest.ok()) return digest.status();
-    result.mutable_graph()->set_total_size_bytes(static_cast<int64_t>(graph.size()));
+    result.mutable_graph()->set_total_size_bytes(static_cast<int64_t>(answer->graph.size()));
     result.mutable_graph()->set_sha256(*std::move(digest));
-    sink.SendBytes(Response::kChunkFieldNumber, std::move(graph));
+    sink.SendBytes(Response::kChunkFieldNumber, GraphOf(answer));
   }
   return sink.Send(std::move(first));
 }

@@ -4,10 +4,14 @@
 #define SPILLWAY_SERVER_REWRITE_TASK_H_
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/stop_token.h"
+#include "server/admission.h"
 #include "server/graph_task.h"
 #include "server/metrics.h"
 #include "server/options.h"
@@ -21,16 +25,39 @@ enum class Framing {
   kStream,      // The graph goes in chunks; report and patch share one message.
 };
 
-// options.rewrite, which is core::Rewrite, with options.limits. What was done is counted in
-// `metrics` also when the caller did not ask for the report. Does not throw.
-//
-// Errors: those of core::Rewrite; OUT_OF_RANGE, RESULT_TOO_LARGE if the answer would be above
-// options.max_response_bytes; RESOURCE_EXHAUSTED, OVERLOADED if memory runs out. Nothing is counted
-// then.
-absl::StatusOr<v1::RewriteResponse> RunRewrite(absl::string_view graph_def,
-                                               const v1::RewriteOptions& rewrite_options,
-                                               Framing framing, const Options& options,
-                                               const core::StopToken& stop, Metrics& metrics);
+// What a rewrite came to. Several calls may answer with one, and then only read it.
+struct RewriteAnswer {
+  RewriteAnswer() = default;
+  ~RewriteAnswer();  // Charges nobody for what it frees.
+
+  absl::Status status;
+  v1::RewriteResponse response;  // The patch, and the report if it was asked for.
+  v1::RewriteReport figures;     // The report if it was not.
+  std::string graph;
+  Admission::Ticket memory;  // What all this takes.
+  bool is_shared = false;
+};
+
+// options.rewrite, which is core::Rewrite, with options.limits. Errors, in the answer: those of
+// core::Rewrite; RESOURCE_EXHAUSTED, OVERLOADED if memory runs out. May throw std::bad_alloc.
+std::shared_ptr<RewriteAnswer> MakeAnswer(absl::string_view graph_def,
+                                          const v1::RewriteOptions& rewrite_options,
+                                          const Options& options, const core::StopToken& stop);
+
+// Counts what was done in `metrics`, also where the caller did not ask for the report. Errors: that
+// of the answer; OUT_OF_RANGE, RESULT_TOO_LARGE if it would be above options.max_response_bytes.
+// Nothing is counted then.
+absl::Status TakeAnswer(const RewriteAnswer& answer, const v1::RewriteOptions& rewrite_options,
+                        Framing framing, const Options& options, Metrics& metrics);
+
+// Its graph, which lives as long as the answer.
+inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer> answer) {
+  const std::string* const graph = &answer->graph;
+  return {std::move(answer), graph};
+}
+
+// Whether the strategy that `options` ask for plays plans in a simulator.
+bool Simulates(const v1::RewriteOptions& options);
 
 // Sends a header with report and patch, then the graph in chunks.
 struct StreamRewriteTask {
@@ -38,16 +65,22 @@ struct StreamRewriteTask {
   using Response = v1::StreamRewriteResponse;
   using Sink = StreamSink<Response>;
   static constexpr Method kMethod = Method::kStreamRewrite;
+  static constexpr bool kIsShared = true;
 
   static v1::Strategy Strategy(const v1::StreamRewriteHeader& header) {
     return StrategyOf(header.options());
+  }
+  static bool Simulates(const v1::StreamRewriteHeader& header) {
+    return server::Simulates(header.options());
   }
   // Of the graph alone.
   static int64_t SentBytes(const Response& response) {
     return static_cast<int64_t>(response.chunk().size());
   }
-  static absl::Status Run(const v1::StreamRewriteHeader& header, const TaskContext& context,
-                          Sink& sink);
+  // Of `context` all but the graphs.
+  static absl::Status Respond(const std::shared_ptr<RewriteAnswer>& answer,
+                              const v1::RewriteOptions& options, const TaskContext& context,
+                              Sink& sink);
 };
 
 }  // namespace spillway::server

@@ -24,11 +24,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "rewrite_core/rewriter.h"
 #include "server/gauges.h"
 #include "server/listen_address.h"
 #include "server/logging.h"
+#include "server/memory_budget.h"
 #include "server/metrics.h"
 #include "server/process_metrics.h"
 #include "server/rewrite_service.h"
@@ -44,8 +46,9 @@ constexpr char kServiceName[] = "spillway.v1.RewriteService";
 // Room above max_unary_bytes in which a too large request still gets our own error, which says
 // what to do, instead of gRPC's.
 constexpr int64_t kReceiveSlackBytes = 1 << 20;
-// The transport's own memory must always hold some messages, or it refuses every call.
-constexpr int64_t kMinTransportBytes = int64_t{256} << 20;
+// What gRPC may hold beyond one message of the largest size: with the program itself, within
+// kOverheadBytes of memory_budget.h at the default limits.
+constexpr int64_t kTransportBytes = int64_t{96} << 20;
 
 // A peer that connects and says nothing is dropped after this.
 constexpr int kHandshakeTimeoutMs = 10'000;
@@ -56,6 +59,10 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // Clients may ping as often as this, also without a call; faster is answered with GOAWAY.
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxConnectionIdleMs = 300'000;
+
+// For CivetWeb. A scraper that connects and says nothing holds a thread for the timeout.
+constexpr char kScrapeThreads[] = "8";
+constexpr char kScrapeTimeoutMs[] = "2000";
 
 // What is left open when no request is: health watchers. They get this long to see the end.
 constexpr absl::Duration kCloseGrace = absl::Milliseconds(200);
@@ -94,8 +101,7 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   }
   // Unary requests are read before we can refuse them; this bounds what the transport itself holds.
   grpc::ResourceQuota quota("spillwayd");
-  quota.Resize(std::max(options.limits.max_inflight_bytes(), kMinTransportBytes) +
-               ReceiveLimit(options.limits));
+  quota.Resize(kTransportBytes + ReceiveLimit(options.limits));
   builder.SetResourceQuota(quota);
 }
 
@@ -168,6 +174,8 @@ struct Server::Parts {
   std::unique_ptr<grpc::Server> grpc_server;
   std::vector<std::unique_ptr<UnixSocketFile>> socket_files;
 
+  std::thread drain_thread;
+  absl::Notification drain_ended;
   absl::Mutex drain_mu;
   bool drained ABSL_GUARDED_BY(drain_mu) = false;
   bool drained_cleanly ABSL_GUARDED_BY(drain_mu) = true;
@@ -202,6 +210,8 @@ absl::Status Server::Parts::StartMetrics() {
        [this] { return static_cast<double>(state.tracker.inflight()); }},
       {"spillway_queued_requests", "Requests that wait for a worker.",
        [this] { return static_cast<double>(state.pool.queued()); }},
+      {"spillway_expected_wait_seconds", "What one more request would wait for a worker.",
+       [this] { return absl::ToDoubleSeconds(state.pool.expected_wait()); }},
       {"spillway_workers", "Worker threads, that is, requests that can run at once.",
        [this] { return static_cast<double>(state.options.limits.max_concurrent_requests()); }},
       {"spillway_inflight_bytes", "Graph bytes that requests in flight hold of the budget.",
@@ -210,7 +220,12 @@ absl::Status Server::Parts::StartMetrics() {
        "Lines of the log that were dropped since the start, because nobody read them.",
        [] { return static_cast<double>(DroppedLogLines()); }},
       {"spillway_inflight_bytes_limit", "The budget of graph bytes in flight.",
-       [this] { return static_cast<double>(state.admission.budget_bytes()); }},
+       [this] { return static_cast<double>(state.admission.graph_budget_bytes()); }},
+      {"spillway_memory_bytes",
+       "Memory that requests in flight hold of the budget, graphs included.",
+       [this] { return static_cast<double>(state.admission.memory_bytes()); }},
+      {"spillway_memory_bytes_limit", "The budget of memory for requests.",
+       [this] { return static_cast<double>(state.admission.memory_budget_bytes()); }},
   });
   const std::string& address = state.options.metrics_listen;
   if (address == "none") return absl::OkStatus();
@@ -220,7 +235,9 @@ absl::Status Server::Parts::StartMetrics() {
     return status;
   }
   try {
-    exposer = std::make_unique<prometheus::Exposer>(address);
+    exposer = std::make_unique<prometheus::Exposer>(
+        std::vector<std::string>{"listening_ports", address, "num_threads", kScrapeThreads,
+                                 "request_timeout_ms", kScrapeTimeoutMs});
   } catch (const std::exception& error) {  // CivetException, which says little.
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", address, " (--metrics-listen): ", error.what(), "; choose another"));
@@ -265,18 +282,35 @@ absl::Status Server::Parts::StartGrpc() {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Puts in what options leave to the machine.
+void Resolve(Options* options) {
+  options->limits.set_max_concurrent_requests(WorkerCount(*options));
+  options->memory_budget_bytes = MemoryBudget(*options);
+  v1::Limits& limits = options->limits;
+  limits.set_max_inflight_bytes(
+      std::min(limits.max_inflight_bytes(), options->memory_budget_bytes));
+}
+
+}  // namespace
+
+int64_t MemoryBudget(const Options& options) {
+  return options.memory_budget_bytes > 0 ? options.memory_budget_bytes : DefaultMemoryBudget();
+}
+
 int WorkerCount(const Options& options) {
   const int given = options.limits.max_concurrent_requests();
   return given > 0 ? given : std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
 }
 
 absl::Status Server::Check(Options options) {
-  options.limits.set_max_concurrent_requests(WorkerCount(options));
+  Resolve(&options);
   return Parts(options).Prepare(/*listen=*/false);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
-  options.limits.set_max_concurrent_requests(WorkerCount(options));
+  Resolve(&options);
   auto parts = std::make_unique<Parts>(options);
   if (absl::Status status = parts->Prepare(/*listen=*/true); !status.ok()) return status;
   // gRPC last: who can call us can also see us counting.
@@ -287,7 +321,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-Server::~Server() { DrainWithin(absl::ZeroDuration(), absl::ZeroDuration()); }
+Server::~Server() {
+  if (parts_->drain_thread.joinable()) parts_->drain_thread.join();
+  DrainWithin(absl::ZeroDuration(), absl::ZeroDuration());
+}
 
 std::vector<std::string> Server::addresses() const {
   std::vector<std::string> texts;
@@ -313,11 +350,29 @@ std::string Server::Scrape() const {
 }
 
 int64_t Server::inflight_bytes() const { return parts_->state.admission.inflight_bytes(); }
+int64_t Server::memory_bytes() const { return parts_->state.admission.memory_bytes(); }
 int Server::inflight_requests() const { return parts_->state.tracker.inflight(); }
+int Server::shared_requests() const { return static_cast<int>(parts_->state.flights.waiting()); }
 
 bool Server::Drain() {
   const Options& options = parts_->state.options;
   return DrainWithin(options.drain_delay, options.drain_timeout);
+}
+
+bool Server::DrainOrLeave(absl::Duration grace) {
+  const Options& options = parts_->state.options;
+  absl::Notification& ended = parts_->drain_ended;
+  parts_->drain_thread = std::thread([this, &ended] {
+    Drain();
+    ended.Notify();
+  });
+  const bool all_ended =
+      ended.WaitForNotificationWithTimeout(options.drain_delay + options.drain_timeout + grace);
+  if (!all_ended) {
+    Log(LogLevel::kWarn, "a request does not end: the server ends without it",
+        {{"inflight_requests", parts_->state.tracker.inflight()}});
+  }
+  return all_ended;
 }
 
 bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {

@@ -47,15 +47,23 @@ class Server {
   // What a scrape of /metrics says, in Prometheus' text format; also where metrics_listen is none.
   std::string Scrape() const;
 
-  // Bytes and requests in flight now.
+  // In flight now: bytes of graphs, bytes of memory that requests hold, requests.
   int64_t inflight_bytes() const;
+  int64_t memory_bytes() const;
   int inflight_requests() const;
+  // Of these, those that wait for another's rewrite.
+  int shared_requests() const;
 
   // Stops, in this order: health says NOT_SERVING, options.drain_delay passes with requests still
   // taken, new requests are refused, running ones go on for up to options.drain_timeout, what is
   // left is cancelled, the listeners close. Blocks until then; true if nothing had to be
   // cancelled. Thread-safe; a second call waits for the first.
   bool Drain();
+
+  // Drain, in a thread of its own, which waits for work that does not stop when it is told to no
+  // longer than `grace`. False: some goes on; only the end of the process ends it, and the
+  // destructor waits for it.
+  bool DrainOrLeave(absl::Duration grace);
 
  private:
   struct Parts;

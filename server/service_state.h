@@ -3,6 +3,8 @@
 #define SPILLWAY_SERVER_SERVICE_STATE_H_
 
 #include "server/admission.h"
+#include "server/cost_estimate.h"
+#include "server/flights.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/request_tracker.h"
@@ -11,17 +13,20 @@
 namespace spillway::server {
 
 struct ServiceState {
-  // `all_options` with limits.max_concurrent_requests resolved (at least 1).
+  // `all_options` with the number of workers and the memory budget resolved (at least 1).
   ServiceState(const Options& all_options, Metrics& shared_metrics)
       : options(all_options),
         metrics(shared_metrics),
-        admission(all_options.limits.max_inflight_bytes()),
-        pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests) {}
+        admission(all_options.limits.max_inflight_bytes(), all_options.memory_budget_bytes),
+        pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests,
+             all_options.target_wait) {}
 
   const Options options;
   Metrics& metrics;
   Admission admission;
   RequestTracker tracker;
+  CostEstimate costs;
+  Flights flights;
   WorkerPool pool;  // Last, so that its threads end before what they use.
 };
 

@@ -13,6 +13,8 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,6 +23,7 @@
 #include "absl/types/optional.h"
 #include "server/answer_rest.h"
 #include "server/graph_task.h"
+#include "server/memory_account.h"
 #include "server/message_queue.h"
 #include "server/service_state.h"
 #include "server/upload_call.h"
@@ -41,9 +44,11 @@ class StreamCall final
 
   void OnWriteDone(bool ok) override {
     this->idle_timer().Pause();
+    response_.Clear();  // Here, where nobody is charged for it.
+    this->call().GiveBack(std::exchange(sent_bytes_, 0));
     gone_ = !ok;
     if (!ok) this->call().Cancel();
-    if (ok || queue_->Abandon()) WriteNext();
+    if (ok || queue_->Abandon()) (void)WriteNext();
   }
 
  private:
@@ -51,8 +56,10 @@ class StreamCall final
 
   void Answer() override {
     queue_.emplace(this->graph_bytes(), this->call().state().options.idle_timeout);
-    status_ = this->RunTask(*this);
-    if (queue_->Close()) WriteNext();
+    this->RunTask(*this, [this](const absl::Status& status) {
+      status_ = status;
+      if (queue_->Close()) (void)WriteNext();
+    });
   }
 
   absl::Status Send(Response message) override {
@@ -61,22 +68,21 @@ class StreamCall final
       this->call().Cancel();  // Nobody takes what is still to be found.
       return asleep.status();
     }
-    if (*asleep) WriteNext();
-    return absl::OkStatus();
+    return *asleep ? WriteNext() : absl::OkStatus();
   }
 
-  void SendBytes(int field, std::string bytes) override {
+  void SendBytes(int field, std::shared_ptr<const std::string> bytes) override {
     rest_ = AnswerRest(field, std::move(bytes));
   }
 
-  // As the queue's sender: one thread at a time.
-  void WriteNext() {
-    const absl::Status status = Guarded([this] { return MakeNext(); });
-    if (status.ok()) return;
-    // No memory for the next message.
+  // As the queue's sender: one thread at a time. Error: there is no memory for the next message.
+  absl::Status WriteNext() {
+    absl::Status status = Guarded([this] { return MakeNext(); });
+    if (status.ok()) return status;
     failed_ = status;
     this->call().Cancel();
     if (queue_->Abandon()) this->End(failed_);
+    return status;  // The call, and this, may be gone.
   }
 
   absl::Status MakeNext() {
@@ -84,6 +90,10 @@ class StreamCall final
     switch (queue_->Take(&message)) {
       case Queue::Next::kMessage:
         response_ = ToBuffer(message);
+        // Of the two, what the worker made and does not free.
+        sent_bytes_ = MemoryAccount::Current() != nullptr
+                          ? static_cast<int64_t>(response_.Length())
+                          : static_cast<int64_t>(message.SpaceUsedLong());
         this->call().AddOutputBytes(Task::SentBytes(message));
         Write();
         return absl::OkStatus();
@@ -92,7 +102,8 @@ class StreamCall final
       case Queue::Next::kEnd:
         break;
     }
-    if (!failed_.ok()) status_ = failed_;
+    // The worker's own word for it says more.
+    if (!failed_.ok() && (status_.ok() || absl::IsCancelled(status_))) status_ = failed_;
     if (gone_ && status_.ok()) {
       status_ = absl::CancelledError("the caller went away while the answer was sent");
     }
@@ -108,6 +119,8 @@ class StreamCall final
   }
 
   void Write() {
+    // What gRPC does meanwhile, for this call and others, is not this call's.
+    const MemoryAccount::Scope nobody(nullptr);
     this->idle_timer().Wait();
     this->StartWrite(&response_);
   }
@@ -118,8 +131,9 @@ class StreamCall final
   absl::Status status_;
   // The sender's.
   grpc::ByteBuffer response_;
-  absl::Status failed_;  // A message could not be made.
-  bool gone_ = false;    // A message could not be sent.
+  int64_t sent_bytes_ = 0;  // Of memory: given back when the message is out.
+  absl::Status failed_;     // A message could not be made.
+  bool gone_ = false;       // A message could not be sent.
 };
 
 }  // namespace spillway::server

@@ -4,24 +4,23 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "server/graph_task.h"
 #include "server/limit_error.h"
-#include "server/rewrite_task.h"
+#include "server/rewrite_once.h"
 
 namespace spillway::server {
 
 UnaryCall::UnaryCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
                      grpc::ByteBuffer& response, ServiceState& state)
-    : request_(request), response_(response), call_(context, state, Method::kRewrite) {
-  const absl::Status status = Guarded([this] { return Start(); });
+    : response_(response), call_(context, state, Method::kRewrite) {
+  const absl::Status status = Guarded([&] { return Start(request); });
   if (!status.ok()) Finish(call_.Conclude(status));
 }
 
-absl::Status UnaryCall::Start() {
-  const int64_t message_bytes = static_cast<int64_t>(request_.Length());
+absl::Status UnaryCall::Start(const grpc::ByteBuffer& request) {
+  const int64_t message_bytes = static_cast<int64_t>(request.Length());
   const int64_t limit = call_.state().options.limits.max_unary_bytes();
   if (message_bytes > limit) {
     return LimitError(
@@ -29,18 +28,18 @@ absl::Status UnaryCall::Start() {
                      ": use StreamRewrite"),
         message_bytes, limit);
   }
-  OptionCost cost;
-  if (absl::Status status = Split(&cost); !status.ok()) return status;
+  bytes_ = OnePiece(request);
+  // gRPC keeps the pieces to the end of the call, in a buffer that it made and only we read.
+  const_cast<grpc::ByteBuffer&>(request).Clear();
+  if (absl::Status status = Split(); !status.ok()) return status;
   const int64_t graph_bytes = static_cast<int64_t>(graph_.size());
   call_.AddInputBytes(graph_bytes);
-  absl::Status status = call_.Admit(StrategyOf(options_), graph_bytes + cost.charged_bytes);
+  absl::Status status = call_.Admit(StrategyOf(options_), Simulates(options_), graph_bytes);
   if (!status.ok()) return status;
-  // Finish comes last: the call, and this, may be gone when it returns.
-  return call_.RunOnWorker([this] { Finish(call_.Conclude(Run())); });
+  return call_.RunOnWorker([this] { Run(); });
 }
 
-absl::Status UnaryCall::Split(OptionCost* cost) {
-  bytes_ = OnePiece(request_);
+absl::Status UnaryCall::Split() {
   std::string rest;
   core::WireReader reader(View(bytes_));
   while (reader.Next()) {
@@ -54,25 +53,33 @@ absl::Status UnaryCall::Split(OptionCost* cost) {
     rest.append(reader.rest().data(), reader.rest().size());  // Which is no message.
   v1::RewriteRequest others;
   const int64_t limit = call_.state().options.limits.max_option_bytes();
-  absl::Status status = ParseOptions(rest, limit, &others, cost);
+  absl::Status status = ParseOptions(
+      rest, limit, [this](int64_t bytes) { return call_.HoldOptions(bytes); }, &others);
   if (status.ok()) options_ = std::move(*others.mutable_options());
   return status;
 }
 
-absl::Status UnaryCall::Run() {
-  absl::StatusOr<v1::RewriteResponse> response =
-      RunRewrite(graph_, options_, Framing::kOneMessage, call_.state().options, call_.stop(),
-                 call_.state().metrics);
-  if (!response.ok()) return response.status();
-  return Guarded([&] {
-    std::string graph = std::move(*response->mutable_graph_def());
-    response->clear_graph_def();
-    call_.AddOutputBytes(static_cast<int64_t>(graph.size()));
-    response_ = graph.empty() ? ToBuffer(*response)
-                              : ToBuffer(*response, v1::RewriteResponse::kGraphDefFieldNumber,
-                                         ToSlice(std::move(graph)));
-    return absl::OkStatus();
+void UnaryCall::Run() {
+  // The caller may have gone while the request waited for a worker.
+  if (call_.stop().ShouldStop(1)) return Finish(call_.Conclude(call_.stop().status("queue")));
+  RewriteOnce(call_, graph_, options_, [this](const std::shared_ptr<RewriteAnswer>& answer) {
+    // Finish comes last: the call, and this, may be gone when it returns.
+    Finish(
+        call_.Conclude(call_.RunCharged([&] { return Guarded([&] { return Respond(answer); }); })));
   });
+}
+
+absl::Status UnaryCall::Respond(const std::shared_ptr<RewriteAnswer>& answer) {
+  ServiceState& state = call_.state();
+  absl::Status status =
+      TakeAnswer(*answer, options_, Framing::kOneMessage, state.options, state.metrics);
+  if (!status.ok()) return status;
+  call_.AddOutputBytes(static_cast<int64_t>(answer->graph.size()));
+  const std::shared_ptr<const std::string> graph = GraphOf(answer);
+  response_ = graph->empty() ? ToBuffer(answer->response)
+                             : ToBuffer(answer->response, v1::RewriteResponse::kGraphDefFieldNumber,
+                                        SharedSlice(graph, 0, graph->size()));
+  return absl::OkStatus();
 }
 
 }  // namespace spillway::server

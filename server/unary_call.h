@@ -6,8 +6,12 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <memory>
+
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/call.h"
+#include "server/rewrite_task.h"
 #include "server/service_state.h"
 #include "server/wire.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -27,13 +31,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
  private:
   // Checks and queues the request; an error ends the call.
-  absl::Status Start();
+  absl::Status Start(const grpc::ByteBuffer& request);
   // Finds the graph in the request, and reads the options.
-  absl::Status Split(OptionCost* cost);
+  absl::Status Split();
   // On a worker.
-  absl::Status Run();
+  void Run();
+  absl::Status Respond(const std::shared_ptr<RewriteAnswer>& answer);
 
-  const grpc::ByteBuffer& request_;
   grpc::ByteBuffer& response_;
   grpc::Slice bytes_;  // Of the request.
   absl::string_view graph_;

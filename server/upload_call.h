@@ -12,11 +12,15 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <cstdint>
+#include <functional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "server/call.h"
 #include "server/graph_task.h"
 #include "server/idle_timer.h"
@@ -26,6 +30,9 @@
 #include "server/wire.h"
 
 namespace spillway::server {
+
+// What an upload may take beyond its bytes at Options::min_upload_rate.
+inline constexpr absl::Duration kUploadGrace = absl::Seconds(5);
 
 // `Reactor`: gRPC's, which reads bytes, those of a Task::Request. `Task`: see graph_task.h.
 template <typename Reactor, typename Task>
@@ -47,7 +54,8 @@ class UploadCall : public Reactor {
   using Request = typename Task::Request;
 
   UploadCall(grpc::CallbackServerContext& context, ServiceState& state)
-      : call_(context, state, Task::kMethod),
+      : context_(context),
+        call_(context, state, Task::kMethod),
         assembler_(state.options.limits),
         idle_timer_(state.options.idle_timeout, [&context] { context.TryCancel(); }) {}
   ~UploadCall() override = default;
@@ -61,13 +69,14 @@ class UploadCall : public Reactor {
     this->StartRead(&message_);
   }
 
-  // What Answer does on its worker.
-  absl::Status RunTask(typename Task::Sink& sink) {
-    return RunUploaded<Task>(header_, call_, assembler_, sink);
+  // What Answer does on its worker; `done`, with how it ended, there or on another.
+  void RunTask(typename Task::Sink& sink, std::function<void(const absl::Status&)> done) {
+    RunUploaded<Task>(header_, call_, assembler_, sink, std::move(done));
   }
 
   void End(const absl::Status& status) {
     idle_timer_.Pause();
+    if (upload_timer_.has_value()) upload_timer_->Pause();
     this->Finish(call_.Conclude(status));  // Last: the call, and this, may be gone when it returns.
   }
 
@@ -96,8 +105,9 @@ class UploadCall : public Reactor {
   absl::Status TakeOther() {
     const int64_t limit = call_.state().options.limits.max_option_bytes();
     Request request;
-    OptionCost cost;
-    absl::Status status = ParseOptions(View(OnePiece(message_)), limit, &request, &cost);
+    absl::Status status = ParseOptions(
+        View(OnePiece(message_)), limit, [this](int64_t bytes) { return call_.HoldOptions(bytes); },
+        &request);
     if (!status.ok()) return status;
     const bool is_header = request.has_header() && !assembler_.has_header();
     if (request.has_chunk()) call_.AddInputBytes(request.chunk().size());
@@ -105,21 +115,37 @@ class UploadCall : public Reactor {
     if (!status.ok() || !is_header) return status;
     header_.Swap(request.mutable_header());
     // Before anything else is read, so that what is refused costs nothing.
-    return call_.Admit(Task::Strategy(header_), graph_bytes() + cost.charged_bytes);
+    status = call_.Admit(Task::Strategy(header_), Task::Simulates(header_), graph_bytes());
+    if (status.ok()) LimitUpload();
+    return status;
   }
 
   // The client has half-closed, or is gone.
   absl::Status EndUpload() {
+    upload_timer_.reset();
     message_.Clear();  // The last chunk is in the assembler.
     if (absl::Status status = assembler_.FinishUpload(); !status.ok()) return status;
     return call_.RunOnWorker([this] { Answer(); });
   }
 
+  // An upload may take no longer than at the least rate, or it would hold its part of the budget
+  // for as long as it likes.
+  void LimitUpload() {
+    const int64_t rate = call_.state().options.min_upload_rate;
+    if (rate == 0) return;
+    upload_timer_.emplace(kUploadGrace + absl::Seconds(1) * graph_bytes() / rate,
+                          [this] { context_.TryCancel(); });
+    upload_timer_->Wait();
+  }
+
+  grpc::CallbackServerContext& context_;
   Call call_;
   grpc::ByteBuffer message_;
   Header header_;
   StreamAssembler assembler_;
-  IdleTimer idle_timer_;  // Last, so that it stops first.
+  // Last, so that they stop first.
+  IdleTimer idle_timer_;
+  absl::optional<IdleTimer> upload_timer_;
 };
 
 }  // namespace spillway::server

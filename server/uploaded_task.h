@@ -2,27 +2,48 @@
 #ifndef SPILLWAY_SERVER_UPLOADED_TASK_H_
 #define SPILLWAY_SERVER_UPLOADED_TASK_H_
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "server/call.h"
 #include "server/graph_task.h"
+#include "server/rewrite_once.h"
+#include "server/rewrite_task.h"
 #include "server/service_state.h"
 #include "server/stream_assembler.h"
 
 namespace spillway::server {
 
-// `Task`: see graph_task.h. Frees the graphs at its end.
+// `Task`: see graph_task.h. Frees the graphs, then calls `done` with how it ended: here, or where a
+// rewrite that it waited for has come (rewrite_once.h). All but `done` must live until then.
 template <typename Task, typename Header>
-absl::Status RunUploaded(const Header& header, Call& call, StreamAssembler& assembler,
-                         typename Task::Sink& sink) {
+void RunUploaded(const Header& header, Call& call, StreamAssembler& assembler,
+                 typename Task::Sink& sink, std::function<void(const absl::Status&)> done) {
   const core::StopToken& stop = call.stop();
   // The caller may have gone while the request waited for a worker.
-  if (stop.ShouldStop(1)) return stop.status("queue");
-  if (absl::Status status = assembler.VerifyDigests(stop); !status.ok()) return status;
-  const TaskContext context = {assembler.graphs(), call.state().options, stop,
-                               call.state().metrics};
-  absl::Status status = Guarded([&] { return Task::Run(header, context, sink); });
-  assembler.ReleaseGraphs();
-  return status;
+  if (stop.ShouldStop(1)) return done(stop.status("queue"));
+  if (absl::Status status = assembler.VerifyDigests(stop); !status.ok()) return done(status);
+  ServiceState& state = call.state();
+  if constexpr (Task::kIsShared) {
+    RewriteOnce(
+        call, assembler.graphs()[0], header.options(),
+        [&, done = std::move(done)](const std::shared_ptr<RewriteAnswer>& answer) {
+          assembler.ReleaseGraphs();
+          const TaskContext context = {{}, state.options, call.stop(), state.metrics};
+          done(call.RunCharged([&] {
+            return Guarded([&] { return Task::Respond(answer, header.options(), context, sink); });
+          }));
+        });
+  } else {
+    const TaskContext context = {assembler.graphs(), state.options, stop, state.metrics};
+    const absl::Status status = call.RunWork(context.graphs, call.stopped(), [&] {
+      return Guarded([&] { return Task::Run(header, context, sink); });
+    });
+    assembler.ReleaseGraphs();
+    done(status);
+  }
 }
 
 }  // namespace spillway::server

@@ -72,7 +72,8 @@ std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& byte
 }
 
 absl::Status ParseOptions(absl::string_view bytes, int64_t max_option_bytes,
-                          google::protobuf::Message* message, OptionCost* cost) {
+                          absl::FunctionRef<absl::Status(int64_t)> hold,
+                          google::protobuf::Message* message) {
   const core::MessageCost found = core::CostOf(*message->GetDescriptor(), bytes);
   const int64_t option_bytes = static_cast<int64_t>(bytes.size()) - found.blob_bytes;
   if (option_bytes > max_option_bytes) {
@@ -81,13 +82,15 @@ absl::Status ParseOptions(absl::string_view bytes, int64_t max_option_bytes,
                      max_option_bytes, ": give fewer feeds, targets, scopes or sizes"),
         option_bytes, max_option_bytes);
   }
+  if (found.memory_bytes > kFreeBytes) {
+    if (absl::Status status = hold(found.memory_bytes - kFreeBytes); !status.ok()) return status;
+  }
   if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return core::InvalidError(
         v1::ERROR_REASON_BAD_STREAM,
         absl::StrCat("these bytes are no serialized ", message->GetDescriptor()->full_name(),
                      "; send one, as clients that are made from the .proto files do"));
   }
-  cost->charged_bytes = std::max<int64_t>(found.memory_bytes - kFreeBytes, 0);
   return absl::OkStatus();
 }
 
@@ -96,6 +99,14 @@ grpc::Slice ToSlice(std::string bytes) {
   return grpc::Slice(
       owned->data(), owned->size(), [](void* string) { delete static_cast<std::string*>(string); },
       owned);
+}
+
+grpc::Slice SharedSlice(const std::shared_ptr<const std::string>& bytes, size_t begin,
+                        size_t size) {
+  auto* owner = new std::shared_ptr<const std::string>(bytes);
+  return grpc::Slice(
+      const_cast<char*>(bytes->data() + begin), size,
+      [](void* shared) { delete static_cast<std::shared_ptr<const std::string>*>(shared); }, owner);
 }
 
 grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message) {

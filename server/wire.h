@@ -10,10 +10,13 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
@@ -32,17 +35,18 @@ grpc::Slice OnePiece(const grpc::ByteBuffer& bytes);
 std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& bytes,
                                          std::vector<grpc::Slice>* slices);
 
-// What the options in a request cost, all of it but its graphs: `bytes` of a message of the type of
-// `message`. Parses it, too. Errors: LIMIT_EXCEEDED if they have more bytes than
+// Parses the options in a request, all of it but its graphs: `bytes` of a message of the type of
+// `message`. `hold` is asked first for what they will take in memory, in bytes, if that is more
+// than every request has. Errors: its; LIMIT_EXCEEDED if they have more bytes than
 // `max_option_bytes`, fields of type bytes (profiles) apart; INVALID_ARGUMENT (BAD_STREAM) if they
 // are no such message.
-struct OptionCost {
-  int64_t charged_bytes = 0;  // Of memory; 0 for what every request has about as much of.
-};
 absl::Status ParseOptions(absl::string_view bytes, int64_t max_option_bytes,
-                          google::protobuf::Message* message, OptionCost* cost);
+                          absl::FunctionRef<absl::Status(int64_t)> hold,
+                          google::protobuf::Message* message);
 
 grpc::Slice ToSlice(std::string bytes);
+// `size` bytes of `bytes` from `begin` on, not copied.
+grpc::Slice SharedSlice(const std::shared_ptr<const std::string>& bytes, size_t begin, size_t size);
 grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message);
 // With one more field of type bytes behind the others.
 grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message, int field,

@@ -1,13 +1,16 @@
 #include "server/worker_pool.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "absl/time/clock.h"
 
 namespace spillway::server {
 
-WorkerPool::WorkerPool(int workers, size_t max_queued) : max_queued_(max_queued) {
-  threads_.reserve(workers);
-  for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Work(); });
+WorkerPool::WorkerPool(int workers, size_t max_queued, absl::Duration target_wait)
+    : workers_(workers), queue_(workers, max_queued, target_wait) {
+  threads_.reserve(workers + 1);
+  for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Run(/*short_only=*/false); });
+  threads_.emplace_back([this] { Run(/*short_only=*/true); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -19,44 +22,54 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool WorkerPool::TrySubmit(std::function<void()> task, uint64_t id) {
+WorkQueue::Verdict WorkerPool::TrySubmit(Work work) {
   const std::lock_guard lock(mu_);
-  // A task that an idle worker is about to take does not wait, so it does not count.
-  if (tasks_.size() >= max_queued_ + idle_workers_) return false;
-  tasks_.push_back({std::move(task), id});
-  changed_.notify_one();
-  return true;
+  // What an idle worker is about to take does not wait.
+  const WorkQueue::Verdict verdict = queue_.Push(std::move(work), idle_workers_, absl::Now());
+  // All of them: the one that wakes must not be the one for short work, which may not take this.
+  if (verdict == WorkQueue::Verdict::kWaits) changed_.notify_all();
+  return verdict;
 }
 
 bool WorkerPool::Remove(uint64_t id) {
-  Task removed;  // Destroyed without the lock.
+  Work removed;  // Destroyed without the lock.
   const std::lock_guard lock(mu_);
-  const auto found =
-      std::find_if(tasks_.begin(), tasks_.end(), [id](const Task& task) { return task.id == id; });
-  if (id == 0 || found == tasks_.end()) return false;
-  removed = std::move(*found);
-  tasks_.erase(found);
-  return true;
+  return queue_.Remove(id, absl::Now(), &removed);
 }
 
 size_t WorkerPool::queued() const {
   const std::lock_guard lock(mu_);
-  return tasks_.size();
+  return queue_.size();
 }
 
-void WorkerPool::Work() {
+absl::Duration WorkerPool::expected_wait() const {
+  const std::lock_guard lock(mu_);
+  return queue_.expected_wait();
+}
+
+bool WorkerPool::MayTake(bool short_only) const {
+  if (queue_.size() == 0) return false;
+  return !short_only || (long_running_ == workers_ && queue_.has_short());
+}
+
+void WorkerPool::Run(bool short_only) {
   while (true) {
-    std::function<void()> task;
+    Work work;
     {
       std::unique_lock lock(mu_);
-      ++idle_workers_;
-      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-      --idle_workers_;
-      if (tasks_.empty()) return;  // Stopping, and nothing is left.
-      task = std::move(tasks_.front().run);
-      tasks_.pop_front();
+      if (!short_only) ++idle_workers_;
+      changed_.wait(lock, [&] { return stopping_ || MayTake(short_only); });
+      if (!short_only) --idle_workers_;
+      // Stopping: the workers do what is left.
+      if (!MayTake(short_only) || !queue_.Pop(short_only, absl::Now(), &work)) return;
+      if (!short_only) long_running_ += work.is_long();
+      if (long_running_ == workers_) changed_.notify_all();
     }
-    task();
+    work.run();
+    work.run = nullptr;
+    const std::lock_guard lock(mu_);
+    queue_.Done(work);
+    if (!short_only) long_running_ -= work.is_long();
   }
 }
 

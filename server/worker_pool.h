@@ -1,7 +1,10 @@
-// A fixed number of threads and a bounded queue: where all work on graphs happens, so that gRPC's
-// own threads never do more than move messages.
+// A fixed number of threads and a queue: where all work on graphs happens, so that gRPC's own
+// threads never do more than move messages. work_queue.h says who is next, and who is refused.
 //
-// Thread-safe. Tasks must not throw. (std::mutex and not Abseil's, here and in request_tracker.h:
+// One thread more takes short work while all others are busy with long work, so that it never waits
+// for that.
+//
+// Thread-safe. Work must not throw. (std::mutex and not Abseil's, here and in request_tracker.h:
 // Debian's Abseil is not built for ThreadSanitizer, which then cannot check who holds it.)
 #ifndef SPILLWAY_SERVER_WORKER_POOL_H_
 #define SPILLWAY_SERVER_WORKER_POOL_H_
@@ -10,50 +13,49 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "absl/time/time.h"
+#include "server/work_queue.h"
 
 namespace spillway::server {
 
 class WorkerPool {
  public:
-  // Starts `workers` (at least 1) threads. At most `max_queued` tasks wait for one.
-  WorkerPool(int workers, size_t max_queued);
+  // Starts `workers` (at least 1) threads and the one for short work. At most `max_queued` wait for
+  // one, and for about `target_wait`.
+  WorkerPool(int workers, size_t max_queued, absl::Duration target_wait);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Runs the tasks still queued, then ends the threads.
+  // Runs what is still queued, then ends the threads.
   ~WorkerPool();
 
-  // Names a task that Remove may be asked for. Never 0.
+  // Names work that Remove may be asked for. Never 0.
   uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Queues `task`, first in, first out. False, and `task` is dropped, if the queue is full. `id`:
-  // of NewId, or 0.
-  [[nodiscard]] bool TrySubmit(std::function<void()> task, uint64_t id = 0);
+  [[nodiscard]] WorkQueue::Verdict TrySubmit(Work work);
 
-  // Drops the task of that id, if it waits. False: it runs, has run, or was never queued.
+  // Drops the work of that id, if it waits. False: it runs, has run, or was never queued.
   bool Remove(uint64_t id);
 
-  // Tasks that wait for a thread.
+  // Work that waits for a thread, and how long one more would.
   size_t queued() const;
+  absl::Duration expected_wait() const;
 
  private:
-  struct Task {
-    std::function<void()> run;
-    uint64_t id;
-  };
+  void Run(bool short_only);
+  // Whether a thread has something to do. REQUIRES: mu_ is held.
+  bool MayTake(bool short_only) const;
 
-  void Work();
-
-  const size_t max_queued_;
+  const int workers_;
   mutable std::mutex mu_;  // Guards the fields down to stopping_.
   std::condition_variable changed_;
-  std::deque<Task> tasks_;
+  WorkQueue queue_;
   int idle_workers_ = 0;
+  int long_running_ = 0;  // On the workers.
   bool stopping_ = false;
   std::atomic<uint64_t> next_id_{1};
   std::vector<std::thread> threads_;

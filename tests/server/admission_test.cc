@@ -13,7 +13,7 @@ namespace spillway::server {
 namespace {
 
 TEST(AdmissionTest, ReservesUpToTheBudgetAndNotBeyond) {
-  Admission admission(100);
+  Admission admission(100, 100);
   absl::StatusOr<Admission::Ticket> first = admission.Reserve(60);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(admission.inflight_bytes(), 60);
@@ -32,7 +32,7 @@ TEST(AdmissionTest, ReservesUpToTheBudgetAndNotBeyond) {
 }
 
 TEST(AdmissionTest, SaysWhatWillNeverFit) {
-  Admission admission(100);
+  Admission admission(100, 100);
   const absl::Status refused = admission.Reserve(101).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(core::GetErrorReason(refused), v1::ERROR_REASON_LIMIT_EXCEEDED);
@@ -42,7 +42,7 @@ TEST(AdmissionTest, SaysWhatWillNeverFit) {
 }
 
 TEST(AdmissionTest, TicketGivesBackOnceHoweverItMoves) {
-  Admission admission(100);
+  Admission admission(100, 100);
   {
     Admission::Ticket a = admission.Reserve(30).value();
     Admission::Ticket b = std::move(a);
@@ -60,7 +60,7 @@ TEST(AdmissionTest, TicketGivesBackOnceHoweverItMoves) {
 }
 
 TEST(AdmissionTest, NeverAboveBudgetFromManyThreads) {
-  Admission admission(10);
+  Admission admission(10, 10);
   std::atomic<int> granted{0};
   std::atomic<bool> above{false};
   std::vector<std::thread> threads;
@@ -77,6 +77,42 @@ TEST(AdmissionTest, NeverAboveBudgetFromManyThreads) {
   EXPECT_FALSE(above);
   EXPECT_GT(granted, 0);
   EXPECT_EQ(admission.inflight_bytes(), 0);
+}
+
+TEST(AdmissionTest, WorkTakesWhatGraphsLeave) {
+  Admission admission(/*graph_budget_bytes=*/40, /*memory_budget_bytes=*/100);
+  Admission::Ticket first = admission.Reserve(30).value();
+  EXPECT_TRUE(first.AddWork(60));
+  EXPECT_FALSE(first.AddWork(11));
+  EXPECT_EQ(first.work_bytes(), 60);
+  EXPECT_EQ(admission.inflight_bytes(), 30);
+  EXPECT_EQ(admission.memory_bytes(), 90);
+  EXPECT_TRUE(admission.Reserve(10).ok());
+  // There is room for its graph, not for its memory.
+  ASSERT_TRUE(first.AddWork(10));
+  const absl::Status refused = admission.Reserve(10).status();
+  EXPECT_EQ(core::GetErrorReason(refused), v1::ERROR_REASON_OVERLOADED);
+  EXPECT_EQ(admission.inflight_bytes(), 30);
+
+  first.ShrinkWork(20);
+  EXPECT_EQ(admission.memory_bytes(), 50);
+  first.ShrinkWork(25);  // Does not grow.
+  EXPECT_EQ(admission.memory_bytes(), 50);
+  first.ShrinkWork(-1);
+  EXPECT_EQ(admission.memory_bytes(), 30);
+  first.Release();
+  EXPECT_EQ(admission.memory_bytes(), 0);
+}
+
+TEST(AdmissionTest, WhoIsAloneIsToldThatItIsTooMuch) {
+  Admission admission(40, 100);
+  Admission::Ticket first = admission.Reserve(30).value();
+  EXPECT_EQ(core::GetErrorReason(admission.OutOfBudget(first, 71)),
+            v1::ERROR_REASON_LIMIT_EXCEEDED);
+  const Admission::Ticket second = admission.Reserve(10).value();
+  EXPECT_EQ(core::GetErrorReason(admission.OutOfBudget(first, 70)), v1::ERROR_REASON_OVERLOADED);
+  EXPECT_EQ(core::GetErrorReason(admission.OutOfBudget(first, 71)), v1::ERROR_REASON_LIMIT_EXCEEDED)
+      << "it would not fit without the others";
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // What clients see while the server stops.
+#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/raw_stream.h"
 #include "tests/server/server_fixture.h"
@@ -121,6 +123,38 @@ TEST_F(DrainTest, TwiceIsOnceAndThePortIsFree) {
   Options options = TestOptions();
   options.listen = {listen};
   EXPECT_TRUE(Server::BuildAndStart(options).ok());
+}
+
+// A bug of ours must not keep a node from being drained.
+TEST_F(DrainTest, WorkThatDoesNotStopIsLeft) {
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  std::atomic<bool> runs{false};
+  Options options = TestOptions();
+  options.drain_timeout = absl::Milliseconds(100);
+  options.rewrite = [&](absl::string_view graph, const v1::RewriteOptions& asked,
+                        const v1::Limits& limits, const core::StopToken&) {
+    runs = true;
+    released.wait();  // Whatever it is told.
+    return FakeRewrite(graph, asked, limits, core::StopToken());
+  };
+  Start(options);
+  std::thread caller(
+      [this] { EXPECT_FALSE(client_->StreamRewrite("graph", ScopeOptions(), 5).status.ok()); });
+  ASSERT_TRUE(Eventually([&] { return runs.load(); }));
+  EXPECT_FALSE(server_->DrainOrLeave(absl::Milliseconds(200)));
+  release.set_value();
+  caller.join();
+  EXPECT_FALSE(server_->Drain()) << "what it was: not all ended in time";
+}
+
+TEST_F(DrainTest, DrainOrLeaveEndsWhenAllHasEnded) {
+  Options options = TestOptions();
+  options.drain_timeout = kPatience;
+  Start(options);
+  const absl::Time begin = absl::Now();
+  EXPECT_TRUE(server_->DrainOrLeave(kPatience));
+  EXPECT_LT(absl::Now() - begin, kPatience);
 }
 
 }  // namespace

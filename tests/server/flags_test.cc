@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <set>
 #include <string>
@@ -38,7 +39,16 @@ TEST(FlagsTest, DefaultsAreThoseOfOptions) {
   const Options defaults;
   EXPECT_THAT(flags.options->listen, ElementsAre("127.0.0.1:7070"));
   EXPECT_EQ(flags.options->metrics_listen, "127.0.0.1:9464");
-  EXPECT_EQ(flags.options->limits.SerializeAsString(), core::DefaultLimits().SerializeAsString());
+  v1::Limits limits = core::DefaultLimits();
+  // These follow the memory of the machine.
+  const int64_t graphs = static_cast<int64_t>(0.4 * static_cast<double>(MemoryBudget(defaults)));
+  limits.set_max_inflight_bytes(graphs);
+  limits.set_max_graph_bytes(std::min(limits.max_graph_bytes(), graphs));
+  limits.set_max_unary_bytes(std::min(limits.max_unary_bytes(), graphs));
+  EXPECT_EQ(flags.options->limits.SerializeAsString(), limits.SerializeAsString());
+  EXPECT_EQ(flags.options->memory_budget_bytes, 0);
+  EXPECT_EQ(flags.options->target_wait, defaults.target_wait);
+  EXPECT_EQ(flags.options->min_upload_rate, defaults.min_upload_rate);
   EXPECT_EQ(flags.options->max_queued_requests, defaults.max_queued_requests);
   EXPECT_EQ(flags.options->idle_timeout, defaults.idle_timeout);
   EXPECT_EQ(flags.options->drain_delay, absl::ZeroDuration());
@@ -62,8 +72,14 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "1h",
                                    "--workers",
                                    "3",
+                                   "--memory-budget",
+                                   "9GiB",
                                    "--max-inflight-bytes",
                                    "8GiB",
+                                   "--target-wait",
+                                   "13ms",
+                                   "--min-upload-rate",
+                                   "14KiB",
                                    "--max-queued-requests",
                                    "4",
                                    "--idle-timeout",
@@ -103,6 +119,9 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.max_connection_age, absl::Hours(1));
   EXPECT_EQ(options.limits.max_concurrent_requests(), 3);
   EXPECT_EQ(options.limits.max_inflight_bytes(), int64_t{8} << 30);
+  EXPECT_EQ(options.memory_budget_bytes, int64_t{9} << 30);
+  EXPECT_EQ(options.target_wait, absl::Milliseconds(13));
+  EXPECT_EQ(options.min_upload_rate, 14 << 10);
   EXPECT_EQ(options.max_queued_requests, 4);
   EXPECT_EQ(options.idle_timeout, absl::Seconds(5));
   EXPECT_EQ(options.limits.max_graph_bytes(), 6 << 20);
@@ -197,8 +216,15 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--max-unary-bytes", "3GiB"}, {"--max-unary-bytes", "2147483647"}},
       {{"--max-inflight-bytes", "9223372036854775807"},
        {"--max-inflight-bytes", "1125899906842624"}},
+      {{"--memory-budget", "0"}, {"--memory-budget"}},
+      {{"--memory-budget", "63MiB"}, {"--memory-budget", "64MiB"}},
+      {{"--memory-budget", "2000000GiB"}, {"--memory-budget", "1125899906842624"}},
+      {{"--target-wait", "-1s"}, {"--target-wait"}},
+      {{"--min-upload-rate", "-1"}, {"--min-upload-rate"}},
       // Contradictions name both.
-      {{"--max-inflight-bytes", "1GiB", "--max-graph-bytes", "1025MiB"},
+      {{"--memory-budget", "1GiB", "--max-inflight-bytes", "2GiB"},
+       {"--max-inflight-bytes", "--memory-budget"}},
+      {{"--memory-budget", "2GiB", "--max-inflight-bytes", "1GiB", "--max-graph-bytes", "1025MiB"},
        {"--max-graph-bytes", "--max-inflight-bytes"}},
       {{"--max-inflight-bytes", "1MiB", "--max-unary-bytes", "2MiB"},
        {"--max-unary-bytes", "--max-inflight-bytes"}},
@@ -213,6 +239,11 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
 }
 
 TEST(FlagsTest, SizesThatAreNotGivenFollowTheBudget) {
+  const ParsedFlags memory = Parse({"--memory-budget", "100MiB"});
+  ASSERT_TRUE(memory.options.has_value()) << memory.text;
+  EXPECT_EQ(memory.options->limits.max_inflight_bytes(), 40 << 20);
+  EXPECT_EQ(memory.options->limits.max_graph_bytes(), 40 << 20);
+  EXPECT_EQ(memory.options->limits.max_unary_bytes(), 40 << 20);
   const ParsedFlags flags = Parse({"--max-inflight-bytes", "50MiB"});
   ASSERT_TRUE(flags.options.has_value()) << flags.text;
   EXPECT_EQ(flags.options->limits.max_graph_bytes(), 50 << 20);
@@ -241,7 +272,7 @@ TEST(FlagsTest, HelpNamesEveryFlagAndItsDefault) {
   for (const char* words :
        {"--listen HOST:PORT|unix:PATH=127.0.0.1:7070", "--metrics-listen HOST:PORT=127.0.0.1:9464",
         "--workers", "--max-graph-bytes", "--max-unary-bytes SIZE=64MiB", "--max-node-count",
-        "--max-search-steps", "--max-inflight-bytes SIZE=4096MiB", "--drain-delay",
+        "--max-search-steps", "--max-inflight-bytes SIZE", "--memory-budget SIZE", "--drain-delay",
         "--drain-timeout DURATION=30s", "--log-level", "--version", "Exit codes", "Examples"}) {
     EXPECT_THAT(flags.text, HasSubstr(words));
   }

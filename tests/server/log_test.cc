@@ -15,8 +15,8 @@
 namespace spillway::server {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A graph of one node whose name, which is not a name, would end a log line and begin another.
 constexpr char kForged[] = "x\n2026-01-01T00:00:00.000Z info forged=\"yes\"\x1b[31m\xff";
@@ -53,7 +53,7 @@ TEST(LogTest, JsonIsOneObjectPerLine) {
     const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     ASSERT_TRUE(object.is_object()) << line;
     EXPECT_EQ(object["level"], "info");
-    EXPECT_THAT(object["time"].get<std::string>(), testing::EndsWith("Z"));
+    EXPECT_THAT(object["time"].get<std::string>(), ::testing::EndsWith("Z"));
     if (object["message"] != "request") continue;
     ++requests;
     EXPECT_EQ(object["id"], "job-17");

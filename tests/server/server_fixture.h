@@ -38,9 +38,9 @@ class ServerFixture : public testing::Test {
 
   bool NothingInFlight() const {
     return Eventually([&] {
-      return server_->inflight_bytes() == 0 && server_->inflight_requests() == 0 &&
-             Metric("spillway_inflight_bytes") == 0 && Metric("spillway_inflight_requests") == 0 &&
-             Metric("spillway_queued_requests") == 0;
+      return server_->inflight_bytes() == 0 && server_->memory_bytes() == 0 &&
+             server_->inflight_requests() == 0 && Metric("spillway_inflight_bytes") == 0 &&
+             Metric("spillway_inflight_requests") == 0 && Metric("spillway_queued_requests") == 0;
     });
   }
 

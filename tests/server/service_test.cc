@@ -1,8 +1,14 @@
 // The methods, as a client sees them.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "rewrite_core/rewriter.h"
 #include "rewrite_core/strategy/strategies.h"
 #include "tests/server/fake_core.h"
@@ -71,11 +77,11 @@ TEST_F(ServiceTest, StreamAnswersInChunksOfOneMebibyte) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;  // Echoes, so that the sizes are known.
   Start(options);
-  constexpr size_t kMiB = 1 << 20;
-  const std::string bytes(3 * kMiB + 5, 'g');
-  const StreamAnswer answer = client_->StreamRewrite(bytes, ScopeOptions(), kMiB);
+  constexpr size_t kChunk = 1 << 20;
+  const std::string bytes(3 * kChunk + 5, 'g');
+  const StreamAnswer answer = client_->StreamRewrite(bytes, ScopeOptions(), kChunk);
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
-  EXPECT_THAT(answer.chunk_sizes, ElementsAre(kMiB, kMiB, kMiB, 5));
+  EXPECT_THAT(answer.chunk_sizes, ElementsAre(kChunk, kChunk, kChunk, 5));
   EXPECT_TRUE(answer.graph == bytes);
 }
 
@@ -156,6 +162,7 @@ TEST_F(ServiceTest, CapabilitiesAreWhatIsInForce) {
   Options options = TestOptions();
   options.limits.set_max_concurrent_requests(3);
   options.limits.set_max_inflight_bytes(int64_t{3} << 30);
+  options.memory_budget_bytes = int64_t{4} << 30;
   options.limits.set_max_node_count(77);
   Start(options);
   grpc::ClientContext context;
@@ -229,6 +236,27 @@ TEST_F(ServiceTest, ScrapeOverHttpIsTheSame) {
     if (!absl::StartsWith(line, "spillway_")) continue;
     EXPECT_THAT(http, HasSubstr(std::string(line)));
   }
+}
+
+// Who connects and says nothing does not keep the others out: a scraper gives up after ten seconds.
+TEST_F(ServiceTest, ScrapersThatSayNothingBlockNobody) {
+  Options options = TestOptions();
+  options.metrics_listen = "127.0.0.1:0";
+  Start(options);
+  std::vector<int> silent;
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server_->metrics_port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (int i = 0; i < 12; ++i) {
+    silent.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(silent.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    (void)!write(silent.back(), "GET /metrics HTTP/1.1\r\n", 23);
+  }
+  const absl::Time begin = absl::Now();
+  EXPECT_NE(HttpGet(server_->metrics_port(), "/metrics"), "");
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  for (const int fd : silent) close(fd);
 }
 
 TEST(ServerTest, MetricsCanBeOff) {

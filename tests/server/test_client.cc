@@ -43,6 +43,8 @@ Options TestOptions() {
   options.metrics_listen = "none";
   options.limits.set_max_concurrent_requests(1);
   options.idle_timeout = absl::InfiniteDuration();
+  options.memory_budget_bytes = int64_t{8} << 30;
+  options.target_wait = absl::InfiniteDuration();
   return options;
 }
 

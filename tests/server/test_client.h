@@ -31,7 +31,8 @@ std::string LargeGraph();
 v1::RewriteOptions ScopeOptions();
 
 // A server's options for tests: a free port, no scrapes (their listener takes
-// two seconds to end), one worker, no idle timeout.
+// two seconds to end), one worker, no idle timeout, memory of its own
+// account, and waits of any length.
 Options TestOptions();
 
 // The ErrorInfo that a google.rpc client would find in `status`; empty if there is none.

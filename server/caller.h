@@ -1,0 +1,29 @@
+// Who calls, for the log and for fairness between callers: an address, and the name in a client's
+// certificate. Claims of a proxy are believed on a Unix socket alone, which only it can reach.
+#ifndef SPILLWAY_SERVER_CALLER_H_
+#define SPILLWAY_SERVER_CALLER_H_
+
+#include <grpcpp/server_context.h>
+
+#include <string>
+
+namespace spillway::server {
+
+// What a proxy in front says (deploy/proxy): the client's address, and the common name in its
+// certificate. It must take away what the client itself says so.
+inline constexpr char kProxiedPeerKey[] = "x-spillway-peer";
+inline constexpr char kProxiedCertificateKey[] = "x-spillway-certificate";
+
+struct Caller {
+  std::string peer;         // As gRPC names it: `ipv4:127.0.0.1:50412`; or as the proxy does.
+  std::string certificate;  // The common name; empty without one.
+
+  // The peer without its port: all connections of a host are one for fairness.
+  std::string host() const;
+};
+
+Caller CallerOf(const grpc::ServerContextBase& context);
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_CALLER_H_

@@ -1,0 +1,178 @@
+// What one client can make the program hold, whatever it sends: at the peak no more than the budget
+// and what memory_budget.h adds to it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/memory_budget.h"
+#include "tests/server/daemon.h"
+#include "tests/server/test_client.h"
+#include "tests/testing/graph_text.h"
+#include "tests/testing/training_graph.h"
+
+namespace spillway::server {
+namespace {
+
+using ::testing::AnyOf;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kBudget = 192 * kMiB;
+
+// The peak of resident memory, in bytes.
+int64_t PeakOf(pid_t pid) {
+  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string word; status >> word;) {
+    int64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib * 1024;
+  }
+  return -1;
+}
+
+class HostileMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef SPILLWAY_COUNTED_NEW
+    GTEST_SKIP() << "sanitizers have their own operator new, and memory of their own";
+#endif
+    daemon_ = std::make_unique<Daemon>(
+        std::vector<std::string>{absl::StrCat("--memory-budget=", kBudget), "--workers=4"});
+    client_ = std::make_unique<TestClient>(daemon_->address());
+  }
+
+  // Whatever it is answered, the peak is kept and the next request served.
+  void TearDown() override {
+    if (daemon_ == nullptr) return;
+    EXPECT_LE(PeakOf(daemon_->process().pid()), kBudget + kOverheadBytes);
+    EXPECT_TRUE(
+        Eventually([&] { return Sample(daemon_->Scrape(), "spillway_memory_bytes") == 0; }));
+    const StreamAnswer answer = client_->StreamRewrite(SmallGraph(), ScopeOptions(), 10'000);
+    EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+  }
+
+  grpc::Status Send(const std::string& graph, const v1::RewriteOptions& options) {
+    return client_->StreamRewrite(graph, options, kMiB).status;
+  }
+
+  // The same from many connections at once; each with a byte of its own, or they would share.
+  void SendManyTimes(int times, const std::string& graph, const v1::RewriteOptions& options) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < times; ++i) {
+      threads.emplace_back([&, i] {
+        // The field `version` of a graph, which nobody reads.
+        const std::string own = graph + '\x18' + static_cast<char>(i + 1);
+        const grpc::Status status =
+            TestClient(daemon_->address()).StreamRewrite(own, options, kMiB).status;
+        EXPECT_THAT(status.error_code(),
+                    AnyOf(grpc::StatusCode::OK, grpc::StatusCode::RESOURCE_EXHAUSTED,
+                          grpc::StatusCode::INVALID_ARGUMENT))
+            << status.error_message();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<TestClient> client_;
+};
+
+v1::RewriteOptions EverythingAsked() {
+  v1::RewriteOptions options;
+  v1::LevelStrategy& level = *options.mutable_level();
+  level.set_swapout_threshold(1);
+  level.set_swapin_ahead(1);
+  level.set_swapin_groupby(0);
+  for (const v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_REPORT, v1::OUTPUT_PATCH}) {
+    options.add_outputs(output);
+  }
+  return options;
+}
+
+// Two million nodes of 14 bytes.
+TEST_F(HostileMemoryTest, SmallNodes) {
+  std::string graph;
+  for (int i = 0; i < 2'000'000; ++i) {
+    const std::string name = absl::StrCat(absl::Hex(i));
+    absl::StrAppend(&graph, "\n", std::string(1, static_cast<char>(name.size() + 8)), "\n",
+                    std::string(1, static_cast<char>(name.size())), name, "\x12\x04NoOp");
+  }
+  const grpc::Status status = Send(graph, EverythingAsked());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED");
+  SendManyTimes(4, graph, EverythingAsked());
+}
+
+// One node of a megabyte's name reads many tensors that are swapped: the report names it for each.
+TEST_F(HostileMemoryTest, AReportThatIsFarLargerThanTheGraph) {
+  constexpr int kTensors = 600;
+  std::string text =
+      "x = Placeholder() @/gpu:0 {dtype=float32}\ny = Relu(x) @/gpu:0 {T=float32}\n"
+      "gradients/p = Neg(y) @/gpu:0 {T=float32}\n"
+      "gradients/q = Neg(gradients/p) @/gpu:0 {T=float32}\n";
+  std::string inputs = "gradients/q";
+  for (int i = 0; i < kTensors; ++i) {
+    absl::StrAppend(&text, "f", i, " = Relu(x) @/gpu:0 {T=float32}\n");
+    absl::StrAppend(&inputs, ", f", i);
+  }
+  const std::string large = absl::StrCat("gradients/", std::string(kMiB, 'w'));
+  const std::string graph = testing::GraphBytes(
+      absl::StrCat(text, large, " = AddN(", inputs, ") @/gpu:0 {T=float32, N=", kTensors + 1,
+                   "}\ngradients/end = Neg(", large, ") @/gpu:0 {T=float32}\n"));
+  v1::RewriteOptions options;
+  options.mutable_scope()->add_optimizer_scopes("gradients");
+  options.mutable_scope()->add_starting_op_names("x");
+  for (const v1::Output output : {v1::OUTPUT_REPORT, v1::OUTPUT_PATCH}) {
+    options.clear_outputs();
+    options.add_outputs(output);
+    EXPECT_EQ(InfoOf(Send(graph, options)).reason(), "RESULT_TOO_LARGE");
+  }
+  options.clear_outputs();
+  options.add_outputs(v1::OUTPUT_GRAPH);
+  EXPECT_TRUE(Send(graph, options).ok());
+}
+
+// Each is well within the budget; all at once are not.
+TEST_F(HostileMemoryTest, ManyAtOnce) {
+  testing::TrainingGraphOptions graph_options;
+  graph_options.nodes = 40'000;
+  const std::string graph = testing::MakeTrainingGraph(graph_options);
+  v1::RewriteOptions options = EverythingAsked();
+  options.mutable_step()->set_batch_size(8);
+  EXPECT_TRUE(Send(graph, options).ok());
+  SendManyTimes(24, graph, options);
+}
+
+// Two bytes of each on the wire.
+TEST_F(HostileMemoryTest, ManyFeeds) {
+  v1::RewriteOptions options = ScopeOptions();
+  for (int i = 0; i < 500'000; ++i) options.mutable_step()->add_feeds();
+  SendManyTimes(32, SmallGraph(), options);
+}
+
+TEST_F(HostileMemoryTest, ManyOpTypesAndDevices) {
+  std::string text;
+  for (int i = 0; i < 60'000; ++i) {
+    absl::StrAppend(&text, "n", i, " = Op", i, "() @/device:GPU:", i, " {}\n");
+  }
+  const std::string graph = testing::GraphBytes(text);
+  SendManyTimes(8, graph, EverythingAsked());
+}
+
+// Patterns are compiled on the server.
+TEST_F(HostileMemoryTest, PatternsThatGrow) {
+  v1::RewriteOptions options = EverythingAsked();
+  for (int i = 0; i < 100; ++i) {
+    options.mutable_level()->add_excl_output_by_scopes(
+        absl::StrCat("(a{30}b{30}){", 20 + i % 10, "}", i));
+  }
+  SendManyTimes(8, SmallGraph(), options);
+}
+
+}  // namespace
+}  // namespace spillway::server
