@@ -30,7 +30,7 @@ readonly build_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   python3)
 test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev clang-format-14
-  shellcheck)
+  shellcheck haproxy openssl)
 command -v node >/dev/null || test_packages+=(nodejs npm)
 command -v go >/dev/null || test_packages+=(golang-go)
 readonly test_packages

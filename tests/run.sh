@@ -16,7 +16,7 @@ clone; a few minutes when there is a build already.
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
                promtool; the dashboard's expressions against a Prometheus that scrapes a server
-               under load
+               under load; HAProxy in front of a server, flooded
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl and ghz, which are built with Go 1.19 or later
   Python       the Python package in process and on a server, and its wheel (Python 3.9 or later)
@@ -57,7 +57,7 @@ changes and tables, and one for any other section that fails. Exit code 0: nothi
 something did; 2: bad usage.
 
 What cannot be had here (clang, clang-format, shellcheck, Node, Go, Python's venv, TensorFlow,
-Prometheus, Slurm, buildah) is skipped, with a line that says so.
+Prometheus, HAProxy, Slurm, buildah) is skipped, with a line that says so.
 Cases that are skipped inside a test that passes have such a line too, and are not counted.
 Logs and results lie in build/test-results/.
 USAGE
@@ -469,6 +469,7 @@ check_deploy() {
       "$deploy_venv/bin/python" tests/deploy/kubernetes_test.py || code=1
   fi
   run_counted "$results/deploy-rules.log" tests/deploy/rules_test.sh || code=1
+  run_counted "$results/deploy-proxy.log" tests/deploy/proxy_test.py || code=1
   run_counted "$results/deploy-dashboard.log" tests/deploy/dashboard_test.py || code=1
   return "$code"
 }
