@@ -116,11 +116,16 @@ absl::Status Call::StopStatus(absl::string_view stage) const {
   return stop_.status(stage);
 }
 
+Work Call::NewWork() const {
+  Work work;
+  work.id = id_;
+  work.peer = caller_.host();
+  return work;
+}
+
 absl::Status Call::RunOnWorker(std::function<void()> work) {
   const absl::Time queued_at = absl::Now();
-  Work queued;
-  queued.id = id_;
-  queued.peer = caller_.host();
+  Work queued = NewWork();
   queued.expected = state_.costs.Expect(kind_, ticket_.bytes());
   queued.run = [queued_at, &metrics = state_.metrics, work = std::move(work)] {
     metrics.ObserveQueueWait(absl::Now() - queued_at);
@@ -151,9 +156,7 @@ absl::Status Call::RunOnWorker(std::function<void()> work) {
 }
 
 void Call::Resume(const std::function<void()>& work) {
-  Work queued;
-  queued.id = id_;
-  queued.peer = caller_.host();
+  Work queued = NewWork();
   queued.run = work;
   if (state_.pool.TrySubmit(std::move(queued)) != WorkQueue::Verdict::kWaits) work();
 }

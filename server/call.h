@@ -90,6 +90,7 @@ class Call {
   ServiceState& state() { return state_; }
 
  private:
+  Work NewWork() const;  // Of this call, with nothing to run yet.
   absl::Status Rejected(RejectReason reason, absl::Status status);
   // What the caller saw: its own cancellation or deadline hides what we answered.
   absl::StatusCode FinalCode() const;

@@ -10,19 +10,19 @@
 namespace spillway::server {
 namespace {
 
-std::string RandomId() {
-  thread_local absl::InsecureBitGen generator;  // Ids need to differ, not to be secret.
-  return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(generator), absl::kZeroPad16));
-}
-
-}  // namespace
-
 bool IsPlainWord(grpc::string_ref text) {
   return !text.empty() && text.size() <= kMaxRequestIdBytes &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) {
            return absl::ascii_isgraph(c) && c != '"' && c != '\\';
          });
 }
+
+std::string RandomId() {
+  thread_local absl::InsecureBitGen generator;  // Ids need to differ, not to be secret.
+  return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(generator), absl::kZeroPad16));
+}
+
+}  // namespace
 
 std::string RequestIdOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();

@@ -15,12 +15,8 @@ inline constexpr char kRequestIdKey[] = "x-request-id";
 // Enough for a UUID or a traceparent; status_to_grpc.cc counts on it.
 inline constexpr size_t kMaxRequestIdBytes = 128;
 
-// Whether it is 1 to kMaxRequestIdBytes printable ASCII characters without space, quote or
-// backslash: fit for a log line as it is.
-bool IsPlainWord(grpc::string_ref text);
-
-// The caller's id if it gave one that is a plain word; otherwise 16 random hexadecimal digits.
-// Thread-safe.
+// The caller's id if it gave one of 1 to kMaxRequestIdBytes printable ASCII characters without
+// space, quote or backslash; otherwise 16 random hexadecimal digits. Thread-safe.
 std::string RequestIdOf(const grpc::ServerContextBase& context);
 
 }  // namespace spillway::server

@@ -19,6 +19,8 @@ import tempfile
 import time
 import urllib.request
 
+from checks import add, check, finish
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPH = ROOT / "tests/graphs/resnet50_tf1/graph_shapes.pb"
 MIRROR = "http://deb.debian.org/debian"
@@ -31,22 +33,9 @@ NOT_IN_THE_IMAGE = ("usr/bin/g++", "usr/bin/cmake", "usr/include/grpcpp", "src",
 
 STARTUP_S = 30
 
-failures = []
-passed = 0
-
 
 class Failure(Exception):
     """The test cannot go on; the text says why."""
-
-
-def check(name, ok, problem=""):
-    global passed
-    if ok:
-        passed += 1
-        print("ok      " + name, flush=True)
-    else:
-        failures.append(name)
-        print("FAILED  %s\n        %s" % (name, problem), flush=True)
 
 
 def run(*command, **options):
@@ -260,19 +249,12 @@ def main():
 
 
 def add_counts(output, code):
-    global passed
     lines = output.strip().splitlines()
     words = lines[-1].split() if lines else []
     if len(words) < 4 or words[1] != "passed,":
-        failures.append("the commands of the manifests (exit code %d)" % code)
+        add(0, ["the commands of the manifests (exit code %d)" % code])
         return
-    passed += int(words[0])
-    failures.extend(["inside"] * int(words[2]))
-
-
-def finish():
-    print("\n%d passed, %d failed" % (passed, len(failures)))
-    return 1 if failures else 0
+    add(int(words[0]), ["inside"] * int(words[2]))
 
 
 if __name__ == "__main__":

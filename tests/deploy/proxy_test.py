@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from checks import check, finish
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "deploy/proxy/haproxy.cfg"
 GRAPH = ROOT / "tests/graphs/mnist_deep/graph.pb"
@@ -26,19 +28,6 @@ FLOOD_S = 3
 # What the server may grow by: connections, of which the proxy opens up to 500, with what gRPC keeps
 # for each. One connection without a proxy makes it hold 1.9 GB in as many seconds.
 GROWTH_BYTES = 64 << 20
-
-failures = []
-passed = 0
-
-
-def check(name, ok, problem=""):
-    global passed
-    if ok:
-        passed += 1
-        print("ok      " + name, flush=True)
-    else:
-        failures.append(name)
-        print("FAILED  %s\n        %s" % (name, problem), flush=True)
 
 
 def free_port():
@@ -86,30 +75,29 @@ def continuations(port):
         yield
 
 
-def many_headers(port):
-    """Requests, each as large as may be, that are never ended."""
+def calls(port, per_connection, frames_of):
+    """What `frames_of` gives for each new stream; on another connection once one is cut off or has
+    had so many."""
     while True:
         connection = connect(port)
         try:
-            for stream in range(1, 400, 2):
-                connection.sendall(frame(HEADERS, END_HEADERS, stream, REQUEST + literal(
-                    b"x-large", b"l" * 120) * 40))
+            for stream in range(1, 2 * per_connection, 2):
+                connection.sendall(frames_of(stream))
                 yield
         except OSError:
             yield
+
+
+def many_headers(port):
+    """Requests, each as large as may be, that are never ended."""
+    return calls(port, 200, lambda stream: frame(
+        HEADERS, END_HEADERS, stream, REQUEST + literal(b"x-large", b"l" * 120) * 40))
 
 
 def resets(port):
     """CVE-2023-44487: requests that are reset at once."""
-    while True:
-        connection = connect(port)
-        try:
-            for stream in range(1, 20001, 2):
-                connection.sendall(frame(HEADERS, END_HEADERS, stream, REQUEST) +
-                                   frame(RST_STREAM, 0, stream, struct.pack(">I", 8)))
-                yield
-        except OSError:
-            yield
+    return calls(port, 10000, lambda stream: frame(HEADERS, END_HEADERS, stream, REQUEST) + frame(
+        RST_STREAM, 0, stream, struct.pack(">I", 8)))
 
 
 def settings(port):
@@ -308,8 +296,7 @@ def main():
         finally:
             code = server.stop()
         check("the server drains", code == 0, "exit code %d" % code)
-    print("\n%d passed, %d failed" % (passed, len(failures)))
-    return 1 if failures else 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,28 @@
+"""How the Python tests of deploy count: as checks.sh does."""
+
+failures = []
+passed = 0
+
+
+def check(name, ok, problem=""):
+    """One check; `problem` is shown if it is not `ok`."""
+    global passed
+    if ok:
+        passed += 1
+        print("ok      " + name, flush=True)
+    else:
+        failures.append(name)
+        print("FAILED  %s\n        %s" % (name, problem), flush=True)
+
+
+def add(more_passed, more_failures):
+    """Those of another process."""
+    global passed
+    passed += more_passed
+    failures.extend(more_failures)
+
+
+def finish():
+    """Prints the summary; the exit code."""
+    print("\n%d passed, %d failed" % (passed, len(failures)))
+    return 1 if failures else 0
