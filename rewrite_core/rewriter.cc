@@ -14,6 +14,7 @@
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/planned_step.h"
 #include "rewrite_core/report/forecast_report.h"
 #include "rewrite_core/report/rewrite_report.h"
 #include "rewrite_core/request_check.h"
@@ -28,8 +29,8 @@ namespace {
 class Rewriter {
  public:
   Rewriter(absl::string_view input, const v1::RewriteOptions& options, const v1::Limits& limits,
-           const StopToken& stop)
-      : input_(input), options_(options), limits_(limits), stop_(stop) {}
+           const StopToken& stop, PlanReuse* reuse)
+      : input_(input), options_(options), limits_(limits), stop_(stop), reuse_(reuse) {}
 
   absl::StatusOr<v1::RewriteResponse> Run() {
     if (absl::Status s = CheckOptions(options_, stop_); !s.ok()) return s;
@@ -47,7 +48,7 @@ class Rewriter {
     absl::Status status =
         strategy == nullptr ? RunStrip(**subject) : RunStrategy(*strategy, *std::move(subject));
     if (!status.ok()) return status;
-    for (v1::Warning& warning : forecast_warnings_) *report().add_warnings() = std::move(warning);
+    for (const v1::Warning& warning : last_warnings_) *report().add_warnings() = warning;
     return std::move(response_);
   }
 
@@ -77,13 +78,17 @@ class Rewriter {
   absl::Status RunStrategy(const PlanningStrategy& strategy, std::unique_ptr<StepSubject> subject) {
     const EarlierRewrite earlier = FindEarlierRewrite(subject->graph());
     if (earlier.foreign_node != kNoNode) {
-      if (absl::Status s = Forecast(SwapPlan(), subject.get()); !s.ok()) return s;
+      if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
       return Unchanged(subject->graph(), v1::OUTCOME_FOREIGN,
                        absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
                                     subject->graph().name(earlier.foreign_node),
                                     "): it is returned as it came"));
     }
     if (!earlier.ours) {
+      const std::shared_ptr<const PlannedStep> given = reuse_ == nullptr ? nullptr : reuse_->given;
+      if (given != nullptr && given->node_count == subject->graph().num_nodes()) {
+        return WritePlanned(*given, subject->graph(), given->result.plan, subject.get());
+      }
       auto eligibility = Analyse(*subject);
       if (!eligibility.ok()) return eligibility.status();
       return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, subject.get());
@@ -107,7 +112,7 @@ class Rewriter {
                  &report());
       return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, original->get());
     }
-    if (absl::Status s = Forecast(SwapPlan(), subject.get()); !s.ok()) return s;
+    if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
     return Unchanged(subject->graph(), v1::OUTCOME_KEPT,
                      "Spillway has rewritten this graph before: it is returned as it came "
                      "(already_rewritten = REPLAN strips it first)");
@@ -122,24 +127,41 @@ class Rewriter {
   // was one, and writes into `subject`.
   absl::Status PlanAndWrite(const PlanningStrategy& strategy, const Eligibility& eligibility,
                             StepSubject* original, StepSubject* subject) {
-    StepSubject* planned = original != nullptr ? original : subject;
-    auto result = Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned); });
+    auto planned = std::make_shared<PlannedStep>();
+    StepSubject* const planned_on = original != nullptr ? original : subject;
+    planned->node_count = planned_on->graph().num_nodes();
+    auto result =
+        Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned_on); });
     if (!result.ok()) return result.status();
-    report().MergeFrom(result->report);
-    WarnOfFunctions(subject->graph(), &report());
-    SwapPlan plan = std::move(result->plan);
-    // The same nodes, under the ids that they have there.
-    if (original != nullptr) plan = MovePlan(plan, original->graph(), subject->graph());
-    if (original != nullptr) original->DropSimulator();
-    if (absl::Status s = Forecast(plan, subject); !s.ok()) return s;
+    planned->result = *std::move(result);
+    const SwapPlan* plan = &planned->result.plan;
+    SwapPlan moved;
+    if (original != nullptr) {
+      // The same nodes, under the ids that they have there.
+      moved = MovePlan(*plan, original->graph(), subject->graph());
+      plan = &moved;
+      original->DropSimulator();
+    }
+    if (absl::Status s = Forecast(*plan, subject, planned.get()); !s.ok()) return s;
     // Much text: not beside the simulator, which takes most memory.
     subject->DropSimulator();
+    if (reuse_ != nullptr && original == nullptr) reuse_->made = planned;
+    return WritePlanned(*planned, planned_on->graph(), *plan, subject);
+  }
+
+  // Writes `plan`, that of `planned` as `subject` names its nodes.
+  absl::Status WritePlanned(const PlannedStep& planned, const Graph& planned_on,
+                            const SwapPlan& plan, StepSubject* subject) {
+    report().MergeFrom(planned.result.report);
+    WarnOfFunctions(subject->graph(), &report());
+    report().MergeFrom(planned.forecast);
+    last_warnings_ = planned.forecast_warnings;
     if (Wants(v1::OUTPUT_REPORT)) {
-      absl::Status s = ReportDecisions(planned->graph(), result->decisions, stop_, &report());
+      absl::Status s = ReportDecisions(planned_on, planned.result.decisions, stop_, &report());
       if (!s.ok()) return InStage(v1::STAGE_REPORT, s);
     }
     if (plan.empty()) {
-      return Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, result->why_nothing);
+      return Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, planned.result.why_nothing);
     }
     return Write(plan, subject);
   }
@@ -155,16 +177,16 @@ class Rewriter {
     return strategy.plan({subject->facts(), eligibility, options_, limits_, simulator, stop_});
   }
 
-  // What a step takes as the graph is, and with `plan`, unless that is empty.
-  absl::Status Forecast(const SwapPlan& plan, StepSubject* subject) {
+  // What a step takes as the graph is, and with `plan`, unless that is empty: in `planned`.
+  absl::Status Forecast(const SwapPlan& plan, StepSubject* subject, PlannedStep* planned) {
     if (!Wants(v1::OUTPUT_REPORT) || options_.simulation() == v1::SIMULATION_OFF) {
       return absl::OkStatus();
     }
     const absl::Status status = Stage(v1::STAGE_SIMULATE, [&]() -> absl::Status {
       auto simulator = subject->Simulator(stop_);
       if (!simulator.ok()) return simulator.status();
-      forecast_warnings_ = ForecastWarnings(**simulator);
-      return ReportForecasts(plan, *simulator, stop_, &report());
+      planned->forecast_warnings = ForecastWarnings(**simulator);
+      return ReportForecasts(plan, *simulator, stop_, &planned->forecast);
     });
     // A rewrite does not fail because nothing can be said of its time. Invalid options are still
     // reported.
@@ -174,7 +196,16 @@ class Rewriter {
       return status;
     }
     AddWarning(v1::WARNING_CODE_NOT_SIMULATED,
-               absl::StrCat("there is no forecast: ", status.message()), &report());
+               absl::StrCat("there is no forecast: ", status.message()), &planned->forecast);
+    return absl::OkStatus();
+  }
+
+  // Of a graph that is returned as it came.
+  absl::Status ForecastAsItIs(StepSubject* subject) {
+    PlannedStep none;
+    if (absl::Status s = Forecast(SwapPlan(), subject, &none); !s.ok()) return s;
+    report().MergeFrom(none.forecast);
+    last_warnings_ = std::move(none.forecast_warnings);
     return absl::OkStatus();
   }
 
@@ -229,8 +260,9 @@ class Rewriter {
   const v1::RewriteOptions& options_;
   const v1::Limits& limits_;
   const StopToken& stop_;
-  v1::Step step_;                               // As the strategy reads it.
-  std::vector<v1::Warning> forecast_warnings_;  // They come after those of the plan.
+  PlanReuse* const reuse_;                  // May be null.
+  v1::Step step_;                           // As the strategy reads it.
+  std::vector<v1::Warning> last_warnings_;  // They come after all others.
   v1::RewriteResponse response_;
 };
 
@@ -238,8 +270,9 @@ class Rewriter {
 
 absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                             const v1::RewriteOptions& options,
-                                            const v1::Limits& limits, const StopToken& stop) {
-  return Rewriter(graph_def, options, limits, stop).Run();
+                                            const v1::Limits& limits, const StopToken& stop,
+                                            PlanReuse* reuse) {
+  return Rewriter(graph_def, options, limits, stop, reuse).Run();
 }
 
 }  // namespace spillway::core

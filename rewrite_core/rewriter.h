@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/capabilities.h"
+#include "rewrite_core/planned_step.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
@@ -30,9 +31,13 @@ namespace spillway::core {
 // Errors carry a reason and the names involved (base/error.h), among them the `stage` that failed.
 // The codes are those listed at RewriteService.Rewrite; `stop` gives CANCELLED or
 // DEADLINE_EXCEEDED. The input is never changed, and there is no partial result.
+//
+// `reuse`, unless it is null: the plan to write, if one is given there, instead of making one; the
+// answer is the same. It gets the plan that was made.
 absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                             const v1::RewriteOptions& options,
-                                            const v1::Limits& limits, const StopToken& stop);
+                                            const v1::Limits& limits, const StopToken& stop,
+                                            PlanReuse* reuse = nullptr);
 
 }  // namespace spillway::core
 

@@ -30,7 +30,7 @@ void Admission::Ticket::Release() {
 }
 
 bool Admission::Ticket::AddWork(int64_t bytes) {
-  if (!TryAdd(bytes, budget_->memory_bytes, budget_->memory)) return false;
+  if (!TryAddMemory(bytes, *budget_)) return false;
   work_bytes_ += bytes;
   return true;
 }
@@ -57,6 +57,16 @@ bool Admission::TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& coun
   return true;
 }
 
+bool Admission::TryAddMemory(int64_t bytes, Budget& budget) {
+  while (!TryAdd(bytes, budget.memory_bytes, budget.memory)) {
+    // Others may take what was reclaimed: until there is nothing left.
+    if (bytes > budget.memory_bytes || budget.reclaim == nullptr || !budget.reclaim(bytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
   if (bytes > budget_->graph_bytes) {
     return LimitError(
@@ -77,7 +87,7 @@ absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
   if (!TryAdd(bytes, budget_->graph_bytes, budget_->graphs)) {
     return full("requests in flight hold", inflight_bytes(), budget_->graph_bytes);
   }
-  if (!TryAdd(bytes, budget_->memory_bytes, budget_->memory)) {
+  if (!TryAddMemory(bytes, *budget_)) {
     budget_->graphs.fetch_sub(bytes, std::memory_order_relaxed);
     return full("the work on other requests takes", memory_bytes(), budget_->memory_bytes);
   }

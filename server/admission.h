@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -21,12 +22,18 @@
 namespace spillway::server {
 
 class Admission {
+ public:
+  // Frees memory of the budget that is held for convenience: at least so many bytes, or all of it.
+  // False: there was none. Thread-safe; charges nobody.
+  using Reclaim = std::function<bool(int64_t bytes)>;
+
  private:
   struct Budget {
     const int64_t graph_bytes;
     const int64_t memory_bytes;
     std::atomic<int64_t> graphs{0};
     std::atomic<int64_t> memory{0};  // Graphs and work.
+    Reclaim reclaim = nullptr;
   };
 
  public:
@@ -75,6 +82,10 @@ class Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
+  // Asks `reclaim`, unless it is null, before anything is refused for want of memory. Not while
+  // requests are in flight.
+  void ReclaimWith(Reclaim reclaim) { budget_->reclaim = std::move(reclaim); }
+
   // Reserves `bytes` (not negative). Errors: RESOURCE_EXHAUSTED, OVERLOADED if they do not fit now;
   // LIMIT_EXCEEDED if they never will.
   absl::StatusOr<Ticket> Reserve(int64_t bytes);
@@ -92,6 +103,8 @@ class Admission {
  private:
   // Adds to `counter` unless it were above `budget` then.
   static bool TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& counter);
+  // The same for the memory of `budget`, and what can be reclaimed of it.
+  static bool TryAddMemory(int64_t bytes, Budget& budget);
 
   const std::shared_ptr<Budget> budget_;
 };

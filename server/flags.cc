@@ -98,6 +98,17 @@ std::string SizeText(int64_t bytes) {
   return bytes % kKiB == 0 ? absl::StrCat(bytes / kKiB, "KiB") : absl::StrCat(bytes);
 }
 
+// Binds a flag to a number of bytes, of which 0 means none.
+CLI::Option* AddSize(CLI::App& app, Settings& settings, const std::string& name, int64_t& value,
+                     const std::string& help) {
+  settings.push_back({name, [&value] { return SizeText(value); }});
+  return app.add_option(name, value, help)
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->default_str(SizeText(value));
+}
+
 // Binds a flag to a limit: a count or, if `is_size`, a number of bytes with an optional unit.
 CLI::Option* AddLimit(CLI::App& app, Settings& settings, const std::string& name,
                       v1::Limits& limits, int64_t (v1::Limits::*get)() const,
@@ -190,6 +201,10 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       "given: two fifths of --memory-budget")
       ->default_str("")
       ->group(capacity);
+  AddSize(app, settings, "--cache-bytes", options.cache_bytes,
+          "Recent rewrites that are kept for who asks the same again, with their graphs: the most "
+          "of --memory-budget, and given up before a request is refused; 0: none")
+      ->group(capacity);
   AddDuration(app, settings, "--target-wait", options.target_wait,
               "How long requests may wait for a worker where many come all the time; those that "
               "would wait longer, and twice what they take, are refused as OVERLOADED")
@@ -217,16 +232,9 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
               "made its worker wait for this long in all")
       ->group(capacity);
 
-  settings.push_back(
-      {"--min-upload-rate", [&options] { return SizeText(options.min_upload_rate); }});
-  app.add_option(
-         "--min-upload-rate", options.min_upload_rate,
-         "Cancel a stream whose graph comes more slowly than at so many bytes per second, and "
-         "5 seconds; 0: none")
-      ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
-      ->check(CLI::NonNegativeNumber.description(""))
-      ->default_str(SizeText(options.min_upload_rate))
+  AddSize(app, settings, "--min-upload-rate", options.min_upload_rate,
+          "Cancel a stream whose graph comes more slowly than at so many bytes per second, and 5 "
+          "seconds; 0: none")
       ->group(capacity);
 
   const char* const per_request = "Limits per request";

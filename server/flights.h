@@ -35,16 +35,19 @@ class Flights {
     kWaits,
     kGone,  // The caller had gone before it came here.
   };
-  using Landed = std::function<void(const std::shared_ptr<RewriteAnswer>&)>;
+  // Called with the answer and the leader's graph, which is gone when it returns.
+  using Landed =
+      std::function<void(const std::shared_ptr<RewriteAnswer>&, absl::string_view graph)>;
 
   // Of requests that should wait for each other: what is larger takes long to compare, or to keep.
   static constexpr size_t kMaxGraphBytes = size_t{64} << 20;
   static constexpr size_t kMaxOptionBytes = size_t{64} << 10;
 
-  // `member`: unlike any other that is here, not 0. `graph` must stay as it is until the member
-  // lands, leaves or is called. `is_shared`: whether others may wait for it, and it for others.
-  // `gone`: whether its caller has gone. kLeads: `*abandoned` becomes true once nobody wants the
-  // answer any more; it lives until Land, and the leader may set it to give up.
+  // `member`: unlike any other that is here, not 0. `graph` and `options` name what is asked for;
+  // `graph` must stay as it is until the member lands, leaves or is called. `is_shared`: whether
+  // others may wait for it, and it for others. `gone`: whether its caller has gone. kLeads:
+  // `*abandoned` becomes true once nobody wants the answer any more; it lives until Land, and the
+  // leader may set it to give up.
   Role Join(uint64_t member, absl::string_view graph, absl::string_view options, bool is_shared,
             const std::atomic<bool>& gone, Landed landed, std::atomic<bool>** abandoned);
 

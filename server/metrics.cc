@@ -147,6 +147,12 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
   shared_ = &CounterFamily(registry, "spillway_shared_rewrites_total",
                            "Rewrites answered with what another request at the same time had made.")
                  .Add({});
+  cached_ = &CounterFamily(registry, "spillway_cached_rewrites_total",
+                           "Rewrites answered with what an earlier request had made.")
+                 .Add({});
+  reused_plans_ = &CounterFamily(registry, "spillway_reused_plans_total",
+                                 "Rewrites made with the plan of an earlier one of the same graph.")
+                       .Add({});
   queue_wait_ = &HistogramFamily(registry, "spillway_queue_wait_seconds",
                                  "Time that requests waited for a worker.")
                      .Add({}, kStageBuckets);

@@ -52,6 +52,10 @@ class Metrics {
 
   // A rewrite was answered with what another request had made.
   void CountShared() { shared_->Increment(); }
+  // The same, a while ago (answer_cache.h).
+  void CountCached() { cached_->Increment(); }
+  // A rewrite was made with the plan of another (plan_key.h).
+  void CountReusedPlan() { reused_plans_->Increment(); }
 
   // Graph bytes that arrived, and what was sent: graph bytes, or those of another answer.
   void AddInputBytes(Method method, int64_t bytes);
@@ -82,6 +86,8 @@ class Metrics {
   std::array<prometheus::Counter*, kRejectReasonCount> rejected_ = {};
   prometheus::Histogram* queue_wait_ = nullptr;
   prometheus::Counter* shared_ = nullptr;
+  prometheus::Counter* cached_ = nullptr;
+  prometheus::Counter* reused_plans_ = nullptr;
 
   std::map<v1::Stage, prometheus::Histogram*> stages_;
   std::map<v1::Outcome, CounterPerStrategy> outcomes_;

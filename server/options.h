@@ -24,7 +24,7 @@ namespace spillway::server {
 // core::Rewrite, or a stand-in.
 using RewriteFunction = std::function<absl::StatusOr<v1::RewriteResponse>(
     absl::string_view graph_def, const v1::RewriteOptions& options, const v1::Limits& limits,
-    const core::StopToken& stop)>;
+    const core::StopToken& stop, core::PlanReuse* reuse)>;
 
 // The streamed form of core::Inspect, and core::Explore, or stand-ins.
 using InspectFunction = std::function<absl::Status(
@@ -57,6 +57,10 @@ struct Options {
   // limits.max_inflight_bytes bounds the graphs among it. 0: what the machine and the cgroup leave
   // (memory_budget.h).
   int64_t memory_budget_bytes = 0;
+
+  // Recent answers of rewrites that are kept for who asks the same again, with their requests: the
+  // most bytes, of memory_budget_bytes. 0: none.
+  int64_t cache_bytes = 64 << 20;
 
   // For how long requests may wait for a worker where many come all the time; those that would wait
   // longer, and more than twice what they take, are refused as OVERLOADED (work_queue.h).

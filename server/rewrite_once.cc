@@ -8,6 +8,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/graph_task.h"
+#include "server/plan_key.h"
 
 namespace spillway::server {
 namespace {
@@ -24,40 +25,74 @@ std::string CanonicalBytes(const v1::RewriteOptions& options) {
   return bytes;
 }
 
+// Beside a plan key, where options stand beside a graph; which are never these bytes.
+constexpr char kByPlan[] = "plan";
+
 std::shared_ptr<RewriteAnswer> Failed(absl::Status status) {
   auto answer = std::make_shared<RewriteAnswer>();
   answer->status = std::move(status);
   return answer;
 }
 
-}  // namespace
+// How one more attempt goes on where another has ended.
+struct Attempt {
+  std::shared_ptr<const core::PlannedStep> plan;  // To be written instead of making one.
+  bool is_alone = false;                          // Neither waits for others, nor they for it.
+};
 
-void RewriteOnce(Call& call, absl::string_view graph, const v1::RewriteOptions& options,
-                 std::function<void(const std::shared_ptr<RewriteAnswer>&)> answer) {
+void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options, Attempt attempt,
+          std::function<void(const std::shared_ptr<RewriteAnswer>&)> answer) {
   ServiceState& state = call.state();
   const uint64_t member = call.id();
   std::atomic<bool>* abandoned = nullptr;
   Flights::Role role = Flights::Role::kGone;
+  std::shared_ptr<RewriteAnswer> made;
+  std::string options_key, plan_key;
+  bool is_known = false;  // To the cache and to others.
+  // Of those who would all make the same plan one makes it, whatever their bytes.
+  bool by_plan = false;
   const absl::Status joined = Guarded([&] {
-    // Neither is charged for what is compared.
-    const bool is_shared = graph.size() <= Flights::kMaxGraphBytes &&
-                           options.ByteSizeLong() <= Flights::kMaxOptionBytes;
+    // Nobody is charged for what is compared.
+    is_known = graph.size() <= Flights::kMaxGraphBytes &&
+               options.ByteSizeLong() <= Flights::kMaxOptionBytes;
+    if (is_known) {
+      options_key = CanonicalBytes(options);
+      made = state.answers.Find(graph, options_key);
+      if (made != nullptr) return absl::OkStatus();
+    }
+    if (is_known && Simulates(options)) {
+      absl::StatusOr<std::string> key = PlanKey(graph, options_key, call.stop());
+      if (!key.ok()) return key.status();
+      plan_key = *std::move(key);
+      if (attempt.plan == nullptr) attempt.plan = state.answers.FindPlan(plan_key);
+      by_plan = attempt.plan == nullptr;
+    }
     role = state.flights.Join(
-        member, graph, is_shared ? CanonicalBytes(options) : "", is_shared, call.cancelled(),
-        [&call, graph, &options, answer](const std::shared_ptr<RewriteAnswer>& made) {
-          call.Resume([&call, graph, &options, answer, made] {
+        member, by_plan ? plan_key : graph, by_plan ? kByPlan : options_key,
+        is_known && !attempt.is_alone, call.cancelled(),
+        [&call, graph, &options, answer, by_plan](const std::shared_ptr<RewriteAnswer>& landed,
+                                                  absl::string_view their_graph) {
+          const bool is_same = !by_plan || graph == their_graph;
+          call.Resume([&call, graph, &options, answer, landed, is_same] {
             // The leader's time was up, not this one's.
-            if (absl::IsDeadlineExceeded(made->status) && !call.stop().ShouldStop(1)) {
-              return RewriteOnce(call, graph, options, answer);
+            if (absl::IsDeadlineExceeded(landed->status) && !call.stop().ShouldStop(1)) {
+              return Make(call, graph, options, {}, answer);
+            }
+            if (landed->status.ok() && !is_same) {
+              return Make(call, graph, options, {landed->plan, landed->plan == nullptr}, answer);
             }
             call.state().metrics.CountShared();
-            answer(made);
+            answer(landed);
           });
         },
         &abandoned);
     return absl::OkStatus();
   });
   if (!joined.ok()) return answer(Failed(joined));
+  if (made != nullptr) {
+    state.metrics.CountCached();
+    return answer(made);
+  }
   switch (role) {
     case Flights::Role::kWaits:
       return;  // `call` may be gone.
@@ -66,22 +101,38 @@ void RewriteOnce(Call& call, absl::string_view graph, const v1::RewriteOptions& 
     case Flights::Role::kLeads:
       break;
   }
-  std::shared_ptr<RewriteAnswer> made;
+  const bool reuses = attempt.plan != nullptr;
+  if (reuses) call.SkipSimulation();
   // Not the caller's own: its deadline ends no rewrite that others wait for.
   const core::StopToken stop(call.latest(), abandoned);
   absl::Status status = call.RunWork({graph}, *abandoned, [&] {
     return Guarded([&] {
-      made = MakeAnswer(graph, options, state.options, stop);
+      made = MakeAnswer(graph, options, state.options, stop, std::move(attempt.plan));
       return made->status;
     });
   });
   if (made == nullptr) made = Failed(status);
   made->status = std::move(status);
   made->memory = call.TakeWork();
+  if (reuses && made->status.ok()) state.metrics.CountReusedPlan();
+  if (is_known && made->status.ok()) {
+    // An answer that cannot be kept is an answer all the same.
+    (void)Guarded([&] {
+      state.answers.Keep(graph, options_key, plan_key, made);
+      return absl::OkStatus();
+    });
+  }
   const std::vector<Flights::Landed> waiting = state.flights.Land(member);
-  made->is_shared = !waiting.empty();
-  for (const Flights::Landed& landed : waiting) landed(made);
+  if (!waiting.empty()) made->is_shared = true;
+  for (const Flights::Landed& landed : waiting) landed(made, graph);
   answer(std::move(made));
+}
+
+}  // namespace
+
+void RewriteOnce(Call& call, absl::string_view graph, const v1::RewriteOptions& options,
+                 std::function<void(const std::shared_ptr<RewriteAnswer>&)> answer) {
+  Make(call, graph, options, {}, std::move(answer));
 }
 
 }  // namespace spillway::server

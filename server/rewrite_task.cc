@@ -46,18 +46,33 @@ RewriteAnswer::~RewriteAnswer() {
   v1::RewriteResponse().Swap(&response);
   v1::RewriteReport().Swap(&figures);
   std::string().swap(graph);
+  plan.reset();
+}
+
+absl::StatusOr<std::string> RewriteAnswer::Digest(const core::StopToken& stop) {
+  const std::lock_guard lock(digest_mu_);
+  if (digest_.empty()) {
+    absl::StatusOr<std::string> digest = core::Sha256Of(graph, stop);
+    if (!digest.ok()) return digest;
+    digest_ = *std::move(digest);
+  }
+  return digest_;
 }
 
 std::shared_ptr<RewriteAnswer> MakeAnswer(absl::string_view graph_def,
                                           const v1::RewriteOptions& rewrite_options,
-                                          const Options& options, const core::StopToken& stop) {
+                                          const Options& options, const core::StopToken& stop,
+                                          std::shared_ptr<const core::PlannedStep> plan) {
   auto answer = std::make_shared<RewriteAnswer>();
-  auto response =
-      Guarded([&] { return options.rewrite(graph_def, rewrite_options, options.limits, stop); });
+  core::PlanReuse reuse;
+  reuse.given = std::move(plan);
+  auto response = Guarded(
+      [&] { return options.rewrite(graph_def, rewrite_options, options.limits, stop, &reuse); });
   if (!response.ok()) {
     answer->status = response.status();
     return answer;
   }
+  answer->plan = std::move(reuse.made);
   answer->graph = std::move(*response->mutable_graph_def());
   response->clear_graph_def();
   if (!core::AsksFor(v1::OUTPUT_REPORT, rewrite_options)) {
@@ -92,7 +107,7 @@ absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& an
   if (rest.has_report()) result.mutable_report()->Swap(rest.mutable_report());
   if (rest.has_patch()) result.mutable_patch()->Swap(rest.mutable_patch());
   if (!answer->graph.empty()) {
-    absl::StatusOr<std::string> digest = core::Sha256Of(answer->graph, context.stop);
+    absl::StatusOr<std::string> digest = answer->Digest(context.stop);
     if (!digest.ok()) return digest.status();
     result.mutable_graph()->set_total_size_bytes(static_cast<int64_t>(answer->graph.size()));
     result.mutable_graph()->set_sha256(*std::move(digest));

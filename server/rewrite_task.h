@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/planned_step.h"
 #include "server/admission.h"
 #include "server/graph_task.h"
 #include "server/metrics.h"
@@ -30,19 +33,30 @@ struct RewriteAnswer {
   RewriteAnswer() = default;
   ~RewriteAnswer();  // Charges nobody for what it frees.
 
+  // The SHA-256 of the graph, computed once for all who ask. Errors: those of core::Sha256Of.
+  // Thread-safe.
+  absl::StatusOr<std::string> Digest(const core::StopToken& stop);
+
   absl::Status status;
   v1::RewriteResponse response;  // The patch, and the report if it was asked for.
   v1::RewriteReport figures;     // The report if it was not.
   std::string graph;
-  Admission::Ticket memory;  // What all this takes.
-  bool is_shared = false;
+  std::shared_ptr<const core::PlannedStep> plan;  // The one that was made, if one was.
+  Admission::Ticket memory;                       // What all this takes.
+  bool is_shared = false;                         // Others may read it.
+
+ private:
+  std::mutex digest_mu_;
+  std::string digest_;
 };
 
-// options.rewrite, which is core::Rewrite, with options.limits. Errors, in the answer: those of
+// options.rewrite, which is core::Rewrite, with options.limits; `plan`, unless it is null, is to be
+// written instead of making one. Errors, in the answer: those of
 // core::Rewrite; RESOURCE_EXHAUSTED, OVERLOADED if memory runs out. May throw std::bad_alloc.
 std::shared_ptr<RewriteAnswer> MakeAnswer(absl::string_view graph_def,
                                           const v1::RewriteOptions& rewrite_options,
-                                          const Options& options, const core::StopToken& stop);
+                                          const Options& options, const core::StopToken& stop,
+                                          std::shared_ptr<const core::PlannedStep> plan = nullptr);
 
 // Counts what was done in `metrics`, also where the caller did not ask for the report. Errors: that
 // of the answer; OUT_OF_RANGE, RESULT_TOO_LARGE if it would be above options.max_response_bytes.

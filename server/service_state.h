@@ -3,6 +3,7 @@
 #define SPILLWAY_SERVER_SERVICE_STATE_H_
 
 #include "server/admission.h"
+#include "server/answer_cache.h"
 #include "server/cost_estimate.h"
 #include "server/flights.h"
 #include "server/metrics.h"
@@ -18,12 +19,14 @@ struct ServiceState {
       : options(all_options),
         metrics(shared_metrics),
         admission(all_options.limits.max_inflight_bytes(), all_options.memory_budget_bytes),
+        answers(all_options.cache_bytes, admission),
         pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests,
              all_options.target_wait) {}
 
   const Options options;
   Metrics& metrics;
   Admission admission;
+  AnswerCache answers;
   RequestTracker tracker;
   CostEstimate costs;
   Flights flights;

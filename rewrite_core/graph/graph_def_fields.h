@@ -23,7 +23,11 @@ namespace function_def {
 inline constexpr uint32_t kSignature = 1;  // An OpDef.
 inline constexpr uint32_t kNode = 3;
 inline constexpr uint32_t kReturn = 4;  // A map from an output argument to `node:output:index`.
+// Maps, like those of nodes; from an argument's index to ArgAttrs, and to a number; and from a
+// control output to a node.
+inline constexpr uint32_t kAttr = 5, kArgAttr = 7, kResourceArgUniqueId = 8, kControlReturn = 6;
 inline constexpr uint32_t kSignatureName = 1;
+inline constexpr uint32_t kArgAttrsAttr = 1;  // In ArgAttrs.
 }  // namespace function_def
 
 namespace op_def {
@@ -76,6 +80,7 @@ inline constexpr uint32_t kListFunction = 9;
 
 namespace name_attr_list {
 inline constexpr uint32_t kName = 1;
+inline constexpr uint32_t kAttr = 2;  // A map, as that of a node.
 }  // namespace name_attr_list
 
 namespace tensor_proto {

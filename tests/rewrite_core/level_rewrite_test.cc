@@ -616,5 +616,50 @@ TEST(LevelRewriteTest, StopsWithinABoundedNumberOfSteps) {
   }
 }
 
+// Of the same graph in other bytes: what was planned for the one is right for the other, and the
+// answer is the one that it would have had.
+TEST(PlanReuseTest, GivesTheAnswerThatPlanningGives) {
+  for (const char* name : {"mnist_deep/graph_shapes.pb", "cond_v2/graph.pb"}) {
+    const testing::GraphDef graph = testing::ReadProto(ReadTestGraph(name));
+    const std::string first = testing::WriteProto(graph);
+    const std::string other = testing::WriteProtoBackward(graph);
+    ASSERT_NE(first, other);
+    for (const char* text :
+         {"step { batch_size: 64 hardware { gpu_memory_bytes: 62914560 } }",
+          "step { batch_size: 8 } level { swapout_threshold: 1 }",
+          "step { batch_size: 8 } decision_detail: DECISION_DETAIL_NONE simulation: SIMULATION_OFF",
+          "scope { lb: 1 } outputs: OUTPUT_GRAPH outputs: OUTPUT_PATCH"}) {
+      const std::string what = absl::StrCat(name, " ", text);
+      const auto rewrite = [&](const std::string& bytes, PlanReuse* reuse) {
+        v1::RewriteResponse answer = testing::ValueOrDie(
+            Rewrite(bytes, Options(text), DefaultLimits(), StopToken(), reuse), what);
+        answer.mutable_report()->clear_stages();  // Their times differ.
+        return answer;
+      };
+      PlanReuse reuse;
+      rewrite(first, &reuse);
+      ASSERT_NE(reuse.made, nullptr) << what;
+      PlanReuse given = {reuse.made, nullptr};
+      const v1::RewriteResponse reused = rewrite(other, &given);
+      EXPECT_EQ(given.made, nullptr) << what << ": nothing was planned";
+      EXPECT_EQ(reused.SerializeAsString(), rewrite(other, nullptr).SerializeAsString()) << what;
+    }
+  }
+}
+
+TEST(PlanReuseTest, ThePlanOfAnotherGraphIsNotTaken) {
+  const char kOptions[] = "step { batch_size: 8 } level { swapout_threshold: 1 }";
+  PlanReuse reuse;
+  const auto planned = Rewrite(ReadTestGraph("cond_v2/graph.pb"), Options(kOptions),
+                               DefaultLimits(), StopToken(), &reuse);
+  ASSERT_THAT(planned, IsOk());
+  PlanReuse given = {reuse.made, nullptr};
+  const std::string bytes = ReadTestGraph("mnist_deep/graph_shapes.pb");
+  const auto answer = Rewrite(bytes, Options(kOptions), DefaultLimits(), StopToken(), &given);
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_NE(given.made, nullptr);
+  EXPECT_EQ(answer->graph_def(), Answer(bytes, kOptions).graph_def());
+}
+
 }  // namespace
 }  // namespace spillway::core

@@ -133,10 +133,10 @@ TEST_F(DrainTest, WorkThatDoesNotStopIsLeft) {
   Options options = TestOptions();
   options.drain_timeout = absl::Milliseconds(100);
   options.rewrite = [&](absl::string_view graph, const v1::RewriteOptions& asked,
-                        const v1::Limits& limits, const core::StopToken&) {
+                        const v1::Limits& limits, const core::StopToken&, core::PlanReuse* reuse) {
     runs = true;
     released.wait();  // Whatever it is told.
-    return FakeRewrite(graph, asked, limits, core::StopToken());
+    return FakeRewrite(graph, asked, limits, core::StopToken(), reuse);
   };
   Start(options);
   std::thread caller(

@@ -8,7 +8,7 @@ namespace spillway::server {
 
 absl::StatusOr<v1::RewriteResponse> FakeRewrite(absl::string_view graph_def,
                                                 const v1::RewriteOptions&, const v1::Limits&,
-                                                const core::StopToken&) {
+                                                const core::StopToken&, core::PlanReuse*) {
   v1::RewriteResponse response;
   response.set_graph_def(std::string(graph_def));
   v1::RewriteReport& report = *response.mutable_report();
@@ -33,8 +33,8 @@ absl::StatusOr<v1::RewriteResponse> FakeRewrite(absl::string_view graph_def,
 
 RewriteFunction Gate::AsFunction() {
   return [this](absl::string_view graph_def, const v1::RewriteOptions& options,
-                const v1::Limits& limits,
-                const core::StopToken& stop) -> absl::StatusOr<v1::RewriteResponse> {
+                const v1::Limits& limits, const core::StopToken& stop,
+                core::PlanReuse* reuse) -> absl::StatusOr<v1::RewriteResponse> {
     ++running_;
     while (!open_) {
       if (stop.ShouldStop(1)) {
@@ -45,7 +45,7 @@ RewriteFunction Gate::AsFunction() {
       absl::SleepFor(absl::Milliseconds(1));
     }
     --running_;
-    return FakeRewrite(graph_def, options, limits, stop);
+    return FakeRewrite(graph_def, options, limits, stop, reuse);
   };
 }
 

@@ -12,7 +12,8 @@ namespace spillway::server {
 absl::StatusOr<v1::RewriteResponse> FakeRewrite(absl::string_view graph_def,
                                                 const v1::RewriteOptions& options,
                                                 const v1::Limits& limits,
-                                                const core::StopToken& stop);
+                                                const core::StopToken& stop,
+                                                core::PlanReuse* reuse);
 
 // A core that holds every rewrite until it is opened or the rewrite is stopped. Thread-safe; must
 // outlive the server.

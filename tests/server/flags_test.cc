@@ -76,6 +76,8 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "9GiB",
                                    "--max-inflight-bytes",
                                    "8GiB",
+                                   "--cache-bytes",
+                                   "15KiB",
                                    "--target-wait",
                                    "13ms",
                                    "--min-upload-rate",
@@ -120,6 +122,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.limits.max_concurrent_requests(), 3);
   EXPECT_EQ(options.limits.max_inflight_bytes(), int64_t{8} << 30);
   EXPECT_EQ(options.memory_budget_bytes, int64_t{9} << 30);
+  EXPECT_EQ(options.cache_bytes, 15 << 10);
   EXPECT_EQ(options.target_wait, absl::Milliseconds(13));
   EXPECT_EQ(options.min_upload_rate, 14 << 10);
   EXPECT_EQ(options.max_queued_requests, 4);

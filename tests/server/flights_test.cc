@@ -21,10 +21,11 @@ class FlightsTest : public ::testing::Test {
   Role Join(uint64_t member, const std::string& graph = "graph", const std::string& options = "o") {
     return flights_.Join(
         member, graph, options, graph.size() <= Flights::kMaxGraphBytes, gone_[member],
-        [this, member](const auto&) { landed_.push_back(member); }, &abandoned_[member]);
+        [this, member](const auto&, absl::string_view) { landed_.push_back(member); },
+        &abandoned_[member]);
   }
   void Land(uint64_t member) {
-    for (const Flights::Landed& landed : flights_.Land(member)) landed(nullptr);
+    for (const Flights::Landed& landed : flights_.Land(member)) landed(nullptr, "");
   }
 
   Flights flights_;
@@ -103,10 +104,11 @@ TEST_F(FlightsTest, ManyThreads) {
         std::atomic<bool>* abandoned = nullptr;
         const std::string options(1, static_cast<char>('a' + round % 3));
         const Role role = flights_.Join(
-            member, "graph", options, true, here, [&landed](const auto&) { ++landed; }, &abandoned);
+            member, "graph", options, true, here,
+            [&landed](const auto&, absl::string_view) { ++landed; }, &abandoned);
         if (role == Role::kLeads) {
           std::this_thread::yield();
-          for (const Flights::Landed& call : flights_.Land(member)) call(nullptr);
+          for (const Flights::Landed& call : flights_.Land(member)) call(nullptr, "");
         } else {
           ++waited;
           if (t % 2 == 0) left += flights_.Leave(member);

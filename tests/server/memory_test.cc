@@ -20,12 +20,12 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 // A core that takes a MiB for each byte of the graph while `gate` is closed.
 RewriteFunction Hungry(Gate& gate) {
   return [&gate](absl::string_view graph_def, const v1::RewriteOptions& options,
-                 const v1::Limits& limits, const core::StopToken& stop) {
+                 const v1::Limits& limits, const core::StopToken& stop, core::PlanReuse* reuse) {
     const std::string taken(graph_def.size() * kMiB, 'm');
     asm volatile("" : : "r"(taken.data()) : "memory");  // Or it is never made.
     // As the core does: it looks every few thousand steps.
     if (stop.ShouldStop(1)) return absl::StatusOr<v1::RewriteResponse>(stop.status("strategy"));
-    return gate.AsFunction()(graph_def, options, limits, stop);
+    return gate.AsFunction()(graph_def, options, limits, stop, reuse);
   };
 }
 
@@ -101,7 +101,7 @@ TEST_F(MemoryTest, AnAnswerThatNobodyReadsStaysCharged) {
   Options options = TestOptions();
   options.memory_budget_bytes = 100 * kMiB;
   options.rewrite = [](absl::string_view, const v1::RewriteOptions&, const v1::Limits&,
-                       const core::StopToken&) {
+                       const core::StopToken&, core::PlanReuse*) {
     v1::RewriteResponse response;
     response.set_graph_def(std::string(50 * kMiB, 'a'));
     return response;

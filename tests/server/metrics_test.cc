@@ -21,7 +21,7 @@ class MetricsTest : public testing::Test {
   std::string Text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
 
   static v1::RewriteReport Report() {
-    return FakeRewrite("g", {}, {}, core::StopToken()).value().report();
+    return FakeRewrite("g", {}, {}, core::StopToken(), nullptr).value().report();
   }
 
   prometheus::Registry registry_;

@@ -26,9 +26,10 @@ class RewriteTaskTest : public testing::Test {
  protected:
   RewriteTaskTest() {
     options_.rewrite = [this](absl::string_view graph, const v1::RewriteOptions& asked,
-                              const v1::Limits& limits, const core::StopToken& stop) {
+                              const v1::Limits& limits, const core::StopToken& stop,
+                              core::PlanReuse* reuse) {
       seen_ = asked;
-      return FakeRewrite(graph, asked, limits, stop);
+      return FakeRewrite(graph, asked, limits, stop, reuse);
     };
   }
 

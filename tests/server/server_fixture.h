@@ -15,7 +15,7 @@
 
 namespace spillway::server {
 
-class ServerFixture : public testing::Test {
+class ServerFixture : public ::testing::Test {
  protected:
   // Starts, or starts anew, with `options`.
   void Start(const Options& options) {

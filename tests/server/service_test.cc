@@ -88,7 +88,8 @@ TEST_F(ServiceTest, StreamAnswersInChunksOfOneMebibyte) {
 TEST_F(ServiceTest, StreamWithoutGraphAskedForHasNoChunks) {
   Options options = TestOptions();
   options.rewrite = [](absl::string_view, const v1::RewriteOptions&, const v1::Limits&,
-                       const core::StopToken&) -> absl::StatusOr<v1::RewriteResponse> {
+                       const core::StopToken&,
+                       core::PlanReuse*) -> absl::StatusOr<v1::RewriteResponse> {
     v1::RewriteResponse response;
     response.mutable_report()->set_summary("only this");
     return response;

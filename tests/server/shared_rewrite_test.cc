@@ -1,74 +1,14 @@
-// The same rewrite, asked for several times at once, is made once.
-#include <atomic>
+// The same rewrite, asked for several times, at once or soon after, is made once.
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "tests/server/fake_core.h"
-#include "tests/server/server_fixture.h"
+#include "tests/server/shared_rewrite_fixture.h"
 
 namespace spillway::server {
 namespace {
 
 using grpc::StatusCode;
-
-class SharedRewriteTest : public ServerFixture {
- protected:
-  struct Asked {
-    grpc::ClientContext context;
-    grpc::Status status;
-    std::string graph;
-    std::thread thread;
-
-    void Join() { thread.join(); }
-  };
-
-  void SetUp() override {
-    Options options = TestOptions();
-    options.limits.set_max_concurrent_requests(2);
-    options.rewrite = [this](absl::string_view graph, const v1::RewriteOptions& asked,
-                             const v1::Limits& limits, const core::StopToken& stop) {
-      ++made_;
-      return gate_.AsFunction()(graph, asked, limits, stop);
-    };
-    Start(options);
-  }
-
-  std::unique_ptr<Asked> Ask(bool stream, const std::string& graph = "graph",
-                             const v1::RewriteOptions& options = ScopeOptions()) {
-    auto asked = std::make_unique<Asked>();
-    asked->thread = std::thread([this, stream, graph, options, asked = asked.get()] {
-      if (stream) {
-        const std::unique_ptr<Stream> call = client_->stub().StreamRewrite(&asked->context);
-        v1::StreamRewriteRequest header = HeaderMessage(static_cast<int64_t>(graph.size()));
-        *header.mutable_header()->mutable_options() = options;
-        call->Write(header);
-        call->Write(ChunkMessage(graph));
-        call->WritesDone();
-        const StreamAnswer answer = ReadAnswer(*call);
-        asked->status = answer.status;
-        asked->graph = answer.graph;
-        return;
-      }
-      v1::RewriteRequest request;
-      request.set_graph_def(graph);
-      *request.mutable_options() = options;
-      v1::RewriteResponse response;
-      asked->status = client_->stub().Rewrite(&asked->context, request, &response);
-      asked->graph = response.graph_def();
-    });
-    return asked;
-  }
-
-  // One is being made, and all the others wait for it.
-  bool AllWait(int count) {
-    return Eventually([&] { return made_ > 0 && server_->shared_requests() == count - 1; });
-  }
-
-  Gate gate_;
-  std::atomic<int> made_{0};
-};
 
 TEST_F(SharedRewriteTest, IsMadeOnceForAll) {
   std::vector<std::unique_ptr<Asked>> all;
@@ -145,10 +85,10 @@ TEST_F(SharedRewriteTest, AnErrorIsTheErrorOfAll) {
   Options options = TestOptions();
   options.limits.set_max_concurrent_requests(2);
   options.rewrite = [this](absl::string_view graph, const v1::RewriteOptions& asked,
-                           const v1::Limits& limits,
-                           const core::StopToken& stop) -> absl::StatusOr<v1::RewriteResponse> {
+                           const v1::Limits& limits, const core::StopToken& stop,
+                           core::PlanReuse* reuse) -> absl::StatusOr<v1::RewriteResponse> {
     ++made_;
-    (void)gate_.AsFunction()(graph, asked, limits, stop);
+    (void)gate_.AsFunction()(graph, asked, limits, stop, reuse);
     return absl::FailedPreconditionError("as it is");
   };
   Start(options);
@@ -161,6 +101,67 @@ TEST_F(SharedRewriteTest, AnErrorIsTheErrorOfAll) {
     EXPECT_EQ(asked->status.error_message(), "as it is");
   }
   EXPECT_EQ(made_, 1);
+}
+
+class CachedRewriteTest : public SharedRewriteTest {
+ protected:
+  void SetUp() override {
+    Options options = TestOptions();
+    options.cache_bytes = 1 << 20;
+    StartWith(options);
+    gate_.Open();
+  }
+  // What is kept is held, beyond all requests.
+  void TearDown() override {
+    EXPECT_TRUE(Eventually([&] {
+      return server_->inflight_requests() == 0 &&
+             Metric("spillway_memory_bytes") <= Metric("spillway_cache_bytes");
+    }));
+  }
+
+  std::string AskAndWait(bool stream, const std::string& graph,
+                         const v1::RewriteOptions& options = ScopeOptions()) {
+    const auto asked = Ask(stream, graph, options);
+    asked->Join();
+    EXPECT_TRUE(asked->status.ok()) << asked->status.error_message();
+    return asked->graph;
+  }
+};
+
+TEST_F(CachedRewriteTest, TheSameAgainIsNotMadeAgain) {
+  for (const bool stream : {false, true, false, true}) {
+    EXPECT_EQ(AskAndWait(stream, "graph"), "graph");
+  }
+  EXPECT_EQ(made_, 1);
+  EXPECT_EQ(Metric("spillway_cached_rewrites_total"), 3);
+  EXPECT_GT(Metric("spillway_cache_bytes"), 0);
+}
+
+TEST_F(CachedRewriteTest, AnotherGraphOrOptionIs) {
+  v1::RewriteOptions other = ScopeOptions();
+  other.mutable_scope()->set_lb(7);
+  AskAndWait(false, "graph");
+  EXPECT_EQ(AskAndWait(false, "graqh"), "graqh");
+  AskAndWait(false, "graph", other);
+  EXPECT_EQ(made_, 3);
+  EXPECT_EQ(Metric("spillway_cached_rewrites_total"), 0);
+}
+
+TEST_F(CachedRewriteTest, ErrorsAreNotKept) {
+  Options options = TestOptions();
+  options.cache_bytes = 1 << 20;
+  options.rewrite = [this](auto&&...) -> absl::StatusOr<v1::RewriteResponse> {
+    ++made_;
+    return absl::FailedPreconditionError("as it is");
+  };
+  Start(options);
+  for (int i = 0; i < 2; ++i) {
+    const auto asked = Ask(false);
+    asked->Join();
+    EXPECT_EQ(asked->status.error_code(), StatusCode::FAILED_PRECONDITION);
+  }
+  EXPECT_EQ(made_, 2);
+  EXPECT_EQ(Metric("spillway_cache_bytes"), 0);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ Options TestOptions() {
   options.idle_timeout = absl::InfiniteDuration();
   options.memory_budget_bytes = int64_t{8} << 30;
   options.target_wait = absl::InfiniteDuration();
+  options.cache_bytes = 0;  // Tests ask the same again, and mean it.
   return options;
 }
 

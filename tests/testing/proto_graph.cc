@@ -37,6 +37,35 @@ std::string WriteProto(const GraphDef& graph) {
   return bytes;
 }
 
+std::string BytesField(int field, const std::string& payload) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.WriteTag(static_cast<uint32_t>(field << 3 | 2));
+  coded.WriteVarint32(static_cast<uint32_t>(payload.size()));
+  coded.WriteString(payload);
+  coded.Trim();
+  return bytes;
+}
+
+std::string WriteProtoBackward(const GraphDef& graph) {
+  std::string bytes;
+  for (const NodeDef& node : graph.node()) {
+    NodeDef bare = node;
+    bare.clear_attr();
+    std::string text = bare.SerializeAsString();
+    const std::map<std::string, AttrValue> sorted(node.attr().begin(), node.attr().end());
+    for (auto it = sorted.rbegin(); it != sorted.rend(); ++it) {
+      text +=
+          BytesField(5, BytesField(1, it->first) + BytesField(2, it->second.SerializeAsString()));
+    }
+    bytes += BytesField(1, text);
+  }
+  GraphDef rest = graph;
+  rest.clear_node();
+  return bytes + rest.SerializeAsString();
+}
+
 InputName SplitInput(const std::string& input) {
   InputName name;
   name.node = input;

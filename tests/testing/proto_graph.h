@@ -19,6 +19,12 @@ GraphDef ReadProto(absl::string_view bytes);
 // The message serialized as protobuf does it deterministically (maps in order of their keys).
 std::string WriteProto(const GraphDef& graph);
 
+// The same with the attributes of nodes in the opposite order, as another process may write them.
+std::string WriteProtoBackward(const GraphDef& graph);
+
+// A length-delimited field of a message.
+std::string BytesField(int field, const std::string& payload);
+
 // An input of a node, taken apart.
 struct InputName {
   std::string node;

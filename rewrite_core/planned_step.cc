@@ -1,0 +1,23 @@
+#include "rewrite_core/planned_step.h"
+
+namespace spillway::core {
+
+int64_t PlannedStep::SpaceUsed() const {
+  const SwapPlan& plan = result.plan;
+  size_t bytes = sizeof(*this) + result.report.SpaceUsedLong() + forecast.SpaceUsedLong() +
+                 result.decisions.capacity() * sizeof(TensorDecision) +
+                 plan.swaps.capacity() * sizeof(PlannedSwap) +
+                 plan.controls.capacity() * sizeof(ControlEdge);
+  for (const PlannedSwap& swap : plan.swaps) {
+    bytes += swap.swap_ins.capacity() * sizeof(PlannedSwapIn) +
+             swap.deadlines.capacity() * sizeof(NodeId);
+    for (const PlannedSwapIn& swap_in : swap.swap_ins) {
+      bytes += swap_in.consumers.capacity() * sizeof(InputPosition) +
+               swap_in.paces.capacity() * sizeof(NodeId);
+    }
+  }
+  for (const v1::Warning& warning : forecast_warnings) bytes += warning.SpaceUsedLong();
+  return static_cast<int64_t>(bytes);
+}
+
+}  // namespace spillway::core
