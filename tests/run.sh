@@ -20,6 +20,7 @@ clone; a few minutes when there is a build already.
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl and ghz, which are built with Go 1.19 or later
   Python       the Python package in process and on a server, and its wheel (Python 3.9 or later)
+  faults       two replicas that are killed in turns, for 15 s, while clients call
   sanitizers   builds the core, its fuzz targets and its tests of whole rewrites with clang 14 and the
                address and undefined-behaviour sanitizers (preset `fuzz`); runs the tests, which
                rewrite golden, hostile and damaged graphs, and fuzzes each target for 10 s. Without
@@ -393,6 +394,20 @@ check_python() {
   run_counted "$results/python.log" "$python" tests/client_lib/python/run.py
 }
 
+check_faults() {
+  run_with_server fault_loop.py
+}
+
+# run_with_server SCRIPT: one of tests/server that calls by the Python package.
+run_with_server() {
+  local python
+  if ! python=$(find_python); then
+    skip "no Python 3.9 to 3.11 with venv here: tests/server/$1 is not run"
+    return
+  fi
+  run_counted "$results/${1%.py}.log" "$python" "tests/server/$1"
+}
+
 find_python() {
   local candidate
   for candidate in python3.11 python3.10 python3.9 /usr/bin/python3 python3; do
@@ -549,7 +564,7 @@ section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
 section "Warnings" check_warnings
 section "C++ tests (release)" run_ctest release
-section "Deploy, Python, clients" at_once check_deploy check_python run_clients
+section "Deploy, Python, clients" at_once check_deploy check_python run_clients check_faults
 if command -v clang++-14 >/dev/null; then
   section "Build ($sanitized)" build "$sanitized"
   if [[ $section_ok == yes ]]; then

@@ -1,0 +1,59 @@
+"""A spillwayd for the tests in Python, and how they count."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/client_lib/python"), str(ROOT / "tests/deploy")]
+
+import common  # noqa: E402  (it is beside the tests of the Python package)
+from checks import check, finish  # noqa: E402,F401
+
+common.set_up()
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Replica:
+    """On a port that it keeps when it is started again."""
+
+    def __init__(self, *flags):
+        self.port = free_port()
+        self.flags = flags
+        self.start()
+
+    @property
+    def address(self):
+        return "127.0.0.1:%d" % self.port
+
+    def start(self):
+        """Returns once it listens."""
+        self.process = subprocess.Popen(
+            [str(common.BUILD / "bin/spillwayd"), "--listen", self.address, "--metrics-listen", "none",
+             "--log-level", "off", *self.flags], stdout=subprocess.PIPE, text=True)
+        if not self.process.stdout.readline():
+            raise RuntimeError("spillwayd does not listen on %s" % self.address)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """Drains it; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=common.PATIENCE_S)
+
+    def status(self):
+        """Its resident memory in bytes, descriptors, threads."""
+        folder = pathlib.Path("/proc/%d" % self.process.pid)
+        fields = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+        return (int(fields["VmRSS"].split()[0]) * 1024, len(os.listdir(folder / "fd")),
+                int(fields["Threads"]))
