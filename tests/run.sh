@@ -39,6 +39,7 @@ clone; a few minutes when there is a build already.
   tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
   TensorFlow   every graph with every parameter set (of the three largest, with a few) instead of the
                short list; what plans take under a real memory limit, for one graph
+  soak         a server for two minutes, with clients that crash, are slow or say nothing
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
@@ -398,6 +399,10 @@ check_faults() {
   run_with_server fault_loop.py
 }
 
+check_soak() {
+  run_with_server soak.py
+}
+
 # run_with_server SCRIPT: one of tests/server that calls by the Python package.
 run_with_server() {
   local python
@@ -595,6 +600,7 @@ if [[ $full == yes ]]; then
   fi
   section "Build (tsan)" build tsan
   [[ $section_ok == no ]] || section "C++ tests (tsan)" run_ctest tsan
+  section "Soak" check_soak
   section "Benchmarks" run_benchmarks
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
   section "Image" check_image
