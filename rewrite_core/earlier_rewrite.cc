@@ -34,7 +34,9 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
     return BadRecords(subject.status().message());
   }
   const Graph& original = (*subject)->graph();
+  StopPoller poll(stop);
   for (NodeId id = 0; id < original.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("parse");
     const NodeId node = edited.Find(original.name(id));
     if (node == kNoNode || CountDataInputs(edited, node) != CountDataInputs(original, id)) {
       return BadRecords(absl::StrCat("node ", Quoted(original.name(id)), " is another"));
@@ -52,12 +54,18 @@ absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,
   return absl::IsInternal(status) ? BadRecords(status.message()) : status;
 }
 
-bool IsRewrittenOn(const Graph& edited, const Graph& original, const Eligibility& eligibility) {
+absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
+                                   const Eligibility& eligibility, const StopToken& stop) {
+  StopPoller poll(stop);
   // Read once per node: a node's record may be long, and have many readers.
   std::vector<bool> added(edited.num_nodes());
-  for (NodeId id = 0; id < edited.num_nodes(); ++id) added[id] = IsAddedNode(edited, id);
+  for (NodeId id = 0; id < edited.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("analysis");
+    added[id] = IsAddedNode(edited, id);
+  }
   bool swaps = false;
   for (NodeId id = 0; id < edited.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("analysis");
     const absl::Span<const Tensor> inputs = edited.inputs(id);
     if (inputs.empty() || !added[id] || added[inputs[0].node]) continue;
     swaps = true;  // A swap-out.

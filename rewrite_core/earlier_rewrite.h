@@ -27,8 +27,10 @@ absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,
                                const StopToken& stop);
 
 // Whether a swap of an earlier rewrite starts on a device that is to be rewritten now. Edits
-// without any swap count for every device. `eligibility` is that of `original`.
-bool IsRewrittenOn(const Graph& edited, const Graph& original, const Eligibility& eligibility);
+// without any swap count for every device. `eligibility` is that of `original`. The only error is
+// that of `stop`.
+absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
+                                   const Eligibility& eligibility, const StopToken& stop);
 
 }  // namespace spillway::core
 

@@ -100,7 +100,9 @@ class Rewriter {
     if (!original.ok()) return original.status();
     auto eligibility = Analyse(**original);
     if (!eligibility.ok()) return eligibility.status();
-    if (!IsRewrittenOn(subject->graph(), (*original)->graph(), *eligibility)) {
+    auto again = IsRewrittenOn(subject->graph(), (*original)->graph(), *eligibility, stop_);
+    if (!again.ok()) return InStage(v1::STAGE_ANALYSIS, again.status());
+    if (!*again) {
       absl::Status status = CheckEarlierEdits(subject->graph(), **original, stop_);
       if (!status.ok()) return InStage(v1::STAGE_VERIFY, status);
       return PlanAndWrite(strategy, *eligibility, original->get(), subject.get());
@@ -138,7 +140,9 @@ class Rewriter {
     SwapPlan moved;
     if (original != nullptr) {
       // The same nodes, under the ids that they have there.
-      moved = MovePlan(*plan, original->graph(), subject->graph());
+      auto on_subject = MovePlan(*plan, original->graph(), subject->graph(), stop_);
+      if (!on_subject.ok()) return InStage(v1::STAGE_STRATEGY, on_subject.status());
+      moved = *std::move(on_subject);
       plan = &moved;
       original->DropSimulator();
     }

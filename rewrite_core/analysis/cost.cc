@@ -318,13 +318,14 @@ class Estimator {
 };
 
 // By op id: whether nodes of that type run functions.
-std::vector<bool> FindCalls(const Graph& graph) {
+absl::StatusOr<std::vector<bool>> FindCalls(const Graph& graph, const StopToken& stop) {
   std::vector<bool> calls(graph.num_ops(), false);
   if (!graph.has_functions()) return calls;
-  const auto functions = FunctionNames(graph.bytes());
+  const auto functions = FunctionNames(graph.bytes(), stop);
+  if (!functions.ok()) return functions.status();
   const absl::flat_hash_set<absl::string_view> known = absl::StrSplit(kCalls, ' ');
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
-    calls[op] = known.contains(graph.op_name(op)) || functions.contains(graph.op_name(op));
+    calls[op] = known.contains(graph.op_name(op)) || functions->contains(graph.op_name(op));
   }
   return calls;
 }
@@ -362,7 +363,8 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
   const Estimator estimator(graph, shapes, placement, buffers, hardware);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());
-  const std::vector<bool> calls = FindCalls(graph);
+  const auto calls = FindCalls(graph, stop);
+  if (!calls.ok()) return calls.status();
   StopPoller poll(stop);
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("costs");
@@ -371,7 +373,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
     if (!on_host) {
       if (!buffers.LaunchesKernel(id)) continue;
       cost = estimator.Estimate(id, convolution_workspace_bytes);
-      cost.is_call = calls[graph.op_id(id)];
+      cost.is_call = (*calls)[graph.op_id(id)];
     }
     if (profile == nullptr) continue;
     if (!on_host && profile->workspace_bytes(id) != kNotMeasured) {

@@ -53,6 +53,31 @@ absl::string_view LastBytes(absl::string_view message, uint32_t field) {
   return found;
 }
 
+// Calls `visit` with the name and the bytes of each function. False: stopped.
+template <typename Visit>
+bool EachFunction(absl::string_view graph_def, const StopToken& stop, const Visit& visit) {
+  StopPoller poll(stop);
+  WireReader reader(graph_def);
+  while (reader.Next()) {
+    if (poll.Tick()) return false;
+    if (!reader.IsBytes(graph_def::kLibrary)) continue;
+    WireReader library(reader.bytes());
+    while (library.Next()) {
+      if (poll.Tick()) return false;
+      if (!library.IsBytes(library_def::kFunction)) continue;
+      // A function's fields are all read for it, its nodes among them.
+      absl::string_view signature;
+      WireReader function(library.bytes());
+      while (function.Next()) {
+        if (poll.Tick()) return false;
+        if (function.IsBytes(function_def::kSignature)) signature = function.bytes();
+      }
+      visit(LastBytes(signature, function_def::kSignatureName), library.bytes());
+    }
+  }
+  return true;
+}
+
 // The names of a signature's arguments of one kind; one of a list of tensors is refused.
 bool ReadArguments(absl::string_view signature, uint32_t field,
                    std::vector<absl::string_view>* names) {
@@ -100,36 +125,23 @@ struct FunctionLibrary::Body {
   int64_t steps = 0;  // Of one inference.
 };
 
-absl::flat_hash_set<absl::string_view> FunctionNames(absl::string_view graph_def) {
+absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
+                                                                     const StopToken& stop) {
   absl::flat_hash_set<absl::string_view> names;
-  WireReader reader(graph_def);
-  while (reader.Next()) {
-    if (!reader.IsBytes(graph_def::kLibrary)) continue;
-    WireReader library(reader.bytes());
-    while (library.Next()) {
-      if (!library.IsBytes(library_def::kFunction)) continue;
-      const absl::string_view signature = LastBytes(library.bytes(), function_def::kSignature);
-      names.insert(LastBytes(signature, function_def::kSignatureName));
-    }
-  }
+  const bool done = EachFunction(
+      graph_def, stop, [&names](absl::string_view name, absl::string_view) { names.insert(name); });
+  if (!done) return stop.status("analysis");
   return names;
 }
 
 FunctionLibrary::FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
                                  const StopToken& stop)
     : producer_(producer), pool_(pool), stop_(stop) {
-  WireReader reader(graph_def);
-  while (reader.Next()) {
-    if (!reader.IsBytes(graph_def::kLibrary)) continue;
-    WireReader library(reader.bytes());
-    while (library.Next()) {
-      if (!library.IsBytes(library_def::kFunction)) continue;
-      const absl::string_view signature = LastBytes(library.bytes(), function_def::kSignature);
-      Entry& entry = functions_[LastBytes(signature, function_def::kSignatureName)];
-      entry.number = static_cast<int32_t>(functions_.size());
-      entry.function_def = library.bytes();
-    }
-  }
+  EachFunction(graph_def, stop, [this](absl::string_view name, absl::string_view function_def) {
+    Entry& entry = functions_[name];
+    entry.number = static_cast<int32_t>(functions_.size());
+    entry.function_def = function_def;
+  });
 }
 
 FunctionLibrary::~FunctionLibrary() = default;

@@ -16,21 +16,25 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/shape_context.h"
 #include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
 
-// The functions of a GraphDef, by name: a node whose op type is one of these calls it.
-absl::flat_hash_set<absl::string_view> FunctionNames(absl::string_view graph_def);
+// The functions of a GraphDef, by name: a node whose op type is one of these calls it. The only
+// error is that of `stop`.
+absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
+                                                                     const StopToken& stop);
 
 class FunctionLibrary : public FunctionCaller {
  public:
   static constexpr int kMaxDepth = 64;
   static constexpr int64_t kMaxSteps = 2'000'000;
 
-  // `graph_def`, `pool` and `stop` must outlive the library.
+  // `graph_def`, `pool` and `stop` must outlive the library. Where it is stopped, functions are
+  // missing: ask `stop`.
   FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
                   const StopToken& stop);
   ~FunctionLibrary() override;

@@ -120,6 +120,7 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   inputs.feeds = &feeds;
   absl::optional<FunctionLibrary> library;
   if (graph.has_functions()) library.emplace(graph.bytes(), inputs.producer, shapes.pool_, stop);
+  if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
   GraphInference inference(inputs, shapes.pool_, library ? &*library : nullptr);
   if (absl::Status status = inference.Run(stop); !status.ok()) return status;
   if (absl::Status status = stop.status("analysis"); !status.ok()) return status;

@@ -1,12 +1,14 @@
 #include "rewrite_core/graph/graph_edit.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -16,6 +18,9 @@
 
 namespace spillway::core {
 namespace {
+
+// Takes about as long to copy as a poller's stride of steps.
+constexpr size_t kCopiedAtOnce = size_t{256} << 10;
 
 absl::Status BadEdit(absl::string_view what, absl::string_view node) {
   return absl::InternalError(absl::StrCat("edit of node ", Quoted(node), ": ", what));
@@ -34,30 +39,38 @@ struct NodeEdits {
   absl::Span<const GraphEdit::Control> controls;
 };
 
+// One node may have very many inputs and edits, so what follows polls; once stopped it gives what
+// it has, and AppendEdited says so.
+
 // Adds what `edits` change to the record that the node has already, whose originals are older.
 UndoRecord MergedRecord(const NodeEdits& edits, const std::vector<absl::string_view>& inputs,
-                        UndoRecord record) {
+                        UndoRecord record, StopPoller* poll) {
   if (record.added || record.raw) return record;
   const auto older = record.inputs;  // By position.
   for (const auto& rewire : edits.rewires) {
+    if (poll->Tick()) return record;
     const auto it =
         std::lower_bound(older.begin(), older.end(), rewire.index,
                          [](const auto& entry, int index) { return entry.first < index; });
     if (it != older.end() && it->first == rewire.index) continue;
     record.inputs.emplace_back(rewire.index, std::string(inputs[rewire.index]));
   }
-  std::sort(record.inputs.begin(), record.inputs.end());
-  for (const auto& control : edits.controls) record.controls.push_back(control.source);
+  if (!older.empty()) PolledSort(record.inputs.begin(), record.inputs.end(), std::less<>(), poll);
+  for (const auto& control : edits.controls) {
+    if (poll->Tick()) return record;
+    record.controls.push_back(control.source);
+  }
   return record;
 }
 
 // The NodeDef after `edits`, with the given record in it.
 std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_t num_inputs,
-                       const UndoRecord& record) {
+                       const UndoRecord& record, StopPoller* poll) {
   std::string out;
   out.reserve(node_def.size() + 64 * (1 + edits.rewires.size() + edits.controls.size()));
   const auto append_controls = [&] {
     for (const auto& control : edits.controls) {
+      if (poll->Tick()) return;
       AppendBytesField(node_def::kInput, absl::StrCat("^", control.source), &out);
     }
   };
@@ -65,6 +78,7 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
   auto rewire = edits.rewires.begin();
   WireReader reader(node_def);
   while (reader.Next()) {
+    if (poll->Tick()) return out;
     if (IsUndoField(reader)) {
       continue;
     }
@@ -84,12 +98,14 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
 }
 
 // Appends the edited node's field.
-absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, std::string* out) {
+absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, const StopToken& stop,
+                          StopPoller* poll, std::string* out) {
   const absl::string_view name = graph.name(edits.node);
   const absl::string_view node_def = graph.node_bytes(edits.node);
   std::vector<absl::string_view> inputs;
   WireReader reader(node_def);
   while (reader.Next()) {
+    if (poll->Tick()) return stop.status("apply");
     if (reader.IsBytes(node_def::kInput)) inputs.push_back(reader.bytes());
   }
   // What strip is to restore: the node as it is, or as it was before an earlier rewrite.
@@ -100,17 +116,21 @@ absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, std::strin
     if (!earlier.ok()) return earlier.status();
     record = *std::move(earlier);
     original.clear();
-    if (absl::Status s = AppendUndone(name, node_def, record, &original); !s.ok()) return s;
+    absl::Status s = AppendUndone(name, node_def, record, stop, poll, &original);
+    if (!s.ok()) return s;
   }
-  record = MergedRecord(edits, inputs, std::move(record));
-  std::string edited = EditedNode(node_def, edits, inputs.size(), record);
+  record = MergedRecord(edits, inputs, std::move(record), poll);
+  std::string edited = EditedNode(node_def, edits, inputs.size(), record, poll);
+  if (absl::Status s = stop.status("apply"); !s.ok()) return s;
   std::string undone;
-  absl::Status status = AppendUndone(name, edited, record, &undone);
+  absl::Status status = AppendUndone(name, edited, record, stop, poll, &undone);
+  if (absl::Status s = stop.status("apply"); !s.ok()) return s;
   if (!status.ok() || undone != original) {
     // An encoding that a re-encoding would not give back: keep the bytes themselves.
     UndoRecord raw;
     raw.raw = original;
-    edited = EditedNode(node_def, edits, inputs.size(), raw);
+    edited = EditedNode(node_def, edits, inputs.size(), raw, poll);
+    if (absl::Status s = stop.status("apply"); !s.ok()) return s;
   }
   AppendBytesField(graph_def::kNode, edited, out);
   return absl::OkStatus();
@@ -174,13 +194,6 @@ absl::Status GraphEdit::TooLarge() const {
                    " bytes; swap fewer tensors (n_tensors), shorten names and devices of "
                    "megabytes, or keep constants out of the graph"),
       {{"value", absl::StrCat(max_new_bytes_)}});
-}
-
-std::vector<NodeSpec> GraphEdit::nodes() const {
-  std::vector<NodeSpec> nodes;
-  WireReader reader(new_nodes_);
-  while (reader.Next()) nodes.push_back(ReadNode(reader.bytes()));
-  return nodes;
 }
 
 void GraphEdit::AddControlInput(NodeId node, absl::string_view source, v1::EdgeKind kind) {
@@ -247,11 +260,15 @@ absl::Status GraphEdit::Validate(const StopToken& stop) const {
 absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   if (too_large_) return TooLarge();
   if (absl::Status status = Validate(stop); !status.ok()) return status;
-  std::sort(rewires_.begin(), rewires_.end(), [](const Rewire& a, const Rewire& b) {
+  StopPoller poll(stop);
+  const auto by_position = [](const Rewire& a, const Rewire& b) {
     return std::tie(a.node, a.index) < std::tie(b.node, b.index);
-  });
-  std::stable_sort(controls_.begin(), controls_.end(),
-                   [](const Control& a, const Control& b) { return a.node < b.node; });
+  };
+  const auto by_node = [](const Control& a, const Control& b) { return a.node < b.node; };
+  if (!PolledSort(rewires_.begin(), rewires_.end(), by_position, &poll) ||
+      !PolledSort(controls_.begin(), controls_.end(), by_node, &poll)) {
+    return stop.status("apply");
+  }
 
   // The edited nodes and the new ones first, so that the output is allocated once.
   struct Piece {
@@ -261,7 +278,6 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   std::string edited;
   size_t replaced = 0;
   std::vector<Piece> pieces;
-  StopPoller poll(stop);
   auto rewire = rewires_.begin();
   auto control = controls_.begin();
   while (rewire != rewires_.end() || control != controls_.end()) {
@@ -271,6 +287,7 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
                           control != controls_.end() ? control->node : graph_.num_nodes());
     const auto rewires_begin = rewire;
     while (rewire != rewires_.end() && rewire->node == edits.node) {
+      if (poll.Tick()) return stop.status("apply");
       if (rewire != rewires_begin && rewire->index == (rewire - 1)->index) {
         return BadEdit("an input is rewired twice", graph_.name(edits.node));
       }
@@ -282,7 +299,8 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
                                         rewire - rewires_begin);
     edits.controls = absl::MakeConstSpan(controls_.data() + (controls_begin - controls_.begin()),
                                          control - controls_begin);
-    if (absl::Status status = AppendEdited(graph_, edits, &edited); !status.ok()) return status;
+    absl::Status status = AppendEdited(graph_, edits, stop, &poll, &edited);
+    if (!status.ok()) return status;
     if (static_cast<int64_t>(edited.size()) > kMaxMessageBytes) return TooLarge();
     replaced += graph_.node_field(edits.node).size();
     pieces.push_back({edits.node, edited.size()});
@@ -292,19 +310,28 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   if (size > static_cast<size_t>(kMaxMessageBytes)) return TooLarge();
   std::string out;
   out.reserve(size);
-  const auto append = [&out](absl::string_view part) { out.append(part.data(), part.size()); };
+  const auto append = [&](absl::string_view part) {
+    for (; !part.empty(); part.remove_prefix(std::min(part.size(), kCopiedAtOnce))) {
+      out.append(part.data(), std::min(part.size(), kCopiedAtOnce));
+      if (part.size() >= kCopiedAtOnce && stop.ShouldStop(StopPoller::kStride)) return false;
+    }
+    return !poll.Tick();
+  };
   size_t done = 0, edited_done = 0;
   for (const Piece& piece : pieces) {
     const absl::string_view field = graph_.node_field(piece.node);
     const size_t begin = field.data() - bytes.data();
-    append(bytes.substr(done, begin - done));
-    append(absl::string_view(edited).substr(edited_done, piece.end - edited_done));
+    if (!append(bytes.substr(done, begin - done)) ||
+        !append(absl::string_view(edited).substr(edited_done, piece.end - edited_done))) {
+      return stop.status("apply");
+    }
     done = begin + field.size();
     edited_done = piece.end;
   }
-  append(bytes.substr(done, graph_.nodes_end() - done));
-  append(new_nodes_);
-  append(bytes.substr(graph_.nodes_end()));
+  if (!append(bytes.substr(done, graph_.nodes_end() - done)) || !append(new_nodes_) ||
+      !append(bytes.substr(graph_.nodes_end()))) {
+    return stop.status("apply");
+  }
   return out;
 }
 

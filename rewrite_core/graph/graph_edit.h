@@ -57,8 +57,8 @@ class GraphEdit {
   // Whether nodes were dropped. Apply will say so; more edits only take memory.
   bool too_large() const { return too_large_; }
 
-  // The nodes that were added, read back from their bytes.
-  std::vector<NodeSpec> nodes() const;
+  // The nodes that were added: fields of a GraphDef, each for ReadNode (node_writer.h).
+  absl::string_view new_nodes() const { return new_nodes_; }
   int64_t num_new_nodes() const { return num_new_nodes_; }
   const std::vector<Rewire>& rewires() const { return rewires_; }
   const std::vector<Control>& controls() const { return controls_; }

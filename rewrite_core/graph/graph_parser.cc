@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph.h"
@@ -83,11 +84,11 @@ class GraphParser {
             std::min<int64_t>(limits_.max_graph_bytes(), std::numeric_limits<int32_t>::max()))) {
       return TooMany("bytes", limits_.max_graph_bytes(), "max_graph_bytes");
     }
-    for (auto step : {&GraphParser::ReadNodes, &GraphParser::IndexNames,
-                      &GraphParser::ResolveInputs, &GraphParser::CheckPorts}) {
+    for (auto step :
+         {&GraphParser::ReadNodes, &GraphParser::IndexNames, &GraphParser::ResolveInputs,
+          &GraphParser::CheckPorts, &GraphParser::LinkReaders}) {
       if (absl::Status status = (this->*step)(); !status.ok()) return status;
     }
-    LinkReaders();
     return std::move(graph_);
   }
 
@@ -426,9 +427,11 @@ class GraphParser {
   // worked out once per node, so that many readers of one wide node cost no more than few.
   absl::Status CheckPorts() {
     absl::flat_hash_map<NodeId, int> counts;
+    StopPoller poll(stop_);
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+        if (poll.Tick()) return stop_.status("parse");
         const NodeId producer = inputs[i].node;
         int count = graph_.op_info(producer).fixed_output_count;
         if (count < 0) {
@@ -442,17 +445,22 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  void LinkReaders() {
+  absl::Status LinkReaders() {
+    StopPoller poll(stop_);
     const size_t n = graph_.nodes_.size();
     std::vector<uint32_t>& first = graph_.first_out_edge_;
     first.assign(n + 1, 0);
-    for (Tensor input : graph_.inputs_) ++first[input.node + 1];
+    for (Tensor input : graph_.inputs_) {
+      if (poll.Tick()) return stop_.status("parse");
+      ++first[input.node + 1];
+    }
     for (size_t i = 0; i < n; ++i) first[i + 1] += first[i];
     graph_.out_edges_.resize(graph_.inputs_.size());
     std::vector<uint32_t> next(first.begin(), first.end() - 1);
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       const Node& node = graph_.nodes_[id];
       for (uint32_t slot = node.first_input; slot < node.first_input + node.num_inputs; ++slot) {
+        if (poll.Tick()) return stop_.status("parse");
         graph_.out_edges_[next[graph_.inputs_[slot].node]++] = {id, slot};
       }
     }
@@ -464,11 +472,17 @@ class GraphParser {
     for (size_t i = 0; i < n; ++i) {
       const auto begin = graph_.out_edges_.begin() + first[i];
       const auto end = graph_.out_edges_.begin() + first[i + 1];
-      if (!std::is_sorted(begin, end, by_port)) std::stable_sort(begin, end, by_port);
+      for (auto edge = begin; edge != end; ++edge) {
+        if (poll.Tick()) return stop_.status("parse");
+        if (edge == begin || !by_port(*edge, *(edge - 1))) continue;
+        if (!PolledSort(begin, end, by_port, &poll)) return stop_.status("parse");
+        break;
+      }
     }
     for (const Graph::OpType& op : graph_.ops_) {
       graph_.has_control_flow_ |= op.info.control_flow != ControlFlow::kNone;
     }
+    return absl::OkStatus();
   }
 
   uint32_t Offset(absl::string_view part) const { return part.data() - graph_.bytes_.data(); }

@@ -26,7 +26,8 @@ absl::Status StripTo(const Graph& graph, const StopToken& stop,
     if (begin > done && !sink(bytes.substr(done, begin - done))) return absl::OkStatus();
     done = begin + field.size();
     restored.clear();
-    absl::Status status = AppendUndone(graph.name(id), graph.node_bytes(id), *record, &restored);
+    absl::Status status =
+        AppendUndone(graph.name(id), graph.node_bytes(id), *record, stop, &poll, &restored);
     if (!status.ok()) return status;
     if (!restored.empty() && !sink(restored)) return absl::OkStatus();
   }

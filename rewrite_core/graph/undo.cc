@@ -68,7 +68,8 @@ absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_vi
 }
 
 absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
-                          const UndoRecord& record, std::string* out) {
+                          const UndoRecord& record, const StopToken& stop, StopPoller* poll,
+                          std::string* out) {
   if (record.added) return absl::OkStatus();
   if (record.raw) {
     out->append(*record.raw);
@@ -78,15 +79,20 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
   std::vector<absl::string_view> inputs;
   WireReader scan(node_def);
   while (scan.Next()) {
+    if (poll->Tick()) return stop.status("strip");
     if (scan.IsBytes(node_def::kInput)) inputs.push_back(scan.bytes());
   }
   const auto num_data = std::count_if(inputs.begin(), inputs.end(), [](absl::string_view input) {
     return input.empty() || input[0] != '^';
   });
   absl::flat_hash_map<absl::string_view, int> to_drop;
-  for (const std::string& control : record.controls) ++to_drop[control];
+  for (const std::string& control : record.controls) {
+    if (poll->Tick()) return stop.status("strip");
+    ++to_drop[control];
+  }
   std::vector<bool> dropped(inputs.size(), false);
   for (size_t i = inputs.size(); i-- > 0 && absl::ConsumePrefix(&inputs[i], "^");) {
+    if (poll->Tick()) return stop.status("strip");
     const auto it = to_drop.find(inputs[i]);
     if (it == to_drop.end()) continue;
     dropped[i] = true;
@@ -102,6 +108,7 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
   auto original = record.inputs.begin();
   WireReader reader(node_def);
   while (reader.Next()) {
+    if (poll->Tick()) return stop.status("strip");
     if (reader.IsBytes(node_def::kInput)) {
       const size_t i = position++;
       if (dropped[i]) continue;

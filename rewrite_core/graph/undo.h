@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
 
@@ -38,9 +39,11 @@ std::string UndoAttr(const UndoRecord& record);
 absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_view value);
 
 // Appends to `out` the field (in the GraphDef) of the node as it was before `record`. `node_def`
-// is the edited node's NodeDef. Nothing for an added node.
+// is the edited node's NodeDef. Nothing for an added node. A node may have very many inputs: `poll`
+// is of `stop`.
 absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
-                          const UndoRecord& record, std::string* out);
+                          const UndoRecord& record, const StopToken& stop, StopPoller* poll,
+                          std::string* out);
 
 }  // namespace spillway::core
 

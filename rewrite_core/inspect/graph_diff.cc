@@ -213,18 +213,16 @@ class Differ {
       if (poll_.Tick()) return Stopped();
       const NodeId before = in_a_[id];
       if (before == kNoNode || a_.node_bytes(before) == b_.node_bytes(id)) continue;
-      for (size_t i = 0; i < a_.inputs(before).size() + b_.inputs(id).size(); ++i) {
-        if (poll_.Tick()) return Stopped();
-      }
       bool differs = CompareItself(before, id);
       differs |= CompareDataInputs(before, id);
       differs |= CompareControlInputs(before, id);
+      if (absl::Status s = Stopped(); !s.ok()) return s;
       if (!differs) diff_.set_reencoded_count(diff_.reencoded_count() + 1);
     }
     return absl::OkStatus();
   }
 
-  // Each of the three: whether there was a difference.
+  // Each of the three: whether there was a difference. A node may have very many inputs: they stop.
   bool CompareItself(NodeId a, NodeId b) {
     v1::NodeChange change;
     if (a_.op(a) != b_.op(b)) {
@@ -272,7 +270,7 @@ class Differ {
     const int count_a = CountDataInputs(a_, a);
     const int count_b = CountDataInputs(b_, b);
     bool differs = false;
-    for (int i = 0; i < std::max(count_a, count_b); ++i) {
+    for (int i = 0; i < std::max(count_a, count_b) && !poll_.Tick(); ++i) {
       if (i < count_a && i < count_b && FromA(before[i]) == after[i]) continue;
       differs = true;
       v1::InputChange* change = diff_.add_rewired();
@@ -289,9 +287,10 @@ class Differ {
 
   bool CompareControlInputs(NodeId a, NodeId b) {
     // Each name once: TensorFlow takes a repeated one for one.
-    const auto controls = [](const Graph& graph, NodeId id) {
+    const auto controls = [this](const Graph& graph, NodeId id) {
       std::map<absl::string_view, NodeId> names;
       for (Tensor input : graph.inputs(id)) {
+        if (poll_.Tick()) break;
         if (input.is_control()) names.emplace(graph.name(input.node), input.node);
       }
       return names;
@@ -300,11 +299,13 @@ class Differ {
     const auto after = controls(b_, b);
     bool differs = false;
     for (const auto& [name, node] : after) {
+      if (poll_.Tick()) break;
       if (before.count(name) > 0) continue;
       differs = true;
       AddControl(b, name, node, diff_.add_controls_added());
     }
     for (const auto& [name, node] : before) {
+      if (poll_.Tick()) break;
       if (after.count(name) > 0) continue;
       differs = true;
       AddControl(b, name, in_b_[node], diff_.add_controls_removed());

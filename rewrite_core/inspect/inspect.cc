@@ -89,6 +89,7 @@ class Inspector {
       if (!reader.IsBytes(graph_def::kLibrary)) continue;
       WireReader library(reader.bytes());
       while (library.Next()) {
+        if (poll.Tick()) return stop_.status(kInspectStage);
         if (!library.IsBytes(library_def::kFunction)) continue;
         if (absl::Status status = ReadFunction(library.bytes()); !status.ok()) return status;
       }

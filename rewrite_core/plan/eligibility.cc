@@ -67,11 +67,14 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   const Graph& graph = facts.graph();
   std::vector<bool> used(options.devices_size(), false);
   std::vector<DeviceName> names;
+  StopPoller poll(stop);
   for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));
   for (int32_t device = 0; device < graph.num_devices(); ++device) {
+    if (poll.Tick()) return stop.status("analysis");
     bool wanted = options.devices().empty();
     const DeviceName own = ParseDeviceName(graph.device_name(device));
     for (int i = 0; i < options.devices_size(); ++i) {
+      if (poll.Tick()) return stop.status("analysis");
       if (options.devices(i) != graph.device_name(device) && !NamesDevice(names[i], own)) continue;
       wanted = used[i] = true;
     }

@@ -5,9 +5,15 @@
 
 namespace spillway::core {
 
-SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to) {
+absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
+                                  const StopToken& stop) {
   SwapPlan moved = plan;
-  const auto move = [&](NodeId* id) { *id = to.Find(from.name(*id)); };
+  StopPoller poll(stop);
+  bool stopped = false;
+  const auto move = [&](NodeId* id) {
+    stopped = stopped || poll.Tick();
+    if (!stopped) *id = to.Find(from.name(*id));
+  };
   for (PlannedSwap& swap : moved.swaps) {
     move(&swap.tensor.node);
     swap.buffer = kNoBuffer;  // Ids are the graph's.
@@ -22,6 +28,7 @@ SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to) {
     move(&control.from);
     move(&control.to);
   }
+  if (stopped) return stop.status("strategy");
   return moved;
 }
 

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
 #include "rewrite_core/analysis/buffers.h"
 #include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/control_edge.h"
 
@@ -63,8 +65,9 @@ struct SwapPlan {
 };
 
 // A plan for `from` as a plan for `to`, which has all the nodes of `from` under the same names. Of
-// buffers it says nothing: they are those of a step.
-SwapPlan MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to);
+// buffers it says nothing: they are those of a step. The only error is that of `stop`.
+absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
+                                  const StopToken& stop);
 
 // One line per swap-in, per node that waits for a swap-out and per added control edge, for tests
 // and logs:

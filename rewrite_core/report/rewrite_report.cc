@@ -9,6 +9,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/node_writer.h"
 
 namespace spillway::core {
 namespace {
@@ -222,7 +223,9 @@ absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToke
                        v1::GraphPatch* patch) {
   patch->Clear();
   Names told(graph, "the patch", stop);
-  for (const NodeSpec& node : edit.nodes()) {
+  // One at a time: there may be very many, and each is several times as large as its bytes.
+  for (WireReader nodes(edit.new_nodes()); nodes.Next();) {
+    const NodeSpec node = ReadNode(nodes.bytes());
     v1::NewNode* out = patch->add_new_nodes();
     out->set_name(node.name);
     out->set_op(node.op);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/simulate/prepared_workload.h"
 #include "rewrite_core/simulate/simulator.h"
 
@@ -276,14 +277,16 @@ std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
                                 absl::Span<const int64_t> demand, const StopToken& stop) {
   const int32_t steps = static_cast<int32_t>(demand.size());
   StopPoller poll(stop);
-  std::sort(intervals.begin(), intervals.end(),
-            [](const StepInterval& a, const StepInterval& b) { return a.first < b.first; });
+  std::vector<int64_t> taken_until(steps, 0);
+  const auto begins_before = [](const StepInterval& a, const StepInterval& b) {
+    return a.first < b.first;
+  };
+  if (!PolledSort(intervals.begin(), intervals.end(), begins_before, &poll)) return taken_until;
   const auto ends_before = [](const StepInterval& a, const StepInterval& b) {
     return a.last < b.last;
   };
   std::vector<StepInterval> open;           // A heap: the one that ends last is its front.
   std::vector<int64_t> ends(steps + 1, 0);  // What was taken of those whose last step is before.
-  std::vector<int64_t> taken_until(steps, 0);
   int64_t taken = 0, covered = 0;
   size_t next = 0;
   for (int32_t step = 0; step < steps; ++step) {

@@ -1,10 +1,10 @@
 #include "rewrite_core/simulate/plan_overlay.h"
 
-#include <algorithm>
+#include "rewrite_core/base/polled_sort.h"
 
 namespace spillway::core {
 
-void PlanOverlay::Set(const SwapPlan& plan) {
+bool PlanOverlay::Set(const SwapPlan& plan, StopPoller* poll) {
   if (first_.empty()) {
     first_.assign(num_nodes_, -1);
     list_.assign(num_nodes_, -1);
@@ -17,12 +17,14 @@ void PlanOverlay::Set(const SwapPlan& plan) {
   const Place place =
       plan.cpu_device.empty() ? kHostPlace : facts_.placement().Resolve(plan.cpu_device);
   for (size_t i = 0; i < plan.swaps.size(); ++i) {
+    if (poll->Tick()) return false;
     AddSwap(plan.swaps[i], static_cast<int32_t>(i), place);
   }
   for (const ControlEdge& control : plan.controls) {
+    if (poll->Tick()) return false;
     edits_.push_back({control.to, kAppended, {control.from, kControl}});
   }
-  EditInputs();
+  return EditInputs(poll);
 }
 
 NodeId PlanOverlay::AddSwapNode(const SwapNode& node) {
@@ -48,7 +50,7 @@ void PlanOverlay::AddSwap(const PlannedSwap& planned, int32_t swap, Place place)
   for (NodeId node : planned.deadlines) edits_.push_back({node, kAppended, {out, kControl}});
 }
 
-void PlanOverlay::EditInputs() {
+bool PlanOverlay::EditInputs(StopPoller* poll) {
   inputs_.clear();
   begin_.clear();
   for (const SwapNode& node : swap_nodes_) {
@@ -56,9 +58,10 @@ void PlanOverlay::EditInputs() {
     inputs_.push_back(node.input);
     for (NodeId trigger : node.triggers) inputs_.push_back({trigger, kControl});
   }
-  std::stable_sort(edits_.begin(), edits_.end(), [](const Edit& a, const Edit& b) {
+  const auto by_position = [](const Edit& a, const Edit& b) {
     return std::pair(a.node, a.index) < std::pair(b.node, b.index);
-  });
+  };
+  if (!PolledSort(edits_.begin(), edits_.end(), by_position, poll)) return false;
   for (size_t i = 0; i < edits_.size();) {
     const NodeId node = edits_[i].node;
     const int32_t begin = static_cast<int32_t>(inputs_.size());
@@ -68,6 +71,7 @@ void PlanOverlay::EditInputs() {
     const absl::Span<const Tensor> inputs = facts_.graph().inputs(node);
     inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
     for (; i < edits_.size() && edits_[i].node == node; ++i) {
+      if (poll->Tick()) return false;
       if (edits_[i].index == kAppended) {
         inputs_.push_back(edits_[i].tensor);
       } else {
@@ -76,6 +80,7 @@ void PlanOverlay::EditInputs() {
     }
   }
   begin_.push_back(static_cast<int32_t>(inputs_.size()));
+  return true;
 }
 
 absl::Span<const Tensor> PlanOverlay::Inputs(NodeId id) const {

@@ -11,6 +11,7 @@
 
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 
 namespace spillway::core {
@@ -31,8 +32,9 @@ class PlanOverlay {
   explicit PlanOverlay(const StepFacts& facts)
       : facts_(facts), num_nodes_(facts.graph().num_nodes()) {}
 
-  // Lays `plan` over the graph, in place of the one before. It must outlive the overlay.
-  void Set(const SwapPlan& plan);
+  // Lays `plan` over the graph, in place of the one before. It must outlive the overlay. False:
+  // stopped, and nothing but Set may be called.
+  bool Set(const SwapPlan& plan, StopPoller* poll);
 
   bool IsSwapNode(NodeId id) const { return id >= num_nodes_; }
   const std::vector<SwapNode>& swap_nodes() const { return swap_nodes_; }
@@ -57,7 +59,7 @@ class PlanOverlay {
 
   void AddSwap(const PlannedSwap& planned, int32_t swap, Place place);
   NodeId AddSwapNode(const SwapNode& node);
-  void EditInputs();
+  bool EditInputs(StopPoller* poll);
   absl::Span<const Tensor> ListOf(int32_t list) const {
     return absl::MakeSpan(inputs_).subspan(begin_[list], begin_[list + 1] - begin_[list]);
   }

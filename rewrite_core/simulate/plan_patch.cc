@@ -85,13 +85,14 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   bool LosesCopies() const;
   void ForgetUses(NodeId id);
 
+  // What follows LinkAll, each for all that was linked; false: stopped.
   absl::Status AddToPrepared();
   void AddChoices();
   void ChangeReaders(BufferId id, int32_t by);
-  void CountReaders();
-  void ChooseAgain();
-  void FinishLists();
-  void FinishEdges();
+  bool CountReaders(StopPoller* poll);
+  bool ChooseAgain(StopPoller* poll);
+  bool FinishLists(StopPoller* poll);
+  bool FinishEdges(StopPoller* poll);
 
   // What NodeLinker asks for.
   BufferId BufferOf(Tensor t) const {
@@ -206,16 +207,16 @@ void PlanPatch::Impl::AddChoices() {
 }
 
 absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToken& stop) {
-  plan_.Set(plan);
+  StopPoller poll(stop);
+  if (!plan_.Set(plan, &poll)) return stop.status("workload");
   if (!FindActive()) return false;
   AddSwapOps();
   if (absl::Status s = LinkAll(stop); !s.ok()) return s;
   if (failed_ || LosesCopies()) return false;
   if (absl::Status s = AddToPrepared(); !s.ok()) return s;
-  CountReaders();
-  ChooseAgain();
-  FinishLists();
-  FinishEdges();
+  if (!CountReaders(&poll) || !ChooseAgain(&poll) || !FinishLists(&poll) || !FinishEdges(&poll)) {
+    return stop.status("workload");
+  }
   Release(&items_);
   Release(&reuses_);
   Release(&candidates_);
@@ -286,6 +287,7 @@ void PlanPatch::Impl::Enqueue(NodeId id) {
 absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
   StopPoller poll(stop);
   for (NodeId id : plan_.edited()) {
+    if (poll.Tick()) return stop.status("workload");
     if (RunsUnswapped(id)) Relink(id);
   }
   while (!queue_.empty() && !failed_) {
@@ -508,25 +510,34 @@ void PlanPatch::Impl::ChangeReaders(BufferId id, int32_t by) {
   prepared_.AddHolders(id, by);
 }
 
-void PlanPatch::Impl::CountReaders() {
+bool PlanPatch::Impl::CountReaders(StopPoller* poll) {
   for (const Linked& linked : linked_) {
     if (linked.op < num_ops()) {
-      for (BufferId read : workload_.reads[linked.op]) ChangeReaders(read, -1);
+      for (BufferId read : workload_.reads[linked.op]) {
+        if (poll->Tick()) return false;
+        ChangeReaders(read, -1);
+      }
     }
-    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) ChangeReaders(items_[at].id, 1);
+    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) {
+      if (poll->Tick()) return false;
+      ChangeReaders(items_[at].id, 1);
+    }
   }
+  return true;
 }
 
 // Where the number of readers changed, another buffer may be the best to take over: of operations
 // that were not made anew, too.
-void PlanPatch::Impl::ChooseAgain() {
+bool PlanPatch::Impl::ChooseAgain(StopPoller* poll) {
   const int32_t num_linked = static_cast<int32_t>(linked_.size());
   // A buffer may change very often, and one output choose among very many: each once.
   absl::flat_hash_set<BufferId> seen;
   absl::flat_hash_set<int32_t> done;
   for (const auto& [id, before] : changed_readers_) {
+    if (poll->Tick()) return false;
     if (!seen.insert(id).second) continue;
     for (int32_t i : choices_[id]) {
+      if (poll->Tick()) return false;
       if (!done.insert(i).second) continue;
       const WorkloadTrace::Reuse& reuse = trace_.reuses[i];
       const int32_t at = linked_at_[reuse.op];
@@ -536,13 +547,18 @@ void PlanPatch::Impl::ChooseAgain() {
                absl::MakeSpan(trace_.candidates).subspan(reuse.begin, reuse.end - reuse.begin));
     }
   }
+  return true;
 }
 
-void PlanPatch::Impl::FinishLists() {
+bool PlanPatch::Impl::FinishLists(StopPoller* poll) {
   for (const Linked& linked : linked_) {
     const OpId id = linked.op;
     list_.clear();
-    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) list_.push_back(items_[at].id);
+    if (poll->Tick()) return false;
+    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) {
+      if (poll->Tick()) return false;
+      list_.push_back(items_[at].id);
+    }
     absl::Span<const BufferId> reads = list_, writes;
     chosen_.clear();
     if (id < num_ops()) {
@@ -566,19 +582,22 @@ void PlanPatch::Impl::FinishLists() {
     }
     prepared_.SetLists(id, reads, writes, chosen_);
   }
+  return true;
 }
 
-void PlanPatch::Impl::FinishEdges() {
+bool PlanPatch::Impl::FinishEdges(StopPoller* poll) {
   for (const Linked& linked : linked_) {
     if (!linked.is_relinked) continue;
     const OpId id = linked.op;
     const int64_t is_new = ++mark_, is_kept = ++mark_;
     int32_t waits = 0;
     for (int32_t at = linked.waits; at >= 0; at = items_[at].next, ++waits) {
+      if (poll->Tick()) return false;
       waited_[items_[at].id] = is_new;
     }
     if (id < num_ops()) {
       for (OpId before : workload_.waits_for[id]) {
+        if (poll->Tick()) return false;
         if (waited_[before] == is_new) {
           waited_[before] = is_kept;
         } else {
@@ -591,7 +610,7 @@ void PlanPatch::Impl::FinishEdges() {
     }
     prepared_.SetWaits(id, waits);
   }
-  prepared_.FinishEdges();
+  return prepared_.FinishEdges(poll);
 }
 
 void PlanPatch::Impl::Undo() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/simulate/grow.h"
 #include "rewrite_core/simulate/simulator.h"
 
@@ -83,22 +84,26 @@ void PreparedPatch::SetWaits(OpId id, int32_t waits) {
   if (waits == 0) became_first_.push_back(number);
 }
 
-void PreparedPatch::FinishEdges() {
+bool PreparedPatch::FinishEdges(StopPoller* poll) {
   removed_.resize(prepared_.ops.size(), 0);
-  std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
+  const auto by_edge = [](const Change& a, const Change& b) {
     return std::tie(a.from, a.to) < std::tie(b.from, b.to);
-  });
+  };
+  if (!PolledSort(changes_.begin(), changes_.end(), by_edge, poll)) return false;
   for (size_t i = 0, end = 0; i < changes_.size(); i = end) {
-    while (end < changes_.size() && changes_[end].from == changes_[i].from) ++end;
+    for (; end < changes_.size() && changes_[end].from == changes_[i].from; ++end) {
+      if (poll->Tick()) return false;
+    }
     ChangeAfter(absl::MakeSpan(changes_).subspan(i, end - i));
   }
   Release(&changes_);
-  if (!first_changed_) return;
+  if (!first_changed_) return true;
   std::vector<OpId>& first = prepared_.first;
   first.erase(std::remove_if(first.begin(), first.end(),
                              [this](OpId number) { return prepared_.waits[number] > 0; }),
               first.end());
   first.insert(first.end(), became_first_.begin(), became_first_.end());
+  return true;
 }
 
 void PreparedPatch::ChangeAfter(absl::Span<const Change> changes) {

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/simulate/prepared_workload.h"
 #include "rewrite_core/simulate/workload.h"
 
@@ -35,7 +36,7 @@ class PreparedPatch {
   void AddEdge(OpId from, OpId to);
   void RemoveEdge(OpId from, OpId to);
   void SetWaits(OpId op, int32_t waits);
-  void FinishEdges();
+  bool FinishEdges(StopPoller* poll);  // False: stopped.
 
   // As it was before the changes, but for what AddHolders did.
   void Undo();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/simulate/node_linker.h"
 #include "rewrite_core/simulate/plan_overlay.h"
 #include "rewrite_core/simulate/workload_trace.h"
@@ -22,10 +23,12 @@ class ListItems {
     for (Item& item : items_) item.list = to[item.list];
   }
   // Each list in the order of Add; items for which `map` is negative are left out. Leaves nothing.
+  // False: stopped.
   template <typename Map>
-  IndexLists Build(int32_t num_lists, Map map) {
+  bool Build(int32_t num_lists, Map map, StopPoller* poll, IndexLists* lists) {
     std::vector<int32_t> end(num_lists + 1, 0);
     for (Item& item : items_) {
+      if (poll->Tick()) return false;
       item.item = map(item.item);
       if (item.item >= 0) ++end[item.list + 1];
     }
@@ -33,13 +36,15 @@ class ListItems {
     std::vector<int32_t> sorted(end.back());
     // From where each list begins to where it ends.
     for (const Item& item : items_) {
+      if (poll->Tick()) return false;
       if (item.item >= 0) sorted[end[item.list]++] = item.item;
     }
     std::vector<Item>().swap(items_);
     // The end of each is the beginning of the next.
     end.pop_back();
     end.insert(end.begin(), 0);
-    return IndexLists(std::move(sorted), std::move(end));
+    *lists = IndexLists(std::move(sorted), std::move(end));
+    return true;
   }
 
  private:
@@ -75,12 +80,13 @@ class Builder : private NodeLinker<Builder> {
   };
 
   absl::Status FindActive();
-  void MakeOps();
+  absl::Status MakeOps();
   OpId AddOp(OpKind kind, Place device, int64_t duration_ns, NodeId node);
   BufferId AddBuffer(Place place, int64_t bytes, bool resident, Tensor tensor);
-  void SortCopies();
-  void FinishReuses();
-  void Finish(bool keeps_all);
+  absl::Status SortCopies();
+  absl::Status FinishReuses();
+  absl::Status Finish(bool keeps_all);
+  absl::Status Stopped() const { return stop_.status("workload"); }
 
   // What NodeLinker asks for.
   BufferId BufferOf(Tensor t) const { return buffer_of_[Index(t)]; }
@@ -140,7 +146,7 @@ absl::Status Builder::FindActive() {
     const NodeId id = stack.back();
     stack.pop_back();
     for (Tensor input : overlay_.Inputs(id)) {
-      if (poll_.Tick()) return stop_.status("workload");
+      if (poll_.Tick()) return Stopped();
       visit(input.node);
     }
   }
@@ -172,7 +178,7 @@ BufferId Builder::AddBuffer(Place place, int64_t bytes, bool resident, Tensor te
   return static_cast<BufferId>(workload_.buffers.size()) - 1;
 }
 
-void Builder::MakeOps() {
+absl::Status Builder::MakeOps() {
   const auto kind = [](Place place) {
     return place == kHostPlace ? OpKind::kHost : OpKind::kCompute;
   };
@@ -180,6 +186,7 @@ void Builder::MakeOps() {
   workload_.ops.reserve(runs_.size());
   waited_.reserve(runs_.size());
   for (NodeId id = 0; id < num_nodes_; ++id) {
+    if (poll_.Tick()) return Stopped();
     if (!runs_[id]) continue;
     const Place where = facts_.placement().node(id);
     const NodeCost& cost = facts_.costs()[id];
@@ -197,6 +204,7 @@ void Builder::MakeOps() {
     workload_.ops.back().swap = node.swap;
     workload_.ops.back().swap_in = node.swap_in;
   }
+  return absl::OkStatus();
 }
 
 Builder::View Builder::CopyOf(Tensor tensor, Place from, Place want) {
@@ -267,11 +275,12 @@ void Builder::AddReuse(OpId op, BufferId output, absl::Span<const BufferId> cand
   reuses_.push_back({op, output, begin, static_cast<int32_t>(candidates_.size())});
 }
 
-void Builder::FinishReuses() {
+absl::Status Builder::FinishReuses() {
   // `reuses` has an item for each buffer written, or none: outputs that reuse come with the others.
   std::vector<BufferId> chosen(workload_.buffers.size(), kNoBufferId);
   std::vector<bool> has_reuse(workload_.ops.size(), false);
   for (const WorkloadTrace::Reuse& reuse : reuses_) {
+    if (poll_.Tick()) return Stopped();
     const BufferId best = ChooseReuse(
         reuse.output, absl::MakeSpan(candidates_).subspan(reuse.begin, reuse.end - reuse.begin),
         readers_, [this](BufferId id) -> const WorkloadBuffer& { return workload_.buffers[id]; });
@@ -280,23 +289,25 @@ void Builder::FinishReuses() {
     has_reuse[reuse.op] = true;
   }
   for (OpId op = 0; op < static_cast<OpId>(workload_.ops.size()); ++op) {
+    if (poll_.Tick()) return Stopped();
     if (has_reuse[op]) {
       for (BufferId written : workload_.writes[op]) workload_.reuses.Add(chosen[written]);
     }
     workload_.reuses.EndList();
   }
+  return absl::OkStatus();
 }
 
 // Numbers the copies, which come behind all other operations, by what they copy: in the order of
 // nodes, not that in which the topological order meets them, which a plan's control edges change.
 // Who comes first of several at one moment is then the same as for the graph with the plan in it.
-void Builder::SortCopies() {
+absl::Status Builder::SortCopies() {
   const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
   const int32_t first = num_ops - static_cast<int32_t>(copy_keys_.size());
   std::vector<OpId> sorted(copy_keys_.size());
   std::iota(sorted.begin(), sorted.end(), first);
-  std::sort(sorted.begin(), sorted.end(),
-            [&](OpId a, OpId b) { return copy_keys_[a - first] < copy_keys_[b - first]; });
+  const auto by_key = [&](OpId a, OpId b) { return copy_keys_[a - first] < copy_keys_[b - first]; };
+  if (!PolledSort(sorted.begin(), sorted.end(), by_key, &poll_)) return Stopped();
   std::vector<OpId> to(num_ops);
   std::iota(to.begin(), to.end(), 0);
   std::vector<WorkloadOp> copies;
@@ -309,11 +320,14 @@ void Builder::SortCopies() {
   std::copy(copies.begin(), copies.end(), workload_.ops.begin() + first);
   copy_keys_ = std::move(keys);
   for (ListItems* lists : {&waits_for_, &reads_, &writes_}) lists->RenumberLists(to);
-  workload_.waits_for = waits_for_.Build(num_ops, [&to](OpId id) { return to[id]; });
+  const auto renumber = [&to](OpId id) { return to[id]; };
+  if (!waits_for_.Build(num_ops, renumber, &poll_, &workload_.waits_for)) return Stopped();
+  return absl::OkStatus();
 }
 
-void Builder::Finish(bool keeps_all) {
+absl::Status Builder::Finish(bool keeps_all) {
   for (WorkloadBuffer& buffer : workload_.buffers) {
+    if (poll_.Tick()) return Stopped();
     if (buffer.bytes != kUnknownSize) continue;
     buffer.bytes = 0;
     if (buffer.device == kHostPlace) continue;
@@ -324,6 +338,7 @@ void Builder::Finish(bool keeps_all) {
   std::vector<BufferId> renumbered(workload_.buffers.size(), kNoBufferId);
   BufferId kept = 0;
   for (size_t i = 0; i < workload_.buffers.size(); ++i) {
+    if (poll_.Tick()) return Stopped();
     const bool stays = workload_.buffers[i].device != kHostPlace || travels_[i] != 0;
     if (stays) renumbered[i] = keeps_all ? static_cast<BufferId>(i) : kept;
     if (!stays && keeps_all) workload_.buffers[i].bytes = readers_[i] = 0;
@@ -340,22 +355,25 @@ void Builder::Finish(bool keeps_all) {
   for (BufferId& candidate : candidates_) candidate = renumbered[candidate];
   const auto renumber = [&](BufferId id) { return renumbered[id]; };
   const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
-  SortCopies();
-  workload_.reads = reads_.Build(num_ops, renumber);
-  workload_.writes = writes_.Build(num_ops, renumber);
-  FinishReuses();
+  if (absl::Status status = SortCopies(); !status.ok()) return status;
+  if (!reads_.Build(num_ops, renumber, &poll_, &workload_.reads) ||
+      !writes_.Build(num_ops, renumber, &poll_, &workload_.writes)) {
+    return Stopped();
+  }
+  if (absl::Status status = FinishReuses(); !status.ok()) return status;
   // They stay for a long time.
   workload_.ops.shrink_to_fit();
   workload_.buffers.shrink_to_fit();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
   workload_.devices = facts_.placement().devices();
   if (absl::Status status = FindActive(); !status.ok()) return status;
-  MakeOps();
+  if (absl::Status status = MakeOps(); !status.ok()) return status;
   buffer_of_.assign(facts_.buffers().num_tensors() + num_swap_nodes_, kNoBufferId);
   for (NodeId id : facts_.topology().order()) {
-    if (poll_.Tick()) return stop_.status("workload");
+    if (poll_.Tick()) return Stopped();
     if (!runs_[id]) {
       // Its memory is there all the same.
       if (facts_.placement().node(id) != kHostPlace && facts_.buffers().num_outputs(id) > 0 &&
@@ -370,7 +388,7 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
       if (runs_[num_nodes_ + i]) LinkNode(num_nodes_ + i, op_of_[num_nodes_ + i]);
     }
   }
-  Finish(keeps_all);
+  if (absl::Status status = Finish(keeps_all); !status.ok()) return status;
   return std::move(workload_);
 }
 
@@ -397,7 +415,8 @@ WorkloadTrace Builder::TakeTrace() {
 absl::StatusOr<Workload> BuildWorkload(const StepFacts& facts, const SwapPlan* plan,
                                        WorkloadNotes* notes, const StopToken& stop) {
   PlanOverlay overlay(facts);
-  if (plan != nullptr) overlay.Set(*plan);
+  StopPoller poll(stop);
+  if (plan != nullptr && !overlay.Set(*plan, &poll)) return stop.status("workload");
   Builder builder(facts, overlay, stop);
   auto workload = builder.Build(/*keeps_all=*/false);
   if (notes != nullptr) *notes = builder.notes();

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/node_writer.h"
 #include "rewrite_core/graph/text.h"
 #include "tests/testing/core_test_util.h"
 
@@ -40,7 +42,8 @@ Written Write(const TestGraph& graph, const SwapPlan& plan,
   GraphEdit edit(*graph);
   Written written;
   written.names = testing::ValueOrDie(WritePlan(*graph, plan, encoding, {}, &edit), "write");
-  for (const NodeSpec& node : edit.nodes()) {
+  for (WireReader nodes(edit.new_nodes()); nodes.Next();) {
+    const NodeSpec node = ReadNode(nodes.bytes());
     std::map<std::string, std::string> attrs(node.attrs.begin(), node.attrs.end());
     EXPECT_EQ(attrs["_grappler_do_not_remove"], BoolAttr(true)) << node.name;
     EXPECT_EQ(attrs.count("_spillway_undo"), 1u) << node.name;

@@ -135,7 +135,9 @@ TEST(UndoTest, EachKindIsUndoneOrDoesNotFit) {
     // Without the tag and the length, of one byte each or two.
     const std::string node_def = bytes.substr(bytes.size() - proto.node(0).ByteSizeLong());
     std::string undone;
-    const absl::Status status = AppendUndone("n", node_def, *record, &undone);
+    const StopToken stop;
+    StopPoller poll(stop);
+    const absl::Status status = AppendUndone("n", node_def, *record, stop, &poll, &undone);
     if (c.original == nullptr) {
       EXPECT_THAT(status, IsBadRecord());
       continue;

@@ -85,7 +85,7 @@ TEST_F(SwapPlanTest, KindsOfEdgesArePrintedAndMoved) {
       c = AddV2(a, a:1)
       scope/b = Relu(a)
   )");
-  EXPECT_EQ(PrintPlan(*other, MovePlan(plan, *graph_, *other)), "a:0 (8 bytes)" + edges);
+  EXPECT_EQ(PrintPlan(*other, *MovePlan(plan, *graph_, *other, {})), "a:0 (8 bytes)" + edges);
 }
 
 TEST_F(SwapPlanTest, APlanOfControlEdgesAloneIsNotEmpty) {

@@ -1,0 +1,371 @@
+// How late a stop is noticed, whatever the work is at: a token is looked at now and then, so that
+// is at most the longest time between two looks. Each stage, strategy and question is watched on
+// graphs made to be slow for it: chains, one node with all inputs and one tensor with all readers,
+// a device per node, a library of functions.
+//
+// Looks are watched with the linker's --wrap (CMakeLists.txt): the core has no part for it. Between
+// looks counts CPU time of the thread, whatever else runs on the machine, and the least of three
+// runs: on graphs of this size what is not polled takes a multiple of the bound.
+//
+// Not polled, as it cannot be: protobuf's parsing, serializing and freeing of one message, freeing
+// what a call has made, and filling arrays with one value.
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/inspect/explore.h"
+#include "rewrite_core/inspect/graph_diff.h"
+#include "rewrite_core/inspect/inspect.h"
+#include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/proto_graph.h"
+#include "tests/testing/sanitizers.h"
+#include "tests/testing/training_graph.h"
+
+namespace spillway::testing {
+namespace {
+
+constexpr int kNodes = kAddressSanitizer ? 4'000 : 20'000;
+// Of CPU time after a stop: 50 ms are promised, and here are four times as many, for slow machines;
+// under sanitizers ten times.
+constexpr absl::Duration kBound = absl::Milliseconds(kAddressSanitizer ? 500 : 200);
+constexpr int kRuns = 3;
+constexpr int kStops = 5;  // In each case, spread over its looks.
+// Loops within loops may each look once more before the call has ended.
+constexpr int kMostLooksAfter = 4;
+
+absl::Duration CpuTime() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return absl::DurationFromTimespec(now);
+}
+
+// The call that is watched.
+struct Watch {
+  int64_t looks = 0;
+  int64_t stop_at = 0;  // Cancels at this look; 0: never.
+  std::atomic<bool> cancelled{false};
+  absl::Duration last, longest;
+
+  void Look() {
+    const absl::Duration now = CpuTime();
+    longest = std::max(longest, now - last);
+    last = now;
+    if (++looks == stop_at) cancelled = true;
+  }
+};
+Watch* watch = nullptr;
+
+}  // namespace
+
+// The linker gives calls of StopToken::ShouldStop to the first, and the second is ShouldStop.
+extern "C" bool __wrap__ZNK8spillway4core9StopToken10ShouldStopEl(const core::StopToken* token,
+                                                                  int64_t steps);
+extern "C" bool __real__ZNK8spillway4core9StopToken10ShouldStopEl(const core::StopToken* token,
+                                                                  int64_t steps);
+bool __wrap__ZNK8spillway4core9StopToken10ShouldStopEl(const core::StopToken* token,
+                                                       int64_t steps) {
+  if (watch != nullptr) watch->Look();
+  return __real__ZNK8spillway4core9StopToken10ShouldStopEl(token, steps);
+}
+
+namespace {
+
+// What a call answers, which is freed when it is not watched any more.
+using Kept = std::shared_ptr<void>;
+using Call = std::function<absl::Status(const core::StopToken& stop, Kept* kept)>;
+
+template <typename T>
+absl::Status Keep(absl::StatusOr<T> answer, Kept* kept) {
+  absl::Status status = answer.status();
+  if (answer.ok()) *kept = std::make_shared<T>(*std::move(answer));
+  return status;
+}
+
+struct Watched {
+  absl::Status status;
+  int64_t looks = 0, steps = 0;
+  absl::Duration longest;
+};
+
+Watched WatchCall(const Call& call, int64_t stop_at) {
+  Watch of_call;
+  of_call.stop_at = stop_at;
+  const core::StopToken stop(absl::InfiniteFuture(), &of_call.cancelled);
+  Watched watched;
+  Kept kept;
+  of_call.last = CpuTime();
+  watch = &of_call;
+  watched.status = call(stop, &kept);
+  watch = nullptr;
+  watched.looks = of_call.looks;
+  watched.steps = stop.steps();
+  watched.longest = std::max(of_call.longest, CpuTime() - of_call.last);
+  return watched;
+}
+
+// ---- Graphs made to be slow ----
+
+std::string Training() {
+  TrainingGraphOptions options;
+  options.nodes = kNodes;
+  return MakeTrainingGraph(options);
+}
+
+// All but three nodes read the first one; the last two read all others.
+std::string Fan() {
+  std::string text = "f0 = Placeholder() @/gpu:0 {dtype=float32}\n";
+  std::vector<std::string> all;
+  for (int i = 1; i < kNodes - 2; ++i) {
+    all.push_back(absl::StrCat("f", i));
+    absl::StrAppend(&text, all.back(), " = Relu(f0) @/gpu:0 {T=float32}\n");
+  }
+  const std::string inputs = absl::StrJoin(all, ", ");
+  absl::StrAppend(&text, "gradients/a = AddN(", inputs, ") @/gpu:0 {T=float32}\n");
+  absl::StrAppend(&text, "gradients/b = AddN(gradients/a, ", inputs, ") @/gpu:0 {T=float32}\n");
+  return GraphBytes(text);
+}
+
+// A forward and a backward chain, each node of the first on a device of its own.
+std::string Devices() {
+  const auto device = [](int i) { return absl::StrCat(" @/job:worker/task:", i, "/gpu:0 "); };
+  std::string text = "f0 = Placeholder() @/gpu:0 {dtype=float32}\n", last = "f0";
+  const int half = kNodes / 8;
+  for (int i = 1; i < half; ++i) {
+    absl::StrAppend(&text, "f", i, " = Relu(f", i - 1, ")", device(i), "{T=float32}\n");
+  }
+  for (int i = half - 1; i > 0; --i) {
+    const std::string name = absl::StrCat("gradients/g", i);
+    absl::StrAppend(&text, name, " = ReluGrad(", last, ", f", i, ")", device(i), "{T=float32}\n");
+    last = name;
+  }
+  return GraphBytes(text);
+}
+
+std::string Functions() {
+  GraphDef graph;
+  for (int i = 0; i < kNodes; ++i) {
+    graph.mutable_library()->add_function()->mutable_signature()->set_name(absl::StrCat("f", i));
+  }
+  graph.add_node()->set_name("node");
+  graph.mutable_node(0)->set_op("NoOp");
+  return WriteProto(graph);
+}
+
+// ---- Calls ----
+
+constexpr char kAll[] = "outputs: OUTPUT_GRAPH outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT ";
+constexpr char kGiven[] = "level { swapout_threshold: 10 swapin_ahead: 5 swapin_groupby: 5 ";
+constexpr char kFanScope[] =
+    "step { feeds { name: 'f0' dims: 1024 } } "
+    "scope { optimizer_scopes: 'gradients' starting_op_names: 'f0' ";
+constexpr int kOptionItems = 1000;
+// The training graph has one for some dozens of nodes.
+constexpr int kBlocks = kNodes / 100;
+
+template <typename Options>
+Options Parse(const std::string& text) {
+  Options options;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &options)) << text;
+  return options;
+}
+
+std::string Repeated(absl::string_view field, absl::string_view before, absl::string_view behind,
+                     int count = kOptionItems) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) {
+    absl::StrAppend(&text, field, ": '", before, i, behind, "' ");
+  }
+  return text;
+}
+
+absl::StatusOr<v1::RewriteResponse> RewriteOf(const std::string& graph, const std::string& options,
+                                              const core::StopToken& stop) {
+  return core::Rewrite(graph, Parse<v1::RewriteOptions>(options), core::DefaultLimits(), stop);
+}
+
+std::string Rewritten(const std::string& graph, const std::string& options) {
+  return ValueOrDie(RewriteOf(graph, options, {}), "rewrite").graph_def();
+}
+
+Call Rewriting(const std::string& graph, const std::string& options) {
+  return [=](const core::StopToken& stop, Kept* kept) {
+    return Keep(RewriteOf(graph, options, stop), kept);
+  };
+}
+
+Call Inspecting(const std::string& graph) {
+  return [=](const core::StopToken& stop, Kept*) {
+    return core::Inspect(graph, Parse<v1::InspectOptions>("tensors: true"), core::DefaultLimits(),
+                         stop, [](v1::InspectResponse&&) { return true; });
+  };
+}
+
+Call Simulating(const std::string& graph, const std::string& step) {
+  return [=](const core::StopToken& stop, Kept* kept) {
+    return Keep(core::SimulateGraph(graph, Parse<v1::SimulateOptions>("memory: true " + step),
+                                    core::DefaultLimits(), stop),
+                kept);
+  };
+}
+
+Call Exploring(const std::string& graph, const std::string& options) {
+  return [=](const core::StopToken& stop, Kept* kept) {
+    return Keep(
+        core::Explore(graph, Parse<v1::ExploreOptions>(options), core::DefaultLimits(), stop),
+        kept);
+  };
+}
+
+Call Comparing(const std::string& a, const std::string& b) {
+  return [=](const core::StopToken& stop, Kept* kept) {
+    return Keep(core::DiffGraphs(a, b, core::DefaultLimits(), stop), kept);
+  };
+}
+
+// Options that leave it four fifths of the memory that its step takes: what is not given is tuned.
+std::string ForTuning(const std::string& graph) {
+  const auto report = ValueOrDie(
+      core::SimulateGraph(graph, v1::SimulateOptions(), core::DefaultLimits(), {}), "simulate");
+  const int64_t bytes = report.forecast().devices(0).peak_bytes() / 10 * 9;
+  return absl::StrCat("step { hardware { gpu_memory_bytes: ", bytes, " } }");
+}
+
+struct Case {
+  std::string name;
+  std::function<Call()> make;
+};
+
+const std::vector<Case>& Cases() {
+  static const auto& cases = *new std::vector<Case>{
+      {"LevelGiven", [] { return Rewriting(Training(), absl::StrCat(kAll, kGiven, "}")); }},
+      {"LevelSync1",
+       [] { return Rewriting(Training(), absl::StrCat(kAll, kGiven, "sync_mode: 1 }")); }},
+      {"LevelSync2",
+       [] { return Rewriting(Training(), absl::StrCat(kAll, kGiven, "sync_mode: 2 }")); }},
+      {"LevelSync3",
+       [] { return Rewriting(Training(), absl::StrCat(kAll, kGiven, "sync_mode: 3 }")); }},
+      {"LevelSerialized",
+       [] { return Rewriting(Fan(), absl::StrCat(kGiven, "serialization: ':' }")); }},
+      {"LevelTuned",
+       [] {
+         TrainingGraphOptions small;
+         small.nodes = kNodes / 20;
+         const std::string graph = MakeTrainingGraph(small);
+         return Rewriting(graph, ForTuning(graph));
+       }},
+      {"LevelScopes",
+       [] {
+         return Rewriting(
+             Training(),
+             absl::StrCat(kGiven, Repeated("excl_output_by_scopes", "block", "", kBlocks), "}"));
+       }},
+      {"LevelManyDevices", [] { return Rewriting(Devices(), absl::StrCat(kGiven, "}")); }},
+      {"DevicesByName",
+       [] {
+         return Rewriting(Devices(), absl::StrCat(Repeated("devices", "/job:worker/task:", "/gpu:0",
+                                                           std::min(kOptionItems, kNodes / 10)),
+                                                  kGiven, "}"));
+       }},
+      {"ScopeFound", [] { return Rewriting(Training(), absl::StrCat(kAll, "scope {}")); }},
+      {"ScopeBounded",
+       [] {
+         return Rewriting(Training(),
+                          absl::StrCat(kAll,
+                                       "scope { optimizer_scopes: 'gradients' optimizer_scopes: "
+                                       "'train' fuse_swapins: true lb: 2 ub: 100 }"));
+       }},
+      {"ScopeFan", [] { return Rewriting(Fan(), absl::StrCat(kAll, kFanScope, "}")); }},
+      {"ScopeDirectOrder",
+       [] {
+         return Rewriting(
+             Fan(), absl::StrCat(kAll, kFanScope, "ctrld_strategy: CTRLD_STRATEGY_DIRECT_ORDER }"));
+       }},
+      {"ScopePatterns",
+       [] {
+         return Rewriting(Training(),
+                          absl::StrCat("scope { optimizer_scopes: 'gradients' optimizer_scopes: "
+                                       "'train' ",
+                                       Repeated("excl_scopes", "block", "[a-z]*", 20), "}"));
+       }},
+      {"Strip",
+       [] {
+         const std::string plan = absl::StrCat(kFanScope, "}");
+         return Rewriting(Rewritten(Fan(), plan), "strip {}");
+       }},
+      {"Kept",
+       [] {
+         const std::string plan = absl::StrCat(kGiven, "}");
+         return Rewriting(Rewritten(Training(), plan), plan);
+       }},
+      {"Replanned",
+       [] {
+         const std::string plan = absl::StrCat(kFanScope, "}");
+         return Rewriting(Rewritten(Fan(), plan),
+                          absl::StrCat(plan, "already_rewritten: ALREADY_REWRITTEN_REPLAN"));
+       }},
+      {"Inspect", [] { return Inspecting(Training()); }},
+      {"InspectFunctions", [] { return Inspecting(Functions()); }},
+      {"Simulate",
+       [] {
+         return Simulating(Training(), "step { hardware { gpu_memory_bytes: 17179869184 } }");
+       }},
+      {"SimulateFan", [] { return Simulating(Fan(), "step { feeds { name: 'f0' dims: 1024 } }"); }},
+      {"SimulateFunctions", [] { return Simulating(Functions(), ""); }},
+      {"Explore",
+       [] { return Exploring(Fan(), "step { feeds { name: 'f0' dims: -1 } } sizes: 1000"); }},
+      {"Diff",
+       [] {
+         const std::string graph = Fan();
+         return Comparing(graph, Rewritten(graph, absl::StrCat(kFanScope, "}")));
+       }},
+  };
+  return cases;
+}
+
+class StopGapTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(StopGapTest, IsShort) {
+  const Call call = GetParam().make();
+  const Watched whole = WatchCall(call, 0);
+  ASSERT_THAT(whole.status, IsOk());
+  // Where loops do not count their steps, there are none to look at.
+  EXPECT_GE(whole.steps, kNodes / 8);
+  absl::Duration longest = whole.longest;
+  for (int run = 1; run < kRuns && longest > kBound; ++run) {
+    longest = std::min(longest, WatchCall(call, 0).longest);
+  }
+  RecordProperty("longest_us", static_cast<int>(absl::ToInt64Microseconds(longest)));
+  EXPECT_LE(longest, kBound) << "between two of " << whole.looks << " looks";
+}
+
+TEST_P(StopGapTest, EndsWhereverItIsStopped) {
+  const Call call = GetParam().make();
+  const int64_t looks = WatchCall(call, 0).looks;
+  for (int i = 0; i < kStops; ++i) {
+    const int64_t stop_at = 1 + (looks - 1) * i / kStops;
+    const Watched stopped = WatchCall(call, stop_at);
+    EXPECT_THAT(stopped.status,
+                FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, "stage"))
+        << "at look " << stop_at << " of " << looks;
+    EXPECT_LE(stopped.looks, stop_at + kMostLooksAfter) << "of " << looks;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StopGapTest, ::testing::ValuesIn(Cases()), CaseName());
+
+}  // namespace
+}  // namespace spillway::testing
