@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/base/wire_reader.h"
 #include "server/graph_task.h"
 #include "server/limit_error.h"
 #include "server/rewrite_once.h"
@@ -41,16 +40,7 @@ absl::Status UnaryCall::Start(const grpc::ByteBuffer& request) {
 
 absl::Status UnaryCall::Split() {
   std::string rest;
-  core::WireReader reader(View(bytes_));
-  while (reader.Next()) {
-    if (reader.IsBytes(v1::RewriteRequest::kGraphDefFieldNumber)) {
-      graph_ = reader.bytes();
-    } else {
-      rest.append(reader.whole().data(), reader.whole().size());
-    }
-  }
-  if (!reader.ok())
-    rest.append(reader.rest().data(), reader.rest().size());  // Which is no message.
+  graph_ = SplitField(v1::RewriteRequest::kGraphDefFieldNumber, View(bytes_), &rest);
   v1::RewriteRequest others;
   const int64_t limit = call_.state().options.limits.max_option_bytes();
   absl::Status status = ParseOptions(

@@ -8,6 +8,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/message_cost.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "server/limit_error.h"
 
 namespace spillway::server {
@@ -69,6 +70,20 @@ std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& byte
   }
   if (there != size) return {};
   return parts;
+}
+
+absl::string_view SplitField(int field, absl::string_view message, std::string* rest) {
+  absl::string_view payload;
+  core::WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.IsBytes(field)) {
+      payload = reader.bytes();
+    } else {
+      rest->append(reader.whole().data(), reader.whole().size());
+    }
+  }
+  if (!reader.ok()) rest->append(reader.rest().data(), reader.rest().size());
+  return payload;
 }
 
 absl::Status ParseOptions(absl::string_view bytes, int64_t max_option_bytes,

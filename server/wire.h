@@ -35,6 +35,10 @@ grpc::Slice OnePiece(const grpc::ByteBuffer& bytes);
 std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& bytes,
                                          std::vector<grpc::Slice>* slices);
 
+// Takes `message` apart: the payload of its last field of type bytes with this number, which points
+// into it, and all other bytes, which are appended to `rest`: what is no message, too.
+absl::string_view SplitField(int field, absl::string_view message, std::string* rest);
+
 // Parses the options in a request, all of it but its graphs: `bytes` of a message of the type of
 // `message`. `hold` is asked first for what they will take in memory, in bytes, if that is more
 // than every request has. Errors: its; LIMIT_EXCEEDED if they have more bytes than

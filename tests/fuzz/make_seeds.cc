@@ -5,17 +5,21 @@
 //   options/     options
 //   simulate/    options of simulations, each with a graph or without
 //   file/        files round graphs, each behind the byte that chooses its format
+//   request/     calls of the server, and the same with more or longer fields
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/rewriter.h"
-#include "spillway/v1/simulate.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
+#include "tests/fuzz/length_mutator.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/proto_graph.h"
@@ -309,6 +313,78 @@ void WriteFiles(const Folder& folder) {
                             Field(1, Field(1, "x") + Field(2, "NoOp"))));
 }
 
+// A call: the byte that chooses its method, and each message behind its length.
+std::string CallOf(char method, const std::vector<std::string>& messages) {
+  std::string bytes(1, method);
+  for (const std::string& message : messages) {
+    core::AppendVarint(message.size(), &bytes);
+    bytes += message;
+  }
+  return bytes;
+}
+
+// A method's header for the chain, then the chain as its chunk.
+template <typename Request>
+std::vector<std::string> UploadOf(Request header, const std::string& graph) {
+  Request chunk;
+  chunk.set_chunk(graph);
+  header.mutable_header()->mutable_graph()->set_total_size_bytes(
+      static_cast<int64_t>(graph.size()));
+  return {header.SerializeAsString(), chunk.SerializeAsString()};
+}
+
+// The methods are those of request_fuzzer.cc.
+void WriteRequests(const Folder& folder) {
+  constexpr int kScaled = 24;
+  constexpr size_t kMostBytes = 60'000;
+  const std::string graph = WriteProto(Chain());
+  v1::RewriteOptions options;
+  options.mutable_scope()->add_optimizer_scopes("gradients");
+  options.add_devices("/gpu:0");
+  v1::Step& step = *options.mutable_step();
+  step.add_targets("gradients/x");
+  step.add_feeds()->set_name("x");
+  for (int64_t size : {4, 8}) step.mutable_feeds(0)->add_dims(size);
+  v1::RewriteRequest unary;
+  unary.set_graph_def(graph);
+  *unary.mutable_options() = options;
+  v1::StreamRewriteRequest stream;
+  *stream.mutable_header()->mutable_options() = options;
+  v1::InspectRequest inspect;
+  inspect.mutable_header()->mutable_options()->set_tensors(true);
+  v1::SimulateRequest simulate;
+  *simulate.mutable_header()->mutable_options()->mutable_step() = step;
+  v1::ExploreRequest explore;
+  *explore.mutable_header()->mutable_options()->mutable_step() = step;
+  explore.mutable_header()->mutable_options()->mutable_step()->mutable_feeds(0)->set_dims(0, -1);
+  explore.mutable_header()->mutable_options()->add_sizes(2);
+  v1::DiffRequest diff, chunk;
+  chunk.set_chunk(graph);
+  for (v1::GraphHeader* of :
+       {diff.mutable_header()->mutable_graph_a(), diff.mutable_header()->mutable_graph_b()}) {
+    of->set_total_size_bytes(static_cast<int64_t>(graph.size()));
+  }
+  const std::vector<std::vector<std::string>> calls = {
+      {unary.SerializeAsString()},
+      UploadOf(stream, graph),
+      UploadOf(inspect, graph),
+      UploadOf(simulate, graph),
+      UploadOf(explore, graph),
+      {diff.SerializeAsString(), chunk.SerializeAsString(), chunk.SerializeAsString()}};
+  Random random(1);
+  for (size_t method = 0; method < calls.size(); ++method) {
+    const std::vector<std::string>& messages = calls[method];
+    const char byte = static_cast<char>(method);
+    folder.Write(absl::StrCat("call_", method), CallOf(byte, messages));
+    for (int i = 0; i < kScaled; ++i) {
+      std::vector<std::string> scaled = messages;
+      std::string& one = scaled[random.Below(static_cast<int>(scaled.size()))];
+      one = ScaleLengths(one, kMostBytes, &random);
+      folder.Write(absl::StrCat("scaled_", method, "_", i), CallOf(byte, scaled));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace spillway::testing
 
@@ -326,5 +402,6 @@ int main(int argc, char** argv) {
   WriteOptions(Folder(folder / "options"));
   WriteSimulations(Folder(folder / "simulate"));
   WriteFiles(Folder(folder / "file"));
+  WriteRequests(Folder(folder / "request"));
   return EXIT_SUCCESS;
 }

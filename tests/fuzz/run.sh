@@ -24,6 +24,7 @@ fi
 max_size() {
   case $1 in
     graph | file) echo 4096 ;;
+    request) echo 65536 ;;  # Its limits are smaller than that.
     *) echo 512 ;;
   esac
 }

@@ -1,0 +1,270 @@
+// Calls of the server, of any bytes: the first says which method, then come the call's messages,
+// each behind its length. They go the server's way, but for gRPC's transport and the queue: sizes
+// are checked, graph and options taken apart, uploads put together, the task run, and its answer
+// made bytes. Limits are small, so that inputs of a fuzzer's size reach them.
+//
+// What must hold: an error blames the request, with a reason; options take no more memory than was
+// asked for before they were parsed; every answer can be sent and read.
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_writer.h"
+#include "server/question_tasks.h"
+#include "server/rewrite_task.h"
+#include "server/stream_assembler.h"
+#include "server/wire.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/length_mutator.h"
+
+// libFuzzer's, which a replay does not have and does not need.
+extern "C" __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t* data, size_t size,
+                                                         size_t max_size);
+
+namespace spillway::testing {
+namespace {
+
+using server::TaskContext;
+
+// One input takes a second at most, under sanitizers too; whatever it is in then must stop.
+constexpr int64_t kMostSteps = 1'000'000;
+constexpr int kMethods = 6;
+// What every request may take without asking (wire.cc), and what protobuf has for an empty message.
+constexpr int64_t kFreeBytes = 80 << 10;
+
+server::Options SmallOptions() {
+  server::Options options;
+  options.limits = FuzzLimits();
+  options.limits.set_max_graph_bytes(32 << 10);
+  options.limits.set_max_unary_bytes(48 << 10);
+  options.limits.set_max_chunk_bytes(16 << 10);
+  options.limits.set_max_option_bytes(8 << 10);
+  options.limits.set_max_node_count(1000);
+  options.limits.set_max_input_count(2000);
+  options.max_response_bytes = 1 << 20;
+  return options;
+}
+
+// What lives as long as a server.
+struct Server {
+  server::Options options = SmallOptions();
+  prometheus::Registry registry;
+  server::Metrics metrics{registry, "fuzzed"};
+};
+
+// A request, its method chosen.
+struct Input {
+  int method = 0;
+  std::vector<std::string> messages;
+};
+
+Input Read(absl::string_view bytes) {
+  Input input;
+  if (bytes.empty()) return input;
+  input.method = static_cast<unsigned char>(bytes[0]) % kMethods;
+  bytes.remove_prefix(1);
+  while (!bytes.empty()) {
+    uint64_t size = 0;
+    int shift = 0;
+    bool more = true;
+    for (; more && !bytes.empty() && shift < 64; shift += 7) {
+      more = (bytes[0] & 0x80) != 0;
+      size |= uint64_t{bytes[0] & 0x7fu} << shift;
+      bytes.remove_prefix(1);
+    }
+    const absl::string_view message = bytes.substr(0, size);
+    input.messages.emplace_back(message);
+    bytes.remove_prefix(message.size());
+  }
+  return input;
+}
+
+std::string Write(const Input& input) {
+  std::string bytes(1, static_cast<char>(input.method));
+  for (const std::string& message : input.messages) {
+    core::AppendVarint(message.size(), &bytes);
+    bytes += message;
+  }
+  return bytes;
+}
+
+grpc::ByteBuffer Buffer(const std::string& bytes) {
+  // In two pieces, as it comes where it is long.
+  const grpc::Slice slices[] = {grpc::Slice(bytes.substr(0, bytes.size() / 2)),
+                                grpc::Slice(bytes.substr(bytes.size() / 2))};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+template <typename Message>
+void RequireSendable(const Message& answer) {
+  const grpc::ByteBuffer sent = server::ToBuffer(answer);
+  Message read;
+  const grpc::Slice slice = server::OnePiece(sent);
+  RequireNone(read.ParseFromArray(slice.begin(), static_cast<int>(slice.size()))
+                  ? ""
+                  : "an answer that cannot be read");
+}
+
+// As server/wire.h, with the memory that it asks for held against what is taken then.
+absl::Status ParseOptions(absl::string_view bytes, const server::Options& options,
+                          google::protobuf::Message* message) {
+  int64_t held = 0;
+  absl::Status status = server::ParseOptions(
+      bytes, options.limits.max_option_bytes(),
+      [&held](int64_t asked) {
+        held += asked;
+        return absl::OkStatus();
+      },
+      message);
+  const auto taken = static_cast<int64_t>(message->SpaceUsedLong());
+  if (status.ok() && taken > held + kFreeBytes) {
+    RequireNone(absl::StrCat("options of ", bytes.size(), " bytes take ", taken, ", not ", held));
+  }
+  return status;
+}
+
+absl::Status Unary(const Input& input, Server& on) {
+  if (input.messages.empty()) return absl::OkStatus();  // gRPC's own error.
+  const std::string& message = input.messages.front();
+  if (static_cast<int64_t>(message.size()) > on.options.limits.max_unary_bytes()) {
+    return absl::OkStatus();  // Refused before it is read.
+  }
+  std::string rest;
+  const absl::string_view graph =
+      server::SplitField(v1::RewriteRequest::kGraphDefFieldNumber, message, &rest);
+  v1::RewriteRequest others;
+  if (absl::Status s = ParseOptions(rest, on.options, &others); !s.ok()) return s;
+  const auto answer = server::MakeAnswer(graph, others.options(), on.options,
+                                         core::StopToken::AfterStepsForTest(kMostSteps));
+  absl::Status status = server::TakeAnswer(*answer, others.options(), server::Framing::kOneMessage,
+                                           on.options, on.metrics);
+  if (!status.ok()) return status;
+  v1::RewriteResponse response = answer->response;
+  response.set_graph_def(answer->graph);
+  RequireSendable(response);
+  return absl::OkStatus();
+}
+
+// Takes what a task sends.
+template <typename Message>
+class Sink final : public server::StreamSink<Message> {
+ public:
+  absl::Status Send(Message message) override {
+    RequireSendable(message);
+    return absl::OkStatus();
+  }
+  void SendBytes(int, std::shared_ptr<const std::string>) override {}
+};
+
+// As upload_call.h.
+template <typename Task>
+absl::Status Streamed(const Input& input, Server& on) {
+  using Request = typename Task::Request;
+  server::StreamAssembler assembler(on.options.limits);
+  Request header;
+  for (const std::string& bytes : input.messages) {
+    const grpc::ByteBuffer message = Buffer(bytes);
+    std::vector<grpc::Slice> slices;
+    const auto chunk = server::OnlyField(Request::kChunkFieldNumber, message, &slices);
+    if (!chunk.empty()) {
+      if (absl::Status s = assembler.AddChunk(chunk); !s.ok()) return s;
+      continue;
+    }
+    Request request;
+    absl::Status s = ParseOptions(server::View(server::OnePiece(message)), on.options, &request);
+    if (!s.ok()) return s;
+    const bool is_header = request.has_header() && !assembler.has_header();
+    if (s = assembler.Add(request); !s.ok()) return s;
+    if (is_header) header.Swap(&request);
+  }
+  if (absl::Status s = assembler.FinishUpload(); !s.ok()) return s;
+  const core::StopToken stop = core::StopToken::AfterStepsForTest(kMostSteps);
+  if (absl::Status s = assembler.VerifyDigests(stop); !s.ok()) return s;
+  const TaskContext context = {assembler.graphs(), on.options, stop, on.metrics};
+  Sink<typename Task::Response> sink;
+  if constexpr (Task::kIsShared) {
+    const v1::RewriteOptions& options = header.header().options();
+    return Task::Respond(server::MakeAnswer(context.graphs[0], options, on.options, stop), options,
+                         context, sink);
+  } else {
+    return Task::Run(header.header(), context, sink);
+  }
+}
+
+absl::Status Serve(const Input& input, Server& on) {
+  switch (input.method) {
+    case 0:
+      return Unary(input, on);
+    case 1:
+      return Streamed<server::StreamRewriteTask>(input, on);
+    case 2:
+      return Streamed<server::InspectTask>(input, on);
+    case 3:
+      return Streamed<server::SimulateTask>(input, on);
+    case 4:
+      return Streamed<server::ExploreTask>(input, on);
+    default:
+      return Streamed<server::DiffTask>(input, on);
+  }
+}
+
+// What is wrong with it; empty if the error blames the request, or is that of the steps.
+std::string WrongError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return "";
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kCancelled:
+      return core::GetErrorReason(status) == v1::ERROR_REASON_UNSPECIFIED
+                 ? absl::StrCat("no reason: ", status.ToString())
+                 : "";
+    default:
+      return status.ToString();
+  }
+}
+
+}  // namespace
+}  // namespace spillway::testing
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace spillway::testing;
+  static Server& on = *new Server;
+  RequireNone(WrongError(Serve(Read({reinterpret_cast<const char*>(data), size}), on)));
+  return 0;
+}
+
+// Half of the time libFuzzer's own mutations, else one of lengths: of a field, or of how many
+// messages there are.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned int seed) {
+  using namespace spillway::testing;
+  Random random(seed);
+  Input input = Read({reinterpret_cast<const char*>(data), size});
+  if (input.messages.empty() || random.OneIn(2)) return LLVMFuzzerMutate(data, size, max_size);
+  const int which = random.Below(static_cast<int>(input.messages.size()));
+  const auto message = input.messages.begin() + which;
+  switch (random.Below(8)) {
+    case 0:
+      input.messages.insert(message, std::string(*message));
+      break;
+    case 1:
+      input.messages.erase(message);
+      break;
+    default:
+      *message = ScaleLengths(*message, max_size, &random);
+  }
+  const std::string bytes = Write(input);
+  if (bytes.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
+  std::memcpy(data, bytes.data(), bytes.size());
+  return bytes.size();
+}
