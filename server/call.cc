@@ -53,11 +53,15 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
       kind_{method},
       caller_(CallerOf(context)),
       request_id_(RequestIdOf(context)),
+      traceparent_(TraceparentOf(context)),
       start_(absl::Now()),
       deadline_(DeadlineOf(context)),
       stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_) {
   state_.tracker.Begin();
-  context_.AddTrailingMetadata(kRequestIdKey, request_id_);
+  context_.AddTrailingMetadata(core::kRequestIdKey, request_id_);
+  if (!traceparent_.empty()) {
+    context_.AddTrailingMetadata(core::kTraceparentKey, traceparent_);
+  }
 }
 
 Call::~Call() {
@@ -74,6 +78,7 @@ Call::~Call() {
       {"peer", caller_.peer},
       {"id", request_id_},
   };
+  if (!traceparent_.empty()) fields["traceparent"] = traceparent_;
   if (!caller_.certificate.empty()) fields["certificate"] = caller_.certificate;
   // What we made of a caller that went away would mislead.
   if (!status_.ok() && status_.code() == code) fields["error"] = std::string(status_.message());

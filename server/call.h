@@ -103,6 +103,7 @@ class Call {
   WorkKind kind_;
   const Caller caller_;
   const std::string request_id_;
+  const std::string traceparent_;  // Empty: the caller gave none.
   const absl::Time start_;
   const absl::Time deadline_;           // The caller's.
   std::atomic<bool> cancelled_{false};  // The caller has gone.

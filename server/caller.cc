@@ -6,14 +6,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "server/request_id.h"
+#include "rewrite_core/base/request_names.h"
 
 namespace spillway::server {
 namespace {
 
 // A name that is not too long for a log, which escapes what it writes; otherwise empty.
 std::string Name(grpc::string_ref text) {
-  return text.size() > kMaxRequestIdBytes ? "" : std::string(text.data(), text.size());
+  return text.size() > core::kMaxRequestNameBytes ? "" : std::string(text.data(), text.size());
 }
 
 std::string Claim(const grpc::ServerContextBase& context, const char* key) {

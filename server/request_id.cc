@@ -1,20 +1,19 @@
 #include "server/request_id.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/random/random.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace spillway::server {
 namespace {
 
-bool IsPlainWord(grpc::string_ref text) {
-  return !text.empty() && text.size() <= kMaxRequestIdBytes &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) {
-           return absl::ascii_isgraph(c) && c != '"' && c != '\\';
-         });
+// What the caller says in `key`; empty if it says nothing.
+std::string Given(const grpc::ServerContextBase& context, const char* key) {
+  const auto& metadata = context.client_metadata();
+  const auto given = metadata.find(key);
+  if (given == metadata.end()) return "";
+  return std::string(given->second.data(), given->second.size());
 }
 
 std::string RandomId() {
@@ -25,12 +24,13 @@ std::string RandomId() {
 }  // namespace
 
 std::string RequestIdOf(const grpc::ServerContextBase& context) {
-  const auto& metadata = context.client_metadata();
-  const auto given = metadata.find(kRequestIdKey);
-  if (given != metadata.end() && IsPlainWord(given->second)) {
-    return std::string(given->second.data(), given->second.size());
-  }
-  return RandomId();
+  std::string given = Given(context, core::kRequestIdKey);
+  return core::IsRequestId(given) ? given : RandomId();
+}
+
+std::string TraceparentOf(const grpc::ServerContextBase& context) {
+  std::string given = Given(context, core::kTraceparentKey);
+  return core::IsTraceparent(given) ? given : "";
 }
 
 }  // namespace spillway::server

@@ -1,23 +1,24 @@
-// The name of a request in logs: the caller's own `x-request-id`, so that its logs and ours can be
-// put side by side, or one made here. It goes back in the trailing metadata of every rewrite;
-// GetCapabilities and health checks, which are not logged, have none.
+// The names of a request in logs: the caller's own `x-request-id`, so that its logs and ours can be
+// put side by side, or one made here; and the caller's `traceparent`, if it gave one. They go back
+// in the trailing metadata of every rewrite; GetCapabilities and health checks, which are not
+// logged, have none.
 #ifndef SPILLWAY_SERVER_REQUEST_ID_H_
 #define SPILLWAY_SERVER_REQUEST_ID_H_
 
 #include <grpcpp/server_context.h>
 
-#include <cstddef>
 #include <string>
+
+#include "rewrite_core/base/request_names.h"
 
 namespace spillway::server {
 
-inline constexpr char kRequestIdKey[] = "x-request-id";
-// Enough for a UUID or a traceparent; status_to_grpc.cc counts on it.
-inline constexpr size_t kMaxRequestIdBytes = 128;
-
-// The caller's id if it gave one of 1 to kMaxRequestIdBytes printable ASCII characters without
-// space, quote or backslash; otherwise 16 random hexadecimal digits. Thread-safe.
+// The caller's id if it gave one that core::IsRequestId takes; otherwise 16 random hexadecimal
+// digits. Thread-safe.
 std::string RequestIdOf(const grpc::ServerContextBase& context);
+
+// The caller's if core::IsTraceparent takes it; otherwise empty. Thread-safe.
+std::string TraceparentOf(const grpc::ServerContextBase& context);
 
 }  // namespace spillway::server
 

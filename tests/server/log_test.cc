@@ -27,12 +27,15 @@ std::string HostileGraph() {
   return absl::StrCat("\x0a", std::string(1, static_cast<char>(node.size())), node);
 }
 
+constexpr char kTraceparent[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 // The lines that a server with these flags logs for one request with HostileGraph.
 std::vector<std::string> LogOfHostileRequest(const std::string& format) {
   Daemon daemon({absl::StrCat("--log-format=", format)});
   TestClient client(daemon.address());
   grpc::ClientContext context;
   context.AddMetadata("x-request-id", "job-17");
+  context.AddMetadata("traceparent", kTraceparent);
   v1::RewriteRequest request;
   request.set_graph_def(HostileGraph());
   v1::RewriteResponse response;
@@ -57,6 +60,7 @@ TEST(LogTest, JsonIsOneObjectPerLine) {
     if (object["message"] != "request") continue;
     ++requests;
     EXPECT_EQ(object["id"], "job-17");
+    EXPECT_EQ(object["traceparent"], kTraceparent);
     EXPECT_EQ(object["method"], "Rewrite");
     EXPECT_EQ(object["code"], "INVALID_ARGUMENT");
     EXPECT_EQ(object["bytes_in"], HostileGraph().size());

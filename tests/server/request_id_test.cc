@@ -43,6 +43,22 @@ TEST_F(RequestIdTest, OthersAreReplaced) {
   }
 }
 
+// The trailing metadata `traceparent` of a call that sends it.
+TEST_F(RequestIdTest, AWellFormedTraceparentComesBack) {
+  const std::string good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  for (const std::string& sent : {good, good + "-more", std::string("none")}) {
+    grpc::ClientContext context;
+    context.AddMetadata("traceparent", sent);
+    v1::RewriteResponse response;
+    client_->stub().Rewrite(&context, v1::RewriteRequest(), &response);
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto found = metadata.find("traceparent");
+    EXPECT_EQ(found != metadata.end(), sent == good) << sent;
+    if (found == metadata.end()) continue;
+    EXPECT_EQ(std::string(found->second.data(), found->second.size()), good);
+  }
+}
+
 TEST_F(RequestIdTest, ComesBackWithSuccessAndOnStreams) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;
