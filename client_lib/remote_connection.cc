@@ -1,14 +1,19 @@
 #include "spillway/remote_connection.h"
 
-#include <mutex>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "client_lib/internal/channel.h"
+#include "client_lib/internal/addresses.h"
+#include "client_lib/internal/call_headers.h"
 #include "client_lib/internal/graph_questions.h"
 #include "client_lib/internal/health_check.h"
+#include "client_lib/internal/hedge.h"
 #include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/remote_call.h"
+#include "client_lib/internal/replicas.h"
 #include "client_lib/internal/retry.h"
 #include "client_lib/internal/status_conversion.h"
 #include "client_lib/internal/stream_rewrite.h"
@@ -18,6 +23,16 @@
 namespace spillway {
 namespace {
 
+using internal::Link;
+
+// What every attempt of a call has, whatever its method.
+struct AttemptContext {
+  const internal::CallLimits& limits;
+  const internal::CallHeaders& headers;
+  internal::Pushback* pushback;
+  internal::Tour* tour;
+};
+
 // Whether the server refused the message and not the graph: its limit for one message is lower than
 // ours. gRPC itself refuses without a reason.
 bool IsTooLargeForUnary(const absl::Status& status) {
@@ -26,44 +41,43 @@ bool IsTooLargeForUnary(const absl::Status& status) {
   return reason == v1::ERROR_REASON_UNSPECIFIED || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
 }
 
-// A channel, and what makes calls on it; or why there is none.
-struct Link {
-  explicit Link(const RemoteOptions& options) {
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> made = internal::MakeChannel(options);
-    status = made.status();
-    if (!status.ok()) return;
-    channel = *std::move(made);
-    stub = v1::RewriteService::NewStub(channel);
-  }
-
-  absl::Status status;
-  std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<v1::RewriteService::Stub> stub;
-};
-
 class RemoteConnection : public Connection {
   using Stub = v1::RewriteService::StubInterface;
 
  public:
-  explicit RemoteConnection(RemoteOptions options) : options_(std::move(options)) {}
+  explicit RemoteConnection(RemoteOptions options)
+      : options_(std::move(options)),
+        addresses_(internal::SplitTarget(options_.target)),
+        replicas_(options_, addresses_.ok() ? *addresses_ : std::vector<std::string>{""}) {}
 
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
+    const auto rewrite = [&](const Link& link, const CallOptions& progress_of,
+                             const AttemptContext& context) {
+      return RewriteOn(link, graph_def, options, progress_of, context);
+    };
     return WithRetries<v1::RewriteResponse>(
-        call,
-        [&](const Link& link, const internal::CallLimits& limits,
-            internal::Pushback* pushback) -> absl::StatusOr<v1::RewriteResponse> {
-          if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
-            // Its own reporter: the stream that may follow starts from the first stage again.
-            internal::ProgressReporter(call).Report(Stage::kRewriting);
-            auto response = UnaryRewrite(link, graph_def, options, limits, pushback);
-            if (!IsTooLargeForUnary(response.status())) return response;
-          }
-          internal::ProgressReporter progress(call);
-          return internal::StreamRewrite(
-              link.stub.get(), graph_def, options,
-              {limits, options_.target, options_.chunk_bytes, &progress, pushback});
+        call, [&](const Link& link, const AttemptContext& context) {
+          if (options_.hedge_after == absl::InfiniteDuration()) return rewrite(link, call, context);
+          const auto first = [&](const internal::CallLimits& limits) {
+            return rewrite(link, call, {limits, context.headers, context.pushback, context.tour});
+          };
+          // It tells nobody how far it is: the first does.
+          const auto second = [&](const internal::CallLimits& limits) {
+            const std::shared_ptr<const Link> other = replicas_.Beside(context.tour);
+            if (!other->status.ok()) {
+              // A file that cannot be used is no answer of a server: the first goes on.
+              return absl::StatusOr<v1::RewriteResponse>(
+                  absl::UnavailableError(other->status.message()));
+            }
+            internal::Pushback ignored;
+            auto response =
+                rewrite(*other, CallOptions(), {limits, context.headers, &ignored, context.tour});
+            if (absl::IsUnavailable(response.status())) replicas_.Drop(other);
+            return response;
+          };
+          return internal::Hedge(options_.hedge_after, context.limits, first, second);
         });
   }
 
@@ -105,14 +119,14 @@ class RemoteConnection : public Connection {
   absl::StatusOr<v1::GetCapabilitiesResponse> GetCapabilities(const CallOptions& call) override {
     return WithRetries<v1::GetCapabilitiesResponse>(
         call,
-        [&](const Link& link, const internal::CallLimits& limits,
-            internal::Pushback* pushback) -> absl::StatusOr<v1::GetCapabilitiesResponse> {
-          internal::RemoteCall remote_call(limits);
+        [&](const Link& link,
+            const AttemptContext& context) -> absl::StatusOr<v1::GetCapabilitiesResponse> {
+          internal::RemoteCall remote_call(context.limits, context.headers);
           v1::GetCapabilitiesResponse response;
           const grpc::Status status = link.stub->GetCapabilities(
               remote_call.context(), v1::GetCapabilitiesRequest(), &response);
-          *pushback = remote_call.pushback();
-          if (!status.ok()) return internal::FromGrpc(status, options_.target);
+          *context.pushback = remote_call.pushback();
+          if (!status.ok()) return internal::FromGrpc(status, link.address);
           return response;
         });
   }
@@ -121,30 +135,51 @@ class RemoteConnection : public Connection {
                                             const CallOptions& call) override {
     const internal::CallLimits limits(call);
     if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
-    const std::shared_ptr<const Link> link = CurrentLink();
-    if (!link->status.ok()) return link->status;
-    auto health = internal::CheckHealth(link->channel, service, options_.target, limits);
-    if (absl::IsUnavailable(health.status())) Drop(link);
-    return health;
+    const auto headers = HeadersOf(call);
+    if (!headers.ok()) return headers.status();
+    absl::StatusOr<ServingStatus> answer;
+    for (const std::shared_ptr<const Link>& link : replicas_.Probes()) {
+      if (!link->status.ok()) return link->status;
+      auto health = internal::CheckHealth(link->channel, service, link->address, limits, *headers);
+      if (absl::IsUnavailable(health.status())) replicas_.Drop(link);
+      // Of those that do not serve, one that says so tells more than one that is silent.
+      if (health.ok() || !answer.ok()) answer = health;
+      if (answer.ok() && *answer == ServingStatus::kServing) break;
+    }
+    return answer;
   }
 
  private:
-  // Makes attempts until one succeeds or no other may follow. `attempt(link, limits, &pushback)`
-  // starts from the beginning each time.
+  absl::StatusOr<internal::CallHeaders> HeadersOf(const CallOptions& call) const {
+    if (!addresses_.ok()) return addresses_.status();
+    return internal::MakeCallHeaders(options_, *addresses_, call);
+  }
+
+  // Makes attempts until one succeeds or no other may follow. `attempt(link, context)` starts from
+  // the beginning each time.
   template <typename Response, typename Attempt>
   absl::StatusOr<Response> WithRetries(const CallOptions& call, const Attempt& attempt) {
     const internal::CallLimits limits(call);
     if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    const auto headers = HeadersOf(call);
+    if (!headers.ok()) return headers.status();
     internal::RetryLoop retry(options_.retry, limits);
+    internal::Tour tour;
     while (true) {
-      const std::shared_ptr<const Link> link = CurrentLink();
+      const std::shared_ptr<const Link> link = replicas_.Next(&tour);
       if (!link->status.ok()) return link->status;
       internal::Pushback pushback;
-      absl::StatusOr<Response> response = attempt(*link, limits, &pushback);
+      absl::StatusOr<Response> response =
+          attempt(*link, AttemptContext{limits, *headers, &pushback, &tour});
       if (response.ok()) return response;
       absl::Status status = response.status();
       // Also where this call gives up: the next one shall not fail of what this one found.
-      if (absl::IsUnavailable(status)) Drop(link);
+      if (absl::IsUnavailable(status)) replicas_.Drop(link);
+      if (tour.HasOther() && pushback.value_or(absl::ZeroDuration()) >= absl::ZeroDuration()) {
+        if (absl::IsUnavailable(status)) continue;
+        // It is the full server that asks for time, not the other.
+        if (pushback.has_value()) pushback = absl::ZeroDuration();
+      }
       if (!retry.PauseAfter(&status, pushback)) return status;
     }
   }
@@ -153,48 +188,51 @@ class RemoteConnection : public Connection {
   template <typename Response, typename Ask>
   absl::StatusOr<Response> InChunks(const CallOptions& call, const Ask& ask) {
     return WithRetries<Response>(
-        call,
-        [&](const Link& link, const internal::CallLimits& limits,
-            internal::Pushback* pushback) -> absl::StatusOr<Response> {
+        call, [&](const Link& link, const AttemptContext& context) -> absl::StatusOr<Response> {
           internal::ProgressReporter progress(call);
-          return ask(link.stub.get(),
-                     {limits, options_.target, options_.chunk_bytes, &progress, pushback});
+          return ask(link.stub.get(), ChunkedAttempt(link, context, &progress));
         });
   }
 
-  absl::StatusOr<v1::RewriteResponse> UnaryRewrite(const Link& link, absl::string_view graph_def,
-                                                   const v1::RewriteOptions& options,
-                                                   const internal::CallLimits& limits,
-                                                   internal::Pushback* pushback) {
-    internal::RemoteCall call(limits);
+  internal::Attempt ChunkedAttempt(const Link& link, const AttemptContext& context,
+                                   internal::ProgressReporter* progress) const {
+    return {context.limits,       context.headers, link.address,
+            options_.chunk_bytes, progress,        context.pushback};
+  }
+
+  absl::StatusOr<v1::RewriteResponse> RewriteOn(const Link& link, absl::string_view graph_def,
+                                                const v1::RewriteOptions& options,
+                                                const CallOptions& progress_of,
+                                                const AttemptContext& context) const {
+    if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
+      // Its own reporter: the stream that may follow starts from the first stage again.
+      internal::ProgressReporter(progress_of).Report(Stage::kRewriting);
+      auto response = UnaryRewrite(link, graph_def, options, context);
+      if (!IsTooLargeForUnary(response.status())) return response;
+    }
+    internal::ProgressReporter progress(progress_of);
+    return internal::StreamRewrite(link.stub.get(), graph_def, options,
+                                   ChunkedAttempt(link, context, &progress));
+  }
+
+  static absl::StatusOr<v1::RewriteResponse> UnaryRewrite(const Link& link,
+                                                          absl::string_view graph_def,
+                                                          const v1::RewriteOptions& options,
+                                                          const AttemptContext& context) {
+    internal::RemoteCall call(context.limits, context.headers);
     v1::RewriteRequest request;
     request.mutable_graph_def()->assign(graph_def.data(), graph_def.size());
     *request.mutable_options() = options;
     v1::RewriteResponse response;
     const grpc::Status status = link.stub->Rewrite(call.context(), request, &response);
-    *pushback = call.pushback();
-    if (!status.ok()) return internal::FromGrpc(status, options_.target);
+    *context.pushback = call.pushback();
+    if (!status.ok()) return internal::FromGrpc(status, link.address);
     return response;
   }
 
-  // A link that could not be made is made again: its files may be there by now.
-  std::shared_ptr<const Link> CurrentLink() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (link_ == nullptr || !link_->status.ok()) link_ = std::make_shared<Link>(options_);
-    return link_;
-  }
-
-  // Takes no more calls on a channel that failed: one that could not connect refuses calls for a
-  // while (gRPC's own backoff) without trying, and keeps the certificates that it was made with.
-  // Unless another thread has done so.
-  void Drop(const std::shared_ptr<const Link>& failed) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (link_ == failed) link_ = nullptr;
-  }
-
   const RemoteOptions options_;
-  std::mutex mutex_;
-  std::shared_ptr<const Link> link_;  // Null until a call needs it. Guarded by mutex_.
+  const absl::StatusOr<std::vector<std::string>> addresses_;  // No call is made without.
+  internal::Replicas replicas_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CALL_LIMITS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_CALL_LIMITS_H_
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -15,7 +17,9 @@ namespace spillway::internal {
 class CallLimits {
  public:
   explicit CallLimits(const CallOptions& call)
-      : deadline_(absl::Now() + call.timeout), cancellation_(call.cancellation) {}
+      : CallLimits(absl::Now() + call.timeout, call.cancellation) {}
+  CallLimits(absl::Time deadline, CancellationToken cancellation)
+      : deadline_(deadline), cancellation_(std::move(cancellation)) {}
 
   absl::Time deadline() const { return deadline_; }
   const CancellationToken& cancellation() const { return cancellation_; }

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/internal/addresses.h"
+#include "client_lib/internal/service_names.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "rewrite_core/base/error.h"
@@ -15,6 +17,13 @@ namespace {
 constexpr char kAuthorities[] = "the certificate authorities";
 constexpr char kCertificate[] = "the client certificate";
 constexpr char kKey[] = "the key of the client certificate";
+
+// A server that vanished without a word is noticed after the sum of these, while a call waits for
+// it. spillwayd takes pings that are 10 s apart.
+constexpr int kKeepaliveTimeMs = 30'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
+// Where there is another server to ask: less than gRPC's 20 s for an address that is silent.
+constexpr int kConnectTimeoutMs = 5'000;
 
 absl::Status Fault(const char* what, const std::string& file, absl::string_view why) {
   return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
@@ -64,7 +73,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const RemoteOptions& options) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const RemoteOptions& options,
+                                                           const std::string& address,
+                                                           Routing routing) {
   const auto credentials = MakeCredentials(options.tls);
   if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;
@@ -75,7 +86,19 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const RemoteOptions& 
   if (options.tls.has_value() && !options.tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls->server_name);
   }
-  return grpc::CreateCustomChannel(options.target, *credentials, arguments);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  // A rewrite may take minutes in which neither side has anything to send.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // What is for this machine does not go by way of http_proxy.
+  if (StaysOnMachine(address)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (routing == Routing::kHealthyServers) {
+    arguments.SetServiceConfigJSON(absl::StrCat(
+        R"({"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":")",
+        kRewriteService, R"("}})"));
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  }
+  return grpc::CreateCustomChannel(address, *credentials, arguments);
 }
 
 }  // namespace spillway::internal

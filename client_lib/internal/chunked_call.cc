@@ -59,7 +59,7 @@ absl::Status Announce(absl::string_view graph_def, const CallLimits& limits,
 
 absl::Status CallInChunks(const std::vector<absl::string_view>& graphs, const OpenStream& open,
                           const Attempt& attempt) {
-  RemoteCall call(attempt.limits);
+  RemoteCall call(attempt.limits, attempt.headers);
   const std::unique_ptr<ChunkStream> stream = open(call.context());
   absl::Status fault;
   std::atomic<bool> writer_failed{false};

@@ -22,6 +22,7 @@ namespace spillway::internal {
 // What one attempt of a call has, whatever its method. All must outlive it.
 struct Attempt {
   const CallLimits& limits;
+  const CallHeaders& headers;
   const std::string& target;  // The server, for errors.
   int64_t chunk_bytes;
   ProgressReporter* progress;  // Told of every chunk that is sent, on the thread that sends it.

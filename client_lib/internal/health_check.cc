@@ -56,10 +56,10 @@ ServingStatus ParseResponse(const grpc::ByteBuffer& response) {
 
 absl::StatusOr<ServingStatus> CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
                                           absl::string_view service, absl::string_view target,
-                                          const CallLimits& limits) {
+                                          const CallLimits& limits, const CallHeaders& headers) {
   grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
-  RemoteCall call(limits);
+  RemoteCall call(limits, headers);
   const auto reader =
       stub.PrepareUnaryCall(call.context(), kHealthCheckMethod, MakeRequest(service), &queue);
   reader->StartCall();

@@ -16,7 +16,7 @@ namespace spillway::internal {
 // Asks the server behind `channel`, named `target` in errors, for the health of `service`.
 absl::StatusOr<ServingStatus> CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
                                           absl::string_view service, absl::string_view target,
-                                          const CallLimits& limits);
+                                          const CallLimits& limits, const CallHeaders& headers);
 
 }  // namespace spillway::internal
 

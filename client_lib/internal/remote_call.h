@@ -1,4 +1,5 @@
-// Internal. What every call to a server has: a context with the caller's deadline and cancellation.
+// Internal. What every call to a server has: a context with the caller's deadline, cancellation
+// and metadata.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 
@@ -6,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/time/time.h"
+#include "client_lib/internal/call_headers.h"
 #include "client_lib/internal/call_limits.h"
 #include "client_lib/internal/retry.h"
 #include "grpcpp/client_context.h"
@@ -16,8 +18,9 @@ namespace spillway::internal {
 // One attempt: gRPC allows a context for one call only.
 class RemoteCall {
  public:
-  explicit RemoteCall(const CallLimits& limits)
+  RemoteCall(const CallLimits& limits, const CallHeaders& headers)
       : on_cancel_(limits.cancellation(), [this] { context_.TryCancel(); }) {
+    for (const auto& [name, value] : headers) context_.AddMetadata(name, value);
     if (limits.deadline() != absl::InfiniteFuture()) {
       context_.set_deadline(absl::ToChronoTime(limits.deadline()));
     }

@@ -33,17 +33,20 @@ constexpr ConnectionFault kConnectionFaults[] = {
      "(--tls-server-name)",
      true},
     {"wrong version number", "it does not speak TLS; leave TLS out, or check the port", true},
+    {"backend unhealthy", "it says that it does not serve now: it is starting or stopping", false},
     {"Socket closed", kClosed, false},
     {"Connection reset by peer", kClosed, false},
 };
+// Of its policies pick_first and round_robin.
 constexpr char kWhileConnecting[] = "failed to connect";
+constexpr char kNoneConnected[] = "connections to all backends failing";
 
 absl::Status Unreachable(const std::string& server, const std::string& message,
                          const std::string& cause) {
+  const bool while_connecting =
+      absl::StrContains(message, kWhileConnecting) || absl::StrContains(message, kNoneConnected);
   for (const ConnectionFault& fault : kConnectionFaults) {
-    if (!absl::StrContains(message, kWhileConnecting) || !absl::StrContains(message, fault.says)) {
-      continue;
-    }
+    if (!while_connecting || !absl::StrContains(message, fault.says)) continue;
     absl::Status status =
         absl::UnavailableError(absl::StrCat("cannot talk to ", server, ": ", fault.means, cause));
     if (fault.lasts) status.SetPayload(kNoRetryUrl, absl::Cord());

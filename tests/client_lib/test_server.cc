@@ -81,6 +81,11 @@ TestServer::TestServer(const ServerOptions& options) : options_(options) {
       options_.credentials != nullptr ? options_.credentials : grpc::InsecureServerCredentials(),
       &port);
   builder.SetMaxReceiveMessageSize(options_.max_message_bytes);
+  if (options_.max_connection_age != absl::InfiniteDuration()) {
+    builder.AddChannelArgument(
+        GRPC_ARG_MAX_CONNECTION_AGE_MS,
+        static_cast<int>(absl::ToInt64Milliseconds(options_.max_connection_age)));
+  }
   if (options_.has_service) {
     builder.RegisterService(this);
   } else {
@@ -88,15 +93,39 @@ TestServer::TestServer(const ServerOptions& options) : options_(options) {
   }
   server_ = builder.BuildAndStart();
   target_ = absl::StrCat("127.0.0.1:", port);
-  for (const char* service : {"", "spillway.v1.RewriteService"}) {
-    server_->GetHealthCheckService()->SetServingStatus(service, options_.healthy);
-  }
+  SetHealthy(options_.healthy);
 }
 
 // At once: a call that hangs is cancelled.
 TestServer::~TestServer() { server_->Shutdown(std::chrono::system_clock::now()); }
 
-grpc::Status TestServer::FailEarly(grpc::ServerContext* context) {
+void TestServer::SetHealthy(bool healthy) {
+  for (const char* service : {"", "spillway.v1.RewriteService"}) {
+    server_->GetHealthCheckService()->SetServingStatus(service, healthy);
+  }
+}
+
+std::multimap<std::string, std::string> TestServer::last_metadata() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return last_metadata_;
+}
+
+std::set<std::string> TestServer::peers() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return peers_;
+}
+
+grpc::Status TestServer::Begin(grpc::ServerContext* context) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    last_metadata_.clear();
+    for (const auto& [key, value] : context->client_metadata()) {
+      last_metadata_.emplace(std::string(key.data(), key.size()),
+                             std::string(value.data(), value.size()));
+    }
+    peers_.insert(context->peer());
+  }
+  absl::SleepFor(options_.delay);
   switch (options_.fault) {
     case Fault::kEarlyError:
       if (!options_.pushback_ms.empty()) {
@@ -106,6 +135,9 @@ grpc::Status TestServer::FailEarly(grpc::ServerContext* context) {
                                 "no room now", {{"inflight_bytes", "7"}}));
     case Fault::kTransportError:
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed");
+    case Fault::kHangsOnce:
+      if (hanging_ > 0) return grpc::Status::OK;
+      [[fallthrough]];
     case Fault::kHang:
       ++hanging_;
       while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
@@ -119,7 +151,7 @@ grpc::Status TestServer::FailEarly(grpc::ServerContext* context) {
 grpc::Status TestServer::Rewrite(grpc::ServerContext* context, const v1::RewriteRequest* request,
                                  v1::RewriteResponse* response) {
   ++unary_calls_;
-  if (grpc::Status status = FailEarly(context); !status.ok()) return status;
+  if (grpc::Status status = Begin(context); !status.ok()) return status;
   auto result = RewriteAndAnswerWhatIsAsked(request->graph_def(), request->options());
   if (!result.ok()) return ToGrpc(result.status());
   *response = *std::move(result);
@@ -131,7 +163,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
   v1::StreamRewriteRequest message;
   if (!stream->Read(&message) || !message.has_header()) return BadStream("no header");
   const v1::StreamRewriteHeader header = message.header();
-  if (grpc::Status status = FailEarly(context); !status.ok()) return status;
+  if (grpc::Status status = Begin(context); !status.ok()) return status;
   std::string graph_def;
   while (stream->Read(&message)) {
     if (message.has_header()) return BadStream("a second header");
@@ -180,7 +212,7 @@ grpc::Status TestServer::ReadQuestion(grpc::ServerContext* context, Reader* read
   Message message;
   if (!reader->Read(&message) || !message.has_header()) return BadStream("no header");
   *header = message.header();
-  if (grpc::Status status = FailEarly(context); !status.ok()) return status;
+  if (grpc::Status status = Begin(context); !status.ok()) return status;
   const std::vector<v1::GraphHeader> announced = Announced(*header);
   graphs->assign(announced.size(), "");
   size_t now = 0;
@@ -279,7 +311,7 @@ grpc::Status TestServer::Diff(grpc::ServerContext* context,
 grpc::Status TestServer::GetCapabilities(grpc::ServerContext* context,
                                          const v1::GetCapabilitiesRequest*,
                                          v1::GetCapabilitiesResponse* response) {
-  if (grpc::Status status = FailEarly(context); !status.ok()) return status;
+  if (grpc::Status status = Begin(context); !status.ok()) return status;
   response->set_version(core::Version());
   for (const v1::Strategy strategy : core::Strategies()) response->add_strategies(strategy);
   *response->mutable_limits() = core::DefaultLimits();

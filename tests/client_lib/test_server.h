@@ -5,11 +5,15 @@
 #define SPILLWAY_TESTS_CLIENT_LIB_TEST_SERVER_H_
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
@@ -30,6 +34,7 @@ enum class Fault {
   kNoAnswer,        // Ends well without a word.
   kEarlyError,      // Fails with OVERLOADED after the header, without reading on.
   kHang,            // Does nothing until the call is cancelled.
+  kHangsOnce,       // The first time.
   kTransportError,  // Fails as gRPC itself does: without details.
   kBreaksOff,       // Breaks a question off after some of its answer, the first time.
 };
@@ -44,6 +49,8 @@ struct ServerOptions {
   std::shared_ptr<grpc::ServerCredentials> credentials;
   bool has_service = true;  // False: as a server of another major version, which has others.
   std::string pushback_ms;  // Sent as grpc-retry-pushback-ms with the fault kEarlyError, if set.
+  absl::Duration delay;     // That every answer takes at least.
+  absl::Duration max_connection_age = absl::InfiniteDuration();
 };
 
 // What a server sends for `status`: the code, the message, and the details with their ErrorInfo.
@@ -57,6 +64,13 @@ class TestServer : private v1::RewriteService::Service {
 
   // `127.0.0.1:PORT`.
   const std::string& target() const { return target_; }
+
+  // As grpc.health.v1 tells it from now on.
+  void SetHealthy(bool healthy);
+
+  // The metadata of the call that came last, and the connections that calls came on.
+  std::multimap<std::string, std::string> last_metadata() const;
+  std::set<std::string> peers() const;
 
   // What came so far.
   int unary_calls() const { return unary_calls_; }
@@ -87,7 +101,8 @@ class TestServer : private v1::RewriteService::Service {
   grpc::Status GetCapabilities(grpc::ServerContext* context,
                                const v1::GetCapabilitiesRequest* request,
                                v1::GetCapabilitiesResponse* response) override;
-  grpc::Status FailEarly(grpc::ServerContext* context);
+  // Notes the call, and fails it if that is the server's fault.
+  grpc::Status Begin(grpc::ServerContext* context);
   // Reads header and chunks of a question; `graphs` has what the header announces.
   template <typename Header, typename Message, typename Reader>
   grpc::Status ReadQuestion(grpc::ServerContext* context, Reader* reader, Header* header,
@@ -102,7 +117,10 @@ class TestServer : private v1::RewriteService::Service {
   std::atomic<int> hanging_{0};
   std::atomic<int> released_{0};
   std::string target_;
-  grpc::CallbackGenericService no_service_;  // Answers UNIMPLEMENTED to everything.
+  mutable std::mutex mutex_;
+  std::multimap<std::string, std::string> last_metadata_;  // Guarded by mutex_.
+  std::set<std::string> peers_;                            // Guarded by mutex_.
+  grpc::CallbackGenericService no_service_;                // Answers UNIMPLEMENTED to everything.
   std::unique_ptr<grpc::Server> server_;
 };
 

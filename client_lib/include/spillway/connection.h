@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -49,6 +50,18 @@ struct CallOptions {
   // call's own, never twice at once, and not after the call has returned. It MUST be short, as the
   // call waits for it, and MUST NOT throw. It may cancel `cancellation`.
   std::function<void(const Progress&)> on_progress;
+
+  // What is sent with the call besides; empty: nothing. In process they have no effect. What does
+  // not have its form is INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
+  //
+  // The name of the call in the server's log (`x-request-id`): 1 to 128 printable ASCII characters
+  // without space, quote or backslash. Without one the server makes one.
+  std::string request_id;
+  // The span that the call belongs to, as W3C Trace Context has it; the server logs it, too.
+  std::string traceparent;
+  // Shown to the server (`authorization: Bearer TOKEN`) instead of that in
+  // RemoteOptions::token_file: 1 to 4096 characters of RFC 6750.
+  std::string token;
 };
 
 // The answer of a health check, as grpc.health.v1 has it.

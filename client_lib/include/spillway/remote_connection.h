@@ -65,7 +65,13 @@ struct TlsOptions {
 
 // How to reach a server.
 struct RemoteOptions {
-  // REQUIRED. `host:port`, or any other name that gRPC resolves: `dns:///host:port`, `unix:/path`.
+  // REQUIRED. `host:port`, `unix:/path`, or any other name that gRPC resolves.
+  //
+  // Several servers: their addresses with commas between (so that no path may have one), or
+  // `dns:///host:port` for all that the name stands for. Calls go to one after the other, first to
+  // any, but not to those that cannot be reached or say by grpc.health.v1 that they do not serve
+  // spillway.v1.RewriteService. A server without grpc.health.v1 counts as one that serves. Of a
+  // plain `host:port` the first address that answers is taken, and its health is not asked for.
   std::string target;
 
   // Absent: the connection is not encrypted, for this machine and trusted networks.
@@ -82,8 +88,24 @@ struct RemoteOptions {
   int64_t chunk_bytes = 512 << 10;
 
   // Holds for all calls but CheckHealth, which is never tried again: who asks wants to know how it
-  // is now.
+  // is now. Of several servers it asks each in turn until one serves.
   RetryOptions retry;
+
+  // A file with a token that each call shows (`authorization: Bearer TOKEN`), unless it has one of
+  // its own. Read by every call, so that a token may be renewed; space around it is left out.
+  // Empty: none.
+  std::string token_file;
+
+  // Also sends tokens where others can read them: without TLS, to an address that is neither a Unix
+  // socket nor this machine's own (`localhost`, 127.0.0.0/8, ::1). Otherwise such a call is
+  // INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
+  bool token_in_clear = false;
+
+  // A rewrite, or strip, that has no answer after this long is asked for a second time, of another
+  // server if there is one, otherwise on a new connection. The first answer counts, and the other
+  // attempt is cancelled: there are never more than two. Servers compute identical requests that
+  // they have at one time once. Above zero. Infinite, the default: never.
+  absl::Duration hedge_after = absl::InfiniteDuration();
 };
 
 // A connection to the server of `options`. Returns at once and reads no file: the channel is opened

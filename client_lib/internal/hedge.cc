@@ -1,0 +1,65 @@
+#include "client_lib/internal/hedge.h"
+
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/synchronization/notification.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::internal {
+namespace {
+
+// Whether it is a server that says so, and every other would.
+bool IsAnswer(const absl::Status& status) {
+  if (absl::IsUnavailable(status) || absl::IsCancelled(status)) return false;
+  if (!absl::IsResourceExhausted(status)) return true;
+  // Without a reason it is this process that lacks memory or threads.
+  const v1::ErrorReason reason = core::GetErrorReason(status);
+  return reason != v1::ERROR_REASON_OVERLOADED && reason != v1::ERROR_REASON_UNSPECIFIED;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::RewriteResponse> Hedge(absl::Duration delay, const CallLimits& limits,
+                                          const RewriteAttempt& first,
+                                          const RewriteAttempt& second) {
+  CancellationToken cancel_first, cancel_second;
+  const CancellationCallback on_cancel(limits.cancellation(), [&] {
+    cancel_first.Cancel();
+    cancel_second.Cancel();
+  });
+  absl::Notification first_ended;
+  absl::optional<absl::StatusOr<v1::RewriteResponse>> second_result;
+  std::thread helper;
+  // Whatever is thrown below.
+  const absl::Cleanup join = [&] {
+    if (!helper.joinable()) return;
+    cancel_second.Cancel();
+    if (!first_ended.HasBeenNotified()) first_ended.Notify();
+    helper.join();
+  };
+  try {
+    helper = std::thread([&] {
+      if (first_ended.WaitForNotificationWithTimeout(delay)) return;
+      try {
+        second_result = second(CallLimits(limits.deadline(), cancel_second));
+      } catch (const std::bad_alloc&) {
+        return;  // The first goes on.
+      }
+      if (IsAnswer(second_result->status())) cancel_first.Cancel();
+    });
+  } catch (const std::system_error&) {
+    return first(limits);
+  }
+  absl::StatusOr<v1::RewriteResponse> result = first(CallLimits(limits.deadline(), cancel_first));
+  first_ended.Notify();
+  if (IsAnswer(result.status())) cancel_second.Cancel();
+  helper.join();
+  const bool second_answered = second_result.has_value() && IsAnswer(second_result->status());
+  return second_answered && !IsAnswer(result.status()) ? *std::move(second_result) : result;
+}
+
+}  // namespace spillway::internal
