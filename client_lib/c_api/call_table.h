@@ -20,11 +20,17 @@ struct CallTable {
   decltype(&spillway_client_options_set_chunk_bytes) client_options_set_chunk_bytes;
   decltype(&spillway_client_options_set_max_attempts) client_options_set_max_attempts;
   decltype(&spillway_client_options_set_tls) client_options_set_tls;
+  decltype(&spillway_client_options_set_token_file) client_options_set_token_file;
+  decltype(&spillway_client_options_set_token_in_clear) client_options_set_token_in_clear;
+  decltype(&spillway_client_options_set_hedge_after_ms) client_options_set_hedge_after_ms;
   decltype(&spillway_client_new) client_new;
   decltype(&spillway_client_free) client_free;
   decltype(&spillway_call_new) call_new;
   decltype(&spillway_call_free) call_free;
   decltype(&spillway_call_set_timeout_ms) call_set_timeout_ms;
+  decltype(&spillway_call_set_request_id) call_set_request_id;
+  decltype(&spillway_call_set_traceparent) call_set_traceparent;
+  decltype(&spillway_call_set_token) call_set_token;
   decltype(&spillway_call_cancel) call_cancel;
   decltype(&spillway_call_set_progress) call_set_progress;
   decltype(&spillway_rewrite_graph) rewrite_graph;

@@ -114,6 +114,8 @@ absl::StatusOr<absl::string_view> Bytes(const void* data, size_t size, absl::str
   return absl::string_view(static_cast<const char*>(data), size);
 }
 
+std::string TextOrNone(const char* given) { return given == nullptr ? "" : given; }
+
 absl::Status Parse(const void* data, size_t size, absl::string_view name,
                    google::protobuf::Message* message) {
   const absl::StatusOr<absl::string_view> bytes = Bytes(data, size, name);
@@ -198,13 +200,41 @@ spillway_status* SetTls(spillway_client_options* options, const char* ca_file,
   return Guarded([&] {
     absl::Status status = CheckGiven({{options, "options"}});
     if (!status.ok()) return status;
-    const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
     TlsOptions tls;
-    tls.ca_file = text(ca_file);
-    tls.cert_file = text(cert_file);
-    tls.key_file = text(key_file);
-    tls.server_name = text(server_name);
+    tls.ca_file = TextOrNone(ca_file);
+    tls.cert_file = TextOrNone(cert_file);
+    tls.key_file = TextOrNone(key_file);
+    tls.server_name = TextOrNone(server_name);
     options->remote.tls = std::move(tls);
+    return absl::OkStatus();
+  });
+}
+
+spillway_status* SetTokenFile(spillway_client_options* options, const char* file) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{options, "options"}});
+    if (status.ok()) options->remote.token_file = TextOrNone(file);
+    return status;
+  });
+}
+
+spillway_status* SetTokenInClear(spillway_client_options* options, int32_t allowed) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{options, "options"}});
+    if (status.ok()) options->remote.token_in_clear = allowed != 0;
+    return status;
+  });
+}
+
+spillway_status* SetHedgeAfter(spillway_client_options* options, int64_t milliseconds) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{options, "options"}});
+    if (!status.ok()) return status;
+    if (milliseconds < 1) {
+      return BadArgument("milliseconds",
+                         absl::StrCat("is ", milliseconds, "; it has to be at least 1"));
+    }
+    options->remote.hedge_after = absl::Milliseconds(milliseconds);
     return absl::OkStatus();
   });
 }
@@ -226,6 +256,27 @@ spillway_status* SetTimeout(spillway_call* call, int64_t milliseconds) {
     if (status.ok()) call->options.timeout = absl::Milliseconds(milliseconds);
     return status;
   });
+}
+
+spillway_status* SetCallText(spillway_call* call, std::string CallOptions::*field,
+                             const char* text) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{call, "call"}});
+    if (status.ok()) call->options.*field = TextOrNone(text);
+    return status;
+  });
+}
+
+spillway_status* SetRequestId(spillway_call* call, const char* id) {
+  return SetCallText(call, &CallOptions::request_id, id);
+}
+
+spillway_status* SetTraceparent(spillway_call* call, const char* traceparent) {
+  return SetCallText(call, &CallOptions::traceparent, traceparent);
+}
+
+spillway_status* SetToken(spillway_call* call, const char* token) {
+  return SetCallText(call, &CallOptions::token, token);
 }
 
 void Cancel(spillway_call* call) { call->options.cancellation.Cancel(); }
@@ -470,12 +521,39 @@ spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
 
 // In the order of the table.
 constexpr CallTable kTable = {
-    Version,         StatusFree,       BufferFree,    ClientOptionsNew, ClientOptionsFree,
-    SetTarget,       SetUnaryMaxBytes, SetChunkBytes, SetMaxAttempts,   SetTls,
-    ClientNew,       ClientFree,       CallNew,       CallFree,         SetTimeout,
-    Cancel,          SetProgress,      RewriteGraph,  Rewrite,          GetCapabilities,
-    CheckHealth,     Inspect,          Simulate,      Explore,          Diff,
-    MessageFromJson, MessageToJson,
+    Version,
+    StatusFree,
+    BufferFree,
+    ClientOptionsNew,
+    ClientOptionsFree,
+    SetTarget,
+    SetUnaryMaxBytes,
+    SetChunkBytes,
+    SetMaxAttempts,
+    SetTls,
+    SetTokenFile,
+    SetTokenInClear,
+    SetHedgeAfter,
+    ClientNew,
+    ClientFree,
+    CallNew,
+    CallFree,
+    SetTimeout,
+    SetRequestId,
+    SetTraceparent,
+    SetToken,
+    Cancel,
+    SetProgress,
+    RewriteGraph,
+    Rewrite,
+    GetCapabilities,
+    CheckHealth,
+    Inspect,
+    Simulate,
+    Explore,
+    Diff,
+    MessageFromJson,
+    MessageToJson,
 };
 
 }  // namespace

@@ -119,6 +119,21 @@ spillway_status* spillway_client_options_set_tls(spillway_client_options* option
                  server_name);
 }
 
+spillway_status* spillway_client_options_set_token_file(spillway_client_options* options,
+                                                        const char* file) {
+  return Forward(&CallTable::client_options_set_token_file, options, file);
+}
+
+spillway_status* spillway_client_options_set_token_in_clear(spillway_client_options* options,
+                                                            int32_t allowed) {
+  return Forward(&CallTable::client_options_set_token_in_clear, options, allowed);
+}
+
+spillway_status* spillway_client_options_set_hedge_after_ms(spillway_client_options* options,
+                                                            int64_t milliseconds) {
+  return Forward(&CallTable::client_options_set_hedge_after_ms, options, milliseconds);
+}
+
 spillway_status* spillway_client_new(const spillway_client_options* options,
                                      spillway_client** client) {
   return Forward(&CallTable::client_new, options, client);
@@ -139,6 +154,18 @@ void spillway_call_free(spillway_call* call) {
 
 spillway_status* spillway_call_set_timeout_ms(spillway_call* call, int64_t milliseconds) {
   return Forward(&CallTable::call_set_timeout_ms, call, milliseconds);
+}
+
+spillway_status* spillway_call_set_request_id(spillway_call* call, const char* id) {
+  return Forward(&CallTable::call_set_request_id, call, id);
+}
+
+spillway_status* spillway_call_set_traceparent(spillway_call* call, const char* traceparent) {
+  return Forward(&CallTable::call_set_traceparent, call, traceparent);
+}
+
+spillway_status* spillway_call_set_token(spillway_call* call, const char* token) {
+  return Forward(&CallTable::call_set_token, call, token);
 }
 
 void spillway_call_cancel(spillway_call* call) {

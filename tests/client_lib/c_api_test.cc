@@ -259,6 +259,64 @@ TEST_P(CApiTest, ExploreTellsItsSizes) {
 INSTANTIATE_TEST_SUITE_P(All, CApiTest, ::testing::Bool(),
                          [](const auto& kind) { return kind.param ? "Remote" : "Local"; });
 
+TEST(CApiCallTest, WhatTheServerIsToldOfTheCaller) {
+  const TestServer server;
+  const test_certs::TempFolder folder;
+  const std::string file = folder.Write("token", "from-file");
+  const COwner<spillway_client_options> options(spillway_client_options_new());
+  EXPECT_EQ(Taken(spillway_client_options_set_target(options.get(), server.target().c_str())), kOk);
+  EXPECT_EQ(Taken(spillway_client_options_set_token_file(options.get(), file.c_str())), kOk);
+  EXPECT_EQ(Taken(spillway_client_options_set_hedge_after_ms(options.get(), 60'000)), kOk);
+  spillway_client* made = nullptr;
+  ASSERT_EQ(Taken(spillway_client_new(options.get(), &made)), kOk);
+  const COwner<spillway_client> client(made);
+  const COwner<spillway_call> call(spillway_call_new());
+  const std::string traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  EXPECT_EQ(Taken(spillway_call_set_request_id(call.get(), "job-17")), kOk);
+  EXPECT_EQ(Taken(spillway_call_set_traceparent(call.get(), traceparent.c_str())), kOk);
+  const auto ask = [&] {
+    spillway_buffer* out = nullptr;
+    const std::string status = Taken(spillway_get_capabilities(client.get(), call.get(), &out));
+    spillway_buffer_free(out);
+    return status;
+  };
+  using ::testing::Contains;
+  using ::testing::Pair;
+  ASSERT_EQ(ask(), kOk);
+  EXPECT_THAT(server.last_metadata(), Contains(Pair("x-request-id", "job-17")));
+  EXPECT_THAT(server.last_metadata(), Contains(Pair("traceparent", traceparent)));
+  EXPECT_THAT(server.last_metadata(), Contains(Pair("authorization", "Bearer from-file")));
+  EXPECT_EQ(Taken(spillway_call_set_token(call.get(), "own")), kOk);
+  EXPECT_EQ(Taken(spillway_call_set_request_id(call.get(), nullptr)), kOk);
+  ASSERT_EQ(ask(), kOk);
+  EXPECT_THAT(server.last_metadata(), Contains(Pair("authorization", "Bearer own")));
+  EXPECT_EQ(server.last_metadata().count("x-request-id"), 0u);
+  EXPECT_EQ(Taken(spillway_call_set_request_id(call.get(), "two words")), kOk);
+  EXPECT_THAT(ask(), HasSubstr("3 BAD_OPTION the request id 'two words'"));
+}
+
+TEST(CApiCallTest, WhereATokenMayGo) {
+  const COwner<spillway_client_options> options(spillway_client_options_new());
+  EXPECT_EQ(Taken(spillway_client_options_set_target(options.get(), "trainer.invalid:1")), kOk);
+  EXPECT_EQ(Taken(spillway_client_options_set_max_attempts(options.get(), 1)), kOk);
+  const COwner<spillway_call> call(spillway_call_new());
+  EXPECT_EQ(Taken(spillway_call_set_token(call.get(), "own")), kOk);
+  EXPECT_EQ(Taken(spillway_call_set_timeout_ms(call.get(), 1)), kOk);
+  const auto ask = [&] {
+    spillway_client* made = nullptr;
+    EXPECT_EQ(Taken(spillway_client_new(options.get(), &made)), kOk);
+    const COwner<spillway_client> client(made);
+    spillway_buffer* out = nullptr;
+    return Taken(spillway_get_capabilities(client.get(), call.get(), &out));
+  };
+  EXPECT_THAT(ask(), HasSubstr("3 BAD_OPTION the token would go to 'trainer.invalid:1'"));
+  EXPECT_EQ(Taken(spillway_client_options_set_token_in_clear(options.get(), 1)), kOk);
+  EXPECT_THAT(ask(), ::testing::Not(HasSubstr("BAD_OPTION"))) << "there is no such host";
+  EXPECT_THAT(Taken(spillway_client_options_set_hedge_after_ms(options.get(), 0)),
+              HasSubstr("at least 1"));
+  EXPECT_THAT(Taken(spillway_call_set_token(nullptr, "own")), HasSubstr("call is NULL"));
+}
+
 TEST(CApiCallTest, AnotherThreadCancelsACallInFlight) {
   testing::ServerOptions hang;
   hang.fault = testing::Fault::kHang;

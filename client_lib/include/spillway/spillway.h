@@ -44,7 +44,7 @@ extern "C" {
 #endif
 
 /* Of this header. The library's own may be higher, never lower. */
-#define SPILLWAY_C_API_VERSION 3
+#define SPILLWAY_C_API_VERSION 4
 SPILLWAY_EXPORT int32_t spillway_c_api_version(void);
 
 /* The library's version, `MAJOR.MINOR.PATCH`. */
@@ -86,8 +86,10 @@ typedef struct spillway_client_options spillway_client_options;
 /* NULL only where spillway_client_new fails, too. */
 SPILLWAY_EXPORT spillway_client_options* spillway_client_options_new(void);
 SPILLWAY_EXPORT void spillway_client_options_free(spillway_client_options* options);
-/* The server: `host:port`, `unix:/path`, or any other name that gRPC resolves. Default: none, the
-   core in this process; then the options below have no effect. */
+/* The server: `host:port`, `unix:/path`, or any other name that gRPC resolves. Several servers:
+   their addresses with commas between, or `dns:///host:port` for all that the name stands for;
+   calls go to those that serve, in turn. Default: none, the core in this process; then the options
+   below have no effect. */
 SPILLWAY_EXPORT spillway_status* spillway_client_options_set_target(
     spillway_client_options* options, const char* target);
 /* Graphs up to this many bytes go in one message, larger ones in a stream. Default: 2 MiB. */
@@ -114,6 +116,19 @@ SPILLWAY_EXPORT spillway_status* spillway_client_options_set_tls(spillway_client
                                                                  const char* key_file,
                                                                  const char* server_name);
 
+/* Each call shows the token in this file to the server (`authorization: Bearer TOKEN`); it is read
+   by every call. NULL: none, the default. Since version 4, as are the next two. */
+SPILLWAY_EXPORT spillway_status* spillway_client_options_set_token_file(
+    spillway_client_options* options, const char* file);
+/* Not 0: also sends tokens where others can read them, without TLS to another machine; otherwise
+   such a call is INVALID_ARGUMENT. Default: 0. */
+SPILLWAY_EXPORT spillway_status* spillway_client_options_set_token_in_clear(
+    spillway_client_options* options, int32_t allowed);
+/* Asks for a rewrite that has no answer after this time a second time, of another server if there
+   is one; the first answer counts. 1 and up. Default: never. */
+SPILLWAY_EXPORT spillway_status* spillway_client_options_set_hedge_after_ms(
+    spillway_client_options* options, int64_t milliseconds);
+
 typedef struct spillway_client spillway_client;
 
 /* `options`: NULL, or options without a target, for the core in this process. They are copied. No
@@ -122,8 +137,9 @@ SPILLWAY_EXPORT spillway_status* spillway_client_new(const spillway_client_optio
                                                      spillway_client** client);
 SPILLWAY_EXPORT void spillway_client_free(spillway_client* client);
 
-/* ---- What holds for a call: time, cancellation, progress. NULL where a call is wanted stands for
-   no limit and no callback. One handle may serve several calls; cancelling it ends all of them. */
+/* ---- What holds for a call: time, cancellation, progress, metadata. NULL where a call is wanted
+   stands for no limit and no callback. One handle may serve several calls; cancelling it ends all
+   of them. */
 
 typedef struct spillway_call spillway_call;
 
@@ -133,6 +149,16 @@ SPILLWAY_EXPORT void spillway_call_free(spillway_call* call);
    before the handle is used. Default: no limit. */
 SPILLWAY_EXPORT spillway_status* spillway_call_set_timeout_ms(spillway_call* call,
                                                               int64_t milliseconds);
+/* What is sent to a server besides, each NULL for nothing; what does not have its form is
+   INVALID_ARGUMENT, at the call. Set them before the handle is used. Since version 4.
+   The name of the call in the server's log: 1 to 128 printable ASCII characters without space,
+   quote or backslash. Default: the server makes one. */
+SPILLWAY_EXPORT spillway_status* spillway_call_set_request_id(spillway_call* call, const char* id);
+/* The span that the call belongs to, as W3C Trace Context has it. */
+SPILLWAY_EXPORT spillway_status* spillway_call_set_traceparent(spillway_call* call,
+                                                               const char* traceparent);
+/* Instead of that of the client's token file. */
+SPILLWAY_EXPORT spillway_status* spillway_call_set_token(spillway_call* call, const char* token);
 /* Ends the calls that use the handle, now and later, with CANCELLED. From any thread; not from a
    signal handler. Does nothing for NULL. */
 SPILLWAY_EXPORT void spillway_call_cancel(spillway_call* call);

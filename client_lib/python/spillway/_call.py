@@ -15,7 +15,8 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Where:
-    """In process (`server` None), or a server: `host:port`, `unix:/path`, what gRPC resolves."""
+    """In process (`server` None), or a server: `host:port`, `unix:/path`, what gRPC resolves; several
+    with commas between. What the server is told of the call is here, too."""
 
     server: Optional[str] = None
     tls: bool = False
@@ -24,13 +25,22 @@ class Where:
     tls_key: Optional[str] = None
     tls_server_name: Optional[str] = None
     retries: Optional[int] = None
+    token_file: Optional[str] = None
+    token_in_clear: bool = False
+    hedge_after: Optional[float] = None
+    token: Optional[str] = None
+    request_id: Optional[str] = None
+    traceparent: Optional[str] = None
 
     def __post_init__(self) -> None:
         wants_tls = (self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name) != (None,) * 4
         if wants_tls and not self.tls:
             raise TypeError("tls_ca, tls_cert, tls_key and tls_server_name need tls=True")
-        if self.server is None and (self.tls or self.retries is not None):
-            raise TypeError("tls and retries need server=")
+        if self.server is None and (self.tls or self.token_in_clear or (
+                self.retries, self.token_file, self.hedge_after, self.token, self.request_id,
+                self.traceparent) != (None,) * 6):
+            raise TypeError("tls, retries, tokens, hedge_after, request_id and traceparent need "
+                            "server=")
         if self.server is not None and not self.server:
             raise TypeError("server is empty; leave it out for a rewrite in this process")
 
@@ -70,6 +80,10 @@ class Call:
             # Kept: the library holds a pointer to it.
             self._callback = _native.PROGRESS(self._on_progress)
             _native.check(lib.spillway_call_set_progress(self.handle, self._callback, None))
+        where = self._where
+        _native.check(lib.spillway_call_set_request_id(self.handle, _text(where.request_id)))
+        _native.check(lib.spillway_call_set_traceparent(self.handle, _text(where.traceparent)))
+        _native.check(lib.spillway_call_set_token(self.handle, _text(where.token)))
 
     def _make_client(self, lib: ctypes.CDLL) -> None:
         where = self._where
@@ -84,6 +98,14 @@ class Call:
                 _native.check(lib.spillway_client_options_set_tls(
                     options, _text(where.tls_ca), _text(where.tls_cert), _text(where.tls_key),
                     _text(where.tls_server_name)))
+            _native.check(
+                lib.spillway_client_options_set_token_file(options, _text(where.token_file)))
+            _native.check(
+                lib.spillway_client_options_set_token_in_clear(options, where.token_in_clear))
+            if where.hedge_after is not None:
+                milliseconds = int(min(where.hedge_after, 1e12) * 1000)
+                _native.check(
+                    lib.spillway_client_options_set_hedge_after_ms(options, milliseconds))
             _native.check(lib.spillway_client_new(options, ctypes.byref(self.client)))
         finally:
             lib.spillway_client_options_free(options)

@@ -20,10 +20,12 @@ class Client:
     def __init__(self, server: Optional[str] = None, *, tls: bool = False,
                  tls_ca: Optional[str] = None, tls_cert: Optional[str] = None,
                  tls_key: Optional[str] = None, tls_server_name: Optional[str] = None,
-                 retries: Optional[int] = None) -> None:
+                 retries: Optional[int] = None, token_file: Optional[str] = None,
+                 token_in_clear: bool = False, hedge_after: Optional[float] = None) -> None:
         self._where: Dict[str, Any] = {
             "server": server, "tls": tls, "tls_ca": tls_ca, "tls_cert": tls_cert,
-            "tls_key": tls_key, "tls_server_name": tls_server_name, "retries": retries}
+            "tls_key": tls_key, "tls_server_name": tls_server_name, "retries": retries,
+            "token_file": token_file, "token_in_clear": token_in_clear, "hedge_after": hedge_after}
         _call.Where(**self._where)  # What does not go together is said now.
 
     def rewrite(self, graph: Any, **keywords: Any) -> _rewrite.RewriteResult:

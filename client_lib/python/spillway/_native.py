@@ -19,7 +19,7 @@ from typing import Callable, Optional
 from spillway import errors
 
 # Of spillway.h; the library's own may be higher.
-API_VERSION = 3
+API_VERSION = 4
 SONAME = "libspillway.so.0"
 VARIABLE = "SPILLWAY_LIBRARY"
 _BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME)
@@ -48,11 +48,17 @@ _PROTOTYPES = {
     "client_options_set_target": (_P, _P, _S),
     "client_options_set_max_attempts": (_P, _P, ctypes.c_int32),
     "client_options_set_tls": (_P, _P, _S, _S, _S, _S),
+    "client_options_set_token_file": (_P, _P, _S),
+    "client_options_set_token_in_clear": (_P, _P, ctypes.c_int32),
+    "client_options_set_hedge_after_ms": (_P, _P, ctypes.c_int64),
     "client_new": (_P, _P, _OUT),
     "client_free": (None, _P),
     "call_new": (_P,),
     "call_free": (None, _P),
     "call_set_timeout_ms": (_P, _P, ctypes.c_int64),
+    "call_set_request_id": (_P, _P, _S),
+    "call_set_traceparent": (_P, _P, _S),
+    "call_set_token": (_P, _P, _S),
     "call_cancel": (None, _P),
     "call_set_progress": (_P, _P, PROGRESS, _P),
     "rewrite_graph": (_P, _P, _S, _N, _S, _N, _P, _OUT, _OUT),

@@ -2,7 +2,8 @@
 
 Answers are the messages of spillway.v1 as dicts of proto3's JSON: 64-bit numbers are strings,
 enums names, sizes bytes, times nanoseconds. In process, or on the `server` (`host:port`,
-`unix:/path`); `timeout`, `progress`, TLS and retries are those of `rewrite`.
+`unix:/path`); `timeout`, `progress`, TLS, retries, tokens, `request_id` and `traceparent` are those
+of `rewrite`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Opti
 from spillway import _call, _native, _rewrite, options
 
 # What a call says of where it goes, besides `server`.
-_WHERE = frozenset(("tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "retries"))
+_WHERE = frozenset((
+    "tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "retries", "token_file",
+    "token_in_clear", "hedge_after", "token", "request_id", "traceparent"))
 
 
 def inspect(graph: Any, *, server: Optional[str] = None, timeout: Optional[float] = None,

@@ -53,14 +53,18 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
             fail_open: bool = False, patch: bool = False, tls: bool = False,
             tls_ca: Optional[str] = None, tls_cert: Optional[str] = None,
             tls_key: Optional[str] = None, tls_server_name: Optional[str] = None,
-            retries: Optional[int] = None, **keywords: Any) -> RewriteResult:
+            retries: Optional[int] = None, token_file: Optional[str] = None,
+            token_in_clear: bool = False, hedge_after: Optional[float] = None,
+            token: Optional[str] = None, request_id: Optional[str] = None,
+            traceparent: Optional[str] = None, **keywords: Any) -> RewriteResult:
     """Inserts swaps into a training graph. `graph` itself is never changed.
 
     Args:
       graph: serialized GraphDef bytes, a GraphDef message, or a tf.Graph after `minimize`.
       strategy: `level` (TFLMS v2; the default, everything tuned; needs sizes: give `batch_size` or
         `feeds` if the graph leaves its batch open) or `scope` (TFLMS v1).
-      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves. None: here.
+      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves; of several servers,
+        with commas between, or `dns:///host:port`, one that serves. None: here.
       progress: called with (stage, done bytes, total bytes), on another thread; must be short and
         not call Spillway. What it raises ends the call and is raised here.
       timeout: seconds. None: no limit.
@@ -70,6 +74,11 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
       tls: talk TLS with the server; `tls_ca`, `tls_cert`, `tls_key` are PEM files,
         `tls_server_name` the name that its certificate must hold.
       retries: how often to try again where the server cannot be reached or is full. Default: 4.
+      token_file, token: shown to the server (`authorization: Bearer TOKEN`): a file, read by every
+        call, or the token itself. Without TLS it goes to no other machine, unless `token_in_clear`.
+      hedge_after: seconds after which a rewrite without an answer is asked for a second time, of
+        another server if there is one; the first answer counts. Default: never.
+      request_id, traceparent: for the server's log: a name, and the span as W3C has it.
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
         `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes, or what is fed),
         `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`, `already_rewritten="replan"`,
@@ -79,7 +88,8 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
       TypeError: a keyword that does not exist; a graph of another type.
       SpillwayError: any other failure; errors.py has the classes.
     """
-    where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries)
+    where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries,
+                        token_file, token_in_clear, hedge_after, token, request_id, traceparent)
     outputs = ("GRAPH", "PATCH", "REPORT") if patch else ()
     json_options = options.to_json(strategy, keywords, outputs)
     message, kind = serialized(graph)

@@ -229,9 +229,27 @@ class ErrorTest(unittest.TestCase):
     def test_tls_flags_that_do_not_fit(self):
         graph = common.graph("cond_v1", shapes=True)
         for keywords in (dict(tls=True), dict(retries=1), dict(server="x:1", tls_ca="f"),
-                         dict(server="")):
+                         dict(server=""), dict(token="t"), dict(token_file="f"),
+                         dict(token_in_clear=True), dict(hedge_after=1), dict(request_id="i"),
+                         dict(traceparent="t")):
             with self.subTest(**keywords), self.assertRaises(TypeError):
                 spillway.rewrite(graph, **keywords)
+
+    def test_what_the_server_is_told_of_the_caller(self):
+        graph = common.graph("cond_v1", shapes=True)
+        options = dict(strategy="scope", token_in_clear=True, hedge_after=60,
+                       traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        with common.server() as address:
+            # The first of the servers is none.
+            result = spillway.rewrite(graph, server="127.0.0.1:1," + address, token="abc",
+                                      request_id="job-17", **options)
+            self.assertEqual(result.graph_def, spillway.rewrite(graph, strategy="scope").graph_def)
+            for wrong in (dict(request_id="two words"), dict(token="a b"), dict(hedge_after=0),
+                          dict(token_file="/nowhere.token")):
+                with self.subTest(**wrong), self.assertRaises(spillway.InvalidOptionError):
+                    spillway.rewrite(graph, server=address, **{**options, **wrong})
+        with self.assertRaisesRegex(spillway.InvalidOptionError, "trainer.example:7070"):
+            spillway.rewrite(graph, server="trainer.example:7070", token="abc")
 
     def test_a_tls_file_that_is_not_there(self):
         with self.assertRaisesRegex(spillway.SpillwayError, "nowhere.pem"):

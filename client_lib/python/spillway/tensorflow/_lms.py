@@ -15,7 +15,8 @@ _GIB = 1 << 30
 # Of `spillway.rewrite`, but no options of a strategy.
 CALL_KEYWORDS = frozenset((
     "server", "progress", "timeout", "fail_open", "tls", "tls_ca", "tls_cert", "tls_key",
-    "tls_server_name", "retries"))
+    "tls_server_name", "retries", "token_file", "token_in_clear", "hedge_after", "token",
+    "request_id", "traceparent"))
 
 
 class Editor:
