@@ -10,6 +10,7 @@
 #include "client_lib/cli/not_empty.h"
 #include "client_lib/cli/progress_line.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/request_names.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
 
@@ -18,6 +19,15 @@ namespace spillway::cli {
 namespace {
 
 constexpr int kMaxRetries = 1000;
+// Not as a flag: everybody on a machine sees a command line.
+constexpr char kTokenVariable[] = "SPILLWAY_TOKEN";
+// As OpenTelemetry's tools hand it to the programs they start.
+constexpr char kTraceparentVariable[] = "TRACEPARENT";
+
+std::string EnvironmentText(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
 
 // One line on an attempt that failed and the next.
 void PrintRetry(const std::string& server, const RetryNotice& notice) {
@@ -42,8 +52,15 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
   const bool probe = kind == Kind::kProbe;
   CLI::Option* const server = command->add_option(
       "--server", server_,
-      probe ? "The server to ask." : "The server to use. [default: none, in this process]");
-  server->type_name("HOST:PORT")->check(NotEmpty)->group("Where and how long")->required(probe);
+      probe
+          ? "The server to ask; of several, the first that serves."
+          : "The server to use. Several, or all of a name as dns:///HOST:PORT, take calls in turn, "
+            "but for those that cannot be reached or do not serve. [default: none, in this "
+            "process]");
+  server->type_name("HOST:PORT[,...]")
+      ->check(NotEmpty)
+      ->group("Where and how long")
+      ->required(probe);
   command
       ->add_option("--timeout", timeout_,
                    "Gives up after this time, e.g. 30s, 500ms, 2m. [default: no limit]")
@@ -51,6 +68,7 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
       ->check(NotEmpty)
       ->group("Where and how long");
   AddTlsFlags(command, server);
+  AddCallerFlags(command, server);
   if (probe) return;
   command
       ->add_option("--retries", retries_,
@@ -62,6 +80,40 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
       ->check(CLI::Range(0, kMaxRetries))
       ->needs(server)
       ->group("Where and how long");
+  if (kind != Kind::kRewrite) return;
+  command
+      ->add_option("--hedge-after", hedge_after_,
+                   "Asks a second time when there is no answer after this time, another server if "
+                   "there is one; the first answer counts. [default: never]")
+      ->type_name("DURATION")
+      ->check(NotEmpty)
+      ->needs(server)
+      ->group("Where and how long");
+}
+
+void ConnectionFlags::AddCallerFlags(CLI::App* command, CLI::Option* server) {
+  constexpr char kGroup[] = "Who asks";
+  command
+      ->add_option("--token-file", token_file_,
+                   absl::StrCat("Holds the token to show to the server. [default: none, or what ",
+                                kTokenVariable, " holds]"))
+      ->type_name("FILE")
+      ->check(NotEmpty)
+      ->needs(server)
+      ->group(kGroup);
+  command
+      ->add_flag("--token-in-clear", token_in_clear_,
+                 "Sends the token without TLS to another machine, too: who can listen on the way "
+                 "can use it.")
+      ->needs(server)
+      ->group(kGroup);
+  command
+      ->add_option("--request-id", request_id_,
+                   "The name of the call in the server's log. [default: one that the server makes]")
+      ->type_name("ID")
+      ->check(NotEmpty)
+      ->needs(server)
+      ->group(kGroup);
 }
 
 void ConnectionFlags::AddTlsFlags(CLI::App* command, CLI::Option* server) {
@@ -105,6 +157,12 @@ Client ConnectionFlags::Connect(bool quiet) const {
   RemoteOptions options;
   options.target = server_;
   options.retry.max_attempts = retries_ + 1;
+  options.token_file = token_file_;
+  options.token_in_clear = token_in_clear_;
+  if (!hedge_after_.empty()) {
+    // MakeCall has said so if it is wrong.
+    options.hedge_after = ParseTimeout(hedge_after_).value_or(absl::InfiniteDuration());
+  }
   const TlsOptions& tls = tls_options_;
   if (tls_ || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.server_name.empty()) {
     options.tls = tls;
@@ -125,17 +183,27 @@ absl::StatusOr<CallOptions> ConnectionFlags::MakeCall(const Session& session) co
     if (!timeout.ok()) return timeout.status();
     call.timeout = *timeout;
   }
+  if (!hedge_after_.empty()) {
+    const auto after = ParseTimeout(hedge_after_, "--hedge-after");
+    if (!after.ok()) return after.status();
+  }
+  if (server_.empty()) return call;
+  call.request_id = request_id_;
+  if (token_file_.empty()) call.token = EnvironmentText(kTokenVariable);
+  // Not the user's words: one that is broken begins no trace, as W3C has it.
+  const std::string traceparent = EnvironmentText(kTraceparentVariable);
+  if (core::IsTraceparent(traceparent)) call.traceparent = traceparent;
   return call;
 }
 
-absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text, const std::string& flag) {
   absl::Duration timeout;
   if (!absl::ParseDuration(text, &timeout) || timeout <= absl::ZeroDuration()) {
     return core::InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("--timeout: ", core::Quoted(text),
+        absl::StrCat(flag, ": ", core::Quoted(text),
                      " is not a time above zero with a unit, e.g. 30s, 500ms, 2m"),
-        {{"flag", "--timeout"}, {"value", text}});
+        {{"flag", flag}, {"value", text}});
   }
   return timeout;
 }

@@ -1,5 +1,5 @@
-// The flags of a connection: --server, --timeout, --retries and those of TLS, and what follows from
-// them.
+// The flags of a connection: --server, --timeout, --retries, those of TLS and of what the server is
+// told of the caller, and what follows from them.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 
@@ -17,9 +17,9 @@ namespace spillway::cli {
 // Must live as long as the App. Not thread-safe.
 class ConnectionFlags {
  public:
-  // Which commands these are: those that may run in this process (no --server), and `health`, which
-  // asks a server, once.
-  enum class Kind { kCall, kProbe };
+  // Which commands these are: those that may run in this process (no --server); of them, those that
+  // rewrite, which may ask twice; and `health`, which asks a server, once.
+  enum class Kind { kCall, kRewrite, kProbe };
 
   ConnectionFlags(CLI::App* command, Kind kind);
 
@@ -27,21 +27,29 @@ class ConnectionFlags {
   // tried again, a line on standard error says so, unless `quiet`.
   Client Connect(bool quiet) const;
 
-  // The options of one call, with the session's cancellation. BAD_OPTION for a wrong --timeout.
+  // The options of one call, with the session's cancellation. For a server also the token in
+  // SPILLWAY_TOKEN, unless there is a file of one, and the span in TRACEPARENT, if it is well
+  // formed. BAD_OPTION for a wrong --timeout or --hedge-after.
   absl::StatusOr<CallOptions> MakeCall(const Session& session) const;
 
  private:
   void AddTlsFlags(CLI::App* command, CLI::Option* server);
+  void AddCallerFlags(CLI::App* command, CLI::Option* server);
 
   std::string server_;
   std::string timeout_;
   bool tls_ = false;
   TlsOptions tls_options_;
   int retries_;
+  std::string hedge_after_;
+  std::string token_file_;
+  bool token_in_clear_ = false;
+  std::string request_id_;
 };
 
 // `30s`, `500ms`, `1m30s`; positive, or BAD_OPTION.
-absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text,
+                                            const std::string& flag = "--timeout");
 
 }  // namespace spillway::cli
 

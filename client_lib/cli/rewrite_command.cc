@@ -33,7 +33,7 @@ struct RewriteFlags {
   explicit RewriteFlags(CLI::App* command)
       : files(command, /*with_patch=*/true),
         options(command),
-        connection(command, ConnectionFlags::Kind::kCall) {}
+        connection(command, ConnectionFlags::Kind::kRewrite) {}
 
   const FileFlags files;
   const OptionFlags options;

@@ -110,7 +110,7 @@ struct RunCommandFlags : RunFlags {
       : RunFlags(command),
         options(command),
         first_of_connection(command->get_options().size()),
-        connection(command, ConnectionFlags::Kind::kCall),
+        connection(command, ConnectionFlags::Kind::kRewrite),
         end_of_connection(command->get_options().size()),
         app(command),
         server(command->get_option("--server")->envname("SPILLWAY_SERVER")) {

@@ -11,7 +11,8 @@ namespace {
 
 struct StripFlags {
   explicit StripFlags(CLI::App* command)
-      : files(command, /*with_patch=*/false), connection(command, ConnectionFlags::Kind::kCall) {}
+      : files(command, /*with_patch=*/false),
+        connection(command, ConnectionFlags::Kind::kRewrite) {}
 
   const FileFlags files;
   const ConnectionFlags connection;

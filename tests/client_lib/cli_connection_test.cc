@@ -39,7 +39,11 @@ TEST(CliConnectionTest, FlagsOfAConnectionNeedAServer) {
                                              {"--tls"},
                                              {"--tls-ca", "ca"},
                                              {"--tls-cert", "c", "--tls-key", "k"},
-                                             {"--tls-server-name", "n"}}) {
+                                             {"--tls-server-name", "n"},
+                                             {"--token-file", "t"},
+                                             {"--token-in-clear"},
+                                             {"--request-id", "i"},
+                                             {"--hedge-after", "1s"}}) {
     std::vector<std::string> arguments = {"rewrite", kMnistPath, "-o", "/nowhere/out.pb"};
     arguments.insert(arguments.end(), flag.begin(), flag.end());
     const ChildResult result = RunSpillway(arguments);
@@ -51,8 +55,8 @@ TEST(CliConnectionTest, FlagsOfAConnectionNeedAServer) {
 // As from a variable that is not set: what was asked for is not left out in silence.
 TEST(CliConnectionTest, EmptyValuesAreRefused) {
   const TestServer server;
-  for (const char* flag :
-       {"--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--timeout"}) {
+  for (const char* flag : {"--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name", "--timeout",
+                           "--token-file", "--request-id"}) {
     const ChildResult result = RunSpillway({"health", "--server", server.target(), flag, ""});
     ExpectOneLine(result, 2, "empty", "USAGE");
     EXPECT_THAT(result.err, HasSubstr(flag));
@@ -130,6 +134,69 @@ TEST(CliConnectionTest, TlsAndMutualTls) {
                 "UNAVAILABLE");
   ExpectOneLine(RunSpillway({"health", "--server", server.target(), "--tls-ca", "/none"}), 2,
                 "/none", "BAD_OPTION");
+}
+
+TEST(CliConnectionTest, OneOfSeveralServersIsEnough) {
+  std::string gone;
+  { gone = TestServer().target(); }
+  const TestServer server;
+  for (const std::string& servers : {gone + "," + server.target(), server.target() + "," + gone}) {
+    for (const char* command : {"capabilities", "health"}) {
+      const ChildResult result = RunSpillway({command, "--server", servers});
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_EQ(result.err, "");
+    }
+  }
+  ExpectOneLine(RunSpillway({"capabilities", "--server", server.target() + ","}), 2,
+                "empty address", "BAD_OPTION");
+}
+
+TEST(CliConnectionTest, WhatTheServerIsToldOfTheCaller) {
+  const TestServer server;
+  const TempDir dir;
+  const std::string traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const auto told = [&](std::vector<std::string> variables, std::vector<std::string> flags) {
+    std::vector<std::string> words = {"/usr/bin/env", "-u", "SPILLWAY_TOKEN", "-u", "TRACEPARENT"};
+    words.insert(words.end(), variables.begin(), variables.end());
+    words.insert(words.end(),
+                 {SPILLWAY_BIN_DIR "/spillway", "capabilities", "--server", server.target()});
+    words.insert(words.end(), flags.begin(), flags.end());
+    const ChildResult result = RunChild(words, "");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::string all;
+    const auto metadata = server.last_metadata();
+    for (const char* key : {"authorization", "x-request-id", "traceparent"}) {
+      const auto found = metadata.find(key);
+      if (found != metadata.end()) all += found->second + "|";
+    }
+    return all;
+  };
+  EXPECT_EQ(told({}, {}), "");
+  EXPECT_EQ(told({"SPILLWAY_TOKEN=abc", "TRACEPARENT=" + traceparent}, {"--request-id", "job-17"}),
+            "Bearer abc|job-17|" + traceparent + "|");
+  EXPECT_EQ(told({"SPILLWAY_TOKEN=abc"}, {"--token-file", dir.Write("token", "def\n")}),
+            "Bearer def|");
+  EXPECT_EQ(told({"TRACEPARENT=00-of-another-program"}, {}), "");
+}
+
+TEST(CliConnectionTest, ATokenIsNotSentInClear) {
+  const TempDir dir;
+  ExpectOneLine(RunSpillway({"capabilities", "--server", "trainer.example:7070", "--token-file",
+                             dir.Write("token", "abc")}),
+                2, "--token-in-clear", "BAD_OPTION");
+}
+
+TEST(CliConnectionTest, ARewriteMayBeAskedForTwice) {
+  ServerOptions options;
+  options.fault = Fault::kHangsOnce;
+  const TestServer server(options);
+  const ChildResult result = RunSpillway({"rewrite", kMnistPath, "--batch-size", "8", "-o", "-",
+                                          "--server", server.target(), "--hedge-after", "20ms"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(server.unary_calls(), 2);
+  ExpectOneLine(RunSpillway({"rewrite", kMnistPath, "-o", "-", "--server", server.target(),
+                             "--hedge-after", "5"}),
+                2, "--hedge-after: '5'", "BAD_OPTION");
 }
 
 }  // namespace

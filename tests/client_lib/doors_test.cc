@@ -128,11 +128,14 @@ TEST_F(DoorsTest, TheProgram) {
 TEST_F(DoorsTest, TheConnectionFlagsOfEveryCommand) {
   for (const std::string& command : In(kCommand, /*all=*/false)) {
     const std::string help = RunChild({kProgram, command, "--help"}).out;
-    for (const char* flag : {"--server", "--timeout", "--tls", "--tls-ca", "--tls-cert",
-                             "--tls-key", "--tls-server-name"}) {
+    for (const char* flag :
+         {"--server", "--timeout", "--tls", "--tls-ca", "--tls-cert", "--tls-key",
+          "--tls-server-name", "--token-file", "--token-in-clear", "--request-id"}) {
       EXPECT_THAT(help, HasSubstr(absl::StrCat("  ", flag, " "))) << command;
     }
     EXPECT_EQ(absl::StrContains(help, "--retries"), command != "health") << command;
+    const bool rewrites = command == "rewrite" || command == "strip" || command == "run";
+    EXPECT_EQ(absl::StrContains(help, "--hedge-after"), rewrites) << command;
     EXPECT_THAT(help, Not(HasSubstr("lways in this process"))) << command;
   }
 }
