@@ -24,10 +24,11 @@ FROM ${BASE}
 LABEL org.opencontainers.image.title="Spillway" \
       org.opencontainers.image.description="Large Model Support for TensorFlow graphs, as a service" \
       org.opencontainers.image.licenses="Apache-2.0"
-# The libraries of the -dev packages that deploy/install_deps.sh names.
+# The libraries of the -dev packages that deploy/install_deps.sh names, and HAProxy, which stands in
+# front where not everybody is trusted (deploy/proxy, deploy/kubernetes).
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-      libabsl20220623 libgrpc++1.51 libprometheus-cpp-core1.0 libprometheus-cpp-pull1.0 \
+      haproxy libabsl20220623 libgrpc++1.51 libprometheus-cpp-core1.0 libprometheus-cpp-pull1.0 \
       libprotobuf32 libre2-9 libspdlog1.10 libssl3 >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /install/ /

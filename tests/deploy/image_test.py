@@ -102,12 +102,12 @@ class Chroot:
         for inside, outside in volumes.items():
             run("mount", "--bind", outside, self.root / inside.lstrip("/"))
 
-    def popen(self, command):
+    def popen(self, command, environment=()):
         return subprocess.Popen(
             [shutil.which("chroot"), "--userspec=" + self.user, "--groups=", str(self.root),
              *command],
             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin"})
+            env={"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **dict(environment)})
 
     def run(self, command):
         process = self.popen(command)
@@ -144,19 +144,22 @@ def test_run(image_root):
     deployment = manifests.pod_spec(manifests.find("Deployment", "spillway"))
     job = manifests.pod_spec(manifests.find("Job", "resnet50"))
     server = manifests.container(deployment, "spillwayd")
+    proxy = manifests.container(deployment, "proxy")
     rewrite = manifests.container(job, "rewrite")
     # Both images are this one: their user and their mounts.
     chroot = Chroot(image_root, deployment)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        data, graph = folder / "data", folder / "graph"
-        data.mkdir()
-        graph.mkdir()
+        data, graph, socket = (folder / name for name in ("data", "graph", "socket"))
+        for made in (data, graph, socket):
+            made.mkdir()
         folder.chmod(0o755)
         shutil.copy(GRAPH, data / "graph.pb")
-        os.chown(graph, *(int(part) for part in chroot.user.split(":")))
-        chroot.prepare({mount["mountPath"]: {"data": data, "graph": graph}[mount["name"]]
-                        for mount in rewrite["volumeMounts"]})
+        for writable in (graph, socket):
+            os.chown(writable, *(int(part) for part in chroot.user.split(":")))
+        volumes = {"data": data, "graph": graph, "socket": socket, "proxy": ROOT / "deploy/proxy"}
+        chroot.prepare({mount["mountPath"]: volumes[mount["name"]]
+                        for mount in rewrite["volumeMounts"] + proxy["volumeMounts"]})
 
         code, out, err = chroot.run(rewrite["command"])
         check("without a server the job goes on with the original graph",
@@ -166,7 +169,12 @@ def test_run(image_root):
         started = time.monotonic()
         process = chroot.popen(["spillwayd", *server["args"]])
         stack.callback(process.kill)
+        front = chroot.popen(proxy["command"], ((each["name"], each["value"])
+                                                for each in proxy["env"]))
+        stack.callback(front.kill)
         await_serving(chroot, "127.0.0.1:7070")
+        code, out, err = chroot.run(server["livenessProbe"]["exec"]["command"])
+        check("the liveness probe finds the server alive", code == 0, out + err)
         print("        the server served after %.2f s" % (time.monotonic() - started))
         expected = subprocess.run(
             ["chroot", str(image_root), "spillway", "rewrite", "/data/graph.pb", "-o", "-", "--quiet"],
@@ -187,11 +195,15 @@ def test_run(image_root):
               [line for line in metrics.splitlines() if "outcomes" in line])
 
         stopped = time.monotonic()
+        waiting = chroot.popen(proxy["lifecycle"]["preStop"]["exec"]["command"],
+                               ((each["name"], each["value"]) for each in proxy["env"]))
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=deployment["terminationGracePeriodSeconds"])
         check("SIGTERM drains it within the grace period", process.returncode == 0,
               "exit code %d: %s" % (process.returncode, err))
         print("        it drained in %.1f s" % (time.monotonic() - stopped))
+        check("the proxy outlives it, and not for long",
+              waiting.wait(timeout=STARTUP_S) == 0 and front.poll() is None, front.poll())
         lines = [line for line in err.splitlines() if line]
         check("its log is JSON", lines and all(is_json(line) for line in lines), err)
 

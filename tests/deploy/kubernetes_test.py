@@ -4,20 +4,24 @@ manifests say about each other and about spillwayd's flags, and the rules that w
 the commands in them work is tested by image_test.py."""
 
 import argparse
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 try:
     import kubernetes_validate
     import manifests
+    import yaml
 except ImportError as error:
     print("skipped: no Python module %s here: the manifests are not tested" % error.name)
     print("0 passed, 0 failed, 1 skipped")
     sys.exit(0)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROXY = ROOT / "deploy/proxy"
 
 # gRPC probes are stable since 1.27; the newest is whatever the package has.
 OLDEST = "1.27"
@@ -62,7 +66,8 @@ def flags(arguments):
 
 def check_kustomization(folder):
     kustomization = manifests.load(folder / "kustomization.yaml")[0]
-    listed = set(kustomization.get("resources", []))
+    # Folders apart: another kustomization says what is in them.
+    listed = {name for name in kustomization.get("resources", []) if name.endswith(".yaml")}
     there = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
     check("%s: lists every file beside it" % folder.name,
           "" if listed == there else "differ: %s" % sorted(listed ^ there))
@@ -92,12 +97,21 @@ def check_pod(name, spec):
     check("%s: passes the restricted standard, with memory limits" % name, "; ".join(problems))
 
 
+def variables(container):
+    return {variable["name"]: variable["value"] for variable in container.get("env", [])}
+
+
+def mounts(container):
+    return {mount["mountPath"]: mount["name"] for mount in container.get("volumeMounts", [])}
+
+
 def check_server(deployment, spillwayd):
     spec = manifests.pod_spec(deployment)
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     server = manifests.container(spec, "spillwayd")
     given = flags(server["args"])
-    ports = {port["name"]: port["containerPort"] for port in server["ports"]}
+    ports = {port["name"]: port["containerPort"]
+             for container in spec["containers"] for port in container["ports"]}
 
     known = set(re.findall(r"--[a-z-]+", subprocess.run(
         [spillwayd, "--help"], check=True, capture_output=True, text=True).stdout))
@@ -105,24 +119,23 @@ def check_server(deployment, spillwayd):
     check("deployment: spillwayd has every flag that is given", ", ".join(unknown))
     tried = subprocess.run([spillwayd, *server["args"], "--check"], capture_output=True, text=True)
     check("deployment: spillwayd could start so", tried.stderr if tried.returncode else "")
-    for flag, port in (("--listen", "grpc"), ("--metrics-listen", "metrics")):
-        check("deployment: %s is the port %s" % (flag, port),
-              "" if given[flag] == "0.0.0.0:%d" % ports[port] else given[flag])
+    check("deployment: --metrics-listen is the port metrics",
+          "" if given["--metrics-listen"] == "0.0.0.0:%d" % ports["metrics"] else
+          given["--metrics-listen"])
     drain = seconds(given["--drain-delay"]) + seconds(given["--drain-timeout"])
+    # The proxy looks once a second whether the server has ended, and then waits for one more.
     check("deployment: the grace period is longer than a drain",
-          "" if spec["terminationGracePeriodSeconds"] > drain else "a drain takes %d s" % drain)
+          "" if spec["terminationGracePeriodSeconds"] > drain + 2 else "a drain takes %d s" % drain)
     # The server's own default follows the container's limit; a number beside it would go stale.
     fixed = sorted({"--memory-budget", "--max-inflight-bytes"} & set(given))
     check("deployment: memory follows the container's limit", ", ".join(fixed))
-    check("deployment: the root file system is read-only",
-          "" if server["securityContext"].get("readOnlyRootFilesystem") else "it is not")
-    probes = {name: server[name]["grpc"]
-              for name in ("startupProbe", "readinessProbe", "livenessProbe")}
-    check("deployment: probes ask the gRPC port",
-          "" if all(probe["port"] == ports["grpc"] for probe in probes.values()) else str(probes))
-    check("deployment: readiness is the service's health",
-          "" if probes["readinessProbe"].get("service") == "spillway.v1.RewriteService" else
-          "it asks for another")
+    writable = [container["name"] for container in spec["containers"]
+                if not container["securityContext"].get("readOnlyRootFilesystem")]
+    check("deployment: the root file systems are read-only", ", ".join(writable))
+    probes = [server[name]["exec"]["command"] for name in ("startupProbe", "livenessProbe")]
+    check("deployment: spillwayd's probes ask it on its socket",
+          "" if all("--server=" + given["--listen"] in probe for probe in probes) else str(probes))
+    check_proxy(spec, given, dict(line.split("=", 1) for line in tried.stdout.splitlines()), ports)
 
     # A selector that matches nothing fails in silence.
     selectors = {
@@ -149,6 +162,66 @@ def check_server(deployment, spillwayd):
     check("budget: leaves a pod to drain", "" if replicas > spared else "nodes could never drain")
 
 
+def check_proxy(spec, given, effective, ports):
+    """That the proxy leads to the server, and its limits are not below the server's; `given` are the
+    server's flags, `effective` all of them as they take effect."""
+    server = manifests.container(spec, "spillwayd")
+    proxy = manifests.container(spec, "proxy")
+    environment = variables(proxy)
+    socket = environment["SPILLWAY_SOCKET"]
+    check("proxy: nobody else can call the server",
+          "" if given["--listen"] == "unix:" + socket and "--insecure" not in given else
+          given["--listen"])
+    folder = str(pathlib.PurePosixPath(socket).parent)
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    shared = [mounts(container).get(folder) for container in (server, proxy)]
+    check("proxy: the socket is in a volume that both mount",
+          "" if shared[0] == shared[1] and "emptyDir" in volumes.get(shared[0], {}) else str(shared))
+    check("proxy: it binds the port grpc",
+          "" if environment["SPILLWAY_BIND"] == "0.0.0.0:%d" % ports["grpc"] else
+          environment["SPILLWAY_BIND"])
+    readiness = proxy["readinessProbe"]["grpc"]
+    check("proxy: readiness is the health of the service behind it",
+          "" if readiness == {"port": ports["grpc"], "service": "spillway.v1.RewriteService"} else
+          str(readiness))
+    check("proxy: it waits for the server's end before its own",
+          "" if '-S "$SPILLWAY_SOCKET"' in proxy["lifecycle"]["preStop"]["exec"]["command"][-1] else
+          "it does not")
+
+    config = pathlib.PurePosixPath(proxy["command"][-1])
+    volume = volumes[mounts(proxy)[str(config.parent)]]
+    generator = manifests.load(PROXY / "kustomization.yaml")[0]["configMapGenerator"]
+    check("proxy: its configuration is deploy/proxy's",
+          "" if generator == [{"name": volume["configMap"]["name"], "files": [config.name]}] else
+          str(generator))
+    text = (PROXY / config.name).read_text()
+    timeouts = dict(re.findall(r"^ *timeout (client|server) (\w+)$", text, re.MULTILINE))
+    longest = seconds(effective["--max-request-time"])
+    check("proxy: its timeouts are above --max-request-time",
+          "" if len(timeouts) == 2 and all(seconds(text) > longest for text in timeouts.values()) else
+          "%s, not above %d s" % (timeouts, longest))
+    if shutil.which("haproxy"):
+        tried = subprocess.run(["haproxy", "-c", "-f", PROXY / config.name], capture_output=True,
+                               env={**os.environ, **environment}, text=True, check=False)
+        check("proxy: HAProxy takes its configuration", tried.stderr if tried.returncode else "")
+    if shutil.which("kubectl"):
+        check_rendered(config.name, text)
+
+
+def check_rendered(name, text):
+    """What would be applied, where there is kubectl."""
+    rendered = list(yaml.safe_load_all(subprocess.run(
+        ["kubectl", "kustomize", manifests.FOLDER / "base"], check=True, capture_output=True,
+        text=True).stdout))
+    maps = [each for each in rendered if each["kind"] == "ConfigMap"]
+    pod = manifests.pod_spec(next(each for each in rendered if each["kind"] == "Deployment"))
+    mounted = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
+    check("rendered: the pods mount the proxy's configuration",
+          "" if [each["metadata"]["name"] for each in maps] == mounted and
+          maps[0]["data"] == {name: text} and
+          maps[0]["metadata"]["namespace"] == "spillway" else str(mounted))
+
+
 def check_job(job):
     spec = manifests.pod_spec(job)
     rewrite = manifests.container(spec, "rewrite")
@@ -158,7 +231,7 @@ def check_job(job):
     expected = "%s.%s:%d" % (service["metadata"]["name"], "spillway",
                              service["spec"]["ports"][0]["port"])
     check("job: asks the service", "" if target == expected else "%s, not %s" % (target, expected))
-    graph = {variable["name"]: variable["value"] for variable in train["env"]}["SPILLWAY_GRAPH"]
+    graph = variables(train)["SPILLWAY_GRAPH"]
     check("job: the trainer reads what the init container writes",
           "" if (' "$SPILLWAY_GRAPH" %s ' % graph) in rewrite["command"][-1] else graph)
 
