@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
+#include "server/connection_limit.h"
 #include "server/listen_address.h"
 #include "server/memory_budget.h"
 
@@ -217,6 +218,14 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->capture_default_str()
       ->group(capacity);
+  settings.push_back(
+      {"--max-connections", [&options] { return absl::StrCat(MaxConnections(options)); }});
+  app.add_option("--max-connections", options.max_connections,
+                 "Connections that may stand at once; more are closed as they come. If not given: "
+                 "4096, or what the limit of open files leaves")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->group(capacity);
   settings.push_back({"--max-concurrent-streams",
                       [&limits] { return absl::StrCat(limits.max_concurrent_streams()); }});
   app.add_option_function<int>(
@@ -387,6 +396,11 @@ std::string Conflict(const Options& options) {
     return absl::StrCat("--max-unary-bytes ", limits.max_unary_bytes(),
                         " is above --max-inflight-bytes ", limits.max_inflight_bytes(),
                         "; lower the one or raise the other");
+  }
+  if (options.max_connections > MostConnections()) {
+    return absl::StrCat("--max-connections is ", options.max_connections,
+                        " and the limit of open files (ulimit -n) leaves room for ",
+                        MostConnections(), "; raise that or lower the flag");
   }
   if (options.idle_timeout == absl::ZeroDuration()) {
     return "--idle-timeout 0 would cancel every stream; use inf to have none";

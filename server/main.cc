@@ -57,9 +57,8 @@ int AwaitSignal(const sigset_t& signals) {
   return number;
 }
 
-// Each connection, file and socket takes a descriptor, and a gRPC server that finds none left when
-// it accepts one stops accepting. Services are started with a soft limit of 1,024 for the sake of
-// select(), which nothing here calls.
+// Each connection, file and socket takes a descriptor. Services are started with a soft limit of
+// 1,024 for the sake of select(), which nothing here calls.
 void RaiseFileLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -83,6 +82,7 @@ constexpr absl::Duration kLogGrace = absl::Seconds(1);
 }  // namespace
 
 int main(int argc, char** argv) {
+  RaiseFileLimit();  // Before the flags, of which one follows it.
   const spillway::server::ParsedFlags flags = spillway::server::ParseFlags(argc, argv);
   if (!flags.options.has_value()) {
     PrintLine(flags.exit_code == spillway::server::kExitOk ? stdout : stderr, flags.text);
@@ -95,7 +95,6 @@ int main(int argc, char** argv) {
     return spillway::server::kExitOk;
   }
   const sigset_t signals = BlockStopSignals();
-  RaiseFileLimit();
   spillway::server::InitLogging(flags.options->log_level, flags.options->log_format);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
   if (!server.ok()) return Fail(server.status());

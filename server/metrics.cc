@@ -153,6 +153,14 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
   reused_plans_ = &CounterFamily(registry, "spillway_reused_plans_total",
                                  "Rewrites made with the plan of an earlier one of the same graph.")
                        .Add({});
+  refused_connections_ =
+      &CounterFamily(registry, "spillway_refused_connections_total",
+                     "Connections closed as they came, since as many stood as may.")
+           .Add({});
+  accept_failures_ =
+      &CounterFamily(registry, "spillway_accept_failures_total",
+                     "Times that no connection could be accepted, for want of descriptors.")
+           .Add({});
   queue_wait_ = &HistogramFamily(registry, "spillway_queue_wait_seconds",
                                  "Time that requests waited for a worker.")
                      .Add({}, kStageBuckets);

@@ -57,6 +57,10 @@ class Metrics {
   // A rewrite was made with the plan of another (plan_key.h).
   void CountReusedPlan() { reused_plans_->Increment(); }
 
+  // A connection was closed as it came, since there were enough; one could not be accepted.
+  void CountRefusedConnection() { refused_connections_->Increment(); }
+  void CountAcceptFailure() { accept_failures_->Increment(); }
+
   // Graph bytes that arrived, and what was sent: graph bytes, or those of another answer.
   void AddInputBytes(Method method, int64_t bytes);
   void AddOutputBytes(Method method, int64_t bytes);
@@ -88,6 +92,8 @@ class Metrics {
   prometheus::Counter* shared_ = nullptr;
   prometheus::Counter* cached_ = nullptr;
   prometheus::Counter* reused_plans_ = nullptr;
+  prometheus::Counter* refused_connections_ = nullptr;
+  prometheus::Counter* accept_failures_ = nullptr;
 
   std::map<v1::Stage, prometheus::Histogram*> stages_;
   std::map<v1::Outcome, CounterPerStrategy> outcomes_;

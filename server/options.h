@@ -67,6 +67,10 @@ struct Options {
   // Infinite: none is.
   absl::Duration target_wait = absl::Milliseconds(100);
 
+  // Connections that may stand at once; beyond it they are closed as soon as they come. 0: as many
+  // as connection_limit.h says.
+  int max_connections = 0;
+
   // Requests that may wait for a worker; beyond it they are refused as OVERLOADED. Their bytes
   // are bounded by limits.max_inflight_bytes; this bounds the count of small ones.
   int max_queued_requests = 1024;
@@ -112,6 +116,9 @@ struct Options {
 
 // The number of worker threads, at least 1.
 int WorkerCount(const Options& options);
+
+// The connections that may stand at once, at least 1.
+int MaxConnections(const Options& options);
 
 // The memory for all requests, in bytes.
 int64_t MemoryBudget(const Options& options);

@@ -27,8 +27,11 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "rewrite_core/rewriter.h"
+#include "server/acceptor.h"
+#include "server/connection_limit.h"
 #include "server/gauges.h"
 #include "server/listen_address.h"
+#include "server/listener.h"
 #include "server/logging.h"
 #include "server/memory_budget.h"
 #include "server/metrics.h"
@@ -36,7 +39,6 @@
 #include "server/rewrite_service.h"
 #include "server/service_state.h"
 #include "server/tls_credentials.h"
-#include "server/unix_socket_file.h"
 
 namespace spillway::server {
 namespace {
@@ -81,8 +83,6 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   }
-  // Two servers on one port must be an error, not a lottery.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              options.limits.max_concurrent_streams());
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
@@ -121,7 +121,7 @@ absl::Status CheckPrivacy(const ListenAddress& address, const Options& options) 
       "or --insecure if you trust the network, or listen on 127.0.0.1"));
 }
 
-// gRPC would unlink the first socket to make the second, and serve one of them to nobody.
+// The second would be refused as in use, which does not say by whom.
 absl::Status CheckGivenOnce(const ListenAddress& address,
                             const std::vector<ListenAddress>& others) {
   if (!address.is_unix()) return absl::OkStatus();  // The system refuses the second.
@@ -143,15 +143,18 @@ absl::Status CheckGivenOnce(const ListenAddress& address,
 
 struct Server::Parts {
   explicit Parts(const Options& options)
-      : metrics(*registry, core::Version()), state(options, metrics), service(state) {}
+      : metrics(*registry, core::Version()),
+        state(options, metrics),
+        service(state),
+        acceptor(options.max_connections, metrics) {}
 
-  // Finds all faults that can be found before anything listens; those of addresses that are taken
-  // only if it is to `listen`. Errors: those of BuildAndStart.
-  absl::Status Prepare(bool listen);
+  // Finds all faults that can be found before anything listens. Errors: those of BuildAndStart.
+  absl::Status Prepare();
+  // Listens for calls, which wait until StartGrpc. Error: UNAVAILABLE.
+  absl::Status Listen();
   // Listens for scrapes. Error: UNAVAILABLE.
   absl::Status StartMetrics();
-  // Listens for calls. Error: UNAVAILABLE.
-  absl::Status StartGrpc();
+  void StartGrpc();
 
   void SetHealth(bool serving) {
     grpc::HealthCheckServiceInterface* health = grpc_server->GetHealthCheckService();
@@ -168,11 +171,12 @@ struct Server::Parts {
   std::shared_ptr<prometheus::Collectable> gauges;
   std::unique_ptr<prometheus::Exposer> exposer;
   int metrics_port = 0;
-  std::vector<ListenAddress> addresses;  // With the real ports, once it listens.
+  std::vector<ListenAddress> addresses;
   // Of each address. gRPC asks them for certificates.
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::unique_ptr<grpc::Server> grpc_server;
-  std::vector<std::unique_ptr<UnixSocketFile>> socket_files;
+  std::vector<std::unique_ptr<Listener>> listeners;  // Of each address.
+  Acceptor acceptor;
 
   std::thread drain_thread;
   absl::Notification drain_ended;
@@ -181,16 +185,13 @@ struct Server::Parts {
   bool drained_cleanly ABSL_GUARDED_BY(drain_mu) = true;
 };
 
-absl::Status Server::Parts::Prepare(bool listen) {
+absl::Status Server::Parts::Prepare() {
   const Options& options = state.options;
   for (const std::string& text : options.listen) {
     absl::StatusOr<ListenAddress> address = ParseListenAddress(text);
     if (!address.ok()) return address.status();
     if (absl::Status status = CheckPrivacy(*address, options); !status.ok()) return status;
     if (absl::Status status = CheckGivenOnce(*address, addresses); !status.ok()) return status;
-    if (listen) {
-      if (absl::Status status = CheckCanListen(*address, "--listen"); !status.ok()) return status;
-    }
     if (options.tls.enabled() && !address->is_unix()) {
       auto tls = MakeTlsCredentials(options.tls);
       if (!tls.ok()) return tls.status();
@@ -199,6 +200,15 @@ absl::Status Server::Parts::Prepare(bool listen) {
       credentials.push_back(grpc::InsecureServerCredentials());
     }
     addresses.push_back(*std::move(address));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::Listen() {
+  for (const ListenAddress& address : addresses) {
+    auto listener = Listener::Listen(address, "--listen");
+    if (!listener.ok()) return listener.status();
+    listeners.push_back(*std::move(listener));
   }
   return absl::OkStatus();
 }
@@ -214,6 +224,10 @@ absl::Status Server::Parts::StartMetrics() {
        [this] { return static_cast<double>(state.answers.bytes()); }},
       {"spillway_expected_wait_seconds", "What one more request would wait for a worker.",
        [this] { return absl::ToDoubleSeconds(state.pool.expected_wait()); }},
+      {"spillway_connections", "Connections that stand.",
+       [this] { return static_cast<double>(acceptor.open()); }},
+      {"spillway_connections_limit", "Connections that may stand at once.",
+       [this] { return static_cast<double>(state.options.max_connections); }},
       {"spillway_workers", "Worker threads, that is, requests that can run at once.",
        [this] { return static_cast<double>(state.options.limits.max_concurrent_requests()); }},
       {"spillway_inflight_bytes", "Graph bytes that requests in flight hold of the budget.",
@@ -233,8 +247,9 @@ absl::Status Server::Parts::StartMetrics() {
   if (address == "none") return absl::OkStatus();
   const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
   if (!parsed.ok()) return parsed.status();
-  if (absl::Status status = CheckCanListen(*parsed, "--metrics-listen"); !status.ok()) {
-    return status;
+  // A look, for its reason; the port may still be taken in the next moment.
+  if (const auto look = Listener::Listen(*parsed, "--metrics-listen"); !look.ok()) {
+    return look.status();
   }
   try {
     exposer = std::make_unique<prometheus::Exposer>(
@@ -251,37 +266,30 @@ absl::Status Server::Parts::StartMetrics() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Parts::StartGrpc() {
+void Server::Parts::StartGrpc() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetTransportOptions(state.options, builder);
-  std::vector<int> ports(addresses.size());  // gRPC gives 1 for a Unix socket.
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    builder.AddListeningPort(addresses[i].text, credentials[i], &ports[i]);
+  std::vector<Acceptor::Source> sources;
+  for (size_t i = 0; i < listeners.size(); ++i) {
+    const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> door =
+        builder.experimental().AddExternalConnectionAcceptor(
+            grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+            credentials[i]);
+    for (const int socket : listeners[i]->sockets()) {
+      sources.push_back(
+          {socket, [door](int connection) {
+             grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+             parameters.fd = connection;
+             door->HandleNewConnection(&parameters);
+           }});
+    }
   }
   builder.RegisterService(&service);
-  {
-    const PrivateFiles sockets_are_ours;
-    grpc_server = builder.BuildAndStart();
-  }
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    ListenAddress& address = addresses[i];
-    // All were free a moment ago; of two flags with one address the second fails here.
-    if (grpc_server == nullptr || ports[i] == 0) {
-      if (ports[i] != 0) continue;
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", address.text,
-                                                 " (--listen): it was taken in this moment"));
-    }
-    if (address.is_unix()) {
-      socket_files.push_back(std::make_unique<UnixSocketFile>(address.path));
-    } else {
-      address.port = ports[i];
-      address.text = WithPort(address.text, address.port);
-    }
-  }
+  grpc_server = builder.BuildAndStart();
   SetHealth(true);
-  return absl::OkStatus();
+  acceptor.Start(std::move(sources));
 }
 
 namespace {
@@ -290,6 +298,7 @@ namespace {
 void Resolve(Options* options) {
   options->limits.set_max_concurrent_requests(WorkerCount(*options));
   options->memory_budget_bytes = MemoryBudget(*options);
+  options->max_connections = MaxConnections(*options);
   v1::Limits& limits = options->limits;
   limits.set_max_inflight_bytes(
       std::min(limits.max_inflight_bytes(), options->memory_budget_bytes));
@@ -301,6 +310,10 @@ int64_t MemoryBudget(const Options& options) {
   return options.memory_budget_bytes > 0 ? options.memory_budget_bytes : DefaultMemoryBudget();
 }
 
+int MaxConnections(const Options& options) {
+  return options.max_connections > 0 ? options.max_connections : DefaultMaxConnections();
+}
+
 int WorkerCount(const Options& options) {
   const int given = options.limits.max_concurrent_requests();
   return given > 0 ? given : std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
@@ -308,16 +321,17 @@ int WorkerCount(const Options& options) {
 
 absl::Status Server::Check(Options options) {
   Resolve(&options);
-  return Parts(options).Prepare(/*listen=*/false);
+  return Parts(options).Prepare();
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
   Resolve(&options);
   auto parts = std::make_unique<Parts>(options);
-  if (absl::Status status = parts->Prepare(/*listen=*/true); !status.ok()) return status;
+  if (absl::Status status = parts->Prepare(); !status.ok()) return status;
+  if (absl::Status status = parts->Listen(); !status.ok()) return status;
   // gRPC last: who can call us can also see us counting.
   if (absl::Status status = parts->StartMetrics(); !status.ok()) return status;
-  if (absl::Status status = parts->StartGrpc(); !status.ok()) return status;
+  parts->StartGrpc();
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 
@@ -330,13 +344,13 @@ Server::~Server() {
 
 std::vector<std::string> Server::addresses() const {
   std::vector<std::string> texts;
-  for (const ListenAddress& address : parts_->addresses) texts.push_back(address.text);
+  for (const auto& listener : parts_->listeners) texts.push_back(listener->address());
   return texts;
 }
 
 int Server::port() const {
-  for (const ListenAddress& address : parts_->addresses) {
-    if (!address.is_unix()) return address.port;
+  for (const auto& listener : parts_->listeners) {
+    if (listener->port() != 0) return listener->port();
   }
   return 0;
 }
@@ -391,11 +405,12 @@ bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
         {{"inflight_requests", tracker.inflight()}});
   }
   // Cancels what is left at the deadline, which fires the stop tokens.
+  parts_->acceptor.Stop();
+  for (const auto& listener : parts_->listeners) listener->Close();
   const absl::Duration grace = parts_->drained_cleanly ? kCloseGrace : absl::ZeroDuration();
   parts_->grpc_server->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   tracker.AwaitNone(absl::InfiniteDuration());
   parts_->grpc_server->Wait();
-  parts_->socket_files.clear();
   parts_->drained = true;
   Log(LogLevel::kInfo, "drained");
   return parts_->drained_cleanly;

@@ -18,6 +18,12 @@ std::string ReadAll(int fd) {
   return text;
 }
 
+std::string ReadOneLine(int fd) {
+  std::string line;
+  for (char c; read(fd, &c, 1) == 1 && c != '\n';) line += c;
+  return line;
+}
+
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
@@ -52,11 +58,8 @@ ChildProcess::~ChildProcess() {
   }
 }
 
-std::string ChildProcess::ReadLine() {
-  std::string line;
-  for (char c; read(stdout_, &c, 1) == 1 && c != '\n';) line += c;
-  return line;
-}
+std::string ChildProcess::ReadLine() { return ReadOneLine(stdout_); }
+std::string ChildProcess::ReadErrorLine() { return ReadOneLine(stderr_); }
 
 std::string ChildProcess::ReadStdout() { return ReadAll(stdout_); }
 std::string ChildProcess::ReadStderr() { return ReadAll(stderr_); }

@@ -20,6 +20,8 @@ class ChildProcess {
 
   // The next line of its standard output without the line end; "" at its end.
   std::string ReadLine();
+  // The same of its standard error.
+  std::string ReadErrorLine();
   // All that is left of its output, once it has closed it.
   std::string ReadStdout();
   std::string ReadStderr();

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <regex>
@@ -49,6 +50,7 @@ TEST(FlagsTest, DefaultsAreThoseOfOptions) {
   EXPECT_EQ(flags.options->memory_budget_bytes, 0);
   EXPECT_EQ(flags.options->target_wait, defaults.target_wait);
   EXPECT_EQ(flags.options->min_upload_rate, defaults.min_upload_rate);
+  EXPECT_EQ(flags.options->max_connections, 0) << "what the limit of open files leaves";
   EXPECT_EQ(flags.options->max_queued_requests, defaults.max_queued_requests);
   EXPECT_EQ(flags.options->idle_timeout, defaults.idle_timeout);
   EXPECT_EQ(flags.options->drain_delay, absl::ZeroDuration());
@@ -82,6 +84,8 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "13ms",
                                    "--min-upload-rate",
                                    "14KiB",
+                                   "--max-connections",
+                                   "15",
                                    "--max-queued-requests",
                                    "4",
                                    "--idle-timeout",
@@ -125,6 +129,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.cache_bytes, 15 << 10);
   EXPECT_EQ(options.target_wait, absl::Milliseconds(13));
   EXPECT_EQ(options.min_upload_rate, 14 << 10);
+  EXPECT_EQ(options.max_connections, 15);
   EXPECT_EQ(options.max_queued_requests, 4);
   EXPECT_EQ(options.idle_timeout, absl::Seconds(5));
   EXPECT_EQ(options.limits.max_graph_bytes(), 6 << 20);
@@ -203,6 +208,7 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--metrics-listen", "nowhere"}, {"--metrics-listen", "HOST:PORT"}},
       {{"--workers", "-1"}, {"--workers"}},
       {{"--workers", "many"}, {"--workers"}},
+      {{"--max-connections", "0"}, {"--max-connections"}},
       {{"--max-queued-requests", "0"}, {"--max-queued-requests"}},
       {{"--max-node-count", "0"}, {"--max-node-count", "at least 1"}},
       {{"--max-inflight-bytes", "5parsecs"}, {"--max-inflight-bytes", "parsecs"}},
@@ -251,6 +257,23 @@ TEST(FlagsTest, SizesThatAreNotGivenFollowTheBudget) {
   ASSERT_TRUE(flags.options.has_value()) << flags.text;
   EXPECT_EQ(flags.options->limits.max_graph_bytes(), 50 << 20);
   EXPECT_EQ(flags.options->limits.max_unary_bytes(), 50 << 20);
+}
+
+TEST(FlagsTest, ConnectionsFollowTheLimitOfOpenFiles) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 300;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const ParsedFlags all = Parse({"--check"});
+  const ParsedFlags most = Parse({"--max-connections=172"});
+  const ParsedFlags more = Parse({"--max-connections=173"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(all.text, HasSubstr("\n--max-connections=172\n")) << "128 are the server's own";
+  EXPECT_TRUE(most.options.has_value()) << most.text;
+  EXPECT_FALSE(more.options.has_value());
+  EXPECT_THAT(more.text, AllOf(HasSubstr("--max-connections is 173"), HasSubstr("ulimit -n"),
+                               HasSubstr("172")));
 }
 
 // But for the flags that print and exit.
