@@ -93,8 +93,8 @@ bool Acceptor::AcceptOne(const Source& source) {
     return false;
   }
   if (!Admit(connection)) {
+    metrics_.CountRefusedConnection();  // Before the client can see it.
     close(connection);
-    metrics_.CountRefusedConnection();
     tell(refused_, "connections refused: as many stand as --max-connections lets in",
          {{"max_connections", most_}});
     return true;
