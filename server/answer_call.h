@@ -24,7 +24,7 @@ class AnswerCall final : public UploadCall<grpc::ServerReadReactor<grpc::ByteBuf
   // `response` lives until OnDone.
   AnswerCall(grpc::CallbackServerContext& context, grpc::ByteBuffer& response, ServiceState& state)
       : AnswerCall::UploadCall(context, state), response_(response) {
-    this->Read();
+    this->Start();
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_size.h"
+#include "server/credentials.h"
 #include "server/logging.h"
 #include "server/request_id.h"
 #include "server/status_to_grpc.h"
@@ -24,6 +25,8 @@ namespace {
 constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 constexpr absl::Duration kLeastPushback = absl::Milliseconds(200);
 constexpr absl::Duration kMostPushback = absl::Seconds(30);
+// Of a quota it is the truth, and fits into the 32 bits of clients.
+constexpr absl::Duration kMostQuotaPushback = absl::Hours(24);
 
 // How much later than at the client a deadline may be here: a timeout counts from its arrival, and
 // gRPC rounds it up by at most 1% on the wire.
@@ -79,13 +82,25 @@ Call::~Call() {
       {"id", request_id_},
   };
   if (!traceparent_.empty()) fields["traceparent"] = traceparent_;
+  if (caller_account_ != nullptr) fields["caller"] = caller_account_->name();
   if (!caller_.certificate.empty()) fields["certificate"] = caller_.certificate;
   // What we made of a caller that went away would mislead.
   if (!status_.ok() && status_.code() == code) fields["error"] = std::string(status_.message());
   Log(LogLevel::kInfo, "request", fields);
   ticket_.Release();
   option_ticket_.Release();
+  if (is_in_account_) caller_account_->End();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
+}
+
+absl::Status Call::Enter() {
+  if (state_.access == nullptr) return absl::OkStatus();
+  auto account = state_.access->Find(CredentialsOf(context_, caller_));
+  if (!account.ok()) return Rejected(RejectReason::kUnknownCaller, account.status());
+  caller_account_ = *std::move(account);
+  absl::Status status = Judged(caller_account_->Begin(state_.access->now()));
+  is_in_account_ = status.ok();
+  return status;
 }
 
 absl::Status Call::Admit(v1::Strategy strategy, bool simulates, int64_t graph_bytes) {
@@ -98,6 +113,10 @@ absl::Status Call::Admit(v1::Strategy strategy, bool simulates, int64_t graph_by
   }
   absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(graph_bytes);
   if (!ticket.ok()) return Rejected(RejectReason::kInflightBytes, ticket.status());
+  if (caller_account_ != nullptr) {
+    absl::Status status = Judged(caller_account_->ChargeGraphs(graph_bytes, state_.access->now()));
+    if (!status.ok()) return status;
+  }
   ticket_ = *std::move(ticket);
   return absl::OkStatus();
 }
@@ -124,7 +143,8 @@ absl::Status Call::StopStatus(absl::string_view stage) const {
 Work Call::NewWork() const {
   Work work;
   work.id = id_;
-  work.peer = caller_.host();
+  // Who is known by name has one share, on however many hosts.
+  work.peer = caller_account_ != nullptr ? caller_account_->name() : caller_.host();
   return work;
 }
 
@@ -166,6 +186,12 @@ void Call::Resume(const std::function<void()>& work) {
   if (state_.pool.TrySubmit(std::move(queued)) != WorkQueue::Verdict::kWaits) work();
 }
 
+absl::Status Call::BeginWork() {
+  if (stop_.ShouldStop(1)) return stop_.status("queue");
+  if (caller_account_ == nullptr) return absl::OkStatus();
+  return Judged(caller_account_->MayWork(state_.access->now()));
+}
+
 absl::Status Call::RunCharged(absl::FunctionRef<absl::Status()> work) {
   absl::Status status;
   {
@@ -194,6 +220,7 @@ absl::Status Call::RunWork(const std::vector<absl::string_view>& graphs, std::at
   absl::Status status = RunCharged(work);
   account_.StopWith(nullptr);
   const absl::Duration took = ThreadCpuTime() - before;
+  if (caller_account_ != nullptr) caller_account_->ChargeCpu(took, state_.access->now());
   // What fails early says nothing of what succeeds.
   if (status.ok() || took > state_.costs.Expect(kind_, ticket_.bytes())) {
     state_.costs.Learn(kind_, ticket_.bytes(), took);
@@ -221,7 +248,9 @@ grpc::Status Call::Conclude(const absl::Status& status) {
   }
   if (core::GetErrorReason(status_) == v1::ERROR_REASON_OVERLOADED) {
     const absl::Duration pause =
-        std::clamp(state_.pool.expected_wait(), kLeastPushback, kMostPushback);
+        quota_wait_ > absl::ZeroDuration()
+            ? std::min(absl::Ceil(quota_wait_, absl::Milliseconds(1)), kMostQuotaPushback)
+            : std::clamp(state_.pool.expected_wait(), kLeastPushback, kMostPushback);
     context_.AddTrailingMetadata(kRetryPushbackKey, absl::StrCat(absl::ToInt64Milliseconds(pause)));
   }
   return ToGrpcStatus(status_);
@@ -230,6 +259,12 @@ grpc::Status Call::Conclude(const absl::Status& status) {
 absl::Status Call::Rejected(RejectReason reason, absl::Status status) {
   state_.metrics.CountRejected(reason);
   return status;
+}
+
+absl::Status Call::Judged(CallerAccount::Verdict verdict) {
+  if (verdict.status.ok()) return absl::OkStatus();
+  quota_wait_ = verdict.wait;
+  return Rejected(RejectReason::kQuota, std::move(verdict.status));
 }
 
 absl::StatusCode Call::FinalCode() const {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "server/admission.h"
 #include "server/caller.h"
+#include "server/caller_account.h"
 #include "server/memory_account.h"
 #include "server/metrics.h"
 #include "server/service_state.h"
@@ -43,14 +45,24 @@ class Call {
   bool Cancel();
   absl::Status StopStatus(absl::string_view stage) const;
 
+  // Lets the caller in: the server knows it, and none of its quotas is used up. Comes first, before
+  // anything is read. Errors: UNAUTHENTICATED (UNKNOWN_CALLER); RESOURCE_EXHAUSTED, OVERLOADED.
+  // Both are counted as rejections.
+  absl::Status Enter();
+
   // Lets the request in, which asks for `strategy` (unspecified: for none, or for one that this
   // build does not know), which `simulates` or not: reserves `graph_bytes`, of all its graphs, of
-  // the budget. Errors: UNAVAILABLE while the server drains; those of Admission::Reserve. All of
+  // the budget, and charges them to the caller's quota. Errors: UNAVAILABLE while the server
+  // drains; those of Admission::Reserve; RESOURCE_EXHAUSTED, OVERLOADED beyond the quota. All of
   // them are counted as rejections.
   absl::Status Admit(v1::Strategy strategy, bool simulates, int64_t graph_bytes);
 
   // Reserves memory for the request's options. The errors of Reserve.
   absl::Status HoldOptions(int64_t bytes);
+
+  // On a worker, before anything else: that the caller still waits and owes no CPU time to its
+  // quota. Error: the request is to end with it.
+  absl::Status BeginWork();
 
   // Runs `work` here, and charges what it allocates to the request's memory. Error: also
   // RESOURCE_EXHAUSTED if that was more than there is (Admission::OutOfBudget). REQUIRES: admitted.
@@ -94,6 +106,8 @@ class Call {
  private:
   Work NewWork() const;  // Of this call, with nothing to run yet.
   absl::Status Rejected(RejectReason reason, absl::Status status);
+  // What an account of the caller's says; counted as a rejection if that is no.
+  absl::Status Judged(CallerAccount::Verdict verdict);
   // What the caller saw: its own cancellation or deadline hides what we answered.
   absl::StatusCode FinalCode() const;
 
@@ -103,7 +117,10 @@ class Call {
   WorkKind kind_;
   const Caller caller_;
   const std::string request_id_;
-  const std::string traceparent_;  // Empty: the caller gave none.
+  const std::string traceparent_;                  // Empty: the caller gave none.
+  std::shared_ptr<CallerAccount> caller_account_;  // Null: without --access-file, or unknown.
+  bool is_in_account_ = false;
+  absl::Duration quota_wait_;  // Until a quota that is used up has something again.
   const absl::Time start_;
   const absl::Time deadline_;           // The caller's.
   std::atomic<bool> cancelled_{false};  // The caller has gone.

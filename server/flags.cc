@@ -35,7 +35,7 @@ constexpr char kFooter[] =
     "\n"
     "On SIGTERM or SIGINT the server drains and exits 0; a second signal ends it at once (exit "
     "3).\n"
-    "Exit codes: 0 drained, 1 cannot listen or use a TLS file, 2 wrong flags, 3 ended by a second "
+    "Exit codes: 0 drained, 1 cannot listen or use a file, 2 wrong flags, 3 ended by a second "
     "signal, 4 ended without a request that did not stop.\n"
     "\n"
     "Examples:\n"
@@ -45,7 +45,8 @@ constexpr char kFooter[] =
     "  spillwayd --listen 0.0.0.0:7070 --insecure   inside a network that you trust\n"
     "  spillwayd --memory-budget 8GiB --drain-delay 5s         behind a Kubernetes service\n"
     "  spillwayd --listen 127.0.0.1:0 --metrics-listen none    tests: the port is printed\n"
-    "  spillwayd --memory-budget 8GiB --check                  what would take effect";
+    "  spillwayd --memory-budget 8GiB --check                  what would take effect\n"
+    "  spillwayd ... --access-file callers.txtpb               only for those in the file";
 
 // An error message of a flag, or "" where it is right: CLI11's convention.
 std::string CheckAddress(const std::string& address) {
@@ -174,6 +175,14 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->type_name("FILE")
       ->check(CheckNotEmpty)
       ->group(tls);
+
+  settings.push_back({"--access-file", [&options] { return options.access_file; }});
+  app.add_option("--access-file", options.access_file,
+                 "Who may call, by certificate or token, and with which quotas; read again when it "
+                 "changes. If not given: whoever can connect")
+      ->type_name("FILE")
+      ->check(CheckNotEmpty)
+      ->group("Callers");
 
   const char* const capacity = "Capacity";
   v1::Limits& limits = options.limits;
@@ -430,8 +439,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.set_version_flag("--version", absl::StrCat("spillwayd ", core::Version()));
   Settings settings;
   AddFlags(app, options, settings);
-  app.add_flag("--check", parsed.only_check,
-               "Print the settings as they take effect, look at the TLS files, and exit");
+  app.add_flag(
+      "--check", parsed.only_check,
+      "Print the settings as they take effect, and the callers, look at all files, and exit");
   const auto fail = [&](absl::string_view why) {
     parsed.exit_code = kExitBadFlags;
     parsed.text = absl::StrCat("spillwayd: ", why, " (see spillwayd --help)");

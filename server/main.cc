@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
+#include "server/access_file.h"
 #include "server/flags.h"
 #include "server/listen_address.h"
 #include "server/logging.h"
@@ -92,6 +93,13 @@ int main(int argc, char** argv) {
     const absl::Status status = Server::Check(*flags.options);
     if (!status.ok()) return Fail(status);
     PrintLine(stdout, flags.text);
+    if (const std::string& file = flags.options->access_file; !file.empty()) {
+      const auto text = spillway::server::ReadAccessFile(file);
+      if (!text.ok()) return Fail(text.status());
+      const auto access = spillway::server::ParseAccessFile(file, *text);
+      if (!access.ok()) return Fail(access.status());
+      PrintLine(stdout, spillway::server::DescribeCallers(*access));
+    }
     return spillway::server::kExitOk;
   }
   const sigset_t signals = BlockStopSignals();

@@ -20,6 +20,7 @@ constexpr absl::StatusCode kCodes[] = {
     absl::StatusCode::kFailedPrecondition,
     absl::StatusCode::kOutOfRange,
     absl::StatusCode::kResourceExhausted,
+    absl::StatusCode::kUnauthenticated,
     absl::StatusCode::kCancelled,
     absl::StatusCode::kDeadlineExceeded,
     absl::StatusCode::kUnavailable,
@@ -32,8 +33,8 @@ int CodeIndex(absl::StatusCode code) {
   return static_cast<int>(found - std::begin(kCodes));
 }
 
-constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full", "draining", "memory",
-                                          "queue_wait"};
+constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full",     "draining", "memory",
+                                          "queue_wait",     "unknown_caller", "quota"};
 
 // Seconds, three steps per decade at most: from a small graph's rewrite to the longest deadline
 // that makes sense.
@@ -91,6 +92,20 @@ const char* MethodName(Method method) {
   return "Diff";
 }
 
+const char* QuotaName(QuotaKind kind) {
+  switch (kind) {
+    case QuotaKind::kRequests:
+      return "requests_per_second";
+    case QuotaKind::kRequestsInFlight:
+      return "requests_in_flight";
+    case QuotaKind::kGraphBytes:
+      return "graph_bytes_per_second";
+    case QuotaKind::kCpu:
+      break;
+  }
+  return "cpu_seconds_per_second";
+}
+
 std::string StrategyLabel(Method method, v1::Strategy strategy) {
   if (strategy != v1::STRATEGY_UNSPECIFIED) return core::StrategyName(strategy);
   return Rewrites(method) ? "unknown" : "none";
@@ -144,6 +159,15 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
   for (int r = 0; r < kRejectReasonCount; ++r) {
     rejected_[r] = &rejected.Add({{"reason", kRejectReasons[r]}});
   }
+  caller_requests_ = &CounterFamily(registry, "spillway_caller_requests_total",
+                                    "Requests let in, by the caller's name.");
+  caller_graph_bytes_ = &CounterFamily(registry, "spillway_caller_graph_bytes_total",
+                                       "Graph bytes charged to a quota, by the caller's name.");
+  caller_cpu_seconds_ =
+      &CounterFamily(registry, "spillway_caller_cpu_seconds_total",
+                     "CPU time of the work on graphs charged to a quota, by the caller's name.");
+  caller_rejected_ = &CounterFamily(registry, "spillway_caller_rejected_requests_total",
+                                    "Requests beyond a quota, by the caller's name and quota.");
   shared_ = &CounterFamily(registry, "spillway_shared_rewrites_total",
                            "Rewrites answered with what another request at the same time had made.")
                  .Add({});
@@ -218,6 +242,18 @@ void Metrics::CountRequest(Method method, v1::Strategy strategy, absl::StatusCod
   const int m = static_cast<int>(method);
   requests_[m][strategy][CodeIndex(code)]->Increment();
   durations_[m]->Observe(absl::ToDoubleSeconds(duration));
+}
+
+CallerCounters Metrics::OfCaller(const std::string& name) {
+  CallerCounters counters = {&caller_requests_->Add({{"caller", name}}),
+                             &caller_graph_bytes_->Add({{"caller", name}}),
+                             &caller_cpu_seconds_->Add({{"caller", name}}),
+                             {}};
+  for (int k = 0; k < kQuotaKindCount; ++k) {
+    counters.rejected[k] =
+        &caller_rejected_->Add({{"caller", name}, {"quota", QuotaName(static_cast<QuotaKind>(k))}});
+  }
+  return counters;
 }
 
 void Metrics::AddInputBytes(Method method, int64_t bytes) {

@@ -1,6 +1,7 @@
 // What the server counts. Every family and every child is made by the constructor, so that each
 // series exists, at zero, from the first scrape, and counting is an atomic add without a lookup.
-// No label ever comes from a user: the label values are the enums below. README.md has the table.
+// No label ever comes from a user: the label values are the enums below, and callers' names those
+// of the operator's file. README.md has the table.
 //
 // Thread-safe. The registry must outlive it.
 #ifndef SPILLWAY_SERVER_METRICS_H_
@@ -35,8 +36,29 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options);
 std::string StrategyLabel(Method method, v1::Strategy strategy);
 
 // Why a request was turned away before any work, or for want of memory during it.
-enum class RejectReason { kInflightBytes, kQueueFull, kDraining, kMemory, kQueueWait };
-inline constexpr int kRejectReasonCount = 5;
+enum class RejectReason {
+  kInflightBytes,
+  kQueueFull,
+  kDraining,
+  kMemory,
+  kQueueWait,
+  kUnknownCaller,
+  kQuota,
+};
+inline constexpr int kRejectReasonCount = 7;
+
+// What a caller with a name may use up: the fields of AccessFile::Quota.
+enum class QuotaKind { kRequests, kRequestsInFlight, kGraphBytes, kCpu };
+inline constexpr int kQuotaKindCount = 4;
+const char* QuotaName(QuotaKind kind);
+
+// Of one caller with a name.
+struct CallerCounters {
+  prometheus::Counter* requests;
+  prometheus::Counter* graph_bytes;
+  prometheus::Counter* cpu_seconds;
+  std::array<prometheus::Counter*, kQuotaKindCount> rejected;
+};
 
 class Metrics {
  public:
@@ -49,6 +71,10 @@ class Metrics {
 
   // A request was turned away; it is counted by CountRequest as well.
   void CountRejected(RejectReason reason) { rejected_[static_cast<int>(reason)]->Increment(); }
+
+  // Those of the caller `name`, which the operator gave it (access_file.h): from now on there, and
+  // the same when asked for again.
+  CallerCounters OfCaller(const std::string& name);
 
   // A rewrite was answered with what another request had made.
   void CountShared() { shared_->Increment(); }
@@ -82,7 +108,7 @@ class Metrics {
 
   // By method, strategy (of methods that do not rewrite, the unspecified one) and code; see
   // CodeIndex in metrics.cc.
-  static constexpr int kCodeCount = 10;
+  static constexpr int kCodeCount = 11;
   prometheus::Counter* requests_[kMethodCount][v1::Strategy_ARRAYSIZE][kCodeCount] = {};
   std::array<prometheus::Histogram*, kMethodCount> durations_ = {};
   std::array<prometheus::Counter*, kMethodCount> input_bytes_ = {};
@@ -94,6 +120,10 @@ class Metrics {
   prometheus::Counter* reused_plans_ = nullptr;
   prometheus::Counter* refused_connections_ = nullptr;
   prometheus::Counter* accept_failures_ = nullptr;
+  prometheus::Family<prometheus::Counter>* caller_requests_ = nullptr;
+  prometheus::Family<prometheus::Counter>* caller_graph_bytes_ = nullptr;
+  prometheus::Family<prometheus::Counter>* caller_cpu_seconds_ = nullptr;
+  prometheus::Family<prometheus::Counter>* caller_rejected_ = nullptr;
 
   std::map<v1::Stage, prometheus::Histogram*> stages_;
   std::map<v1::Outcome, CounterPerStrategy> outcomes_;

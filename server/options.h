@@ -3,6 +3,7 @@
 #ifndef SPILLWAY_SERVER_OPTIONS_H_
 #define SPILLWAY_SERVER_OPTIONS_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -45,6 +46,9 @@ struct Options {
 
   // Without TLS, also listen where other machines can read and call.
   bool insecure = false;
+
+  // Who may call, and how much (access_file.proto); empty: whoever can connect.
+  std::string access_file;
 
   // Where Prometheus scrapes, HOST:PORT, never encrypted; port 0 takes a free one; `none`: nowhere.
   std::string metrics_listen = "127.0.0.1:9464";
@@ -105,6 +109,9 @@ struct Options {
 
   // Not flags; tests set them. The largest answer, in bytes: what one protobuf message can hold.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
+  // The clock of quotas and of looks at access_file.
+  std::function<std::chrono::steady_clock::time_point()> steady_clock =
+      &std::chrono::steady_clock::now;
   // What does the work.
   RewriteFunction rewrite = &core::Rewrite;
   InspectFunction inspect =

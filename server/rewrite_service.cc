@@ -4,8 +4,12 @@
 
 #include "rewrite_core/rewriter.h"
 #include "server/answer_call.h"
+#include "server/caller.h"
+#include "server/credentials.h"
+#include "server/graph_task.h"
 #include "server/question_tasks.h"
 #include "server/rewrite_task.h"
+#include "server/status_to_grpc.h"
 #include "server/stream_call.h"
 #include "server/unary_call.h"
 
@@ -44,10 +48,17 @@ RewriteService::ReadReactor* RewriteService::Diff(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* RewriteService::GetCapabilities(grpc::CallbackServerContext* context,
                                                           const v1::GetCapabilitiesRequest*,
                                                           v1::GetCapabilitiesResponse* response) {
-  *response = core::Capabilities(state_.options.limits);
+  const absl::Status status = CheckCaller(*context);
+  if (status.ok()) *response = core::Capabilities(state_.options.limits);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
+  reactor->Finish(ToGrpcStatus(status));
   return reactor;
+}
+
+absl::Status RewriteService::CheckCaller(const grpc::CallbackServerContext& context) {
+  if (state_.access == nullptr) return absl::OkStatus();
+  return Guarded(
+      [&] { return state_.access->Find(CredentialsOf(context, CallerOf(context))).status(); });
 }
 
 }  // namespace spillway::server

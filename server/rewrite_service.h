@@ -7,6 +7,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include "absl/status/status.h"
 #include "server/service_state.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
 
@@ -44,6 +45,9 @@ class RewriteService final : public RawRewriteService {
                                             v1::GetCapabilitiesResponse* response) override;
 
  private:
+  // Whether the server knows who calls.
+  absl::Status CheckCaller(const grpc::CallbackServerContext& context);
+
   ServiceState& state_;
 };
 

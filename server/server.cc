@@ -121,6 +121,14 @@ absl::Status CheckPrivacy(const ListenAddress& address, const Options& options) 
       "or --insecure if you trust the network, or listen on 127.0.0.1"));
 }
 
+// A token is good for whoever reads it on its way. Not refused: something else may encrypt it
+// there, and the file may get its first token later.
+void WarnOfTokens(const ListenAddress& address, const Options& options) {
+  if (options.tls.enabled() || IsLocal(address).value_or(false)) return;
+  Log(LogLevel::kWarn, "tokens cross the network without encryption: give --tls-cert and --tls-key",
+      {{"listen", address.text}, {"access_file", options.access_file}});
+}
+
 // The second would be refused as in use, which does not say by whom.
 absl::Status CheckGivenOnce(const ListenAddress& address,
                             const std::vector<ListenAddress>& others) {
@@ -187,6 +195,11 @@ struct Server::Parts {
 
 absl::Status Server::Parts::Prepare() {
   const Options& options = state.options;
+  if (!options.access_file.empty()) {
+    auto access = AccessList::Load(options.access_file, metrics, options.steady_clock);
+    if (!access.ok()) return access.status();
+    state.access = *std::move(access);
+  }
   for (const std::string& text : options.listen) {
     absl::StatusOr<ListenAddress> address = ParseListenAddress(text);
     if (!address.ok()) return address.status();
@@ -206,6 +219,8 @@ absl::Status Server::Parts::Prepare() {
 
 absl::Status Server::Parts::Listen() {
   for (const ListenAddress& address : addresses) {
+    if (state.access != nullptr && state.access->takes_tokens())
+      WarnOfTokens(address, state.options);
     auto listener = Listener::Listen(address, "--listen");
     if (!listener.ok()) return listener.status();
     listeners.push_back(*std::move(listener));

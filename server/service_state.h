@@ -2,6 +2,9 @@
 #ifndef SPILLWAY_SERVER_SERVICE_STATE_H_
 #define SPILLWAY_SERVER_SERVICE_STATE_H_
 
+#include <memory>
+
+#include "server/access_list.h"
 #include "server/admission.h"
 #include "server/answer_cache.h"
 #include "server/cost_estimate.h"
@@ -25,6 +28,7 @@ struct ServiceState {
 
   const Options options;
   Metrics& metrics;
+  std::unique_ptr<AccessList> access;  // Null: whoever can connect may call.
   Admission admission;
   AnswerCache answers;
   RequestTracker tracker;

@@ -39,7 +39,7 @@ class StreamCall final
 
   StreamCall(grpc::CallbackServerContext& context, ServiceState& state)
       : StreamCall::UploadCall(context, state) {
-    this->Read();
+    this->Start();
   }
 
   void OnWriteDone(bool ok) override {

@@ -19,6 +19,7 @@ UnaryCall::UnaryCall(grpc::CallbackServerContext& context, const grpc::ByteBuffe
 }
 
 absl::Status UnaryCall::Start(const grpc::ByteBuffer& request) {
+  if (absl::Status status = call_.Enter(); !status.ok()) return status;
   const int64_t message_bytes = static_cast<int64_t>(request.Length());
   const int64_t limit = call_.state().options.limits.max_unary_bytes();
   if (message_bytes > limit) {
@@ -50,8 +51,7 @@ absl::Status UnaryCall::Split() {
 }
 
 void UnaryCall::Run() {
-  // The caller may have gone while the request waited for a worker.
-  if (call_.stop().ShouldStop(1)) return Finish(call_.Conclude(call_.stop().status("queue")));
+  if (absl::Status status = call_.BeginWork(); !status.ok()) return Finish(call_.Conclude(status));
   RewriteOnce(call_, graph_, options_, [this](const std::shared_ptr<RewriteAnswer>& answer) {
     // Finish comes last: the call, and this, may be gone when it returns.
     Finish(

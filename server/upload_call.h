@@ -63,10 +63,11 @@ class UploadCall : public Reactor {
   // On a worker, once all graphs are here: does RunTask and sends what comes of it.
   virtual void Answer() = 0;
 
-  // Begins to read. For the constructor of what is made of this.
-  void Read() {
-    idle_timer_.Wait();
-    this->StartRead(&message_);
+  // Begins to read, if the caller may call. For the constructor of what is made of this.
+  void Start() {
+    const absl::Status status = Guarded([this] { return call_.Enter(); });
+    if (!status.ok()) return End(status);
+    Read();
   }
 
   // What Answer does on its worker; `done`, with how it ended, there or on another.
@@ -87,6 +88,11 @@ class UploadCall : public Reactor {
 
  private:
   using Header = std::decay_t<decltype(std::declval<Request>().header())>;
+
+  void Read() {
+    idle_timer_.Wait();
+    this->StartRead(&message_);
+  }
 
   // Takes the message that was read.
   absl::Status TakeMessage() {

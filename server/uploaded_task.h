@@ -21,9 +21,8 @@ namespace spillway::server {
 template <typename Task, typename Header>
 void RunUploaded(const Header& header, Call& call, StreamAssembler& assembler,
                  typename Task::Sink& sink, std::function<void(const absl::Status&)> done) {
+  if (absl::Status status = call.BeginWork(); !status.ok()) return done(status);
   const core::StopToken& stop = call.stop();
-  // The caller may have gone while the request waited for a worker.
-  if (stop.ShouldStop(1)) return done(stop.status("queue"));
   if (absl::Status status = assembler.VerifyDigests(stop); !status.ok()) return done(status);
   ServiceState& state = call.state();
   if constexpr (Task::kIsShared) {

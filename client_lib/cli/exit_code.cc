@@ -59,6 +59,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case v1::ERROR_REASON_NO_BACKWARD_PART:
       return ExitCode::kUsage;
     case v1::ERROR_REASON_OVERLOADED:
+    case v1::ERROR_REASON_UNKNOWN_CALLER:
       return ExitCode::kServer;
     case v1::ERROR_REASON_DOES_NOT_FIT:
       return ExitCode::kDoesNotFit;

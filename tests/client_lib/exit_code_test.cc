@@ -28,6 +28,7 @@ TEST(ExitCodeTest, EveryReasonButThoseOfStoppingDecidesAlone) {
       {v1::ERROR_REASON_NAME_MATCHES_NOTHING, ExitCode::kUsage},
       {v1::ERROR_REASON_BAD_REGEX, ExitCode::kUsage},
       {v1::ERROR_REASON_OVERLOADED, ExitCode::kServer},
+      {v1::ERROR_REASON_UNKNOWN_CALLER, ExitCode::kServer},
       {v1::ERROR_REASON_DOES_NOT_FIT, ExitCode::kDoesNotFit},
       {v1::ERROR_REASON_VERIFY_FAILED, ExitCode::kInternal},
       {v1::ERROR_REASON_BAD_STREAM, ExitCode::kInternal},

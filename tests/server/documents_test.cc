@@ -15,21 +15,28 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/access_file.h"
 #include "server/flags.h"
 #include "server/server.h"
 #include "spillway/v1/error.pb.h"
 #include "tests/server/test_client.h"
+#include "tests/testing/test_certs.h"
 
 namespace spillway::server {
 namespace {
 
-// The rows of the table under the heading `## name`, without its head, each cell stripped.
-std::vector<std::vector<std::string>> Table(const std::string& heading) {
+// What is under the heading `## name`.
+std::string Section(const std::string& heading) {
   std::ifstream file(SPILLWAY_SERVER_README);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   const size_t begin = text.find(absl::StrCat("\n## ", heading, "\n"));
   EXPECT_NE(begin, std::string::npos) << heading;
-  const std::string section = text.substr(begin + 1, text.find("\n## ", begin + 1) - begin - 1);
+  return text.substr(begin + 1, text.find("\n## ", begin + 1) - begin - 1);
+}
+
+// The rows of the table there, without its head, each cell stripped.
+std::vector<std::vector<std::string>> Table(const std::string& heading) {
+  const std::string section = Section(heading);
   std::vector<std::vector<std::string>> rows;
   for (const absl::string_view line : absl::StrSplit(section, '\n')) {
     if (!absl::StartsWith(line, "| `")) continue;
@@ -75,7 +82,10 @@ TEST(DocumentsTest, MetricsAreThoseOfAScrape) {
     EXPECT_TRUE(documented.emplace(Code(row[0]), row[1]).second) << row[0] << " twice";
     EXPECT_GT(row[4].size(), 3u) << row[0] << " is not explained";
   }
-  const auto server = Server::BuildAndStart(TestOptions());
+  const test_certs::TempFolder folder;
+  Options options = TestOptions();  // With a caller, or its metrics would have no series.
+  options.access_file = folder.Write("callers", "caller { name: \"x\" anybody: true }");
+  const auto server = Server::BuildAndStart(options);
   ASSERT_TRUE(server.ok()) << server.status();
   std::map<std::string, std::string> real;
   for (const absl::string_view line : absl::StrSplit((*server)->Scrape(), '\n')) {
@@ -84,6 +94,14 @@ TEST(DocumentsTest, MetricsAreThoseOfAScrape) {
   }
   EXPECT_GT(real.size(), 20u);
   EXPECT_EQ(documented, real);
+}
+
+TEST(DocumentsTest, TheExampleOfCallersCanBeUsed) {
+  const std::vector<std::string> parts = absl::StrSplit(Section("Who may call"), "\n```\n");
+  ASSERT_GT(parts.size(), 2u);
+  const auto access = ParseAccessFile("README.md", parts[1]);
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->caller_size(), 3);
 }
 
 TEST(DocumentsTest, FailuresAreTheReasonsOfTheApi) {

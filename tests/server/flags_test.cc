@@ -68,6 +68,8 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "key.pem",
                                    "--tls-client-ca",
                                    "ca.pem",
+                                   "--access-file",
+                                   "callers.txtpb",
                                    "--metrics-listen",
                                    "[::1]:2",
                                    "--max-connection-age",
@@ -143,6 +145,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.tls.cert, "cert.pem");
   EXPECT_EQ(options.tls.key, "key.pem");
   EXPECT_EQ(options.tls.client_ca, "ca.pem");
+  EXPECT_EQ(options.access_file, "callers.txtpb");
   EXPECT_FALSE(options.insecure);
   EXPECT_EQ(options.limits.max_chunk_bytes(), 701);
   EXPECT_EQ(options.limits.max_metadata_bytes(), 16 << 10);
@@ -196,6 +199,7 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--tls-cert", "c", "--tls-key", ""}, {"--tls-key", "empty"}},
       {{"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", ""}, {"--tls-client-ca", "empty"}},
       {{"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca="}, {"--tls-client-ca"}},
+      {{"--access-file", ""}, {"--access-file", "empty"}},
       {{"--metrics-listen", ""}, {"--metrics-listen", "HOST:PORT"}},
       {{"--insecure", "--tls-cert", "c", "--tls-key", "k"}, {"--insecure", "--tls-cert"}},
       {{"--listen", "unix:/s", "--tls-cert", "c", "--tls-key", "k"}, {"--tls-cert", "--listen"}},

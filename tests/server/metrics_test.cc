@@ -33,9 +33,9 @@ TEST_F(MetricsTest, EverySeriesIsThereAtZeroFromTheStart) {
   EXPECT_THAT(text, HasSubstr("\nspillway_build_info{version=\"1.2.3\"} 1\n"));
   for (const char* method : {"Rewrite", "StreamRewrite"}) {
     for (const char* strategy : {"level", "scope", "strip", "unknown"}) {
-      for (const char* code :
-           {"OK", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "RESOURCE_EXHAUSTED",
-            "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE", "INTERNAL", "UNKNOWN"}) {
+      for (const char* code : {"OK", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE",
+                               "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "CANCELLED",
+                               "DEADLINE_EXCEEDED", "UNAVAILABLE", "INTERNAL", "UNKNOWN"}) {
         EXPECT_EQ(Sample(text, std::string("spillway_requests_total{code=\"") + code +
                                    "\",method=\"" + method + "\",strategy=\"" + strategy + "\"}"),
                   0)
@@ -49,7 +49,8 @@ TEST_F(MetricsTest, EverySeriesIsThereAtZeroFromTheStart) {
         Sample(text, std::string("spillway_stage_duration_seconds_count{stage=\"") + stage + "\"}"),
         0);
   }
-  for (const char* reason : {"inflight_bytes", "queue_full", "draining"}) {
+  for (const char* reason :
+       {"inflight_bytes", "queue_full", "draining", "unknown_caller", "quota"}) {
     EXPECT_EQ(
         Sample(text, std::string("spillway_rejected_requests_total{reason=\"") + reason + "\"}"),
         0);

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/server/daemon.h"
 #include "tests/server/raw_stream.h"
@@ -21,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 int CountLines(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
@@ -228,6 +231,84 @@ TEST(SpillwaydTest, BadTlsFileIsOneSentenceAndExitOne) {
   EXPECT_EQ(finished.out, "");
   EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
   EXPECT_THAT(finished.err, AllOf(HasSubstr("--tls-cert"), HasSubstr("/none.pem")));
+}
+
+// The token "abc"; its SHA-256 is FIPS 180-2's example.
+constexpr char kAlice[] =
+    "caller { name: \"alice\" "
+    "token_sha256: \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\" }\n";
+
+TEST(SpillwaydTest, BadAccessFileIsOneSentenceAndExitOne) {
+  const test_certs::TempFolder folder;
+  const std::string file =
+      folder.Write("callers", absl::StrCat(kAlice, "caller { nmae: \"bob\" }\n"));
+  for (const char* also : {"--listen=127.0.0.1:0", "--check"}) {
+    const Finished finished = RunToEnd({absl::StrCat("--access-file=", file), also});
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_THAT(finished.err, AllOf(HasSubstr("--access-file"), HasSubstr(file),
+                                    HasSubstr("line 2: there is no such field")));
+    EXPECT_EQ(CountLines(finished.err), 1);
+    EXPECT_EQ(finished.out, "");
+  }
+}
+
+TEST(SpillwaydTest, CheckPrintsTheCallers) {
+  const test_certs::TempFolder folder;
+  const std::string file = folder.Write("callers", kAlice);
+  const Finished finished = RunToEnd({absl::StrCat("--access-file=", file), "--check"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, AllOf(HasSubstr(absl::StrCat("--access-file=", file, "\n")),
+                                  HasSubstr("\ncaller alice certificates=0 tokens=1 ")));
+}
+
+// Who called, by the operator's name for it; why a file was not taken, once; and no token.
+TEST(SpillwaydTest, LogsNamesAndFaultsAndNoTokens) {
+  const test_certs::TempFolder folder;
+  const std::string file = folder.Write("callers", kAlice);
+  Daemon daemon({absl::StrCat("--access-file=", file), "--log-level=debug"});
+  TestClient client(daemon.address());
+  const auto call = [&](const std::string& token) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+    v1::RewriteResponse response;
+    return client.stub().Rewrite(&context, {}, &response).error_code();
+  };
+  EXPECT_EQ(call("abc"), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(call("t0pSecret"), grpc::StatusCode::UNAUTHENTICATED);
+  folder.Write("callers", absl::StrCat(kAlice, "caller { name: \"bob\" token_sha256: t0pSecret }"));
+  // Looked at twice, at least.
+  for (int i = 0; i < 2; ++i) {
+    absl::SleepFor(absl::Milliseconds(1100));
+    EXPECT_EQ(call("abc"), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  daemon.process().Signal(SIGTERM);
+  const std::string log = daemon.process().ReadStderr();
+  EXPECT_EQ(daemon.process().Wait(), 0);
+  EXPECT_THAT(log, HasSubstr(" caller=alice"));
+  EXPECT_THAT(log, HasSubstr(" code=UNAUTHENTICATED "));
+  const std::string warning = "callers not read again, the old ones are kept";
+  const size_t first = log.find(warning);
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find(warning, first + 1), std::string::npos) << "once";
+  EXPECT_THAT(log.substr(first), HasSubstr("line 2: "));
+  EXPECT_EQ(log.find("t0pSecret"), std::string::npos) << log;
+}
+
+TEST(SpillwaydTest, TokensOnPlainTextForOthersAreWarnedOf) {
+  const test_certs::TempFolder folder;
+  const std::string tokens = folder.Write("tokens", kAlice);
+  const std::string none = folder.Write("none", "caller { name: \"x\" anybody: true }");
+  const auto log_of = [](const std::string& address, const std::string& file) {
+    ChildProcess process({kProgram, "--metrics-listen=none", "--insecure", "--listen=" + address,
+                          "--access-file=" + file});
+    EXPECT_THAT(process.ReadLine(), HasSubstr("listening on"));
+    process.Signal(SIGTERM);
+    return process.ReadStderr();
+  };
+  const std::string warning = "tokens cross the network without encryption";
+  EXPECT_THAT(log_of("0.0.0.0:0", tokens), HasSubstr(warning));
+  EXPECT_THAT(log_of("0.0.0.0:0", none), Not(HasSubstr(warning)));
+  EXPECT_THAT(log_of("127.0.0.1:0", tokens), Not(HasSubstr(warning)));
 }
 
 TEST(SpillwaydTest, SocketOfAKilledServerIsTakenOver) {

@@ -1,0 +1,87 @@
+// Who may call: finds the account of a caller in the file --access-file, which is read again when
+// it changes.
+//
+// The file is looked at when somebody calls, at most once a second, and taken if it is sound
+// (access_file.h); as long as it is not, the callers that were there before are kept and one line
+// in the log says why. Calls that run are not touched.
+//
+// Thread-safe.
+#ifndef SPILLWAY_SERVER_ACCESS_LIST_H_
+#define SPILLWAY_SERVER_ACCESS_LIST_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/access_file.pb.h"
+#include "server/caller_account.h"
+#include "server/credentials.h"
+#include "server/metrics.h"
+
+namespace spillway::server {
+
+class AccessList {
+ public:
+  using Clock = std::function<CallerAccount::Time()>;
+
+  // `metrics` must outlive it. Errors: those of access_file.h.
+  static absl::StatusOr<std::unique_ptr<AccessList>> Load(const std::string& file, Metrics& metrics,
+                                                          Clock clock);
+
+  AccessList(const AccessList&) = delete;
+  AccessList& operator=(const AccessList&) = delete;
+
+  // Error: UNAUTHENTICATED, UNKNOWN_CALLER.
+  absl::StatusOr<std::shared_ptr<CallerAccount>> Find(const Credentials& shown);
+
+  // Whether a token could be one of a caller's.
+  bool takes_tokens() const { return !table()->tokens.empty(); }
+
+  CallerAccount::Time now() const { return clock_(); }
+
+ private:
+  using Account = std::shared_ptr<CallerAccount>;
+
+  // What a file says. Does not change.
+  struct Table {
+    std::vector<std::pair<std::string, Account>> tokens;  // By SHA-256.
+    absl::flat_hash_map<std::string, Account> certificates;
+    Account anybody;  // Null: there is none.
+  };
+
+  AccessList(std::string file, Metrics& metrics, Clock clock)
+      : file_(std::move(file)), metrics_(metrics), clock_(std::move(clock)) {}
+
+  std::shared_ptr<const Table> table() const {
+    const absl::MutexLock lock(&table_mu_);
+    return table_;
+  }
+  void LookAtFile();
+  absl::Status ReadAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
+  void Take(const AccessFile& access) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
+
+  const std::string file_;
+  Metrics& metrics_;
+  const Clock clock_;
+
+  absl::Mutex file_mu_;
+  CallerAccount::Time looked_at_ ABSL_GUARDED_BY(file_mu_);
+  std::string text_ ABSL_GUARDED_BY(file_mu_);     // That was taken.
+  std::string warning_ ABSL_GUARDED_BY(file_mu_);  // That was given of what is there now.
+  std::map<std::string, Account> accounts_ ABSL_GUARDED_BY(file_mu_);  // By name.
+
+  mutable absl::Mutex table_mu_;
+  std::shared_ptr<const Table> table_ ABSL_GUARDED_BY(table_mu_);
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_ACCESS_LIST_H_

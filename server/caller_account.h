@@ -1,0 +1,76 @@
+// What the callers of one name use, counted and held against their quotas (access_file.proto).
+//
+// Requests are charged when they begin, graph bytes when they are known, CPU time when it was
+// spent. So bytes and CPU time may be overdrawn by what is let in at one time, and nothing more is
+// let in until that is paid off.
+//
+// Thread-safe. Shared by the calls of the name, which may outlast its place in the file.
+#ifndef SPILLWAY_SERVER_CALLER_ACCOUNT_H_
+#define SPILLWAY_SERVER_CALLER_ACCOUNT_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "server/access_file.pb.h"
+#include "server/metrics.h"
+#include "server/token_bucket.h"
+
+namespace spillway::server {
+
+class CallerAccount {
+ public:
+  using Time = TokenBucket::Time;
+
+  // What it says to a request.
+  struct Verdict {
+    absl::Status status;  // OK, or RESOURCE_EXHAUSTED, OVERLOADED with the quota in its metadata.
+    absl::Duration wait;  // Until it may be let in; zero where that is not known.
+  };
+
+  // `quota` as ParseAccessFile checks it.
+  CallerAccount(std::string name, CallerCounters counters, const AccessFile::Quota& quota, Time now)
+      : name_(std::move(name)), counters_(counters) {
+    SetQuota(quota, now);
+  }
+  CallerAccount(const CallerAccount&) = delete;
+  CallerAccount& operator=(const CallerAccount&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  // From now on. What was used stays used.
+  void SetQuota(const AccessFile::Quota& quota, Time now);
+
+  // A request begins; if it is let in, End is due when it has ended.
+  Verdict Begin(Time now);
+  void End();
+
+  // Charges the bytes of its graphs, if none are owed.
+  Verdict ChargeGraphs(int64_t bytes, Time now);
+
+  // Before its work begins: whether CPU time is owed by now.
+  Verdict MayWork(Time now);
+  void ChargeCpu(absl::Duration cpu_time, Time now);
+
+ private:
+  Verdict Refused(QuotaKind kind, absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::string name_;
+  const CallerCounters counters_;
+  absl::Mutex mu_;
+  AccessFile::Quota quota_ ABSL_GUARDED_BY(mu_);
+  int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;
+  // None: not limited.
+  absl::optional<TokenBucket> requests_ ABSL_GUARDED_BY(mu_);
+  absl::optional<TokenBucket> graph_bytes_ ABSL_GUARDED_BY(mu_);
+  absl::optional<TokenBucket> cpu_seconds_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_CALLER_ACCOUNT_H_
