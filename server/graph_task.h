@@ -10,7 +10,7 @@
 //   Simulates(header)          whether that plays plans, which takes long
 //   SentBytes(response)        what of a message counts as sent
 //   kIsShared                  whether it is a rewrite, made once for all who ask the same:
-//   Respond(answer, options, context, sink) then tells it; otherwise
+//   Respond(answer, header, context, sink) then tells it; otherwise
 //   Run(header, context, sink) does the work
 #ifndef SPILLWAY_SERVER_GRAPH_TASK_H_
 #define SPILLWAY_SERVER_GRAPH_TASK_H_

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/crc32c.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/sha256.h"
 #include "rewrite_core/request_check.h"
@@ -49,14 +50,23 @@ RewriteAnswer::~RewriteAnswer() {
   plan.reset();
 }
 
-absl::StatusOr<std::string> RewriteAnswer::Digest(const core::StopToken& stop) {
-  const std::lock_guard lock(digest_mu_);
-  if (digest_.empty()) {
-    absl::StatusOr<std::string> digest = core::Sha256Of(graph, stop);
-    if (!digest.ok()) return digest;
-    digest_ = *std::move(digest);
+absl::Status RewriteAnswer::Announce(bool with_sha256, const core::StopToken& stop,
+                                     v1::GraphHeader* header) {
+  const std::lock_guard lock(announced_mu_);
+  if (!announced_.has_crc32c()) {
+    const absl::StatusOr<uint32_t> crc32c = core::Crc32cOf(graph, stop);
+    if (!crc32c.ok()) return crc32c.status();
+    announced_.set_crc32c(*crc32c);
   }
-  return digest_;
+  if (with_sha256 && announced_.sha256().empty()) {
+    absl::StatusOr<std::string> sha256 = core::Sha256Of(graph, stop);
+    if (!sha256.ok()) return sha256.status();
+    announced_.set_sha256(*std::move(sha256));
+  }
+  *header = announced_;
+  if (!with_sha256) header->clear_sha256();
+  header->set_total_size_bytes(static_cast<int64_t>(graph.size()));
+  return absl::OkStatus();
 }
 
 std::shared_ptr<RewriteAnswer> MakeAnswer(absl::string_view graph_def,
@@ -94,10 +104,10 @@ absl::Status TakeAnswer(const RewriteAnswer& answer, const v1::RewriteOptions& r
 }
 
 absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& answer,
-                                        const v1::RewriteOptions& options,
+                                        const v1::StreamRewriteHeader& header,
                                         const TaskContext& context, Sink& sink) {
   absl::Status status =
-      TakeAnswer(*answer, options, Framing::kStream, context.options, context.metrics);
+      TakeAnswer(*answer, header.options(), Framing::kStream, context.options, context.metrics);
   if (!status.ok()) return status;
   Response first;
   v1::StreamRewriteResult& result = *first.mutable_header();
@@ -107,10 +117,9 @@ absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& an
   if (rest.has_report()) result.mutable_report()->Swap(rest.mutable_report());
   if (rest.has_patch()) result.mutable_patch()->Swap(rest.mutable_patch());
   if (!answer->graph.empty()) {
-    absl::StatusOr<std::string> digest = answer->Digest(context.stop);
-    if (!digest.ok()) return digest.status();
-    result.mutable_graph()->set_total_size_bytes(static_cast<int64_t>(answer->graph.size()));
-    result.mutable_graph()->set_sha256(*std::move(digest));
+    status =
+        answer->Announce(!header.graph().sha256().empty(), context.stop, result.mutable_graph());
+    if (!status.ok()) return status;
     sink.SendBytes(Response::kChunkFieldNumber, GraphOf(answer));
   }
   return sink.Send(std::move(first));

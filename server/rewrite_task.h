@@ -33,9 +33,9 @@ struct RewriteAnswer {
   RewriteAnswer() = default;
   ~RewriteAnswer();  // Charges nobody for what it frees.
 
-  // The SHA-256 of the graph, computed once for all who ask. Errors: those of core::Sha256Of.
-  // Thread-safe.
-  absl::StatusOr<std::string> Digest(const core::StopToken& stop);
+  // Announces the graph: its size, its CRC-32C, and its SHA-256 if that is wanted, each computed
+  // once for all who ask. Errors: those of `stop` and of core::Sha256Of. Thread-safe.
+  absl::Status Announce(bool with_sha256, const core::StopToken& stop, v1::GraphHeader* header);
 
   absl::Status status;
   v1::RewriteResponse response;  // The patch, and the report if it was asked for.
@@ -46,8 +46,8 @@ struct RewriteAnswer {
   bool is_shared = false;                         // Others may read it.
 
  private:
-  std::mutex digest_mu_;
-  std::string digest_;
+  std::mutex announced_mu_;
+  v1::GraphHeader announced_;
 };
 
 // options.rewrite, which is core::Rewrite, with options.limits; `plan`, unless it is null, is to be
@@ -93,7 +93,7 @@ struct StreamRewriteTask {
   }
   // Of `context` all but the graphs.
   static absl::Status Respond(const std::shared_ptr<RewriteAnswer>& answer,
-                              const v1::RewriteOptions& options, const TaskContext& context,
+                              const v1::StreamRewriteHeader& header, const TaskContext& context,
                               Sink& sink);
 };
 

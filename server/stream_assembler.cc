@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/crc32c.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/sha256.h"
 #include "server/limit_error.h"
@@ -41,6 +42,7 @@ absl::Status StreamAssembler::AddHeader(const std::vector<const v1::GraphHeader*
     if (absl::Status status = CheckHeader(upload.name, *graph); !status.ok()) return status;
     upload.size_bytes = graph->total_size_bytes();
     upload.sha256 = graph->sha256();
+    if (graph->has_crc32c()) upload.crc32c = graph->crc32c();
   }
   graphs_ = std::move(announced);
   return absl::OkStatus();
@@ -120,18 +122,33 @@ absl::Status StreamAssembler::FinishUpload() const {
   return absl::OkStatus();
 }
 
-absl::Status StreamAssembler::VerifyDigests(const core::StopToken& stop) const {
+absl::Status StreamAssembler::VerifyGraphs(const core::StopToken& stop) const {
   for (const Upload& graph : graphs_) {
-    if (graph.sha256.empty()) continue;
-    absl::StatusOr<std::string> digest = core::Sha256Of(graph.bytes.view(), stop);
-    if (!digest.ok()) return digest.status();
-    if (*digest == graph.sha256) continue;
-    return BadStream(
-        absl::StrCat(Prefix(graph.name),
-                     "the graph that arrived has another SHA-256 than announced; send it again"),
-        {{"field", "sha256"},
-         {"value", absl::BytesToHexString(graph.sha256)},
-         {"received", absl::BytesToHexString(*digest)}});
+    const auto damaged = [&](absl::string_view kind, absl::string_view field,
+                             const std::string& announced, const std::string& received) {
+      return BadStream(
+          absl::StrCat(Prefix(graph.name), "the graph that arrived has another ", kind,
+                       " than announced; send it again"),
+          {{"field", std::string(field)}, {"value", announced}, {"received", received}});
+    };
+    if (graph.crc32c.has_value()) {
+      const absl::StatusOr<uint32_t> crc32c = core::Crc32cOf(graph.bytes.view(), stop);
+      if (!crc32c.ok()) return crc32c.status();
+      if (*crc32c != *graph.crc32c) {
+        const auto hex = [](uint32_t value) {
+          return absl::StrCat(absl::Hex(value, absl::kZeroPad8));
+        };
+        return damaged("CRC-32C", "crc32c", hex(*graph.crc32c), hex(*crc32c));
+      }
+    }
+    if (!graph.sha256.empty()) {
+      const absl::StatusOr<std::string> digest = core::Sha256Of(graph.bytes.view(), stop);
+      if (!digest.ok()) return digest.status();
+      if (*digest != graph.sha256) {
+        return damaged("SHA-256", "sha256", absl::BytesToHexString(graph.sha256),
+                       absl::BytesToHexString(*digest));
+      }
+    }
   }
   return absl::OkStatus();
 }

@@ -2,7 +2,7 @@
 // announces in chunks, then the end. Puts the graphs together and checks everything that was
 // announced. Knows nothing of gRPC.
 //
-//   Add (the header), Add (a chunk)..., FinishUpload, VerifyDigests
+//   Add (the header), Add (a chunk)..., FinishUpload, VerifyGraphs
 //
 // Errors: INVALID_ARGUMENT with BAD_STREAM where the protocol is not kept; RESOURCE_EXHAUSTED with
 // LIMIT_EXCEEDED where a size is above a limit. Of two graphs they say which: "graph A: ...". After
@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
 #include "server/growing_buffer.h"
@@ -62,8 +63,9 @@ class StreamAssembler {
   // The client has half-closed: all bytes must be here.
   absl::Status FinishUpload() const;
 
-  // Compares the digests that were announced. Reads the whole graphs: not for gRPC's threads.
-  absl::Status VerifyDigests(const core::StopToken& stop) const;
+  // Compares the checksums and digests that were announced. Reads the whole graphs: not for gRPC's
+  // threads.
+  absl::Status VerifyGraphs(const core::StopToken& stop) const;
 
   bool has_header() const { return !graphs_.empty(); }
   // As announced, of all graphs together. REQUIRES: has_header().
@@ -82,7 +84,8 @@ class StreamAssembler {
   struct Upload {
     std::string name;  // `A` or `B`; empty: the only one.
     int64_t size_bytes = 0;
-    std::string sha256;
+    std::string sha256;  // Empty: none.
+    absl::optional<uint32_t> crc32c;
     GrowingBuffer bytes;
 
     int64_t missing() const { return size_bytes - static_cast<int64_t>(bytes.size()); }

@@ -23,18 +23,17 @@ void RunUploaded(const Header& header, Call& call, StreamAssembler& assembler,
                  typename Task::Sink& sink, std::function<void(const absl::Status&)> done) {
   if (absl::Status status = call.BeginWork(); !status.ok()) return done(status);
   const core::StopToken& stop = call.stop();
-  if (absl::Status status = assembler.VerifyDigests(stop); !status.ok()) return done(status);
+  if (absl::Status status = assembler.VerifyGraphs(stop); !status.ok()) return done(status);
   ServiceState& state = call.state();
   if constexpr (Task::kIsShared) {
-    RewriteOnce(
-        call, assembler.graphs()[0], header.options(),
-        [&, done = std::move(done)](const std::shared_ptr<RewriteAnswer>& answer) {
-          assembler.ReleaseGraphs();
-          const TaskContext context = {{}, state.options, call.stop(), state.metrics};
-          done(call.RunCharged([&] {
-            return Guarded([&] { return Task::Respond(answer, header.options(), context, sink); });
-          }));
-        });
+    RewriteOnce(call, assembler.graphs()[0], header.options(),
+                [&, done = std::move(done)](const std::shared_ptr<RewriteAnswer>& answer) {
+                  assembler.ReleaseGraphs();
+                  const TaskContext context = {{}, state.options, call.stop(), state.metrics};
+                  done(call.RunCharged([&] {
+                    return Guarded([&] { return Task::Respond(answer, header, context, sink); });
+                  }));
+                });
   } else {
     const TaskContext context = {assembler.graphs(), state.options, stop, state.metrics};
     const absl::Status status = call.RunWork(context.graphs, call.stopped(), [&] {

@@ -8,8 +8,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client_lib/internal/status_conversion.h"
+#include "rewrite_core/base/crc32c.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/base/sha256.h"
 
 namespace spillway::internal {
 namespace {
@@ -50,10 +50,9 @@ absl::Status BadAnswer(absl::string_view what) {
 absl::Status Announce(absl::string_view graph_def, const CallLimits& limits,
                       v1::GraphHeader* header) {
   header->set_total_size_bytes(graph_def.size());
-  // It may take a second: the caller's limits hold here, too.
-  absl::StatusOr<std::string> sha256 = core::Sha256Of(graph_def, limits.MakeStopToken());
-  if (!sha256.ok()) return sha256.status();
-  header->set_sha256(*std::move(sha256));
+  const absl::StatusOr<uint32_t> crc32c = core::Crc32cOf(graph_def, limits.MakeStopToken());
+  if (!crc32c.ok()) return crc32c.status();
+  header->set_crc32c(*crc32c);
   return absl::OkStatus();
 }
 

@@ -55,8 +55,7 @@ using OpenStream = std::function<std::unique_ptr<ChunkStream>(grpc::ClientContex
 absl::Status CallInChunks(const std::vector<absl::string_view>& graphs, const OpenStream& open,
                           const Attempt& attempt);
 
-// Size and SHA-256 of `graph_def`. The digest may take a second: the caller's limits hold here,
-// too.
+// Size and CRC-32C of `graph_def`. The caller's limits hold here, too.
 absl::Status Announce(absl::string_view graph_def, const CallLimits& limits,
                       v1::GraphHeader* header);
 

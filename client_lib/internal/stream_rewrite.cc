@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/base/sha256.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/base/crc32c.h"
 
 namespace spillway::internal {
 namespace {
@@ -39,8 +39,8 @@ class Answer {
     if (size != total_bytes_) {
       return BadAnswer(absl::StrCat("it has ", size, " bytes instead of ", total_bytes_));
     }
-    if (total_bytes_ > 0 && digest_.Finish() != sha256_) {
-      return BadAnswer(absl::StrCat("its SHA-256 is not ", absl::BytesToHexString(sha256_)));
+    if (total_bytes_ > 0 && crc32c_ != announced_crc32c_) {
+      return BadAnswer("its CRC-32C is not the one announced");
     }
     return std::move(response_);
   }
@@ -53,7 +53,7 @@ class Answer {
     if (total_bytes_ < 0 || total_bytes_ > kMaxGraphBytes) {
       return BadAnswer(absl::StrCat("it announces ", total_bytes_, " bytes"));
     }
-    sha256_ = header->graph().sha256();
+    if (header->graph().has_crc32c()) announced_crc32c_ = header->graph().crc32c();
     if (header->has_report()) response_.mutable_report()->Swap(header->mutable_report());
     if (header->has_patch()) response_.mutable_patch()->Swap(header->mutable_patch());
     // A string that grows as it is filled holds the answer twice.
@@ -70,7 +70,7 @@ class Answer {
       return BadAnswer(absl::StrCat("it has more than the ", total_bytes_, " bytes announced"));
     }
     graph_def.append(chunk.data(), chunk.size());
-    digest_.Update(chunk);
+    crc32c_ = core::ExtendCrc32c(crc32c_, chunk);
     progress_->Report(Stage::kReceiving, graph_def.size(), total_bytes_);
     return absl::OkStatus();
   }
@@ -78,8 +78,8 @@ class Answer {
   const int64_t room_bytes_;
   ProgressReporter* const progress_;
   v1::RewriteResponse response_;
-  core::Sha256 digest_;
-  std::string sha256_;
+  uint32_t crc32c_ = 0;
+  absl::optional<uint32_t> announced_crc32c_;
   int64_t total_bytes_ = 0;
   bool has_header_ = false;
 };

@@ -302,7 +302,7 @@ TEST(CliTest, AnOverloadedServerAndADamagedAnswerHaveTheirExitCodes) {
   ExpectError(
       Spillway(Rewrite(kMnistPath, {"-o", dir / "out.pb", "--server", overloaded.target()})), 5,
       "no room now", "OVERLOADED");
-  options.fault = Fault::kWrongDigest;
+  options.fault = Fault::kWrongChecksum;
   TestServer damaging(options);
   const std::string large = dir.Write("large.pb", GraphWithPadding(3 << 20));  // Is streamed.
   ExpectError(Spillway(Rewrite(large, {"-o", dir / "out.pb", "--server", damaging.target()})), 7,

@@ -327,7 +327,7 @@ TEST_F(RunTest, ServersThatFail) {
   ServerOptions options;
   options.fault = Fault::kEarlyError;
   TestServer overloaded(options);
-  options.fault = Fault::kWrongDigest;
+  options.fault = Fault::kWrongChecksum;
   TestServer damaging(options);
   options.fault = Fault::kHang;
   TestServer silent(options);

@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "grpcpp/ext/health_check_service_server_builder_option.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "openssl/sha.h"
+#include "rewrite_core/base/crc32c.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/graph_diff.h"
@@ -28,11 +28,9 @@ namespace {
 // Not a divisor of common sizes, so that answers end in a part of a chunk.
 constexpr size_t kAnswerChunkBytes = 100'003;
 
-std::string Sha256Of(const std::string& bytes) {
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
-  return digest;
+// Optional in the protocol, but this client always sends it.
+bool HasChecksumOf(const v1::GraphHeader& header, const std::string& graph) {
+  return header.has_crc32c() && header.crc32c() == core::ExtendCrc32c(0, graph);
 }
 
 std::vector<v1::GraphHeader> Announced(const v1::DiffHeader& header) {
@@ -173,8 +171,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
   if (static_cast<int64_t>(graph_def.size()) != header.graph().total_size_bytes()) {
     return BadStream("another size than announced");
   }
-  // Optional in the protocol, but this client always sends it.
-  if (header.graph().sha256() != Sha256Of(graph_def)) return BadStream("another digest");
+  if (!HasChecksumOf(header.graph(), graph_def)) return BadStream("another checksum");
   auto result = RewriteAndAnswerWhatIsAsked(graph_def, header.options());
   if (!result.ok()) return ToGrpc(result.status());
   return Answer(*std::move(result), stream);
@@ -193,9 +190,9 @@ grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) co
   if (options_.fault == Fault::kHugeAnswer) size = int64_t{1} << 40;
   if (options_.fault == Fault::kLargeAnswer) size = std::numeric_limits<int32_t>::max();
   header->mutable_graph()->set_total_size_bytes(size);
-  header->mutable_graph()->set_sha256(
-      Sha256Of(options_.fault == Fault::kWrongDigest ? "another" : graph_def));
-  if (options_.fault == Fault::kNoDigest) header->mutable_graph()->clear_sha256();
+  header->mutable_graph()->set_crc32c(
+      core::ExtendCrc32c(0, options_.fault == Fault::kWrongChecksum ? "another" : graph_def));
+  if (options_.fault == Fault::kNoChecksum) header->mutable_graph()->clear_crc32c();
   if (options_.fault != Fault::kNoHeader) stream->Write(message);
   if (options_.fault == Fault::kTwoHeaders) stream->Write(message);
   for (size_t begin = 0; begin < graph_def.size(); begin += kAnswerChunkBytes) {
@@ -227,7 +224,7 @@ grpc::Status TestServer::ReadQuestion(grpc::ServerContext* context, Reader* read
   }
   for (size_t i = 0; i < announced.size(); ++i) {
     if (static_cast<int64_t>((*graphs)[i].size()) != announced[i].total_size_bytes() ||
-        announced[i].sha256() != Sha256Of((*graphs)[i])) {
+        !HasChecksumOf(announced[i], (*graphs)[i])) {
       return BadStream("another graph than announced");
     }
   }

@@ -23,13 +23,13 @@ namespace spillway::testing {
 // How the server answers.
 enum class Fault {
   kNone,
-  kShortAnswer,  // Announces one byte more than it sends.
-  kLongAnswer,   // Announces one byte less than it sends.
-  kHugeAnswer,   // Announces more than protobuf can read.
-  kLargeAnswer,  // Announces the most that protobuf can read.
-  kWrongDigest,  // Sends the digest of something else.
-  kNoDigest,     // Sends none.
-  kNoHeader,     // Sends a chunk first.
+  kShortAnswer,    // Announces one byte more than it sends.
+  kLongAnswer,     // Announces one byte less than it sends.
+  kHugeAnswer,     // Announces more than protobuf can read.
+  kLargeAnswer,    // Announces the most that protobuf can read.
+  kWrongChecksum,  // Sends the checksum of something else.
+  kNoChecksum,     // Sends none.
+  kNoHeader,       // Sends a chunk first.
   kTwoHeaders,
   kNoAnswer,        // Ends well without a word.
   kEarlyError,      // Fails with OVERLOADED after the header, without reading on.

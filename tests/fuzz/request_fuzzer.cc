@@ -186,7 +186,7 @@ absl::Status Streamed(const Input& input, Server& on) {
   }
   if (absl::Status s = assembler.FinishUpload(); !s.ok()) return s;
   const core::StopToken stop = core::StopToken::AfterStepsForTest(kMostSteps);
-  if (absl::Status s = assembler.VerifyDigests(stop); !s.ok()) return s;
+  if (absl::Status s = assembler.VerifyGraphs(stop); !s.ok()) return s;
   const TaskContext context = {assembler.graphs(), on.options, stop, on.metrics};
   Sink<typename Task::Response> sink;
   if constexpr (Task::kIsShared) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "rewrite_core/base/crc32c.h"
 #include "rewrite_core/rewriter.h"
 #include "rewrite_core/strategy/strategies.h"
 #include "tests/server/fake_core.h"
@@ -65,12 +66,33 @@ TEST_F(ServiceTest, StreamGivesTheSameBytesForEveryChunkSize) {
     EXPECT_TRUE(answer.graph == unary.graph_def()) << chunk_bytes;
     EXPECT_EQ(answer.header.graph().total_size_bytes(), unary.graph_def().size());
     EXPECT_EQ(answer.header.graph().sha256(), DigestOf(unary.graph_def()));
+    EXPECT_EQ(answer.header.graph().crc32c(), core::ExtendCrc32cByTable(0, unary.graph_def()));
     EXPECT_EQ(answer.header.report().outcome(), unary.report().outcome());
   }
   EXPECT_TRUE(Eventually([&] { return Requests("StreamRewrite", "OK") == 4; }));
   EXPECT_EQ(Metric("spillway_input_bytes_total{method=\"StreamRewrite\"}"), 4.0 * graph.size());
   EXPECT_EQ(Metric("spillway_output_bytes_total{method=\"StreamRewrite\"}"),
             4.0 * unary.graph_def().size());
+}
+
+// Which takes time: only who gave one gets one.
+TEST_F(ServiceTest, StreamAnswersWithASha256OnlyWhereOneCame) {
+  const std::string graph = SmallGraph();
+  for (const bool given : {true, false}) {
+    grpc::ClientContext context;
+    const auto stream = client_->stub().StreamRewrite(&context);
+    v1::StreamRewriteRequest header = HeaderMessage(graph.size(), given ? DigestOf(graph) : "");
+    *header.mutable_header()->mutable_options() = ScopeOptions();
+    stream->Write(header);
+    stream->Write(ChunkMessage(graph));
+    stream->WritesDone();
+    v1::StreamRewriteResponse first, rest;
+    ASSERT_TRUE(stream->Read(&first));
+    while (stream->Read(&rest)) continue;
+    EXPECT_TRUE(stream->Finish().ok());
+    EXPECT_EQ(first.header().graph().sha256().empty(), !given);
+    EXPECT_TRUE(first.header().graph().has_crc32c());
+  }
 }
 
 TEST_F(ServiceTest, StreamAnswersInChunksOfOneMebibyte) {

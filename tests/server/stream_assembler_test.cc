@@ -30,7 +30,7 @@ absl::Status Feed(StreamAssembler& assembler, const std::vector<Request>& messag
     if (absl::Status status = assembler.Add(message); !status.ok()) return status;
   }
   if (absl::Status status = assembler.FinishUpload(); !status.ok()) return status;
-  return assembler.VerifyDigests(core::StopToken());
+  return assembler.VerifyGraphs(core::StopToken());
 }
 
 struct BadCase {
@@ -54,6 +54,15 @@ TEST_P(BadStreamTest, IsRefused) {
 
 constexpr v1::ErrorReason kBad = v1::ERROR_REASON_BAD_STREAM;
 constexpr v1::ErrorReason kLimit = v1::ERROR_REASON_LIMIT_EXCEEDED;
+// The catalogue of CRC algorithms gives it for "123456789".
+constexpr uint32_t kChecksumOfDigits = 0xe3069283;
+
+v1::StreamRewriteRequest ChecksumMessage(int64_t size, uint32_t crc32c) {
+  v1::StreamRewriteRequest message = HeaderMessage(size);
+  message.mutable_header()->mutable_graph()->set_crc32c(crc32c);
+  return message;
+}
+
 const std::string kDigestOfOther = DigestOf("other");
 
 INSTANTIATE_TEST_SUITE_P(
@@ -80,6 +89,14 @@ INSTANTIATE_TEST_SUITE_P(
                 {HeaderMessage(1, kDigestOfOther), ChunkMessage("a")},
                 kBad,
                 "another SHA-256"},
+        BadCase{"WrongChecksum",
+                {ChecksumMessage(9, 0xe3069282), ChunkMessage("123456789")},
+                kBad,
+                "another CRC-32C"},
+        BadCase{"ZeroChecksum",
+                {ChecksumMessage(9, 0), ChunkMessage("123456789")},
+                kBad,
+                "another CRC-32C"},
         BadCase{"EmptyChunk", {HeaderMessage(1), ChunkMessage("")}, kBad, "chunk is empty"},
         BadCase{"ChunkAboveLimit",
                 {HeaderMessage(50), ChunkMessage("12345678901")},
@@ -105,6 +122,13 @@ TEST(StreamAssemblerTest, PutsTheChunksTogether) {
   EXPECT_EQ(assembler.total_size_bytes(), 21);
   assembler.ReleaseGraphs();
   EXPECT_EQ(assembler.capacity_bytes(), 0u);
+}
+
+TEST(StreamAssemblerTest, ChecksumIsOptional) {
+  StreamAssembler assembler(SmallLimits());
+  EXPECT_TRUE(
+      Feed(assembler, Messages{ChecksumMessage(9, kChecksumOfDigits), ChunkMessage("123456789")})
+          .ok());
 }
 
 using DiffMessages = std::vector<v1::DiffRequest>;
