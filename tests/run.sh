@@ -20,7 +20,8 @@ clone; a few minutes when there is a build already.
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl and ghz, which are built with Go 1.19 or later
   Python       the Python package in process and on a server, and its wheel (Python 3.9 or later)
-  faults       two replicas that are killed in turns, for 15 s, while clients call
+  faults       two replicas that are killed in turns, for 15 s, while clients call; frames of HTTP/2
+               that no client would send
   sanitizers   builds the core, its fuzz targets and its tests of whole rewrites with clang 14 and the
                address and undefined-behaviour sanitizers (preset `fuzz`); runs the tests, which
                rewrite golden, hostile and damaged graphs, and fuzzes each target for 10 s. Without
@@ -395,8 +396,12 @@ check_python() {
   run_counted "$results/python.log" "$python" tests/client_lib/python/run.py
 }
 
+# Each runs also if the other fails.
 check_faults() {
-  run_with_server fault_loop.py
+  local code=0
+  run_with_server fault_loop.py || code=1
+  run_with_server http2_test.py || code=1
+  return "$code"
 }
 
 check_soak() {

@@ -19,6 +19,12 @@ import time
 from checks import check, finish
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/server"))
+
+from http2 import (CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM,  # noqa: E402
+                   SETTINGS, connect, frame, literal, request)
+
+REQUEST = request()
 CONFIG = ROOT / "deploy/proxy/haproxy.cfg"
 GRAPH = ROOT / "tests/graphs/mnist_deep/graph.pb"
 
@@ -36,35 +42,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
-# ---- HTTP/2 by hand (RFC 9113) ----
-
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
-END_STREAM, END_HEADERS = 1, 4
-
-
-def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(
-        ">I", stream) + payload
-
-
-def literal(name, value):
-    """A header that is indexed nowhere, in HPACK without Huffman; both shorter than 127 bytes."""
-    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
-
-
-REQUEST = b"".join(literal(*header) for header in (
-    (b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"test"),
-    (b":path", b"/spillway.v1.RewriteService/StreamRewrite"), (b"content-type", b"application/grpc"),
-    (b"te", b"trailers")))
-
-
-def connect(port, host):
-    """From `host`, since the proxy limits what comes from one."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(host, 0))
-    connection.sendall(PREFACE + frame(SETTINGS, 0, 0))
-    return connection
-
+# ---- Floods, each a generator that sends some and yields ----
 
 def continuations(port, host):
     """Headers that never end."""
@@ -98,7 +76,7 @@ def many_headers(port, host):
 def resets(port, host):
     """CVE-2023-44487: requests that are reset at once."""
     return calls(port, host, 10000, lambda stream: frame(HEADERS, END_HEADERS, stream, REQUEST) + frame(
-        RST_STREAM, 0, stream, struct.pack(">I", 8)))
+        RST_STREAM, 0, stream, CANCEL))
 
 
 def settings(port, host):

@@ -190,9 +190,10 @@ absl::Status Streamed(const Input& input, Server& on) {
   const TaskContext context = {assembler.graphs(), on.options, stop, on.metrics};
   Sink<typename Task::Response> sink;
   if constexpr (Task::kIsShared) {
-    const v1::RewriteOptions& options = header.header().options();
-    return Task::Respond(server::MakeAnswer(context.graphs[0], options, on.options, stop), options,
-                         context, sink);
+    const v1::StreamRewriteHeader& rewrite = header.header();
+    return Task::Respond(
+        server::MakeAnswer(context.graphs[0], rewrite.options(), on.options, stop), rewrite,
+        context, sink);
   } else {
     return Task::Run(header.header(), context, sink);
   }

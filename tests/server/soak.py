@@ -20,7 +20,9 @@ import sys
 import time
 
 from replica import Replica, check, common, finish  # First: it says where the next one is.
-from proxy_test import DATA, END_HEADERS, HEADERS, PREFACE, REQUEST, SETTINGS, frame
+import http2
+from http2 import (ACKNOWLEDGE, DATA, END_HEADERS, HEADERS, SETTINGS, field, frame, message, request,
+                   upload_header, varint)
 
 HONEST, CRASHING, SLOW, SILENT = 2, 1, 4, 8
 PROGRESS_S = 10
@@ -28,44 +30,25 @@ PROGRESS_S = 10
 # as others did not before.
 MOST_GROWTH = {"memory": 24 << 20, "descriptors": 12, "threads": 4}
 
-# Settings of a client that heeds no flow control: it sends less than the 64 KiB that are free.
-ACKNOWLEDGE = 1
+# By a client that heeds no flow control: less than the 64 KiB that are free.
 UPLOAD_BYTES = 48 << 10
 ANNOUNCED_BYTES = 8 << 20
 
 
-def varint(number):
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7f | 0x80)
-        number >>= 7
-    return bytes(out + bytes([number]))
-
-
-def field(number, payload):
-    """Of type bytes, in protobuf's encoding."""
-    return bytes([number << 3 | 2]) + varint(len(payload)) + payload
-
-
-def message(payload):
-    """As gRPC frames it."""
-    return b"\0" + len(payload).to_bytes(4, "big") + payload
-
-
-# StreamRewriteRequest (rewrite_service.proto): a header with a graph that is announced, a chunk.
-HEADER = message(field(1, field(2, b"\x08" + varint(ANNOUNCED_BYTES))))
+# StreamRewriteRequest (rewrite_service.proto): a graph that is announced, a chunk of it.
+HEADER = upload_header(ANNOUNCED_BYTES)
 CHUNK = message(field(2, b"g" * 4096))
 
 
 def connect(port):
-    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
-    connection.sendall(PREFACE + frame(SETTINGS, 0, 0) + frame(SETTINGS, ACKNOWLEDGE, 0))
+    connection = http2.connect(port)
+    connection.sendall(frame(SETTINGS, ACKNOWLEDGE, 0))
     return connection
 
 
 def begin_upload(port):
     connection = connect(port)
-    connection.sendall(frame(HEADERS, END_HEADERS, 1, REQUEST) + frame(DATA, 0, 1, HEADER))
+    connection.sendall(frame(HEADERS, END_HEADERS, 1, request()) + frame(DATA, 0, 1, HEADER))
     return connection
 
 
