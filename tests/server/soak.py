@@ -60,6 +60,7 @@ def crashing(port, _):
     while True:
         child = os.fork()
         if child == 0:
+            signal.alarm(1)  # Should its parent be gone.
             connection = begin_upload(port)
             for _ in range(UPLOAD_BYTES // len(CHUNK)):
                 connection.sendall(frame(DATA, 0, 1, CHUNK))
