@@ -56,6 +56,9 @@ class StepFacts {
   // an error the facts that were there before are still there.
   absl::Status Compute(std::initializer_list<Fact> facts, const StopToken& stop) const;
 
+  // Frees the fact kCosts, for when memory is short: who wants it again asks for it again.
+  void ForgetCosts() const { costs_.reset(); }
+
   const Graph& graph() const { return *graph_; }
   const v1::Step& step() const { return *step_; }
 

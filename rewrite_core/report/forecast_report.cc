@@ -116,15 +116,15 @@ UnknownMemory UnknownWith(const SwapPlan& plan, const StepSimulator& simulator) 
   return unknown;
 }
 
-}  // namespace
-
-absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
-                                          StepSimulator* simulator, const StopToken& stop) {
+// `is_last`: by StepSimulator::SimulateLast.
+absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budget, bool is_last,
+                                      StepSimulator* simulator, const StopToken& stop) {
   const StepFacts& facts = simulator->facts();
   StepTerms terms = TermsOf(budget, facts);
   terms.always_synchronous = true;
   terms.unlimited_if_unfit = true;
-  auto result = simulator->Simulate(plan, terms, stop);
+  auto result =
+      is_last ? simulator->SimulateLast(plan, terms, stop) : simulator->Simulate(plan, terms, stop);
   if (!result.ok()) return result.status();
 
   v1::Forecast forecast;
@@ -153,6 +153,13 @@ absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget b
   return forecast;
 }
 
+}  // namespace
+
+absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
+                                          StepSimulator* simulator, const StopToken& stop) {
+  return Forecast(plan, budget, /*is_last=*/false, simulator, stop);
+}
+
 absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
                             v1::Forecast* forecast) {
   auto bounds = simulator->LowerBounds(stop);
@@ -174,11 +181,12 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report) {
+  simulator->EndPlanning();
   auto before = MakeForecast(SwapPlan(), ForecastBudget::kHardware, simulator, stop);
   if (!before.ok()) return before.status();
   if (absl::Status s = AddLowerBounds(simulator, stop, &*before); !s.ok()) return s;
   if (!plan.empty()) {
-    auto after = MakeForecast(plan, ForecastBudget::kHardware, simulator, stop);
+    auto after = Forecast(plan, ForecastBudget::kHardware, /*is_last=*/true, simulator, stop);
     if (!after.ok()) return after.status();
     *report->mutable_forecast_after() = *std::move(after);
   }

@@ -36,8 +36,9 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
                             v1::Forecast* forecast);
 
 // Fills in the forecasts of `report`, of the step as the graph is and, unless it is empty, with
-// `plan`, and what they stand on, but for warnings. All or, with an error, nothing. Errors: those
-// of the two above.
+// `plan`, and what they stand on, but for warnings. All or, with an error, nothing. `simulator` is
+// asked for the last time (StepSimulator::SimulateLast), so that it takes less memory. Errors:
+// those of the two above.
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report);
 

@@ -116,7 +116,7 @@ class StepSimulator::Impl {
   WorkloadTrace trace;
   PreparedWorkload prepared;
   absl::optional<PlanPatch> patch;
-  Player player;
+  absl::optional<Player> player{absl::in_place};  // Anew, for its memory.
   // Of the step as the graph is, launched ahead, with memory without end, once that is known.
   std::vector<OpId> order;
   // By GPU, of the last step: the peak. The next is likely to take as much.
@@ -165,7 +165,7 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
   const bool wants_order = is_unswapped && order.empty();
   options.record_order = options.record_order || wants_order;
   const bool place_first = terms.place && (last_peaks.empty() || !IsSmall(last_peaks, options));
-  Runs runs(workload, options, &player, stop);
+  Runs runs(workload, options, &*player, stop);
   StepResult result;
   result.unknown = &notes.unknown;
   // Counted.
@@ -231,7 +231,7 @@ absl::Status StepSimulator::Impl::AddUnlimited(const PreparedWorkload& workload,
   BothModes both;
   for (SimulationMode mode : {SimulationMode::kLaunchAhead, SimulationMode::kSynchronous}) {
     options.mode = mode;
-    auto run = player.Play(workload, options, stop);
+    auto run = player->Play(workload, options, stop);
     if (!run.ok()) return run.status();
     (mode == SimulationMode::kLaunchAhead ? both.launch_ahead : both.synchronous) = *std::move(run);
   }
@@ -284,12 +284,41 @@ absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const S
   return result;
 }
 
+void StepSimulator::EndPlanning() {
+  impl_->patch.reset();
+  impl_->trace = WorkloadTrace();
+  impl_->facts.ForgetCosts();
+}
+
+absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, const StepTerms& terms,
+                                                       const StopToken& stop) {
+  Impl& impl = *impl_;
+  const int64_t launch_ns = impl.prepared.launch_ns;
+  impl.unswapped = Workload();
+  impl.prepared = PreparedWorkload();
+  impl.player.emplace();
+  impl.order = {};
+  if (absl::Status s = impl.facts.Compute({Fact::kCosts}, stop); !s.ok()) return s;
+  auto workload = BuildWorkload(impl.facts, &plan, /*notes=*/nullptr, stop);
+  if (!workload.ok()) return workload.status();
+  impl.facts.ForgetCosts();
+  auto prepared = PreparedWorkload::Prepare(*workload, launch_ns, stop);
+  if (!prepared.ok()) return prepared.status();
+  impl.prepared = *std::move(prepared);
+  const bool records = terms.record_operations || terms.record_memory;
+  if (!records) *workload = Workload();
+  auto result = impl.Simulate(impl.prepared, terms, /*is_unswapped=*/false, stop);
+  if (result.ok() && records) Explain(*workload, {}, {}, &*result);
+  return result;
+}
+
 absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const StopToken& stop) {
   if (impl_->order.empty()) {
-    auto unlimited = impl_->player.Play(impl_->prepared, impl_->Unlimited(), stop);
+    auto unlimited = impl_->player->Play(impl_->prepared, impl_->Unlimited(), stop);
     if (!unlimited.ok()) return unlimited.status();
     impl_->order = std::move(unlimited->order);
   }
+  impl_->player.emplace();  // The bounds take about as much memory as it keeps.
   LowerBoundOptions options;
   options.device_budget_bytes.assign(impl_->unswapped.devices.size(),
                                      impl_->facts.hardware().device_budget_bytes());

@@ -36,6 +36,14 @@ class StepSimulator : public PlanSimulator {
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override;
 
+  // For one plan more at most, which SimulateLast gets: from now on no plan can be patched in, and
+  // the memory that this takes is free, with that of the fact kCosts.
+  void EndPlanning();
+  // As Simulate, once, after EndPlanning. The step with the plan takes the place of the step as the
+  // graph is: nothing but facts() and notes() may be called from then on.
+  absl::StatusOr<StepResult> SimulateLast(const SwapPlan& plan, const StepTerms& terms,
+                                          const StopToken& stop);
+
   // Of the step as the graph is, by GPU, at the hardware's budgets.
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const StopToken& stop);
 

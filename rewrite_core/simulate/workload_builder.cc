@@ -361,9 +361,10 @@ absl::Status Builder::Finish(bool keeps_all) {
     return Stopped();
   }
   if (absl::Status status = FinishReuses(); !status.ok()) return status;
-  // They stay for a long time.
-  workload_.ops.shrink_to_fit();
-  workload_.buffers.shrink_to_fit();
+  if (keeps_all) {  // For a long time.
+    workload_.ops.shrink_to_fit();
+    workload_.buffers.shrink_to_fit();
+  }
   return absl::OkStatus();
 }
 
