@@ -160,14 +160,16 @@ class Rewriter {
     WarnOfFunctions(subject->graph(), &report());
     report().MergeFrom(planned.forecast);
     last_warnings_ = planned.forecast_warnings;
-    if (Wants(v1::OUTPUT_REPORT)) {
-      absl::Status s = ReportDecisions(planned_on, planned.result.decisions, stop_, &report());
-      if (!s.ok()) return InStage(v1::STAGE_REPORT, s);
-    }
+    absl::Status status;
     if (plan.empty()) {
-      return Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, planned.result.why_nothing);
+      status = Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, planned.result.why_nothing);
+    } else {
+      status = Write(plan, subject);
     }
-    return Write(plan, subject);
+    if (!status.ok() || !Wants(v1::OUTPUT_REPORT)) return status;
+    // Much text: not beside the verifier, which takes most memory.
+    status = ReportDecisions(planned_on, planned.result.decisions, stop_, &report());
+    return status.ok() ? status : InStage(v1::STAGE_REPORT, status);
   }
 
   absl::StatusOr<StrategyResult> Plan(const PlanningStrategy& strategy,

@@ -260,6 +260,7 @@ absl::Status GraphEdit::Validate(const StopToken& stop) const {
 absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   if (too_large_) return TooLarge();
   if (absl::Status status = Validate(stop); !status.ok()) return status;
+  names_ = {};  // As much memory as the new nodes; the output comes next.
   StopPoller poll(stop);
   const auto by_position = [](const Rewire& a, const Rewire& b) {
     return std::tie(a.node, a.index) < std::tie(b.node, b.index);

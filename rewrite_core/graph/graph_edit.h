@@ -67,7 +67,8 @@ class GraphEdit {
   // INTERNAL, naming the edit: edits are ours, not the user's.
   absl::Status Validate(const StopToken& stop) const;
 
-  // Validates, then returns the bytes of the edited graph. Sorts the collected edits.
+  // Validates, then returns the bytes of the edited graph, once. Sorts the collected
+  // edits, and forgets what names were given out.
   // OUT_OF_RANGE (RESULT_TOO_LARGE) if the result would be too large for TensorFlow, or what is new
   // in it many times as large as the graph (names or devices of megabytes, told often).
   absl::StatusOr<std::string> Apply(const StopToken& stop);
