@@ -3,8 +3,8 @@
 //     service that moves the same bytes with gRPC's same API (target: at most 1.2), for a unary
 //     call and for a stream; and the whole time where the answer is kept (target: at most 1.5);
 //   - the peak memory of a spillwayd that streams a large graph, beyond that of its start, in
-//     units of the graph's bytes (target: at most 2.5); once where the bytes are weights in
-//     constants, as in real graphs of this size, and once where they are millions of nodes;
+//     units of the graph's bytes; once where the bytes are weights in constants, as in real graphs
+//     of this size (target: at most 2.2), and once where they are millions of nodes (at most 3.0);
 //   - size of the programs and time until they are up.
 // The server's and the echo's calls and the rewrite in process take turns, so that all see the same
 // machine, and the fastest of each is taken: what else runs there only makes them slower.
@@ -45,7 +45,8 @@ constexpr char kBinDir[] = SPILLWAY_BIN_DIR;
 constexpr size_t kChunkBytes = 512 << 10;  // Of the client library.
 constexpr double kServiceTarget = 1.2;
 constexpr double kKeptTarget = 1.5;
-constexpr double kMemoryTarget = 2.5;
+constexpr double kWeightsTarget = 2.2;
+constexpr double kNodesTarget = 3.0;
 constexpr int64_t kMemoryGraphBytes = 500'000'000;
 
 [[noreturn]] void Fail(const std::string& why) {
@@ -305,7 +306,7 @@ std::string ManyWeights(int64_t graph_bytes) {
   return graph;
 }
 
-void MeasureMemory(const char* name, const std::string& graph) {
+void MeasureMemory(const char* name, const std::string& graph, double target) {
   size_t size = 0;
   {
     const auto answer = core::Rewrite(graph, Options(), core::DefaultLimits(), core::StopToken());
@@ -321,7 +322,7 @@ void MeasureMemory(const char* name, const std::string& graph) {
       "memory, %s: %.0f MB streamed in %.1f s, answer %.0f MB; server %.0f MB at start, %.0f MB at "
       "its peak: %.2f times the graph (target %.1f)\n",
       name, graph.size() / 1e6, seconds, size / 1e6, before / 1e6, peak / 1e6,
-      static_cast<double>(peak - before) / graph.size(), kMemoryTarget);
+      static_cast<double>(peak - before) / graph.size(), target);
   std::fflush(stdout);
 }
 
@@ -372,8 +373,8 @@ int Main(bool quick) {
   MeasureCalls("resnet50_tf1", ReadFile(kGraph), quick ? 20 : 500);
   MeasureCalls("synthetic", TrainingGraph(quick ? kSmallNodes : 10 * kSmallNodes), quick ? 3 : 30);
   const int64_t graph_bytes = quick ? kMemoryGraphBytes / 10 : kMemoryGraphBytes;
-  MeasureMemory("weights", ManyWeights(graph_bytes));
-  MeasureMemory("nodes", ManyNodes(graph_bytes));
+  MeasureMemory("weights", ManyWeights(graph_bytes), kWeightsTarget);
+  MeasureMemory("nodes", ManyNodes(graph_bytes), kNodesTarget);
   MeasurePrograms(quick ? 3 : 20);
   return 0;
 }
