@@ -215,17 +215,19 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
     raise_memory(id, prepared_.resident_bytes[device] + size(workload_.writes[id][0]));
   }
 
-  const std::vector<int64_t> waiting = BytesOver(gaps_, steps);
-  const std::vector<int64_t> free = BytesOver(gaps_on_host_anyway_, steps);
   const int64_t budget = device < static_cast<int32_t>(options_.device_budget_bytes.size())
                              ? options_.device_budget_bytes[device]
                              : kUnlimited;
   std::vector<int64_t> demand_out(steps, 0);
-  for (int32_t step = 0; step < steps; ++step) {
-    const int64_t alive = demand[step] + waiting[step];
-    demand[step] = alive > budget ? alive - budget : 0;
-    demand_out[step] = std::max<int64_t>(0, demand[step] - free[step]);
-    bounds.excess_bytes = std::max(bounds.excess_bytes, demand[step]);
+  {  // Of many steps these are large: for no longer than they are read.
+    const std::vector<int64_t> waiting = BytesOver(gaps_, steps);
+    const std::vector<int64_t> free = BytesOver(gaps_on_host_anyway_, steps);
+    for (int32_t step = 0; step < steps; ++step) {
+      const int64_t alive = demand[step] + waiting[step];
+      demand[step] = alive > budget ? alive - budget : 0;
+      demand_out[step] = std::max<int64_t>(0, demand[step] - free[step]);
+      bounds.excess_bytes = std::max(bounds.excess_bytes, demand[step]);
+    }
   }
   std::vector<int64_t> out_until(steps, 0);
   if (bounds.excess_bytes > 0) {
@@ -235,6 +237,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
       if (!use.on_host_anyway && use.all_gaps.bytes > 0) buffers.push_back(use.all_gaps);
     }
     out_until = LeastCover(std::move(buffers), demand_out, stop);
+    std::vector<int64_t>().swap(demand_out);
     if (absl::Status s = stop.status(kStage); !s.ok()) return s;
     bounds.swap_out_bytes = out_until.back();
     bounds.swap_in_bytes = LeastCover(gaps_, demand, stop).back();

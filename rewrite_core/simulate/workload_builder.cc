@@ -310,14 +310,18 @@ absl::Status Builder::SortCopies() {
   if (!PolledSort(sorted.begin(), sorted.end(), by_key, &poll_)) return Stopped();
   std::vector<OpId> to(num_ops);
   std::iota(to.begin(), to.end(), 0);
-  std::vector<WorkloadOp> copies;
+  {
+    std::vector<WorkloadOp> copies;
+    copies.reserve(sorted.size());
+    for (OpId op : sorted) copies.push_back(workload_.ops[op]);
+    std::copy(copies.begin(), copies.end(), workload_.ops.begin() + first);
+  }
   std::vector<CopyKey> keys;
+  keys.reserve(sorted.size());
   for (size_t i = 0; i < sorted.size(); ++i) {
     to[sorted[i]] = first + static_cast<OpId>(i);
-    copies.push_back(workload_.ops[sorted[i]]);
     keys.push_back(copy_keys_[sorted[i] - first]);
   }
-  std::copy(copies.begin(), copies.end(), workload_.ops.begin() + first);
   copy_keys_ = std::move(keys);
   for (ListItems* lists : {&waits_for_, &reads_, &writes_}) lists->RenumberLists(to);
   const auto renumber = [&to](OpId id) { return to[id]; };
