@@ -1,4 +1,5 @@
 // spillwayd: flags -> Options -> Server, and signals -> Drain. Nothing else.
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -67,6 +68,11 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Blocks of this size and larger are mapped one by one, and what a rewrite frees of them is the
+// system's again at once. glibc's own limit grows with what is freed, up to 32 MiB; what is smaller
+// stays in the heap of the worker's arena: the size of the whole graph, of a graph of 50 MB.
+constexpr int kMappedBytes = 1 << 20;
+
 // Tells why the server cannot start. Returns the exit code.
 int Fail(const absl::Status& status) {
   PrintLine(stderr, absl::StrCat("spillwayd: ", status.message()));
@@ -84,6 +90,7 @@ constexpr absl::Duration kLogGrace = absl::Seconds(1);
 
 int main(int argc, char** argv) {
   RaiseFileLimit();  // Before the flags, of which one follows it.
+  mallopt(M_MMAP_THRESHOLD, kMappedBytes);
   const spillway::server::ParsedFlags flags = spillway::server::ParseFlags(argc, argv);
   if (!flags.options.has_value()) {
     PrintLine(flags.exit_code == spillway::server::kExitOk ? stdout : stderr, flags.text);
