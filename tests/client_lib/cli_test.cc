@@ -306,7 +306,7 @@ TEST(CliTest, AnOverloadedServerAndADamagedAnswerHaveTheirExitCodes) {
   TestServer damaging(options);
   const std::string large = dir.Write("large.pb", GraphWithPadding(3 << 20));  // Is streamed.
   ExpectError(Spillway(Rewrite(large, {"-o", dir / "out.pb", "--server", damaging.target()})), 7,
-              "SHA-256", "BAD_STREAM");
+              "CRC-32C", "BAD_STREAM");
   EXPECT_THAT(dir.Names(), ElementsAre("large.pb"));
 }
 
