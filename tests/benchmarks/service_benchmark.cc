@@ -1,7 +1,8 @@
 // What the service costs beyond the rewrite. Prints
 //   - time per call over loopback minus core::Rewrite in process, in units of the time of an echo
-//     service that moves the same bytes with gRPC's same API (target: at most 1.2), for a unary
-//     call and for a stream; and the whole time where the answer is kept (target: at most 1.5);
+//     service that moves the same bytes with gRPC's same API, for a unary call (target: at most
+//     0.9) and for a stream (1.2; 0.6 of a large graph); and the whole time where the answer is
+//     kept (1.5);
 //   - the peak memory of a spillwayd that streams a large graph, beyond that of its start, in
 //     units of the graph's bytes; once where the bytes are weights in constants, as in real graphs
 //     of this size (target: at most 2.2), and once where they are millions of nodes (at most 3.0);
@@ -43,7 +44,10 @@ namespace {
 constexpr char kGraph[] = SPILLWAY_TEST_GRAPHS "/resnet50_tf1/graph_shapes.pb";
 constexpr char kBinDir[] = SPILLWAY_BIN_DIR;
 constexpr size_t kChunkBytes = 512 << 10;  // Of the client library.
-constexpr double kServiceTarget = 1.2;
+constexpr double kUnaryTarget = 0.9;
+constexpr double kStreamTarget = 1.2;
+constexpr double kLargeStreamTarget = 0.6;
+constexpr size_t kLargeBytes = 10'000'000;
 constexpr double kKeptTarget = 1.5;
 constexpr double kWeightsTarget = 2.2;
 constexpr double kNodesTarget = 3.0;
@@ -238,8 +242,10 @@ void MeasureCalls(const std::string& name, const std::string& graph, int repetit
     const double alone = 1e3 * Fastest(in_process);
     const double served = 1e3 * Fastest(over_service);
     const double echoed = 1e3 * Fastest(over_echo);
-    std::printf("%-14s %6.1f MB  %-12s %9.2f %9.2f %9.2f %9.2f\n", name.c_str(), graph.size() / 1e6,
-                call, alone, served, echoed, (served - alone) / echoed);
+    const double stream_target = graph.size() < kLargeBytes ? kStreamTarget : kLargeStreamTarget;
+    const double target = kept ? kKeptTarget : stream ? stream_target : kUnaryTarget;
+    std::printf("%-14s %6.1f MB  %-12s %9.2f %9.2f %9.2f %9.2f %9.1f\n", name.c_str(),
+                graph.size() / 1e6, call, alone, served, echoed, (served - alone) / echoed, target);
     std::fflush(stdout);
   }
   echo_server->Shutdown();
@@ -366,10 +372,8 @@ void MeasurePrograms(int repetitions) {
 int Main(bool quick) {
   spdlog::set_level(spdlog::level::warn);  // One line per request would be measured, too.
   std::printf(
-      "graph              size  call         in process   service      echo  (service - in "
-      "process) / echo, target %.1f; of answers that are kept %.1f\n"
-      "                                          ms        ms        ms\n",
-      kServiceTarget, kKeptTarget);
+      "in milliseconds; the ratio is (service - in process) / echo\n"
+      "graph              size  call         in process   service      echo     ratio    target\n");
   MeasureCalls("resnet50_tf1", ReadFile(kGraph), quick ? 20 : 500);
   MeasureCalls("synthetic", TrainingGraph(quick ? kSmallNodes : 10 * kSmallNodes), quick ? 3 : 30);
   const int64_t graph_bytes = quick ? kMemoryGraphBytes / 10 : kMemoryGraphBytes;
