@@ -191,9 +191,8 @@ absl::Status Streamed(const Input& input, Server& on) {
   Sink<typename Task::Response> sink;
   if constexpr (Task::kIsShared) {
     const v1::StreamRewriteHeader& rewrite = header.header();
-    return Task::Respond(
-        server::MakeAnswer(context.graphs[0], rewrite.options(), on.options, stop), rewrite,
-        context, sink);
+    return Task::Respond(server::MakeAnswer(context.graphs[0], rewrite.options(), on.options, stop),
+                         rewrite, context, sink);
   } else {
     return Task::Run(header.header(), context, sink);
   }
