@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/sha256.h"
 #include "server/access_file.h"
+#include "server/graph_task.h"
 #include "server/logging.h"
 
 namespace spillway::server {
@@ -84,17 +86,19 @@ absl::StatusOr<std::shared_ptr<CallerAccount>> AccessList::Find(const Credential
 void AccessList::LookAtFile() {
   // Whoever else is looking looks for all.
   if (!file_mu_.TryLock()) return;
+  const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { file_mu_.Unlock(); };
   const CallerAccount::Time now = clock_();
   if (now - looked_at_ >= kReadInterval) {
     looked_at_ = now;
-    const absl::Status status = ReadAgain();
+    // Whatever fails, memory included: the callers of before are there.
+    const absl::Status status =
+        Guarded([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return ReadAgain(); });
     const std::string warning(status.message());
     if (!status.ok() && warning != warning_) {
       Log(LogLevel::kWarn, "callers not read again, the old ones are kept", {{"error", warning}});
     }
     warning_ = warning;
   }
-  file_mu_.Unlock();
 }
 
 absl::Status AccessList::ReadAgain() {
@@ -104,8 +108,8 @@ absl::Status AccessList::ReadAgain() {
   const absl::StatusOr<AccessFile> access = ParseAccessFile(file_, *text);
   if (!access.ok()) return access.status();
   const bool first = text_.empty();  // No sound file is empty.
-  text_ = *std::move(text);
   Take(*access);
+  text_ = *std::move(text);
   if (!first) {
     Log(LogLevel::kInfo, "callers read again",
         {{"file", file_}, {"callers", access->caller_size()}});

@@ -1,7 +1,5 @@
 #include "server/call.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_size.h"
+#include "server/cpu_charge.h"
 #include "server/credentials.h"
 #include "server/logging.h"
 #include "server/request_id.h"
@@ -38,13 +37,6 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   // gRPC's way to say that there is none.
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
   return absl::FromChrono(deadline);
-}
-
-// That this thread has used.
-absl::Duration ThreadCpuTime() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return absl::DurationFromTimespec(time);
 }
 
 }  // namespace
@@ -112,10 +104,14 @@ absl::Status Call::Admit(v1::Strategy strategy, bool simulates, int64_t graph_by
                                 "the server is stopping; try another one"));
   }
   absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(graph_bytes);
-  if (!ticket.ok()) return Rejected(RejectReason::kInflightBytes, ticket.status());
+  if (!ticket.ok()) {
+    Refund();
+    return Rejected(RejectReason::kInflightBytes, ticket.status());
+  }
   if (caller_account_ != nullptr) {
     absl::Status status = Judged(caller_account_->ChargeGraphs(graph_bytes, state_.access->now()));
     if (!status.ok()) return status;
+    charged_bytes_ = graph_bytes;
   }
   ticket_ = *std::move(ticket);
   return absl::OkStatus();
@@ -152,7 +148,7 @@ absl::Status Call::RunOnWorker(std::function<void()> work) {
   const absl::Time queued_at = absl::Now();
   Work queued = NewWork();
   queued.expected = state_.costs.Expect(kind_, ticket_.bytes());
-  queued.run = [queued_at, &metrics = state_.metrics, work = std::move(work)] {
+  queued.run = [queued_at, &metrics = state_.metrics, work = Charged(std::move(work))] {
     metrics.ObserveQueueWait(absl::Now() - queued_at);
     work();
   };
@@ -161,15 +157,18 @@ absl::Status Call::RunOnWorker(std::function<void()> work) {
                        absl::StrCat("the server is full: ", why, "; try again later"),
                        {{"limit", std::string(limit)}});
   };
-  switch (state_.pool.TrySubmit(std::move(queued))) {
-    case WorkQueue::Verdict::kWaits:
-      return absl::OkStatus();
+  const WorkQueue::Verdict verdict = state_.pool.TrySubmit(std::move(queued));
+  // From here on, where it waits, `this` may be gone.
+  if (verdict == WorkQueue::Verdict::kWaits) return absl::OkStatus();
+  Refund();
+  switch (verdict) {
     case WorkQueue::Verdict::kFull: {
       const std::string limit = absl::StrCat(state_.options.max_queued_requests);
       return Rejected(
           RejectReason::kQueueFull,
           overloaded(absl::StrCat(limit, " requests wait for a worker already"), limit));
     }
+    case WorkQueue::Verdict::kWaits:
     case WorkQueue::Verdict::kOverloaded:
       break;
   }
@@ -180,10 +179,25 @@ absl::Status Call::RunOnWorker(std::function<void()> work) {
                  limit));
 }
 
-void Call::Resume(const std::function<void()>& work) {
+void Call::Resume(std::function<void()> work) {
+  const std::function<void()> charged = Charged(std::move(work));
   Work queued = NewWork();
-  queued.run = work;
-  if (state_.pool.TrySubmit(std::move(queued)) != WorkQueue::Verdict::kWaits) work();
+  queued.run = charged;
+  if (state_.pool.TrySubmit(std::move(queued)) != WorkQueue::Verdict::kWaits) charged();
+}
+
+// `this` may be gone before the work has ended.
+std::function<void()> Call::Charged(std::function<void()> work) const {
+  if (caller_account_ == nullptr) return work;
+  return [account = caller_account_, access = state_.access.get(), work = std::move(work)] {
+    const CpuCharge charge(account, access);
+    work();
+  };
+}
+
+void Call::Refund() {
+  if (caller_account_ == nullptr) return;
+  caller_account_->Refund(charged_bytes_, state_.access->now());
 }
 
 absl::Status Call::BeginWork() {
@@ -220,7 +234,7 @@ absl::Status Call::RunWork(const std::vector<absl::string_view>& graphs, std::at
   absl::Status status = RunCharged(work);
   account_.StopWith(nullptr);
   const absl::Duration took = ThreadCpuTime() - before;
-  if (caller_account_ != nullptr) caller_account_->ChargeCpu(took, state_.access->now());
+  CpuCharge::Settle();
   // What fails early says nothing of what succeeds.
   if (status.ok() || took > state_.costs.Expect(kind_, ticket_.bytes())) {
     state_.costs.Learn(kind_, ticket_.bytes(), took);

@@ -81,7 +81,7 @@ class Call {
   Admission::Ticket TakeWork() { return account_.TakeWork(); }
 
   // Goes on on a worker, after a wait without one. Nobody refuses it.
-  void Resume(const std::function<void()>& work);
+  void Resume(std::function<void()> work);
 
   // Runs `work` on a worker. Error: RESOURCE_EXHAUSTED, OVERLOADED if too many requests wait, or
   // for too long.
@@ -105,6 +105,10 @@ class Call {
 
  private:
   Work NewWork() const;  // Of this call, with nothing to run yet.
+  // `work`, with its CPU time charged to the caller.
+  std::function<void()> Charged(std::function<void()> work) const;
+  // The server has no room for it: the caller keeps what it was charged for the request.
+  void Refund();
   absl::Status Rejected(RejectReason reason, absl::Status status);
   // What an account of the caller's says; counted as a rejection if that is no.
   absl::Status Judged(CallerAccount::Verdict verdict);
@@ -120,6 +124,7 @@ class Call {
   const std::string traceparent_;                  // Empty: the caller gave none.
   std::shared_ptr<CallerAccount> caller_account_;  // Null: without --access-file, or unknown.
   bool is_in_account_ = false;
+  int64_t charged_bytes_ = 0;
   absl::Duration quota_wait_;  // Until a quota that is used up has something again.
   const absl::Time start_;
   const absl::Time deadline_;           // The caller's.

@@ -78,6 +78,12 @@ CallerAccount::Verdict CallerAccount::ChargeGraphs(int64_t bytes, Time now) {
   return {};
 }
 
+void CallerAccount::Refund(int64_t graph_bytes, Time now) {
+  const absl::MutexLock lock(&mu_);
+  TakeFrom(requests_, -1, now);
+  TakeFrom(graph_bytes_, -static_cast<double>(graph_bytes), now);
+}
+
 CallerAccount::Verdict CallerAccount::MayWork(Time now) {
   const absl::MutexLock lock(&mu_);
   const absl::Duration wait = WaitOn(cpu_seconds_, 0, now);

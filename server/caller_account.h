@@ -53,6 +53,10 @@ class CallerAccount {
   // Charges the bytes of its graphs, if none are owed.
   Verdict ChargeGraphs(int64_t bytes, Time now);
 
+  // Gives back what Begin and ChargeGraphs took from the quotas, for a request that the server
+  // itself had no room for. The counters still count it.
+  void Refund(int64_t graph_bytes, Time now);
+
   // Before its work begins: whether CPU time is owed by now.
   Verdict MayWork(Time now);
   void ChargeCpu(absl::Duration cpu_time, Time now);

@@ -13,12 +13,18 @@ constexpr char kAuthorizationKey[] = "authorization";
 
 Credentials CredentialsOf(const grpc::ServerContextBase& context, const Caller& caller) {
   Credentials shown;
-  if (!caller.certificate.empty()) shown.certificate_names.push_back(caller.certificate);
-  // Of a connection without TLS, as on a Unix socket, there are none.
+  // Of a connection without TLS, as on a Unix socket, there are none. Not e-mail addresses and the
+  // like: who signs does not always look whether they are the caller's.
   if (const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context()) {
-    for (grpc::string_ref name : auth->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME)) {
-      shown.certificate_names.emplace_back(name.data(), name.size());
+    for (const char* kind : {GRPC_PEER_DNS_PROPERTY_NAME, GRPC_PEER_URI_PROPERTY_NAME}) {
+      for (grpc::string_ref name : auth->FindPropertyValues(kind)) {
+        shown.certificate_names.emplace_back(name.data(), name.size());
+      }
     }
+  }
+  // RFC 6125, section 6.4.4: the common name is the last resort.
+  if (shown.certificate_names.empty() && !caller.certificate.empty()) {
+    shown.certificate_names.push_back(caller.certificate);
   }
   const auto given = context.client_metadata().equal_range(kAuthorizationKey);
   for (auto it = given.first; it != given.second; ++it) {

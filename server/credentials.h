@@ -12,8 +12,9 @@
 namespace spillway::server {
 
 struct Credentials {
-  // The common name and the subject alternative names of its certificate, which --tls-client-ca has
-  // signed; of a certificate that a proxy has seen, the common name.
+  // Of its certificate, which --tls-client-ca has signed: the DNS names and URIs among the subject
+  // alternative names; where there are none, the common name. Of a certificate that a proxy has
+  // seen, the common name.
   std::vector<std::string> certificate_names;
   // The metadata `authorization`, each that came. Secret.
   std::vector<std::string> authorization;

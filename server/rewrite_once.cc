@@ -76,9 +76,11 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
           call.Resume([&call, graph, &options, answer, landed, is_same] {
             // The leader's time was up, not this one's.
             if (absl::IsDeadlineExceeded(landed->status) && !call.stop().ShouldStop(1)) {
+              if (absl::Status s = call.BeginWork(); !s.ok()) return answer(Failed(s));
               return Make(call, graph, options, {}, answer);
             }
             if (landed->status.ok() && !is_same) {
+              if (absl::Status s = call.BeginWork(); !s.ok()) return answer(Failed(s));
               return Make(call, graph, options, {landed->plan, landed->plan == nullptr}, answer);
             }
             call.state().metrics.CountShared();

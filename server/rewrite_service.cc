@@ -7,6 +7,7 @@
 #include "server/caller.h"
 #include "server/credentials.h"
 #include "server/graph_task.h"
+#include "server/logging.h"
 #include "server/question_tasks.h"
 #include "server/rewrite_task.h"
 #include "server/status_to_grpc.h"
@@ -57,8 +58,19 @@ grpc::ServerUnaryReactor* RewriteService::GetCapabilities(grpc::CallbackServerCo
 
 absl::Status RewriteService::CheckCaller(const grpc::CallbackServerContext& context) {
   if (state_.access == nullptr) return absl::OkStatus();
-  return Guarded(
-      [&] { return state_.access->Find(CredentialsOf(context, CallerOf(context))).status(); });
+  return Guarded([&] {
+    const Caller caller = CallerOf(context);
+    absl::Status status = state_.access->Find(CredentialsOf(context, caller)).status();
+    if (status.ok()) return status;
+    // Nobody tries tokens unseen.
+    state_.metrics.CountRejected(RejectReason::kUnknownCaller);
+    Log(LogLevel::kInfo, "request",
+        {{"method", "GetCapabilities"},
+         {"code", CodeName(status.code())},
+         {"peer", caller.peer},
+         {"error", std::string(status.message())}});
+    return status;
+  });
 }
 
 }  // namespace spillway::server

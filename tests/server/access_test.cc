@@ -105,7 +105,7 @@ TEST_F(AccessTest, TheRightTokenIsServedAndCounted) {
   EXPECT_EQ(Rejected("unknown_caller"), 0);
 }
 
-TEST_F(AccessTest, WhoIsNotKnownIsRefusedBeforeTheRequestIsRead) {
+TEST_F(AccessTest, WhoIsNotKnownIsRefusedBeforeTheRequestIsParsed) {
   StartWith(absl::StrCat("caller { ", kTokenOfAlice, " }"));
   v1::RewriteRequest no_graph;
   no_graph.set_graph_def("not a graph");
@@ -138,7 +138,7 @@ TEST_F(AccessTest, EveryMethodWantsToKnowWhoCalls) {
   EXPECT_EQ(status.error_code(), StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(InfoOf(status).reason(), "UNKNOWN_CALLER");
   EXPECT_FALSE(capabilities.has_limits());
-  EXPECT_EQ(Rejected("unknown_caller"), 5) << "GetCapabilities is not counted";
+  EXPECT_EQ(Rejected("unknown_caller"), 6);
   contexts[6].AddMetadata("authorization", kBearer);
   EXPECT_TRUE(stub.GetCapabilities(&contexts[6], {}, &capabilities).ok());
   EXPECT_TRUE(capabilities.has_limits());
@@ -176,14 +176,17 @@ TEST_F(AccessTest, CertificatesAreKnownByCommonNameOrAlternativeName) {
     v1::RewriteResponse response;
     return stub->Rewrite(&context, Request(), &response);
   };
-  EXPECT_TRUE(call("alice", "DNS:x.example").ok());
+  EXPECT_TRUE(call("alice", "").ok());
   EXPECT_EQ(Metric("spillway_caller_requests_total{caller=\"by-common-name\"}"), 1);
   EXPECT_TRUE(call("robert", "DNS:x.example,DNS:bob.example").ok());
   EXPECT_EQ(Metric("spillway_caller_requests_total{caller=\"by-alternative-name\"}"), 1);
-  const grpc::Status status = call("mallory", "DNS:x.example");
+  const grpc::Status status = call("mallory", "");
   EXPECT_EQ(status.error_code(), StatusCode::UNAUTHENTICATED)
       << "what it claims of a proxy is believed on a Unix socket alone";
   EXPECT_NE(status.error_message().find("mallory"), std::string::npos);
+  EXPECT_EQ(call("alice", "DNS:x.example").error_code(), StatusCode::UNAUTHENTICATED)
+      << "a common name beside names that a CA has looked at";
+  EXPECT_EQ(call("robert", "email:bob.example").error_code(), StatusCode::UNAUTHENTICATED);
 }
 
 TEST_F(AccessTest, OnAUnixSocketTheProxySaysWhoseCertificateItSaw) {
@@ -313,6 +316,37 @@ TEST_F(AccessTest, WorkThatWaitsIsHeldAgainstTheCpuTimeOwedByThen) {
   waiting.join();
   EXPECT_TRUE(first.ok()) << first.error_message();
   ExpectBeyond(second, "cpu_seconds_per_second");
+}
+
+// What the server itself has no room for was not used.
+TEST_F(AccessTest, WhatTheServerHasNoRoomForCostsNothing) {
+  Options options = AccessOptions(absl::StrCat(
+      "caller { ", kTokenOfAlice, " quota { requests_per_second: 1e-3 burst_seconds: 2000 } }"));
+  options.limits.set_max_inflight_bytes(SmallGraph().size() - 1);
+  options.limits.set_max_graph_bytes(SmallGraph().size() - 1);
+  Start(options);
+  for (int i = 0; i < 3; ++i) {
+    const grpc::Status status = Rewrite(kBearer);
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(InfoOf(status).metadata().count("quota"), 0) << i;
+  }
+}
+
+// On a worker, whatever becomes of it: a graph that has another digest than announced.
+TEST_F(AccessTest, WorkThatFailsIsPaidFor) {
+  StartWith(absl::StrCat("caller { ", kTokenOfAlice, " }"));
+  const std::string bytes(4 << 20, 'g');
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", kBearer);
+  const auto stream = client_->stub().StreamRewrite(&context);
+  stream->Write(HeaderMessage(bytes.size(), std::string(32, 'd')));
+  for (size_t at = 0; at < bytes.size(); at += 1 << 20) {
+    stream->Write(ChunkMessage(absl::string_view(bytes).substr(at, 1 << 20)));
+  }
+  stream->WritesDone();
+  EXPECT_EQ(InfoOf(stream->Finish()).reason(), "BAD_STREAM");
+  EXPECT_TRUE(Eventually(
+      [&] { return Metric("spillway_caller_cpu_seconds_total{caller=\"alice\"}") > 0; }));
 }
 
 TEST_F(AccessTest, AChangedFileIsTakenWithoutARestartAndABrokenOneIsNot) {

@@ -95,7 +95,9 @@ CertAndKey TestCa::Issue(const CertRequest& request) const {
   const Certificate cert = Blank(request.common_name, key.get(), request.days);
   if (request.not_yet) X509_gmtime_adj(X509_getm_notBefore(cert.get()), kDay / 2);
   X509_set_issuer_name(cert.get(), X509_get_subject_name(parts_->cert.get()));
-  Extend(cert.get(), parts_->cert.get(), NID_subject_alt_name, request.names);
+  if (!request.names.empty()) {
+    Extend(cert.get(), parts_->cert.get(), NID_subject_alt_name, request.names);
+  }
   X509_sign(cert.get(), parts_->key.get(), request.sha1 ? EVP_sha1() : EVP_sha256());
   return {Pem(cert.get()), Pem(key.get())};
 }

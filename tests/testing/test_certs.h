@@ -16,7 +16,7 @@ struct CertAndKey {
 
 // What a certificate says.
 struct CertRequest {
-  // Names it holds for, as OpenSSL writes them: `DNS:host`, `IP:127.0.0.1`.
+  // Names it holds for, as OpenSSL writes them: `DNS:host`, `IP:127.0.0.1`; empty: none.
   std::string names = "DNS:localhost,IP:127.0.0.1,IP:::1";
   std::string common_name = "test";
   // From an hour ago; negative days: expired already.
