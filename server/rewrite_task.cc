@@ -52,18 +52,25 @@ RewriteAnswer::~RewriteAnswer() {
 
 absl::Status RewriteAnswer::Announce(bool with_sha256, const core::StopToken& stop,
                                      v1::GraphHeader* header) {
-  const std::lock_guard lock(announced_mu_);
-  if (!announced_.has_crc32c()) {
+  {
+    const std::lock_guard lock(announced_mu_);
+    *header = announced_;
+  }
+  // Not under the lock: nobody waits for a digest that he has not asked for.
+  if (!header->has_crc32c()) {
     const absl::StatusOr<uint32_t> crc32c = core::Crc32cOf(graph, stop);
     if (!crc32c.ok()) return crc32c.status();
-    announced_.set_crc32c(*crc32c);
+    header->set_crc32c(*crc32c);
   }
-  if (with_sha256 && announced_.sha256().empty()) {
+  if (with_sha256 && header->sha256().empty()) {
     absl::StatusOr<std::string> sha256 = core::Sha256Of(graph, stop);
     if (!sha256.ok()) return sha256.status();
-    announced_.set_sha256(*std::move(sha256));
+    header->set_sha256(*std::move(sha256));
   }
-  *header = announced_;
+  {
+    const std::lock_guard lock(announced_mu_);
+    announced_.MergeFrom(*header);
+  }
   if (!with_sha256) header->clear_sha256();
   header->set_total_size_bytes(static_cast<int64_t>(graph.size()));
   return absl::OkStatus();

@@ -33,8 +33,8 @@ struct RewriteAnswer {
   RewriteAnswer() = default;
   ~RewriteAnswer();  // Charges nobody for what it frees.
 
-  // Announces the graph: its size, its CRC-32C, and its SHA-256 if that is wanted, each computed
-  // once for all who ask. Errors: those of `stop` and of core::Sha256Of. Thread-safe.
+  // Announces the graph: its size, its CRC-32C, and its SHA-256 if that is wanted, which are kept
+  // for who asks later. Errors: those of `stop` and of core::Sha256Of. Thread-safe.
   absl::Status Announce(bool with_sha256, const core::StopToken& stop, v1::GraphHeader* header);
 
   absl::Status status;
