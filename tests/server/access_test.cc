@@ -1,10 +1,14 @@
 // Who may call, over real connections: tokens, certificates, quotas, and a file that changes.
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "server/caller.h"
 #include "spillway/v1/error.pb.h"
 #include "tests/server/fake_core.h"
@@ -316,6 +320,58 @@ TEST_F(AccessTest, WorkThatWaitsIsHeldAgainstTheCpuTimeOwedByThen) {
   waiting.join();
   EXPECT_TRUE(first.ok()) << first.error_message();
   ExpectBeyond(second, "cpu_seconds_per_second");
+}
+
+// A name has one share of the workers, on however many hosts.
+TEST_F(AccessTest, AnotherNameDoesNotWaitForAllHostsOfOne) {
+  Options options = AccessOptions(
+      absl::StrCat("caller { ", kTokenOfAlice, " } caller { name: \"others\" anybody: true }"));
+  const std::string socket = absl::StrCat("unix:", folder_.path("s"));
+  options.listen = {socket};
+  absl::Notification may_end;
+  absl::Mutex mu;
+  std::vector<std::string> served;
+  options.rewrite = [&](absl::string_view graph, const v1::RewriteOptions&, const v1::Limits&,
+                        const core::StopToken&, core::PlanReuse*) {
+    {
+      absl::MutexLock lock(&mu);
+      served.emplace_back(graph);
+    }
+    may_end.WaitForNotification();
+    return absl::StatusOr<v1::RewriteResponse>(v1::RewriteResponse());
+  };
+  Start(options);
+  TestClient client(socket);
+  std::vector<std::thread> calls;
+  const auto call = [&](const std::string& graph, bool is_alice, const std::string& host) {
+    calls.emplace_back([&client, graph, is_alice, host] {
+      grpc::ClientContext context;
+      context.AddMetadata(kProxiedPeerKey, absl::StrCat("ipv4:", host, ":50000"));
+      if (is_alice) context.AddMetadata("authorization", kBearer);
+      v1::RewriteRequest request;
+      request.set_graph_def(graph);
+      *request.mutable_options() = ScopeOptions();
+      v1::RewriteResponse response;
+      EXPECT_TRUE(client.stub().Rewrite(&context, request, &response).ok()) << graph;
+    });
+  };
+  call("first", true, "192.0.2.1");
+  EXPECT_TRUE(Eventually([&] {
+    absl::MutexLock lock(&mu);
+    return served.size() == 1;
+  }));
+  const auto wait_until_queued = [&](int count) {
+    EXPECT_TRUE(Eventually([&] { return Metric("spillway_queued_requests") == count; }));
+  };
+  call("alice's", true, "192.0.2.2");
+  wait_until_queued(1);
+  call("alice's other", true, "192.0.2.3");
+  wait_until_queued(2);
+  call("somebody's", false, "192.0.2.4");
+  wait_until_queued(3);
+  may_end.Notify();
+  for (std::thread& thread : calls) thread.join();
+  EXPECT_THAT(served, testing::ElementsAre("first", "alice's", "somebody's", "alice's other"));
 }
 
 // What the server itself has no room for was not used.
