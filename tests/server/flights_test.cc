@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,8 +20,11 @@ using Role = Flights::Role;
 class FlightsTest : public ::testing::Test {
  protected:
   Role Join(uint64_t member, const std::string& graph = "graph", const std::string& options = "o") {
+    // The flight looks at them until it has landed.
+    const std::string& kept_graph = kept_.emplace_back(graph);
+    const std::string& kept_options = kept_.emplace_back(options);
     return flights_.Join(
-        member, graph, options, graph.size() <= Flights::kMaxGraphBytes, gone_[member],
+        member, kept_graph, kept_options, graph.size() <= Flights::kMaxGraphBytes, gone_[member],
         [this, member](const auto&, absl::string_view) { landed_.push_back(member); },
         &abandoned_[member]);
   }
@@ -28,6 +32,7 @@ class FlightsTest : public ::testing::Test {
     for (const Flights::Landed& landed : flights_.Land(member)) landed(nullptr, "");
   }
 
+  std::list<std::string> kept_;
   Flights flights_;
   std::map<uint64_t, std::atomic<bool>> gone_;
   std::map<uint64_t, std::atomic<bool>*> abandoned_;
