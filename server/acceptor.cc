@@ -53,7 +53,7 @@ void Acceptor::Stop() {
 }
 
 int Acceptor::open() {
-  absl::MutexLock lock(&mu_);
+  const std::lock_guard lock(mu_);
   ForgetClosed();
   return static_cast<int>(connections_.size());
 }
@@ -104,7 +104,7 @@ bool Acceptor::AcceptOne(const Source& source) {
 }
 
 bool Acceptor::Admit(int connection) {
-  absl::MutexLock lock(&mu_);
+  const std::lock_guard lock(mu_);
   if (connections_.size() >= static_cast<size_t>(most_) &&
       absl::Now() - looked_at_ >= kLookInterval) {
     ForgetClosed();

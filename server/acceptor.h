@@ -14,12 +14,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/metrics.h"
 
@@ -61,17 +60,17 @@ class Acceptor {
   // False if nothing can be accepted for now.
   bool AcceptOne(const Source& source);
   bool Admit(int connection);
-  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetClosed();  // REQUIRES: mu_ is held.
 
   const int most_;
   Metrics& metrics_;
   int stop_ = -1;  // An eventfd, while the thread runs.
   std::thread thread_;
 
-  absl::Mutex mu_;
+  std::mutex mu_;  // Guards these two. (Not Abseil's: see worker_pool.h.)
   // By descriptor, the socket that it stands for; some may be closed by now.
-  std::unordered_map<int, ino_t> connections_ ABSL_GUARDED_BY(mu_);
-  absl::Time looked_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::unordered_map<int, ino_t> connections_;
+  absl::Time looked_at_ = absl::InfinitePast();
 
   // Of the thread alone.
   std::vector<Source> sources_;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ class AcceptorTest : public testing::Test {
     listener_ = *std::move(listener);
     acceptor_ = std::make_unique<Acceptor>(most, metrics_);
     acceptor_->Start({{listener_->sockets().at(0), [this](int connection) {
-                         absl::MutexLock lock(&mu_);
+                         const std::lock_guard lock(mu_);
                          taken_.push_back(connection);
                          send(connection, "!", 1, 0);
                        }}});
@@ -63,7 +64,7 @@ class AcceptorTest : public testing::Test {
 
   // As gRPC does when connections have ended.
   void CloseTaken() {
-    absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
     for (const int connection : taken_) close(connection);
     taken_.clear();
   }
@@ -78,8 +79,8 @@ class AcceptorTest : public testing::Test {
   Metrics metrics_{registry_, "1.2.3"};
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Acceptor> acceptor_;
-  absl::Mutex mu_;
-  std::vector<int> taken_ ABSL_GUARDED_BY(mu_);
+  std::mutex mu_;
+  std::vector<int> taken_;  // Guarded by mu_.
 };
 
 TEST_F(AcceptorTest, ThoseAboveTheLimitAreClosedUntilOthersHaveGone) {
@@ -117,7 +118,7 @@ TEST_F(AcceptorTest, DescriptorsThatAreNowSomethingElseDoNotCount) {
   EXPECT_TRUE(Connect()->Greeted());
   int taken;
   {
-    absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
     taken = taken_.at(0);
   }
   const int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
