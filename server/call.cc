@@ -161,16 +161,10 @@ absl::Status Call::RunOnWorker(std::function<void()> work) {
   // From here on, where it waits, `this` may be gone.
   if (verdict == WorkQueue::Verdict::kWaits) return absl::OkStatus();
   Refund();
-  switch (verdict) {
-    case WorkQueue::Verdict::kFull: {
-      const std::string limit = absl::StrCat(state_.options.max_queued_requests);
-      return Rejected(
-          RejectReason::kQueueFull,
-          overloaded(absl::StrCat(limit, " requests wait for a worker already"), limit));
-    }
-    case WorkQueue::Verdict::kWaits:
-    case WorkQueue::Verdict::kOverloaded:
-      break;
+  if (verdict == WorkQueue::Verdict::kFull) {
+    const std::string limit = absl::StrCat(state_.options.max_queued_requests);
+    return Rejected(RejectReason::kQueueFull,
+                    overloaded(absl::StrCat(limit, " requests wait for a worker already"), limit));
   }
   const std::string limit = absl::FormatDuration(state_.options.target_wait);
   return Rejected(

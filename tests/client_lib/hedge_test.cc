@@ -27,7 +27,6 @@ using testing::Fault;
 using testing::kMnistPath;
 using testing::MnistOptions;
 using testing::ReadFile;
-using testing::ServerOptions;
 using testing::TestServer;
 using Response = absl::StatusOr<v1::RewriteResponse>;
 
@@ -150,12 +149,6 @@ TEST(HedgeTest, CancellingEndsBoth) {
   EXPECT_EQ(response.status().code(), absl::StatusCode::kCancelled);
 }
 
-ServerOptions Stuck(Fault fault) {
-  ServerOptions options;
-  options.fault = fault;
-  return options;
-}
-
 // How the graph travels.
 class HedgedCallTest : public ::testing::TestWithParam<int64_t> {
  protected:
@@ -170,7 +163,7 @@ class HedgedCallTest : public ::testing::TestWithParam<int64_t> {
 };
 
 TEST_P(HedgedCallTest, AStuckServerIsOvertaken) {
-  const TestServer stuck(Stuck(Fault::kHang)), good;
+  const TestServer stuck(WithFault(Fault::kHang)), good;
   const Client client(
       MakeRemoteConnection(Options(absl::StrCat(stuck.target(), ",", good.target()))));
   const std::string graph = ReadFile(kMnistPath);
@@ -188,7 +181,7 @@ TEST_P(HedgedCallTest, AStuckServerIsOvertaken) {
 }
 
 TEST_P(HedgedCallTest, OneServerIsAskedAgainOnAnotherConnection) {
-  const TestServer server(Stuck(Fault::kHangsOnce));
+  const TestServer server(WithFault(Fault::kHangsOnce));
   const Client client(MakeRemoteConnection(Options(server.target())));
   const auto response = client.Rewrite(ReadFile(kMnistPath), MnistOptions());
   EXPECT_TRUE(response.ok()) << response.status();
@@ -197,7 +190,7 @@ TEST_P(HedgedCallTest, OneServerIsAskedAgainOnAnotherConnection) {
 }
 
 TEST_P(HedgedCallTest, WithoutTheOptionNobodyIsAskedTwice) {
-  const TestServer server(Stuck(Fault::kHangsOnce));
+  const TestServer server(WithFault(Fault::kHangsOnce));
   RemoteOptions options = Options(server.target());
   options.hedge_after = RemoteOptions().hedge_after;
   CallOptions call;

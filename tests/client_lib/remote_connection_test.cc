@@ -38,12 +38,6 @@ Client MakeClient(const TestServer& server, int64_t unary_max_bytes = 2 << 20) {
   return Client(MakeRemoteConnection(options));
 }
 
-ServerOptions WithFault(Fault fault) {
-  ServerOptions options;
-  options.fault = fault;
-  return options;
-}
-
 TEST(RemoteConnectionTest, ASmallGraphGoesInOneMessageAndALargeOneInAStream) {
   TestServer server;
   const std::string graph = ReadFile(kMnistPath);

@@ -34,12 +34,6 @@ using testing::TestServer;
 // For what comes soon, of itself.
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-ServerOptions WithFault(Fault fault) {
-  ServerOptions options;
-  options.fault = fault;
-  return options;
-}
-
 ServerOptions Unhealthy() {
   ServerOptions options;
   options.healthy = false;

@@ -56,6 +56,12 @@ struct ServerOptions {
 // What a server sends for `status`: the code, the message, and the details with their ErrorInfo.
 grpc::Status ToGrpc(const absl::Status& status);
 
+inline ServerOptions WithFault(Fault fault) {
+  ServerOptions options;
+  options.fault = fault;
+  return options;
+}
+
 // The server runs from construction to destruction.
 class TestServer : private v1::RewriteService::Service {
  public:

@@ -17,6 +17,7 @@ import tempfile
 import time
 
 from checks import check, finish
+from free_port import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/server"))
@@ -34,12 +35,6 @@ FLOOD_S = 3
 # What the server may grow by: connections, of which the proxy opens up to 500, with what gRPC keeps
 # for each. One connection without a proxy makes it hold 1.9 GB in as many seconds.
 GROWTH_BYTES = 64 << 20
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 # ---- Floods, each a generator that sends some and yields ----

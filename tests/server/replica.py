@@ -3,7 +3,6 @@
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 
@@ -12,14 +11,9 @@ sys.path[:0] = [str(ROOT / "tests/client_lib/python"), str(ROOT / "tests/deploy"
 
 import common  # noqa: E402  (it is beside the tests of the Python package)
 from checks import check, finish  # noqa: E402,F401
+from free_port import free_port  # noqa: E402
 
 common.set_up()
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Replica:

@@ -1,0 +1,9 @@
+"""A TCP port of this machine on which nobody listens now."""
+
+import socket
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
