@@ -1,0 +1,272 @@
+#include "rewrite_core/strategy/budget/budget_planner.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "rewrite_core/analysis/cost.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kStage[] = "strategy";
+
+// More is no gate but a wall; found in no network (1 to 12 as a rule).
+constexpr size_t kMaxGate = 64;
+
+// A trigger is looked for so many slots from where it is wanted.
+constexpr Slot kTriggerReach = 200;
+
+}  // namespace
+
+absl::StatusOr<BudgetPlanner> BudgetPlanner::Create(const StepFacts& facts,
+                                                    const Eligibility& eligibility,
+                                                    const StepOrder& order,
+                                                    const StopToken& stop) {
+  BudgetPlanner planner(facts, eligibility, order, stop);
+  if (absl::Status status = planner.FindGaps(); !status.ok()) return status;
+  return planner;
+}
+
+// All uses from `before` on of tensors that were made earlier must be able to read a swap-in, or
+// the memory is not free.
+bool BudgetPlanner::CanReturn(int32_t buffer, Slot before) const {
+  std::vector<std::pair<Tensor, std::vector<NodeId>>> far;
+  for (const StepOrder::Use& use : order_->uses(buffer)) {
+    if (use.slot < before || order_->slot(use.tensor.node) >= before) continue;
+    auto it = std::find_if(far.begin(), far.end(),
+                           [&](const auto& other) { return other.first == use.tensor; });
+    if (it == far.end()) it = far.insert(far.end(), {use.tensor, {}});
+    it->second.push_back(use.position.node);
+  }
+  for (auto& [tensor, nodes] : far) {
+    const size_t all = nodes.size();
+    if (!std::all_of(nodes.begin(), nodes.end(),
+                     [&](NodeId node) { return readers_.Runs(node); })) {
+      return false;
+    }
+    const v1::Reason reason = readers_.Keep(tensor, &nodes, [](NodeId node) { return node; });
+    if (reason != v1::REASON_SWAPPED || nodes.size() != all) return false;
+  }
+  return !far.empty();
+}
+
+absl::Status BudgetPlanner::FindGaps() {
+  const Hardware& hardware = facts_->hardware();
+  StopPoller poll(*stop_);
+  for (int32_t i = 0; i < static_cast<int32_t>(order_->buffers().size()); ++i) {
+    Slot after = order_->made(i);
+    for (const StepOrder::Use& use : order_->uses(i)) {
+      if (poll.Tick()) return stop_->status(kStage);
+      const Slot before = use.slot;
+      if (before > after + 1 && CanReturn(i, before)) {
+        const int64_t bytes = order_->bytes(i);
+        gaps_.push_back({i, after, before, bytes,
+                         CopyNanoseconds(hardware, hardware.h2d_bytes_per_s, bytes),
+                         CopyNanoseconds(hardware, hardware.d2h_bytes_per_s, bytes)});
+      }
+      after = std::max(after, before);
+    }
+  }
+  std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
+    return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
+  });
+  return absl::OkStatus();
+}
+
+std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
+  std::vector<int32_t> chosen;
+  std::vector<int32_t> open;                     // Over the slot, or behind it, not chosen.
+  std::vector<std::pair<Slot, int64_t>> ending;  // Of the chosen ones.
+  int64_t away = 0;
+  size_t next = 0;
+  for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
+    for (; next < gaps_.size() && gaps_[next].after < slot; ++next) {
+      open.push_back(static_cast<int32_t>(next));
+    }
+    for (auto& [before, bytes] : ending) {
+      if (before == slot) away -= bytes;
+    }
+    if (order_->live_bytes()[slot] - away <= setting.target_bytes) continue;
+    open.erase(std::remove_if(open.begin(), open.end(),
+                              [&](int32_t gap) { return gaps_[gap].before <= slot; }),
+               open.end());
+    while (order_->live_bytes()[slot] - away > setting.target_bytes && !open.empty()) {
+      const auto is_long = [&](const Gap& gap) {
+        return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
+      };
+      // Whose copies have no time to overlap is taken last.
+      const bool any_long = std::any_of(open.begin(), open.end(),
+                                        [&](int32_t gap) { return is_long(gaps_[gap]); });
+      int64_t largest = 0;
+      for (int32_t gap : open) {
+        if (any_long && !is_long(gaps_[gap])) continue;
+        largest = std::max(largest, gaps_[gap].bytes);
+      }
+      const int64_t least = static_cast<int64_t>(setting.least_part * static_cast<double>(largest));
+      size_t best = open.size();
+      for (size_t i = 0; i < open.size(); ++i) {
+        const Gap& gap = gaps_[open[i]];
+        if (gap.bytes < least || (any_long && !is_long(gap))) continue;
+        if (best == open.size() || std::make_pair(gap.before, gap.bytes) >
+                                       std::make_pair(gaps_[open[best]].before,
+                                                      gaps_[open[best]].bytes)) {
+          best = i;
+        }
+      }
+      const Gap& gap = gaps_[open[best]];
+      away += gap.bytes;
+      ending.push_back({gap.before, gap.bytes});
+      chosen.push_back(open[best]);
+      open.erase(open.begin() + static_cast<int64_t>(best));
+    }
+  }
+  // What the others cover, too, goes back, smallest first.
+  std::vector<int64_t> room(order_->num_slots());
+  for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
+    room[slot] = setting.target_bytes - order_->live_bytes()[slot];
+  }
+  for (int32_t i : chosen) {
+    for (Slot slot = gaps_[i].after + 1; slot < gaps_[i].before; ++slot) {
+      room[slot] += gaps_[i].bytes;
+    }
+  }
+  std::sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
+    return std::make_pair(gaps_[a].bytes, a) < std::make_pair(gaps_[b].bytes, b);
+  });
+  std::vector<int32_t> kept;
+  for (int32_t i : chosen) {
+    const Gap& gap = gaps_[i];
+    const auto first = room.begin() + gap.after + 1, last = room.begin() + gap.before;
+    if (std::all_of(first, last, [&](int64_t bytes) { return bytes >= gap.bytes; })) {
+      std::for_each(first, last, [&](int64_t& bytes) { bytes -= gap.bytes; });
+    } else {
+      kept.push_back(i);
+    }
+  }
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+void BudgetPlanner::Schedule(const BudgetSetting& setting, std::vector<Return>* returns) const {
+  // As late as hides each copy.
+  std::sort(returns->begin(), returns->end(), [](const Return& a, const Return& b) {
+    return std::tie(a.gap->before, a.gap->buffer) < std::tie(b.gap->before, b.gap->buffer);
+  });
+  int64_t next_ns = std::numeric_limits<int64_t>::max();
+  for (auto back = returns->rbegin(); back != returns->rend(); ++back) {
+    const Gap& gap = *back->gap;
+    const int64_t end_ns = std::min(order_->begin_ns(gap.before), next_ns);
+    next_ns = end_ns - static_cast<int64_t>(setting.slack * static_cast<double>(gap.in_ns));
+    Slot slot = gap.before - 1;
+    while (slot > gap.after && order_->end_ns(slot) > next_ns) --slot;
+    back->trigger = slot;
+  }
+  // Not before there is memory for it.
+  std::vector<int64_t> live = order_->live_bytes();
+  for (const Return& back : *returns) {
+    for (Slot slot = back.gap->after + 1; slot < back.gap->before; ++slot) {
+      live[slot] -= back.gap->bytes;
+    }
+  }
+  for (Return& back : *returns) {
+    Slot slot = back.gap->before - 1;
+    while (slot > back.trigger && live[slot] + back.gap->bytes <= setting.target_bytes) --slot;
+    back.trigger = slot;
+    for (++slot; slot < back.gap->before; ++slot) live[slot] += back.gap->bytes;
+  }
+}
+
+Slot BudgetPlanner::FindTrigger(const Return& back,
+                                const std::vector<InputPosition>& consumers) const {
+  const auto is_sound = [&](Slot slot) {
+    const NodeId node = order_->node(slot);
+    return order_->end_ns(slot) > order_->begin_ns(slot) &&
+           std::all_of(consumers.begin(), consumers.end(), [&](const InputPosition& consumer) {
+             return soundness_.WaitInOrder(node, consumer.node) == EdgeFault::kNone;
+           });
+  };
+  const Slot least = std::max(back.gap->after, back.trigger - kTriggerReach);
+  for (Slot slot = back.trigger; slot >= least; --slot) {
+    if (is_sound(slot)) return slot;
+  }
+  const Slot most = std::min(back.gap->before, back.trigger + kTriggerReach);
+  for (Slot slot = back.trigger + 1; slot < most; ++slot) {
+    if (is_sound(slot)) return slot;
+  }
+  return kNoSlot;
+}
+
+std::vector<NodeId> BudgetPlanner::Gate(NodeId producer, NodeId trigger, Slot slot,
+                                        const std::vector<InputPosition>& consumers) const {
+  std::vector<NodeId> gate;
+  for (Slot s = slot; s < order_->num_slots() && gate.size() < kMaxGate; ++s) {
+    if (order_->latest_before(s) >= slot) continue;
+    const NodeId node = order_->node(s);
+    const bool reads = std::any_of(
+        consumers.begin(), consumers.end(),
+        [&](const InputPosition& consumer) { return consumer.node == node; });
+    if (reads || soundness_.WaitInOrder(producer, node) != EdgeFault::kNone ||
+        soundness_.WaitInOrder(trigger, node) != EdgeFault::kNone) {
+      continue;
+    }
+    gate.push_back(node);
+  }
+  return gate;
+}
+
+absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<int32_t>& chosen,
+                                                             const BudgetSetting& setting) const {
+  std::vector<Return> returns;
+  for (int32_t i : chosen) {
+    const Gap& gap = gaps_[i];
+    Slot until = order_->num_slots();
+    for (int32_t other : chosen) {
+      if (gaps_[other].buffer == gap.buffer && gaps_[other].before > gap.before) {
+        until = std::min(until, gaps_[other].before);
+      }
+    }
+    returns.push_back({&gap, until, kNoSlot});
+  }
+  Schedule(setting, &returns);
+
+  std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
+  StopPoller poll(*stop_);
+  for (const Return& back : returns) {
+    std::map<std::pair<NodeId, int32_t>, std::vector<InputPosition>> consumers;
+    std::vector<InputPosition> all;
+    for (const StepOrder::Use& use : order_->uses(back.gap->buffer)) {
+      if (poll.Tick()) return stop_->status(kStage);
+      if (use.slot < back.gap->before || use.slot >= back.until ||
+          order_->slot(use.tensor.node) >= back.gap->before) {
+        continue;
+      }
+      consumers[{use.tensor.node, use.tensor.port}].push_back(use.position);
+      all.push_back(use.position);
+    }
+    const Slot slot = FindTrigger(back, all);
+    if (slot == kNoSlot) continue;  // It stays: nothing may hold its copy back.
+    const NodeId trigger = order_->node(slot);
+    for (auto& [key, positions] : consumers) {
+      const Tensor tensor{key.first, key.second};
+      PlannedSwap& swap = swaps[key];
+      swap.tensor = tensor;
+      swap.dtype = facts_->shapes().type(tensor).dtype;
+      swap.size_bytes = facts_->shapes().size_bytes(tensor);
+      swap.buffer = order_->buffers()[back.gap->buffer];
+      PlannedSwapIn swap_in;
+      swap_in.consumers = positions;
+      swap_in.triggers.push_back(trigger);
+      if (setting.gate_slots >= 0) {
+        swap_in.paces = Gate(tensor.node, trigger, slot + 1 + setting.gate_slots, all);
+      }
+      swap.swap_ins.push_back(std::move(swap_in));
+    }
+  }
+  std::vector<PlannedSwap> result;
+  for (auto& [key, swap] : swaps) result.push_back(std::move(swap));
+  return result;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,105 @@
+// Plans of the strategy `budget` for one GPU, constructed: which buffers travel, when each comes
+// back, and the gates that let the copies overlap with kernels. Without a simulation: the search
+// (budget_search.h) simulates what is made here.
+//
+//   Gaps. Between two slots that use a buffer one after the other it may be away, if every use
+//   behind can read a swap-in.
+//   Cover. A sweep over the slots: where more is in use than may be, the gap over that slot that
+//   ends last is taken, of those that are not small beside the largest. (LeastCover of
+//   lower_bounds.h with whole buffers: the bytes are within some per cent of that bound.)
+//   Triggers. In the order of need, each as late as hides its copy behind the one before it, and
+//   not before there is memory for it.
+//   Gates. Behind the trigger, the whole frontier of nodes that could be launched waits for the
+//   swap-in: a copy waits for all that was launched before it, so nothing later may be.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_PLANNER_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_PLANNER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/readers.h"
+#include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/strategy/budget/step_order.h"
+
+namespace spillway::core {
+
+struct BudgetSetting {
+  // What may be in use at any slot. Less than the budget where a plan for all of it does not fit.
+  int64_t target_bytes = 0;
+  // A gate stands so many slots behind its trigger.
+  int32_t gate_slots = 1;
+  // A copy is given so many times its own time.
+  double slack = 1.15;
+  // Buffers below this part of the largest that would help are left alone.
+  double least_part = 1.0 / 8;
+};
+
+// A buffer away between two of its uses.
+struct Gap {
+  int32_t buffer = 0;  // Its place in StepOrder::buffers().
+  Slot after = 0;      // The last slot that uses it before,
+  Slot before = 0;     // and the first one behind.
+  int64_t bytes = 0;
+  int64_t in_ns = 0;  // The copies back, and
+  int64_t out_ns = 0;
+};
+
+class BudgetPlanner {
+ public:
+  // All must outlive the planner. Errors: those of `stop`.
+  static absl::StatusOr<BudgetPlanner> Create(const StepFacts& facts,
+                                              const Eligibility& eligibility,
+                                              const StepOrder& order, const StopToken& stop);
+
+  // The gaps that keep what is in use within the target, by index into gaps(); as many as help
+  // where none suffice.
+  std::vector<int32_t> Cover(const BudgetSetting& setting) const;
+
+  // The plan in which these buffers are away.
+  absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<int32_t>& chosen,
+                                                const BudgetSetting& setting) const;
+
+  const std::vector<Gap>& gaps() const { return gaps_; }
+
+ private:
+  // A chosen gap on its way to swap-ins.
+  struct Return {
+    const Gap* gap;
+    Slot until;    // Its swap-ins serve the uses before this slot.
+    Slot trigger;  // Wanted.
+  };
+
+  BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const StepOrder& order,
+                const StopToken& stop)
+      : facts_(&facts),
+        order_(&order),
+        stop_(&stop),
+        readers_(facts, eligibility),
+        soundness_(facts) {}
+
+  absl::Status FindGaps();
+  bool CanReturn(int32_t buffer, Slot before) const;
+  void Schedule(const BudgetSetting& setting, std::vector<Return>* returns) const;
+  // The sound trigger nearest to the one wanted, before rather than behind; kNoSlot.
+  Slot FindTrigger(const Return& back, const std::vector<InputPosition>& consumers) const;
+  std::vector<NodeId> Gate(NodeId producer, NodeId trigger, Slot slot,
+                           const std::vector<InputPosition>& consumers) const;
+
+  const StepFacts* facts_;
+  const StepOrder* order_;
+  const StopToken* stop_;
+  SwapInReaders readers_;
+  Soundness soundness_;
+  std::vector<Gap> gaps_;  // By `after`.
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_PLANNER_H_

@@ -1,0 +1,115 @@
+#include "rewrite_core/strategy/budget/step_order.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "rewrite_core/simulate/simulator.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr char kStage[] = "strategy";
+
+}  // namespace
+
+absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
+                                            const StepResult& unswapped, const StopToken& stop) {
+  const Graph& graph = facts.graph();
+  const Buffers& buffers = facts.buffers();
+  StepOrder order;
+  StopPoller poll(stop);
+
+  order.slots_.assign(graph.num_nodes(), kNoSlot);
+  for (OpId op : unswapped.launch_ahead.order) {
+    if (poll.Tick()) return stop.status(kStage);
+    const WorkloadOp& info = unswapped.ops[op];
+    if (info.device != gpu || info.kind != OpKind::kCompute) continue;
+    order.slots_[info.node] = order.num_slots();
+    order.nodes_.push_back(info.node);
+    const OpTimes& times = unswapped.launch_ahead.times[op];
+    order.begin_ns_.push_back(times.start_ns);
+    order.end_ns_.push_back(times.end_ns);
+  }
+
+  // Through what has no slot: the host, other GPUs.
+  std::vector<Slot> latest(graph.num_nodes(), kNoSlot);
+  order.latest_before_.assign(order.num_slots(), kNoSlot);
+  for (NodeId id : facts.topology().order()) {
+    Slot before = kNoSlot;
+    for (Tensor input : graph.inputs(id)) {
+      if (poll.Tick()) return stop.status(kStage);
+      before = std::max(before, latest[input.node]);
+    }
+    const Slot own = order.slots_[id];
+    latest[id] = std::max(before, own);
+    if (own != kNoSlot) order.latest_before_[own] = before;
+  }
+
+  // Uses by buffer. All aliases of a buffer are one.
+  std::vector<int32_t> place(buffers.buffers().size(), -1);
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    const NodeId id = order.nodes_[slot];
+    for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
+      if (poll.Tick()) return stop.status(kStage);
+      const int32_t buffer = buffers.buffer_of({id, port});
+      if (buffer == kNoBuffer || place[buffer] >= 0) continue;
+      const Buffers::Buffer& info = buffers.buffers()[buffer];
+      if (info.place != gpu || info.storage != Storage::kAllocated || info.bytes <= 0) continue;
+      place[buffer] = static_cast<int32_t>(order.buffers_.size());
+      order.buffers_.push_back(buffer);
+      order.bytes_.push_back(AllocatedBytes(info.bytes));
+      order.made_.push_back(slot);
+    }
+  }
+  std::vector<std::vector<Use>> uses(order.buffers_.size());
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    const NodeId id = order.nodes_[slot];
+    const absl::Span<const Tensor> inputs = graph.inputs(id);
+    for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+      if (poll.Tick()) return stop.status(kStage);
+      const int32_t buffer = buffers.buffer_of(inputs[i]);
+      if (buffer == kNoBuffer || place[buffer] < 0) continue;
+      uses[place[buffer]].push_back({slot, {id, static_cast<int32_t>(i)}, inputs[i]});
+    }
+  }
+  order.first_use_.push_back(0);
+  for (const std::vector<Use>& of : uses) {
+    order.uses_.insert(order.uses_.end(), of.begin(), of.end());
+    order.first_use_.push_back(static_cast<int32_t>(order.uses_.size()));
+  }
+
+  // What is in use changes at the slot that makes a buffer and behind the last that uses it.
+  std::vector<int64_t> change(order.num_slots() + 1, 0);
+  change[0] += unswapped.resident_bytes(gpu);
+  for (size_t i = 0; i < order.buffers_.size(); ++i) {
+    const absl::Span<const Use> of = order.uses(static_cast<int32_t>(i));
+    const Slot last = of.empty() ? order.made_[i] : of.back().slot;
+    change[order.made_[i]] += order.bytes_[i];
+    change[last + 1] -= order.bytes_[i];
+    // An output that takes over the memory of an input is not beside it.
+    const Tensor first = buffers.buffers()[order.buffers_[i]].first;
+    const uint32_t reusable = buffers.reusable_inputs(first);
+    const absl::Span<const Tensor> inputs = graph.inputs(first.node);
+    for (size_t k = 0; reusable != 0 && k < inputs.size() && !inputs[k].is_control(); ++k) {
+      if (reusable != Buffers::kAnyInput && (k >= 32 || (reusable >> k & 1) == 0)) continue;
+      const int32_t input = buffers.buffer_of(inputs[k]);
+      if (input == kNoBuffer || place[input] < 0) continue;
+      const absl::Span<const Use> others = order.uses(place[input]);
+      if (others.empty() || others.back().slot != order.made_[i] ||
+          order.bytes_[place[input]] != order.bytes_[i]) {
+        continue;
+      }
+      change[order.made_[i]] -= order.bytes_[i];
+      change[order.made_[i] + 1] += order.bytes_[i];
+      break;
+    }
+  }
+  int64_t live = 0;
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    live += change[slot];
+    order.live_bytes_.push_back(live + facts.costs()[order.nodes_[slot]].workspace_bytes);
+  }
+  return order;
+}
+
+}  // namespace spillway::core

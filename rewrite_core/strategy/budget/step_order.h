@@ -1,0 +1,86 @@
+// One GPU's step as the graph is, slot by slot, for planners: which node is launched when, what it
+// uses, and how much memory is in use. A *slot* is the position of a node in the order in which the
+// simulator launches this GPU's operations, launched ahead, with memory without end.
+//
+// Memory is given and let go of in that order, whatever the clock says (simulator.h, kLaunchAhead),
+// so that what is in use at a slot does not hang on how long anything takes; but for what travels.
+//
+// Thread safety: immutable after Create.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_STEP_ORDER_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_STEP_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+
+namespace spillway::core {
+
+using Slot = int32_t;
+inline constexpr Slot kNoSlot = -1;
+
+class StepOrder {
+ public:
+  // One input of a node that is launched on the GPU, and reads a buffer that lies there.
+  struct Use {
+    Slot slot;
+    InputPosition position;
+    Tensor tensor;  // What it reads.
+  };
+
+  // Of GPU `gpu` (an index into Placement::devices()). `unswapped`: the step as the graph is, with
+  // memory without end, operations recorded. `facts` must outlive the result. Errors: those of
+  // `stop`. REQUIRES: the facts kBuffers and kActiveNodes.
+  static absl::StatusOr<StepOrder> Create(const StepFacts& facts, int32_t gpu,
+                                          const StepResult& unswapped, const StopToken& stop);
+
+  Slot num_slots() const { return static_cast<Slot>(nodes_.size()); }
+  NodeId node(Slot slot) const { return nodes_[slot]; }
+  // kNoSlot: it is not launched on this GPU.
+  Slot slot(NodeId node) const { return slots_[node]; }
+
+  // When its kernel begins and ends, in nanoseconds from the start of the step.
+  int64_t begin_ns(Slot slot) const { return begin_ns_[slot]; }
+  int64_t end_ns(Slot slot) const { return end_ns_[slot]; }
+
+  // The latest slot among those of the nodes that it waits for, directly or through the host;
+  // kNoSlot: it waits for none.
+  Slot latest_before(Slot slot) const { return latest_before_[slot]; }
+
+  // The buffers (Buffers::buffers()) of the GPU that a step makes, by id.
+  const std::vector<int32_t>& buffers() const { return buffers_; }
+  // Of one of them, by its place in buffers(): its bytes as the allocator rounds them, the slot
+  // that makes it, and its uses by slot. A buffer that is copied to the host is used when it is
+  // made.
+  int64_t bytes(int32_t i) const { return bytes_[i]; }
+  Slot made(int32_t i) const { return made_[i]; }
+  absl::Span<const Use> uses(int32_t i) const {
+    return absl::MakeSpan(uses_).subspan(first_use_[i], first_use_[i + 1] - first_use_[i]);
+  }
+
+  // By slot: bytes in use once its node has its memory, workspace included.
+  const std::vector<int64_t>& live_bytes() const { return live_bytes_; }
+
+ private:
+  StepOrder() = default;
+
+  std::vector<NodeId> nodes_;
+  std::vector<Slot> slots_;  // By node.
+  std::vector<int64_t> begin_ns_, end_ns_;
+  std::vector<Slot> latest_before_;
+  std::vector<int32_t> buffers_;
+  std::vector<int64_t> bytes_;
+  std::vector<Slot> made_;
+  std::vector<Use> uses_;
+  std::vector<int32_t> first_use_;  // buffers_.size() + 1.
+  std::vector<int64_t> live_bytes_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_STEP_ORDER_H_
