@@ -88,11 +88,11 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
     for (auto& [before, bytes] : ending) {
       if (before == slot) away -= bytes;
     }
-    if (order_->live_bytes()[slot] - away <= setting.target_bytes) continue;
+    if (order_->live_bytes()[slot] - away <= setting.target(slot)) continue;
     open.erase(std::remove_if(open.begin(), open.end(),
                               [&](int32_t gap) { return gaps_[gap].before <= slot; }),
                open.end());
-    while (order_->live_bytes()[slot] - away > setting.target_bytes && !open.empty()) {
+    while (order_->live_bytes()[slot] - away > setting.target(slot) && !open.empty()) {
       const auto is_long = [&](const Gap& gap) {
         return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
       };
@@ -125,7 +125,7 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   // What the others cover, too, goes back, smallest first.
   std::vector<int64_t> room(order_->num_slots());
   for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
-    room[slot] = setting.target_bytes - order_->live_bytes()[slot];
+    room[slot] = setting.target(slot) - order_->live_bytes()[slot];
   }
   for (int32_t i : chosen) {
     for (Slot slot = gaps_[i].after + 1; slot < gaps_[i].before; ++slot) {
@@ -172,7 +172,7 @@ void BudgetPlanner::Schedule(const BudgetSetting& setting, std::vector<Return>* 
   }
   for (Return& back : *returns) {
     Slot slot = back.gap->before - 1;
-    while (slot > back.trigger && live[slot] + back.gap->bytes <= setting.target_bytes) --slot;
+    while (slot > back.trigger && live[slot] + back.gap->bytes <= setting.target(slot)) --slot;
     back.trigger = slot;
     for (++slot; slot < back.gap->before; ++slot) live[slot] += back.gap->bytes;
   }

@@ -31,8 +31,13 @@
 namespace spillway::core {
 
 struct BudgetSetting {
-  // What may be in use at any slot. Less than the budget where a plan for all of it does not fit.
+  // What may be in use at any slot, less what `lowered` has for it (empty: nothing). Less than the
+  // budget where a plan for all of it does not fit: there is not always a place for each piece.
   int64_t target_bytes = 0;
+  std::vector<int64_t> lowered;
+  int64_t target(Slot slot) const {
+    return lowered.empty() ? target_bytes : target_bytes - lowered[slot];
+  }
   // A gate stands so many slots behind its trigger.
   int32_t gate_slots = 1;
   // A copy is given so many times its own time.
