@@ -145,18 +145,51 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
       kept.push_back(i);
     }
   }
+  // And where less is lacking than one of them has, the smallest gap that has as much.
+  std::vector<bool> is_kept(gaps_.size(), false);
+  for (int32_t i : kept) is_kept[i] = true;
+  for (int32_t& i : kept) {
+    const Gap& gap = gaps_[i];
+    Slot first = kNoSlot, last = kNoSlot;
+    int64_t lacking = 0;
+    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) {
+      if (room[slot] >= gap.bytes) continue;
+      if (first == kNoSlot) first = slot;
+      last = slot;
+      lacking = std::max(lacking, gap.bytes - room[slot]);
+    }
+    int32_t best = i;
+    for (int32_t k = 0; k < static_cast<int32_t>(gaps_.size()); ++k) {
+      const Gap& other = gaps_[k];
+      if (is_kept[k] || other.after >= first || other.before <= last || other.bytes < lacking ||
+          other.bytes >= gaps_[best].bytes) {
+        continue;
+      }
+      best = k;
+    }
+    if (best == i) continue;
+    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) room[slot] -= gap.bytes;
+    const Gap& other = gaps_[best];
+    for (Slot slot = other.after + 1; slot < other.before; ++slot) room[slot] += other.bytes;
+    is_kept[i] = false;
+    is_kept[best] = true;
+    i = best;
+  }
   std::sort(kept.begin(), kept.end());
   return kept;
 }
 
-void BudgetPlanner::Schedule(const BudgetSetting& setting, std::vector<Return>* returns) const {
+std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
+                                          const BudgetSetting& setting) const {
+  std::vector<Away> returns;
+  for (int32_t gap : chosen) returns.push_back({gap, kNoSlot, setting.gate_slots});
   // As late as hides each copy.
-  std::sort(returns->begin(), returns->end(), [](const Return& a, const Return& b) {
-    return std::tie(a.gap->before, a.gap->buffer) < std::tie(b.gap->before, b.gap->buffer);
+  std::sort(returns.begin(), returns.end(), [this](const Away& a, const Away& b) {
+    return std::make_pair(gaps_[a.gap].before, a.gap) < std::make_pair(gaps_[b.gap].before, b.gap);
   });
   int64_t next_ns = std::numeric_limits<int64_t>::max();
-  for (auto back = returns->rbegin(); back != returns->rend(); ++back) {
-    const Gap& gap = *back->gap;
+  for (auto back = returns.rbegin(); back != returns.rend(); ++back) {
+    const Gap& gap = gaps_[back->gap];
     const int64_t end_ns = std::min(order_->begin_ns(gap.before), next_ns);
     next_ns = end_ns - static_cast<int64_t>(setting.slack * static_cast<double>(gap.in_ns));
     Slot slot = gap.before - 1;
@@ -165,20 +198,21 @@ void BudgetPlanner::Schedule(const BudgetSetting& setting, std::vector<Return>* 
   }
   // Not before there is memory for it.
   std::vector<int64_t> live = order_->live_bytes();
-  for (const Return& back : *returns) {
-    for (Slot slot = back.gap->after + 1; slot < back.gap->before; ++slot) {
-      live[slot] -= back.gap->bytes;
-    }
+  for (const Away& back : returns) {
+    const Gap& gap = gaps_[back.gap];
+    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) live[slot] -= gap.bytes;
   }
-  for (Return& back : *returns) {
-    Slot slot = back.gap->before - 1;
-    while (slot > back.trigger && live[slot] + back.gap->bytes <= setting.target(slot)) --slot;
+  for (Away& back : returns) {
+    const Gap& gap = gaps_[back.gap];
+    Slot slot = gap.before - 1;
+    while (slot > back.trigger && live[slot] + gap.bytes <= setting.target(slot)) --slot;
     back.trigger = slot;
-    for (++slot; slot < back.gap->before; ++slot) live[slot] += back.gap->bytes;
+    for (++slot; slot < gap.before; ++slot) live[slot] += gap.bytes;
   }
+  return returns;
 }
 
-Slot BudgetPlanner::FindTrigger(const Return& back,
+Slot BudgetPlanner::FindTrigger(const Away& back,
                                 const std::vector<InputPosition>& consumers) const {
   const auto is_sound = [&](Slot slot) {
     const NodeId node = order_->node(slot);
@@ -187,11 +221,11 @@ Slot BudgetPlanner::FindTrigger(const Return& back,
              return soundness_.WaitInOrder(node, consumer.node) == EdgeFault::kNone;
            });
   };
-  const Slot least = std::max(back.gap->after, back.trigger - kTriggerReach);
+  const Slot least = std::max(gaps_[back.gap].after, back.trigger - kTriggerReach);
   for (Slot slot = back.trigger; slot >= least; --slot) {
     if (is_sound(slot)) return slot;
   }
-  const Slot most = std::min(back.gap->before, back.trigger + kTriggerReach);
+  const Slot most = std::min(gaps_[back.gap].before, back.trigger + kTriggerReach);
   for (Slot slot = back.trigger + 1; slot < most; ++slot) {
     if (is_sound(slot)) return slot;
   }
@@ -216,30 +250,26 @@ std::vector<NodeId> BudgetPlanner::Gate(NodeId producer, NodeId trigger, Slot sl
   return gate;
 }
 
-absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<int32_t>& chosen,
-                                                             const BudgetSetting& setting) const {
-  std::vector<Return> returns;
-  for (int32_t i : chosen) {
-    const Gap& gap = gaps_[i];
-    Slot until = order_->num_slots();
-    for (int32_t other : chosen) {
-      if (gaps_[other].buffer == gap.buffer && gaps_[other].before > gap.before) {
-        until = std::min(until, gaps_[other].before);
-      }
-    }
-    returns.push_back({&gap, until, kNoSlot});
-  }
-  Schedule(setting, &returns);
-
+absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
+    const std::vector<Away>& aways) const {
   std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
   StopPoller poll(*stop_);
-  for (const Return& back : returns) {
+  for (const Away& back : aways) {
+    const Gap& gap = gaps_[back.gap];
+    // Its swap-ins serve the uses up to the next gap that is used.
+    Slot until = order_->num_slots();
+    for (const Away& other : aways) {
+      const Gap& next = gaps_[other.gap];
+      if (next.buffer == gap.buffer && next.before > gap.before) {
+        until = std::min(until, next.before);
+      }
+    }
     std::map<std::pair<NodeId, int32_t>, std::vector<InputPosition>> consumers;
     std::vector<InputPosition> all;
-    for (const StepOrder::Use& use : order_->uses(back.gap->buffer)) {
+    for (const StepOrder::Use& use : order_->uses(gap.buffer)) {
       if (poll.Tick()) return stop_->status(kStage);
-      if (use.slot < back.gap->before || use.slot >= back.until ||
-          order_->slot(use.tensor.node) >= back.gap->before) {
+      if (use.slot < gap.before || use.slot >= until ||
+          order_->slot(use.tensor.node) >= gap.before) {
         continue;
       }
       consumers[{use.tensor.node, use.tensor.port}].push_back(use.position);
@@ -254,12 +284,12 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<i
       swap.tensor = tensor;
       swap.dtype = facts_->shapes().type(tensor).dtype;
       swap.size_bytes = facts_->shapes().size_bytes(tensor);
-      swap.buffer = order_->buffers()[back.gap->buffer];
+      swap.buffer = order_->buffers()[gap.buffer];
       PlannedSwapIn swap_in;
       swap_in.consumers = positions;
       swap_in.triggers.push_back(trigger);
-      if (setting.gate_slots >= 0) {
-        swap_in.paces = Gate(tensor.node, trigger, slot + 1 + setting.gate_slots, all);
+      if (back.gate >= 0) {
+        swap_in.paces = Gate(tensor.node, trigger, slot + 1 + back.gate, all);
       }
       swap.swap_ins.push_back(std::move(swap_in));
     }

@@ -56,6 +56,13 @@ struct Gap {
   int64_t out_ns = 0;
 };
 
+// A gap that is used: when its buffer comes back.
+struct Away {
+  int32_t gap = 0;       // Into BudgetPlanner::gaps().
+  Slot trigger = 0;      // Wanted: the nearest sound one is taken.
+  int32_t gate = 1;      // As BudgetSetting::gate_slots.
+};
+
 class BudgetPlanner {
  public:
   // All must outlive the planner. Errors: those of `stop`.
@@ -67,20 +74,16 @@ class BudgetPlanner {
   // where none suffice.
   std::vector<int32_t> Cover(const BudgetSetting& setting) const;
 
+  // When their buffers come back.
+  std::vector<Away> Schedule(const std::vector<int32_t>& chosen,
+                             const BudgetSetting& setting) const;
+
   // The plan in which these buffers are away.
-  absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<int32_t>& chosen,
-                                                const BudgetSetting& setting) const;
+  absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Away>& aways) const;
 
   const std::vector<Gap>& gaps() const { return gaps_; }
 
  private:
-  // A chosen gap on its way to swap-ins.
-  struct Return {
-    const Gap* gap;
-    Slot until;    // Its swap-ins serve the uses before this slot.
-    Slot trigger;  // Wanted.
-  };
-
   BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const StepOrder& order,
                 const StopToken& stop)
       : facts_(&facts),
@@ -91,9 +94,8 @@ class BudgetPlanner {
 
   absl::Status FindGaps();
   bool CanReturn(int32_t buffer, Slot before) const;
-  void Schedule(const BudgetSetting& setting, std::vector<Return>* returns) const;
   // The sound trigger nearest to the one wanted, before rather than behind; kNoSlot.
-  Slot FindTrigger(const Return& back, const std::vector<InputPosition>& consumers) const;
+  Slot FindTrigger(const Away& back, const std::vector<InputPosition>& consumers) const;
   std::vector<NodeId> Gate(NodeId producer, NodeId trigger, Slot slot,
                            const std::vector<InputPosition>& consumers) const;
 
