@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client_lib/cli/budget_text.h"
 #include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
 
@@ -100,6 +101,9 @@ Rows FactsOf(const std::string& name, const v1::RewriteReport& report) {
   Rows facts;
   for (const v1::LevelDevice& device : report.level().devices()) {
     if (device.device() == name) AddLevelSetting(device, &facts);
+  }
+  for (const v1::BudgetDevice& device : report.budget().devices()) {
+    if (device.device() == name) AddBudgetSearch(device, report.budget().planning_effort(), &facts);
   }
   for (const v1::DeviceFit& fit : report.fits()) {
     if (fit.device() == name) AddFit(fit, report.hardware().hardware(), &facts);

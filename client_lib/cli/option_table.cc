@@ -182,8 +182,15 @@ constexpr OptionRow kScope[] = {
      "", "debug"},
 };
 
+constexpr OptionRow kBudget[] = {
+    {"planning_effort",
+     "How many plans are simulated at most for one GPU: low 64, medium 256, high 8192.", "medium",
+     ""},
+};
+
 constexpr StrategyTable kStrategies[] = {
     {"level", kLevel},
+    {"budget", kBudget},
     {"scope", kScope},
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/search_budget.h"
 
@@ -18,17 +19,20 @@ class CountedSimulator final : public PlanSimulator {
   // of max_search_steps, in some 200 plays.)
   static constexpr int64_t kStepsPerNode = 3;
 
-  // `simulator` may be null, if nobody simulates. Both must outlive this.
-  CountedSimulator(PlanSimulator* simulator, int32_t num_nodes, SearchBudget* budget)
-      : simulator_(simulator), steps_(kStepsPerNode * num_nodes), budget_(budget) {}
+  // `simulator` may be null, if nobody simulates; `remedy` (SearchBudget::status) is a constant.
+  // All must outlive this.
+  CountedSimulator(PlanSimulator* simulator, int32_t num_nodes, SearchBudget* budget,
+                   absl::string_view remedy)
+      : simulator_(simulator),
+        steps_(kStepsPerNode * num_nodes),
+        budget_(budget),
+        remedy_(remedy) {}
 
   // Errors: also RESOURCE_EXHAUSTED (SEARCH_TOO_LONG).
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override {
     if (budget_->Spend(steps_)) {
-      return budget_->status("the fastest plan that fits",
-                             "name some of the GPUs with devices, give swapout_threshold, "
-                             "swapin_ahead and swapin_groupby, or raise the limit");
+      return budget_->status("the fastest plan that fits", remedy_);
     }
     return simulator_->Simulate(plan, terms, stop);
   }
@@ -37,6 +41,7 @@ class CountedSimulator final : public PlanSimulator {
   PlanSimulator* const simulator_;
   const int64_t steps_;
   SearchBudget* const budget_;
+  const absl::string_view remedy_;
 };
 
 }  // namespace spillway::core

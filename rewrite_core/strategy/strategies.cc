@@ -1,5 +1,6 @@
 #include "rewrite_core/strategy/strategies.h"
 
+#include "rewrite_core/strategy/budget/budget_strategy.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
 #include "rewrite_core/strategy/scope/scope_strategy.h"
@@ -7,7 +8,8 @@
 namespace spillway::core {
 namespace {
 
-constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_LEVEL, v1::STRATEGY_SCOPE, v1::STRATEGY_STRIP};
+constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_LEVEL, v1::STRATEGY_BUDGET, v1::STRATEGY_SCOPE,
+                                        v1::STRATEGY_STRIP};
 
 }  // namespace
 
@@ -19,6 +21,8 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
       return v1::STRATEGY_SCOPE;
     case v1::RewriteOptions::kLevel:
       return v1::STRATEGY_LEVEL;
+    case v1::RewriteOptions::kBudget:
+      return v1::STRATEGY_BUDGET;
     case v1::RewriteOptions::kStrip:
       return v1::STRATEGY_STRIP;
     case v1::RewriteOptions::STRATEGY_NOT_SET:
@@ -30,14 +34,18 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
 const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
   static constexpr PlanningStrategy kLevel = {CheckLevelStrategy, LevelNeedsSimulator, LevelStep,
                                               PlanLevel};
+  constexpr auto step = [](const v1::RewriteOptions& of) { return of.step(); };
   static constexpr PlanningStrategy kScope = {
-      CheckScopeStrategy, [](const v1::RewriteOptions&) { return false; },
-      [](const v1::RewriteOptions& of) { return of.step(); }, PlanScope};
+      CheckScopeStrategy, [](const v1::RewriteOptions&) { return false; }, step, PlanScope};
+  static constexpr PlanningStrategy kBudget = {
+      CheckBudgetStrategy, [](const v1::RewriteOptions&) { return true; }, step, PlanBudget};
   switch (StrategyOf(options)) {
     case v1::STRATEGY_LEVEL:
       return &kLevel;
     case v1::STRATEGY_SCOPE:
       return &kScope;
+    case v1::STRATEGY_BUDGET:
+      return &kBudget;
     case v1::STRATEGY_STRIP:
       return nullptr;
     // No default: the compiler names what is missing.

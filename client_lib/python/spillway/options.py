@@ -24,6 +24,7 @@ STRATEGIES: Mapping[str, frozenset] = {
         "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
         "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
         "autotune_gpu_mem")),
+    "budget": frozenset(("planning_effort",)),
 }
 # The strategy that runs where none is named.
 DEFAULT_STRATEGY = "level"
@@ -49,6 +50,7 @@ _MAX_FEED_VALUES = 256
 # Fields that hold a value of an enum, and the prefix of its names.
 ENUMS: Mapping[str, str] = {
     "ctrld_strategy": "CTRLD_STRATEGY_",
+    "planning_effort": "PLANNING_EFFORT_",
     "already_rewritten": "ALREADY_REWRITTEN_",
     "decision_detail": "DECISION_DETAIL_",
     "swap_encoding": "SWAP_ENCODING_",

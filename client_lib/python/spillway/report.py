@@ -243,6 +243,25 @@ class LevelReport:
 
 
 @dataclass(frozen=True)
+class BudgetDevice:
+    """The search of the strategy `budget` for one GPU."""
+    device: str = ""
+    gap_count: int = 0
+    plan_count: int = 0
+    fitting_plan_count: int = 0
+    other_budget_bytes: Tuple[int, ...] = ()
+    cut_short: bool = False
+    ordered_peak_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class BudgetReport:
+    """How the strategy `budget` searched."""
+    planning_effort: str = _enum("PLANNING_EFFORT_")
+    devices: Tuple[BudgetDevice, ...] = _list_of(BudgetDevice)
+
+
+@dataclass(frozen=True)
 class NameCount:
     """How often a name occurs."""
     name: str = ""
@@ -293,6 +312,7 @@ class _Fields:
     advice: Optional[Advice] = _nested(Advice)
     scope: Optional[ScopeReport] = _nested(ScopeReport)
     level: Optional[LevelReport] = _nested(LevelReport)
+    budget: Optional[BudgetReport] = _nested(BudgetReport)
     forecast_before: Optional[Forecast] = _nested(Forecast)
     forecast_after: Optional[Forecast] = _nested(Forecast)
     targets: Tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/budget/budget_planner.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -10,64 +11,62 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kStage[] = "strategy";
-
 // More is no gate but a wall; found in no network (1 to 12 as a rule).
 constexpr size_t kMaxGate = 64;
 
-// A trigger is looked for so many slots from where it is wanted.
+// A trigger is looked for so many slots from where it is wanted, and what has to wait so many behind
+// a gate. Kernels are launched in order of readiness: what waits for nothing is soon launched.
 constexpr Slot kTriggerReach = 200;
+constexpr Slot kGateReach = 4096;
 
 }  // namespace
 
 absl::StatusOr<BudgetPlanner> BudgetPlanner::Create(const StepFacts& facts,
                                                     const Eligibility& eligibility,
-                                                    const StepOrder& order,
+                                                    const Needs& needs, const StepOrder& order,
                                                     const StopToken& stop) {
-  BudgetPlanner planner(facts, eligibility, order, stop);
+  BudgetPlanner planner(facts, eligibility, needs, order, stop);
   if (absl::Status status = planner.FindGaps(); !status.ok()) return status;
   return planner;
 }
 
-// All uses from `before` on of tensors that were made earlier must be able to read a swap-in, or
-// the memory is not free.
-bool BudgetPlanner::CanReturn(int32_t buffer, Slot before) const {
-  std::vector<std::pair<Tensor, std::vector<NodeId>>> far;
-  for (const StepOrder::Use& use : order_->uses(buffer)) {
-    if (use.slot < before || order_->slot(use.tensor.node) >= before) continue;
-    auto it = std::find_if(far.begin(), far.end(),
-                           [&](const auto& other) { return other.first == use.tensor; });
-    if (it == far.end()) it = far.insert(far.end(), {use.tensor, {}});
-    it->second.push_back(use.position.node);
-  }
-  for (auto& [tensor, nodes] : far) {
-    const size_t all = nodes.size();
-    if (!std::all_of(nodes.begin(), nodes.end(),
-                     [&](NodeId node) { return readers_.Runs(node); })) {
-      return false;
+// The buffer is away before a use if that use, and all behind it of tensors that were made before,
+// can read a swap-in; or the memory is not free. (What is made later, of its swap-in, is its alias
+// there.)
+absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
+  const absl::Span<const StepOrder::Use> uses = order_->uses(buffer);
+  // By use: of it and those behind it which cannot, where the first tensor was made that one reads.
+  std::vector<Slot> kept_from(uses.size() + 1, order_->num_slots());
+  for (size_t i = uses.size(); i-- > 0;) {
+    if (poll->Tick()) return stop_->status("strategy");
+    kept_from[i] = kept_from[i + 1];
+    const StepOrder::Use& use = uses[i];
+    std::vector<NodeId> reader = {use.position.node};
+    if (!readers_.Runs(reader[0]) ||
+        readers_.Keep(use.tensor, &reader, [](NodeId node) { return node; }) !=
+            v1::REASON_SWAPPED) {
+      kept_from[i] = std::min(kept_from[i], order_->slot(use.tensor.node));
     }
-    const v1::Reason reason = readers_.Keep(tensor, &nodes, [](NodeId node) { return node; });
-    if (reason != v1::REASON_SWAPPED || nodes.size() != all) return false;
   }
-  return !far.empty();
+  const Hardware& hardware = facts_->hardware();
+  Slot after = order_->made(buffer);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const Slot before = uses[i].slot;
+    if (before > after + 1 && kept_from[i] >= before) {
+      const int64_t bytes = order_->bytes(buffer);
+      gaps_.push_back({buffer, after, before, bytes,
+                       CopyNanoseconds(hardware, hardware.h2d_bytes_per_s, bytes),
+                       CopyNanoseconds(hardware, hardware.d2h_bytes_per_s, bytes)});
+    }
+    after = std::max(after, before);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BudgetPlanner::FindGaps() {
-  const Hardware& hardware = facts_->hardware();
   StopPoller poll(*stop_);
   for (int32_t i = 0; i < static_cast<int32_t>(order_->buffers().size()); ++i) {
-    Slot after = order_->made(i);
-    for (const StepOrder::Use& use : order_->uses(i)) {
-      if (poll.Tick()) return stop_->status(kStage);
-      const Slot before = use.slot;
-      if (before > after + 1 && CanReturn(i, before)) {
-        const int64_t bytes = order_->bytes(i);
-        gaps_.push_back({i, after, before, bytes,
-                         CopyNanoseconds(hardware, hardware.h2d_bytes_per_s, bytes),
-                         CopyNanoseconds(hardware, hardware.d2h_bytes_per_s, bytes)});
-      }
-      after = std::max(after, before);
-    }
+    if (absl::Status s = FindGapsOf(i, &poll); !s.ok()) return s;
   }
   std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
     return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
@@ -77,17 +76,15 @@ absl::Status BudgetPlanner::FindGaps() {
 
 std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   std::vector<int32_t> chosen;
-  std::vector<int32_t> open;                     // Over the slot, or behind it, not chosen.
-  std::vector<std::pair<Slot, int64_t>> ending;  // Of the chosen ones.
+  std::vector<int32_t> open;  // Over the slot, not chosen.
+  std::vector<int64_t> back(order_->num_slots(), 0);  // Bytes of the chosen ones, by their end.
   int64_t away = 0;
   size_t next = 0;
   for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
     for (; next < gaps_.size() && gaps_[next].after < slot; ++next) {
       open.push_back(static_cast<int32_t>(next));
     }
-    for (auto& [before, bytes] : ending) {
-      if (before == slot) away -= bytes;
-    }
+    away -= back[slot];
     if (order_->live_bytes()[slot] - away <= setting.target(slot)) continue;
     open.erase(std::remove_if(open.begin(), open.end(),
                               [&](int32_t gap) { return gaps_[gap].before <= slot; }),
@@ -117,7 +114,7 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
       }
       const Gap& gap = gaps_[open[best]];
       away += gap.bytes;
-      ending.push_back({gap.before, gap.bytes});
+      back[gap.before] += gap.bytes;
       chosen.push_back(open[best]);
       open.erase(open.begin() + static_cast<int64_t>(best));
     }
@@ -218,7 +215,8 @@ Slot BudgetPlanner::FindTrigger(const Away& back,
     const NodeId node = order_->node(slot);
     return order_->end_ns(slot) > order_->begin_ns(slot) &&
            std::all_of(consumers.begin(), consumers.end(), [&](const InputPosition& consumer) {
-             return soundness_.WaitInOrder(node, consumer.node) == EdgeFault::kNone;
+             return needs_->MayWait(consumer.node, node) &&
+                    soundness_.WaitInOrder(node, consumer.node) == EdgeFault::kNone;
            });
   };
   const Slot least = std::max(gaps_[back.gap].after, back.trigger - kTriggerReach);
@@ -235,13 +233,15 @@ Slot BudgetPlanner::FindTrigger(const Away& back,
 std::vector<NodeId> BudgetPlanner::Gate(NodeId producer, NodeId trigger, Slot slot,
                                         const std::vector<InputPosition>& consumers) const {
   std::vector<NodeId> gate;
-  for (Slot s = slot; s < order_->num_slots() && gate.size() < kMaxGate; ++s) {
+  const Slot end = std::min(order_->num_slots(), slot + kGateReach);
+  for (Slot s = slot; s < end && gate.size() < kMaxGate; ++s) {
     if (order_->latest_before(s) >= slot) continue;
     const NodeId node = order_->node(s);
     const bool reads = std::any_of(
         consumers.begin(), consumers.end(),
         [&](const InputPosition& consumer) { return consumer.node == node; });
-    if (reads || soundness_.WaitInOrder(producer, node) != EdgeFault::kNone ||
+    if (reads || !needs_->MayWait(node, producer) || !needs_->MayWait(node, trigger) ||
+        soundness_.WaitInOrder(producer, node) != EdgeFault::kNone ||
         soundness_.WaitInOrder(trigger, node) != EdgeFault::kNone) {
       continue;
     }
@@ -267,7 +267,7 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
     std::map<std::pair<NodeId, int32_t>, std::vector<InputPosition>> consumers;
     std::vector<InputPosition> all;
     for (const StepOrder::Use& use : order_->uses(gap.buffer)) {
-      if (poll.Tick()) return stop_->status(kStage);
+      if (poll.Tick()) return stop_->status("strategy");
       if (use.slot < gap.before || use.slot >= until ||
           order_->slot(use.tensor.node) >= gap.before) {
         continue;

@@ -23,6 +23,7 @@
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/readers.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
@@ -46,7 +47,7 @@ struct BudgetSetting {
   double least_part = 1.0 / 8;
 };
 
-// A buffer away between two of its uses.
+// A time for which a buffer may be away: from one of its uses to the next.
 struct Gap {
   int32_t buffer = 0;  // Its place in StepOrder::buffers().
   Slot after = 0;      // The last slot that uses it before,
@@ -67,7 +68,7 @@ class BudgetPlanner {
  public:
   // All must outlive the planner. Errors: those of `stop`.
   static absl::StatusOr<BudgetPlanner> Create(const StepFacts& facts,
-                                              const Eligibility& eligibility,
+                                              const Eligibility& eligibility, const Needs& needs,
                                               const StepOrder& order, const StopToken& stop);
 
   // The gaps that keep what is in use within the target, by index into gaps(); as many as help
@@ -84,22 +85,24 @@ class BudgetPlanner {
   const std::vector<Gap>& gaps() const { return gaps_; }
 
  private:
-  BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const StepOrder& order,
-                const StopToken& stop)
+  BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const Needs& needs,
+                const StepOrder& order, const StopToken& stop)
       : facts_(&facts),
+        needs_(&needs),
         order_(&order),
         stop_(&stop),
         readers_(facts, eligibility),
         soundness_(facts) {}
 
   absl::Status FindGaps();
-  bool CanReturn(int32_t buffer, Slot before) const;
+  absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
   // The sound trigger nearest to the one wanted, before rather than behind; kNoSlot.
   Slot FindTrigger(const Away& back, const std::vector<InputPosition>& consumers) const;
   std::vector<NodeId> Gate(NodeId producer, NodeId trigger, Slot slot,
                            const std::vector<InputPosition>& consumers) const;
 
   const StepFacts* facts_;
+  const Needs* needs_;
   const StepOrder* order_;
   const StopToken* stop_;
   SwapInReaders readers_;

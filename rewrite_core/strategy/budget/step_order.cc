@@ -6,11 +6,6 @@
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
-namespace {
-
-constexpr char kStage[] = "strategy";
-
-}  // namespace
 
 absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
                                             const StepResult& unswapped, const StopToken& stop) {
@@ -21,7 +16,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
 
   order.slots_.assign(graph.num_nodes(), kNoSlot);
   for (OpId op : unswapped.launch_ahead.order) {
-    if (poll.Tick()) return stop.status(kStage);
+    if (poll.Tick()) return stop.status("strategy");
     const WorkloadOp& info = unswapped.ops[op];
     if (info.device != gpu || info.kind != OpKind::kCompute) continue;
     order.slots_[info.node] = order.num_slots();
@@ -37,7 +32,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
   for (NodeId id : facts.topology().order()) {
     Slot before = kNoSlot;
     for (Tensor input : graph.inputs(id)) {
-      if (poll.Tick()) return stop.status(kStage);
+      if (poll.Tick()) return stop.status("strategy");
       before = std::max(before, latest[input.node]);
     }
     const Slot own = order.slots_[id];
@@ -50,7 +45,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
   for (Slot slot = 0; slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
-      if (poll.Tick()) return stop.status(kStage);
+      if (poll.Tick()) return stop.status("strategy");
       const int32_t buffer = buffers.buffer_of({id, port});
       if (buffer == kNoBuffer || place[buffer] >= 0) continue;
       const Buffers::Buffer& info = buffers.buffers()[buffer];
@@ -66,7 +61,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
     const NodeId id = order.nodes_[slot];
     const absl::Span<const Tensor> inputs = graph.inputs(id);
     for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
-      if (poll.Tick()) return stop.status(kStage);
+      if (poll.Tick()) return stop.status("strategy");
       const int32_t buffer = buffers.buffer_of(inputs[i]);
       if (buffer == kNoBuffer || place[buffer] < 0) continue;
       uses[place[buffer]].push_back({slot, {id, static_cast<int32_t>(i)}, inputs[i]});

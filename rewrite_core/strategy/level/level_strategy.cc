@@ -13,7 +13,7 @@
 #include "rewrite_core/plan/fit_error.h"
 #include "rewrite_core/strategy/counted_simulator.h"
 #include "rewrite_core/strategy/device_fit.h"
-#include "rewrite_core/strategy/fit_failure.h"
+#include "rewrite_core/strategy/gpu_budgets.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -22,53 +22,10 @@
 #include "rewrite_core/strategy/level/level_tuning.h"
 #include "rewrite_core/strategy/level/serialization.h"
 #include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
 namespace {
-
-// A GPU whose tensors are to be swapped.
-struct Gpu {
-  std::string name;
-  int32_t index = 0;          // Into Placement::devices().
-  std::vector<bool> devices;  // By Graph::device_id.
-  bool is_many = false;       // All of more than kMaxGpus.
-};
-
-// What tuning may use of the budget: less, if all GPUs at once do not fit.
-constexpr double kShares[] = {1.0, 0.95, 0.9, 0.8};
-
-// Each is planned in passes over the whole graph. Far more than a machine has.
-constexpr size_t kMaxGpus = 256;
-
-// One by one if there are at most kMaxGpus; else all as one, of no name.
-std::vector<Gpu> FindGpus(const StepFacts& facts, const Eligibility& eligibility) {
-  const Graph& graph = facts.graph();
-  const Placement& placement = facts.placement();
-  std::vector<Gpu> gpus;
-  for (int32_t device = 0; device < graph.num_devices(); ++device) {
-    if (!eligibility.IsDeviceWanted(device)) continue;
-    const int32_t index = placement.device(device);
-    if (index < 0) continue;
-    auto gpu = std::find_if(gpus.begin(), gpus.end(),
-                            [index](const Gpu& other) { return other.index == index; });
-    if (gpu == gpus.end() && gpus.size() == kMaxGpus) {
-      gpus = {{"", 0, std::vector<bool>(graph.num_devices(), false)}};
-      for (int32_t id = 0; id < graph.num_devices(); ++id) {
-        gpus[0].devices[id] = eligibility.IsDeviceWanted(id);
-      }
-      gpus[0].is_many = true;
-      return gpus;
-    }
-    if (gpu == gpus.end()) {
-      // As forecasts call it.
-      gpus.push_back(
-          {placement.devices()[index], index, std::vector<bool>(graph.num_devices(), false)});
-      gpu = std::prev(gpus.end());
-    }
-    gpu->devices[device] = true;
-  }
-  return gpus;
-}
 
 // Data edges as TFLMS v2 counts them: distinct pairs of producer and consumer.
 absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
@@ -98,12 +55,16 @@ class Strategy {
         parameters_(input.options.level()),
         stop_(input.stop),
         budget_(input.limits.max_search_steps(), input.stop),
-        simulator_(input.simulator, input.facts.graph().num_nodes(), &budget_),
+        simulator_(input.simulator, input.facts.graph().num_nodes(), &budget_,
+                   "name some of the GPUs with devices, give swapout_threshold, swapin_ahead and "
+                   "swapin_groupby, or raise the limit"),
         report_(*result_.report.mutable_level()) {}
 
   absl::StatusOr<StrategyResult> Run() {
     if (parameters_.is_auto()) {
-      if (absl::Status s = CheckBatch(); !s.ok()) return s;
+      absl::Status s = CheckKnownBatch(
+          facts_, ", or set swapout_threshold, swapin_ahead and swapin_groupby");
+      if (!s.ok()) return s;
     }
     auto filters = LevelFilters::Create(facts_, options_.level(), stop_);
     if (!filters.ok()) return filters.status();
@@ -115,23 +76,19 @@ class Strategy {
     result_.plan.cpu_device = options_.cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
-    const std::vector<Gpu> gpus = FindGpus(facts_, eligibility_);
+    const std::vector<WantedGpu> gpus = FindWantedGpus(facts_, eligibility_);
     if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes())) {
-      return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
-                          absl::StrCat("the graph names more than ", kMaxGpus,
-                                       " GPUs, and each is tuned and serialized on its own; name "
-                                       "some of them with devices"),
-                          {{"option", "devices"}, {"limit", absl::StrCat(kMaxGpus)}});
+      return TooManyGpusError();
     }
     for (size_t attempt = 0;; ++attempt) {
-      share_ = kShares[attempt];
-      for (const Gpu& gpu : gpus) {
+      share_ = kBudgetShares[attempt];
+      for (const WantedGpu& gpu : gpus) {
         if (absl::Status s = PlanGpu(gpu, *filters, *levels, *candidates); !s.ok()) return s;
       }
       auto fits = FitsTogether(gpus.size());
       if (!fits.ok()) return fits.status();
       if (*fits) break;
-      if (attempt + 1 == std::size(kShares)) return FitsApartAlone();
+      if (attempt + 1 == std::size(kBudgetShares)) return FitsApartAlone();
       StartAgain();
     }
     std::sort(
@@ -155,12 +112,7 @@ class Strategy {
         result_.plan.empty()) {
       return true;
     }
-    auto result = simulator_.Simulate(result_.plan, StepTerms::AllGpus(budget_bytes()), stop_);
-    if (!result.ok()) return result.status();
-    if (result->fits) return true;
-    const OutOfMemory* oom = result->failure();
-    together_ = FailureOf(*result, oom == nullptr ? 0 : std::max(oom->device, 0), facts_);
-    return false;
+    return SimulateTogether(result_.plan, facts_, &simulator_, stop_, &together_);
   }
 
   // Without what the last attempt found.
@@ -174,18 +126,8 @@ class Strategy {
     idle_devices_.clear();
   }
 
-  // With what each GPU takes as the graph came, nothing is swapped and nothing waits. Whether less
-  // does, only another search could tell.
   absl::Status FitsApartAlone() {
-    auto need = FindNeed(&simulator_, SwapPlan(), StepTerms::AllGpus(unswapped_peak_bytes_),
-                         unswapped_peak_bytes_, stop_);
-    if (!need.ok()) return need.status();
-    const std::string claim =
-        absl::StrCat("each GPU fits into its ", BudgetText(facts_.hardware(), budget_bytes()),
-                     " while the others do not wait for memory, but not all at once, on ",
-                     together_.on_host ? "the host" : absl::StrCat("GPU ", Quoted(together_.gpu)));
-    return DoesNotFitError(claim, together_, facts_.hardware(), budget_bytes(),
-                           {*need, "nothing has to be swapped"});
+    return NotTogetherError(together_, unswapped_peak_bytes_, facts_, &simulator_, stop_);
   }
 
   int64_t budget_bytes() const { return facts_.hardware().device_budget_bytes(); }
@@ -196,20 +138,6 @@ class Strategy {
     const bool are_tuned = fits.size() == report_.devices_size();
     const std::string text = are_tuned ? NotNeededText(fits, facts_) : "";
     return text.empty() ? "no tensor qualifies: the decisions say why" : text;
-  }
-
-  // Plans that are to fit need sizes: an unknown batch would count as none.
-  absl::Status CheckBatch() const {
-    for (NodeId id : facts_.shapes().open_sources()) {
-      if (!facts_.active_nodes().flags[id]) continue;
-      return InvalidError(
-          v1::ERROR_REASON_BAD_OPTION,
-          absl::StrCat("the batch of node ", Quoted(graph_.name(id)),
-                       " is not known, and tuning needs sizes; give batch_size, or a feed of that "
-                       "name, or set swapout_threshold, swapin_ahead and swapin_groupby"),
-          {{"option", "batch_size"}, {"node", graph_.name(id)}});
-    }
-    return absl::OkStatus();
   }
 
   static std::pair<NodeId, int32_t> Key(Tensor tensor) { return {tensor.node, tensor.port}; }
@@ -237,7 +165,7 @@ class Strategy {
     return absl::OkStatus();
   }
 
-  absl::Status PlanGpu(const Gpu& gpu, const LevelFilters& filters, const LevelOrder& levels,
+  absl::Status PlanGpu(const WantedGpu& gpu, const LevelFilters& filters, const LevelOrder& levels,
                        const LevelCandidates& candidates) {
     auto serialization = SerializeLevels(facts_, options_, filters, levels, gpu.devices, stop_);
     if (!serialization.ok()) return serialization.status();
@@ -255,7 +183,7 @@ class Strategy {
     return PlanSwaps(gpu, std::move(serialization->edges), filters, *rebuilt, *found);
   }
 
-  absl::Status PlanSwaps(const Gpu& gpu, std::vector<ControlEdge> controls,
+  absl::Status PlanSwaps(const WantedGpu& gpu, std::vector<ControlEdge> controls,
                          const LevelFilters& filters, const LevelOrder& levels,
                          const LevelCandidates& candidates) {
     LevelPlanner planner(facts_, filters, levels, candidates, gpu.devices, &budget_);

@@ -7,8 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/write_ops.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/cond_scope.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
@@ -20,61 +20,7 @@ namespace {
 // TFLMS v2 tells losses by this part of a name.
 constexpr char kLoss[] = "loss";
 
-// ScatterNd writes nothing, but counts: chains do without it, as they always did.
-bool IsWrite(absl::string_view op) {
-  return WriteOf(op) != Write::kNone || absl::StartsWith(op, "ScatterNd");
-}
-
 bool IsInitialization(absl::string_view op) { return op == "Assign" || op == "AssignVariableOp"; }
-
-// What nodes need to run, as sets of bits: initialized variables, feeds, iterators, queues and
-// other things without inputs; writes that come before.
-class Needs {
- public:
-  static absl::StatusOr<Needs> Find(const Graph& graph, const Topology& topology,
-                                    const StopToken& stop) {
-    Needs needs;
-    std::vector<uint8_t> kinds;  // By Graph::op_id.
-    for (int32_t op = 0; op < graph.num_ops(); ++op) kinds.push_back(KindOf(graph.op_name(op)));
-    needs.bits_.assign(graph.num_nodes(), 0);
-    int next_bit = kFirstRoot;
-    StopPoller poll(stop);
-    for (NodeId id : topology.order()) {
-      uint64_t& bits = needs.bits_[id];
-      bool has_data = false;
-      for (Tensor input : graph.inputs(id)) {
-        if (poll.Tick()) return stop.status("strategy");
-        bits |= needs.bits_[input.node];
-        has_data = has_data || !input.is_control();
-      }
-      const uint8_t kind = kinds[graph.op_id(id)];
-      if (kind == kWriteOp) bits |= kWrite;
-      if (kind == kVariableOp) bits |= kVariables;
-      if (kind == kOtherOp && !has_data) {
-        bits |= next_bit < 64 ? uint64_t{1} << next_bit++ : kTooMany;
-      }
-    }
-    return needs;
-  }
-
-  // Whether a wait of `v` for `u` makes nothing run that has an effect or may fail.
-  bool MayWait(NodeId v, NodeId u) const {
-    return (bits_[u] & ~bits_[v]) == 0 && (bits_[u] & (kWrite | kTooMany)) == 0;
-  }
-
- private:
-  enum Kind : uint8_t { kOtherOp, kConstOp, kVariableOp, kWriteOp };
-  static constexpr uint64_t kWrite = 1, kVariables = 2, kTooMany = 4;
-  static constexpr int kFirstRoot = 3;
-
-  static Kind KindOf(absl::string_view op) {
-    if (op == "Const" || op == "NoOp") return kConstOp;
-    if (IsVariableOp(op)) return kVariableOp;
-    return IsWrite(op) ? kWriteOp : kOtherOp;
-  }
-
-  std::vector<uint64_t> bits_;
-};
 
 absl::Status BadItem(absl::string_view text, absl::string_view what) {
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,

@@ -1,0 +1,44 @@
+#include "client_lib/cli/budget_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client_lib/cli/text_table.h"
+
+namespace spillway::cli {
+namespace {
+
+const char* EffortText(v1::PlanningEffort effort) {
+  switch (effort) {
+    case v1::PLANNING_EFFORT_LOW:
+      return ", planning effort low";
+    case v1::PLANNING_EFFORT_MEDIUM:
+      return ", planning effort medium";
+    case v1::PLANNING_EFFORT_HIGH:
+      return ", planning effort high";
+    default:
+      return "";  // Of a newer server.
+  }
+}
+
+}  // namespace
+
+void AddBudgetSearch(const v1::BudgetDevice& device, v1::PlanningEffort effort,
+                     std::vector<std::vector<std::string>>* facts) {
+  if (device.has_ordered_peak_bytes()) {
+    facts->push_back({"ordered", absl::StrCat(FormatBytes(device.ordered_peak_bytes()),
+                                              " at the peak with the order edges alone")});
+  }
+  facts->push_back(
+      {"search", absl::StrCat(FormatCount(device.plan_count(), "plan"), " simulated, ",
+                              device.fitting_plan_count(), " fitting", EffortText(effort),
+                              device.cut_short() ? "; cut short by max_search_steps" : "")});
+  if (device.other_budget_bytes().empty()) return;
+  facts->push_back(
+      {"fits", absl::StrCat("also into ",
+                            absl::StrJoin(device.other_budget_bytes(), ", ",
+                                          [](std::string* out, int64_t bytes) {
+                                            absl::StrAppend(out, FormatBytes(bytes));
+                                          }))});
+}
+
+}  // namespace spillway::cli

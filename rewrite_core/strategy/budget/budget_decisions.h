@@ -1,0 +1,26 @@
+// The verdict of the strategy `budget` on every tensor.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_DECISIONS_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_DECISIONS_H_
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/swap_plan.h"
+
+namespace spillway::core {
+
+// On every output with a data reader, in order of nodes. `has_gap`: buffers that could be away for
+// some time; `idle`: device ids (Graph::device_id) where no swapping is needed. Errors: those of
+// `stop`.
+absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
+    const StepFacts& facts, const Eligibility& eligibility, const SwapPlan& plan,
+    const std::set<int32_t>& has_gap, const std::set<int32_t>& idle, const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_DECISIONS_H_

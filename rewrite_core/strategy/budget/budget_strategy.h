@@ -1,0 +1,23 @@
+// The strategy `budget`: for each GPU the fastest plan found that fits its memory, buffer by buffer
+// (README.md, How `budget` plans).
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_STRATEGY_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_STRATEGY_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rewrite_core/strategy/strategy_result.h"
+
+namespace spillway::core {
+
+// INVALID_ARGUMENT (BAD_OPTION) naming planning_effort, if it is none of the API's.
+absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopToken& stop);
+
+// REQUIRES: the options were checked; a simulator, and the facts that it computes. INVALID_ARGUMENT
+// for a batch that is not known, or more than kMaxGpus GPUs; FAILED_PRECONDITION (DOES_NOT_FIT) if
+// no plan is found that fits, saying what does not, and which memory would do; RESOURCE_EXHAUSTED
+// (SEARCH_TOO_LONG) if max_search_steps are spent before there is a plan.
+absl::StatusOr<StrategyResult> PlanBudget(const StrategyInput& input);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_STRATEGY_H_

@@ -1,0 +1,255 @@
+#include "rewrite_core/strategy/budget/plan_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+// How plans are constructed, most promising first (found on networks of several kinds; which is best
+// differs from graph to graph). `width`: where a plan ran out, its target is lowered in so much of
+// the step to either side.
+struct Construction {
+  double width;
+  double slack;
+  int32_t gate_slots;
+};
+constexpr Construction kConstructions[] = {
+    {0.03, 1.15, 1}, {0.1, 1.0, 0},   {0.01, 1.15, 4}, {1.0, 1.15, 1},  {0.03, 1.0, 0},
+    {0.1, 1.15, 1},  {0.01, 1.0, 1},  {0.1, 1.15, 4},  {0.03, 1.0, 4},  {1.0, 1.0, 0},
+    {0.01, 1.15, 1}, {0.03, 1.15, 0}, {0.1, 1.0, 1},   {0.01, 1.0, 0},  {1.0, 1.0, 1},
+    {0.03, 1.0, 1},  {0.1, 1.0, 4},   {0.01, 1.0, 4},  {0.1, 1.15, 0},  {0.01, 1.15, 0},
+    {1.0, 1.15, 4},  {0.03, 1.15, 4}, {1.0, 1.15, 0},  {1.0, 1.0, 4},
+};
+
+// One construction is mended at most so often; by at least a part of the budget, and by at most
+// another, each larger the longer it takes.
+constexpr int kMaxMends = 40;
+constexpr int64_t kLeastMend = 200;
+constexpr int64_t kMostMend = 50;
+constexpr int kMendsToDouble = 10;
+constexpr Slot kLeastWidth = 3;
+
+// While there is a plan, at most this part of the plays is for constructions.
+constexpr int kConstructionShare = 2;
+
+// As fast as with memory without end, but for one part in so many: nothing is left to gain.
+constexpr int64_t kFullSpeedPart = 2000;
+
+// A buffer that is taken out by chance comes back so many slots before it is used.
+constexpr Slot kChanceAhead = 30;
+// Of at least this part of the bytes that it stands in for.
+constexpr int64_t kChanceLeast = 4;
+constexpr int kMaxGateSlots = 9;
+constexpr int kMaxStride = 7;  // Powers of two.
+
+class PlanSearch {
+ public:
+  PlanSearch(const PlanSearchTerms& terms, const SwapPlan& base, const BudgetPlanner& planner,
+         const StepOrder& order, PlanSimulator* simulator, const StopToken& stop)
+      : terms_(terms),
+        planner_(planner),
+        order_(order),
+        simulator_(simulator),
+        stop_(stop),
+        plan_(base) {}
+
+  absl::StatusOr<PlanSearchResult> Run() {
+    absl::Status status = Construct();
+    if (status.ok()) status = Improve();
+    if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && result_.best) {
+      result_.cut_short = true;
+      status = absl::OkStatus();
+    }
+    if (!status.ok()) return status;
+    return std::move(result_);
+  }
+
+ private:
+  enum class Verdict { kBetter, kNotBetter, kDoesNotFit };
+
+  bool MayPlay() const { return result_.num_plays < terms_.max_plays; }
+
+  bool IsDone() const {
+    if (!result_.best) return false;
+    const int64_t time = result_.best->outcome.step_time_ns();
+    return time - terms_.full_speed_ns <= terms_.full_speed_ns / kFullSpeedPart;
+  }
+
+  absl::Status Construct() {
+    if (order_.num_slots() == 0) return absl::OkStatus();
+    for (const Construction& construction : kConstructions) {
+      if (IsDone() || !MayPlay()) return absl::OkStatus();
+      if (result_.best && result_.num_plays > terms_.max_plays / kConstructionShare) break;
+      BudgetSetting setting;
+      setting.target_bytes = terms_.budget_bytes;
+      setting.slack = construction.slack;
+      setting.gate_slots = construction.gate_slots;
+      setting.lowered.assign(order_.num_slots(), 0);
+      for (int mend = 0; mend < kMaxMends && MayPlay(); ++mend) {
+        const std::vector<Away> aways = planner_.Schedule(planner_.Cover(setting), setting);
+        auto verdict = Judge(aways);
+        if (!verdict.ok()) return verdict.status();
+        if (*verdict != Verdict::kDoesNotFit) break;
+        if (!Mend(construction.width, mend, &setting)) break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Lowers the target where the last plan ran out; false if that cannot help.
+  bool Mend(double width, int mend, BudgetSetting* setting) const {
+    const OutOfMemory* oom = last_failure_.failure();
+    if (oom == nullptr || oom->node == kNoNode || oom->device < 0) return false;
+    const Slot slots = order_.num_slots();
+    const Slot at = order_.slot(oom->node) == kNoSlot ? slots / 2 : order_.slot(oom->node);
+    const Slot reach = std::max(kLeastWidth, static_cast<Slot>(width * slots));
+    const int64_t least = terms_.budget_bytes / kLeastMend, most = terms_.budget_bytes / kMostMend;
+    const int64_t by = std::max(least, std::min(oom->missing_bytes, most));
+    const int64_t lower = by + by * mend / kMendsToDouble;
+    const Slot end = std::min(slots, at + reach + 1);
+    for (Slot slot = std::max(0, at - reach); slot < end; ++slot) setting->lowered[slot] += lower;
+    return true;
+  }
+
+  // Simulates the plan, and keeps it if it is better than the best.
+  absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways) {
+    auto swaps = planner_.Plan(aways);
+    if (!swaps.ok()) return swaps.status();
+    plan_.swaps = *std::move(swaps);
+    const int64_t best_ns = result_.best ? result_.best->outcome.step_time_ns() : kUnlimited;
+    auto outcome = Play(terms_.budget_bytes, best_ns);
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->is_partial) {
+      ++result_.num_fitting;
+      return Verdict::kNotBetter;
+    }
+    if (!outcome->fits) return Fail(*std::move(outcome));
+    ++result_.num_fitting;
+    int64_t bytes = 0;
+    for (const Away& away : aways) bytes += planner_.gaps()[away.gap].bytes;
+    const int64_t time_ns = outcome->step_time_ns();
+    if (result_.best && std::make_pair(time_ns, bytes) > std::make_pair(best_ns, best_bytes_)) {
+      return Verdict::kNotBetter;
+    }
+    for (int64_t budget : terms_.other_budgets) {
+      auto other = Play(budget, kUnlimited);
+      if (!other.ok()) return other.status();
+      if (!other->fits) return Fail(*std::move(other));
+    }
+    result_.best = FoundPlan{plan_.swaps, *std::move(outcome)};
+    best_ = aways;
+    best_bytes_ = bytes;
+    return Verdict::kBetter;
+  }
+
+  absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns) {
+    ++result_.num_plays;
+    StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
+    terms.cutoff_ns = cutoff_ns;
+    return simulator_->Simulate(plan_, terms, stop_);
+  }
+
+  Verdict Fail(StepResult outcome) {
+    last_failure_ = std::move(outcome);
+    const OutOfMemory* oom = last_failure_.failure();
+    const Slot slot = oom == nullptr || oom->node == kNoNode ? kNoSlot : order_.slot(oom->node);
+    if (furthest_ == kNoneYet || slot > furthest_) {
+      furthest_ = slot;
+      result_.failure = last_failure_;
+    }
+    return Verdict::kDoesNotFit;
+  }
+
+  // Small changes by chance: those that do not make it slower are kept.
+  absl::Status Improve() {
+    const std::vector<Gap>& gaps = planner_.gaps();
+    if (!result_.best || gaps.empty()) return absl::OkStatus();
+    while (MayPlay() && !IsDone()) {
+      std::vector<Away> next = best_;
+      const int changes = 1 + Random(2);
+      for (int i = 0; i < changes && !next.empty(); ++i) Change(&next);
+      if (auto verdict = Judge(next); !verdict.ok()) return verdict.status();
+    }
+    return absl::OkStatus();
+  }
+
+  void Change(std::vector<Away>* aways) {
+    const int which = Random(static_cast<int>(aways->size()));
+    Away& away = (*aways)[which];
+    const Gap& gap = planner_.gaps()[away.gap];
+    switch (Random(6)) {
+      case 0:
+      case 1: {
+        const Slot stride = 1 << Random(kMaxStride);
+        away.trigger += Random(2) == 0 ? stride : -stride;
+        away.trigger = std::max(gap.after, std::min(gap.before - 1, away.trigger));
+        return;
+      }
+      case 2:
+        away.gate = Random(kMaxGateSlots);
+        return;
+      case 3:
+        aways->erase(aways->begin() + which);
+        return;
+      case 4:  // Another in its place.
+        if (const int other = AnotherFor(gap, *aways); other >= 0) away = Chance(other, away.gate);
+        return;
+      case 5:  // One more.
+        if (const int other = AnotherFor(gap, *aways); other >= 0) {
+          aways->push_back(Chance(other, 1));
+        }
+        return;
+    }
+  }
+
+  Away Chance(int gap, int32_t gate) const {
+    const Gap& taken = planner_.gaps()[gap];
+    return {gap, std::max(taken.after, taken.before - kChanceAhead), gate};
+  }
+
+  // A gap by chance that is not among them, of a buffer not much smaller; -1.
+  int AnotherFor(const Gap& gap, const std::vector<Away>& aways) {
+    const int other = Random(static_cast<int>(planner_.gaps().size()));
+    if (planner_.gaps()[other].bytes < gap.bytes / kChanceLeast ||
+        std::any_of(aways.begin(), aways.end(),
+                    [other](const Away& away) { return away.gap == other; })) {
+      return -1;
+    }
+    return other;
+  }
+
+  // Knuth's linear congruential generator (MMIX), its upper bits.
+  int Random(int count) {
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((random_ >> 33) % static_cast<uint64_t>(count));
+  }
+
+  static constexpr Slot kNoneYet = std::numeric_limits<Slot>::min();
+
+  const PlanSearchTerms& terms_;
+  const BudgetPlanner& planner_;
+  const StepOrder& order_;
+  PlanSimulator* const simulator_;
+  const StopToken& stop_;
+  SwapPlan plan_;  // The base, and the swaps that are judged.
+  std::vector<Away> best_;
+  int64_t best_bytes_ = 0;  // That travel in it, one way.
+  StepResult last_failure_;
+  Slot furthest_ = kNoneYet;
+  uint64_t random_ = 1;
+  PlanSearchResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<PlanSearchResult> SearchPlan(const PlanSearchTerms& terms, const SwapPlan& base,
+                                            const BudgetPlanner& planner, const StepOrder& order,
+                                            PlanSimulator* simulator, const StopToken& stop) {
+  return PlanSearch(terms, base, planner, order, simulator, stop).Run();
+}
+
+}  // namespace spillway::core

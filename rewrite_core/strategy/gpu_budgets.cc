@@ -1,0 +1,54 @@
+#include "rewrite_core/strategy/gpu_budgets.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/fit_failure.h"
+
+namespace spillway::core {
+
+absl::Status CheckKnownBatch(const StepFacts& facts, absl::string_view instead) {
+  const Graph& graph = facts.graph();
+  for (NodeId id : facts.shapes().open_sources()) {
+    if (!facts.active_nodes().flags[id]) continue;
+    return InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("the batch of node ", Quoted(graph.name(id)),
+                     " is not known, and tuning needs sizes; give batch_size, or a feed of that "
+                     "name",
+                     instead),
+        {{"option", "batch_size"}, {"node", graph.name(id)}});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& facts,
+                                      PlanSimulator* simulator, const StopToken& stop,
+                                      FitFailure* failure) {
+  const int64_t budget = facts.hardware().device_budget_bytes();
+  auto result = simulator->Simulate(plan, StepTerms::AllGpus(budget), stop);
+  if (!result.ok()) return result.status();
+  if (result->fits) return true;
+  const OutOfMemory* oom = result->failure();
+  *failure = FailureOf(*result, oom == nullptr ? 0 : std::max(oom->device, 0), facts);
+  return false;
+}
+
+absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_bytes,
+                              const StepFacts& facts, PlanSimulator* simulator,
+                              const StopToken& stop) {
+  const int64_t budget = facts.hardware().device_budget_bytes();
+  auto need = FindNeed(simulator, SwapPlan(), StepTerms::AllGpus(unswapped_peak_bytes),
+                       unswapped_peak_bytes, stop);
+  if (!need.ok()) return need.status();
+  const std::string claim =
+      absl::StrCat("each GPU fits into its ", BudgetText(facts.hardware(), budget),
+                   " while the others do not wait for memory, but not all at once, on ",
+                   failure.on_host ? "the host" : absl::StrCat("GPU ", Quoted(failure.gpu)));
+  return DoesNotFitError(claim, failure, facts.hardware(), budget,
+                         {*need, "nothing has to be swapped"});
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,35 @@
+// The GPUs whose tensors are to be swapped, for strategies that plan one GPU after the other.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_WANTED_GPUS_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_WANTED_GPUS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/plan/eligibility.h"
+
+namespace spillway::core {
+
+struct WantedGpu {
+  std::string name;           // As forecasts call it.
+  int32_t index = 0;          // Into Placement::devices().
+  std::vector<bool> devices;  // By Graph::device_id.
+  bool is_many = false;       // All of more than kMaxGpus.
+};
+
+// Each is planned in passes over the whole graph. Far more than a machine has.
+inline constexpr size_t kMaxGpus = 256;
+
+// In order of their first nodes. One by one if there are at most kMaxGpus; else all as one, of no
+// name. REQUIRES: kPlacement.
+std::vector<WantedGpu> FindWantedGpus(const StepFacts& facts, const Eligibility& eligibility);
+
+// INVALID_ARGUMENT (LIMIT_EXCEEDED), for a strategy that cannot plan many as one.
+absl::Status TooManyGpusError();
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_WANTED_GPUS_H_
