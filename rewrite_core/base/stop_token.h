@@ -61,6 +61,14 @@ class StopPoller {
 
   bool Tick() { return ++count_ % kStride == 0 && token_.ShouldStop(kStride); }
 
+  // The same for `steps` of them at once.
+  bool Tick(int64_t steps) {
+    const uint64_t before = count_ / kStride;
+    count_ += static_cast<uint64_t>(steps);
+    const uint64_t strides = count_ / kStride - before;
+    return strides > 0 && token_.ShouldStop(static_cast<int64_t>(strides) * kStride);
+  }
+
  private:
   const StopToken& token_;
   uint64_t count_ = 0;

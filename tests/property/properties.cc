@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -211,6 +212,7 @@ class RewrittenCase {
   // A step that runs one of the consumers, or a node that waits for a swap-out, runs all that these
   // wait for, rewritten or not: else it might fail, or have an effect, that it had not.
   std::string Needs() const {
+    if (options_.has_budget()) return NeedsOfBudget();
     if (!options_.has_level()) return "";
     for (const v1::TensorSwap& swap : response_.report().swaps()) {
       const std::string producer = swap.tensor().substr(0, swap.tensor().rfind(':'));
@@ -225,6 +227,47 @@ class RewrittenCase {
         for (const std::string& trigger : swap_in.triggers()) {
           if (needed.count(trigger) == 0) {
             return absl::StrCat("needs: ", swap_in.name(), " does not need ", trigger);
+          }
+        }
+      }
+    }
+    return "";
+  }
+
+  // Whether a run of `waiting` does without something that `awaited` needs: a source that is neither
+  // constant nor variable, or a write.
+  std::string NeedsMore(const std::string& waiting, const std::string& awaited) const {
+    const std::set<std::string> has = Ancestors(before_, {waiting});
+    if (has.count(awaited) > 0) return "";
+    std::map<std::string, const NodeDef*> nodes;
+    for (const NodeDef& node : before_.node()) nodes[node.name()] = &node;
+    for (const std::string& name : Ancestors(before_, {awaited})) {
+      if (has.count(name) > 0) continue;
+      const NodeDef& node = *nodes.at(name);
+      const bool is_source = std::all_of(node.input().begin(), node.input().end(),
+                                         [](const std::string& input) { return input[0] == '^'; });
+      const bool is_harmless = node.op() == "Const" || node.op() == "NoOp" ||
+                               absl::StartsWith(node.op(), "Variable") ||
+                               node.op() == "VarHandleOp";
+      if ((is_source && !is_harmless) || absl::StartsWith(node.op(), "Assign") ||
+          absl::StartsWith(node.op(), "Apply")) {
+        return absl::StrCat("needs: ", waiting, " waits for ", awaited, ", which needs ", name);
+      }
+    }
+    return "";
+  }
+
+  std::string NeedsOfBudget() const {
+    for (const v1::TensorSwap& swap : response_.report().swaps()) {
+      const std::string producer = swap.tensor().substr(0, swap.tensor().rfind(':'));
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) {
+        std::vector<std::string> waiting(swap_in.pace_nodes().begin(), swap_in.pace_nodes().end());
+        for (const v1::InputRef& consumer : swap_in.consumers()) waiting.push_back(consumer.node());
+        std::vector<std::string> awaited(swap_in.triggers().begin(), swap_in.triggers().end());
+        awaited.push_back(producer);
+        for (const std::string& node : waiting) {
+          for (const std::string& other : awaited) {
+            if (std::string fault = NeedsMore(node, other); !fault.empty()) return fault;
           }
         }
       }
@@ -486,6 +529,23 @@ v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
   if (IsTuned(level) && !random->OneIn(8)) {
     options.mutable_step()->set_batch_size(random->Between(1, 64));
   }
+  return options;
+}
+
+v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random) {
+  v1::RewriteOptions options;
+  options.mutable_budget()->set_planning_effort(
+      random->OneIn(8) ? v1::PLANNING_EFFORT_MEDIUM : v1::PLANNING_EFFORT_LOW);
+  if (random->OneIn(6)) options.set_cpu_device("/job:worker/device:CPU:0");
+  AddCommonOptions(graph, random, &options);
+  if (!random->OneIn(8)) options.mutable_step()->set_batch_size(random->Between(1, 64));
+  v1::Hardware& hardware = *options.mutable_step()->mutable_hardware();
+  if (!random->OneIn(8)) {
+    hardware.set_gpu_memory_bytes((int64_t{1} << random->Between(12, 20)) *
+                                  random->Between(10, 20) / 10);
+  }
+  if (random->OneIn(2)) hardware.set_allocator_reserve(0);
+  if (!random->OneIn(4)) hardware.clear_host_memory_bytes();
   return options;
 }
 

@@ -29,7 +29,8 @@ struct Verdict {
 //                    values, for all truth values of up to 5 predicates, or for 16 samples
 //   patch            leads from the message that came to the one that is returned
 //   report           counts what is counted in the result
-//   needs            (level) what a swap-in or a reader of a swapped tensor waits for runs anyway
+//   needs            (level) what a swap-in or a reader of a swapped tensor waits for runs anyway;
+//                    (budget) or needs no feed or other source that it does without, and no write
 // and otherwise that it is returned as it came, or refused for a reason that lies in the options.
 // A Rewrite must never say INTERNAL.
 //
@@ -54,6 +55,9 @@ v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random);
 
 // Random options of the strategy `level`, tuned or given, for any graph.
 v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random);
+
+// Random options of the strategy `budget`, for any graph: from far too little memory to ample.
+v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random);
 
 // Whether long runs were asked for (SPILLWAY_LONG_TESTS=1); `factor` if so, else 1.
 int LongRunFactor(int factor);

@@ -73,6 +73,8 @@ constexpr Family kFamilies[] = {
 // With the strategy `level`, of each family: tuning plays many settings.
 constexpr uint64_t kLevelSample = 4'000;
 constexpr uint64_t kLongLevelSample = 200'000;
+// With the strategy `budget`: in so few nodes hardly anything can be away.
+constexpr uint64_t kBudgetSample = 1'000;
 // Of each family with each strategy, under the address sanitizer.
 constexpr uint64_t kSanitizedSample = 2'000;
 
@@ -131,6 +133,12 @@ TEST_P(SmallGraphs, KeepThePropertiesByLevel) {
   KeepTheProperties(family, true, sample, RandomLevelOptions, family.level_fair_share);
 }
 
+TEST_P(SmallGraphs, KeepThePropertiesByBudget) {
+  const Family& family = GetParam();
+  const uint64_t sample = LongRunFactor(2) == 1 ? kBudgetSample : kLongLevelSample;
+  KeepTheProperties(family, true, sample, RandomBudgetOptions, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SmallGraphs, ::testing::ValuesIn(kFamilies),
                          [](const auto& family) { return std::string(family.param.name); });
 
@@ -141,18 +149,19 @@ struct Kind {
   RandomGraphOptions options;
   int seeds;
   double fair_share;
-  double level_fair_share;  // With the strategy `level`.
+  double level_fair_share;   // With the strategy `level`.
+  double budget_fair_share;  // With the strategy `budget`: most are refused, or fit as they come.
 };
 
 // About 15 s together on one core, most of it in the naive executor; five minutes when long.
 constexpr Kind kKinds[] = {
-    {"Plain", {20, false, false, true, true}, 700, 0.6, 0.3},
-    {"OneDevice", {40, false, false, false, false}, 300, 0.8, 0.5},
-    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4},
-    {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8, 0.5},
-    {"Loops", {20, false, true, true, true}, 500, 0.3, 0.1},
-    {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6, 0.4},
-    {"Large", {300, true, false, true, false}, 20, 0.8, 0.6},
+    {"Plain", {20, false, false, true, true}, 700, 0.6, 0.3, 0.05},
+    {"OneDevice", {40, false, false, false, false}, 300, 0.8, 0.5, 0.05},
+    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4, 0.05},
+    {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8, 0.5, 0.05},
+    {"Loops", {20, false, true, true, true}, 500, 0.3, 0.1, 0.05},
+    {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6, 0.4, 0.05},
+    {"Large", {300, true, false, true, false}, 20, 0.8, 0.6, 0.05},
 };
 
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
@@ -185,6 +194,11 @@ TEST_P(RandomGraphs, KeepTheProperties) {
 TEST_P(RandomGraphs, KeepThePropertiesByLevel) {
   KeepTheProperties(GetParam(), GetParam().seeds / 2, RandomLevelOptions,
                     GetParam().level_fair_share);
+}
+
+TEST_P(RandomGraphs, KeepThePropertiesByBudget) {
+  KeepTheProperties(GetParam(), GetParam().seeds / 2, RandomBudgetOptions,
+                    GetParam().budget_fair_share);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RandomGraphs, ::testing::ValuesIn(kKinds),

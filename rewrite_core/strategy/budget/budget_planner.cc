@@ -80,7 +80,9 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   std::vector<int64_t> back(order_->num_slots(), 0);  // Bytes of the chosen ones, by their end.
   int64_t away = 0;
   size_t next = 0;
+  StopPoller poll(*stop_);
   for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
+    if (poll.Tick()) return {};
     for (; next < gaps_.size() && gaps_[next].after < slot; ++next) {
       open.push_back(static_cast<int32_t>(next));
     }
@@ -90,6 +92,7 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
                               [&](int32_t gap) { return gaps_[gap].before <= slot; }),
                open.end());
     while (order_->live_bytes()[slot] - away > setting.target(slot) && !open.empty()) {
+      if (poll.Tick(open.size())) return {};
       const auto is_long = [&](const Gap& gap) {
         return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
       };
@@ -125,6 +128,7 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
     room[slot] = setting.target(slot) - order_->live_bytes()[slot];
   }
   for (int32_t i : chosen) {
+    if (poll.Tick(gaps_[i].slots())) return {};
     for (Slot slot = gaps_[i].after + 1; slot < gaps_[i].before; ++slot) {
       room[slot] += gaps_[i].bytes;
     }
@@ -135,6 +139,7 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   std::vector<int32_t> kept;
   for (int32_t i : chosen) {
     const Gap& gap = gaps_[i];
+    if (poll.Tick(gap.slots())) return {};
     const auto first = room.begin() + gap.after + 1, last = room.begin() + gap.before;
     if (std::all_of(first, last, [&](int64_t bytes) { return bytes >= gap.bytes; })) {
       std::for_each(first, last, [&](int64_t& bytes) { bytes -= gap.bytes; });
@@ -147,6 +152,7 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   for (int32_t i : kept) is_kept[i] = true;
   for (int32_t& i : kept) {
     const Gap& gap = gaps_[i];
+    if (poll.Tick(gap.slots() + static_cast<int64_t>(gaps_.size()))) return {};
     Slot first = kNoSlot, last = kNoSlot;
     int64_t lacking = 0;
     for (Slot slot = gap.after + 1; slot < gap.before; ++slot) {
@@ -184,12 +190,14 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
   std::sort(returns.begin(), returns.end(), [this](const Away& a, const Away& b) {
     return std::make_pair(gaps_[a.gap].before, a.gap) < std::make_pair(gaps_[b.gap].before, b.gap);
   });
+  StopPoller poll(*stop_);
   int64_t next_ns = std::numeric_limits<int64_t>::max();
   for (auto back = returns.rbegin(); back != returns.rend(); ++back) {
     const Gap& gap = gaps_[back->gap];
     const int64_t end_ns = std::min(order_->begin_ns(gap.before), next_ns);
     next_ns = end_ns - static_cast<int64_t>(setting.slack * static_cast<double>(gap.in_ns));
     Slot slot = gap.before - 1;
+    if (poll.Tick(gap.slots())) return {};
     while (slot > gap.after && order_->end_ns(slot) > next_ns) --slot;
     back->trigger = slot;
   }
@@ -197,10 +205,12 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
   std::vector<int64_t> live = order_->live_bytes();
   for (const Away& back : returns) {
     const Gap& gap = gaps_[back.gap];
+    if (poll.Tick(gap.slots())) return {};
     for (Slot slot = gap.after + 1; slot < gap.before; ++slot) live[slot] -= gap.bytes;
   }
   for (Away& back : returns) {
     const Gap& gap = gaps_[back.gap];
+    if (poll.Tick(gap.slots())) return {};
     Slot slot = gap.before - 1;
     while (slot > back.trigger && live[slot] + gap.bytes <= setting.target(slot)) --slot;
     back.trigger = slot;
@@ -258,6 +268,9 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
     const Gap& gap = gaps_[back.gap];
     // Its swap-ins serve the uses up to the next gap that is used.
     Slot until = order_->num_slots();
+    if (poll.Tick(static_cast<int64_t>(aways.size()) + kGateReach)) {
+      return stop_->status("strategy");
+    }
     for (const Away& other : aways) {
       const Gap& next = gaps_[other.gap];
       if (next.buffer == gap.buffer && next.before > gap.before) {

@@ -55,6 +55,7 @@ struct Gap {
   int64_t bytes = 0;
   int64_t in_ns = 0;  // The copies back, and
   int64_t out_ns = 0;
+  int32_t slots() const { return before - after; }
 };
 
 // A gap that is used: when its buffer comes back.
@@ -72,7 +73,7 @@ class BudgetPlanner {
                                               const StepOrder& order, const StopToken& stop);
 
   // The gaps that keep what is in use within the target, by index into gaps(); as many as help
-  // where none suffice.
+  // where none suffice. Once `stop` has fired, nothing; likewise below.
   std::vector<int32_t> Cover(const BudgetSetting& setting) const;
 
   // When their buffers come back.

@@ -1,0 +1,244 @@
+// The strategy `budget` through the one door, on real training graphs: what it promises of memory,
+// judged on the bytes of its answers; towers; bad input.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::ErrorDetailOf;
+using testing::FailsWith;
+using testing::IsInvalid;
+using testing::ReadTestGraph;
+
+v1::RewriteOptions BudgetOptions(const std::string& text) {
+  v1::RewriteOptions options;
+  options.mutable_budget();
+  if (!google::protobuf::TextFormat::MergeFromString(text, &options)) std::abort();
+  return options;
+}
+
+absl::StatusOr<v1::RewriteResponse> TryBudget(const std::string& bytes, const std::string& options,
+                                              v1::Limits limits = DefaultLimits()) {
+  return Rewrite(bytes, BudgetOptions(options), limits, StopToken());
+}
+
+v1::RewriteResponse WithBudget(const std::string& bytes, const std::string& options) {
+  return testing::ValueOrDie(TryBudget(bytes, options), options);
+}
+
+// A batch, and a GPU of so much memory, of which a tenth is left alone.
+std::string OnGpu(int batch, int64_t bytes) {
+  return absl::StrCat(" step { batch_size: ", batch, " hardware { gpu_memory_bytes: ", bytes,
+                      " } } ");
+}
+
+struct BudgetGraph {
+  std::string name;
+  std::string file;
+  int batch;
+  // Of the unswapped peak. What some networks can do without is little.
+  std::vector<double> shares;
+};
+
+class BudgetGraphTest : public ::testing::TestWithParam<BudgetGraph> {
+ protected:
+  const std::string bytes_ = ReadTestGraph(GetParam().file);
+
+  const v1::RewriteReport ample_ =
+      WithBudget(bytes_, OnGpu(GetParam().batch, int64_t{1} << 50)).report();
+};
+
+// The answer's own bytes, simulated as any other graph, fit in every size of memory from the budget
+// to that of the GPU that the report names.
+TEST_P(BudgetGraphTest, TheAnswerFitsWhereItSaysSo) {
+  EXPECT_EQ(ample_.outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_TRUE(ample_.fits(0).not_needed());
+  for (const double share : GetParam().shares) {
+    const int64_t memory =
+        static_cast<int64_t>(share / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
+    const v1::RewriteResponse answer = WithBudget(bytes_, OnGpu(GetParam().batch, memory));
+    const v1::RewriteReport& report = answer.report();
+    ASSERT_EQ(report.outcome(), v1::OUTCOME_REWRITTEN) << report.summary();
+    EXPECT_NE(report.fits(0).fit(), v1::FIT_DOES_NOT_FIT);
+    EXPECT_LE(report.fits(0).peak_bytes(), report.fits(0).budget_bytes());
+    const v1::BudgetDevice& device = report.budget().devices(0);
+    std::vector<int64_t> sizes = {report.fits(0).budget_bytes()};
+    sizes.insert(sizes.end(), device.other_budget_bytes().begin(),
+                 device.other_budget_bytes().end());
+    EXPECT_EQ(sizes.size(), 4u);
+    EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), memory * 99 / 100);
+    for (int64_t size : sizes) {
+      v1::SimulateOptions options;
+      options.mutable_step()->set_batch_size(GetParam().batch);
+      options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(size);
+      options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+      const auto simulated = SimulateGraph(answer.graph_def(), options, DefaultLimits(), {});
+      ASSERT_TRUE(simulated.ok()) << simulated.status();
+      EXPECT_NE(simulated->forecast().fit(), v1::FIT_DOES_NOT_FIT)
+          << share << " of the peak, in " << size << " bytes: "
+          << simulated->forecast().ShortDebugString();
+    }
+  }
+}
+
+TEST_P(BudgetGraphTest, EveryTensorHasAVerdict) {
+  const int64_t memory = static_cast<int64_t>(
+      GetParam().shares[0] / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
+  const v1::RewriteReport report =
+      WithBudget(bytes_, OnGpu(GetParam().batch, memory)).report();
+  std::map<std::string, v1::Reason> reasons;
+  for (const v1::Decision& decision : report.decisions()) {
+    EXPECT_NE(decision.reason(), v1::REASON_UNSPECIFIED) << decision.tensor();
+    EXPECT_TRUE(reasons.emplace(decision.tensor(), decision.reason()).second) << decision.tensor();
+  }
+  for (const v1::TensorSwap& swap : report.swaps()) {
+    EXPECT_EQ(reasons[swap.tensor()], v1::REASON_SWAPPED) << swap.tensor();
+  }
+  EXPECT_EQ(std::count_if(reasons.begin(), reasons.end(),
+                          [](const auto& item) { return item.second == v1::REASON_SWAPPED; }),
+            report.swaps_size());
+  // The same tensors as any other strategy judges: every output that somebody reads.
+  v1::RewriteOptions scope;
+  scope.mutable_level()->set_swapout_threshold(1);
+  scope.mutable_level()->set_swapin_ahead(1);
+  scope.mutable_level()->set_swapin_groupby(0);
+  scope.mutable_step()->set_batch_size(GetParam().batch);
+  const auto other = Rewrite(bytes_, scope, DefaultLimits(), StopToken());
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->report().decisions_size(), report.decisions_size());
+}
+
+TEST_P(BudgetGraphTest, MoreEffortIsNotSlower) {
+  const int64_t memory = static_cast<int64_t>(
+      GetParam().shares[0] / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
+  const auto with = [&](const char* effort) {
+    return WithBudget(bytes_, absl::StrCat(OnGpu(GetParam().batch, memory),
+                                           "budget { planning_effort: PLANNING_EFFORT_", effort,
+                                           " }"))
+        .report();
+  };
+  const v1::RewriteReport low = with("LOW"), medium = with("MEDIUM");
+  EXPECT_LE(low.budget().devices(0).plan_count(), 64 + 3);  // The last one in its other sizes.
+  EXPECT_LE(medium.budget().devices(0).plan_count(), 256 + 3);
+  EXPECT_LE(medium.fits(0).step_time_ns(), low.fits(0).step_time_ns());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BudgetGraphTest,
+    ::testing::Values(BudgetGraph{"resnet50_free", "resnet50_free/graph.pb", 32, {0.9, 0.6}},
+                      BudgetGraph{"resnet50_tf1", "resnet50_tf1/graph_shapes.pb", 32, {0.8, 0.5}},
+                      BudgetGraph{"unet3d", "unet3d/graph.pb", 1, {0.8}}),
+    testing::CaseName());
+
+// Both towers fit, each its GPU, and all at once.
+TEST(BudgetRewriteTest, TwoTowers) {
+  const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  ASSERT_EQ(ample.fits_size(), 2);
+  const int64_t memory = static_cast<int64_t>(
+      0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
+  const v1::RewriteReport report = WithBudget(bytes, OnGpu(32, memory)).report();
+  ASSERT_EQ(report.fits_size(), 2);
+  EXPECT_EQ(report.budget().devices_size(), 2);
+  std::set<std::string> devices;
+  for (const v1::TensorSwap& swap : report.swaps()) devices.insert(swap.device());
+  EXPECT_EQ(devices.size(), 2u);
+  EXPECT_NE(report.forecast_after().fit(), v1::FIT_DOES_NOT_FIT);
+  for (const v1::DeviceForecast& device : report.forecast_after().devices()) {
+    EXPECT_LE(device.peak_bytes(), report.fits(0).budget_bytes()) << device.device();
+  }
+}
+
+// Of one tower alone, the other stays as it is.
+TEST(BudgetRewriteTest, OneOfTwoTowers) {
+  const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const int64_t memory = static_cast<int64_t>(
+      0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
+  const std::string device = ample.fits(1).device();
+  const v1::RewriteReport report =
+      WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "devices: '", device, "'")).report();
+  ASSERT_GT(report.swaps_size(), 0);
+  for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), device);
+}
+
+TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20));
+  ASSERT_THAT(refused.status(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                          v1::ERROR_REASON_DOES_NOT_FIT, "no plan was found"));
+  int64_t memory = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
+  EXPECT_FALSE(ErrorDetailOf(refused, "node").empty() &&
+               ErrorDetailOf(refused, "resident_bytes").empty());
+  // Well below what the step takes as it came: it was planned for.
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  EXPECT_LT(memory, ample.fits(0).unswapped_peak_bytes() * 3 / 4);
+  // With it, or a little more (other sizes of memory are tried, too), there is one.
+  EXPECT_TRUE(TryBudget(bytes, OnGpu(32, memory * 21 / 20)).ok());
+}
+
+TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const int64_t memory = ample.fits(0).unswapped_peak_bytes();  // Less a tenth.
+  constexpr int64_t kLeast = 20 << 20;
+  const v1::RewriteReport report =
+      WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "min_tensor_bytes: ", kLeast)).report();
+  ASSERT_GT(report.swaps_size(), 0);
+  for (const v1::TensorSwap& swap : report.swaps()) EXPECT_GE(swap.size_bytes(), kLeast);
+}
+
+TEST(BudgetRewriteTest, AnUnknownBatchIsAnError) {
+  EXPECT_THAT(TryBudget(ReadTestGraph("mnist_deep/graph.pb"), ""),
+              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "batch_size"));
+}
+
+TEST(BudgetRewriteTest, AnEffortThatIsNoneIsAnError) {
+  v1::RewriteOptions options;
+  options.mutable_budget()->set_planning_effort(static_cast<v1::PlanningEffort>(9));
+  const auto refused = Rewrite("", options, DefaultLimits(), StopToken());
+  EXPECT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
+}
+
+// The request's steps bound the search: a plan that was found before is returned, and says so.
+TEST(BudgetRewriteTest, ASearchCutShortSaysSo) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const int64_t memory = ample.fits(0).unswapped_peak_bytes() * 6 / 10;
+  bool refused = false, cut = false, whole = false;
+  for (int64_t plays = 1; plays <= 4096; plays *= 2) {
+    v1::Limits limits = DefaultLimits();
+    limits.set_max_search_steps(plays * 3 * ample.node_count_before());
+    const auto answer = TryBudget(bytes, OnGpu(32, memory), limits);
+    if (!answer.ok()) {
+      EXPECT_EQ(GetErrorReason(answer.status()), v1::ERROR_REASON_SEARCH_TOO_LONG)
+          << answer.status();
+      refused = true;
+      continue;
+    }
+    (answer->report().budget().devices(0).cut_short() ? cut : whole) = true;
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(cut);
+  EXPECT_TRUE(whole);
+}
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,51 @@
+// A step with its order on one GPU, for the tests of the parts of the strategy `budget`.
+#ifndef SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_FIXTURE_H_
+#define SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_FIXTURE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/needs.h"
+#include "rewrite_core/simulate/step_simulator.h"
+#include "rewrite_core/strategy/budget/budget_planner.h"
+#include "rewrite_core/strategy/budget/step_order.h"
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::testing {
+
+struct OrderedStep : TestStep {
+  template <typename Source>
+  explicit OrderedStep(Source&& source, v1::Step s = {}, const v1::RewriteOptions& options = {})
+      : TestStep(std::forward<Source>(source), std::move(s)),
+        eligibility(
+            ValueOrDie(core::Eligibility::Create(facts, options, {}), "eligibility")),
+        simulator(ValueOrDie(core::StepSimulator::Create(facts, {}), "simulator")),
+        unswapped(Simulate({})),
+        order(ValueOrDie(core::StepOrder::Create(facts, 0, unswapped, {}), "order")),
+        needs(ValueOrDie(core::Needs::Find(*graph, facts.topology(), {}), "needs")),
+        planner(ValueOrDie(
+            core::BudgetPlanner::Create(facts, eligibility, needs, order, stop), "planner")) {}
+
+  // With memory without end.
+  core::StepResult Simulate(const core::SwapPlan& plan) const {
+    core::StepTerms terms;
+    terms.record_operations = true;
+    return ValueOrDie(simulator->Simulate(plan, terms, {}), "simulate");
+  }
+
+  core::Slot SlotOf(const std::string& name) const { return order.slot(graph[name]); }
+
+  const core::StopToken stop;
+  core::Eligibility eligibility;
+  std::unique_ptr<core::StepSimulator> simulator;
+  core::StepResult unswapped;
+  core::StepOrder order;
+  core::Needs needs;
+  core::BudgetPlanner planner;
+};
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_FIXTURE_H_

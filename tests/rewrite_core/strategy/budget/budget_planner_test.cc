@@ -1,0 +1,159 @@
+#include "rewrite_core/strategy/budget/budget_planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/simulate/lower_bounds.h"
+#include "tests/rewrite_core/strategy/budget/budget_fixture.h"
+#include "tests/testing/files.h"
+#include "tests/testing/training_graph.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using testing::OrderedStep;
+using testing::ValueOrDie;
+
+#define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
+
+// "a: b..d": the buffer that a makes may be away between b and d.
+std::vector<std::string> Gaps(const OrderedStep& step) {
+  const auto name = [&](Slot slot) { return step.graph->name(step.order.node(slot)); };
+  std::vector<std::string> gaps;
+  for (const Gap& gap : step.planner.gaps()) {
+    gaps.push_back(absl::StrCat(name(step.order.made(gap.buffer)), ": ", name(gap.after), "..",
+                                name(gap.before)));
+  }
+  return gaps;
+}
+
+constexpr char kInput[] =
+    "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n";
+
+TEST(BudgetPlannerTest, EachTimeBetweenTwoUsesIsAGap) {
+  const OrderedStep step(absl::StrCat(kInput,
+                                      "a = MatMul(x, x) " KIB_256 "b = MatMul(a, a) " KIB_256
+                                      "c = MatMul(b, b) " KIB_256 "d = MatMul(c, a) " KIB_256
+                                      "e = MatMul(d, d) " KIB_256 "f = MatMul(e, a) " KIB_256));
+  EXPECT_THAT(Gaps(step), UnorderedElementsAre("a: b..d", "a: d..f"));
+}
+
+// The memory is not free while one reader keeps it: a While, or one on the host.
+TEST(BudgetPlannerTest, NoGapWhereALaterReaderCannotReadASwapIn) {
+  const std::string chain = absl::StrCat(
+      kInput, "a = MatMul(x, x) " KIB_256 "b = MatMul(a, a) " KIB_256 "c = MatMul(b, b) " KIB_256
+              "d = MatMul(c, a) " KIB_256 "e = MatMul(d, d) " KIB_256);
+  EXPECT_THAT(Gaps(OrderedStep(chain)), ElementsAre("a: b..d"));
+  v1::Step fed;
+  v1::Feed* feed = fed.add_feeds();
+  feed->set_name("late");
+  feed->add_dims(256);
+  feed->add_dims(256);
+  // `late` is fed: it does not run, and keeps nothing.
+  EXPECT_THAT(Gaps(OrderedStep(
+                  absl::StrCat(chain, "late = MatMul(e, a) " KIB_256 "f = MatMul(late, e) " KIB_256),
+                  fed)),
+              ElementsAre("a: b..d"));
+}
+
+// What an alias reads is the same memory: the gap is that of both.
+TEST(BudgetPlannerTest, AliasesAreOneBuffer) {
+  const OrderedStep step(absl::StrCat(
+      kInput, "a = MatMul(x, x) " KIB_256 "same = Identity(a) " KIB_256 "b = MatMul(same, a) " KIB_256
+              "c = MatMul(b, b) " KIB_256 "d = MatMul(c, same) " KIB_256
+              "e = MatMul(d, d) " KIB_256 "f = MatMul(e, a) " KIB_256));
+  EXPECT_THAT(Gaps(step), UnorderedElementsAre("a: b..d", "a: d..f"));
+}
+
+// By the bookkeeping of the test: at each slot what is in use, less what is away.
+int64_t MostInUse(const OrderedStep& step, const std::vector<int32_t>& chosen) {
+  std::vector<int64_t> live = step.order.live_bytes();
+  for (int32_t i : chosen) {
+    const Gap& gap = step.planner.gaps()[i];
+    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) live[slot] -= gap.bytes;
+  }
+  return *std::max_element(live.begin(), live.end());
+}
+
+TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
+  testing::TrainingGraphOptions graph;
+  for (const int64_t nodes : {400, 1500, 4000}) {
+    graph.nodes = nodes;
+    const OrderedStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
+    const std::vector<int64_t>& live = step.order.live_bytes();
+    const int64_t peak = *std::max_element(live.begin(), live.end());
+    std::vector<int32_t> all;
+    for (size_t i = 0; i < step.planner.gaps().size(); ++i) all.push_back(static_cast<int32_t>(i));
+    const int64_t least = MostInUse(step, all);
+    ASSERT_LT(least, peak * 3 / 4) << "nothing to cover";
+    for (const double share : {0.95, 0.8, 0.6}) {
+      BudgetSetting setting;
+      setting.target_bytes =
+          std::max(least, static_cast<int64_t>(share * static_cast<double>(peak)));
+      const std::vector<int32_t> chosen = step.planner.Cover(setting);
+      EXPECT_LE(MostInUse(step, chosen), setting.target_bytes) << nodes << " nodes, " << share;
+      EXPECT_EQ(std::set<int32_t>(chosen.begin(), chosen.end()).size(), chosen.size());
+      // The least that any parts of buffers can do with (lower_bounds.h, bound B).
+      std::vector<StepInterval> intervals;
+      for (const Gap& gap : step.planner.gaps()) {
+        intervals.push_back({gap.after + 1, gap.before - 1, gap.bytes});
+      }
+      std::vector<int64_t> demand;
+      for (int64_t bytes : live) demand.push_back(std::max<int64_t>(0, bytes - setting.target_bytes));
+      const std::vector<int64_t> cover = LeastCover(intervals, demand);
+      int64_t away = 0, largest = 0;
+      for (int32_t i : chosen) {
+        away += step.planner.gaps()[i].bytes;
+        largest = std::max(largest, step.planner.gaps()[i].bytes);
+      }
+      EXPECT_GE(away, cover.back()) << "less than the bound: the test is wrong";
+      // Whole buffers: one that is not needed whole, and what few large ones cost.
+      EXPECT_LE(away, cover.back() * 5 / 4 + largest) << nodes << " nodes, " << share;
+    }
+  }
+}
+
+// A plan is a plan of the graph: each swap-in waits for a node that runs before its consumers, its
+// gate for nothing that it needs, and the step with it ends.
+TEST(BudgetPlannerTest, ThePlanRuns) {
+  v1::Step options;
+  options.set_batch_size(16);
+  const OrderedStep step(
+      testing::TestGraph::FromBytes(testing::ReadTestGraph("resnet50_tf1/graph_shapes.pb")),
+      options);
+  const std::vector<int64_t>& live = step.order.live_bytes();
+  BudgetSetting setting;
+  setting.target_bytes = *std::max_element(live.begin(), live.end()) * 7 / 10;
+  SwapPlan plan;
+  plan.swaps =
+      ValueOrDie(step.planner.Plan(step.planner.Schedule(step.planner.Cover(setting), setting)), "");
+  ASSERT_FALSE(plan.swaps.empty());
+  size_t paces = 0;
+  for (const PlannedSwap& swap : plan.swaps) {
+    for (const PlannedSwapIn& swap_in : swap.swap_ins) {
+      ASSERT_EQ(swap_in.triggers.size(), 1u);
+      const Slot trigger = step.order.slot(swap_in.triggers[0]);
+      for (const InputPosition& consumer : swap_in.consumers) {
+        EXPECT_LT(trigger, step.order.slot(consumer.node));
+      }
+      for (NodeId node : swap_in.paces) EXPECT_LT(trigger, step.order.slot(node));
+      paces += swap_in.paces.size();
+    }
+  }
+  EXPECT_GT(paces, 0u);
+  const StepResult result = step.Simulate(plan);
+  EXPECT_TRUE(result.fits);
+  EXPECT_LT(result.peak_bytes(0), step.unswapped.peak_bytes(0));
+}
+
+}  // namespace
+}  // namespace spillway::core
