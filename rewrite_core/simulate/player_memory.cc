@@ -117,7 +117,10 @@ void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_u
   OutOfMemory oom;
   oom.device = device;
   oom.op = id == kNoOp ? kNoOp : workload_->IdOf(id);
-  oom.node = id == kNoOp ? kNoNode : op(id).node;
+  if (id != kNoOp) {
+    oom.node = op(id).node;
+    oom.kind = op(id).kind();
+  }
   oom.requested_bytes = requested_bytes;
   oom.in_use_bytes = in_use_bytes;
   oom.budget_bytes = pool(device).budget_bytes();

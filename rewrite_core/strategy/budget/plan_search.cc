@@ -89,30 +89,48 @@ class PlanSearch {
       setting.slack = construction.slack;
       setting.gate_slots = construction.gate_slots;
       setting.lowered.assign(order_.num_slots(), 0);
+      std::vector<int32_t> chosen = planner_.Cover(setting);
       for (int mend = 0; mend < kMaxMends && MayPlay(); ++mend) {
-        const std::vector<Away> aways = planner_.Schedule(planner_.Cover(setting), setting);
-        auto verdict = Judge(aways);
+        auto verdict = Judge(planner_.Schedule(chosen, setting));
         if (!verdict.ok()) return verdict.status();
         if (*verdict != Verdict::kDoesNotFit) break;
-        if (!Mend(construction.width, mend, &setting)) break;
+        if (!Mend(construction.width, mend, &chosen, &setting)) break;
       }
     }
     return absl::OkStatus();
   }
 
-  // Lowers the target where the last plan ran out; false if that cannot help.
-  bool Mend(double width, int mend, BudgetSetting* setting) const {
+  // Lowers the target where the last plan ran out, until others are chosen; false if that cannot
+  // help.
+  bool Mend(double width, int mend, std::vector<int32_t>* chosen, BudgetSetting* setting) const {
     const OutOfMemory* oom = last_failure_.failure();
     if (oom == nullptr || oom->node == kNoNode || oom->device < 0) return false;
     const Slot slots = order_.num_slots();
-    const Slot at = order_.slot(oom->node) == kNoSlot ? slots / 2 : order_.slot(oom->node);
+    const Slot at = SlotOf(*oom);
     const Slot reach = std::max(kLeastWidth, static_cast<Slot>(width * slots));
-    const int64_t least = terms_.budget_bytes / kLeastMend, most = terms_.budget_bytes / kMostMend;
-    const int64_t by = std::max(least, std::min(oom->missing_bytes, most));
-    const int64_t lower = by + by * mend / kMendsToDouble;
     const Slot end = std::min(slots, at + reach + 1);
-    for (Slot slot = std::max(0, at - reach); slot < end; ++slot) setting->lowered[slot] += lower;
-    return true;
+    const int64_t least = terms_.budget_bytes / kLeastMend, most = terms_.budget_bytes / kMostMend;
+    int64_t by = std::max(least, std::min(oom->missing_bytes, most));
+    by += by * mend / kMendsToDouble;
+    for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {
+      for (Slot slot = std::max(0, at - reach); slot < end; ++slot) setting->lowered[slot] += by;
+      std::vector<int32_t> others = planner_.Cover(*setting);
+      if (others == *chosen) continue;
+      *chosen = std::move(others);
+      return true;
+    }
+    return false;
+  }
+
+  // Where in the order the last plan ran out: a swap-in does behind its trigger.
+  Slot SlotOf(const OutOfMemory& oom) const {
+    if (oom.kind == OpKind::kCopyIn) {
+      for (const PlannedSwap& swap : plan_.swaps) {
+        if (swap.tensor.node == oom.node) return order_.slot(swap.swap_ins[0].triggers[0]);
+      }
+      return 0;
+    }
+    return order_.slot(oom.node) == kNoSlot ? order_.num_slots() / 2 : order_.slot(oom.node);
   }
 
   // Simulates the plan, and keeps it if it is better than the best.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/container/flat_hash_map.h"
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
@@ -22,6 +23,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
     order.slots_[info.node] = order.num_slots();
     order.nodes_.push_back(info.node);
     const OpTimes& times = unswapped.launch_ahead.times[op];
+    order.given_ns_.push_back(times.given_ns);
     order.begin_ns_.push_back(times.start_ns);
     order.end_ns_.push_back(times.end_ns);
   }
@@ -99,12 +101,57 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
       break;
     }
   }
+  if (absl::Status s = order.AddCopiesIn(graph, buffers, gpu, unswapped, stop, &change); !s.ok()) {
+    return s;
+  }
   int64_t live = 0;
   for (Slot slot = 0; slot < order.num_slots(); ++slot) {
     live += change[slot];
     order.live_bytes_.push_back(live + facts.costs()[order.nodes_[slot]].workspace_bytes);
   }
   return order;
+}
+
+absl::Status StepOrder::AddCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
+                                    const StepResult& unswapped, const StopToken& stop,
+                                    std::vector<int64_t>* change) const {
+  StopPoller poll(stop);
+  // By the node that makes them: when the first copy of what it makes is given its memory.
+  absl::flat_hash_map<NodeId, int64_t> given;
+  for (size_t i = 0; i < unswapped.ops.size(); ++i) {
+    if (poll.Tick()) return stop.status("strategy");
+    const WorkloadOp& op = unswapped.ops[i];
+    if (op.kind != OpKind::kCopyIn || op.device != gpu) continue;
+    const int64_t at = unswapped.launch_ahead.times[i].given_ns;
+    const auto [it, is_new] = given.try_emplace(op.node, at);
+    if (!is_new) it->second = std::min(it->second, at);
+  }
+  if (given.empty()) return absl::OkStatus();
+  // By buffer: the last slot that reads it.
+  absl::flat_hash_map<int32_t, Slot> last;
+  for (Slot slot = 0; slot < num_slots(); ++slot) {
+    for (Tensor input : graph.inputs(nodes_[slot])) {
+      if (poll.Tick()) return stop.status("strategy");
+      if (input.is_control()) break;
+      if (const int32_t buffer = buffers.buffer_of(input); buffer != kNoBuffer) last[buffer] = slot;
+    }
+  }
+  for (const WorkloadBuffer& copy : unswapped.buffers) {
+    if (poll.Tick()) return stop.status("strategy");
+    if (copy.device != gpu || copy.resident || copy.swap >= 0) continue;
+    const auto at = given.find(copy.tensor.node);
+    if (at == given.end()) continue;
+    const int32_t buffer = buffers.buffer_of(copy.tensor);
+    if (buffer == kNoBuffer || buffers.buffers()[buffer].place == gpu) continue;
+    const Slot made = static_cast<Slot>(
+        std::lower_bound(given_ns_.begin(), given_ns_.end(), at->second) - given_ns_.begin());
+    const auto use = last.find(buffer);
+    const Slot end = std::max(made, use == last.end() ? made : use->second);
+    if (made >= num_slots()) continue;
+    (*change)[made] += AllocatedBytes(copy.bytes);
+    (*change)[end + 1] -= AllocatedBytes(copy.bytes);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace spillway::core

@@ -69,9 +69,14 @@ class StepOrder {
  private:
   StepOrder() = default;
 
+  // Adds to `change`, by slot, the memory of what is copied to the GPU from elsewhere.
+  absl::Status AddCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
+                           const StepResult& unswapped, const StopToken& stop,
+                           std::vector<int64_t>* change) const;
+
   std::vector<NodeId> nodes_;
   std::vector<Slot> slots_;  // By node.
-  std::vector<int64_t> begin_ns_, end_ns_;
+  std::vector<int64_t> given_ns_, begin_ns_, end_ns_;
   std::vector<Slot> latest_before_;
   std::vector<int32_t> buffers_;
   std::vector<int64_t> bytes_;
