@@ -34,11 +34,10 @@ void AddBudgetSearch(const v1::BudgetDevice& device, v1::PlanningEffort effort,
                               device.cut_short() ? "; cut short by max_search_steps" : "")});
   if (device.other_budget_bytes().empty()) return;
   facts->push_back(
-      {"fits", absl::StrCat("also into ",
-                            absl::StrJoin(device.other_budget_bytes(), ", ",
-                                          [](std::string* out, int64_t bytes) {
-                                            absl::StrAppend(out, FormatBytes(bytes));
-                                          }))});
+      {"fits", absl::StrCat("also into ", absl::StrJoin(device.other_budget_bytes(), ", ",
+                                                        [](std::string* out, int64_t bytes) {
+                                                          absl::StrAppend(out, FormatBytes(bytes));
+                                                        }))});
 }
 
 }  // namespace spillway::cli

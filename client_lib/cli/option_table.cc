@@ -184,7 +184,7 @@ constexpr OptionRow kScope[] = {
 
 constexpr OptionRow kBudget[] = {
     {"planning_effort",
-     "How many plans are simulated at most for one GPU: low 64, medium 256, high 8192.", "medium",
+     "How many plans are simulated at most for one GPU: low 32, medium 128, high 8192.", "medium",
      ""},
 };
 

@@ -1,7 +1,8 @@
 // What a node needs to run: feeds, iterators, queues and other things without inputs, initialized
-// variables, writes that come before. Whoever adds a control edge between two nodes of which neither
-// leads to the other asks here whether it makes a run of one of them, in another step than the one
-// planned for (an inference, an initializer), run what that did without, and may fail or write.
+// variables, writes that come before. Whoever adds a control edge between two nodes of which
+// neither leads to the other asks here whether it makes a run of one of them, in another step than
+// the one planned for (an inference, an initializer), run what that did without, and may fail or
+// write.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_NEEDS_H_

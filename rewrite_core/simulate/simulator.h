@@ -99,7 +99,7 @@ struct OutOfMemory {
   // How many bytes more there should have been: free; or, where fragmented, in the largest free
   // piece, for the first of the pieces that found no place.
   int64_t missing_bytes = 0;
-  NodeId node = kNoNode;  // Of `op`,
+  NodeId node = kNoNode;           // Of `op`,
   OpKind kind = OpKind::kCompute;  // and what it is. A copy's node is the one whose output travels.
 };
 

@@ -36,7 +36,7 @@ absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t
   fit->set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
   fit->set_peak_bytes(outcome.peak_bytes(gpu));
   // Where it is not known whether the budget suffices, neither is what would.
-  if (fit->fit() != v1::FIT_FITS) return absl::OkStatus();
+  if (fit->fit() != v1::FIT_FITS || simulator == nullptr) return absl::OkStatus();
   auto need = FindNeed(simulator, plan, StepTerms::OneGpu(gpu, 0), fit->peak_bytes(), stop);
   if (!need.ok()) return need.status();
   // The budget suffices, though more than it may not.

@@ -22,7 +22,8 @@ v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t b
                              const StepFacts& facts);
 
 // Adds to `fit`, as FitOfUnswapped left it, what the step takes with `plan`: `outcome`, which fits,
-// and, where nothing is unknown, the need (FindNeed). Errors: those of Simulate.
+// and, where nothing is unknown, the need (FindNeed), unless `simulator` is null. Errors: those of
+// Simulate.
 absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t gpu,
                         const StepFacts& facts, PlanSimulator* simulator, const StopToken& stop,
                         v1::DeviceFit* fit);

@@ -12,6 +12,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/graph_diff.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/naive_executor.h"
@@ -234,8 +235,8 @@ class RewrittenCase {
     return "";
   }
 
-  // Whether a run of `waiting` does without something that `awaited` needs: a source that is neither
-  // constant nor variable, or a write.
+  // Whether a run of `waiting` does without something that `awaited` needs: a source that is
+  // neither constant nor variable, or a write.
   std::string NeedsMore(const std::string& waiting, const std::string& awaited) const {
     const std::set<std::string> has = Ancestors(before_, {waiting});
     if (has.count(awaited) > 0) return "";
@@ -303,6 +304,14 @@ bool MayRefuseScope(const v1::ScopeStrategy& scope, const absl::Status& status) 
           reason == v1::ERROR_REASON_NAME_MATCHES_NOTHING);
 }
 
+bool MayRefuseBudget(const v1::RewriteOptions& options, const absl::Status& status) {
+  const v1::ErrorReason reason = core::GetErrorReason(status);
+  return reason == v1::ERROR_REASON_DOES_NOT_FIT ||
+         reason == v1::ERROR_REASON_NAME_MATCHES_NOTHING ||  // A device.
+         (reason == v1::ERROR_REASON_BAD_OPTION && !options.step().has_batch_size() &&
+          absl::StrContains(status.message(), "batch_size"));
+}
+
 bool MayRefuseLevel(const v1::RewriteOptions& options, const absl::Status& status) {
   const v1::ErrorReason reason = core::GetErrorReason(status);
   const bool tuned = IsTuned(options.level());
@@ -333,8 +342,9 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
     if (kind == GraphKind::kAny && absl::IsInvalidArgument(response.status())) return verdict;
     const v1::ErrorReason reason = core::GetErrorReason(response.status());
     if (kind == GraphKind::kAnyShapes && reason == v1::ERROR_REASON_BAD_INPUT) return verdict;
-    const bool allowed = options.has_level() ? MayRefuseLevel(options, response.status())
-                                             : MayRefuseScope(options.scope(), response.status());
+    const bool allowed = options.has_budget()  ? MayRefuseBudget(options, response.status())
+                         : options.has_level() ? MayRefuseLevel(options, response.status())
+                                               : MayRefuseScope(options.scope(), response.status());
     if (!allowed) verdict.failure = response.status().ToString();
     return verdict;
   }
@@ -534,18 +544,23 @@ v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
 
 v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random) {
   v1::RewriteOptions options;
-  options.mutable_budget()->set_planning_effort(
-      random->OneIn(8) ? v1::PLANNING_EFFORT_MEDIUM : v1::PLANNING_EFFORT_LOW);
+  options.mutable_budget()->set_planning_effort(random->OneIn(8) ? v1::PLANNING_EFFORT_MEDIUM
+                                                                 : v1::PLANNING_EFFORT_LOW);
   if (random->OneIn(6)) options.set_cpu_device("/job:worker/device:CPU:0");
   AddCommonOptions(graph, random, &options);
   if (!random->OneIn(8)) options.mutable_step()->set_batch_size(random->Between(1, 64));
   v1::Hardware& hardware = *options.mutable_step()->mutable_hardware();
-  if (!random->OneIn(8)) {
-    hardware.set_gpu_memory_bytes((int64_t{1} << random->Between(12, 20)) *
-                                  random->Between(10, 20) / 10);
-  }
   if (random->OneIn(2)) hardware.set_allocator_reserve(0);
   if (!random->OneIn(4)) hardware.clear_host_memory_bytes();
+  if (random->OneIn(8)) return options;
+  // What the step takes as it came, or a part of that.
+  v1::SimulateOptions ample;
+  *ample.mutable_step() = options.step();
+  ample.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << 50);
+  const auto step = core::SimulateGraph(WriteProto(graph), ample, core::DefaultLimits(), {});
+  if (!step.ok() || step->forecast().devices().empty()) return options;
+  const int64_t peak = step->forecast().devices(0).peak_bytes();
+  hardware.set_gpu_memory_bytes(std::max<int64_t>(peak * random->Between(30, 110) / 100, 1));
   return options;
 }
 

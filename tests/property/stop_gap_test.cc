@@ -267,6 +267,13 @@ const std::vector<Case>& Cases() {
          const std::string graph = MakeTrainingGraph(small);
          return Rewriting(graph, ForTuning(graph));
        }},
+      {"Budget",
+       [] {
+         TrainingGraphOptions small;
+         small.nodes = kNodes / 20;
+         const std::string graph = MakeTrainingGraph(small);
+         return Rewriting(graph, absl::StrCat(ForTuning(graph), "budget {}"));
+       }},
       {"LevelScopes",
        [] {
          return Rewriting(

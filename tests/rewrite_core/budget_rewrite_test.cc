@@ -69,8 +69,8 @@ TEST_P(BudgetGraphTest, TheAnswerFitsWhereItSaysSo) {
   EXPECT_EQ(ample_.outcome(), v1::OUTCOME_NOTHING_TO_DO);
   EXPECT_TRUE(ample_.fits(0).not_needed());
   for (const double share : GetParam().shares) {
-    const int64_t memory =
-        static_cast<int64_t>(share / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
+    const int64_t memory = static_cast<int64_t>(
+        share / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
     const v1::RewriteResponse answer = WithBudget(bytes_, OnGpu(GetParam().batch, memory));
     const v1::RewriteReport& report = answer.report();
     ASSERT_EQ(report.outcome(), v1::OUTCOME_REWRITTEN) << report.summary();
@@ -90,8 +90,8 @@ TEST_P(BudgetGraphTest, TheAnswerFitsWhereItSaysSo) {
       const auto simulated = SimulateGraph(answer.graph_def(), options, DefaultLimits(), {});
       ASSERT_TRUE(simulated.ok()) << simulated.status();
       EXPECT_NE(simulated->forecast().fit(), v1::FIT_DOES_NOT_FIT)
-          << share << " of the peak, in " << size << " bytes: "
-          << simulated->forecast().ShortDebugString();
+          << share << " of the peak, in " << size
+          << " bytes: " << simulated->forecast().ShortDebugString();
     }
   }
 }
@@ -99,8 +99,7 @@ TEST_P(BudgetGraphTest, TheAnswerFitsWhereItSaysSo) {
 TEST_P(BudgetGraphTest, EveryTensorHasAVerdict) {
   const int64_t memory = static_cast<int64_t>(
       GetParam().shares[0] / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
-  const v1::RewriteReport report =
-      WithBudget(bytes_, OnGpu(GetParam().batch, memory)).report();
+  const v1::RewriteReport report = WithBudget(bytes_, OnGpu(GetParam().batch, memory)).report();
   std::map<std::string, v1::Reason> reasons;
   for (const v1::Decision& decision : report.decisions()) {
     EXPECT_NE(decision.reason(), v1::REASON_UNSPECIFIED) << decision.tensor();
@@ -127,14 +126,14 @@ TEST_P(BudgetGraphTest, MoreEffortIsNotSlower) {
   const int64_t memory = static_cast<int64_t>(
       GetParam().shares[0] / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
   const auto with = [&](const char* effort) {
-    return WithBudget(bytes_, absl::StrCat(OnGpu(GetParam().batch, memory),
-                                           "budget { planning_effort: PLANNING_EFFORT_", effort,
-                                           " }"))
+    return WithBudget(bytes_,
+                      absl::StrCat(OnGpu(GetParam().batch, memory),
+                                   "budget { planning_effort: PLANNING_EFFORT_", effort, " }"))
         .report();
   };
   const v1::RewriteReport low = with("LOW"), medium = with("MEDIUM");
-  EXPECT_LE(low.budget().devices(0).plan_count(), 64 + 3);  // The last one in its other sizes.
-  EXPECT_LE(medium.budget().devices(0).plan_count(), 256 + 3);
+  EXPECT_LE(low.budget().devices(0).plan_count(), 32 + 3);  // The last one in its other sizes.
+  EXPECT_LE(medium.budget().devices(0).plan_count(), 128 + 3);
   EXPECT_LE(medium.fits(0).step_time_ns(), low.fits(0).step_time_ns());
 }
 
@@ -150,8 +149,8 @@ TEST(BudgetRewriteTest, TwoTowers) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
   ASSERT_EQ(ample.fits_size(), 2);
-  const int64_t memory = static_cast<int64_t>(
-      0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
+  const int64_t memory =
+      static_cast<int64_t>(0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
   const v1::RewriteReport report = WithBudget(bytes, OnGpu(32, memory)).report();
   ASSERT_EQ(report.fits_size(), 2);
   EXPECT_EQ(report.budget().devices_size(), 2);
@@ -168,8 +167,8 @@ TEST(BudgetRewriteTest, TwoTowers) {
 TEST(BudgetRewriteTest, OneOfTwoTowers) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
-  const int64_t memory = static_cast<int64_t>(
-      0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
+  const int64_t memory =
+      static_cast<int64_t>(0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
   const std::string device = ample.fits(1).device();
   const v1::RewriteReport report =
       WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "devices: '", device, "'")).report();

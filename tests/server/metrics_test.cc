@@ -149,9 +149,11 @@ TEST(StrategyOfTest, ByWhatIsAskedFor) {
   EXPECT_EQ(StrategyOf(options), v1::STRATEGY_LEVEL);
   options.mutable_scope();
   EXPECT_EQ(StrategyOf(options), v1::STRATEGY_SCOPE);
+  options.mutable_budget();
+  EXPECT_EQ(StrategyOf(options), v1::STRATEGY_BUDGET);
   v1::RewriteOptions newer;
-  // Field 3, a message: what a client sends that knows a strategy of a later version.
-  ASSERT_TRUE(newer.ParseFromString(std::string("\x1a\x00", 2)));
+  // Field 15, a message: what a client sends that knows a strategy of a later version.
+  ASSERT_TRUE(newer.ParseFromString(std::string("\x7a\x00", 2)));
   EXPECT_EQ(StrategyOf(newer), v1::STRATEGY_UNSPECIFIED);
 }
 

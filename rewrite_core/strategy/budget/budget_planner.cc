@@ -14,8 +14,9 @@ namespace {
 // More is no gate but a wall; found in no network (1 to 12 as a rule).
 constexpr size_t kMaxGate = 64;
 
-// A trigger is looked for so many slots from where it is wanted, and what has to wait so many behind
-// a gate. Kernels are launched in order of readiness: what waits for nothing is soon launched.
+// A trigger is looked for so many slots from where it is wanted, and what has to wait so many
+// behind a gate. Kernels are launched in order of readiness: what waits for nothing is soon
+// launched.
 constexpr Slot kTriggerReach = 200;
 constexpr Slot kGateReach = 4096;
 
@@ -42,9 +43,9 @@ absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
     kept_from[i] = kept_from[i + 1];
     const StepOrder::Use& use = uses[i];
     std::vector<NodeId> reader = {use.position.node};
-    if (!readers_.Runs(reader[0]) ||
-        readers_.Keep(use.tensor, &reader, [](NodeId node) { return node; }) !=
-            v1::REASON_SWAPPED) {
+    if (!readers_.Runs(reader[0]) || readers_.Keep(use.tensor, &reader, [](NodeId node) {
+          return node;
+        }) != v1::REASON_SWAPPED) {
       kept_from[i] = std::min(kept_from[i], order_->slot(use.tensor.node));
     }
   }
@@ -76,7 +77,7 @@ absl::Status BudgetPlanner::FindGaps() {
 
 std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   std::vector<int32_t> chosen;
-  std::vector<int32_t> open;  // Over the slot, not chosen.
+  std::vector<int32_t> open;                          // Over the slot, not chosen.
   std::vector<int64_t> back(order_->num_slots(), 0);  // Bytes of the chosen ones, by their end.
   int64_t away = 0;
   size_t next = 0;
@@ -97,8 +98,8 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
         return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
       };
       // Whose copies have no time to overlap is taken last.
-      const bool any_long = std::any_of(open.begin(), open.end(),
-                                        [&](int32_t gap) { return is_long(gaps_[gap]); });
+      const bool any_long =
+          std::any_of(open.begin(), open.end(), [&](int32_t gap) { return is_long(gaps_[gap]); });
       int64_t largest = 0;
       for (int32_t gap : open) {
         if (any_long && !is_long(gaps_[gap])) continue;
@@ -109,9 +110,9 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
       for (size_t i = 0; i < open.size(); ++i) {
         const Gap& gap = gaps_[open[i]];
         if (gap.bytes < least || (any_long && !is_long(gap))) continue;
-        if (best == open.size() || std::make_pair(gap.before, gap.bytes) >
-                                       std::make_pair(gaps_[open[best]].before,
-                                                      gaps_[open[best]].bytes)) {
+        if (best == open.size() ||
+            std::make_pair(gap.before, gap.bytes) >
+                std::make_pair(gaps_[open[best]].before, gaps_[open[best]].bytes)) {
           best = i;
         }
       }
@@ -247,9 +248,9 @@ std::vector<NodeId> BudgetPlanner::Gate(NodeId producer, NodeId trigger, Slot sl
   for (Slot s = slot; s < end && gate.size() < kMaxGate; ++s) {
     if (order_->latest_before(s) >= slot) continue;
     const NodeId node = order_->node(s);
-    const bool reads = std::any_of(
-        consumers.begin(), consumers.end(),
-        [&](const InputPosition& consumer) { return consumer.node == node; });
+    const bool reads =
+        std::any_of(consumers.begin(), consumers.end(),
+                    [&](const InputPosition& consumer) { return consumer.node == node; });
     if (reads || !needs_->MayWait(node, producer) || !needs_->MayWait(node, trigger) ||
         soundness_.WaitInOrder(producer, node) != EdgeFault::kNone ||
         soundness_.WaitInOrder(trigger, node) != EdgeFault::kNone) {
@@ -260,8 +261,7 @@ std::vector<NodeId> BudgetPlanner::Gate(NodeId producer, NodeId trigger, Slot sl
   return gate;
 }
 
-absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
-    const std::vector<Away>& aways) const {
+absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<Away>& aways) const {
   std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
   StopPoller poll(*stop_);
   for (const Away& back : aways) {

@@ -60,9 +60,9 @@ struct Gap {
 
 // A gap that is used: when its buffer comes back.
 struct Away {
-  int32_t gap = 0;       // Into BudgetPlanner::gaps().
-  Slot trigger = 0;      // Wanted: the nearest sound one is taken.
-  int32_t gate = 1;      // As BudgetSetting::gate_slots.
+  int32_t gap = 0;   // Into BudgetPlanner::gaps().
+  Slot trigger = 0;  // Wanted: the nearest sound one is taken.
+  int32_t gate = 1;  // As BudgetSetting::gate_slots.
 };
 
 class BudgetPlanner {

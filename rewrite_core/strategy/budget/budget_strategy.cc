@@ -27,8 +27,8 @@ namespace spillway::core {
 namespace {
 
 // Plans simulated for one GPU, by effort (options.proto says so).
-constexpr int kLowPlays = 64;
-constexpr int kMediumPlays = 256;
+constexpr int kLowPlays = 32;
+constexpr int kMediumPlays = 128;
 constexpr int kHighPlays = 8192;
 
 // A plan has to fit in so many sizes of memory between the budget and all of the GPU's, that one
@@ -87,7 +87,7 @@ class BudgetRun {
     for (v1::DeviceFit& fit : fits_) *result_.report.add_fits() = std::move(fit);
     if (result_.plan.empty()) {
       result_.why_nothing = gpus_.empty() ? "no node runs on a GPU: there is nothing to swap"
-                                         : NotNeededText(result_.report.fits(), facts_);
+                                          : NotNeededText(result_.report.fits(), facts_);
     }
     return std::move(result_);
   }
@@ -113,8 +113,7 @@ class BudgetRun {
         continue;
       }
       fits_[i].set_not_needed(true);
-      absl::Status s =
-          AddPlanned(base_, *outcome, gpu, facts_, &simulator_, stop_, &fits_[i]);
+      absl::Status s = AddPlanned(base_, *outcome, gpu, facts_, &simulator_, stop_, &fits_[i]);
       if (!s.ok()) return s;
       for (size_t device = 0; device < gpus_[i].devices.size(); ++device) {
         if (gpus_[i].devices[device]) idle_.insert(static_cast<int32_t>(device));
@@ -195,9 +194,9 @@ class BudgetRun {
 
     PlanSearchTerms terms;
     terms.gpu = gpu;
-    terms.budget_bytes =
-        share < 1 ? static_cast<int64_t>(share * static_cast<double>(budget_bytes()))
-                  : budget_bytes();
+    terms.budget_bytes = share < 1
+                             ? static_cast<int64_t>(share * static_cast<double>(budget_bytes()))
+                             : budget_bytes();
     terms.other_budgets = OtherBudgets();
     terms.full_speed_ns = unswapped_.step_time_ns();
     terms.max_plays = MaxPlays(effort_);
@@ -211,8 +210,9 @@ class BudgetRun {
 
     SwapPlan plan = base_;
     plan.swaps = std::move(found->best->swaps);
-    absl::Status s = AddPlanned(plan, found->best->outcome, gpu, facts_, &simulator_, stop_,
-                                &fits_[i]);
+    // A search that was cut short has left no steps for the need.
+    absl::Status s = AddPlanned(plan, found->best->outcome, gpu, facts_,
+                                found->cut_short ? nullptr : &simulator_, stop_, &fits_[i]);
     if (!s.ok()) return s;
     std::move(plan.swaps.begin(), plan.swaps.end(), std::back_inserter(result_.plan.swaps));
     return absl::OkStatus();
@@ -260,8 +260,8 @@ class BudgetRun {
   const v1::PlanningEffort effort_;
   SearchBudget steps_;  // Of all GPUs.
   CountedSimulator simulator_;
-  SwapPlan base_;                     // The order edges.
-  StepResult unswapped_, ordered_;    // With memory without end: as the graph came; with base_.
+  SwapPlan base_;                   // The order edges.
+  StepResult unswapped_, ordered_;  // With memory without end: as the graph came; with base_.
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;   // By GPU.
   std::vector<size_t> lacking_;       // Into both: those that need a plan.

@@ -20,10 +20,7 @@ constexpr int kMaxHandedOn = 4;
 class OrderEdgeFinder {
  public:
   OrderEdgeFinder(const StepFacts& facts, const StepOrder& order)
-      : graph_(facts.graph()),
-        buffers_(facts.buffers()),
-        order_(order),
-        soundness_(facts) {
+      : graph_(facts.graph()), buffers_(facts.buffers()), order_(order), soundness_(facts) {
     place_.assign(buffers_.buffers().size(), -1);
     for (size_t i = 0; i < order.buffers().size(); ++i) {
       place_[order.buffers()[i]] = static_cast<int32_t>(i);
@@ -123,11 +120,10 @@ absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
   const auto key = [](const ControlEdge& edge) { return std::make_pair(edge.to, edge.from); };
   std::sort(edges.begin(), edges.end(),
             [&](const ControlEdge& a, const ControlEdge& b) { return key(a) < key(b); });
-  edges.erase(std::unique(edges.begin(), edges.end(),
-                          [&](const ControlEdge& a, const ControlEdge& b) {
-                            return key(a) == key(b);
-                          }),
-              edges.end());
+  edges.erase(
+      std::unique(edges.begin(), edges.end(),
+                  [&](const ControlEdge& a, const ControlEdge& b) { return key(a) == key(b); }),
+      edges.end());
   return edges;
 }
 

@@ -2,12 +2,13 @@
 // its output (the gradient of a weight decay is, when the step begins) is made to wait for the
 // latest of the reader's other inputs.
 //
-// Where v is to wait for u, both lead to the reader r, and v to nothing else: the nodes between v and
-// r are a chain, and u is launched behind the last of them.
-//   Nothing runs in vain. A step that runs v runs r, and u with it, unless somebody fetches v itself.
-//   No cycle, however many edges. One of edges u1 -> v1, u2 -> v2, ... would lead from each v to the
-//   next u: through r, so that the next reader lies behind this one in the graph, or, where u is in
-//   v's own chain, with the same reader and a later last of the chain. Neither can go round.
+// Where v is to wait for u, both lead to the reader r, and v to nothing else: the nodes between v
+// and r are a chain, and u is launched behind the last of them.
+//   Nothing runs in vain. A step that runs v runs r, and u with it, unless somebody fetches v
+//   itself. No cycle, however many edges. One of edges u1 -> v1, u2 -> v2, ... would lead from each
+//   v to the next u: through r, so that the next reader lies behind this one in the graph, or,
+//   where u is in v's own chain, with the same reader and a later last of the chain. Neither can go
+//   round.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_EDGES_H_
@@ -23,9 +24,9 @@
 
 namespace spillway::core {
 
-// The edges that let outputs of the GPU that `order` is of be made later, where that frees more than
-// it keeps: the inputs that would have to wait with them. Outputs below 1/256 of what the step has in
-// use at its peak are left alone. In order of the nodes that wait. Errors: those of `stop`.
+// The edges that let outputs of the GPU that `order` is of be made later, where that frees more
+// than it keeps: the inputs that would have to wait with them. Outputs below 1/256 of what the step
+// has in use at its peak are left alone. In order of the nodes that wait. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
                                                         const StepOrder& order,
                                                         const StopToken& stop);

@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/budget/plan_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -9,25 +10,25 @@
 namespace spillway::core {
 namespace {
 
-// How plans are constructed, most promising first (found on networks of several kinds; which is best
-// differs from graph to graph). `width`: where a plan ran out, its target is lowered in so much of
-// the step to either side.
-struct Construction {
-  double width;
+// How plans are constructed, most promising first (found on networks of several kinds; which is
+// best differs from graph to graph).
+struct Pacing {
   double slack;
   int32_t gate_slots;
 };
-constexpr Construction kConstructions[] = {
-    {0.03, 1.15, 1}, {0.1, 1.0, 0},   {0.01, 1.15, 4}, {1.0, 1.15, 1},  {0.03, 1.0, 0},
-    {0.1, 1.15, 1},  {0.01, 1.0, 1},  {0.1, 1.15, 4},  {0.03, 1.0, 4},  {1.0, 1.0, 0},
-    {0.01, 1.15, 1}, {0.03, 1.15, 0}, {0.1, 1.0, 1},   {0.01, 1.0, 0},  {1.0, 1.0, 1},
-    {0.03, 1.0, 1},  {0.1, 1.0, 4},   {0.01, 1.0, 4},  {0.1, 1.15, 0},  {0.01, 1.15, 0},
-    {1.0, 1.15, 4},  {0.03, 1.15, 4}, {1.0, 1.15, 0},  {1.0, 1.0, 4},
-};
+constexpr Pacing kPacings[] = {{1.0, 0}, {1.15, 1}, {1.0, 1}, {1.15, 4}, {1.0, 4}, {1.15, 0}};
 
-// One construction is mended at most so often; by at least a part of the budget, and by at most
-// another, each larger the longer it takes.
-constexpr int kMaxMends = 40;
+// What plans aim at, of the budget: memory is in pieces, and copies take it for longer than a plan
+// without a clock can say. The largest that fits is bisected, to one part in so many.
+constexpr double kTargets[] = {1.0, 0.97, 0.93, 0.87, 0.79, 0.68, 0.55, 0.4};
+constexpr double kTargetStep = 1.0 / 128;
+constexpr size_t kBisectedPacings = 2;
+
+// Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
+// is lowered in so much of the step to either side. At most so often; by at least a part of the
+// budget, and by at most another, each larger the longer it takes.
+constexpr double kWidths[] = {0.1, 0.03};
+constexpr int kMaxMends = 24;
 constexpr int64_t kLeastMend = 200;
 constexpr int64_t kMostMend = 50;
 constexpr int kMendsToDouble = 10;
@@ -49,7 +50,7 @@ constexpr int kMaxStride = 7;  // Powers of two.
 class PlanSearch {
  public:
   PlanSearch(const PlanSearchTerms& terms, const SwapPlan& base, const BudgetPlanner& planner,
-         const StepOrder& order, PlanSimulator* simulator, const StopToken& stop)
+             const StepOrder& order, PlanSimulator* simulator, const StopToken& stop)
       : terms_(terms),
         planner_(planner),
         order_(order),
@@ -79,25 +80,74 @@ class PlanSearch {
     return time - terms_.full_speed_ns <= terms_.full_speed_ns / kFullSpeedPart;
   }
 
+  bool MayConstruct() const {
+    return MayPlay() && !IsDone() &&
+           !(result_.best && result_.num_plays > terms_.max_plays / kConstructionShare);
+  }
+
+  BudgetSetting Setting(double target, const Pacing& pacing) const {
+    BudgetSetting setting;
+    setting.target_bytes = static_cast<int64_t>(target * static_cast<double>(terms_.budget_bytes));
+    setting.slack = pacing.slack;
+    setting.gate_slots = pacing.gate_slots;
+    setting.lowered.assign(order_.num_slots(), 0);
+    return setting;
+  }
+
+  absl::StatusOr<Verdict> JudgeTarget(double target, const Pacing& pacing) {
+    const BudgetSetting setting = Setting(target, pacing);
+    return Judge(planner_.Schedule(planner_.Cover(setting), setting));
+  }
+
   absl::Status Construct() {
     if (order_.num_slots() == 0) return absl::OkStatus();
-    for (const Construction& construction : kConstructions) {
-      if (IsDone() || !MayPlay()) return absl::OkStatus();
-      if (result_.best && result_.num_plays > terms_.max_plays / kConstructionShare) break;
-      BudgetSetting setting;
-      setting.target_bytes = terms_.budget_bytes;
-      setting.slack = construction.slack;
-      setting.gate_slots = construction.gate_slots;
-      setting.lowered.assign(order_.num_slots(), 0);
-      std::vector<int32_t> chosen = planner_.Cover(setting);
-      for (int mend = 0; mend < kMaxMends && MayPlay(); ++mend) {
-        auto verdict = Judge(planner_.Schedule(chosen, setting));
-        if (!verdict.ok()) return verdict.status();
-        if (*verdict != Verdict::kDoesNotFit) break;
-        if (!Mend(construction.width, mend, &chosen, &setting)) break;
+    double best_target = 1;
+    for (size_t i = 0; i < std::size(kPacings) && MayConstruct(); ++i) {
+      if (i >= kBisectedPacings && result_.best) {
+        if (auto verdict = JudgeTarget(best_target, kPacings[i]); !verdict.ok()) {
+          return verdict.status();
+        }
+        continue;
+      }
+      auto target = LargestTarget(kPacings[i]);
+      if (!target.ok()) return target.status();
+      if (*target > 0) best_target = *target;
+    }
+    for (const double width : kWidths) {
+      for (size_t i = 0; i < kBisectedPacings && MayConstruct(); ++i) {
+        BudgetSetting setting = Setting(1, kPacings[i]);
+        std::vector<int32_t> chosen = planner_.Cover(setting);
+        for (int mend = 0; mend < kMaxMends && MayPlay(); ++mend) {
+          auto verdict = Judge(planner_.Schedule(chosen, setting));
+          if (!verdict.ok()) return verdict.status();
+          if (*verdict != Verdict::kDoesNotFit) break;
+          if (!Mend(width, mend, &chosen, &setting)) break;
+        }
       }
     }
     return absl::OkStatus();
+  }
+
+  // The largest share of the budget that a plan may aim at and fit, about; 0: none was found.
+  absl::StatusOr<double> LargestTarget(const Pacing& pacing) {
+    double fits = 0, does_not_fit = 0;
+    for (const double target : kTargets) {
+      if (!MayPlay()) return 0.0;
+      auto verdict = JudgeTarget(target, pacing);
+      if (!verdict.ok()) return verdict.status();
+      if (*verdict != Verdict::kDoesNotFit) {
+        fits = target;
+        break;
+      }
+      does_not_fit = target;
+    }
+    while (fits > 0 && does_not_fit - fits > kTargetStep && MayPlay()) {
+      const double target = (fits + does_not_fit) / 2;
+      auto verdict = JudgeTarget(target, pacing);
+      if (!verdict.ok()) return verdict.status();
+      (*verdict == Verdict::kDoesNotFit ? does_not_fit : fits) = target;
+    }
+    return fits;
   }
 
   // Lowers the target where the last plan ran out, until others are chosen; false if that cannot
@@ -109,7 +159,8 @@ class PlanSearch {
     const Slot at = SlotOf(*oom);
     const Slot reach = std::max(kLeastWidth, static_cast<Slot>(width * slots));
     const Slot end = std::min(slots, at + reach + 1);
-    const int64_t least = terms_.budget_bytes / kLeastMend, most = terms_.budget_bytes / kMostMend;
+    const int64_t least = terms_.budget_bytes / kLeastMend + 1;
+    const int64_t most = terms_.budget_bytes / kMostMend;
     int64_t by = std::max(least, std::min(oom->missing_bytes, most));
     by += by * mend / kMendsToDouble;
     for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {

@@ -45,8 +45,9 @@ struct PlanSearchResult {
   bool cut_short = false;  // The request's search steps (max_search_steps) ended it.
 };
 
-// `base`: the control edges and the CPU device that every plan has; `order` is that of the step with
-// them. Errors: those of Simulate; that the request's steps are spent only where nothing was found.
+// `base`: the control edges and the CPU device that every plan has; `order` is that of the step
+// with them. Errors: those of Simulate; that the request's steps are spent only where nothing was
+// found.
 absl::StatusOr<PlanSearchResult> SearchPlan(const PlanSearchTerms& terms, const SwapPlan& base,
                                             const BudgetPlanner& planner, const StepOrder& order,
                                             PlanSimulator* simulator, const StopToken& stop);

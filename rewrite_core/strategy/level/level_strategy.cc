@@ -62,8 +62,8 @@ class Strategy {
 
   absl::StatusOr<StrategyResult> Run() {
     if (parameters_.is_auto()) {
-      absl::Status s = CheckKnownBatch(
-          facts_, ", or set swapout_threshold, swapin_ahead and swapin_groupby");
+      absl::Status s =
+          CheckKnownBatch(facts_, ", or set swapout_threshold, swapin_ahead and swapin_groupby");
       if (!s.ok()) return s;
     }
     auto filters = LevelFilters::Create(facts_, options_.level(), stop_);

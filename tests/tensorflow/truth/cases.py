@@ -70,7 +70,8 @@ EXCLUDED_SCOPES = {
 SHORT_MODE, FULL, ALL = "short", "full", "all"
 
 # The short mode: these graphs, and of each these sets; None: all that are not full_only.
-_QUICK = ("lb1", "found", "direct_lb3", "fuse_lb3", "branch5", "level_sync3", "level_serial")
+_QUICK = ("lb1", "found", "direct_lb3", "fuse_lb3", "branch5", "level_sync3", "level_serial",
+          "budget")
 SHORT = {
     "mnist_deep": None, "cond_v1": None, "resnet50_tf1_b4": None,
     "cond_v2": _QUICK, "cnn_mnist": _QUICK, "mixed_fp16": _QUICK, "lstm_while": _QUICK,
@@ -80,11 +81,11 @@ SHORT = {
 # Graphs of which four steps take half a minute, so that in the full mode a set of every kind is enough.
 LARGE = ("bert_base", "resnet50_keras", "tfcnn_resnet50_nhwc_b2")
 _LARGE_SETS = ("lb1+grappler", "found", "fuse_lb3", "branch0_fuse_direct", "level_serial_all",
-               "level_tuned")
+               "level_tuned", "budget")
 
 # Of these graphs the short mode also edits some in place.
 SHORT_LIVE = {
-    "mnist_deep": ("lb1", "sized", "lb1+grappler", "level_sync3", "level_tuned"),
+    "mnist_deep": ("lb1", "sized", "lb1+grappler", "level_sync3", "level_tuned", "budget"),
     "cond_v1": ("fuse_lb3", "branch5", "level_serial"), "cond_v2": ("lb1", "level_serial"),
     "cnn_mnist": ("found",), "mixed_fp16": ("direct_lb3", "level_sync3"), "lstm_while": ("lb1",),
     "lstm_while_v2": ("lb1",), "bert_tiny": ("level_serial",), "unet3d_s16": ("fuse_lb3",),
@@ -150,6 +151,9 @@ SETS = [
     ParameterSet("level_serial_size", dict(_T1, serialization_by_size=1e-5, sync_mode=1),
                  strategy="level", full_only=True),
     ParameterSet("level_tuned", strategy="level", budget_share=0.8),
+    ParameterSet("budget", strategy="budget", budget_share=0.8),
+    ParameterSet("budget+grappler", strategy="budget", grappler=True, budget_share=0.8,
+                 full_only=True),
     ParameterSet("level_sync3+grappler", dict(_T1, sync_mode=3), strategy="level", grappler=True,
                  like="level_t1", full_only=True),
     ParameterSet("ub20", {"ub": 20, "lb": 5}, like="lb1", full_only=True),
@@ -209,7 +213,7 @@ class Case:
         if self.set.budget_share:
             peak = _unswapped_peak(rewriter, graph_bytes, self.strategy, options)
             share = TUNED_SHARES.get(graph.name, self.set.budget_share)
-            options["autotune_gpu_mem"] = repr(share * peak / 2**30)
+            options.update(_memory(self.strategy, share * peak))
             options["allocator_reserve"] = 0  # It is for memory, which is not measured here.
         return options
 
@@ -226,9 +230,16 @@ class Case:
 
 def _unswapped_peak(rewriter, graph_bytes, strategy, options):
     """Bytes that a step takes as the graph comes, on the GPU that takes most."""
-    ample = dict(options, autotune_gpu_mem=2**20)
+    ample = dict(options, **_memory(strategy, 2**50))
     report = rewriter.rewrite(graph_bytes, strategy, ample)[1]
     return max(int(fit["unswapped_peak_bytes"]) for fit in report["fits"])
+
+
+def _memory(strategy, size_bytes):
+    """The option that gives a GPU so much memory."""
+    if strategy == "level":
+        return {"autotune_gpu_mem": repr(size_bytes / 2**30)}
+    return {"gpu_memory_bytes": int(size_bytes)}
 
 
 def in_mode(graph, mode):

@@ -19,14 +19,13 @@ struct OrderedStep : TestStep {
   template <typename Source>
   explicit OrderedStep(Source&& source, v1::Step s = {}, const v1::RewriteOptions& options = {})
       : TestStep(std::forward<Source>(source), std::move(s)),
-        eligibility(
-            ValueOrDie(core::Eligibility::Create(facts, options, {}), "eligibility")),
+        eligibility(ValueOrDie(core::Eligibility::Create(facts, options, {}), "eligibility")),
         simulator(ValueOrDie(core::StepSimulator::Create(facts, {}), "simulator")),
         unswapped(Simulate({})),
         order(ValueOrDie(core::StepOrder::Create(facts, 0, unswapped, {}), "order")),
         needs(ValueOrDie(core::Needs::Find(*graph, facts.topology(), {}), "needs")),
-        planner(ValueOrDie(
-            core::BudgetPlanner::Create(facts, eligibility, needs, order, stop), "planner")) {}
+        planner(ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, stop),
+                           "planner")) {}
 
   // With memory without end.
   core::StepResult Simulate(const core::SwapPlan& plan) const {

@@ -24,9 +24,7 @@ constexpr char kChain[] =
     "w = VariableV2() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
     "r = Identity(w) " KIB_256
     "two = Const() {dtype=float32, _output_shapes=[()]}\n"
-    "a = MatMul(x, r) " KIB_256
-    "b = MatMul(a, r) " KIB_256
-    "g = MatMul(b, a) " KIB_256
+    "a = MatMul(x, r) " KIB_256 "b = MatMul(a, r) " KIB_256 "g = MatMul(b, a) " KIB_256
     "decay = Mul(r, two) " KIB_256;
 
 std::vector<std::string> Edges(const std::string& rest, const std::vector<std::string>& targets) {
@@ -34,10 +32,10 @@ std::vector<std::string> Edges(const std::string& rest, const std::vector<std::s
   for (const std::string& target : targets) options.add_targets(target);
   const OrderedStep step(absl::StrCat(kChain, rest), options);
   std::vector<std::string> edges;
-  for (const ControlEdge& edge : testing::ValueOrDie(FindOrderEdges(step.facts, step.order, {}), "")) {
+  for (const ControlEdge& edge :
+       testing::ValueOrDie(FindOrderEdges(step.facts, step.order, {}), "")) {
     EXPECT_EQ(edge.kind, v1::EDGE_KIND_ORDER);
-    edges.push_back(
-        absl::StrCat(step.graph->name(edge.from), " => ", step.graph->name(edge.to)));
+    edges.push_back(absl::StrCat(step.graph->name(edge.from), " => ", step.graph->name(edge.to)));
   }
   return edges;
 }
@@ -74,17 +72,16 @@ TEST(OrderEdgesTest, NotWhereItHasAnotherReader) {
 }
 
 TEST(OrderEdgesTest, NotWhatIsFetched) {
-  EXPECT_THAT(
-      Edges("sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n", {"sum", "decay"}),
-      IsEmpty());
+  EXPECT_THAT(Edges("sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n",
+                    {"sum", "decay"}),
+              IsEmpty());
 }
 
 // Its input would have to be kept instead, and is as large.
 TEST(OrderEdgesTest, NotWhereItsInputsWouldBeKept) {
   const std::string rest =
       "y = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
-      "h = MatMul(y, y) " KIB_256
-      "late = MatMul(h, r) " KIB_256
+      "h = MatMul(y, y) " KIB_256 "late = MatMul(h, r) " KIB_256
       "sum = AddN(g, late) {N=2, T=float32, _output_shapes=[(256,256)]}\n";
   EXPECT_THAT(Edges(rest, {"sum"}), IsEmpty());
 }

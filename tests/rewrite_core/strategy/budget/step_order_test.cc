@@ -23,9 +23,7 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   const OrderedStep step(
       "a = MatMul(x, x) " KIB_256
       "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
-      "b = MatMul(a, a) " KIB_256
-      "c = Identity(b) " KIB_256
-      "d = MatMul(c, a) " KIB_256);
+      "b = MatMul(a, a) " KIB_256 "c = Identity(b) " KIB_256 "d = MatMul(c, a) " KIB_256);
   const StepOrder& order = step.order;
   EXPECT_LT(step.SlotOf("a"), step.SlotOf("b"));
   EXPECT_LT(step.SlotOf("b"), step.SlotOf("d"));
@@ -53,8 +51,8 @@ class StepOrderOfGraphTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(StepOrderOfGraphTest, TheMostInUseIsTheSimulatorsPeak) {
   v1::Step options;
   options.set_batch_size(8);
-  const OrderedStep step(
-      testing::TestGraph::FromBytes(testing::ReadTestGraph(GetParam())), options);
+  const OrderedStep step(testing::TestGraph::FromBytes(testing::ReadTestGraph(GetParam())),
+                         options);
   const std::vector<int64_t>& live = step.order.live_bytes();
   const int64_t most = *std::max_element(live.begin(), live.end());
   const int64_t peak = step.unswapped.launch_ahead.devices[0].peak_bytes;
@@ -65,8 +63,7 @@ TEST_P(StepOrderOfGraphTest, TheMostInUseIsTheSimulatorsPeak) {
 
 INSTANTIATE_TEST_SUITE_P(All, StepOrderOfGraphTest,
                          ::testing::Values("resnet50_tf1_b4/graph_shapes.pb",
-                                           "resnet50_free/graph.pb",
-                                           "bert_tiny/graph.pb",
+                                           "resnet50_free/graph.pb", "bert_tiny/graph.pb",
                                            "unet3d_s16/graph.pb"),
                          [](const auto& file) {
                            return file.param.substr(0, file.param.find('/'));
