@@ -63,6 +63,9 @@ struct Away {
   int32_t gap = 0;   // Into BudgetPlanner::gaps().
   Slot trigger = 0;  // Wanted: the nearest sound one is taken.
   int32_t gate = 1;  // As BudgetSetting::gate_slots.
+  friend bool operator==(const Away& a, const Away& b) {
+    return a.gap == b.gap && a.trigger == b.trigger && a.gate == b.gate;
+  }
 };
 
 class BudgetPlanner {

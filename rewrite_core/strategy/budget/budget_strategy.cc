@@ -31,6 +31,10 @@ constexpr int kLowPlays = 32;
 constexpr int kMediumPlays = 128;
 constexpr int kHighPlays = 8192;
 
+// Where no plan is found for the whole budget, what fits not being monotonic, plans are looked for
+// that do with these parts of it.
+constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
+
 // A plan has to fit in so many sizes of memory between the budget and all of the GPU's, that one
 // with it.
 constexpr int kOtherSizes = 3;
@@ -192,21 +196,10 @@ class BudgetRun {
     device.set_gap_count(static_cast<int64_t>(planner->gaps().size()));
     if (!base_.controls.empty()) device.set_ordered_peak_bytes(ordered_.peak_bytes(gpu));
 
-    PlanSearchTerms terms;
-    terms.gpu = gpu;
-    terms.budget_bytes = share < 1
-                             ? static_cast<int64_t>(share * static_cast<double>(budget_bytes()))
-                             : budget_bytes();
-    terms.other_budgets = OtherBudgets();
-    terms.full_speed_ns = unswapped_.step_time_ns();
-    terms.max_plays = MaxPlays(effort_);
-    auto found = SearchPlan(terms, base_, *planner, *order, &simulator_, stop_);
+    auto found = Search(gpu, ShareOf(budget_bytes(), share), *planner, *order, &device);
     if (!found.ok()) return found.status();
-    device.set_plan_count(found->num_plays);
-    device.set_fitting_plan_count(found->num_fitting);
-    device.set_cut_short(found->cut_short);
     if (!found->best) return DoesNotFit(gpu, found->failure, *planner, *order);
-    for (int64_t budget : terms.other_budgets) device.add_other_budget_bytes(budget);
+    for (int64_t budget : OtherBudgets()) device.add_other_budget_bytes(budget);
 
     SwapPlan plan = base_;
     plan.swaps = std::move(found->best->swaps);
@@ -216,6 +209,34 @@ class BudgetRun {
     if (!s.ok()) return s;
     std::move(plan.swaps.begin(), plan.swaps.end(), std::back_inserter(result_.plan.swaps));
     return absl::OkStatus();
+  }
+
+  static int64_t ShareOf(int64_t bytes, double share) {
+    return share < 1 ? static_cast<int64_t>(share * static_cast<double>(bytes)) : bytes;
+  }
+
+  // With all of `budget`; where no plan is found, one is looked for that does with less, and fits
+  // it.
+  absl::StatusOr<PlanSearchResult> Search(int32_t gpu, int64_t budget, const BudgetPlanner& planner,
+                                          const StepOrder& order, v1::BudgetDevice* device) {
+    PlanSearchTerms terms;
+    terms.gpu = gpu;
+    terms.full_speed_ns = unswapped_.step_time_ns();
+    terms.max_plays = MaxPlays(effort_);
+    PlanSearchResult first;
+    for (const double share : kPlannedShares) {
+      terms.budget_bytes = ShareOf(budget, share);
+      terms.other_budgets = OtherBudgets();
+      if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), budget);
+      auto found = SearchPlan(terms, base_, planner, order, &simulator_, stop_);
+      if (!found.ok()) return found;
+      device->set_plan_count(device->plan_count() + found->num_plays);
+      device->set_fitting_plan_count(device->fitting_plan_count() + found->num_fitting);
+      device->set_cut_short(found->cut_short);
+      if (found->best) return found;
+      if (share == 1) first = *std::move(found);
+    }
+    return first;
   }
 
   std::vector<int64_t> OtherBudgets() const {

@@ -34,8 +34,10 @@ constexpr int64_t kMostMend = 50;
 constexpr int kMendsToDouble = 10;
 constexpr Slot kLeastWidth = 3;
 
-// While there is a plan, at most this part of the plays is for constructions.
-constexpr int kConstructionShare = 2;
+// At most this part of the plays is for constructions, while there is a plan; and while there is
+// none.
+constexpr double kConstructionShare = 0.5;
+constexpr double kVainShare = 0.75;
 
 // As fast as with memory without end, but for one part in so many: nothing is left to gain.
 constexpr int64_t kFullSpeedPart = 2000;
@@ -82,7 +84,7 @@ class PlanSearch {
 
   bool MayConstruct() const {
     return MayPlay() && !IsDone() &&
-           !(result_.best && result_.num_plays > terms_.max_plays / kConstructionShare);
+           result_.num_plays <= (result_.best ? kConstructionShare : kVainShare) * terms_.max_plays;
   }
 
   BudgetSetting Setting(double target, const Pacing& pacing) const {
@@ -116,12 +118,12 @@ class PlanSearch {
     for (const double width : kWidths) {
       for (size_t i = 0; i < kBisectedPacings && MayConstruct(); ++i) {
         BudgetSetting setting = Setting(1, kPacings[i]);
-        std::vector<int32_t> chosen = planner_.Cover(setting);
-        for (int mend = 0; mend < kMaxMends && MayPlay(); ++mend) {
-          auto verdict = Judge(planner_.Schedule(chosen, setting));
+        std::vector<Away> aways = planner_.Schedule(planner_.Cover(setting), setting);
+        for (int mend = 0; mend < kMaxMends && MayConstruct(); ++mend) {
+          auto verdict = Judge(aways);
           if (!verdict.ok()) return verdict.status();
           if (*verdict != Verdict::kDoesNotFit) break;
-          if (!Mend(width, mend, &chosen, &setting)) break;
+          if (!Mend(width, mend, &aways, &setting)) break;
         }
       }
     }
@@ -150,9 +152,9 @@ class PlanSearch {
     return fits;
   }
 
-  // Lowers the target where the last plan ran out, until others are chosen; false if that cannot
-  // help.
-  bool Mend(double width, int mend, std::vector<int32_t>* chosen, BudgetSetting* setting) const {
+  // Lowers the target where the last plan ran out, until others are chosen, or come back later;
+  // false if that cannot help.
+  bool Mend(double width, int mend, std::vector<Away>* aways, BudgetSetting* setting) const {
     const OutOfMemory* oom = last_failure_.failure();
     if (oom == nullptr || oom->node == kNoNode || oom->device < 0) return false;
     const Slot slots = order_.num_slots();
@@ -165,9 +167,9 @@ class PlanSearch {
     by += by * mend / kMendsToDouble;
     for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {
       for (Slot slot = std::max(0, at - reach); slot < end; ++slot) setting->lowered[slot] += by;
-      std::vector<int32_t> others = planner_.Cover(*setting);
-      if (others == *chosen) continue;
-      *chosen = std::move(others);
+      std::vector<Away> others = planner_.Schedule(planner_.Cover(*setting), *setting);
+      if (others == *aways) continue;
+      *aways = std::move(others);
       return true;
     }
     return false;
@@ -196,7 +198,7 @@ class PlanSearch {
       ++result_.num_fitting;
       return Verdict::kNotBetter;
     }
-    if (!outcome->fits) return Fail(*std::move(outcome));
+    if (!outcome->fits) return Fail(*std::move(outcome), aways);
     ++result_.num_fitting;
     int64_t bytes = 0;
     for (const Away& away : aways) bytes += planner_.gaps()[away.gap].bytes;
@@ -207,7 +209,7 @@ class PlanSearch {
     for (int64_t budget : terms_.other_budgets) {
       auto other = Play(budget, kUnlimited);
       if (!other.ok()) return other.status();
-      if (!other->fits) return Fail(*std::move(other));
+      if (!other->fits) return Fail(*std::move(other), aways);
     }
     result_.best = FoundPlan{plan_.swaps, *std::move(outcome)};
     best_ = aways;
@@ -222,23 +224,25 @@ class PlanSearch {
     return simulator_->Simulate(plan_, terms, stop_);
   }
 
-  Verdict Fail(StepResult outcome) {
+  Verdict Fail(StepResult outcome, const std::vector<Away>& aways) {
     last_failure_ = std::move(outcome);
     const OutOfMemory* oom = last_failure_.failure();
-    const Slot slot = oom == nullptr || oom->node == kNoNode ? kNoSlot : order_.slot(oom->node);
-    if (furthest_ == kNoneYet || slot > furthest_) {
-      furthest_ = slot;
+    const Slot slot = oom == nullptr || oom->node == kNoNode ? kNoSlot : SlotOf(*oom);
+    if (slot >= furthest_slot_) {
+      furthest_slot_ = slot;
+      furthest_ = aways;
       result_.failure = last_failure_;
     }
     return Verdict::kDoesNotFit;
   }
 
-  // Small changes by chance: those that do not make it slower are kept.
+  // Small changes by chance: those that do not make it slower are kept; while there is no plan,
+  // those that get as far.
   absl::Status Improve() {
-    const std::vector<Gap>& gaps = planner_.gaps();
-    if (!result_.best || gaps.empty()) return absl::OkStatus();
+    if (planner_.gaps().empty()) return absl::OkStatus();
     while (MayPlay() && !IsDone()) {
-      std::vector<Away> next = best_;
+      std::vector<Away> next = result_.best ? best_ : furthest_;
+      if (next.empty()) return absl::OkStatus();
       const int changes = 1 + Random(2);
       for (int i = 0; i < changes && !next.empty(); ++i) Change(&next);
       if (auto verdict = Judge(next); !verdict.ok()) return verdict.status();
@@ -308,7 +312,8 @@ class PlanSearch {
   std::vector<Away> best_;
   int64_t best_bytes_ = 0;  // That travel in it, one way.
   StepResult last_failure_;
-  Slot furthest_ = kNoneYet;
+  std::vector<Away> furthest_;  // Of the plans that do not fit.
+  Slot furthest_slot_ = kNoneYet;
   uint64_t random_ = 1;
   PlanSearchResult result_;
 };

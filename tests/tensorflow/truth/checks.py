@@ -141,10 +141,10 @@ def swaps_of(report):
     return report.get("swaps", [])
 
 
-def serialization_edges(report):
+def edges_between_originals(report):
     """Control edges added between original nodes."""
     return sum(int(edges["count"]) for edges in report.get("added_control_edges", [])
-               if edges["kind"] == "EDGE_KIND_SERIALIZATION")
+               if edges["kind"] in ("EDGE_KIND_SERIALIZATION", "EDGE_KIND_ORDER"))
 
 
 def swap_ins_of(report):
@@ -179,7 +179,7 @@ def check_plan(report, expected, result):
             for swap in swaps_of(report)
             if (names.node(swap["tensor"]) + "/").startswith(scope.rstrip("/") + "/")))
     outcome = report.get("outcome")
-    edited = tensors or serialization_edges(report)
+    edited = tensors or edges_between_originals(report)
     right = "OUTCOME_REWRITTEN" if edited else "OUTCOME_NOTHING_TO_DO"
     if outcome != right:
         result.problem("plan", "the outcome is %s with %d swaps" % (outcome, tensors))
@@ -196,7 +196,7 @@ def _report_problems(before, after, report):
     if len(new) != len(after.node):
         yield "two nodes have one name"
     rewired = {}  # (consumer, position): swap-in
-    waits = {}  # original node: swap-outs that it waits for
+    waits = {}  # original node: swap-outs and swap-ins that it waits for
     planned = set()
     for swap in swaps_of(report):
         planned.add(swap["swap_out"])
@@ -207,6 +207,8 @@ def _report_problems(before, after, report):
             yield "%s never comes back" % swap["tensor"]
         for swap_in in swap.get("swap_ins", []):
             planned.add(swap_in["name"])
+            for waiting in swap_in.get("pace_nodes", []):
+                waits.setdefault(waiting, set()).add(swap_in["name"])
             yield from _swap_node_problems(new, swap_in["name"], swap["swap_out"] + ":0",
                                            swap_in.get("triggers", []))
             if not swap_in.get("consumers"):
@@ -231,9 +233,9 @@ def _report_problems(before, after, report):
         unsaid = added - originals - waits.get(name, set())
         if unsaid:
             yield "%s waits for %s, which the report does not say" % (name, sorted(unsaid))
-    if between_originals != serialization_edges(report):
+    if between_originals != edges_between_originals(report):
         yield "%d control edges between original nodes are new, %d in the report" % (
-            between_originals, serialization_edges(report))
+            between_originals, edges_between_originals(report))
     for name in sorted(set(waits) - set(old)):
         yield "%s is to wait and does not exist" % name
     for node, position in sorted(set(rewired) - {(n.name, i) for n in before.node
