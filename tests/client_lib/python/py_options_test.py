@@ -52,7 +52,7 @@ class OptionsTest(unittest.TestCase):
             options.to_json(None, {"lb": 1})
 
     def test_an_unknown_strategy(self):
-        with self.assertRaisesRegex(TypeError, "no strategy 'best'; there are level, scope"):
+        with self.assertRaisesRegex(TypeError, "no strategy 'best'; there are budget, level, scope"):
             options.to_json("best", {})
 
     def test_nothing_given_is_an_empty_message(self):
