@@ -93,6 +93,7 @@ std::vector<std::string> DeviceNames(const v1::RewriteReport& report) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
   for (const v1::LevelDevice& device : report.level().devices()) add(device.device());
+  for (const v1::BudgetDevice& device : report.budget().devices()) add(device.device());
   for (const v1::DeviceFit& fit : report.fits()) add(fit.device());
   return names;
 }

@@ -1,0 +1,53 @@
+// Reports of the strategy `budget` as texts.
+#include "client_lib/cli/budget_text.h"
+
+#include <string>
+#include <vector>
+
+#include "client_lib/cli/fit_text.h"
+#include "client_lib/cli/text_table.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace spillway::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string BudgetFacts(const std::string& text) {
+  v1::RewriteReport report;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &report)) << text;
+  return FormatFacts(DeviceFacts(report));
+}
+
+TEST(BudgetTextTest, HowThePlanWasFound) {
+  EXPECT_EQ(BudgetFacts(R"pb(
+              budget {
+                planning_effort: PLANNING_EFFORT_MEDIUM
+                devices {
+                  plan_count: 128
+                  fitting_plan_count: 28
+                  other_budget_bytes: 1073741824
+                  other_budget_bytes: 1610612736
+                  ordered_peak_bytes: 2147483648
+                }
+              }
+            )pb"),
+            "  ordered  2.00 GiB at the peak with the order edges alone\n"
+            "  search   128 plans simulated, 28 fitting, planning effort medium\n"
+            "  fits     also into 1.00 GiB, 1.50 GiB\n");
+}
+
+TEST(BudgetTextTest, WhatThereIsNotIsNotSaid) {
+  const std::string text =
+      BudgetFacts("budget { planning_effort: 77 devices { plan_count: 1 cut_short: true } }");
+  EXPECT_THAT(text, HasSubstr("1 plan simulated, 0 fitting; cut short by max_search_steps\n"));
+  EXPECT_THAT(text, Not(HasSubstr("effort")));
+  EXPECT_THAT(text, Not(HasSubstr("also into")));
+  EXPECT_THAT(text, Not(HasSubstr("order edges")));
+}
+
+}  // namespace
+}  // namespace spillway::cli
