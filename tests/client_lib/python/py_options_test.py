@@ -25,7 +25,8 @@ class OptionsTest(unittest.TestCase):
 
     def test_every_field_has_its_keyword_and_every_keyword_its_field(self):
         proto = fields("options.proto", "RewriteOptions")
-        strategies = {"scope": "ScopeStrategy", "level": "LevelStrategy"}
+        strategies = {"scope": "ScopeStrategy", "level": "LevelStrategy",
+                      "budget": "BudgetStrategy"}
         self.assertEqual(set(proto) - set(strategies) - {"strip", "outputs", "step"},
                          set(options.COMMON))
         self.assertEqual(set(fields("step.proto", "Step")), set(options.STEP))
@@ -38,8 +39,10 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual(machine - not_given, set(options.HARDWARE))
 
     def test_enums_are_those_of_the_proto(self):
-        plain = {"int32", "int64", "bool", "string", "double", "bytes", "Step", "Output", "ScopeStrategy", "LevelStrategy", "StripStrategy"}
-        found = {name for message in ("RewriteOptions", "ScopeStrategy", "LevelStrategy")
+        plain = {"int32", "int64", "bool", "string", "double", "bytes", "Step", "Output",
+                 "ScopeStrategy", "LevelStrategy", "BudgetStrategy", "StripStrategy"}
+        found = {name for message in ("RewriteOptions", "ScopeStrategy", "LevelStrategy",
+                                      "BudgetStrategy")
                  for name, kind in fields("options.proto", message).items() if kind not in plain}
         self.assertEqual(found, set(options.ENUMS))
 

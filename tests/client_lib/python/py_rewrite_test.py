@@ -77,7 +77,8 @@ class RewriteTest(unittest.TestCase):
     def test_what_can_be_asked_without_a_rewrite(self):
         self.assertEqual(spillway.inspect(common.graph("mnist_deep"))["node_count"], "355")
         self.assertEqual(spillway.capabilities()["strategies"],
-                         ["STRATEGY_LEVEL", "STRATEGY_SCOPE", "STRATEGY_STRIP"])
+                         ["STRATEGY_LEVEL", "STRATEGY_BUDGET", "STRATEGY_SCOPE",
+                          "STRATEGY_STRIP"])
 
     def test_simulate_says_what_the_program_says(self):
         graph = common.graph("bert_tiny")
