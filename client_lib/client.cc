@@ -74,6 +74,13 @@ absl::StatusOr<v1::RewriteResponse> Client::Strip(absl::string_view graph_def,
   return connection_->Rewrite(graph_def, options, call);
 }
 
+absl::StatusOr<v1::RewriteResponse> Client::Apply(absl::string_view graph_def, const v1::Plan& plan,
+                                                  const CallOptions& call) const {
+  v1::RewriteOptions options;
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  return connection_->Rewrite(graph_def, options, call);
+}
+
 absl::StatusOr<v1::GraphSummary> Client::Inspect(absl::string_view graph_def,
                                                  const v1::InspectOptions& options,
                                                  const CallOptions& call) const {

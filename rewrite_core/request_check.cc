@@ -76,7 +76,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
 
 bool AsksFor(v1::Output output, const v1::RewriteOptions& options) {
   const auto& outputs = options.outputs();
-  if (outputs.empty()) return output != v1::OUTPUT_PATCH;
+  if (outputs.empty()) return output == v1::OUTPUT_GRAPH || output == v1::OUTPUT_REPORT;
   return std::find(outputs.begin(), outputs.end(), output) != outputs.end();
 }
 

@@ -16,6 +16,7 @@
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/planned_step.h"
 #include "rewrite_core/report/forecast_report.h"
+#include "rewrite_core/report/plan_message.h"
 #include "rewrite_core/report/rewrite_report.h"
 #include "rewrite_core/request_check.h"
 #include "rewrite_core/stage.h"
@@ -42,11 +43,10 @@ class Rewriter {
         Stage(v1::STAGE_PARSE, [&] { return StepSubject::Parse(input_, step_, limits_, stop_); });
     if (!subject.ok()) return subject.status();
     report().set_node_count_before((*subject)->graph().num_nodes());
-    if (auto targets = FindTargets((*subject)->graph(), step_, stop_); !targets.ok()) {
-      return InStage(v1::STAGE_ANALYSIS, targets.status());
-    }
-    absl::Status status =
-        strategy == nullptr ? RunStrip(**subject) : RunStrategy(*strategy, *std::move(subject));
+    targets_ = FindTargets((*subject)->graph(), step_, stop_).status();
+    absl::Status status = strategy != nullptr ? RunStrategy(*strategy, *std::move(subject))
+                          : targets_.ok()     ? RunStrip(**subject)
+                                              : InStage(v1::STAGE_ANALYSIS, targets_);
     if (!status.ok()) return status;
     for (const v1::Warning& warning : last_warnings_) *report().add_warnings() = warning;
     return std::move(response_);
@@ -78,6 +78,9 @@ class Rewriter {
   absl::Status RunStrategy(const PlanningStrategy& strategy, std::unique_ptr<StepSubject> subject) {
     const EarlierRewrite earlier = FindEarlierRewrite(subject->graph());
     if (earlier.foreign_node != kNoNode) {
+      if (absl::Status s = CheckGraph(strategy, subject->graph()); !s.ok()) {
+        return InStage(v1::STAGE_ANALYSIS, s);
+      }
       if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
       return Unchanged(subject->graph(), v1::OUTCOME_FOREIGN,
                        absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
@@ -89,7 +92,7 @@ class Rewriter {
       if (given != nullptr && given->node_count == subject->graph().num_nodes()) {
         return WritePlanned(*given, subject->graph(), given->result.plan, subject.get());
       }
-      auto eligibility = Analyse(*subject);
+      auto eligibility = Analyse(strategy, *subject);
       if (!eligibility.ok()) return eligibility.status();
       return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, subject.get());
     }
@@ -98,7 +101,7 @@ class Rewriter {
     auto original = Stage(v1::STAGE_PARSE,
                           [&] { return ParseStripped(subject->graph(), step_, limits_, stop_); });
     if (!original.ok()) return original.status();
-    auto eligibility = Analyse(**original);
+    auto eligibility = Analyse(strategy, **original);
     if (!eligibility.ok()) return eligibility.status();
     auto again = IsRewrittenOn(subject->graph(), (*original)->graph(), *eligibility, stop_);
     if (!again.ok()) return InStage(v1::STAGE_ANALYSIS, again.status());
@@ -120,9 +123,19 @@ class Rewriter {
                      "(already_rewritten = REPLAN strips it first)");
   }
 
-  absl::StatusOr<Eligibility> Analyse(const StepSubject& subject) {
-    return Stage(v1::STAGE_ANALYSIS,
-                 [&] { return Eligibility::Create(subject.facts(), options_, stop_); });
+  // That a plan is for another graph is said before what of its step this one does not have.
+  absl::Status CheckGraph(const PlanningStrategy& strategy, const Graph& graph) {
+    absl::Status status = strategy.check_graph(options_, graph, stop_);
+    return status.ok() ? targets_ : status;
+  }
+
+  absl::StatusOr<Eligibility> Analyse(const PlanningStrategy& strategy,
+                                      const StepSubject& subject) {
+    return Stage(v1::STAGE_ANALYSIS, [&]() -> absl::StatusOr<Eligibility> {
+      absl::Status status = CheckGraph(strategy, subject.graph());
+      if (!status.ok()) return status;
+      return Eligibility::Create(subject.facts(), options_, stop_);
+    });
   }
 
   // Plans on `original`, which is `subject` before an earlier rewrite of other devices, if there
@@ -136,6 +149,9 @@ class Rewriter {
         Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned_on); });
     if (!result.ok()) return result.status();
     planned->result = *std::move(result);
+    if (planned->result.plan.encoding == v1::SWAP_ENCODING_UNSPECIFIED) {
+      planned->result.plan.encoding = options_.swap_encoding();
+    }
     const SwapPlan* plan = &planned->result.plan;
     SwapPlan moved;
     if (original != nullptr) {
@@ -166,10 +182,33 @@ class Rewriter {
     } else {
       status = Write(plan, subject);
     }
+    if (status.ok() && Wants(v1::OUTPUT_PLAN)) {
+      status = MakePlan(planned, planned_on);
+      if (!status.ok()) status = InStage(v1::STAGE_REPORT, status);
+    }
     if (!status.ok() || !Wants(v1::OUTPUT_REPORT)) return status;
     // Much text: not beside the verifier, which takes most memory.
     status = ReportDecisions(planned_on, planned.result.decisions, stop_, &report());
     return status.ok() ? status : InStage(v1::STAGE_REPORT, status);
+  }
+
+  // What was planned, in the answer.
+  absl::Status MakePlan(const PlannedStep& planned, const Graph& planned_on) {
+    v1::Plan& plan = *response_.mutable_plan();
+    absl::Status status = WritePlanMessage(planned_on, planned.result.plan, stop_, &plan);
+    if (!status.ok()) return status;
+    *plan.mutable_step() = step_;
+    plan.mutable_step()->clear_profile();
+    plan.set_strategy(report().strategy());
+    plan.set_version(Version());
+    *plan.mutable_fits() = planned.result.report.fits();
+    if (planned.forecast.has_forecast_before()) {
+      *plan.mutable_forecast_before() = planned.forecast.forecast_before();
+    }
+    if (planned.forecast.has_forecast_after()) {
+      *plan.mutable_forecast_after() = planned.forecast.forecast_after();
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<StrategyResult> Plan(const PlanningStrategy& strategy,
@@ -223,7 +262,7 @@ class Rewriter {
     int64_t added = 0;
     auto bytes = Stage(v1::STAGE_APPLY, [&]() -> absl::StatusOr<std::string> {
       GraphEdit edit(graph);  // Gone before the verifier needs memory of its own.
-      auto written = WritePlan(graph, plan, options_.swap_encoding(), stop_, &edit);
+      auto written = WritePlan(graph, plan, plan.encoding, stop_, &edit);
       if (!written.ok()) return written.status();
       names = *std::move(written);
       added = edit.num_new_nodes();
@@ -235,7 +274,7 @@ class Rewriter {
     });
     if (!bytes.ok()) return bytes.status();
     absl::Status status = Stage(v1::STAGE_VERIFY, [&] {
-      return VerifyRewrite(graph, *control_flow, *bytes, options_.step(), stop_);
+      return VerifyRewrite(graph, *control_flow, *bytes, step_, stop_);
     });
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {
@@ -268,6 +307,7 @@ class Rewriter {
   const StopToken& stop_;
   PlanReuse* const reuse_;                  // May be null.
   v1::Step step_;                           // As the strategy reads it.
+  absl::Status targets_;                    // Whether the graph has those of the step.
   std::vector<v1::Warning> last_warnings_;  // They come after all others.
   v1::RewriteResponse response_;
 };

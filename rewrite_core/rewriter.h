@@ -1,5 +1,5 @@
-// The one door of the rewriting core: GraphDef bytes and options in, GraphDef bytes, report and
-// patch out. No gRPC, no flags, no global state: the server and the local client both call this.
+// The one door of the rewriting core: GraphDef bytes and options in, GraphDef bytes, report, patch
+// and plan out. No gRPC, no flags, no global state: the server and the local client both call this.
 //
 // Thread safety: Rewrite is a pure function; any number may run at once.
 //

@@ -276,7 +276,7 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->group(per_request);
   AddLimit(app, settings, "--max-option-bytes", limits, &v1::Limits::max_option_bytes,
            &v1::Limits::set_max_option_bytes, true,
-           "The most bytes of a request's options, a profile apart")
+           "The most bytes of a request's options, a profile and a plan to apply apart")
       ->group(per_request);
   AddLimit(app, settings, "--max-node-count", limits, &v1::Limits::max_node_count,
            &v1::Limits::set_max_node_count, false, "The most nodes of a graph")

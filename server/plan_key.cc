@@ -16,8 +16,6 @@ namespace {
 
 constexpr size_t kKeyBytes = 16;  // Of AES-128; its nonce has 12.
 constexpr size_t kTagBytes = 16;
-// OpenSSL takes as long for a call as for some thousand bytes.
-constexpr size_t kBufferBytes = 64 << 10;
 
 // Of this process: AES's key, then the nonce, which may be the same each time since tags stay here.
 struct Secret {
@@ -64,19 +62,11 @@ absl::StatusOr<std::string> PlanKey(absl::string_view graph, absl::string_view o
                                     const core::StopToken& stop) {
   static const Secret secret;
   Gmac gmac(secret);
-  std::string buffer;
-  const auto write = [&](absl::string_view piece) {
-    if (buffer.size() + piece.size() > kBufferBytes) {
-      gmac.Update(buffer);
-      buffer.clear();
-    }
-    if (piece.size() > kBufferBytes) return gmac.Update(piece);
-    buffer.append(piece.data(), piece.size());
-  };
-  if (absl::Status s = core::WriteCanonicalForm(graph, stop, write); !s.ok()) return s;
-  write(options);
-  write(absl::StrCat(" ", options.size()));  // Where the graph ended.
-  gmac.Update(buffer);
+  absl::Status status = core::WriteCanonicalForm(
+      graph, stop, [&gmac](absl::string_view piece) { gmac.Update(piece); });
+  if (!status.ok()) return status;
+  gmac.Update(options);
+  gmac.Update(absl::StrCat(" ", options.size()));  // Where the graph ended.
   std::string key = gmac.Finish();
   if (!key.empty()) return key;
   return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,

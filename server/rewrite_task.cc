@@ -123,6 +123,7 @@ absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& an
   v1::RewriteResponse& rest = answer->is_shared ? copy : answer->response;
   if (rest.has_report()) result.mutable_report()->Swap(rest.mutable_report());
   if (rest.has_patch()) result.mutable_patch()->Swap(rest.mutable_patch());
+  if (rest.has_plan()) result.mutable_plan()->Swap(rest.mutable_plan());
   if (!answer->graph.empty()) {
     status =
         answer->Announce(!header.graph().sha256().empty(), context.stop, result.mutable_graph());

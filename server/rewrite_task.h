@@ -24,8 +24,8 @@ namespace spillway::server {
 
 // How an answer travels, which decides how large it may be.
 enum class Framing {
-  kOneMessage,  // Graph, report and patch share one message.
-  kStream,      // The graph goes in chunks; report and patch share one message.
+  kOneMessage,  // Graph, report, patch and plan share one message.
+  kStream,      // The graph goes in chunks; report, patch and plan share one message.
 };
 
 // What a rewrite came to. Several calls may answer with one, and then only read it.
@@ -38,7 +38,7 @@ struct RewriteAnswer {
   absl::Status Announce(bool with_sha256, const core::StopToken& stop, v1::GraphHeader* header);
 
   absl::Status status;
-  v1::RewriteResponse response;  // The patch, and the report if it was asked for.
+  v1::RewriteResponse response;  // Patch and plan, and the report if it was asked for.
   v1::RewriteReport figures;     // The report if it was not.
   std::string graph;
   std::shared_ptr<const core::PlannedStep> plan;  // The one that was made, if one was.
@@ -73,7 +73,7 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
 // Whether the strategy that `options` ask for plays plans in a simulator.
 bool Simulates(const v1::RewriteOptions& options);
 
-// Sends a header with report and patch, then the graph in chunks.
+// Sends a header with report, patch and plan, then the graph in chunks.
 struct StreamRewriteTask {
   using Request = v1::StreamRewriteRequest;
   using Response = v1::StreamRewriteResponse;

@@ -12,6 +12,7 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/anonymize_command.h"
+#include "client_lib/cli/apply_command.h"
 #include "client_lib/cli/capabilities_command.h"
 #include "client_lib/cli/completion_command.h"
 #include "client_lib/cli/diff_command.h"
@@ -81,6 +82,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   app.set_version_flag("--version", absl::StrCat("spillway ", OwnVersion()), "Print the version.");
   app.require_subcommand(1);
   AddRewriteCommand(&app, &session);
+  AddApplyCommand(&app, &session);
   AddStripCommand(&app, &session);
   AddRunCommand(&app, &session);
   AddInspectCommand(&app, &session);

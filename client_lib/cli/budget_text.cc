@@ -3,21 +3,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/text_table.h"
+#include "rewrite_core/base/names.h"
 
 namespace spillway::cli {
 namespace {
 
-const char* EffortText(v1::PlanningEffort effort) {
-  switch (effort) {
-    case v1::PLANNING_EFFORT_LOW:
-      return ", planning effort low";
-    case v1::PLANNING_EFFORT_MEDIUM:
-      return ", planning effort medium";
-    case v1::PLANNING_EFFORT_HIGH:
-      return ", planning effort high";
-    default:
-      return "";  // Of a newer server.
-  }
+std::string EffortText(v1::PlanningEffort effort) {
+  const std::string name = core::PlanningEffortName(effort);
+  // Of a newer server it may be another.
+  return name.empty() || effort == v1::PLANNING_EFFORT_UNSPECIFIED
+             ? ""
+             : absl::StrCat(", planning effort ", name);
 }
 
 }  // namespace

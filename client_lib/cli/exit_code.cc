@@ -57,6 +57,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case v1::ERROR_REASON_NAME_MATCHES_NOTHING:
     case v1::ERROR_REASON_NO_STARTING_OP:
     case v1::ERROR_REASON_NO_BACKWARD_PART:
+    case v1::ERROR_REASON_BAD_PLAN:
+    case v1::ERROR_REASON_OTHER_GRAPH:
       return ExitCode::kUsage;
     case v1::ERROR_REASON_OVERLOADED:
     case v1::ERROR_REASON_UNKNOWN_CALLER:

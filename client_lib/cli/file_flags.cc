@@ -39,7 +39,7 @@ void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* forma
       ->group("What to read");
 }
 
-FileFlags::FileFlags(CLI::App* command, bool with_patch) {
+FileFlags::FileFlags(CLI::App* command, Also also) {
   const auto add = [command](const char* flag, std::string* path, const char* help) {
     return command->add_option(flag, *path, help)
         ->type_name("FILE")
@@ -60,9 +60,14 @@ FileFlags::FileFlags(CLI::App* command, bool with_patch) {
           "--json", [this] { files_.report = "-"; }, "The same as --report -.")
       ->excludes(report)
       ->group("What to write");
-  if (with_patch) {
+  if (also.patch) {
     add("--patch", &files_.patch,
         "The same rewrite as a list of edits, as JSON. - is standard output.");
+  }
+  if (also.plan) {
+    add("--save-plan", &files_.plan,
+        "What was chosen, as JSON, to be reviewed, kept, and applied without planning: spillway "
+        "apply. - is standard output.");
   }
   command->add_flag("--quiet", files_.quiet, "No summary on standard error.")
       ->group("What to write");
@@ -89,12 +94,18 @@ absl::Status CheckOutputs(const std::string& input, const std::vector<NamedPath>
   return absl::OkStatus();
 }
 
+std::vector<NamedPath> OutputsOf(const GraphFiles& files) {
+  return {{"-o", files.output},
+          {"--report", files.report},
+          {"--patch", files.patch},
+          {"--save-plan", files.plan}};
+}
+
 absl::Status CheckFiles(const GraphFiles& files) {
-  if (files.output.empty() && files.report.empty() && files.patch.empty()) {
+  if (files.output.empty() && files.report.empty() && files.patch.empty() && files.plan.empty()) {
     return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
   }
-  return CheckOutputs(files.input,
-                      {{"-o", files.output}, {"--report", files.report}, {"--patch", files.patch}});
+  return CheckOutputs(files.input, OutputsOf(files));
 }
 
 }  // namespace spillway::cli

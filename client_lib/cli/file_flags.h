@@ -19,6 +19,7 @@ struct GraphFiles {
   std::string output;  // The graph.
   std::string report;  // JSON.
   std::string patch;   // JSON.
+  std::string plan;    // JSON.
   bool quiet = false;  // No summary on standard error.
   // Of the input, and so of the output; none: recognised.
   absl::optional<format::GraphFormat> format = absl::nullopt;
@@ -33,9 +34,14 @@ extern const char kGraphFileHelp[];
 // Must live as long as the App.
 class FileFlags {
  public:
-  // Adds IN, -o, --report, --json, --format and --quiet to `command`; with `with_patch`, --patch,
-  // too.
-  FileFlags(CLI::App* command, bool with_patch);
+  // What a command can write besides graph and report.
+  struct Also {
+    bool patch, plan;
+  };
+
+  // Adds IN, -o, --report, --json, --format and --quiet to `command`; as `also` says, --patch and
+  // --save-plan, too.
+  FileFlags(CLI::App* command, Also also);
 
   const GraphFiles& files() const { return files_; }
 
@@ -52,6 +58,9 @@ struct NamedPath {
 // OK unless two paths cannot go together: an output over the input, or two outputs in one place
 // (CONFLICTING_OPTIONS). Empty paths do not count.
 absl::Status CheckOutputs(const std::string& input, const std::vector<NamedPath>& outputs);
+
+// What `files` say is written.
+std::vector<NamedPath> OutputsOf(const GraphFiles& files);
 
 // OK unless two of `files` cannot go together: an output over the input, two outputs in one place,
 // or no output at all (CONFLICTING_OPTIONS).

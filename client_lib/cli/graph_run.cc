@@ -19,6 +19,7 @@ namespace {
 void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
   if (!files.output.empty()) options->add_outputs(v1::OUTPUT_GRAPH);
   if (!files.patch.empty()) options->add_outputs(v1::OUTPUT_PATCH);
+  if (!files.plan.empty()) options->add_outputs(v1::OUTPUT_PLAN);
   if (!files.report.empty() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
 }
 
@@ -36,7 +37,8 @@ void PrintSummary(const RewrittenFile& file) {
 }  // namespace
 
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
-                                    const ConnectionFlags& connection, const Session& session) {
+                                    const ConnectionFlags& connection, const Session& session,
+                                    const SavedPlans* plans) {
   // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
   absl::StatusOr<CallOptions> call = connection.MakeCall(session);
@@ -44,14 +46,14 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
   if (!bytes.ok()) return bytes.status();
   const auto outputs =
-      CreateOutputs({files.output, files.report, files.patch}, session.cancellation);
+      CreateOutputs({files.output, files.report, files.patch, files.plan}, session.cancellation);
   if (!outputs.ok()) return outputs.status();
 
   SetOutputs(files, &options);
   ProgressLine progress(files.quiet);
   call->on_progress = progress.callback();
-  absl::StatusOr<RewrittenFile> result = RewriteGraphFile(*std::move(bytes), files.format, options,
-                                                          connection.Connect(files.quiet), *call);
+  absl::StatusOr<RewrittenFile> result = RewriteGraphFile(
+      *std::move(bytes), files.format, options, connection.Connect(files.quiet), *call, plans);
   progress.End();
   if (!result.ok()) return WithInputName(result.status(), files.input);
 
@@ -59,6 +61,11 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!files.output.empty()) contents.push_back(std::move(result->bytes));
   if (!files.report.empty()) contents.push_back(result->ReportJson());
   if (!files.patch.empty()) contents.push_back(result->PatchJson());
+  if (!files.plan.empty()) {
+    absl::StatusOr<std::string> plan = result->PlanJson();
+    if (!plan.ok()) return plan.status();
+    contents.push_back(*std::move(plan));
+  }
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!files.quiet) PrintSummary(*result);
   return ExitCode::kDone;

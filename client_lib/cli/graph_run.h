@@ -1,19 +1,23 @@
-// What `rewrite` and `strip` share: read a graph, have it rewritten, write what was asked for.
+// What `rewrite`, `apply` and `strip` share: read a graph, have it rewritten, write what was asked
+// for.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_GRAPH_RUN_H_
 #define SPILLWAY_CLIENT_LIB_CLI_GRAPH_RUN_H_
 
 #include "absl/status/statusor.h"
 #include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
+#include "client_lib/cli/saved_plans.h"
 #include "client_lib/cli/session.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::cli {
 
 // Reads files.input, rewrites it as `options` say, and writes all of `files` or, where anything
-// fails, none of them. `options.outputs` is set from `files`.
+// fails, none of them. `options.outputs` is set from `files`. `plans`, unless it is null, are
+// applied.
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
-                                    const ConnectionFlags& connection, const Session& session);
+                                    const ConnectionFlags& connection, const Session& session,
+                                    const SavedPlans* plans = nullptr);
 
 }  // namespace spillway::cli
 

@@ -26,12 +26,14 @@ constexpr char kRewriteFooter[] =
     "      --optimizer-scopes gradients,Momentum --lb 3 --ctrld-strategy direct_order --feed "
     "images=128,224,224,3\n"
     "  spillway rewrite graph.pb --report - | jq .devices\n"
+    "  spillway rewrite graph.pb --save-plan plan.json && spillway apply plan.json graph.pb -o "
+    "out.pb\n"
     "  spillway rewrite - -o - --server host:7070 <in.pb >out.pb";
 
 // The order is that of --help.
 struct RewriteFlags {
   explicit RewriteFlags(CLI::App* command)
-      : files(command, /*with_patch=*/true),
+      : files(command, {/*patch=*/true, /*plan=*/true}),
         options(command),
         connection(command, ConnectionFlags::Kind::kRewrite) {}
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/per_graph.h"
@@ -23,6 +24,7 @@ bool OptionsAreForAnother(const absl::Status& status) {
     case v1::ERROR_REASON_NAME_MATCHES_NOTHING:
     case v1::ERROR_REASON_NO_STARTING_OP:
     case v1::ERROR_REASON_EMPTY_GRAPH:
+    case v1::ERROR_REASON_OTHER_GRAPH:
       return true;
     default:
       return false;
@@ -32,6 +34,21 @@ bool OptionsAreForAnother(const absl::Status& status) {
 bool WantsGraph(const v1::RewriteOptions& options) {
   return options.outputs().empty() ||
          std::count(options.outputs().begin(), options.outputs().end(), v1::OUTPUT_GRAPH) > 0;
+}
+
+absl::StatusOr<v1::RewriteResponse> Apply(const SavedPlans& plans, size_t index,
+                                          absl::string_view graph, v1::RewriteOptions options,
+                                          const Client& client, const CallOptions& call) {
+  const std::string* const plan = plans.Of(index);
+  if (plan == nullptr) {
+    return core::InvalidError(
+        v1::ERROR_REASON_OTHER_GRAPH,
+        absl::StrCat("the plans have none for graph ", index,
+                     " of the file; give the file of plans that was saved with it"),
+        {{"index", absl::StrCat(index)}});
+  }
+  options.mutable_apply()->set_plan(*plan);
+  return client.Rewrite(graph, options, call);
 }
 
 // `field` of every graph under its own name.
@@ -66,10 +83,34 @@ std::string RewrittenFile::PatchJson() const {
                       [](const v1::RewriteResponse& response) { return response.patch(); });
 }
 
+absl::StatusOr<std::string> RewrittenFile::PlanJson() const {
+  const absl::Status none = core::InvalidError(
+      v1::ERROR_REASON_CONFLICTING_OPTIONS,
+      "there is no plan to save, since the graph was rewritten before and is kept as it is; give "
+      "--already-rewritten replan, or leave --save-plan out",
+      {{"flag", "--save-plan"}});
+  RewrittenFile with_plans;  // Less all that is large.
+  with_plans.format = format;
+  bool any = false;
+  for (const RewrittenGraph& graph : graphs) {
+    RewrittenGraph& copy = with_plans.graphs.emplace_back();
+    copy.tags = graph.tags;
+    copy.kept_because = graph.response.has_plan() ? absl::OkStatus()
+                        : graph.kept_because.ok() ? none
+                                                  : graph.kept_because;
+    *copy.response.mutable_plan() = graph.response.plan();
+    any = any || graph.response.has_plan();
+  }
+  if (!any) return none;
+  return PerGraphJson(with_plans, "plan",
+                      [](const v1::RewriteResponse& response) { return response.plan(); });
+}
+
 absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
                                                absl::optional<format::GraphFormat> format,
                                                const v1::RewriteOptions& options,
-                                               const Client& client, const CallOptions& call) {
+                                               const Client& client, const CallOptions& call,
+                                               const SavedPlans* plans) {
   absl::StatusOr<GraphFile> file = GraphFile::Read(std::move(bytes), format);
   if (!file.ok()) return file.status();
   RewrittenFile result;
@@ -82,7 +123,9 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
     RewrittenGraph& graph = result.graphs.emplace_back();
     graph.name = file->NameOf(i);
     graph.tags = file->tags(i);
-    auto response = client.Rewrite(file->graph(i), options, Until(deadline, call));
+    auto response = plans == nullptr
+                        ? client.Rewrite(file->graph(i), options, Until(deadline, call))
+                        : Apply(*plans, i, file->graph(i), options, client, Until(deadline, call));
     if (!response.ok()) {
       if (!OptionsAreForAnother(response.status())) return file->WithName(i, response.status());
       if (first_error.ok()) first_error = file->WithName(i, response.status());

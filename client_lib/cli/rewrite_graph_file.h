@@ -1,5 +1,5 @@
-// Rewriting what is in a file, whatever its format: the one path of `rewrite`, `strip` and whoever
-// else has a file's bytes and a client.
+// Rewriting what is in a file, whatever its format: the one path of `rewrite`, `apply`, `strip` and
+// whoever else has a file's bytes and a client.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_REWRITE_GRAPH_FILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_REWRITE_GRAPH_FILE_H_
 
@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "client_lib/cli/saved_plans.h"
 #include "client_lib/format/graph_file.h"
 #include "spillway/client.h"
 
@@ -20,8 +21,8 @@ struct RewrittenGraph {
   // The answer, less its graph, which is in the file. Empty if `kept_because` is not OK.
   v1::RewriteResponse response;
   // Why this MetaGraph of a SavedModel stays as it is, while another could be rewritten: it has no
-  // backward part, or nothing that the options name. OK: it was rewritten (or the report says why
-  // not).
+  // backward part, nothing that the options name, or another plan than the one to apply. OK: it was
+  // rewritten (or the report says why not).
   absl::Status kept_because;
 };
 
@@ -35,16 +36,21 @@ struct RewrittenFile {
   std::string ReportJson() const;
   // The patches, in the same way.
   std::string PatchJson() const;
+  // The plans, in the same way, but for MetaGraphs without one. INVALID_ARGUMENT
+  // (CONFLICTING_OPTIONS) if there is none at all, since the graph was kept.
+  absl::StatusOr<std::string> PlanJson() const;
 };
 
 // Rewrites every graph of the file with content `bytes` as `options` say. Empty `options.outputs`
-// stand for graph and report. `call.timeout` holds for all graphs together.
+// stand for graph and report. `call.timeout` holds for all graphs together. `plans`, unless it is
+// null, are applied to their graphs.
 // Errors are those of GraphFile::Read and of Client::Rewrite, with the name of the MetaGraph in
 // front; if no graph can be rewritten, that of the first. The result is all or nothing.
 absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
                                                absl::optional<format::GraphFormat> format,
                                                const v1::RewriteOptions& options,
-                                               const Client& client, const CallOptions& call);
+                                               const Client& client, const CallOptions& call,
+                                               const SavedPlans* plans = nullptr);
 
 }  // namespace spillway::cli
 

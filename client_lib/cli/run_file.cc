@@ -18,7 +18,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kWriteAdvice[] = "nothing was kept of it";
+constexpr char kNothingKept[] = "nothing was kept of it";
 constexpr char kFolderAdvice[] = "give a folder that exists and that you may write to";
 constexpr mode_t kUserFileMode = 0666;  // Less the umask, as for every file that programs create.
 // Of one read or write.
@@ -93,7 +93,7 @@ absl::Status WriteBy(const Folder& folder, const std::string& name, const std::s
   }
   if (error != 0) {
     unlinkat(folder_fd, temporary.c_str(), 0);
-    return FileError(error, "write", folder.PathOf(name), kWriteAdvice);
+    return FileError(error, "write", folder.PathOf(name), kNothingKept);
   }
   fsync(folder_fd);  // So that the name, too, survives a crash, where folders can be synced.
   return absl::OkStatus();

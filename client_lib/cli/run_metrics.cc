@@ -112,7 +112,8 @@ Series Zeros() {
     series[NameOf(kOutcomes, "", "outcome", OutcomeName(outcome))] = 0;
   }
   for (const v1::Strategy value : core::AllStrategies()) {
-    if (value == v1::STRATEGY_STRIP) continue;  // It has a command of its own.
+    // They have commands of their own.
+    if (value == v1::STRATEGY_STRIP || value == v1::STRATEGY_APPLY) continue;
     for (const Family& family :
          {kTensors, kUnknown, kSwapOuts, kSwapIns, kBytesOut, kBytesIn, kNodes}) {
       series[NameOf(family, "", "strategy", core::StrategyName(value))] = 0;

@@ -56,6 +56,7 @@ class Answer {
     if (header->graph().has_crc32c()) announced_crc32c_ = header->graph().crc32c();
     if (header->has_report()) response_.mutable_report()->Swap(header->mutable_report());
     if (header->has_patch()) response_.mutable_patch()->Swap(header->mutable_patch());
+    if (header->has_plan()) response_.mutable_plan()->Swap(header->mutable_plan());
     // A string that grows as it is filled holds the answer twice.
     response_.mutable_graph_def()->reserve(std::min(total_bytes_, room_bytes_));
     progress_->Report(Stage::kReceiving, 0, total_bytes_);

@@ -29,6 +29,10 @@ std::string StrategyName(v1::Strategy strategy) {
 
 std::string StageName(v1::Stage stage) { return WithoutPrefix(v1::Stage_Name(stage), "STAGE_"); }
 
+std::string PlanningEffortName(v1::PlanningEffort effort) {
+  return WithoutPrefix(v1::PlanningEffort_Name(effort), "PLANNING_EFFORT_");
+}
+
 std::vector<v1::Strategy> AllStrategies() {
   return AllValues<v1::Strategy>(*v1::Strategy_descriptor());
 }

@@ -17,6 +17,8 @@ std::string StrategyName(v1::Strategy strategy);
 
 // `parse`, `analysis`, ...; empty for a value that this build does not know.
 std::string StageName(v1::Stage stage);
+// `low`; empty for a value that this build does not know.
+std::string PlanningEffortName(v1::PlanningEffort effort);
 
 // All but the unspecified one, by number: strategies in the order of their fields, stages in the
 // order run.

@@ -1,5 +1,6 @@
 #include "rewrite_core/base/sha256.h"
 
+#include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::core {
@@ -25,6 +26,11 @@ std::string Sha256::Finish() {
   return ok_ ? digest : std::string();
 }
 
+absl::Status NoSha256Error(absl::string_view remedy) {
+  return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+               absl::StrCat("OpenSSL cannot compute SHA-256 on this host; ", remedy));
+}
+
 absl::StatusOr<std::string> Sha256Of(absl::string_view bytes, const StopToken& stop) {
   Sha256 sha256;
   while (!bytes.empty()) {
@@ -34,10 +40,7 @@ absl::StatusOr<std::string> Sha256Of(absl::string_view bytes, const StopToken& s
     bytes.remove_prefix(part.size());
   }
   std::string digest = sha256.Finish();
-  if (digest.empty()) {
-    return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
-                 "OpenSSL cannot compute SHA-256 on this host; send no sha256 and try again");
-  }
+  if (digest.empty()) return NoSha256Error("send no sha256 and try again");
   return digest;
 }
 

@@ -1,5 +1,5 @@
-// SHA-256 of pieces and of large buffers, on OpenSSL. Not part of spillway_base: the core alone is
-// built without OpenSSL.
+// SHA-256 of pieces and of large buffers, on OpenSSL. Not part of spillway_base, which most link
+// that need no OpenSSL.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_SHA256_H_
 #define SPILLWAY_REWRITE_CORE_BASE_SHA256_H_
 
@@ -32,6 +32,9 @@ class Sha256 {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
   bool ok_;
 };
+
+// INTERNAL: OpenSSL failed. `remedy` says what the user can do.
+absl::Status NoSha256Error(absl::string_view remedy);
 
 // The digest of `bytes`, kSha256Bytes raw bytes. Looks at `stop` every few milliseconds. Errors:
 // those of `stop`; INTERNAL if OpenSSL fails. Thread-safe.

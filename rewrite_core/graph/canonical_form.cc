@@ -1,11 +1,14 @@
 #include "rewrite_core/graph/canonical_form.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/types/span.h"
+#include "rewrite_core/base/sha256.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
@@ -13,6 +16,10 @@ namespace spillway::core {
 namespace {
 
 using Write = absl::FunctionRef<void(absl::string_view)>;
+
+// Who takes the bytes (a digest) is slow on small pieces, and looks at no stop token within large
+// ones.
+constexpr size_t kPieceBytes = size_t{64} << 10;
 
 // The messages of a GraphDef in which there is a map at some depth, and the entries of these maps.
 enum class Type {
@@ -103,12 +110,16 @@ class Writer {
  public:
   Writer(const StopToken& stop, Write write) : stop_(stop), poll_(stop), write_(write) {}
 
+  absl::Status WriteGraph(absl::string_view bytes) {
+    absl::Status status = WriteMessage(Type::kGraph, bytes, 0);
+    if (status.ok()) write_(buffer_);
+    return status;
+  }
+
+ private:
   // A message of that type, `depth` messages deep.
   absl::Status WriteMessage(Type type, absl::string_view bytes, int depth) {
-    if (type == Type::kPlain || depth > kMaxSortedDepth) {
-      write_(bytes);
-      return absl::OkStatus();
-    }
+    if (type == Type::kPlain || depth > kMaxSortedDepth) return WriteBytes(bytes);
     std::vector<Field> entries;  // Of maps, until all are here.
     bool sorts = true;
     WireReader reader(bytes);
@@ -118,7 +129,7 @@ class Writer {
       const FieldType found =
           reader.IsBytes(reader.field()) ? TypeOf(type, reader.field()) : FieldType();
       if (found.type == Type::kPlain && !found.is_map) {
-        write_(whole);
+        if (absl::Status s = WriteBytes(whole); !s.ok()) return s;
         continue;
       }
       Field field = {reader.field(), "", whole.substr(0, whole.size() - reader.bytes().size()),
@@ -135,31 +146,57 @@ class Writer {
       if (absl::Status s = WriteFields(entries, depth); !s.ok()) return s;
       entries.clear();
     }
-    if (!reader.ok()) write_(reader.rest());
+    if (!reader.ok()) {
+      if (absl::Status s = WriteBytes(reader.rest()); !s.ok()) return s;
+    }
     std::stable_sort(entries.begin(), entries.end(), [](const Field& a, const Field& b) {
       return std::tie(a.number, a.key) < std::tie(b.number, b.key);
     });
     return WriteFields(entries, depth);
   }
 
- private:
   absl::Status WriteFields(absl::Span<const Field> fields, int depth) {
     for (const Field& field : fields) {
-      write_(field.header);
+      if (absl::Status s = WriteBytes(field.header); !s.ok()) return s;
       if (absl::Status s = WriteMessage(field.type, field.bytes, depth + 1); !s.ok()) return s;
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteBytes(absl::string_view bytes) {
+    while (buffer_.size() + bytes.size() >= kPieceBytes) {
+      const absl::string_view part = bytes.substr(0, kPieceBytes - buffer_.size());
+      buffer_.append(part.data(), part.size());
+      write_(buffer_);
+      buffer_.clear();
+      bytes.remove_prefix(part.size());
+      // As long as a poller's stride of steps.
+      if (stop_.ShouldStop(StopPoller::kStride)) return stop_.status("canonical form");
+    }
+    buffer_.append(bytes.data(), bytes.size());
     return absl::OkStatus();
   }
 
   const StopToken& stop_;
   StopPoller poll_;
   const Write write_;
+  std::string buffer_;
 };
 
 }  // namespace
 
 absl::Status WriteCanonicalForm(absl::string_view graph_def, const StopToken& stop, Write write) {
-  return Writer(stop, write).WriteMessage(Type::kGraph, graph_def, 0);
+  return Writer(stop, write).WriteGraph(graph_def);
+}
+
+absl::StatusOr<std::string> CanonicalSha256(absl::string_view graph_def, const StopToken& stop) {
+  Sha256 sha256;
+  absl::Status status = WriteCanonicalForm(
+      graph_def, stop, [&sha256](absl::string_view piece) { sha256.Update(piece); });
+  if (!status.ok()) return status;
+  const std::string digest = sha256.Finish();
+  if (digest.empty()) return NoSha256Error("ask for no plan");
+  return absl::BytesToHexString(digest);
 }
 
 }  // namespace spillway::core

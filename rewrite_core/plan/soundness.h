@@ -40,8 +40,11 @@ class Soundness {
   EdgeFault Wait(NodeId from, NodeId to) const;
   bool MayWait(NodeId from, NodeId to) const { return Wait(from, to) == EdgeFault::kNone; }
 
-  // The same without the rule on cycles, and for a node that must not be a Switch: for edges that
-  // all grow along one order of the caller's, in which no edge of the graph goes back.
+  // The same without the rule on cycles: for whoever looks for those in all edges together.
+  EdgeFault WaitAnywhere(NodeId from, NodeId to) const;
+
+  // The same again, and for a node that must not be a Switch: for edges that all grow along one
+  // order of the caller's, in which no edge of the graph goes back.
   EdgeFault WaitInOrder(NodeId from, NodeId to) const;
 
   // A deadline edge: `to` waits for the swap-out of an output of `producer`.
@@ -57,8 +60,6 @@ class Soundness {
   bool IsSwitch(NodeId id) const {
     return facts_.graph().op_info(id).control_flow == ControlFlow::kSwitch;
   }
-  // The rules on fed nodes, frames and deadness.
-  EdgeFault WaitAnywhere(NodeId from, NodeId to) const;
 
   const StepFacts& facts_;
 };

@@ -5,6 +5,13 @@
 
 namespace spillway::core {
 
+void SortSwaps(std::vector<PlannedSwap>* swaps) {
+  std::sort(swaps->begin(), swaps->end(), [](const PlannedSwap& a, const PlannedSwap& b) {
+    return std::make_pair(a.tensor.node, a.tensor.port) <
+           std::make_pair(b.tensor.node, b.tensor.port);
+  });
+}
+
 absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
                                   const StopToken& stop) {
   SwapPlan moved = plan;

@@ -14,6 +14,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/control_edge.h"
+#include "spillway/v1/options.pb.h"
 
 namespace spillway::core {
 
@@ -60,9 +61,17 @@ struct SwapPlan {
   std::vector<ControlEdge> controls;
   // The device of all swap nodes; empty: the CPU beside each producer.
   std::string cpu_device;
+  // How the swaps are written; unspecified: as the options say.
+  v1::SwapEncoding encoding = v1::SWAP_ENCODING_UNSPECIFIED;
 
   bool empty() const { return swaps.empty() && controls.empty(); }
 };
+
+// What Plan.format_version (plan.proto) says of plans that this build writes and reads.
+inline constexpr int kPlanFormatVersion = 1;
+
+// Puts the swaps in the order of their tensors: by node, then port.
+void SortSwaps(std::vector<PlannedSwap>* swaps);
 
 // A plan for `from` as a plan for `to`, which has all the nodes of `from` under the same names. Of
 // buffers it says nothing: they are those of a step. The only error is that of `stop`.

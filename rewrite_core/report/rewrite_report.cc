@@ -10,6 +10,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
+#include "rewrite_core/report/told_names.h"
 
 namespace spillway::core {
 namespace {
@@ -31,55 +32,6 @@ void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
   advice->set_config_proto_text(
       "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }");
 }
-
-// The names that a report or patch repeats. Real ones are a fraction of the graph.
-class Names {
- public:
-  // `what`: "the report", for the error.
-  Names(const Graph& graph, absl::string_view what, const StopToken& stop)
-      : graph_(graph),
-        what_(what),
-        stop_(stop),
-        poll_(stop),
-        limit_(std::max(kAlwaysAllowed,
-                        kMostTimesTheGraph * static_cast<int64_t>(graph.bytes().size()))) {}
-
-  // Counts a text before it, or one that was put there.
-  absl::Status Count(size_t bytes) {
-    if (poll_.Tick()) return stop_.status("report");
-    bytes_ += static_cast<int64_t>(bytes);
-    if (bytes_ <= limit_) return absl::OkStatus();
-    return Error(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
-                 absl::StrCat(what_, " would have more than ", limit_,
-                              " bytes of names; ask for the graph alone (outputs), swap fewer "
-                              "tensors (n_tensors), or shorten names of megabytes"),
-                 {{"limit", absl::StrCat(limit_)}});
-  }
-  absl::Status Add(NodeId node, std::string* to) {
-    const absl::string_view name = graph_.name(node);
-    absl::Status status = Count(name.size());
-    if (status.ok()) to->assign(name.data(), name.size());
-    return status;
-  }
-  template <typename Nodes>
-  absl::Status AddAll(const Nodes& nodes, google::protobuf::RepeatedPtrField<std::string>* to) {
-    for (NodeId node : nodes) {
-      if (absl::Status s = Add(node, to->Add()); !s.ok()) return s;
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  static constexpr int64_t kMostTimesTheGraph = 4;
-  static constexpr int64_t kAlwaysAllowed = int64_t{16} << 20;
-
-  const Graph& graph_;
-  const absl::string_view what_;
-  const StopToken& stop_;
-  StopPoller poll_;
-  const int64_t limit_;
-  int64_t bytes_ = 0;
-};
 
 }  // namespace
 
@@ -141,7 +93,7 @@ void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* 
 absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
                          const std::vector<SwapNodeNames>& names, const StopToken& stop,
                          v1::RewriteReport* report) {
-  Names told(graph, "the report", stop);
+  ToldNames told(graph, "the report", stop);
   for (size_t i = 0; i < plan.swaps.size(); ++i) {
     const PlannedSwap& planned = plan.swaps[i];
     v1::TensorSwap* swap = report->add_swaps();
@@ -222,7 +174,7 @@ std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
 absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
                        v1::GraphPatch* patch) {
   patch->Clear();
-  Names told(graph, "the patch", stop);
+  ToldNames told(graph, "the patch", stop);
   // One at a time: there may be very many, and each is several times as large as its bytes.
   for (WireReader nodes(edit.new_nodes()); nodes.Next();) {
     const NodeSpec node = ReadNode(nodes.bytes());

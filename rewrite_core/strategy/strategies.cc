@@ -1,5 +1,6 @@
 #include "rewrite_core/strategy/strategies.h"
 
+#include "rewrite_core/strategy/apply/apply_strategy.h"
 #include "rewrite_core/strategy/budget/budget_strategy.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
@@ -9,7 +10,7 @@ namespace spillway::core {
 namespace {
 
 constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_LEVEL, v1::STRATEGY_BUDGET, v1::STRATEGY_SCOPE,
-                                        v1::STRATEGY_STRIP};
+                                        v1::STRATEGY_APPLY, v1::STRATEGY_STRIP};
 
 }  // namespace
 
@@ -25,6 +26,8 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
       return v1::STRATEGY_BUDGET;
     case v1::RewriteOptions::kStrip:
       return v1::STRATEGY_STRIP;
+    case v1::RewriteOptions::kApply:
+      return v1::STRATEGY_APPLY;
     case v1::RewriteOptions::STRATEGY_NOT_SET:
       break;
   }
@@ -32,13 +35,20 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
 }
 
 const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
-  static constexpr PlanningStrategy kLevel = {CheckLevelStrategy, LevelNeedsSimulator, LevelStep,
-                                              PlanLevel};
+  constexpr auto always = [](const v1::RewriteOptions&) { return true; };
+  constexpr auto never = [](const v1::RewriteOptions&) { return false; };
   constexpr auto step = [](const v1::RewriteOptions& of) { return of.step(); };
-  static constexpr PlanningStrategy kScope = {
-      CheckScopeStrategy, [](const v1::RewriteOptions&) { return false; }, step, PlanScope};
-  static constexpr PlanningStrategy kBudget = {
-      CheckBudgetStrategy, [](const v1::RewriteOptions&) { return true; }, step, PlanBudget};
+  constexpr auto any_graph = [](const v1::RewriteOptions&, const Graph&, const StopToken&) {
+    return absl::OkStatus();
+  };
+  static constexpr PlanningStrategy kLevel = {CheckLevelStrategy, LevelNeedsSimulator, LevelStep,
+                                              any_graph, PlanLevel};
+  static constexpr PlanningStrategy kScope = {CheckScopeStrategy, never, step, any_graph,
+                                              PlanScope};
+  static constexpr PlanningStrategy kBudget = {CheckBudgetStrategy, always, step, any_graph,
+                                               PlanBudget};
+  static constexpr PlanningStrategy kApply = {CheckApplyStrategy, never, ApplyStep, CheckApplyGraph,
+                                              PlanApply};
   switch (StrategyOf(options)) {
     case v1::STRATEGY_LEVEL:
       return &kLevel;
@@ -46,6 +56,8 @@ const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
       return &kScope;
     case v1::STRATEGY_BUDGET:
       return &kBudget;
+    case v1::STRATEGY_APPLY:
+      return &kApply;
     case v1::STRATEGY_STRIP:
       return nullptr;
     // No default: the compiler names what is missing.

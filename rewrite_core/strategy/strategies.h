@@ -25,6 +25,10 @@ struct PlanningStrategy {
   // What the facts of the step are computed with: options.step, unless the strategy's own options
   // say more of it (LevelStrategy.autotune_gpu_mem).
   v1::Step (*step)(const v1::RewriteOptions& options);
+  // Refuses a graph, without edits of Spillway, that its options are not for (ApplyStrategy.plan
+  // names one): INVALID_ARGUMENT. Those of `stop`, too.
+  absl::Status (*check_graph)(const v1::RewriteOptions& options, const Graph& graph,
+                              const StopToken& stop);
   // Chooses the swaps: a pure function. Errors: INVALID_ARGUMENT for options that do not go with
   // the graph, FAILED_PRECONDITION (DOES_NOT_FIT), those of the facts and of `stop`.
   absl::StatusOr<StrategyResult> (*plan)(const StrategyInput& input);

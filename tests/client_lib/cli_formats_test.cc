@@ -100,6 +100,31 @@ TEST(CliFormatsTest, AMetaGraphForServingIsKept) {
   ExpectError(Spillway({"rewrite", dir / "", "-o", in}), 2, "overwrite the input");
 }
 
+// The plan of each MetaGraph is applied to it; that of one alone to the one that it is for.
+TEST(CliFormatsTest, PlansOfAModel) {
+  const TempDir dir;
+  const std::string in = dir.Write("model", Model());
+  const std::string plans = dir / "plans";
+  ASSERT_EQ(Spillway({"rewrite", in, "-o", dir / "out", "--save-plan", plans, "--quiet"}).exit_code,
+            0);
+  const json saved = json::parse(ReadFile(plans));
+  ASSERT_EQ(saved["meta_graphs"].size(), 2u);
+  EXPECT_EQ(saved["meta_graphs"][1]["kept_because"]["reason"], "NO_BACKWARD_PART");
+  const json& plan = saved["meta_graphs"][0]["plan"];
+  for (const std::string& file : {plans, dir.Write("plan", plan.dump())}) {
+    const ChildResult result = Spillway({"apply", file, in, "-o", dir / "applied"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("MetaGraph 1 (tags: serve): kept as it is\n"));
+    EXPECT_TRUE(ReadFile(dir / "applied") == ReadFile(dir / "out"));
+  }
+  // One for the wrong MetaGraph is for none.
+  json wrong = saved;
+  wrong["meta_graphs"][0]["index"] = 1;
+  wrong["meta_graphs"][1]["index"] = 0;
+  ExpectError(Spillway({"apply", dir.Write("wrong", wrong.dump()), in, "-o", dir / "x"}), 2,
+              "MetaGraph 0 (tags: train): ");
+}
+
 TEST(CliFormatsTest, OtherCommandsReadModels) {
   const TempDir dir;
   const std::string in = dir.Write("model", Model());
@@ -133,6 +158,9 @@ TEST(CliFormatsTest, TextStaysText) {
   EXPECT_THAT(ReadFile(dir / "out"), HasSubstr("lms/swapout_"));
   ASSERT_EQ(Spillway({"strip", dir / "out", "-o", dir / "back"}).exit_code, 0);
   EXPECT_TRUE(ReadFile(dir / "back") == text);  // The same graph; comments are gone.
+  ASSERT_EQ(Spillway({"rewrite", in, "--save-plan", dir / "plan", "--quiet"}).exit_code, 0);
+  ASSERT_EQ(Spillway({"apply", dir / "plan", in, "-o", dir / "applied"}).exit_code, 0);
+  EXPECT_TRUE(ReadFile(dir / "applied") == ReadFile(dir / "out"));
   ASSERT_EQ(Spillway({"strip", in, "-o", dir / "same"}).exit_code, 0);
   EXPECT_TRUE(ReadFile(dir / "same") == commented);
 }

@@ -113,6 +113,93 @@ TEST(CliTest, StripGivesTheOriginalBack) {
   EXPECT_TRUE(ReadFile(dir / "original.pb") == ReadFile(kMnistPath));
 }
 
+TEST(CliTest, APlanIsSavedAndApplied) {
+  const TempDir dir;
+  const std::string plan = dir / "plan.json";
+  ASSERT_EQ(Spillway(Rewrite(kMnistPath, {"--save-plan", plan, "--quiet"})).exit_code, 0);
+  const std::string json = ReadFile(plan);
+  EXPECT_THAT(json, AllOf(HasSubstr("\"format_version\": 1"), HasSubstr("\"STRATEGY_SCOPE\""),
+                          HasSubstr("\"triggers\"")));
+  const ChildResult result =
+      Spillway({"apply", plan, kMnistPath, "-o", dir / "out.pb", "--report", dir / "report.json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("(strategy apply)"));
+  EXPECT_TRUE(ReadFile(dir / "out.pb") == Expected().graph_def());
+  EXPECT_THAT(ReadFile(dir / "report.json"), HasSubstr("STRATEGY_APPLY"));
+  ASSERT_EQ(Spillway({"strip", dir / "out.pb", "-o", dir / "original.pb"}).exit_code, 0);
+  EXPECT_TRUE(ReadFile(dir / "original.pb") == ReadFile(kMnistPath));
+}
+
+TEST(CliTest, PlanAndGraphMayComeThroughPipes) {
+  const ChildResult saved =
+      Spillway(Rewrite("-", {"--save-plan", "-", "--quiet"}), ReadFile(kMnistPath));
+  ASSERT_EQ(saved.exit_code, 0) << saved.err;
+  const ChildResult applied = Spillway({"apply", "-", kMnistPath, "-o", "-", "--quiet"}, saved.out);
+  EXPECT_EQ(applied.exit_code, 0) << applied.err;
+  EXPECT_TRUE(applied.out == Expected().graph_def());
+  const TempDir dir;
+  const std::string plan = dir.Write("plan.json", saved.out);
+  const ChildResult piped =
+      Spillway({"apply", plan, "-", "-o", "-", "--quiet"}, ReadFile(kMnistPath));
+  EXPECT_TRUE(piped.out == Expected().graph_def());
+  ExpectError(Spillway({"apply", "-", "-", "-o", dir / "x"}), 2, "PLAN and IN are both",
+              "CONFLICTING_OPTIONS");
+}
+
+TEST(CliTest, APlanIsAppliedOnAServer) {
+  TestServer server;
+  const TempDir dir;
+  const std::string plan = dir / "plan.json";
+  const Arguments remote = {"--server", server.target(), "--timeout", "1m", "--quiet"};
+  Arguments save = Rewrite(kMnistPath, {"--save-plan", plan});
+  save.insert(save.end(), remote.begin(), remote.end());
+  ASSERT_EQ(Spillway(save).exit_code, 0);
+  Arguments apply = {"apply", plan, kMnistPath, "-o", dir / "out.pb"};
+  apply.insert(apply.end(), remote.begin(), remote.end());
+  const ChildResult result = Spillway(apply);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(server.unary_calls(), 2);
+  EXPECT_TRUE(ReadFile(dir / "out.pb") == Expected().graph_def());
+}
+
+TEST(CliTest, APlanThatCannotBeApplied) {
+  const TempDir dir;
+  const std::string plan = dir / "plan.json", out = dir / "out.pb";
+  ASSERT_EQ(Spillway(Rewrite(kMnistPath, {"--save-plan", plan, "--quiet"})).exit_code, 0);
+  const auto apply = [&](const std::string& text) {
+    return Spillway({"apply", dir.Write("other.json", text), kMnistPath, "-o", out});
+  };
+  ExpectError(Spillway({"apply", plan, SPILLWAY_TEST_GRAPHS "/cond_v1/graph.pb", "-o", out}), 2,
+              "the plan was made for another graph", "OTHER_GRAPH");
+  for (const char* text : {"", "{", "[]", "null", "{\"swap\": 1}", "{\"meta_graphs\": 1}",
+                           "{\"meta_graphs\": [{\"plan\": {}}]}",
+                           "{\"meta_graphs\": [{\"index\": 0, \"plan\": 5}]}"}) {
+    ExpectError(apply(text), 2, "this is no plan", "BAD_PLAN");
+  }
+  ExpectError(apply(std::string(1 << 20, '[')), 2, "this is no plan", "BAD_PLAN");
+  ExpectError(apply("{}"), 2, "there is no plan in it", "BAD_PLAN");
+  ExpectError(apply("{\"cpu_device\": \"/cpu:0\"}"), 2, "format_version of the plan is 0",
+              "UNKNOWN_OPTION");
+  // A tensor that the graph does not have.
+  std::string json = ReadFile(plan);
+  const size_t at = json.find("\"tensor\": \"") + 11;
+  json.insert(at, "no_such_");
+  ExpectError(apply(json), 2, "the graph has no node 'no_such_", "BAD_PLAN");
+  ExpectError(Spillway({"apply", dir / "none.json", kMnistPath, "-o", out}), 4, "none.json",
+              "FILE");
+  ExpectError(Spillway({"apply", plan, kMnistPath, "-o", plan}), 2, "would overwrite the input",
+              "CONFLICTING_OPTIONS");
+  EXPECT_THAT(dir.Names(), ElementsAre("other.json", "plan.json"));
+}
+
+TEST(CliTest, ThereIsNoPlanOfAGraphThatIsKept) {
+  const TempDir dir;
+  ASSERT_EQ(Spillway(Rewrite(kMnistPath, {"-o", dir / "out.pb"})).exit_code, 0);
+  ExpectError(Spillway(Rewrite(dir / "out.pb", {"--save-plan", dir / "plan.json", "--quiet"})), 2,
+              "there is no plan to save", "CONFLICTING_OPTIONS");
+  EXPECT_THAT(dir.Names(), ElementsAre("out.pb"));
+}
+
 TEST(CliTest, TheReportIsTheJsonOfTheProto) {
   const TempDir dir;
   const ChildResult result =
@@ -396,7 +483,7 @@ TEST(CliTest, VersionAndHelp) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, AllOf(HasSubstr("rewrite"), HasSubstr("Exit codes:")));
   for (const char* command :
-       {"rewrite", "strip", "run", "inspect", "diff", "capabilities", "health"}) {
+       {"rewrite", "apply", "strip", "run", "inspect", "diff", "capabilities", "health"}) {
     const ChildResult result = Spillway({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;

@@ -99,6 +99,25 @@ TEST_P(ConnectionTest, TheAnswerHasWhatWasAskedFor) {
   EXPECT_EQ(response->graph_def().empty(), expected->graph_def().empty());
   EXPECT_EQ(response->has_report(), expected->has_report());
   EXPECT_EQ(response->has_patch(), expected->has_patch());
+  EXPECT_EQ(response->has_plan(), expected->has_plan());
+}
+
+TEST_P(ConnectionTest, ApplyWritesTheSamePlan) {
+  v1::RewriteOptions options = MnistOptions();
+  for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_REPORT, v1::OUTPUT_PLAN}) {
+    options.add_outputs(output);
+  }
+  const std::string graph = ReadFile(kMnistPath);
+  const auto saved = client_->Rewrite(graph, options);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  ASSERT_GT(saved->plan().swaps_size(), 0);
+  const auto applied = client_->Apply(graph, saved->plan());
+  ASSERT_TRUE(applied.ok()) << applied.status();
+  EXPECT_EQ(applied->graph_def(), saved->graph_def());
+  EXPECT_EQ(applied->report().strategy(), v1::STRATEGY_APPLY);
+  v1::Plan other = saved->plan();
+  other.set_graph_sha256(std::string(64, '0'));
+  EXPECT_EQ(ErrorInfoOf(client_->Apply(graph, other).status()).reason(), "OTHER_GRAPH");
 }
 
 TEST_P(ConnectionTest, StripUndoesARewrite) {

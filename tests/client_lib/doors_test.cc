@@ -134,7 +134,8 @@ TEST_F(DoorsTest, TheConnectionFlagsOfEveryCommand) {
       EXPECT_THAT(help, HasSubstr(absl::StrCat("  ", flag, " "))) << command;
     }
     EXPECT_EQ(absl::StrContains(help, "--retries"), command != "health") << command;
-    const bool rewrites = command == "rewrite" || command == "strip" || command == "run";
+    const bool rewrites =
+        command == "rewrite" || command == "apply" || command == "strip" || command == "run";
     EXPECT_EQ(absl::StrContains(help, "--hedge-after"), rewrites) << command;
     EXPECT_THAT(help, Not(HasSubstr("lways in this process"))) << command;
   }

@@ -181,19 +181,22 @@ TEST(SameFileTest, OneFileByManyNames) {
 
 TEST(CheckFilesTest, OutputsMustDiffer) {
   const TempDir dir;
-  const auto check = [&dir](const char* out, const char* report, const char* patch) {
+  const auto check = [&dir](const char* out, const char* report, const char* patch,
+                            const char* plan = "") {
     const auto path = [&dir](const std::string& name) {
       return name.empty() || name == "-" ? name : dir / name;
     };
-    return CheckFiles({dir / "in", path(out), path(report), path(patch), false});
+    return CheckFiles({dir / "in", path(out), path(report), path(patch), path(plan), false});
   };
   EXPECT_TRUE(check("out", "report", "patch").ok());
   EXPECT_TRUE(check("", "report", "").ok());
   EXPECT_TRUE(check("-", "report", "").ok());
   EXPECT_TRUE(check("out", "-", "").ok());
+  EXPECT_TRUE(check("", "", "", "plan").ok());
   for (const absl::Status& status :
        {check("", "", ""), check("in", "", ""), check("out", "in", ""), check("out", "out", ""),
-        check("out", "r", "./r"), check("-", "-", ""), check("out", "-", "-")}) {
+        check("out", "r", "./r"), check("-", "-", ""), check("out", "-", "-"),
+        check("", "", "", "in"), check("out", "", "", "out"), check("", "-", "", "-")}) {
     EXPECT_EQ(core::GetErrorReason(status), v1::ERROR_REASON_CONFLICTING_OPTIONS) << status;
   }
 }

@@ -32,9 +32,11 @@ def keywords_of(call):
 
 
 def make(call, client):
-    graphs = [pathlib.Path(path).read_bytes() for path in call["graphs"]]
+    inputs = [pathlib.Path(path).read_bytes() for path in call["graphs"]]
+    if "plan" in call:
+        inputs.append(pathlib.Path(call["plan"]).read_text(encoding="utf-8"))
     try:
-        getattr(client, call["call"])(*graphs, **keywords_of(call))
+        getattr(client, call["call"])(*inputs, **keywords_of(call))
     except spillway.SpillwayError as error:
         return [error.code, error.reason, error.message]
     return ["OK", "", ""]

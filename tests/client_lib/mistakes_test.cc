@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/canonical_form.h"
 #include "rewrite_core/graph/text.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/client.h"
@@ -53,6 +54,7 @@ struct Mistake {
   int exit_code = -1;
   std::string graph, graph_b;
   std::string options;  // Protobuf text.
+  v1::Plan plan;        // Of apply.
   bool newer = false;
   std::map<std::string, std::string> not_by;  // Why, by door.
 };
@@ -132,6 +134,11 @@ std::vector<Mistake> ReadMistakes() {
       now.graph_b = Noops(value);
     } else if (key == "options") {
       now.options = value;
+    } else if (key == "plan") {
+      now.plan.set_format_version(1);
+      now.plan.set_graph_sha256(*core::CanonicalSha256(now.graph, {}));
+      google::protobuf::TextFormat::Parser parser;
+      EXPECT_TRUE(parser.MergeFromString(value, &now.plan)) << value;
     } else if (key == "newer") {
       now.newer = true;
     } else if (key == "says") {
@@ -161,7 +168,11 @@ std::unique_ptr<Message> OptionsOf(const Mistake& mistake) {
     options = std::make_unique<v1::ExploreOptions>();
   } else {
     options = std::make_unique<v1::RewriteOptions>();
-    if (mistake.call == "strip") static_cast<v1::RewriteOptions*>(options.get())->mutable_strip();
+    auto& rewrite = static_cast<v1::RewriteOptions&>(*options);
+    if (mistake.call == "strip") rewrite.mutable_strip();
+    if (mistake.call == "apply") {
+      mistake.plan.SerializeToString(rewrite.mutable_apply()->mutable_plan());
+    }
   }
   google::protobuf::TextFormat::Parser parser;
   google::protobuf::TextFormat::Parser* merging = &parser;
@@ -263,6 +274,9 @@ Outcome ThroughClient(const Mistake& mistake, const Client& client) {
   if (mistake.call == "diff")
     return OutcomeOf(client.Diff(mistake.graph, mistake.graph_b).status());
   if (mistake.call == "strip") return OutcomeOf(client.Strip(mistake.graph).status());
+  if (mistake.call == "apply" && mistake.options.empty()) {
+    return OutcomeOf(client.Apply(mistake.graph, mistake.plan).status());
+  }
   return OutcomeOf(client.Rewrite(mistake.graph, As<v1::RewriteOptions>(*options)).status());
 }
 
@@ -301,18 +315,26 @@ Outcome ThroughC(const Mistake& mistake, spillway_client* client) {
           spillway_status_reason(made), spillway_status_message(made)};
 }
 
+std::string PlanJson(const Mistake& mistake) {
+  std::string text;
+  EXPECT_TRUE(google::protobuf::util::MessageToJsonString(mistake.plan, &text).ok());
+  return text;
+}
+
 // The program says the sentence behind the file's name, and the reason in brackets. Its code is not
 // said; `code` stands for it where the exit code is the one that it has to be.
 Outcome ThroughProgram(const Mistake& mistake, const std::string& server, TempDir* dir) {
   const std::string a = dir->Write("a.pb", mistake.graph);
   const std::string b = dir->Write("b.pb", mistake.graph_b);
-  std::vector<std::string> command = {SPILLWAY_BIN_DIR "/spillway", mistake.call, a};
+  std::vector<std::string> command = {SPILLWAY_BIN_DIR "/spillway", mistake.call};
+  if (mistake.call == "apply") command.push_back(dir->Write("plan.json", PlanJson(mistake)));
+  command.push_back(a);
   if (mistake.call == "diff") command.push_back(b);
-  if (mistake.call == "rewrite" || mistake.call == "strip") {
+  if (mistake.call == "rewrite" || mistake.call == "apply" || mistake.call == "strip") {
     command.insert(command.end(), {"-o", *dir / "out.pb"});
   }
   command.insert(command.end(), {"--format", "graphdef"});
-  if (mistake.call != "diff" && mistake.call != "strip") {
+  if (mistake.call != "diff" && mistake.call != "strip" && mistake.call != "apply") {
     AddFlags(*OptionsOf(mistake), dir, &command);
   }
   if (!server.empty()) command.insert(command.end(), {"--server", server});
@@ -340,13 +362,15 @@ std::map<std::string, Outcome> ThroughPython(const std::vector<Mistake>& mistake
       graphs.push_back(dir->Write(mistake.name + "_b.pb", mistake.graph_b));
     }
     json call = {{"name", mistake.name}, {"call", mistake.call}, {"graphs", graphs}};
+    if (mistake.call == "apply") call["plan"] = dir->Write(mistake.name, PlanJson(mistake));
     std::string options = "{}";
     if (mistake.call != "diff" && mistake.call != "strip") {
+      const std::unique_ptr<Message> message = OptionsOf(mistake);
+      if (mistake.call == "apply") static_cast<v1::RewriteOptions&>(*message).clear_apply();
       options.clear();
       google::protobuf::util::JsonPrintOptions how;
       how.preserve_proto_field_names = true;
-      EXPECT_TRUE(
-          google::protobuf::util::MessageToJsonString(*OptionsOf(mistake), &options, how).ok());
+      EXPECT_TRUE(google::protobuf::util::MessageToJsonString(*message, &options, how).ok());
     }
     call["options"] = json::parse(options);
     calls.push_back(call);

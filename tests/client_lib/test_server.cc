@@ -184,6 +184,7 @@ grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) co
   v1::StreamRewriteResult* header = message.mutable_header();
   if (response.has_report()) header->mutable_report()->Swap(response.mutable_report());
   if (response.has_patch()) header->mutable_patch()->Swap(response.mutable_patch());
+  if (response.has_plan()) header->mutable_plan()->Swap(response.mutable_plan());
   int64_t size = graph_def.size();
   if (options_.fault == Fault::kShortAnswer) ++size;
   if (options_.fault == Fault::kLongAnswer) --size;

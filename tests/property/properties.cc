@@ -66,10 +66,10 @@ class RewrittenCase {
         after_(ReadProto(response.graph_def())) {}
 
   std::string Check() const {
-    for (auto check :
-         {&RewrittenCase::Strip, &RewrittenCase::Acyclic, &RewrittenCase::Deterministic,
-          &RewrittenCase::Idempotent, &RewrittenCase::ExecutesAlike, &RewrittenCase::Patch,
-          &RewrittenCase::Report, &RewrittenCase::Needs, &RewrittenCase::Transport}) {
+    for (auto check : {&RewrittenCase::Strip, &RewrittenCase::Acyclic,
+                       &RewrittenCase::Deterministic, &RewrittenCase::Idempotent,
+                       &RewrittenCase::ExecutesAlike, &RewrittenCase::Patch, &RewrittenCase::Report,
+                       &RewrittenCase::Needs, &RewrittenCase::Plan, &RewrittenCase::Transport}) {
       if (std::string failure = (this->*check)(); !failure.empty()) return failure;
     }
     return "";
@@ -276,6 +276,15 @@ class RewrittenCase {
     return "";
   }
 
+  // Applied, the plan gives the same graph.
+  std::string Plan() const {
+    v1::RewriteOptions apply;
+    response_.plan().SerializeToString(apply.mutable_apply()->mutable_plan());
+    const auto applied = Run(input_, apply);
+    if (!applied.ok()) return absl::StrCat("plan: ", applied.status().ToString());
+    return applied->graph_def() == response_.graph_def() ? "" : "plan: other bytes";
+  }
+
   // The answer can be sent: protobuf reads what it wrote (a string that is not UTF-8 would not be).
   std::string Transport() const {
     v1::RewriteResponse copy;
@@ -333,7 +342,8 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
                      GraphKind kind) {
   Verdict verdict;
   v1::RewriteOptions all = options;
-  for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_PATCH, v1::OUTPUT_REPORT}) {
+  for (v1::Output output :
+       {v1::OUTPUT_GRAPH, v1::OUTPUT_PATCH, v1::OUTPUT_REPORT, v1::OUTPUT_PLAN}) {
     all.add_outputs(output);
   }
   const auto response = Run(input, all);
@@ -342,8 +352,9 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
     if (kind == GraphKind::kAny && absl::IsInvalidArgument(response.status())) return verdict;
     const v1::ErrorReason reason = core::GetErrorReason(response.status());
     if (kind == GraphKind::kAnyShapes && reason == v1::ERROR_REASON_BAD_INPUT) return verdict;
-    const bool allowed = options.has_budget()  ? MayRefuseBudget(options, response.status())
-                         : options.has_level() ? MayRefuseLevel(options, response.status())
+    const bool allowed = options.has_apply()    ? reason == v1::ERROR_REASON_BAD_PLAN
+                         : options.has_budget() ? MayRefuseBudget(options, response.status())
+                         : options.has_level()  ? MayRefuseLevel(options, response.status())
                                                : MayRefuseScope(options.scope(), response.status());
     if (!allowed) verdict.failure = response.status().ToString();
     return verdict;

@@ -29,10 +29,11 @@ struct Verdict {
 //                    values, for all truth values of up to 5 predicates, or for 16 samples
 //   patch            leads from the message that came to the one that is returned
 //   report           counts what is counted in the result
+//   plan             applied, gives the same bytes
 //   needs            (level) what a swap-in or a reader of a swapped tensor waits for runs anyway;
 //                    (budget) or needs no feed or other source that it does without, and no write
 // and otherwise that it is returned as it came, or refused for a reason that lies in the options.
-// A Rewrite must never say INTERNAL.
+// A Rewrite must never say INTERNAL; a plan that is applied may be refused as BAD_PLAN.
 //
 // A graph of kind kAnyShapes may also be refused for the shapes that its ops take (BAD_INPUT); one
 // of kind kAny for whatever it is, or be taken for one that another program rewrote.

@@ -308,6 +308,21 @@ const std::vector<Case>& Cases() {
                                        "'train' ",
                                        Repeated("excl_scopes", "block", "[a-z]*", 20), "}"));
        }},
+      {"Apply",
+       [] {
+         const std::string graph = Training();
+         v1::RewriteOptions options = Parse<v1::RewriteOptions>(
+             "scope { optimizer_scopes: 'gradients' optimizer_scopes: 'train' }");
+         options.add_outputs(v1::OUTPUT_PLAN);
+         const auto plan =
+             ValueOrDie(core::Rewrite(graph, options, core::DefaultLimits(), {}), "plan").plan();
+         EXPECT_GT(plan.swaps_size(), 0);
+         options = Parse<v1::RewriteOptions>(absl::StrCat(kAll, "outputs: OUTPUT_PLAN"));
+         plan.SerializeToString(options.mutable_apply()->mutable_plan());
+         return Call([=](const core::StopToken& stop, Kept* kept) {
+           return Keep(core::Rewrite(graph, options, core::DefaultLimits(), stop), kept);
+         });
+       }},
       {"Strip",
        [] {
          const std::string plan = absl::StrCat(kFanScope, "}");

@@ -32,7 +32,7 @@ TEST_F(MetricsTest, EverySeriesIsThereAtZeroFromTheStart) {
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("\nspillway_build_info{version=\"1.2.3\"} 1\n"));
   for (const char* method : {"Rewrite", "StreamRewrite"}) {
-    for (const char* strategy : {"level", "scope", "strip", "unknown"}) {
+    for (const char* strategy : {"level", "budget", "scope", "apply", "strip", "unknown"}) {
       for (const char* code : {"OK", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE",
                                "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "CANCELLED",
                                "DEADLINE_EXCEEDED", "UNAVAILABLE", "INTERNAL", "UNKNOWN"}) {

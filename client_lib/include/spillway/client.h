@@ -31,6 +31,7 @@
 #include "spillway/v1/error.pb.h"
 #include "spillway/v1/inspect.pb.h"
 #include "spillway/v1/options.pb.h"
+#include "spillway/v1/plan.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
 #include "spillway/v1/simulate.pb.h"
 
@@ -71,6 +72,13 @@ class SPILLWAY_EXPORT Client {
   // Takes the edits of Spillway out of `graph_def` again and gives the original back, byte for
   // byte. FAILED_PRECONDITION if another program rewrote it. Otherwise as Rewrite.
   absl::StatusOr<v1::RewriteResponse> Strip(absl::string_view graph_def,
+                                            const CallOptions& call = CallOptions()) const;
+
+  // Writes `plan`, which a rewrite of `graph_def` answered with (v1::OUTPUT_PLAN), instead of
+  // making one: the same graph, byte for byte. INVALID_ARGUMENT (OTHER_GRAPH) if it is for another
+  // graph, (BAD_PLAN) if it does what no plan may. Otherwise as Rewrite; for other options than the
+  // plan call that with RewriteOptions.apply.
+  absl::StatusOr<v1::RewriteResponse> Apply(absl::string_view graph_def, const v1::Plan& plan,
                                             const CallOptions& call = CallOptions()) const;
 
   // Tells what `graph_def` is made of. options.tensors has no effect: see InspectTensors. Errors of

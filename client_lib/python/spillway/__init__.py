@@ -13,20 +13,21 @@ from spillway._check import Check, check
 from spillway._client import Client
 from spillway._native import library as _library
 from spillway._questions import capabilities, diff, explore, inspect, simulate
-from spillway._rewrite import RewriteResult, rewrite, strip
+from spillway._rewrite import RewriteResult, apply, rewrite, strip
 from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
                              InvalidGraphError, InvalidOptionError, LimitExceededError,
                              LiveGraphError, NativeLibraryError, NoBackwardPartError, SpillwayError,
                              SpillwayWarning, UnavailableError)
 from spillway.patch import Patch
+from spillway.plan import Plan
 from spillway.report import Report
 
 __all__ = [
     "CancelledError", "Check", "Client", "DeadlineExceededError", "DoesNotFitError",
     "InternalError", "InvalidGraphError", "InvalidOptionError", "LimitExceededError",
-    "LiveGraphError", "NativeLibraryError", "NoBackwardPartError", "Patch", "Progress",
+    "LiveGraphError", "NativeLibraryError", "NoBackwardPartError", "Patch", "Plan", "Progress",
     "Report", "RewriteResult", "SpillwayError", "SpillwayWarning", "UnavailableError",
-    "capabilities", "check", "diff", "explore", "inspect", "library_version", "rewrite",
+    "apply", "capabilities", "check", "diff", "explore", "inspect", "library_version", "rewrite",
     "simulate", "strip",
 ]
 

@@ -31,6 +31,9 @@ class Client:
     def rewrite(self, graph: Any, **keywords: Any) -> _rewrite.RewriteResult:
         return _rewrite.rewrite(graph, **self._where, **keywords)
 
+    def apply(self, graph: Any, plan: Any, **keywords: Any) -> _rewrite.RewriteResult:
+        return _rewrite.apply(graph, plan, **self._where, **keywords)
+
     def strip(self, graph: Any, **keywords: Any) -> _rewrite.RewriteResult:
         return _rewrite.strip(graph, **self._where, **keywords)
 

@@ -1,19 +1,20 @@
-"""The calls that rewrite: rewrite, strip."""
+"""The calls that rewrite: rewrite, apply, strip."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import warnings
-from typing import Any, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple, Union
 
 from spillway import _call, _native, _wire, errors, options
 from spillway.patch import Patch
+from spillway.plan import Plan
 from spillway.report import Report
 
 # Fields of RewriteRequest and RewriteResponse in rewrite_service.proto.
 _GRAPH_DEF, _OPTIONS = 1, 2
-_REPORT, _PATCH = 2, 3
+_REPORT, _PATCH, _PLAN = 2, 3, 4
 
 
 class RewriteResult:
@@ -25,14 +26,17 @@ class RewriteResult:
       report: what was done and why; read from the library's answer when first asked for. None after
         a failure.
       patch: the same as edits; None unless `patch=True`.
+      plan: what was chosen, to be applied again; None unless `save_plan=True`, and where the graph
+        is kept or stripped.
       error: the failure, with `fail_open`. None: there was none.
     """
 
     def __init__(self, graph_def: Any, *, report_message: Optional[bytes] = None,
-                 patch: Optional[Patch] = None,
+                 patch: Optional[Patch] = None, plan: Optional[Plan] = None,
                  error: Optional[errors.SpillwayError] = None) -> None:
         self.graph_def = graph_def
         self.patch = patch
+        self.plan = plan
         self.error = error
         self._report_message = report_message
 
@@ -50,7 +54,8 @@ class RewriteResult:
 
 def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str] = None,
             progress: Optional[_call.Progress] = None, timeout: Optional[float] = None,
-            fail_open: bool = False, patch: bool = False, tls: bool = False,
+            fail_open: bool = False, patch: bool = False, save_plan: bool = False,
+            tls: bool = False,
             tls_ca: Optional[str] = None, tls_cert: Optional[str] = None,
             tls_key: Optional[str] = None, tls_server_name: Optional[str] = None,
             retries: Optional[int] = None, token_file: Optional[str] = None,
@@ -72,6 +77,7 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
       fail_open: after a failure, warn (SpillwayWarning) and return the graph as it came. A wrong
         keyword and Ctrl-C are raised all the same.
       patch: also return the edits, for a live graph.
+      save_plan: also return the plan, for `apply`.
       tls: talk TLS with the server; `tls_ca`, `tls_cert`, `tls_key` are PEM files,
         `tls_server_name` the name that its certificate must hold.
       retries: how often to try again where the server cannot be reached or is full. Default: 4.
@@ -91,27 +97,39 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
     """
     where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries,
                         token_file, token_in_clear, hedge_after, token, request_id, traceparent)
-    outputs = ("GRAPH", "PATCH", "REPORT") if patch else ()
+    outputs = ["GRAPH", "REPORT"] if patch or save_plan else []
+    outputs += ["PATCH"] if patch else []
+    outputs += ["PLAN"] if save_plan else []
     json_options = options.to_json(strategy, keywords, outputs)
     message, kind = serialized(graph)
     try:
         with _call.Call(where, timeout, progress) as call:
             encoded = _native.message_from_json("RewriteOptions", json_options)
-            answer = (_call_with_patch if patch else _call_graph)(call, message, encoded)
+            answer = (_call_for_all if outputs else _call_graph)(call, message, encoded)
     except errors.SpillwayError as error:
         if not fail_open:
             raise
         warn(error)
         return RewriteResult(message if kind is None else kind.FromString(message), error=error)
-    graph_out, report_out, edits = answer
-    return RewriteResult(graph_out if kind is None else kind.FromString(graph_out),
-                         report_message=report_out, patch=edits)
+    return RewriteResult(answer.graph if kind is None else kind.FromString(answer.graph),
+                         report_message=answer.report,
+                         patch=Patch.from_message(answer.patch or b"") if patch else None,
+                         plan=None if answer.plan is None else Plan(answer.plan))
 
 
 def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
     """Says that training goes on without swaps."""
     warnings.warn("the graph is not rewritten, and trains as it is: %s" % error,
                   errors.SpillwayWarning, stacklevel=stack_level)
+
+
+def apply(graph: Any, plan: Union[Plan, str, bytes], **keywords: Any) -> RewriteResult:
+    """Writes a plan that a rewrite of this graph gave (`save_plan=True`), instead of making one: the
+    same graph, byte for byte. `plan`: a Plan, or its JSON. `keywords`: those of `rewrite`, but for
+    the options that the plan settles (cpu_device, min_tensor_bytes, swap_encoding). Raises
+    InvalidOptionError: OTHER_GRAPH if the plan is for another graph, BAD_PLAN if it does what no
+    plan may."""
+    return rewrite(graph, strategy="apply", plan=plan, **keywords)
 
 
 def strip(graph: Any, **keywords: Any) -> RewriteResult:
@@ -141,21 +159,25 @@ def serialized(graph: Any) -> Tuple[bytes, Any]:
     raise TypeError("graph is a %s; pass bytes, a GraphDef or a tf.Graph" % type(graph).__name__)
 
 
-_Answer = Tuple[bytes, bytes, Optional[Patch]]
+class _Answer(NamedTuple):
+    graph: bytes
+    report: bytes
+    patch: Optional[bytes] = None
+    plan: Optional[bytes] = None
 
 
 def _call_graph(call: _call.Call, graph: bytes, encoded: bytes) -> _Answer:
     graph_out, report_out = ctypes.c_void_p(), ctypes.c_void_p()
     call.run(_native.library().spillway_rewrite_graph, call.client, graph, len(graph), encoded,
              len(encoded), call.handle, ctypes.byref(graph_out), ctypes.byref(report_out))
-    return _native.take(graph_out), _native.take(report_out), None
+    return _Answer(_native.take(graph_out), _native.take(report_out))
 
 
-def _call_with_patch(call: _call.Call, graph: bytes, encoded: bytes) -> _Answer:
+def _call_for_all(call: _call.Call, graph: bytes, encoded: bytes) -> _Answer:
     request = _wire.field(_GRAPH_DEF, graph) + _wire.field(_OPTIONS, encoded)
     out = ctypes.c_void_p()
     call.run(_native.library().spillway_rewrite, call.client, request, len(request), call.handle,
              ctypes.byref(out))
     answer = _wire.fields(_native.take(out))
-    return (answer.get(_GRAPH_DEF, b""), answer.get(_REPORT, b""),
-            Patch.from_message(answer.get(_PATCH, b"")))
+    return _Answer(answer.get(_GRAPH_DEF, b""), answer.get(_REPORT, b""), answer.get(_PATCH),
+                   answer.get(_PLAN))

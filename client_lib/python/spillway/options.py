@@ -13,6 +13,8 @@ import json
 import math
 from typing import Any, Dict, Iterable, Mapping, Optional
 
+from spillway.plan import Plan
+
 STRATEGIES: Mapping[str, frozenset] = {
     "scope": frozenset((
         "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
@@ -25,6 +27,11 @@ STRATEGIES: Mapping[str, frozenset] = {
         "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
         "autotune_gpu_mem")),
     "budget": frozenset(("planning_effort",)),
+}
+# What plans nothing: `rewrite` takes them as strategies, and `strip` and `apply` are called so.
+OTHERS: Mapping[str, frozenset] = {
+    "strip": frozenset(),
+    "apply": frozenset(("plan",)),
 }
 # The strategy that runs where none is named.
 DEFAULT_STRATEGY = "level"
@@ -70,7 +77,7 @@ def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
 
     Raises TypeError for a keyword that does not exist, or is of another strategy.
     """
-    if strategy is not None and strategy not in (*STRATEGIES, "strip"):
+    if strategy is not None and strategy not in (*STRATEGIES, *OTHERS):
         raise TypeError("there is no strategy %r; there are %s" % (strategy, _names(STRATEGIES)))
     chosen = strategy or DEFAULT_STRATEGY
     common: Dict[str, Any] = {}
@@ -79,7 +86,7 @@ def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
         _check_name(name, chosen)
         if value is None:
             continue
-        if name in STRATEGIES.get(chosen, ()):
+        if name in _own(chosen):
             own[name] = _value(name, value)
         elif name in COMMON:
             common[name] = _value(name, value)
@@ -121,14 +128,18 @@ def _finite(value: Any) -> Any:
 
 
 def _check_name(name: str, chosen: str) -> None:
-    if name in COMMON | STEP | HARDWARE or name in STRATEGIES.get(chosen, ()):
+    if name in COMMON | STEP | HARDWARE or name in _own(chosen):
         return
-    owners = [strategy for strategy, names in STRATEGIES.items() if name in names]
+    owners = [strategy for strategy, names in {**STRATEGIES, **OTHERS}.items() if name in names]
     if owners:
         raise TypeError("%s is of the strategy %s, and %s was chosen; pass strategy=%r"
                         % (name, owners[0], chosen, owners[0]))
     raise TypeError("there is no option %r; those of the strategy %s are %s" % (
-        name, chosen, _names(STRATEGIES.get(chosen, frozenset()) | COMMON | STEP | HARDWARE)))
+        name, chosen, _names(_own(chosen) | COMMON | STEP | HARDWARE)))
+
+
+def _own(strategy: str) -> frozenset:
+    return {**STRATEGIES, **OTHERS}.get(strategy, frozenset())
 
 
 def _names(names: Iterable[str]) -> str:
@@ -144,6 +155,9 @@ def _value(name: str, value: Any) -> Any:
         if hasattr(value, "SerializeToString"):  # A RunMetadata or StepStats.
             value = value.SerializeToString()
         return base64.b64encode(value).decode()
+    if name == "plan":
+        plan = value if isinstance(value, Plan) else Plan.from_json(value)
+        return base64.b64encode(plan.message).decode()
     if name == "simulation" and isinstance(value, bool):
         value = "on" if value else "off"
     if name in ENUMS and isinstance(value, str):

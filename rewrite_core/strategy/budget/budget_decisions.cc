@@ -1,6 +1,5 @@
 #include "rewrite_core/strategy/budget/budget_decisions.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace spillway::core {

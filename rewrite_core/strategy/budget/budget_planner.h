@@ -1,6 +1,6 @@
 // Plans of the strategy `budget` for one GPU, constructed: which buffers travel, when each comes
 // back, and the gates that let the copies overlap with kernels. Without a simulation: the search
-// (budget_search.h) simulates what is made here.
+// (plan_search.h) simulates what is made here.
 //
 //   Gaps. Between two slots that use a buffer one after the other it may be away, if every use
 //   behind can read a swap-in.

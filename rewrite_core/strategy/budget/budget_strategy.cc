@@ -175,11 +175,7 @@ class BudgetRun {
         return NotTogetherError(failure, unswapped_peak_bytes_, facts_, &simulator_, stop_);
       }
     }
-    std::sort(result_.plan.swaps.begin(), result_.plan.swaps.end(),
-              [](const PlannedSwap& a, const PlannedSwap& b) {
-                return std::make_pair(a.tensor.node, a.tensor.port) <
-                       std::make_pair(b.tensor.node, b.tensor.port);
-              });
+    SortSwaps(&result_.plan.swaps);
     return absl::OkStatus();
   }
 

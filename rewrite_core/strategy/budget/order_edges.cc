@@ -1,7 +1,7 @@
 #include "rewrite_core/strategy/budget/order_edges.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "rewrite_core/plan/soundness.h"

@@ -1,7 +1,6 @@
 #include "rewrite_core/strategy/budget/step_order.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "rewrite_core/simulate/simulator.h"

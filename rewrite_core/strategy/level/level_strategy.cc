@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/hardware.h"
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/base/error.h"
@@ -91,9 +90,7 @@ class Strategy {
       if (attempt + 1 == std::size(kBudgetShares)) return FitsApartAlone();
       StartAgain();
     }
-    std::sort(
-        result_.plan.swaps.begin(), result_.plan.swaps.end(),
-        [](const PlannedSwap& a, const PlannedSwap& b) { return Key(a.tensor) < Key(b.tensor); });
+    SortSwaps(&result_.plan.swaps);
     if (explain) Decide(candidates->decisions());
     if (result_.plan.empty()) result_.why_nothing = WhyNothing();
     return std::move(result_);

@@ -27,20 +27,22 @@ class OptionsTest(unittest.TestCase):
         proto = fields("options.proto", "RewriteOptions")
         strategies = {"scope": "ScopeStrategy", "level": "LevelStrategy",
                       "budget": "BudgetStrategy"}
-        self.assertEqual(set(proto) - set(strategies) - {"strip", "outputs", "step"},
+        self.assertEqual(set(proto) - set(strategies) - set(options.OTHERS) - {"outputs", "step"},
                          set(options.COMMON))
         self.assertEqual(set(fields("step.proto", "Step")), set(options.STEP))
         for strategy, message in strategies.items():
             self.assertEqual(set(fields("options.proto", message)),
                              set(options.STRATEGIES[strategy]))
         self.assertEqual(set(options.STRATEGIES), set(strategies))
+        self.assertEqual(set(options.OTHERS), {"strip", "apply"})
+        self.assertEqual(set(fields("options.proto", "ApplyStrategy")), set(options.OTHERS["apply"]))
         machine = set(fields("hardware.proto", "Hardware"))
         not_given = {"preset", "gpu_memory_source"}
         self.assertEqual(machine - not_given, set(options.HARDWARE))
 
     def test_enums_are_those_of_the_proto(self):
         plain = {"int32", "int64", "bool", "string", "double", "bytes", "Step", "Output",
-                 "ScopeStrategy", "LevelStrategy", "BudgetStrategy", "StripStrategy"}
+                 "ScopeStrategy", "LevelStrategy", "BudgetStrategy", "StripStrategy", "ApplyStrategy"}
         found = {name for message in ("RewriteOptions", "ScopeStrategy", "LevelStrategy",
                                       "BudgetStrategy")
                  for name, kind in fields("options.proto", message).items() if kind not in plain}
@@ -93,7 +95,7 @@ class OptionsTest(unittest.TestCase):
         text = (common.ROOT / "proto" / "spillway" / "v1" / "report.proto").read_text()
         body = re.search(r"enum Strategy \{(.*?)\n\}", text, re.DOTALL).group(1)
         names = {name.lower() for name in re.findall(r"STRATEGY_(\w+) = [1-9]", body)}
-        self.assertEqual(names, {*options.STRATEGIES, "strip"})
+        self.assertEqual(names, {*options.STRATEGIES, *options.OTHERS})
 
 
 if __name__ == "__main__":

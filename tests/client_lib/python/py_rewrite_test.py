@@ -74,11 +74,44 @@ class RewriteTest(unittest.TestCase):
                          {(reader.node, reader.input_index) for swap in report.swaps
                           for back in swap.swap_ins for reader in back.consumers})
 
+    def test_a_plan_is_kept_and_applied(self):
+        graph = common.graph("cond_v1", shapes=True)
+        self.assertIsNone(spillway.rewrite(graph, **SCOPE).plan)
+        saved = spillway.rewrite(graph, save_plan=True, **SCOPE)
+        self.assertIsNone(saved.patch)
+        kept = saved.plan.to_json()
+        self.assertEqual(json.loads(kept)["strategy"], "STRATEGY_SCOPE")
+        self.assertEqual(spillway.Plan.from_json(kept), saved.plan)
+        for plan in (saved.plan, kept, kept.encode()):
+            applied = spillway.apply(graph, plan)
+            self.assertEqual(applied.graph_def, saved.graph_def)
+            self.assertEqual(applied.report.strategy, "apply")
+        both = spillway.rewrite(graph, save_plan=True, patch=True, **SCOPE)
+        self.assertEqual(both.plan, saved.plan)
+        self.assertEqual(len(both.patch.new_nodes),
+                         both.report.node_count_after - both.report.node_count_before)
+        # Where none was made there is none.
+        self.assertIsNone(spillway.rewrite(saved.graph_def, save_plan=True, **SCOPE).plan)
+
+    def test_a_plan_that_cannot_be_applied(self):
+        saved = spillway.rewrite(common.graph("cond_v1", shapes=True), save_plan=True, **SCOPE)
+        with self.assertRaises(spillway.InvalidOptionError) as raised:
+            spillway.apply(common.graph("mnist_deep"), saved.plan)
+        self.assertEqual(raised.exception.reason, "OTHER_GRAPH")
+        for text in ("", "no JSON", "[]", '{"swap": []}'):
+            with self.assertRaises(spillway.InvalidOptionError) as raised:
+                spillway.apply(common.graph("cond_v1", shapes=True), text)
+            self.assertEqual(raised.exception.reason, "BAD_PLAN", text)
+        with self.assertRaisesRegex(TypeError, "lb is of the strategy scope"):
+            spillway.apply(common.graph("cond_v1", shapes=True), saved.plan, lb=3)
+        with self.assertRaisesRegex(TypeError, "plan is of the strategy apply"):
+            spillway.rewrite(common.graph("cond_v1", shapes=True), plan=saved.plan)
+
     def test_what_can_be_asked_without_a_rewrite(self):
         self.assertEqual(spillway.inspect(common.graph("mnist_deep"))["node_count"], "355")
         self.assertEqual(spillway.capabilities()["strategies"],
                          ["STRATEGY_LEVEL", "STRATEGY_BUDGET", "STRATEGY_SCOPE",
-                          "STRATEGY_STRIP"])
+                          "STRATEGY_APPLY", "STRATEGY_STRIP"])
 
     def test_simulate_says_what_the_program_says(self):
         graph = common.graph("bert_tiny")

@@ -19,11 +19,13 @@
 #include "rewrite_core/analysis/shapes.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/graph_meta.h"
 #include "tests/testing/graph_schema.pb.h"
 
 namespace spillway::core {
 namespace {
 
+using testing::RecordedBatch;
 using testing::TestGraph;
 
 // One row of a table: `node:port`, type, shape.
@@ -97,19 +99,6 @@ bool IsComplete(const ShapeView& shape) {
     if (dim < 0) return false;
   }
   return true;
-}
-
-// Feeds of the planning batch, or of the batch that runtime_shapes.tsv was recorded at.
-v1::Step Feeds(const nlohmann::json& meta, bool run) {
-  v1::Step options;
-  for (const auto& feed : meta.at(run ? "feed_spec" : "feeds")) {
-    v1::Feed* shape = options.add_feeds();
-    shape->set_name(feed.at("name").get<std::string>());
-    for (int64_t dim : feed.at(run ? "shape" : "plan_shape")) shape->add_dims(dim);
-  }
-  // What is not fed comes out of an iterator, a batch at a time.
-  if (options.feeds().empty()) options.set_batch_size(meta.at(run ? "run_batch" : "batch"));
-  return options;
 }
 
 // Known differences between what TensorFlow infers and what its kernels then do; see the README of
@@ -207,7 +196,8 @@ TEST_P(ShapesTruthTest, PlannedFeeds) {
   const TestGraph graph = TestGraph::FromBytes(testing::ReadTestGraph(File("graph.pb")));
   const std::string planned = absl::StrCat("shapes_b", meta_.at("batch").get<int>(), ".tsv");
   const bool has_planned = Exists(File(planned));
-  Compare(graph, Infer(graph, Feeds(meta_, false)), File(has_planned ? planned : "shapes.tsv"),
+  Compare(graph, Infer(graph, testing::RecordedStep(GetParam(), RecordedBatch::kPlanned)),
+          File(has_planned ? planned : "shapes.tsv"),
           /*must_know=*/true);
 }
 
@@ -216,14 +206,16 @@ TEST_P(ShapesTruthTest, Grappler) {
       File(absl::StrCat("shapes_b", meta_.at("batch").get<int>(), "_grappler.tsv"));
   if (!Exists(table)) GTEST_SKIP();
   const TestGraph graph = TestGraph::FromBytes(testing::ReadTestGraph(File("graph.pb")));
-  Compare(graph, Infer(graph, Feeds(meta_, false)), table, /*must_know=*/false);
+  Compare(graph, Infer(graph, testing::RecordedStep(GetParam(), RecordedBatch::kPlanned)), table,
+          /*must_know=*/false);
 }
 
 TEST_P(ShapesTruthTest, ARealStep) {
   const std::string table = File("runtime_shapes.tsv");
   if (!Exists(table)) GTEST_SKIP();
   const TestGraph graph = TestGraph::FromBytes(testing::ReadTestGraph(File("graph.pb")));
-  Compare(graph, Infer(graph, Feeds(meta_, true)), table, /*must_know=*/false, /*real_step=*/true);
+  Compare(graph, Infer(graph, testing::RecordedStep(GetParam(), RecordedBatch::kRun)), table,
+          /*must_know=*/false, /*real_step=*/true);
 }
 
 std::vector<std::string> Graphs() {

@@ -4,8 +4,12 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "rewrite_core/base/sha256.h"
 #include "tests/testing/files.h"
 #include "tests/testing/proto_graph.h"
 
@@ -37,6 +41,43 @@ TEST(CanonicalFormTest, AllSerializationsHaveTheSame) {
     // In the order of a hash table.
     EXPECT_EQ(FormOf(graph.SerializeAsString()), FormOf(forward)) << name;
   }
+}
+
+TEST(CanonicalFormTest, ComesInPiecesThatAreNeitherSmallNorLarge) {
+  std::string bytes = testing::ReadTestGraph("mnist_deep/graph.pb");
+  bytes += BytesField(3, std::string(1'000'000, 'x'));  // One field.
+  std::vector<size_t> sizes;
+  EXPECT_TRUE(WriteCanonicalForm(bytes, StopToken(), [&sizes](absl::string_view piece) {
+                sizes.push_back(piece.size());
+              }).ok());
+  ASSERT_GT(sizes.size(), 15u);
+  sizes.pop_back();
+  for (size_t size : sizes) EXPECT_EQ(size, 65536u);
+  // A large field is no reason not to stop.
+  const std::atomic<bool> cancelled{true};
+  const StopToken stop(absl::InfiniteFuture(), &cancelled);
+  size_t written = 0;
+  EXPECT_FALSE(WriteCanonicalForm(BytesField(3, std::string(1'000'000, 'x')), stop,
+                                  [&written](absl::string_view piece) { written += piece.size(); })
+                   .ok());
+  EXPECT_LE(written, 65536u);
+}
+
+TEST(CanonicalFormTest, ItsSha256IsThatOfItsBytes) {
+  const std::string bytes = testing::ReadTestGraph("mnist_deep/graph.pb");
+  const auto of_form = Sha256Of(FormOf(bytes), StopToken());
+  ASSERT_TRUE(of_form.ok());
+  const testing::GraphDef graph = testing::ReadProto(bytes);
+  for (const std::string& other :
+       {bytes, testing::WriteProto(graph), testing::WriteProtoBackward(graph)}) {
+    const auto sha256 = CanonicalSha256(other, StopToken());
+    ASSERT_TRUE(sha256.ok());
+    EXPECT_EQ(*sha256, absl::BytesToHexString(*of_form));
+  }
+  EXPECT_NE(*CanonicalSha256(bytes + BytesField(9, "more"), StopToken()),
+            absl::BytesToHexString(*of_form));
+  const std::atomic<bool> cancelled{true};
+  EXPECT_FALSE(CanonicalSha256(bytes, StopToken(absl::InfiniteFuture(), &cancelled)).ok());
 }
 
 // What protobuf reads from the form is what it reads from the graph. (Of graphs without functions,

@@ -1,0 +1,51 @@
+"""A plan as a file: spillway.v1.Plan (plan.proto)."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from spillway import _native, errors
+
+
+class Plan:
+    """What a rewrite chose for one graph, to be reviewed, kept with a job, and applied without
+    planning. Equal if the messages behind are.
+
+        plan = spillway.rewrite(graph_def, save_plan=True).plan
+        pathlib.Path("plan.json").write_text(plan.to_json())
+        ...
+        plan = spillway.Plan.from_json(pathlib.Path("plan.json").read_text())
+        spillway.apply(graph_def, plan).graph_def
+
+    Attributes:
+      message: the serialized spillway.v1.Plan.
+    """
+
+    def __init__(self, message: bytes) -> None:
+        self.message = message
+
+    @classmethod
+    def from_json(cls, text: Union[str, bytes]) -> "Plan":
+        """From what `to_json`, or `spillway rewrite --save-plan`, gave. Raises InvalidOptionError
+        (BAD_PLAN) for what is no plan; `apply` says whether it can be applied."""
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "replace")
+        try:
+            return cls(_native.message_from_json("Plan", text))
+        except errors.NativeLibraryError:
+            raise
+        except errors.SpillwayError as error:
+            raise errors.InvalidOptionError(
+                "this is no plan (%s); give what Plan.to_json, or spillway rewrite --save-plan, "
+                "gave" % error.message.split("\n")[0], code="INVALID_ARGUMENT",
+                reason="BAD_PLAN") from error
+
+    def to_json(self) -> str:
+        """As proto3's JSON with the field names of plan.proto, indented."""
+        return _native.message_to_json("Plan", self.message)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.message == other.message
+
+    def __hash__(self) -> int:
+        return hash(self.message)

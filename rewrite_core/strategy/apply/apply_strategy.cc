@@ -1,0 +1,159 @@
+#include "rewrite_core/strategy/apply/apply_strategy.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/known_fields.h"
+#include "rewrite_core/base/message_cost.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/graph/canonical_form.h"
+#include "rewrite_core/strategy/apply/bad_plan.h"
+#include "rewrite_core/strategy/apply/plan_reader.h"
+#include "spillway/v1/plan.pb.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr size_t kSha256Digits = 64;
+
+// Twice what a plan takes that swaps all tensors of a graph with a million nodes.
+constexpr int64_t kMaxPlanMemoryBytes = int64_t{1} << 30;
+
+absl::Status PlanSettles(absl::string_view option) {
+  return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                      absl::StrCat(option,
+                                   " was settled when the plan was made; leave it out, or make "
+                                   "another plan with it"),
+                      {{"option", option}});
+}
+
+absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
+  v1::Plan plan;
+  if (bytes.empty()) return BadPlanError("there is no plan in it");
+  // Three bytes may be an entry of a hundred.
+  if (const int64_t memory_bytes = CostOf(*v1::Plan::descriptor(), bytes).memory_bytes;
+      memory_bytes > kMaxPlanMemoryBytes) {
+    return BadPlanError(absl::StrCat("it takes ", memory_bytes, " bytes of memory, and a plan may ",
+                                     kMaxPlanMemoryBytes));
+  }
+  if (!plan.ParseFromString(bytes)) {
+    return BadPlanError("the bytes are no serialized spillway.v1.Plan");
+  }
+  return plan;
+}
+
+// Of the plan all but its swaps and edges, which are most of it. Bytes that are none give what can
+// be read: ParsePlan has said so.
+v1::Plan ParseHead(const std::string& bytes) {
+  std::string head;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == v1::Plan::kSwapsFieldNumber ||
+        reader.field() == v1::Plan::kControlsFieldNumber) {
+      continue;
+    }
+    head.append(reader.whole().data(), reader.whole().size());
+  }
+  v1::Plan plan;
+  (void)plan.ParseFromString(head);
+  return plan;
+}
+
+absl::Status CheckHead(const v1::Plan& plan) {
+  if (plan.format_version() != kPlanFormatVersion) {
+    const std::string value = absl::StrCat(plan.format_version());
+    return InvalidError(
+        v1::ERROR_REASON_UNKNOWN_OPTION,
+        absl::StrCat("format_version of the plan is ", value, ", and this server knows ",
+                     kPlanFormatVersion, "; save the plan anew with this version"),
+        {{"option", "format_version"}, {"value", value}});
+  }
+  const std::string& sha256 = plan.graph_sha256();
+  if (sha256.size() != kSha256Digits ||
+      !std::all_of(sha256.begin(), sha256.end(), absl::ascii_isxdigit)) {
+    return BadPlanError(
+        absl::StrCat("graph_sha256 is ", Quoted(sha256), ", which is not 64 hexadecimal digits"),
+        {{"field", "graph_sha256"}});
+  }
+  if (!v1::SwapEncoding_IsValid(plan.swap_encoding())) {
+    return BadPlanError(absl::StrCat("swap_encoding is ", static_cast<int>(plan.swap_encoding()),
+                                     ", which this server does not know"),
+                        {{"field", "swap_encoding"}});
+  }
+  const std::string& cpu = plan.cpu_device();
+  if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
+    return BadPlanError(absl::StrCat("cpu_device is ", Quoted(cpu), ", which no device is called"),
+                        {{"field", "cpu_device"}});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopToken&) {
+  if (!options.cpu_device().empty()) return PlanSettles("cpu_device");
+  if (options.min_tensor_bytes() != 0) return PlanSettles("min_tensor_bytes");
+  if (options.swap_encoding() != v1::SWAP_ENCODING_UNSPECIFIED) return PlanSettles("swap_encoding");
+  absl::StatusOr<v1::Plan> plan = ParsePlan(options.apply().plan());
+  if (!plan.ok()) return plan.status();
+  if (absl::Status s = CheckKnownFields(*plan); !s.ok()) return s;
+  if (absl::Status s = CheckHead(*plan); !s.ok()) return s;
+  absl::Status s = CheckWorkspace(plan->step().convolution_workspace_bytes());
+  return s.ok() ? Hardware::FromOptions(plan->step().hardware()).status() : s;
+}
+
+absl::Status CheckApplyGraph(const v1::RewriteOptions& options, const Graph& graph,
+                             const StopToken& stop) {
+  auto sha256 = CanonicalSha256(graph.bytes(), stop);
+  if (!sha256.ok()) return sha256.status();
+  const std::string wanted =
+      absl::AsciiStrToLower(ParseHead(options.apply().plan()).graph_sha256());
+  if (wanted == *sha256) return absl::OkStatus();
+  return InvalidError(v1::ERROR_REASON_OTHER_GRAPH,
+                      absl::StrCat("the plan was made for another graph: for the one with SHA-256 ",
+                                   wanted, ", and this one has ", *sha256,
+                                   "; give the graph that it was made for, or make a plan for this "
+                                   "one"),
+                      {{"graph_sha256", *sha256}, {"plan_graph_sha256", wanted}});
+}
+
+v1::Step ApplyStep(const v1::RewriteOptions& options) {
+  v1::Plan head = ParseHead(options.apply().plan());
+  v1::Step step = std::move(*head.mutable_step());
+  const v1::Step& given = options.step();
+  // What is merged adds to lists, and to the numbers of a machine.
+  if (!given.feeds().empty()) step.clear_feeds();
+  if (!given.targets().empty()) step.clear_targets();
+  if (given.has_hardware()) step.clear_hardware();
+  step.MergeFrom(given);
+  return step;
+}
+
+absl::StatusOr<StrategyResult> PlanApply(const StrategyInput& input) {
+  absl::StatusOr<v1::Plan> plan = ParsePlan(input.options.apply().plan());
+  if (!plan.ok()) return plan.status();
+  auto read = ReadPlan(*plan, input);
+  if (!read.ok()) return read.status();
+  StrategyResult result;
+  result.plan = *std::move(read);
+  if (result.plan.empty()) {
+    result.why_nothing = "the plan has neither swaps nor control edges: there is nothing to apply";
+  }
+  if (input.options.decision_detail() != v1::DECISION_DETAIL_NONE) {
+    for (const PlannedSwap& swap : result.plan.swaps) {
+      result.decisions.push_back({swap.tensor, v1::REASON_SWAPPED, swap.size_bytes,
+                                  swap.size_bytes == kUnknownSize
+                                      ? input.facts.shapes().why_unknown(swap.tensor)
+                                      : v1::SIZE_UNKNOWN_UNSPECIFIED});
+    }
+  }
+  return result;
+}
+
+}  // namespace spillway::core

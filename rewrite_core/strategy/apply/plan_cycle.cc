@@ -1,0 +1,148 @@
+#include "rewrite_core/strategy/apply/plan_cycle.h"
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/polled_sort.h"
+
+namespace spillway::core {
+namespace {
+
+// The graph with a plan: node ids go on behind the graph's with a node for each swap-in. A swap-out
+// waits for its producer alone, so that its edges are the producer's.
+class PlannedGraph {
+ public:
+  PlannedGraph(const Graph& graph, const StopToken& stop)
+      : graph_(graph), stop_(stop), poll_(stop), size_(graph.num_nodes()) {}
+
+  absl::Status Add(const SwapPlan& plan) {
+    for (const PlannedSwap& swap : plan.swaps) {
+      const NodeId producer = swap.tensor.node;
+      for (const PlannedSwapIn& planned : swap.swap_ins) {
+        const NodeId swap_in = size_++;
+        AddEdge(producer, swap_in);
+        for (NodeId trigger : planned.triggers) AddEdge(trigger, swap_in);
+        for (const InputPosition& consumer : planned.consumers) AddEdge(swap_in, consumer.node);
+        for (NodeId node : planned.paces) AddEdge(swap_in, node);
+      }
+      for (NodeId node : swap.deadlines) AddEdge(producer, node);
+    }
+    for (const ControlEdge& control : plan.controls) AddEdge(control.from, control.to);
+    if (stopped_) return stop_.status("strategy");
+    const auto by_end = [](const Edge& a, const Edge& b) {
+      return std::tie(a.to, a.from) < std::tie(b.to, b.from);
+    };
+    into_ = edges_;
+    const auto by_start = [](const Edge& a, const Edge& b) {
+      return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+    };
+    const bool sorted = PolledSort(edges_.begin(), edges_.end(), by_start, &poll_) &&
+                        PolledSort(into_.begin(), into_.end(), by_end, &poll_);
+    return sorted ? absl::OkStatus() : stop_.status("strategy");
+  }
+
+  absl::StatusOr<NodeId> FindCycle() {
+    std::vector<int32_t> waiting(size_, 0);
+    for (const Edge& edge : edges_) {
+      if (poll_.Tick()) return stop_.status("strategy");
+      ++waiting[edge.to];
+    }
+    std::vector<NodeId> order;
+    for (NodeId id = 0; id < size_; ++id) {
+      if (id < graph_.num_nodes()) {
+        for (Tensor input : graph_.inputs(id)) {
+          if (poll_.Tick()) return stop_.status("strategy");
+          waiting[id] += !IsBackEdge(graph_, input.node, id);
+        }
+      }
+      if (poll_.Tick()) return stop_.status("strategy");
+      if (waiting[id] == 0) order.push_back(id);
+    }
+    const auto arrive = [&](NodeId id) {
+      if (--waiting[id] == 0) order.push_back(id);
+    };
+    for (size_t done = 0; done < order.size(); ++done) {
+      const NodeId id = order[done];
+      if (id < graph_.num_nodes()) {
+        const Graph::Readers readers = graph_.readers(id);
+        for (uint32_t i = 0; i < readers.size(); ++i) {
+          if (poll_.Tick()) return stop_.status("strategy");
+          if (!IsBackEdge(graph_, id, readers[i].node)) arrive(readers[i].node);
+        }
+      }
+      for (auto edge = FirstFrom(id); edge != edges_.end() && edge->from == id; ++edge) {
+        if (poll_.Tick()) return stop_.status("strategy");
+        arrive(edge->to);
+      }
+      if (poll_.Tick()) return stop_.status("strategy");
+    }
+    if (order.size() == static_cast<size_t>(size_)) return kNoNode;
+    return NodeOnCycle(waiting);
+  }
+
+ private:
+  struct Edge {
+    NodeId from, to;
+  };
+
+  void AddEdge(NodeId from, NodeId to) {
+    stopped_ = stopped_ || poll_.Tick();
+    if (!stopped_) edges_.push_back({from, to});
+  }
+
+  std::vector<Edge>::const_iterator FirstFrom(NodeId id) const {
+    return std::lower_bound(edges_.begin(), edges_.end(), id,
+                            [](const Edge& edge, NodeId from) { return edge.from < from; });
+  }
+
+  // What still waits is on a cycle or behind one: walking back among it never ends, and so comes
+  // to a node twice.
+  absl::StatusOr<NodeId> NodeOnCycle(const std::vector<int32_t>& waiting) {
+    NodeId node = 0;
+    while (waiting[node] == 0) ++node;
+    std::vector<bool> seen(size_, false);
+    // A swap-in has no name yet, and is not all of a cycle.
+    while (!seen[node] || node >= graph_.num_nodes()) {
+      const bool is_new = node >= graph_.num_nodes();
+      if (poll_.Tick(1 + (is_new ? 0 : graph_.inputs(node).size()))) {
+        return stop_.status("strategy");
+      }
+      seen[node] = true;
+      node = WaitsFor(node, waiting);
+    }
+    return node;
+  }
+
+  NodeId WaitsFor(NodeId node, const std::vector<int32_t>& waiting) const {
+    if (node < graph_.num_nodes()) {
+      for (Tensor input : graph_.inputs(node)) {
+        if (waiting[input.node] > 0 && !IsBackEdge(graph_, input.node, node)) return input.node;
+      }
+    }
+    auto edge = std::lower_bound(into_.begin(), into_.end(), node,
+                                 [](const Edge& into, NodeId to) { return into.to < to; });
+    while (waiting[edge->from] == 0) ++edge;
+    return edge->from;
+  }
+
+  const Graph& graph_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  int32_t size_;
+  bool stopped_ = false;
+  std::vector<Edge> edges_;  // By start.
+  std::vector<Edge> into_;   // The same by end.
+};
+
+}  // namespace
+
+absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const SwapPlan& plan,
+                                     const StopToken& stop) {
+  PlannedGraph planned(graph, stop);
+  if (absl::Status s = planned.Add(plan); !s.ok()) return s;
+  return planned.FindCycle();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,21 @@
+// Whether a plan closes a cycle in its graph.
+//
+// Thread safety: a pure function.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_CYCLE_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_CYCLE_H_
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/plan/swap_plan.h"
+
+namespace spillway::core {
+
+// A node of the graph on a cycle that the plan closes; kNoNode: it closes none. Linear in both but
+// for a sort. Errors: those of `stop`. REQUIRES: the graph has none but those of its loops.
+absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const SwapPlan& plan,
+                                     const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_CYCLE_H_

@@ -1,0 +1,251 @@
+#include "rewrite_core/strategy/apply/plan_reader.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/readers.h"
+#include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/strategy/apply/bad_plan.h"
+#include "rewrite_core/strategy/apply/plan_cycle.h"
+#include "rewrite_core/strategy/search_budget.h"
+
+namespace spillway::core {
+namespace {
+
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+std::string QuotedTensor(const Graph& graph, Tensor tensor) {
+  return Quoted(TensorName(graph, tensor));
+}
+
+class PlanReader {
+ public:
+  PlanReader(const v1::Plan& plan, const StrategyInput& input)
+      : plan_(plan),
+        graph_(input.facts.graph()),
+        facts_(input.facts),
+        soundness_(input.facts),
+        readers_(input.facts, input.eligibility),
+        steps_(input.limits.max_search_steps(), input.stop) {}
+
+  absl::StatusOr<SwapPlan> Read() {
+    SwapPlan result;
+    result.cpu_device = plan_.cpu_device();
+    result.encoding = plan_.swap_encoding();
+    for (const v1::PlannedSwap& from : plan_.swaps()) {
+      PlannedSwap swap;
+      if (absl::Status s = ReadSwap(from, &swap); !s.ok()) return s;
+      result.swaps.push_back(std::move(swap));
+    }
+    for (const v1::AddedControl& from : plan_.controls()) {
+      auto control = ReadControl(from);
+      if (!control.ok()) return control.status();
+      result.controls.push_back(*control);
+    }
+    auto on_cycle = FindPlanCycle(graph_, result, steps_.stop());
+    if (!on_cycle.ok()) return on_cycle.status();
+    if (*on_cycle != kNoNode) {
+      return BadPlanError(
+          absl::StrCat("its edges close a cycle through node ", Quoted(graph_.name(*on_cycle))),
+          {{"node", graph_.name(*on_cycle)}});
+    }
+    return result;
+  }
+
+ private:
+  absl::Status ReadSwap(const v1::PlannedSwap& from, PlannedSwap* swap) {
+    auto tensor = FindTensor(from.tensor());
+    if (!tensor.ok()) return tensor.status();
+    swap->tensor = *tensor;
+    if (!tensors_.insert({tensor->node, tensor->port}).second) {
+      return BadPlanError(absl::StrCat("it swaps tensor ", Quoted(from.tensor()), " twice"),
+                          {{"tensor", from.tensor()}});
+    }
+    if (from.swap_ins().empty()) {
+      return BadPlanError(absl::StrCat("its swap of ", Quoted(from.tensor()), " has no swap-in"),
+                          {{"tensor", from.tensor()}});
+    }
+    for (const v1::PlannedSwapIn& from_in : from.swap_ins()) {
+      PlannedSwapIn swap_in;
+      if (absl::Status s = ReadSwapIn(from_in, *tensor, &swap_in); !s.ok()) return s;
+      swap->swap_ins.push_back(std::move(swap_in));
+    }
+    swap->dtype = facts_.shapes().type(*tensor).dtype;
+    swap->size_bytes = facts_.shapes().size_bytes(*tensor);
+    const absl::string_view dtype = DataTypeName(swap->dtype);
+    if (!from.dtype().empty() && from.dtype() != dtype) {
+      return BadPlanError(absl::StrCat("it says that tensor ", Quoted(from.tensor()), " is ",
+                                       Quoted(from.dtype()), ", and the graph has a ", dtype),
+                          {{"tensor", from.tensor()}});
+    }
+    if (absl::Status s = FindNodes(from.deadline_nodes(), &swap->deadlines); !s.ok()) return s;
+    for (NodeId node : swap->deadlines) {
+      if (absl::Status s = Judge(tensor->node, node, soundness_.WaitInOrder(tensor->node, node));
+          !s.ok()) {
+        return s;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSwapIn(const v1::PlannedSwapIn& from, Tensor tensor, PlannedSwapIn* swap_in) {
+    if (from.consumers().empty()) {
+      return BadPlanError(
+          absl::StrCat("a swap-in of ", QuotedTensor(graph_, tensor), " has no consumer"),
+          {{"tensor", TensorName(graph_, tensor)}});
+    }
+    for (const v1::InputRef& ref : from.consumers()) {
+      auto consumer = FindConsumer(ref, tensor);
+      if (!consumer.ok()) return consumer.status();
+      swap_in->consumers.push_back(*consumer);
+    }
+    std::vector<NodeId> triggers;
+    if (absl::Status s = FindNodes(from.triggers(), &triggers); !s.ok()) return s;
+    swap_in->triggers.assign(triggers.begin(), triggers.end());
+    if (absl::Status s = FindNodes(from.pace_nodes(), &swap_in->paces); !s.ok()) return s;
+    for (NodeId trigger : triggers) {
+      for (const InputPosition& consumer : swap_in->consumers) {
+        if (absl::Status s = JudgeWait(trigger, consumer.node); !s.ok()) return s;
+      }
+      for (NodeId node : swap_in->paces) {
+        if (absl::Status s = JudgeWait(trigger, node); !s.ok()) return s;
+      }
+    }
+    for (NodeId node : swap_in->paces) {
+      if (absl::Status s = Judge(tensor.node, node, soundness_.WaitInOrder(tensor.node, node));
+          !s.ok()) {
+        return s;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ControlEdge> ReadControl(const v1::AddedControl& from) {
+    auto source = FindNode(from.source());
+    if (!source.ok()) return source.status();
+    auto node = FindNode(from.node());
+    if (!node.ok()) return node.status();
+    if (from.kind() != v1::EDGE_KIND_SERIALIZATION && from.kind() != v1::EDGE_KIND_ORDER) {
+      return BadPlanError(
+          absl::StrCat("its control edge from ", Quoted(from.source()), " to ", Quoted(from.node()),
+                       " is of kind ", static_cast<int>(from.kind()),
+                       ", which is neither serialization nor order"),
+          {{"node", from.node()}});
+    }
+    absl::Status s = Judge(*source, *node, soundness_.WaitInOrder(*source, *node));
+    if (!s.ok()) return s;
+    return ControlEdge{*source, *node, from.kind()};
+  }
+
+  // An input that reads `tensor`, and may read a swap-in of it.
+  absl::StatusOr<InputPosition> FindConsumer(const v1::InputRef& ref, Tensor tensor) {
+    auto node = FindNode(ref.node());
+    if (!node.ok()) return node.status();
+    const absl::Span<const Tensor> inputs = graph_.inputs(*node);
+    const int32_t index = ref.input_index();
+    const auto bad = [&](absl::string_view what) {
+      return BadPlanError(absl::StrCat("input ", index, " of node ", Quoted(ref.node()), " ", what),
+                          {{"node", ref.node()}, {"input", absl::StrCat(index)}});
+    };
+    if (index < 0 || static_cast<size_t>(index) >= inputs.size() || !(inputs[index] == tensor)) {
+      return bad(absl::StrCat("does not read ", QuotedTensor(graph_, tensor)));
+    }
+    if (!served_.insert({*node, index}).second) return bad("is served twice");
+    if (!readers_.Runs(*node)) return bad("cannot be edited, for the node is fed");
+    std::vector<NodeId> reader = {*node};
+    const v1::Reason verdict = readers_.Keep(tensor, &reader, [](NodeId id) { return id; });
+    if (verdict != v1::REASON_SWAPPED) {
+      const std::string reason(absl::StripPrefix(v1::Reason_Name(verdict), "REASON_"));
+      return BadPlanError(absl::StrCat("tensor ", QuotedTensor(graph_, tensor), ", read by node ",
+                                       Quoted(ref.node()), ", may not be swapped (", reason, ")"),
+                          {{"tensor", TensorName(graph_, tensor)}, {"reason", reason}});
+    }
+    return InputPosition{*node, index};
+  }
+
+  // Of an edge between two original nodes, or through a swap node.
+  absl::Status Judge(NodeId from, NodeId to, EdgeFault fault) {
+    if (steps_.Spend()) return TooLong();
+    absl::string_view why = EdgeFaultText(fault);
+    if (fault == EdgeFault::kNone) {
+      const NodeFlags& runs = facts_.active_nodes().flags;
+      if (!runs[to] || runs[from]) return absl::OkStatus();
+      why = "the step runs only the node that would wait, and would run the other, too";
+    }
+    return BadPlanError(absl::StrCat("node ", Quoted(graph_.name(to)), " may not wait for ",
+                                     Quoted(graph_.name(from)), ": ", why),
+                        {{"node", graph_.name(to)}, {"source", graph_.name(from)}});
+  }
+  absl::Status JudgeWait(NodeId from, NodeId to) {
+    return Judge(from, to, soundness_.WaitAnywhere(from, to));
+  }
+
+  // Of `node:port`, as far as that can be said without a reader.
+  absl::StatusOr<Tensor> FindTensor(const std::string& name) {
+    const size_t colon = name.rfind(':');
+    int32_t port = 0;
+    if (colon == std::string::npos || !absl::SimpleAtoi(name.substr(colon + 1), &port) ||
+        port < 0) {
+      return BadPlanError(absl::StrCat("tensor ", Quoted(name), " is not of the form node:port"),
+                          {{"tensor", name}});
+    }
+    auto node = FindNode(absl::string_view(name).substr(0, colon));
+    if (!node.ok()) return node.status();
+    return Tensor{*node, port};
+  }
+
+  absl::StatusOr<NodeId> FindNode(absl::string_view name) {
+    if (steps_.Spend()) return TooLong();
+    const NodeId node = graph_.Find(name);
+    if (node != kNoNode) return node;
+    return BadPlanError(absl::StrCat("the graph has no node ", Quoted(name)), {{"node", name}});
+  }
+
+  absl::Status FindNodes(const Names& names, std::vector<NodeId>* nodes) {
+    absl::flat_hash_set<NodeId> seen;
+    for (const std::string& name : names) {
+      auto node = FindNode(name);
+      if (!node.ok()) return node.status();
+      if (!seen.insert(*node).second) {
+        return BadPlanError(absl::StrCat("one of its lists names node ", Quoted(name), " twice"),
+                            {{"node", name}});
+      }
+      nodes->push_back(*node);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TooLong() const {
+    return steps_.status("what may be wrong with the plan",
+                         "apply a plan with fewer triggers and consumers in one swap-in, or raise "
+                         "the limit");
+  }
+
+  const v1::Plan& plan_;
+  const Graph& graph_;
+  const StepFacts& facts_;
+  const Soundness soundness_;
+  const SwapInReaders readers_;
+  SearchBudget steps_;
+  absl::flat_hash_set<std::pair<NodeId, int32_t>> tensors_;  // That are swapped.
+  absl::flat_hash_set<std::pair<NodeId, int32_t>> served_;   // Inputs that read a swap-in.
+};
+
+}  // namespace
+
+absl::StatusOr<SwapPlan> ReadPlan(const v1::Plan& plan, const StrategyInput& input) {
+  absl::Status s = input.facts.Compute(
+      {Fact::kTopology, Fact::kShapes, Fact::kControlFlow, Fact::kActiveNodes}, input.stop);
+  if (!s.ok()) return s;
+  return PlanReader(plan, input).Read();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,31 @@
+// A saved plan as a SwapPlan for the graph that it was made for.
+//
+// It is refused, whoever made it, for
+//
+//   names     a node that the graph does not have, an input that does not read the tensor
+//   twice     a tensor, an input or a node of one list that is named twice
+//   tensors   what may not be swapped (eligibility.h), or not be read from a swap-in (readers.h)
+//   edges     what is unsound (soundness.h), but that cycles are looked for in the graph with all
+//             edges of the plan together: `budget` follows an order that is not in the plan
+//   step      an edge that makes the step run what it does not run: an initializer, for one
+//
+// So nothing is left for the verifier to find, whose errors are bugs of ours.
+//
+// Thread safety: a pure function.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_READER_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_READER_H_
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/strategy/strategy_result.h"
+#include "spillway/v1/plan.pb.h"
+
+namespace spillway::core {
+
+// Sizes are those of the facts, not of the plan. Errors: INVALID_ARGUMENT (BAD_PLAN); those of the
+// facts and of `stop`; RESOURCE_EXHAUSTED (SEARCH_TOO_LONG). REQUIRES: the graph is the plan's.
+absl::StatusOr<SwapPlan> ReadPlan(const v1::Plan& plan, const StrategyInput& input);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_READER_H_

@@ -1,0 +1,380 @@
+// Plans that are not applied, each with its sentence: what a hand, a mishap or an attacker makes of
+// a file.
+#include "rewrite_core/strategy/apply/apply_strategy.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/graph/canonical_form.h"
+#include "rewrite_core/rewriter.h"
+#include "spillway/v1/plan.pb.h"
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::FailsWith;
+using testing::GraphBytes;
+using testing::IsInvalid;
+using testing::IsOk;
+using testing::ValueOrDie;
+
+// d reads a, which b and c come between; `init` overwrites the variable; on/off are the sides of a
+// Switch; l_* is a loop.
+constexpr char kGraph[] =
+    "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4,4)}\n"
+    "a = Relu(x) @/gpu:0 {T=float32}\n"
+    "b = Relu(a) @/gpu:0 {T=float32}\n"
+    "c = Mul(b, a) @/gpu:0 {T=float32}\n"
+    "d = Mul(c, a, ^b) @/gpu:0 {T=float32}\n"
+    "v = VariableV2() @/gpu:0 {dtype=float32, shape=(4,4)}\n"
+    "r = Identity(v) @/gpu:0 {T=float32}\n"
+    "e = Mul(r, d) @/gpu:0 {T=float32}\n"
+    "init = Assign(v, x) @/gpu:0 {T=float32}\n"
+    "h = Relu(x) @/cpu:0 {T=float32}\n"
+    "k = Relu(h) @/gpu:0 {T=float32}\n"
+    "p = Placeholder() @/gpu:0 {dtype=bool, shape=()}\n"
+    "s = Switch(a, p) @/gpu:0 {T=float32}\n"
+    "on = Relu(s:1) @/gpu:0 {T=float32}\n"
+    "off = Relu(s) @/gpu:0 {T=float32}\n"
+    "m = Merge(off, on) @/gpu:0 {T=float32, N=2}\n"
+    "o = Mul(m, e) @/gpu:0 {T=float32}\n";
+
+// The swap of a for d, as it may be.
+constexpr char kSwap[] =
+    "swaps { tensor: 'a:0' dtype: 'float32' swap_ins { consumers { node: 'd' input_index: 1 } "
+    "triggers: 'b' } } ";
+
+class ApplyStrategyTest : public ::testing::Test {
+ protected:
+  v1::Plan PlanOf(const std::string& text) const {
+    v1::Plan plan;
+    plan.set_format_version(1);
+    plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes_, {}), "hash"));
+    plan.mutable_step()->add_targets("o");
+    if (!google::protobuf::TextFormat::MergeFromString(text, &plan)) {
+      ADD_FAILURE() << "not a plan: " << text;
+    }
+    return plan;
+  }
+
+  absl::StatusOr<v1::RewriteResponse> Apply(const v1::Plan& plan, const std::string& options = "",
+                                            const v1::Limits& limits = DefaultLimits()) const {
+    v1::RewriteOptions all;
+    plan.SerializeToString(all.mutable_apply()->mutable_plan());
+    EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(options, &all)) << options;
+    return Rewrite(bytes_, all, limits, StopToken());
+  }
+  absl::StatusOr<v1::RewriteResponse> Apply(const std::string& plan,
+                                            const std::string& options = "") const {
+    return Apply(PlanOf(plan), options);
+  }
+
+  void ExpectBad(const std::string& plan, const std::string& says) const {
+    EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_BAD_PLAN, says)) << plan;
+  }
+
+  const std::string bytes_ = GraphBytes(kGraph);
+};
+
+TEST_F(ApplyStrategyTest, WritesTheSwap) {
+  const auto answer = Apply(kSwap);
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->report().outcome(), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(answer->report().strategy(), v1::STRATEGY_APPLY);
+  ASSERT_EQ(answer->report().swaps_size(), 1);
+  const v1::TensorSwap& swap = answer->report().swaps(0);
+  EXPECT_EQ(swap.tensor(), "a:0");
+  EXPECT_EQ(swap.size_bytes(), 4 * 4 * 4);  // The graph's, which the plan does not say.
+  EXPECT_EQ(swap.swap_ins(0).consumers(0).node(), "d");
+  EXPECT_EQ(swap.swap_ins(0).triggers(0), "b");
+  ASSERT_EQ(answer->report().decisions_size(), 1);
+  EXPECT_EQ(answer->report().decisions(0).reason(), v1::REASON_SWAPPED);
+}
+
+TEST_F(ApplyStrategyTest, EveryKindOfEdge) {
+  const auto answer = Apply(
+      "swaps { tensor: 'a:0' swap_ins { consumers { node: 'd' input_index: 1 } triggers: 'b' "
+      "pace_nodes: 'e' } deadline_nodes: 'c' } "
+      "controls { source: 'c' node: 'e' kind: EDGE_KIND_ORDER }");
+  ASSERT_THAT(answer, IsOk());
+  std::string told;
+  for (const v1::EdgeCount& edge : answer->report().added_control_edges()) {
+    absl::StrAppend(&told, v1::EdgeKind_Name(edge.kind()), " ", edge.count(), "\n");
+  }
+  EXPECT_EQ(told,
+            "EDGE_KIND_TRIGGER 1\nEDGE_KIND_DEADLINE 1\nEDGE_KIND_PACE 1\nEDGE_KIND_ORDER 1\n");
+}
+
+TEST_F(ApplyStrategyTest, AnEmptyPlanChangesNothing) {
+  const auto answer = Apply("");
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_EQ(answer->graph_def(), bytes_);
+}
+
+// ---- What is no plan at all.
+
+TEST_F(ApplyStrategyTest, BytesThatAreNoPlan) {
+  for (const std::string& plan :
+       {std::string(), std::string("\x0a\xff", 2), std::string("{\"format_version\": 1}")}) {
+    v1::RewriteOptions options;
+    options.mutable_apply()->set_plan(plan);
+    EXPECT_THAT(Rewrite(bytes_, options, DefaultLimits(), StopToken()),
+                IsInvalid(v1::ERROR_REASON_BAD_PLAN, "the plan cannot be applied"))
+        << plan;
+  }
+}
+
+TEST_F(ApplyStrategyTest, ANewerPlan) {
+  v1::Plan plan = PlanOf(kSwap);
+  plan.set_format_version(2);
+  EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "format_version"));
+  plan = PlanOf(kSwap);
+  plan.mutable_swaps(0)
+      ->GetReflection()
+      ->MutableUnknownFields(plan.mutable_swaps(0))
+      ->AddVarint(4000, 1);
+  EXPECT_THAT(Apply(plan),
+              IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "PlannedSwap has field 4000"));
+}
+
+TEST_F(ApplyStrategyTest, AHeadThatIsWrong) {
+  ExpectBad("graph_sha256: 'abc'", "'abc'");
+  ExpectBad(absl::StrCat("graph_sha256: '", std::string(64, 'g'), "'"), "64 hexadecimal digits");
+  ExpectBad("swap_encoding: 77", "swap_encoding is 77");
+  ExpectBad("cpu_device: '/cpu:\303\244'", "cpu_device");
+  EXPECT_THAT(Apply("step { hardware { preset: 'abacus' } }"),
+              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "'abacus'"));
+  EXPECT_THAT(Apply("step { convolution_workspace_bytes: -1 }"),
+              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "convolution_workspace_bytes is -1"));
+}
+
+TEST_F(ApplyStrategyTest, APlanForAnotherGraph) {
+  v1::Plan plan = PlanOf(kSwap);
+  const std::string other(64, '0');
+  const std::string own = plan.graph_sha256();
+  plan.set_graph_sha256(other);
+  const auto answer = Apply(plan);
+  EXPECT_THAT(answer, IsInvalid(v1::ERROR_REASON_OTHER_GRAPH, own));
+  EXPECT_THAT(answer, IsInvalid(v1::ERROR_REASON_OTHER_GRAPH, other));
+}
+
+TEST_F(ApplyStrategyTest, OptionsThatThePlanSettles) {
+  for (const char* option :
+       {"cpu_device: '/cpu:1'", "min_tensor_bytes: 5", "swap_encoding: SWAP_ENCODING_IDENTITY"}) {
+    const std::string name(option, std::string(option).find(':'));
+    EXPECT_THAT(Apply(kSwap, option), IsInvalid(v1::ERROR_REASON_CONFLICTING_OPTIONS, name));
+  }
+}
+
+TEST_F(ApplyStrategyTest, AMessageThatTakesTooMuchMemory) {
+  // Two bytes each.
+  std::string bytes = PlanOf("").SerializeAsString();
+  constexpr int kEmptySwaps = 6'000'000;
+  bytes.reserve(bytes.size() + 2 * kEmptySwaps);
+  for (int i = 0; i < kEmptySwaps; ++i) bytes.append("\x2a\x00", 2);
+  v1::RewriteOptions options;
+  options.mutable_apply()->set_plan(bytes);
+  EXPECT_THAT(Rewrite(bytes_, options, DefaultLimits(), StopToken()),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "bytes of memory"));
+}
+
+// ---- Names and numbers.
+
+TEST_F(ApplyStrategyTest, NamesThatTheGraphDoesNotHave) {
+  ExpectBad("swaps { tensor: 'zz:0' }", "no node 'zz'");
+  ExpectBad("swaps { tensor: 'a' }", "'a' is not of the form node:port");
+  ExpectBad("swaps { tensor: 'a:x' }", "'a:x' is not of the form node:port");
+  ExpectBad("swaps { tensor: 'a:-1' }", "'a:-1' is not of the form node:port");
+  ExpectBad("swaps { tensor: 'a:99999999999' }", "is not of the form node:port");
+  const std::string a = "swaps { tensor: 'a:0' ";
+  const std::string to_d = a + "swap_ins { consumers { node: 'd' input_index: 1 } ";
+  ExpectBad(a + "swap_ins { consumers { node: 'zz' } } }", "no node 'zz'");
+  ExpectBad(to_d + "triggers: 'zz' } }", "no node 'zz'");
+  ExpectBad(to_d + "pace_nodes: 'zz' } }", "no node 'zz'");
+  ExpectBad(to_d + "} deadline_nodes: 'zz' }", "no node 'zz'");
+  ExpectBad("controls { source: 'zz' node: 'd' kind: EDGE_KIND_ORDER }", "no node 'zz'");
+  ExpectBad("controls { source: 'a' node: '' kind: EDGE_KIND_ORDER }", "no node ''");
+}
+
+TEST_F(ApplyStrategyTest, InputsThatDoNotReadTheTensor) {
+  for (const std::string& consumer :
+       {std::string("node: 'd' input_index: 0"), std::string("node: 'd' input_index: 2"),
+        std::string("node: 'd' input_index: 3"), std::string("node: 'd' input_index: -1"),
+        std::string("node: 'd' input_index: 2147483647"), std::string("node: 'x'")}) {
+    ExpectBad(absl::StrCat("swaps { tensor: 'a:0' swap_ins { consumers { ", consumer, " } } }"),
+              "does not read 'a:0'");
+  }
+  // A port that the node does not have is read by nobody.
+  ExpectBad("swaps { tensor: 'a:2147483647' swap_ins { consumers { node: 'd' input_index: 1 } } }",
+            "does not read 'a:2147483647'");
+}
+
+TEST_F(ApplyStrategyTest, WhatIsNamedTwice) {
+  const std::string to_d = "swap_ins { consumers { node: 'd' input_index: 1 } ";
+  ExpectBad(absl::StrCat(kSwap, kSwap), "swaps tensor 'a:0' twice");
+  // The same tensor, in other words.
+  ExpectBad(absl::StrCat(kSwap, "swaps { tensor: 'a:00' }"), "swaps tensor 'a:00' twice");
+  ExpectBad("swaps { tensor: 'a:0' " + to_d + "} " + to_d + "} }",
+            "input 1 of node 'd' is served twice");
+  ExpectBad("swaps { tensor: 'a:0' " + to_d + "triggers: 'b' triggers: 'b' } }",
+            "names node 'b' twice");
+  ExpectBad("swaps { tensor: 'a:0' " + to_d + "pace_nodes: 'e' pace_nodes: 'e' } }",
+            "names node 'e' twice");
+  ExpectBad("swaps { tensor: 'a:0' " + to_d + "} deadline_nodes: 'c' deadline_nodes: 'c' }",
+            "names node 'c' twice");
+}
+
+TEST_F(ApplyStrategyTest, SwapsWithoutAWayBack) {
+  ExpectBad("swaps { tensor: 'a:0' }", "has no swap-in");
+  ExpectBad("swaps { tensor: 'a:0' swap_ins { triggers: 'b' } }", "has no consumer");
+}
+
+TEST_F(ApplyStrategyTest, AnotherType) {
+  ExpectBad(
+      "swaps { tensor: 'a:0' dtype: 'float16' swap_ins { consumers { node: 'd' input_index: 1 } } "
+      "}",
+      "'float16'");
+}
+
+// ---- Tensors that may not be swapped.
+
+TEST_F(ApplyStrategyTest, WhatMayNotBeSwapped) {
+  const auto swap = [](const char* tensor, const char* consumer) {
+    return absl::StrCat("swaps { tensor: '", tensor, "' swap_ins { consumers { ", consumer,
+                        " } } }");
+  };
+  ExpectBad(swap("v:0", "node: 'r'"), "REFERENCE");
+  ExpectBad(swap("r:0", "node: 'e'"), "VARIABLE_ALIAS");
+  ExpectBad(swap("h:0", "node: 'k'"), "CPU_PRODUCER");
+  EXPECT_THAT(Apply("step { feeds { name: 'a' dims: 4 dims: 4 } } " + std::string(kSwap)),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "FED"));
+  EXPECT_THAT(Apply("step { feeds { name: 'd' dims: 4 dims: 4 } } " + std::string(kSwap)),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "the node is fed"));
+}
+
+TEST_F(ApplyStrategyTest, ATensorOfAnotherDevice) {
+  EXPECT_THAT(Apply(kSwap, "devices: '/gpu:0'"), IsOk());
+  const std::string two = GraphBytes(std::string(kGraph) + "z = Relu(x) @/gpu:1 {T=float32}\n");
+  v1::Plan plan = PlanOf(kSwap);
+  plan.set_graph_sha256(ValueOrDie(CanonicalSha256(two, {}), "hash"));
+  v1::RewriteOptions options;
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  options.add_devices("/gpu:1");
+  EXPECT_THAT(Rewrite(two, options, DefaultLimits(), StopToken()),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "OTHER_DEVICE"));
+}
+
+// ---- Edges.
+
+TEST_F(ApplyStrategyTest, Cycles) {
+  const std::string a = "swaps { tensor: 'a:0' swap_ins { consumers { node: 'd' input_index: 1 } ";
+  for (const std::string& plan :
+       {a + "triggers: 'e' } }", a + "triggers: 'd' } }", a + "triggers: 'c' pace_nodes: 'b' } }",
+        a + "triggers: 'b' pace_nodes: 'b' } }", a + "} deadline_nodes: 'a' }",
+        a + "pace_nodes: 'a' } }",
+        std::string("controls { source: 'e' node: 'b' kind: EDGE_KIND_ORDER }"),
+        std::string("controls { source: 'd' node: 'd' kind: EDGE_KIND_SERIALIZATION }"),
+        // Each is sound by itself.
+        std::string("controls { source: 'k' node: 'b' kind: EDGE_KIND_ORDER } "
+                    "controls { source: 'c' node: 'k' kind: EDGE_KIND_ORDER }"),
+        // Through a swap-in.
+        a + "triggers: 'k' } } controls { source: 'd' node: 'k' kind: EDGE_KIND_ORDER }"}) {
+    // k is not of the step, unless it is named.
+    ExpectBad("step { targets: 'k' } " + plan, "close a cycle through node '");
+  }
+}
+
+TEST_F(ApplyStrategyTest, EdgesThatKillANode) {
+  ExpectBad(
+      "swaps { tensor: 'a:0' swap_ins { consumers { node: 'd' input_index: 1 } triggers: "
+      "'on' } }",
+      "may not wait for 'on': the node waited for may be dead");
+  ExpectBad("controls { source: 'on' node: 'd' kind: EDGE_KIND_ORDER }", "may be dead");
+  ExpectBad("controls { source: 's' node: 'on' kind: EDGE_KIND_ORDER }", "one side of a Switch");
+  ExpectBad(
+      "swaps { tensor: 'a:0' swap_ins { consumers { node: 'd' input_index: 1 } triggers: "
+      "'off' pace_nodes: 'on' } }",
+      "may be dead");
+}
+
+TEST_F(ApplyStrategyTest, EdgesOfFedNodes) {
+  ExpectBad("step { feeds { name: 'b' dims: 4 dims: 4 } } " + std::string(kSwap), "is fed");
+}
+
+TEST_F(ApplyStrategyTest, AnEdgeThatMakesTheStepRunMore) {
+  // Every step would reset the variable.
+  ExpectBad("controls { source: 'init' node: 'd' kind: EDGE_KIND_ORDER }",
+            "may not wait for 'init': the step runs only");
+  ExpectBad(
+      "swaps { tensor: 'a:0' swap_ins { consumers { node: 'd' input_index: 1 } triggers: "
+      "'init' } }",
+      "may not wait for 'init'");
+}
+
+TEST_F(ApplyStrategyTest, AnEdgeOfAKindThatIsNone) {
+  ExpectBad("controls { source: 'b' node: 'd' }", "is of kind 0");
+  ExpectBad("controls { source: 'b' node: 'd' kind: EDGE_KIND_PACE }", "is of kind 3");
+  ExpectBad("controls { source: 'b' node: 'd' kind: 99 }", "is of kind 99");
+}
+
+TEST_F(ApplyStrategyTest, LoopFrames) {
+  const std::string bytes = GraphBytes(
+      "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4,4)}\n"
+      "n = Enter(x) @/gpu:0 {T=float32, frame_name=\"f\"}\n"
+      "m = Merge(n, t) @/gpu:0 {T=float32, N=2}\n"
+      "q = Relu(m) @/gpu:0 {T=float32}\n"
+      "w = Relu(q) @/gpu:0 {T=float32}\n"
+      "t = NextIteration(w) @/gpu:0 {T=float32}\n"
+      "y = Relu(x) @/gpu:0 {T=float32}\n"
+      "z = Mul(y, x) @/gpu:0 {T=float32}\n");
+  const auto apply = [&](const std::string& text) {
+    v1::Plan plan = PlanOf(text);
+    plan.clear_step();
+    plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
+    v1::RewriteOptions options;
+    plan.SerializeToString(options.mutable_apply()->mutable_plan());
+    return Rewrite(bytes, options, DefaultLimits(), StopToken());
+  };
+  EXPECT_THAT(apply("swaps { tensor: 'q:0' swap_ins { consumers { node: 'w' } } }"),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "IN_LOOP"));
+  EXPECT_THAT(apply("controls { source: 'q' node: 'z' kind: EDGE_KIND_ORDER }"),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "different loop frames"));
+  // The loop's own back edge closes no cycle.
+  EXPECT_THAT(apply("swaps { tensor: 'y:0' swap_ins { consumers { node: 'z' } } }"), IsOk());
+}
+
+// ---- Work.
+
+TEST_F(ApplyStrategyTest, TriggersTimesConsumersAreLimited) {
+  std::string text =
+      "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4,4)}\n"
+      "a = Relu(x) @/gpu:0 {T=float32}\n";
+  std::string swap_in;
+  constexpr int kEach = 300;
+  for (int i = 0; i < kEach; ++i) {
+    absl::StrAppend(&text, "t", i, " = Relu(x) @/gpu:0 {T=float32}\n", "c", i,
+                    " = Relu(a) @/gpu:0 {T=float32}\n");
+    absl::StrAppend(&swap_in, "triggers: 't", i, "' consumers { node: 'c", i, "' } ");
+  }
+  const std::string bytes = GraphBytes(text);
+  v1::Plan plan = PlanOf(absl::StrCat("swaps { tensor: 'a:0' swap_ins { ", swap_in, " } }"));
+  plan.clear_step();
+  plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
+  v1::RewriteOptions options;
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  v1::Limits limits = DefaultLimits();
+  limits.set_max_search_steps(kEach * kEach + 10 * kEach);
+  EXPECT_THAT(Rewrite(bytes, options, limits, StopToken()), IsOk());
+  limits.set_max_search_steps(kEach * kEach / 2);
+  EXPECT_THAT(Rewrite(bytes, options, limits, StopToken()),
+              FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG,
+                        "max_search_steps"));
+}
+
+}  // namespace
+}  // namespace spillway::core
