@@ -1,12 +1,16 @@
 #include "rewrite_core/strategy/budget/budget_planner.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/strategy/budget/slot_room.h"
 
 namespace spillway::core {
 namespace {
@@ -19,6 +23,64 @@ constexpr size_t kMaxGate = 64;
 // launched.
 constexpr Slot kTriggerReach = 200;
 constexpr Slot kGateReach = 4096;
+
+// In the place of a gap that has more bytes than are lacking, so many smaller ones are tried.
+constexpr int kMaxSmallerTried = 2000;
+
+// Gaps over the slot that a sweep is at, which are not taken. By size, in powers of two: each class
+// is a heap of those that end last.
+class OpenGaps {
+  auto Less() const {
+    return [this](int32_t a, int32_t b) {
+      const Gap &x = gaps_[a], &y = gaps_[b];
+      return std::tie(x.before, x.bytes, b) < std::tie(y.before, y.bytes, a);
+    };
+  }
+
+ public:
+  explicit OpenGaps(const std::vector<Gap>& gaps) : gaps_(gaps) {}
+
+  void Add(int32_t gap) {
+    std::vector<int32_t>& heap = classes_[ClassOf(gaps_[gap].bytes)];
+    heap.push_back(gap);
+    std::push_heap(heap.begin(), heap.end(), Less());
+  }
+
+  // Takes the one that ends last, of those that are not below `least_part` of the largest, about:
+  // to a factor of two. -1: none is over `slot`.
+  int32_t Take(Slot slot, double least_part) {
+    int highest = kClasses - 1;
+    while (highest >= 0 && !IsOpen(highest, slot)) --highest;
+    if (highest < 0) return -1;
+    const int below = least_part > 0 ? std::max(0, -std::ilogb(least_part)) : highest;
+    int best = highest;
+    for (int i = highest - 1; i >= std::max(0, highest - below); --i) {
+      if (IsOpen(i, slot) && Less()(classes_[best].front(), classes_[i].front())) best = i;
+    }
+    std::vector<int32_t>& heap = classes_[best];
+    const int32_t taken = heap.front();
+    std::pop_heap(heap.begin(), heap.end(), Less());
+    heap.pop_back();
+    return taken;
+  }
+
+ private:
+  static constexpr int kClasses = 63;
+  static int ClassOf(int64_t bytes) {
+    int result = 0;
+    for (; bytes > 1; bytes /= 2) ++result;
+    return result;
+  }
+
+  bool IsOpen(int i, Slot slot) {
+    std::vector<int32_t>& heap = classes_[i];
+    if (!heap.empty() && gaps_[heap.front()].before <= slot) heap.clear();  // All have ended.
+    return !heap.empty();
+  }
+
+  const std::vector<Gap>& gaps_;
+  std::array<std::vector<int32_t>, kClasses> classes_;
+};
 
 }  // namespace
 
@@ -72,112 +134,93 @@ absl::Status BudgetPlanner::FindGaps() {
   std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
     return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
   });
+  by_bytes_.resize(gaps_.size());
+  std::iota(by_bytes_.begin(), by_bytes_.end(), 0);
+  std::sort(by_bytes_.begin(), by_bytes_.end(), [this](int32_t a, int32_t b) {
+    return std::tie(gaps_[a].bytes, a) < std::tie(gaps_[b].bytes, b);
+  });
   return absl::OkStatus();
 }
 
 std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   std::vector<int32_t> chosen;
-  std::vector<int32_t> open;                          // Over the slot, not chosen.
   std::vector<int64_t> back(order_->num_slots(), 0);  // Bytes of the chosen ones, by their end.
+  // Whose copies have no time to overlap are taken last.
+  OpenGaps with_time(gaps_), without_time(gaps_);
   int64_t away = 0;
   size_t next = 0;
   StopPoller poll(*stop_);
   for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
     if (poll.Tick()) return {};
     for (; next < gaps_.size() && gaps_[next].after < slot; ++next) {
-      open.push_back(static_cast<int32_t>(next));
+      const Gap& gap = gaps_[next];
+      const bool has_time =
+          order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
+      (has_time ? with_time : without_time).Add(static_cast<int32_t>(next));
     }
     away -= back[slot];
-    if (order_->live_bytes()[slot] - away <= setting.target(slot)) continue;
-    open.erase(std::remove_if(open.begin(), open.end(),
-                              [&](int32_t gap) { return gaps_[gap].before <= slot; }),
-               open.end());
-    while (order_->live_bytes()[slot] - away > setting.target(slot) && !open.empty()) {
-      if (poll.Tick(open.size())) return {};
-      const auto is_long = [&](const Gap& gap) {
-        return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
-      };
-      // Whose copies have no time to overlap is taken last.
-      const bool any_long =
-          std::any_of(open.begin(), open.end(), [&](int32_t gap) { return is_long(gaps_[gap]); });
-      int64_t largest = 0;
-      for (int32_t gap : open) {
-        if (any_long && !is_long(gaps_[gap])) continue;
-        largest = std::max(largest, gaps_[gap].bytes);
-      }
-      const int64_t least = static_cast<int64_t>(setting.least_part * static_cast<double>(largest));
-      size_t best = open.size();
-      for (size_t i = 0; i < open.size(); ++i) {
-        const Gap& gap = gaps_[open[i]];
-        if (gap.bytes < least || (any_long && !is_long(gap))) continue;
-        if (best == open.size() ||
-            std::make_pair(gap.before, gap.bytes) >
-                std::make_pair(gaps_[open[best]].before, gaps_[open[best]].bytes)) {
-          best = i;
-        }
-      }
-      const Gap& gap = gaps_[open[best]];
-      away += gap.bytes;
-      back[gap.before] += gap.bytes;
-      chosen.push_back(open[best]);
-      open.erase(open.begin() + static_cast<int64_t>(best));
+    while (order_->live_bytes()[slot] - away > setting.targets[slot]) {
+      if (poll.Tick()) return {};
+      int32_t taken = with_time.Take(slot, setting.least_part);
+      if (taken < 0) taken = without_time.Take(slot, setting.least_part);
+      if (taken < 0) break;
+      away += gaps_[taken].bytes;
+      back[gaps_[taken].before] += gaps_[taken].bytes;
+      chosen.push_back(taken);
     }
   }
-  // What the others cover, too, goes back, smallest first.
-  std::vector<int64_t> room(order_->num_slots());
+  return Shrink(std::move(chosen), setting);
+}
+
+std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
+                                           const BudgetSetting& setting) const {
+  StopPoller poll(*stop_);
+  std::vector<int64_t> free(order_->num_slots());
   for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
-    room[slot] = setting.target(slot) - order_->live_bytes()[slot];
+    free[slot] = setting.targets[slot] - order_->live_bytes()[slot];
   }
-  for (int32_t i : chosen) {
-    if (poll.Tick(gaps_[i].slots())) return {};
-    for (Slot slot = gaps_[i].after + 1; slot < gaps_[i].before; ++slot) {
-      room[slot] += gaps_[i].bytes;
-    }
-  }
+  SlotRoom room(free);
+  for (int32_t i : chosen) room.Add(gaps_[i].after + 1, gaps_[i].before, gaps_[i].bytes);
+  // What the others cover, too, goes back, smallest first.
   std::sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
     return std::make_pair(gaps_[a].bytes, a) < std::make_pair(gaps_[b].bytes, b);
   });
   std::vector<int32_t> kept;
+  std::vector<bool> is_kept(gaps_.size(), false);
   for (int32_t i : chosen) {
     const Gap& gap = gaps_[i];
-    if (poll.Tick(gap.slots())) return {};
-    const auto first = room.begin() + gap.after + 1, last = room.begin() + gap.before;
-    if (std::all_of(first, last, [&](int64_t bytes) { return bytes >= gap.bytes; })) {
-      std::for_each(first, last, [&](int64_t& bytes) { bytes -= gap.bytes; });
+    if (poll.Tick()) return {};
+    if (room.Least(gap.after + 1, gap.before) >= gap.bytes) {
+      room.Add(gap.after + 1, gap.before, -gap.bytes);
     } else {
       kept.push_back(i);
+      is_kept[i] = true;
     }
   }
   // And where less is lacking than one of them has, the smallest gap that has as much.
-  std::vector<bool> is_kept(gaps_.size(), false);
-  for (int32_t i : kept) is_kept[i] = true;
   for (int32_t& i : kept) {
     const Gap& gap = gaps_[i];
-    if (poll.Tick(gap.slots() + static_cast<int64_t>(gaps_.size()))) return {};
-    Slot first = kNoSlot, last = kNoSlot;
-    int64_t lacking = 0;
-    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) {
-      if (room[slot] >= gap.bytes) continue;
-      if (first == kNoSlot) first = slot;
-      last = slot;
-      lacking = std::max(lacking, gap.bytes - room[slot]);
+    if (poll.Tick()) return {};
+    const int64_t lacking = gap.bytes - room.Least(gap.after + 1, gap.before);
+    if (lacking >= gap.bytes) continue;
+    const Slot first = room.FirstBelow(gap.after + 1, gap.before, gap.bytes);
+    const Slot last = room.LastBelow(gap.after + 1, gap.before, gap.bytes);
+    auto other = std::lower_bound(
+        by_bytes_.begin(), by_bytes_.end(), lacking,
+        [this](int32_t index, int64_t bytes) { return gaps_[index].bytes < bytes; });
+    for (int scanned = 0; scanned < kMaxSmallerTried && other != by_bytes_.end();
+         ++scanned, ++other) {
+      const Gap& smaller = gaps_[*other];
+      if (poll.Tick()) return {};
+      if (smaller.bytes >= gap.bytes) break;
+      if (is_kept[*other] || smaller.after >= first || smaller.before <= last) continue;
+      room.Add(gap.after + 1, gap.before, -gap.bytes);
+      room.Add(smaller.after + 1, smaller.before, smaller.bytes);
+      is_kept[i] = false;
+      is_kept[*other] = true;
+      i = *other;
+      break;
     }
-    int32_t best = i;
-    for (int32_t k = 0; k < static_cast<int32_t>(gaps_.size()); ++k) {
-      const Gap& other = gaps_[k];
-      if (is_kept[k] || other.after >= first || other.before <= last || other.bytes < lacking ||
-          other.bytes >= gaps_[best].bytes) {
-        continue;
-      }
-      best = k;
-    }
-    if (best == i) continue;
-    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) room[slot] -= gap.bytes;
-    const Gap& other = gaps_[best];
-    for (Slot slot = other.after + 1; slot < other.before; ++slot) room[slot] += other.bytes;
-    is_kept[i] = false;
-    is_kept[best] = true;
-    i = best;
   }
   std::sort(kept.begin(), kept.end());
   return kept;
@@ -197,25 +240,24 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
     const Gap& gap = gaps_[back->gap];
     const int64_t end_ns = std::min(order_->begin_ns(gap.before), next_ns);
     next_ns = end_ns - static_cast<int64_t>(setting.slack * static_cast<double>(gap.in_ns));
-    Slot slot = gap.before - 1;
-    if (poll.Tick(gap.slots())) return {};
-    while (slot > gap.after && order_->end_ns(slot) > next_ns) --slot;
-    back->trigger = slot;
+    if (poll.Tick()) return {};
+    back->trigger = std::min(gap.before - 1, std::max(gap.after, order_->last_ended_by(next_ns)));
   }
   // Not before there is memory for it.
-  std::vector<int64_t> live = order_->live_bytes();
+  std::vector<int64_t> free(order_->num_slots());
+  for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
+    free[slot] = setting.targets[slot] - order_->live_bytes()[slot];
+  }
+  SlotRoom room(free);
   for (const Away& back : returns) {
     const Gap& gap = gaps_[back.gap];
-    if (poll.Tick(gap.slots())) return {};
-    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) live[slot] -= gap.bytes;
+    room.Add(gap.after + 1, gap.before, gap.bytes);
   }
   for (Away& back : returns) {
     const Gap& gap = gaps_[back.gap];
-    if (poll.Tick(gap.slots())) return {};
-    Slot slot = gap.before - 1;
-    while (slot > back.trigger && live[slot] + gap.bytes <= setting.target(slot)) --slot;
-    back.trigger = slot;
-    for (++slot; slot < gap.before; ++slot) live[slot] += gap.bytes;
+    if (poll.Tick()) return {};
+    back.trigger = std::max(back.trigger, room.LastBelow(back.trigger + 1, gap.before, gap.bytes));
+    room.Add(back.trigger + 1, gap.before, -gap.bytes);
   }
   return returns;
 }

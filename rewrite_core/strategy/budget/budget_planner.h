@@ -6,7 +6,9 @@
 //   behind can read a swap-in.
 //   Cover. A sweep over the slots: where more is in use than may be, the gap over that slot that
 //   ends last is taken, of those that are not small beside the largest. (LeastCover of
-//   lower_bounds.h with whole buffers: the bytes are within some per cent of that bound.)
+//   lower_bounds.h with whole buffers: the bytes are within some per cent of that bound.) Then what
+//   the others cover is given back, and smaller gaps take the place of larger ones that do more
+//   than is lacking.
 //   Triggers. In the order of need, each as late as hides its copy behind the one before it, and
 //   not before there is memory for it.
 //   Gates. Behind the trigger, the whole frontier of nodes that could be launched waits for the
@@ -32,18 +34,14 @@
 namespace spillway::core {
 
 struct BudgetSetting {
-  // What may be in use at any slot, less what `lowered` has for it (empty: nothing). Less than the
-  // budget where a plan for all of it does not fit: there is not always a place for each piece.
-  int64_t target_bytes = 0;
-  std::vector<int64_t> lowered;
-  int64_t target(Slot slot) const {
-    return lowered.empty() ? target_bytes : target_bytes - lowered[slot];
-  }
+  // By slot: the bytes that may be in use. Less than the budget where a plan for all of it does not
+  // fit: there is not always a place for each piece.
+  std::vector<int64_t> targets;
   // A gate stands so many slots behind its trigger.
   int32_t gate_slots = 1;
   // A copy is given so many times its own time.
   double slack = 1.15;
-  // Buffers below this part of the largest that would help are left alone.
+  // Buffers below about this part of the largest that would help are left alone.
   double least_part = 1.0 / 8;
 };
 
@@ -99,6 +97,8 @@ class BudgetPlanner {
         soundness_(facts) {}
 
   absl::Status FindGaps();
+  // Of the chosen gaps those that are needed, smaller ones in the place of some.
+  std::vector<int32_t> Shrink(std::vector<int32_t> chosen, const BudgetSetting& setting) const;
   absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
   // The sound trigger nearest to the one wanted, before rather than behind; kNoSlot.
   Slot FindTrigger(const Away& back, const std::vector<InputPosition>& consumers) const;
@@ -111,7 +111,8 @@ class BudgetPlanner {
   const StopToken* stop_;
   SwapInReaders readers_;
   Soundness soundness_;
-  std::vector<Gap> gaps_;  // By `after`.
+  std::vector<Gap> gaps_;          // By `after`.
+  std::vector<int32_t> by_bytes_;  // Into gaps_, smallest first.
 };
 
 }  // namespace spillway::core

@@ -1,10 +1,12 @@
 #include "rewrite_core/strategy/budget/plan_search.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::core {
@@ -12,17 +14,21 @@ namespace {
 
 // How plans are constructed, most promising first (found on networks of several kinds; which is
 // best differs from graph to graph).
-struct Pacing {
+struct Construction {
   double slack;
   int32_t gate_slots;
+  double least_part;
 };
-constexpr Pacing kPacings[] = {{1.0, 0}, {1.15, 1}, {1.0, 1}, {1.15, 4}, {1.0, 4}, {1.15, 0}};
+constexpr Construction kConstructions[] = {
+    {1.0, 0, 1.0 / 8},  {1.15, 1, 1.0 / 8},  {1.0, 1, 1.0 / 32}, {1.0, 1, 1.0 / 2},
+    {1.15, 4, 1.0 / 8}, {1.15, 0, 1.0 / 128}, {1.0, 4, 1.0 / 8},
+};
 
 // What plans aim at, of the budget: memory is in pieces, and copies take it for longer than a plan
 // without a clock can say. The largest that fits is bisected, to one part in so many.
-constexpr double kTargets[] = {1.0, 0.97, 0.93, 0.87, 0.79, 0.68, 0.55, 0.4};
-constexpr double kTargetStep = 1.0 / 128;
-constexpr size_t kBisectedPacings = 2;
+constexpr double kTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
+constexpr double kTargetStep = 1.0 / 100;
+constexpr size_t kBisected = 2;
 
 // Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
 // is lowered in so much of the step to either side. At most so often; by at least a part of the
@@ -34,10 +40,19 @@ constexpr int64_t kMostMend = 50;
 constexpr int kMendsToDouble = 10;
 constexpr Slot kLeastWidth = 3;
 
+// Where targets are raised by chance: in a run of at least and at most such a part of the step, by
+// at least and at most such a part of the budget; what does not fit then is mended so often.
+constexpr int kShortestRun = 64;
+constexpr int kLongestRun = 2;
+constexpr int64_t kLeastRaise = 256;
+constexpr int64_t kMostRaise = 16;
+constexpr int kRaiseMends = 3;
+
 // At most this part of the plays is for constructions, while there is a plan; and while there is
-// none.
-constexpr double kConstructionShare = 0.5;
+// none. Then up to that part targets are raised.
+constexpr double kConstructionShare = 0.4;
 constexpr double kVainShare = 0.75;
+constexpr double kRaiseShare = 0.75;
 
 // As fast as with memory without end, but for one part in so many: nothing is left to gain.
 constexpr int64_t kFullSpeedPart = 2000;
@@ -48,6 +63,11 @@ constexpr Slot kChanceAhead = 30;
 constexpr int64_t kChanceLeast = 4;
 constexpr int kMaxGateSlots = 9;
 constexpr int kMaxStride = 7;  // Powers of two.
+
+double Env(const char* name, double or_else) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? or_else : std::atof(value);
+}
 
 class PlanSearch {
  public:
@@ -61,8 +81,12 @@ class PlanSearch {
         plan_(base) {}
 
   absl::StatusOr<PlanSearchResult> Run() {
-    absl::Status status = Construct();
-    if (status.ok()) status = Improve();
+    absl::Status status = absl::OkStatus();
+    if (!planner_.gaps().empty() || order_.num_slots() == 0) {
+      status = Construct();
+      if (status.ok()) status = RaiseTargets();
+      if (status.ok()) status = ChangeBuffers();
+    }
     if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && result_.best) {
       result_.cut_short = true;
       status = absl::OkStatus();
@@ -73,8 +97,18 @@ class PlanSearch {
 
  private:
   enum class Verdict { kBetter, kNotBetter, kDoesNotFit };
+  struct Judged {
+    Verdict verdict = Verdict::kNotBetter;
+    // Where in the order a plan that does not fit ran out, and what was lacking. kNoSlot: not on
+    // the GPU, or there is no place for what is resident.
+    Slot at = kNoSlot;
+    int64_t missing_bytes = 0;
+  };
 
-  bool MayPlay() const { return result_.num_plays < terms_.max_plays; }
+  bool MayPlay() const { return tries_ < 4 * terms_.max_plays && result_.num_plays < terms_.max_plays; }
+  bool MayPlay(double share) const {
+    return MayPlay() && result_.num_plays <= share * terms_.max_plays && !IsDone();
+  }
 
   bool IsDone() const {
     if (!result_.best) return false;
@@ -83,59 +117,61 @@ class PlanSearch {
   }
 
   bool MayConstruct() const {
-    return MayPlay() && !IsDone() &&
-           result_.num_plays <= (result_.best ? kConstructionShare : kVainShare) * terms_.max_plays;
+    return MayPlay(result_.best ? Env("CS", kConstructionShare) : kVainShare);
   }
 
-  BudgetSetting Setting(double target, const Pacing& pacing) const {
+  BudgetSetting Setting(double target, const Construction& construction) const {
     BudgetSetting setting;
-    setting.target_bytes = static_cast<int64_t>(target * static_cast<double>(terms_.budget_bytes));
-    setting.slack = pacing.slack;
-    setting.gate_slots = pacing.gate_slots;
-    setting.lowered.assign(order_.num_slots(), 0);
+    setting.targets.assign(
+        order_.num_slots(),
+        static_cast<int64_t>(target * static_cast<double>(terms_.budget_bytes)));
+    setting.slack = construction.slack;
+    setting.gate_slots = construction.gate_slots;
+    setting.least_part = construction.least_part;
     return setting;
   }
 
-  absl::StatusOr<Verdict> JudgeTarget(double target, const Pacing& pacing) {
-    const BudgetSetting setting = Setting(target, pacing);
-    return Judge(planner_.Schedule(planner_.Cover(setting), setting));
+  std::vector<Away> Aways(const BudgetSetting& setting) const {
+    return planner_.Schedule(planner_.Cover(setting), setting);
+  }
+
+  absl::StatusOr<Verdict> JudgeSetting(const BudgetSetting& setting) {
+    auto verdict = Judge(Aways(setting));
+    if (verdict.ok() && *verdict == Verdict::kBetter) best_setting_ = setting;
+    return verdict;
+  }
+
+  absl::StatusOr<Verdict> JudgeTarget(double target, const Construction& construction) {
+    return JudgeSetting(Setting(target, construction));
   }
 
   absl::Status Construct() {
-    if (order_.num_slots() == 0) return absl::OkStatus();
     double best_target = 1;
-    for (size_t i = 0; i < std::size(kPacings) && MayConstruct(); ++i) {
-      if (i >= kBisectedPacings && result_.best) {
-        if (auto verdict = JudgeTarget(best_target, kPacings[i]); !verdict.ok()) {
-          return verdict.status();
-        }
+    for (size_t i = 0; i < std::size(kConstructions) && MayConstruct(); ++i) {
+      if (i >= kBisected && result_.best) {
+        auto verdict = JudgeTarget(best_target, kConstructions[i]);
+        if (!verdict.ok()) return verdict.status();
         continue;
       }
-      auto target = LargestTarget(kPacings[i]);
+      auto target = LargestTarget(kConstructions[i]);
       if (!target.ok()) return target.status();
       if (*target > 0) best_target = *target;
     }
     for (const double width : kWidths) {
-      for (size_t i = 0; i < kBisectedPacings && MayConstruct(); ++i) {
-        BudgetSetting setting = Setting(1, kPacings[i]);
-        std::vector<Away> aways = planner_.Schedule(planner_.Cover(setting), setting);
-        for (int mend = 0; mend < kMaxMends && MayConstruct(); ++mend) {
-          auto verdict = Judge(aways);
-          if (!verdict.ok()) return verdict.status();
-          if (*verdict != Verdict::kDoesNotFit) break;
-          if (!Mend(width, mend, &aways, &setting)) break;
-        }
+      for (size_t i = 0; i < kBisected && MayConstruct(); ++i) {
+        absl::Status s = MendFrom(Setting(1, kConstructions[i]), width, kMaxMends, /*raise=*/false);
+        if (!s.ok()) return s;
       }
     }
     return absl::OkStatus();
   }
 
   // The largest share of the budget that a plan may aim at and fit, about; 0: none was found.
-  absl::StatusOr<double> LargestTarget(const Pacing& pacing) {
+  absl::StatusOr<double> LargestTarget(const Construction& construction) {
     double fits = 0, does_not_fit = 0;
     for (const double target : kTargets) {
       if (!MayPlay()) return 0.0;
-      auto verdict = JudgeTarget(target, pacing);
+      auto verdict = JudgeTarget(target, construction);
       if (!verdict.ok()) return verdict.status();
       if (*verdict != Verdict::kDoesNotFit) {
         fits = target;
@@ -145,29 +181,41 @@ class PlanSearch {
     }
     while (fits > 0 && does_not_fit - fits > kTargetStep && MayPlay()) {
       const double target = (fits + does_not_fit) / 2;
-      auto verdict = JudgeTarget(target, pacing);
+      auto verdict = JudgeTarget(target, construction);
       if (!verdict.ok()) return verdict.status();
       (*verdict == Verdict::kDoesNotFit ? does_not_fit : fits) = target;
     }
     return fits;
   }
 
-  // Lowers the target where the last plan ran out, until others are chosen, or come back later;
+  // Plans with the setting; where the plan does not fit, targets are lowered there, and again.
+  absl::Status MendFrom(BudgetSetting setting, double width, int max_mends, bool raise) {
+    std::vector<Away> aways = Aways(setting);
+    for (int mend = 0;; ++mend) {
+      auto verdict = Judge(aways);
+      if (!verdict.ok()) return verdict.status();
+      if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
+      if (*verdict != Verdict::kDoesNotFit || mend == max_mends ||
+          !(raise ? MayPlay() : MayConstruct()) || !Mend(width, mend, &aways, &setting)) {
+        return absl::OkStatus();
+      }
+    }
+  }
+
+  // Lowers the targets where the last plan ran out, until others are chosen, or come back later;
   // false if that cannot help.
   bool Mend(double width, int mend, std::vector<Away>* aways, BudgetSetting* setting) const {
-    const OutOfMemory* oom = last_failure_.failure();
-    if (oom == nullptr || oom->node == kNoNode || oom->device < 0) return false;
+    if (last_.at == kNoSlot) return false;
     const Slot slots = order_.num_slots();
-    const Slot at = SlotOf(*oom);
     const Slot reach = std::max(kLeastWidth, static_cast<Slot>(width * slots));
-    const Slot end = std::min(slots, at + reach + 1);
+    const Slot end = std::min(slots, last_.at + reach + 1);
     const int64_t least = terms_.budget_bytes / kLeastMend + 1;
     const int64_t most = terms_.budget_bytes / kMostMend;
-    int64_t by = std::max(least, std::min(oom->missing_bytes, most));
+    int64_t by = std::max(least, std::min(last_.missing_bytes, most));
     by += by * mend / kMendsToDouble;
     for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {
-      for (Slot slot = std::max(0, at - reach); slot < end; ++slot) setting->lowered[slot] += by;
-      std::vector<Away> others = planner_.Schedule(planner_.Cover(*setting), *setting);
+      for (Slot slot = std::max(0, last_.at - reach); slot < end; ++slot) setting->targets[slot] -= by;
+      std::vector<Away> others = Aways(*setting);
       if (others == *aways) continue;
       *aways = std::move(others);
       return true;
@@ -186,61 +234,116 @@ class PlanSearch {
     return order_.slot(oom.node) == kNoSlot ? order_.num_slots() / 2 : order_.slot(oom.node);
   }
 
-  // Simulates the plan, and keeps it if it is better than the best.
+  // From the best plan's targets on: more is asked for in some run of slots, chosen by chance, and
+  // what does not fit is mended.
+  absl::Status RaiseTargets() {
+    const Slot slots = order_.num_slots();
+    while (!best_setting_.targets.empty() && MayPlay(Env("RS", kRaiseShare))) {
+      ++tries_;
+      BudgetSetting setting = best_setting_;
+      const Slot shortest = std::max<Slot>(1, slots / kShortestRun);
+      const Slot run = shortest + Random(std::max<Slot>(1, slots / kLongestRun - shortest));
+      const Slot first = Random(slots) - run / 2;
+      const int64_t least = terms_.budget_bytes / kLeastRaise + 1;
+      const int64_t most = terms_.budget_bytes / kMostRaise + least;
+      const int64_t by = least + static_cast<int64_t>(static_cast<double>(most - least) *
+                                                      Random(1 << 10) / (1 << 10));
+      for (Slot slot = std::max(0, first); slot < std::min(slots, first + run); ++slot) {
+        setting.targets[slot] = std::min(setting.targets[slot] + by, terms_.budget_bytes);
+      }
+      if (Random(4) == 0) {
+        const Construction& other = kConstructions[Random(std::size(kConstructions))];
+        setting.slack = other.slack;
+        setting.gate_slots = other.gate_slots;
+        setting.least_part = other.least_part;
+      }
+      absl::Status s = MendFrom(std::move(setting), kWidths[Random(2)], kRaiseMends, true);
+      if (!s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  // Simulates the plan, and keeps it if it is better than the best. What was simulated before is
+  // not again.
   absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways) {
+    ++tries_;
+    const uint64_t print = Fingerprint(aways);
+    if (const auto known = judged_.find(print); known != judged_.end()) {
+      last_ = known->second;
+      return last_.verdict;
+    }
+    last_ = Judged();
+    auto verdict = Simulate(aways);
+    if (!verdict.ok()) return verdict;
+    last_.verdict = *verdict == Verdict::kBetter ? Verdict::kNotBetter : *verdict;
+    judged_[print] = last_;
+    return verdict;
+  }
+
+  absl::StatusOr<Verdict> Simulate(const std::vector<Away>& aways) {
     auto swaps = planner_.Plan(aways);
     if (!swaps.ok()) return swaps.status();
     plan_.swaps = *std::move(swaps);
     const int64_t best_ns = result_.best ? result_.best->outcome.step_time_ns() : kUnlimited;
-    auto outcome = Play(terms_.budget_bytes, best_ns);
+    auto outcome = Play(terms_.budget_bytes, best_ns, /*placed_alone=*/true);
     if (!outcome.ok()) return outcome.status();
     if (outcome->is_partial) {
       ++result_.num_fitting;
       return Verdict::kNotBetter;
     }
     if (!outcome->fits) return Fail(*std::move(outcome), aways);
-    ++result_.num_fitting;
     int64_t bytes = 0;
     for (const Away& away : aways) bytes += planner_.gaps()[away.gap].bytes;
-    const int64_t time_ns = outcome->step_time_ns();
-    if (result_.best && std::make_pair(time_ns, bytes) > std::make_pair(best_ns, best_bytes_)) {
+    if (result_.best &&
+        std::make_pair(outcome->step_time_ns(), bytes) > std::make_pair(best_ns, best_bytes_)) {
+      ++result_.num_fitting;
       return Verdict::kNotBetter;
     }
+    // Counted, too, and in the other sizes.
+    outcome = Play(terms_.budget_bytes, kUnlimited, /*placed_alone=*/false);
+    if (!outcome.ok()) return outcome.status();
+    if (!outcome->fits) return Fail(*std::move(outcome), aways);
     for (int64_t budget : terms_.other_budgets) {
-      auto other = Play(budget, kUnlimited);
+      auto other = Play(budget, kUnlimited, /*placed_alone=*/true);
       if (!other.ok()) return other.status();
       if (!other->fits) return Fail(*std::move(other), aways);
     }
+    ++result_.num_fitting;
     result_.best = FoundPlan{plan_.swaps, *std::move(outcome)};
     best_ = aways;
     best_bytes_ = bytes;
+    if (std::getenv("DBG")) fprintf(stderr, "play %d: %.4f\n", result_.num_plays, (double)terms_.full_speed_ns / result_.best->outcome.step_time_ns());
     return Verdict::kBetter;
   }
 
-  absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns) {
+  absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone) {
     ++result_.num_plays;
     StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
     terms.cutoff_ns = cutoff_ns;
+    terms.placed_alone = placed_alone;
+    if (std::getenv("NOPLACE")) { terms.place = false; terms.placed_alone = false; }
     return simulator_->Simulate(plan_, terms, stop_);
   }
 
   Verdict Fail(StepResult outcome, const std::vector<Away>& aways) {
-    last_failure_ = std::move(outcome);
-    const OutOfMemory* oom = last_failure_.failure();
-    const Slot slot = oom == nullptr || oom->node == kNoNode ? kNoSlot : SlotOf(*oom);
-    if (slot >= furthest_slot_) {
-      furthest_slot_ = slot;
+    const OutOfMemory* oom = outcome.failure();
+    if (oom != nullptr && oom->node != kNoNode && oom->device >= 0) {
+      last_.at = SlotOf(*oom);
+      last_.missing_bytes = oom->missing_bytes;
+    }
+    if (last_.at >= furthest_slot_) {
+      furthest_slot_ = last_.at;
       furthest_ = aways;
-      result_.failure = last_failure_;
+      result_.failure = std::move(outcome);
     }
     return Verdict::kDoesNotFit;
   }
 
   // Small changes by chance: those that do not make it slower are kept; while there is no plan,
   // those that get as far.
-  absl::Status Improve() {
-    if (planner_.gaps().empty()) return absl::OkStatus();
+  absl::Status ChangeBuffers() {
     while (MayPlay() && !IsDone()) {
+      ++tries_;
       std::vector<Away> next = result_.best ? best_ : furthest_;
       if (next.empty()) return absl::OkStatus();
       const int changes = 1 + Random(2);
@@ -295,6 +398,18 @@ class PlanSearch {
     return other;
   }
 
+  // FNV-1a.
+  static uint64_t Fingerprint(const std::vector<Away>& aways) {
+    uint64_t hash = 14695981039346656037u;
+    const auto add = [&hash](int32_t value) { hash = (hash ^ static_cast<uint32_t>(value)) * 1099511628211u; };
+    for (const Away& away : aways) {
+      add(away.gap);
+      add(away.trigger);
+      add(away.gate);
+    }
+    return hash;
+  }
+
   // Knuth's linear congruential generator (MMIX), its upper bits.
   int Random(int count) {
     random_ = random_ * 6364136223846793005u + 1442695040888963407u;
@@ -310,10 +425,13 @@ class PlanSearch {
   const StopToken& stop_;
   SwapPlan plan_;  // The base, and the swaps that are judged.
   std::vector<Away> best_;
+  BudgetSetting best_setting_;  // Of the best plan that was constructed, if one was.
   int64_t best_bytes_ = 0;  // That travel in it, one way.
-  StepResult last_failure_;
+  absl::flat_hash_map<uint64_t, Judged> judged_;
+  Judged last_;
   std::vector<Away> furthest_;  // Of the plans that do not fit.
   Slot furthest_slot_ = kNoneYet;
+  int64_t tries_ = 0;
   uint64_t random_ = 1;
   PlanSearchResult result_;
 };

@@ -25,6 +25,8 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
     order.given_ns_.push_back(times.given_ns);
     order.begin_ns_.push_back(times.start_ns);
     order.end_ns_.push_back(times.end_ns);
+    order.ended_ns_.push_back(
+        std::max(times.end_ns, order.ended_ns_.empty() ? 0 : order.ended_ns_.back()));
   }
 
   // Through what has no slot: the host, other GPUs.

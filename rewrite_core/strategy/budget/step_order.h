@@ -9,6 +9,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_STEP_ORDER_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_STEP_ORDER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -48,6 +49,13 @@ class StepOrder {
   int64_t begin_ns(Slot slot) const { return begin_ns_[slot]; }
   int64_t end_ns(Slot slot) const { return end_ns_[slot]; }
 
+  // The last slot whose kernel, and all before it, have ended by then; kNoSlot: none has.
+  Slot last_ended_by(int64_t ns) const {
+    return static_cast<Slot>(std::upper_bound(ended_ns_.begin(), ended_ns_.end(), ns) -
+                             ended_ns_.begin()) -
+           1;
+  }
+
   // The latest slot among those of the nodes that it waits for, directly or through the host;
   // kNoSlot: it waits for none.
   Slot latest_before(Slot slot) const { return latest_before_[slot]; }
@@ -77,6 +85,7 @@ class StepOrder {
   std::vector<NodeId> nodes_;
   std::vector<Slot> slots_;  // By node.
   std::vector<int64_t> given_ns_, begin_ns_, end_ns_;
+  std::vector<int64_t> ended_ns_;  // By slot: when it and all before it have ended.
   std::vector<Slot> latest_before_;
   std::vector<int32_t> buffers_;
   std::vector<int64_t> bytes_;
