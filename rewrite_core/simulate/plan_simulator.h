@@ -12,10 +12,22 @@
 #include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/lower_bounds.h"
+#include "rewrite_core/simulate/ready_order.h"
 #include "rewrite_core/simulate/simulator.h"
 #include "rewrite_core/simulate/workload.h"
 
 namespace spillway::core {
+
+// How a run may differ from the one that is simulated first, which the machine is as free to make:
+// see SimulationOptions, of the same names.
+struct StepVariation {
+  ReadyOrder ready_order = ReadyOrder::kFirstReady;
+  uint32_t seed = 0;  // Of kMixed.
+  int32_t copy_percent = 100;
+
+  bool is_none() const { return ready_order == ReadyOrder::kFirstReady && copy_percent == 100; }
+};
 
 // What to simulate a plan with. As it is made: memory without end, both modes.
 struct StepTerms {
@@ -44,6 +56,11 @@ struct StepTerms {
   // Whether memory is placed (simulator.h) where the sum of bytes suffices. A step that takes at
   // most a quarter of the budgets is taken to find its places.
   bool place = true;
+  // Memory is placed at once, however small the step is, and never counted: for searches, which so
+  // play a plan but once or twice. Whoever does not fit may then not do so by the sum of bytes
+  // either. `place` is not looked at; the cutoff is one for what is placed.
+  bool placed_alone = false;
+  StepVariation variation;
   // A plan that takes longer than this, launched ahead, is not simulated synchronously, nor placed.
   int64_t cutoff_ns = kUnlimited;
   // The synchronous step is simulated even where launching ahead does not fit.
@@ -108,6 +125,11 @@ class PlanSimulator {
   // The step with `plan`, which the graph must stay acyclic with. Errors: those of simulator.h.
   virtual absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                               const StopToken& stop) = 0;
+  // Of the step as the graph is, by GPU, at the hardware's budgets, if its compute operations ran
+  // in `order` (lower_bounds.h): ids of the workload of that step, which are those of the results
+  // of the empty plan. Empty: in the order in which they are launched with memory without end.
+  virtual absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
+                                                                const StopToken& stop) = 0;
 };
 
 // The need of `plan`: the smallest budget known, from `from_bytes` on (the peak with memory without

@@ -22,6 +22,8 @@ absl::StatusOr<SimulationResult> Player::Play(const PreparedWorkload& workload,
   workload_ = &workload;
   options_ = &options;
   ahead_ = options.mode == SimulationMode::kLaunchAhead;
+  first_ready_ = options.ready_order == ReadyOrder::kFirstReady;
+  if (absl::Status s = CheckTimes(); !s.ok()) return s;
   poll_.emplace(stop);
   Start();
   if (!TakeResident()) return TakeResult();
@@ -37,6 +39,16 @@ absl::StatusOr<SimulationResult> Player::Play(const PreparedWorkload& workload,
                               " operations wait for each other; this is an error in Spillway."));
   }
   return TakeResult();
+}
+
+absl::Status Player::CheckTimes() const {
+  const int32_t percent = options_->copy_percent;
+  if (percent < 1 || percent > kMostCopyPercent) {
+    return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+                 absl::StrCat("Copies take ", percent, " % of their time, which is not from 1 to ",
+                              kMostCopyPercent, "; this is an error in Spillway."));
+  }
+  return workload_->CheckTimes(percent);
 }
 
 void Player::Start() {
@@ -62,6 +74,8 @@ void Player::Start() {
     const int64_t budget =
         d < options_->device_budget_bytes.size() ? options_->device_budget_bytes[d] : kUnlimited;
     device.compute = device.out = device.in = Queue();
+    device.ready.clear();
+    device.draws = ReadyDraws(options_->ready_seed, static_cast<int32_t>(d));
     device.launcher_free_ns = device.compute_end_ns = 0;
     device.kernel_end_ns = device.in_end_ns = 0;
     device.kernels_left = workload_->kernels[d];
@@ -174,7 +188,11 @@ void Player::BecomeReady(OpId id) {
   __builtin_prefetch(workload_->after.data() + ready.after);
   switch (ready.kind()) {
     case OpKind::kCompute:
-      Push(&devices_[ready.device].compute, id);
+      if (first_ready_) {
+        Push(&devices_[ready.device].compute, id);
+      } else {
+        devices_[ready.device].ready.push_back(id);
+      }
       break;
     case OpKind::kCopyOut:
       Push(&devices_[ready.device].out, id);
@@ -193,8 +211,24 @@ void Player::BecomeReady(OpId id) {
   Touch(ready.device);
 }
 
+void Player::ChooseHead(int32_t index, Device* device) {
+  Queue& queue = device->compute;
+  std::vector<OpId>& ready = device->ready;
+  if (ready.empty() || queue.head != kNoOp || queue.busy || queue.look_again_ns > now_) return;
+  if (now_ < device->launcher_free_ns) {
+    LookAgain(index, device->launcher_free_ns, &queue);
+    return;
+  }
+  if (options_->ready_order == ReadyOrder::kMixed) {
+    std::swap(ready[device->draws.Next(ready.size())], ready.back());
+  }
+  Push(&queue, ready.back());
+  ready.pop_back();
+}
+
 void Player::AskForHeads(int32_t index) {
   Device& device = devices_[index];
+  if (!first_ready_) ChooseHead(index, &device);
   const auto may_ask = [&](const Queue& queue) {
     return queue.head != kNoOp && !queue.asked && !queue.busy && queue.look_again_ns <= now_;
   };
@@ -212,9 +246,13 @@ void Player::AskForHead(int32_t device, Queue* queue, int64_t not_before_ns) {
     queue->asked = true;
     Ask(queue->head);
   } else {
-    queue->look_again_ns = not_before_ns;
-    AddEvent(not_before_ns, ~device);
+    LookAgain(device, not_before_ns, queue);
   }
+}
+
+void Player::LookAgain(int32_t device, int64_t time_ns, Queue* queue) {
+  queue->look_again_ns = time_ns;
+  AddEvent(time_ns, ~device);
 }
 
 void Player::Ask(OpId id) {
@@ -313,7 +351,7 @@ void Player::Launch(OpId id, const Op& launched) {
     device.kernel_end_ns = end_ns;
     device.launcher_free_ns = now_ + options_->launch_ns;
   }
-  RecordTimes(id, end_ns);
+  RecordTimes(id, duration, end_ns);
   FreeWorkspace(id, launched, &device);
   LetGo(launched);
   Satisfy(workload_->ToLaunch(launched));
@@ -327,7 +365,9 @@ void Player::Launch(OpId id, const Op& launched) {
 }
 
 void Player::StartNow(OpId id, const Op& started) {
-  int64_t end_ns = now_ + started.duration_ns;
+  const bool is_copy = started.kind() == OpKind::kCopyOut || started.kind() == OpKind::kCopyIn;
+  const int64_t duration_ns = is_copy ? CopyTime(started) : started.duration_ns;
+  int64_t end_ns = now_ + duration_ns;
   if (started.kind() == OpKind::kCompute) {
     Device& device = devices_[started.device];
     Pop(&device.compute);
@@ -336,10 +376,10 @@ void Player::StartNow(OpId id, const Op& started) {
       CountKernel(started);
       device.kernel_end_ns = end_ns;
     }
-  } else if (started.kind() != OpKind::kHost) {
-    StartCopy(started, &end_ns);
+  } else if (is_copy) {
+    StartCopy(started, duration_ns, &end_ns);
   }
-  RecordTimes(id, end_ns);
+  RecordTimes(id, duration_ns, end_ns);
   last_end_ns_ = std::max(last_end_ns_, end_ns);
   if (end_ns == now_) {
     end_now_.push_back(id);
@@ -348,20 +388,27 @@ void Player::StartNow(OpId id, const Op& started) {
   }
 }
 
-void Player::StartCopy(const Op& copy, int64_t* end_ns) {
+int64_t Player::CopyTime(const Op& copy) const {
+  const int64_t percent = options_->copy_percent;
+  if (percent == 100) return copy.duration_ns;
+  // In two parts, as their product may not fit into int64.
+  return copy.duration_ns / 100 * percent + copy.duration_ns % 100 * percent / 100;
+}
+
+void Player::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_ns) {
   Device& device = devices_[copy.device];
   DeviceUse& use = result_.devices[copy.device];
   if (copy.kind() == OpKind::kCopyOut) {
     Pop(&device.out);
     device.out.busy = true;
-    use.copy_out_ns += copy.duration_ns;
+    use.copy_out_ns += duration_ns;
     use.copy_out_bytes += copy.bytes;
     return;
   }
-  use.copy_in_ns += copy.duration_ns;
+  use.copy_in_ns += duration_ns;
   use.copy_in_bytes += copy.bytes;
   if (ahead_) {
-    *end_ns = std::max({now_, device.compute_end_ns, device.in_end_ns}) + copy.duration_ns;
+    *end_ns = std::max({now_, device.compute_end_ns, device.in_end_ns}) + duration_ns;
     device.in_end_ns = *end_ns;
   } else {
     Pop(&device.in);

@@ -19,7 +19,8 @@ namespace spillway::core {
 
 class Player : private PlayerState {
  public:
-  // Errors: INTERNAL if operations wait for each other; as `stop` says.
+  // Errors: INTERNAL if operations wait for each other, or copy_percent is out of its range;
+  // INVALID_ARGUMENT if with it times add up to more than int64 holds; as `stop` says.
   absl::StatusOr<SimulationResult> Play(const PreparedWorkload& workload,
                                         const SimulationOptions& options, const StopToken& stop);
 
@@ -30,6 +31,7 @@ class Player : private PlayerState {
  private:
   // Counts a step; true once work should end: every loop then does, and Play says so.
   bool Stopped() { return stopped_ = stopped_ || poll_->Tick(); }
+  absl::Status CheckTimes() const;
   void Start();
   // False if the resident buffers do not fit.
   bool TakeResident();
@@ -43,8 +45,12 @@ class Player : private PlayerState {
 
   void SortReady();
   void BecomeReady(OpId id);
+  // If the launcher, or the compute engine, is free, the next of those who are ready is its head.
+  void ChooseHead(int32_t index, Device* device);
   void AskForHeads(int32_t device);
   void AskForHead(int32_t device, Queue* queue, int64_t not_before_ns);
+  // When the head of `queue`, or who will be, may ask.
+  void LookAgain(int32_t device, int64_t time_ns, Queue* queue);
   // Enters `id` among those who want memory; what it takes over is settled here.
   void Ask(OpId id);
   int64_t TakeOver(const PreparedWorkload::Write& write);
@@ -64,7 +70,8 @@ class Player : private PlayerState {
   void Grant(OpId id, int64_t bytes, MemoryPool* memory);
   void Launch(OpId id, const Op& op);
   void StartNow(OpId id, const Op& op);
-  void StartCopy(const Op& op, int64_t* end_ns);
+  void StartCopy(const Op& op, int64_t duration_ns, int64_t* end_ns);
+  int64_t CopyTime(const Op& copy) const;
   void End(OpId id);
   // The compute engine is about to get a kernel.
   void CountKernel(const Op& op);
@@ -93,9 +100,9 @@ class Player : private PlayerState {
   }
   void Record(int32_t device, bool taken);
   void RecordGrant(int32_t device, int64_t bytes, bool new_peak);
-  void RecordTimes(OpId id, int64_t end_ns) {
+  void RecordTimes(OpId id, int64_t duration_ns, int64_t end_ns) {
     if (!options_->record_times) return;
-    result_.times[workload_->IdOf(id)] = {now_, end_ns - op(id).duration_ns, end_ns};
+    result_.times[workload_->IdOf(id)] = {now_, end_ns - duration_ns, end_ns};
   }
   void FindAtPeak();
   SimulationResult TakeResult();

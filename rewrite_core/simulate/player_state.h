@@ -13,6 +13,7 @@
 #include "rewrite_core/simulate/best_fit_allocator.h"
 #include "rewrite_core/simulate/memory_pool.h"
 #include "rewrite_core/simulate/prepared_workload.h"
+#include "rewrite_core/simulate/ready_order.h"
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
@@ -46,6 +47,10 @@ class PlayerState {
   };
   struct Device {
     Queue compute, out, in;
+    // Not in kFirstReady: the compute operations that are ready, but for the head, which is whom
+    // the launcher, or the engine, has taken from here.
+    std::vector<OpId> ready;
+    ReadyDraws draws;
     int64_t launcher_free_ns = 0;
     int64_t compute_end_ns = 0;  // Of what was launched.
     int64_t kernel_end_ns = 0;   // Of what was launched and takes time.
@@ -71,6 +76,7 @@ class PlayerState {
   const PreparedWorkload* workload_ = nullptr;
   const SimulationOptions* options_ = nullptr;
   bool ahead_ = false;
+  bool first_ready_ = true;  // Compute operations are taken in that order.
   absl::optional<StopPoller> poll_;
   bool stopped_ = false;
   bool diverged_ = false;

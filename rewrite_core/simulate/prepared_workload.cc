@@ -69,6 +69,14 @@ absl::StatusOr<PreparedWorkload> PreparedWorkload::Prepare(const Workload& workl
   return prepared;
 }
 
+absl::Status PreparedWorkload::CheckTimes(int32_t copy_percent) const {
+  // As if all were copies.
+  if (copy_percent > 100 && time_in_all > kMostInAll / copy_percent * 100) {
+    return TooMuch("times in ns");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PreparedWorkload::CountOp(int64_t duration_ns, int64_t workspace_bytes) {
   if (!AddTo(&time_in_all, duration_ns) || !AddTo(&time_in_all, launch_ns)) {
     return TooMuch("times in ns");

@@ -64,6 +64,8 @@ struct PreparedWorkload {
   OpId IdOf(OpId op) const { return op < static_cast<OpId>(ids.size()) ? ids[op] : op; }
   OpId NumberOf(OpId id) const { return id < static_cast<OpId>(numbers.size()) ? numbers[id] : id; }
 
+  // Of copies that take so many percent of their time: INVALID_ARGUMENT as above.
+  absl::Status CheckTimes(int32_t copy_percent) const;
   // Counts one more operation, or buffer, in what all add up to.
   absl::Status CountOp(int64_t duration_ns, int64_t workspace_bytes);
   absl::Status CountBuffer(int64_t bytes);

@@ -25,6 +25,12 @@
 // kSynchronous. All wait until what they wait for is done. Each engine takes its queue in order of
 // readiness; memory is given at the start, and let go at the end.
 //
+// Other orders and times. What is said of the queue of a GPU's compute operations, be it before the
+// launcher or before the engine, is of ReadyOrder::kFirstReady. In other orders (ready_order.h) the
+// queue has no head until the launcher, or the engine, is free for one; whom it takes then stays
+// the head until it is launched, or started, however long it waits for memory. With copy_percent a
+// copy takes so many percent of its time, in whole ns, rounded down.
+//
 // Placed (SimulationOptions::placed). Each GPU with a budget has a region of so many bytes, and an
 // allocator (best_fit_allocator.h). From an empty region it gives the resident buffers a place, in
 // order of ids; then whoever is given memory gets a place for each of his outputs, in their order,
@@ -53,6 +59,7 @@
 
 #include "absl/status/statusor.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/simulate/ready_order.h"
 #include "rewrite_core/simulate/workload.h"
 
 namespace spillway::core {
@@ -66,6 +73,7 @@ inline constexpr int64_t AllocatedBytes(int64_t bytes) {
 }
 // How long an allocation waits for memory to be freed (TensorFlow's BFCAllocator: 10,000 ms).
 inline constexpr int64_t kMemoryWaitNs = 10'000'000'000;
+inline constexpr int32_t kMostCopyPercent = 10'000;
 
 enum class SimulationMode : uint8_t { kLaunchAhead, kSynchronous };
 
@@ -76,6 +84,11 @@ struct SimulationOptions {
   int64_t host_budget_bytes = kUnlimited;
   // From one kernel's launch to the next. kLaunchAhead alone.
   int64_t launch_ns = 0;
+  // Which of the compute operations that are ready a GPU takes; the seed is kMixed's.
+  ReadyOrder ready_order = ReadyOrder::kFirstReady;
+  uint32_t ready_seed = 0;
+  // What a copy takes of its time: 1 to kMostCopyPercent.
+  int32_t copy_percent = 100;
   // Memory of devices with a budget is placed, as TensorFlow's allocator does it
   // (best_fit_allocator.h), not only counted: who finds no place waits as if there were too little.
   bool placed = false;
@@ -151,8 +164,8 @@ struct SimulationResult {
   std::vector<OpTimes> times;  // By operation, if asked for.
 };
 
-// INTERNAL if the workload breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or times add
-// up to more than int64 holds, and as `stop` says.
+// INTERNAL if the workload breaks a rule of workload.h, or an option its range; INVALID_ARGUMENT if
+// its sizes or times add up to more than int64 holds, and as `stop` says.
 absl::StatusOr<SimulationResult> Simulate(const Workload& workload,
                                           const SimulationOptions& options, const StopToken& stop);
 

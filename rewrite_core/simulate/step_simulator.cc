@@ -14,6 +14,9 @@
 namespace spillway::core {
 namespace {
 
+constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
+constexpr SimulationMode kSync = SimulationMode::kSynchronous;
+
 // The runs of one workload that the ladder asks for, each made once. A run with placed memory that
 // did not diverge is that with counted memory; and one in which nobody waited, that without
 // budgets.
@@ -103,11 +106,17 @@ class StepSimulator::Impl {
     options.launch_ns = prepared.launch_ns;
     return options;
   }
+  // Memory without end, varied as `terms` say; and all that they say.
+  SimulationOptions UnlimitedOf(const StepTerms& terms) const;
   SimulationOptions OptionsOf(const StepTerms& terms) const;
   absl::StatusOr<StepResult> Simulate(const PreparedWorkload& workload, const StepTerms& terms,
                                       bool is_unswapped, const StopToken& stop);
-  absl::Status AddUnlimited(const PreparedWorkload& workload, bool with_order,
-                            const StopToken& stop, StepResult* result);
+  // Counted, and then, if that fits, placed. The result's verdict is there.
+  absl::Status Climb(const StepTerms& terms, const SimulationOptions& options, Runs* runs,
+                     StepResult* result);
+  absl::Status PlaceAlone(const StepTerms& terms, Runs* runs, StepResult* result);
+  absl::Status AddUnlimited(const PreparedWorkload& workload, const StepTerms& terms,
+                            bool with_order, const StopToken& stop, StepResult* result);
   void KeepOrder(const StepTerms& terms, StepResult* result);
 
   const StepFacts& facts;
@@ -117,7 +126,8 @@ class StepSimulator::Impl {
   PreparedWorkload prepared;
   absl::optional<PlanPatch> patch;
   absl::optional<Player> player{absl::in_place};  // Anew, for its memory.
-  // Of the step as the graph is, launched ahead, with memory without end, once that is known.
+  // Of the step as the graph is, launched ahead, with memory without end and no variation, once
+  // that is known.
   std::vector<OpId> order;
   // By GPU, of the last step: the peak. The next is likely to take as much.
   std::vector<int64_t> last_peaks;
@@ -134,8 +144,16 @@ absl::Status StepSimulator::Impl::Prepare(const StopToken& stop) {
   return absl::OkStatus();
 }
 
-SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
+SimulationOptions StepSimulator::Impl::UnlimitedOf(const StepTerms& terms) const {
   SimulationOptions options = Unlimited();
+  options.ready_order = terms.variation.ready_order;
+  options.ready_seed = terms.variation.seed;
+  options.copy_percent = terms.variation.copy_percent;
+  return options;
+}
+
+SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
+  SimulationOptions options = UnlimitedOf(terms);
   options.record_order = options.record_times = terms.record_operations;
   options.record_timeline = terms.record_memory;
   const size_t num_gpus = std::max<size_t>(facts.placement().devices().size(), 1);
@@ -159,43 +177,15 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
 absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload& workload,
                                                          const StepTerms& terms, bool is_unswapped,
                                                          const StopToken& stop) {
-  constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
-  constexpr SimulationMode kSync = SimulationMode::kSynchronous;
   SimulationOptions options = OptionsOf(terms);
-  const bool wants_order = is_unswapped && order.empty();
+  const bool wants_order = is_unswapped && order.empty() && terms.variation.is_none();
   options.record_order = options.record_order || wants_order;
-  const bool place_first = terms.place && (last_peaks.empty() || !IsSmall(last_peaks, options));
   Runs runs(workload, options, &*player, stop);
   StepResult result;
   result.unknown = &notes.unknown;
-  // Counted.
-  if (absl::Status s = runs.Counted(kAhead, place_first); !s.ok()) return s;
-  const SimulationResult& ahead = runs.counted(kAhead);
-  const bool is_slow = ahead.step_time_ns > terms.cutoff_ns && !terms.always_synchronous;
-  result.has_synchronous = terms.always_synchronous || (ahead.fits() && !is_slow);
-  result.is_partial = ahead.fits() && is_slow;
-  if (result.has_synchronous) {
-    if (absl::Status s = runs.Counted(kSync, place_first && ahead.fits()); !s.ok()) return s;
-  }
-  result.fits = ahead.fits() && result.has_synchronous && runs.counted(kSync).fits();
-  if (result.fits) {
-    last_peaks.clear();
-    for (int32_t d = 0; d < workload.num_devices; ++d) {
-      last_peaks.push_back(
-          std::max(ahead.devices[d].peak_bytes, runs.counted(kSync).devices[d].peak_bytes));
-    }
-  }
-  // Placed.
-  result.is_placed = result.fits && terms.place && !IsSmall(last_peaks, options);
-  if (result.is_placed) {
-    if (absl::Status s = runs.Placed(kAhead); !s.ok()) return s;
-    result.fits = runs.of(kAhead).placed()->fits();
-    result.has_synchronous = terms.always_synchronous || result.fits;
-    if (result.has_synchronous) {
-      if (absl::Status s = runs.Placed(kSync); !s.ok()) return s;
-      result.fits = result.fits && runs.of(kSync).placed()->fits();
-    }
-  }
+  const absl::Status played = terms.placed_alone ? PlaceAlone(terms, &runs, &result)
+                                                 : Climb(terms, options, &runs, &result);
+  if (!played.ok()) return played;
   const auto take = [&](SimulationMode mode, SimulationResult* to) {
     Runs::OfMode& of = runs.of(mode);
     *to = std::move(result.is_placed || of.is_same ? *of.as_placed : *of.as_counted);
@@ -204,10 +194,57 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
   if (result.has_synchronous) take(kSync, &result.synchronous);
   result.is_unlimited = result.fits && !result.launch_ahead.waited && !result.synchronous.waited;
   if (!result.fits && terms.unlimited_if_unfit) {
-    if (absl::Status s = AddUnlimited(workload, wants_order, stop, &result); !s.ok()) return s;
+    if (absl::Status s = AddUnlimited(workload, terms, wants_order, stop, &result); !s.ok()) {
+      return s;
+    }
   }
   if (wants_order) KeepOrder(terms, &result);
   return result;
+}
+
+absl::Status StepSimulator::Impl::Climb(const StepTerms& terms, const SimulationOptions& options,
+                                        Runs* runs, StepResult* result) {
+  const bool place_first = terms.place && (last_peaks.empty() || !IsSmall(last_peaks, options));
+  // Counted.
+  if (absl::Status s = runs->Counted(kAhead, place_first); !s.ok()) return s;
+  const SimulationResult& ahead = runs->counted(kAhead);
+  const bool is_slow = ahead.step_time_ns > terms.cutoff_ns && !terms.always_synchronous;
+  result->has_synchronous = terms.always_synchronous || (ahead.fits() && !is_slow);
+  result->is_partial = ahead.fits() && is_slow;
+  if (result->has_synchronous) {
+    if (absl::Status s = runs->Counted(kSync, place_first && ahead.fits()); !s.ok()) return s;
+  }
+  result->fits = ahead.fits() && result->has_synchronous && runs->counted(kSync).fits();
+  if (!result->fits) return absl::OkStatus();
+  last_peaks.clear();
+  for (size_t d = 0; d < ahead.devices.size(); ++d) {
+    last_peaks.push_back(
+        std::max(ahead.devices[d].peak_bytes, runs->counted(kSync).devices[d].peak_bytes));
+  }
+  // Placed.
+  result->is_placed = terms.place && !IsSmall(last_peaks, options);
+  if (!result->is_placed) return absl::OkStatus();
+  if (absl::Status s = runs->Placed(kAhead); !s.ok()) return s;
+  result->fits = runs->of(kAhead).placed()->fits();
+  result->has_synchronous = terms.always_synchronous || result->fits;
+  if (!result->has_synchronous) return absl::OkStatus();
+  if (absl::Status s = runs->Placed(kSync); !s.ok()) return s;
+  result->fits = result->fits && runs->of(kSync).placed()->fits();
+  return absl::OkStatus();
+}
+
+absl::Status StepSimulator::Impl::PlaceAlone(const StepTerms& terms, Runs* runs,
+                                             StepResult* result) {
+  result->is_placed = true;
+  if (absl::Status s = runs->Placed(kAhead); !s.ok()) return s;
+  const SimulationResult& ahead = *runs->of(kAhead).placed();
+  const bool is_slow = ahead.step_time_ns > terms.cutoff_ns && !terms.always_synchronous;
+  result->has_synchronous = terms.always_synchronous || (ahead.fits() && !is_slow);
+  result->is_partial = ahead.fits() && is_slow;
+  if (!result->has_synchronous) return absl::OkStatus();
+  if (absl::Status s = runs->Placed(kSync); !s.ok()) return s;
+  result->fits = ahead.fits() && runs->of(kSync).placed()->fits();
+  return absl::OkStatus();
 }
 
 // The order of operations launched ahead with memory without end, which lower bounds ask for, is
@@ -224,16 +261,17 @@ void StepSimulator::Impl::KeepOrder(const StepTerms& terms, StepResult* result) 
   result->synchronous.order.clear();
 }
 
-absl::Status StepSimulator::Impl::AddUnlimited(const PreparedWorkload& workload, bool with_order,
+absl::Status StepSimulator::Impl::AddUnlimited(const PreparedWorkload& workload,
+                                               const StepTerms& terms, bool with_order,
                                                const StopToken& stop, StepResult* result) {
-  SimulationOptions options = Unlimited();
+  SimulationOptions options = UnlimitedOf(terms);
   options.record_order = with_order;
   BothModes both;
-  for (SimulationMode mode : {SimulationMode::kLaunchAhead, SimulationMode::kSynchronous}) {
+  for (SimulationMode mode : {kAhead, kSync}) {
     options.mode = mode;
     auto run = player->Play(workload, options, stop);
     if (!run.ok()) return run.status();
-    (mode == SimulationMode::kLaunchAhead ? both.launch_ahead : both.synchronous) = *std::move(run);
+    (mode == kAhead ? both.launch_ahead : both.synchronous) = *std::move(run);
   }
   result->unlimited = std::move(both);
   return absl::OkStatus();
@@ -312,8 +350,9 @@ absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, con
   return result;
 }
 
-absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const StopToken& stop) {
-  if (impl_->order.empty()) {
+absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const std::vector<OpId>& order,
+                                                                     const StopToken& stop) {
+  if (order.empty() && impl_->order.empty()) {
     auto unlimited = impl_->player->Play(impl_->prepared, impl_->Unlimited(), stop);
     if (!unlimited.ok()) return unlimited.status();
     impl_->order = std::move(unlimited->order);
@@ -324,7 +363,8 @@ absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const StopT
                                      impl_->facts.hardware().device_budget_bytes());
   options.copy_out_bytes_per_s = impl_->facts.hardware().d2h_bytes_per_s;
   options.copy_in_bytes_per_s = impl_->facts.hardware().h2d_bytes_per_s;
-  return ComputeLowerBounds(impl_->unswapped, impl_->prepared, impl_->order, options, stop);
+  return ComputeLowerBounds(impl_->unswapped, impl_->prepared, order.empty() ? impl_->order : order,
+                            options, stop);
 }
 
 }  // namespace spillway::core

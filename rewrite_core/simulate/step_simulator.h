@@ -7,7 +7,7 @@
 //
 // The ladder. Memory is counted first. Where the bytes suffice, there may still be no place for
 // them: what then takes more than a quarter of a budget is placed. Both come of one run where
-// placing changes nothing.
+// placing changes nothing. Of StepTerms::placed_alone there is but the upper rung.
 //
 // Thread safety: one call at a time. It keeps memory from one simulation to the next.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_STEP_SIMULATOR_H_
@@ -44,8 +44,13 @@ class StepSimulator : public PlanSimulator {
   absl::StatusOr<StepResult> SimulateLast(const SwapPlan& plan, const StepTerms& terms,
                                           const StopToken& stop);
 
-  // Of the step as the graph is, by GPU, at the hardware's budgets.
-  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const StopToken& stop);
+  // Not after EndPlanning. Errors: those of ComputeLowerBounds.
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
+                                                        const StopToken& stop) override;
+  // In the step's own order.
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const StopToken& stop) {
+    return LowerBounds({}, stop);
+  }
 
   const StepFacts& facts() const;
   // The workload of the step as the graph is, and what a forecast from it has to warn of.

@@ -4,6 +4,7 @@
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COUNTED_SIMULATOR_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,13 +29,19 @@ class CountedSimulator final : public PlanSimulator {
         budget_(budget),
         remedy_(remedy) {}
 
-  // Errors: also RESOURCE_EXHAUSTED (SEARCH_TOO_LONG).
+  // Errors of both: also RESOURCE_EXHAUSTED (SEARCH_TOO_LONG).
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override {
     if (budget_->Spend(steps_)) {
       return budget_->status("the fastest plan that fits", remedy_);
     }
     return simulator_->Simulate(plan, terms, stop);
+  }
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
+                                                        const StopToken& stop) override {
+    // About as long as a play.
+    if (budget_->Spend(steps_)) return budget_->status("the bounds of a step", remedy_);
+    return simulator_->LowerBounds(order, stop);
   }
 
  private:

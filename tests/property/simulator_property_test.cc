@@ -1,5 +1,6 @@
 // The simulator beside the naive one of tests/testing, on thousands of small random workloads:
-// every figure the same, with memory from ample to too little; and what must hold for each run.
+// every figure the same, with memory from ample to too little, in every order of what is ready, and
+// with copies of every speed; and what must hold for each run.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -97,22 +98,28 @@ int64_t SomeBudget(int64_t resident, int64_t peak, Random* random) {
   }
 }
 
+int64_t DurationNs(const WorkloadOp& op, int32_t copy_percent) {
+  const bool is_copy = op.kind == OpKind::kCopyOut || op.kind == OpKind::kCopyIn;
+  return is_copy ? op.duration_ns * copy_percent / 100 : op.duration_ns;
+}
+
 // The longest chain of durations, each waiting for the one before it.
-int64_t LongestChainNs(const Workload& workload) {
+int64_t LongestChainNs(const Workload& workload, int32_t copy_percent) {
   const OpId num_ops = static_cast<OpId>(workload.ops.size());
   std::vector<int64_t> end(num_ops, 0);
   for (OpId again = 0; again < num_ops; ++again) {
     for (OpId id = 0; id < num_ops; ++id) {
       int64_t start = 0;
       for (OpId before : workload.waits_for[id]) start = std::max(start, end[before]);
-      end[id] = start + workload.ops[id].duration_ns;
+      end[id] = start + DurationNs(workload.ops[id], copy_percent);
     }
   }
   return end.empty() ? 0 : *std::max_element(end.begin(), end.end());
 }
 
 // What must hold whatever the order of things.
-void CheckFigures(const Workload& workload, const SimulationResult& result) {
+void CheckFigures(const Workload& workload, const SimulationResult& result,
+                  int32_t copy_percent = 100) {
   const int devices = static_cast<int>(workload.devices.size());
   std::vector<int64_t> compute(devices, 0), out(devices, 0), in(devices, 0), largest(devices, 0);
   std::vector<int64_t> resident(devices, 0);
@@ -124,7 +131,7 @@ void CheckFigures(const Workload& workload, const SimulationResult& result) {
     if (op.device < 0) continue;
     (op.kind == OpKind::kCompute   ? compute
      : op.kind == OpKind::kCopyOut ? out
-                                   : in)[op.device] += op.duration_ns;
+                                   : in)[op.device] += DurationNs(op, copy_percent);
     // What the operation reads is there when it takes memory for what takes nothing over.
     int64_t need = AllocatedBytes(op.workspace_bytes);
     for (BufferId read : workload.reads[id]) {
@@ -138,7 +145,7 @@ void CheckFigures(const Workload& workload, const SimulationResult& result) {
     }
     largest[op.device] = std::max(largest[op.device], need);
   }
-  EXPECT_GE(result.step_time_ns, LongestChainNs(workload));
+  EXPECT_GE(result.step_time_ns, LongestChainNs(workload, copy_percent));
   for (int d = 0; d < devices; ++d) {
     const DeviceUse& use = result.devices[d];
     EXPECT_EQ(use.resident_bytes, resident[d]);
@@ -245,6 +252,62 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
   EXPECT_GT(after_ten_seconds, runs / 1000);
   EXPECT_GT(stalled, runs / 20);
   EXPECT_GT(taken_over, 0);
+}
+
+TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
+  int64_t runs = 0, other_order = 0, other_peak = 0, other_fate = 0, out_of_memory = 0;
+  for (uint64_t seed = 0; seed < kWorkloads && !HasFailure(); ++seed) {
+    Random random(seed);
+    RandomWorkloadOptions workload_options;
+    if (seed % 200 == 0) workload_options.max_steps = 50;
+    const Workload workload = RandomWorkload(workload_options, &random);
+    SimulationOptions options;
+    options.mode = random.OneIn(2) ? SimulationMode::kLaunchAhead : SimulationMode::kSynchronous;
+    options.launch_ns = random.Pick(std::vector<int64_t>{0, 1, 4, 7});
+    options.record_timeline = options.record_times = true;
+    for (int i = 0; i < 4; ++i) {
+      options.device_budget_bytes.clear();
+      options.host_budget_bytes = kUnlimited;
+      const SimulationResult ample = Play(workload, options);
+      for (const DeviceUse& use : ample.devices) {
+        options.device_budget_bytes.push_back(
+            SomeBudget(use.resident_bytes, use.peak_bytes, &random));
+      }
+      options.host_budget_bytes = SomeBudget(0, ample.host_peak_bytes, &random);
+      options.placed = random.OneIn(2);
+      const SimulationResult usual = Play(workload, options);
+      SimulationOptions varied = options;
+      varied.copy_percent = random.Pick(std::vector<int32_t>{1, 33, 90, 100, 100, 125, 10'000});
+      varied.ready_seed = static_cast<uint32_t>(random.Next());
+      for (const ReadyOrder order :
+           {ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed}) {
+        varied.ready_order = order;
+        const SimulationResult result = Play(workload, varied);
+        ASSERT_EQ(Text(result), Text(NaiveSimulate(workload, varied)))
+            << "seed " << seed << " order " << static_cast<int>(order) << " of seed "
+            << varied.ready_seed << " copies " << varied.copy_percent << " % budgets "
+            << absl::StrJoin(varied.device_budget_bytes, ",") << " host "
+            << varied.host_budget_bytes << " launch " << varied.launch_ns << " placed "
+            << varied.placed << " mode " << static_cast<int>(varied.mode) << "\n"
+            << Text(workload);
+        if (result.fits()) CheckFigures(workload, result, varied.copy_percent);
+        ++runs;
+        other_order += result.order != usual.order;
+        for (size_t d = 0; d < result.devices.size(); ++d) {
+          other_peak += result.devices[d].peak_bytes != usual.devices[d].peak_bytes;
+        }
+        other_fate += result.fits() != usual.fits();
+        out_of_memory += !result.fits();
+      }
+    }
+  }
+  std::cout << runs << " runs: " << other_order << " in other order than usual, " << other_peak
+            << " other peaks, " << out_of_memory << " out of memory, " << other_fate
+            << " that fit only in one order\n";
+  EXPECT_GT(other_order, runs / 10);
+  EXPECT_GT(other_peak, runs / 20);
+  EXPECT_GT(out_of_memory, runs / 20);
+  EXPECT_GT(other_fate, runs / 100);
 }
 
 }  // namespace

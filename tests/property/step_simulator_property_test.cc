@@ -177,6 +177,9 @@ class Reference {
       options.device_budget_bytes.assign(gpus, terms.budget_bytes);
     }
     options.record_timeline = options.record_times = true;
+    options.ready_order = terms.variation.ready_order;
+    options.ready_seed = terms.variation.seed;
+    options.copy_percent = terms.variation.copy_percent;
     return options;
   }
 
@@ -187,8 +190,9 @@ class Reference {
                                            : SimulateIfWorth(workload_, options, cutoff_ns, {});
       return ValueOrDie(std::move(both), "simulation");
     };
+    options.placed = *placed = terms.placed_alone;
     BothModes both = run(terms.cutoff_ns);
-    *placed = false;
+    if (terms.placed_alone) return both;
     if (!terms.place || !both.fits()) return both;
     for (size_t i = 0; i < workload_.devices.size(); ++i) {
       const int64_t peak =
@@ -209,7 +213,7 @@ class Reference {
 
 struct Seen {
   int plans = 0, patched = 0, fits = 0, fails = 0, fragmented = 0, placed = 0, partial = 0;
-  int paced = 0;
+  int paced = 0, placed_alone = 0, varied = 0;
 };
 
 void Compare(StepSimulator* simulator, const SwapPlan& plan, const StepTerms& terms,
@@ -230,7 +234,9 @@ void Compare(StepSimulator* simulator, const SwapPlan& plan, const StepTerms& te
   ASSERT_EQ(result.is_partial, expected.is_partial && expected.launch_ahead.fits());
   ASSERT_EQ(result.is_placed, placed);
   if (result.is_unlimited) {
-    const BothModes free = reference.Climb(StepTerms(), &placed);
+    StepTerms without_end;
+    without_end.variation = terms.variation;
+    const BothModes free = reference.Climb(without_end, &placed);
     ASSERT_EQ(Text(result.launch_ahead, result.ops, result.buffers),
               Text(free.launch_ahead, ops, buffers));
     ASSERT_EQ(Text(result.synchronous, result.ops, result.buffers),
@@ -239,6 +245,8 @@ void Compare(StepSimulator* simulator, const SwapPlan& plan, const StepTerms& te
   seen->fits += result.fits;
   seen->partial += result.is_partial;
   seen->placed += result.is_placed;
+  seen->placed_alone += terms.placed_alone;
+  seen->varied += !terms.variation.is_none();
   seen->fails += result.failure() != nullptr;
   seen->fragmented += result.failure() != nullptr && result.failure()->fragmented;
   if (!naive) return;
@@ -280,6 +288,14 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
       terms.budget_bytes = random->OneIn(8) ? 5 * budget : budget;
       terms.place = !random->OneIn(3);
       terms.always_synchronous = random->OneIn(2);
+      terms.placed_alone = random->OneIn(3);
+      terms.variation = StepVariation();
+      if (random->OneIn(2)) {
+        terms.variation.ready_order = random->Pick(std::vector<ReadyOrder>{
+            ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed});
+        terms.variation.seed = static_cast<uint32_t>(random->Next());
+        terms.variation.copy_percent = random->Between(50, 200);
+      }
       terms.cutoff_ns =
           random->OneIn(4) ? free.launch_ahead.step_time_ns - random->Below(2) : kUnlimited;
       Compare(simulator.get(), plan, terms, reference, naive, seen);
@@ -323,11 +339,12 @@ TEST(StepSimulatorPropertyTest, RandomGraphs) {
   }
   std::cout << seen.plans << " plans: " << seen.fits << " fit, " << seen.partial << " slow, "
             << seen.placed << " placed, " << seen.fails << " fail, " << seen.fragmented
-            << " in pieces, " << seen.paced << " with pace edges; patched " << seen.patched
-            << " of " << counted << "\n";
+            << " in pieces, " << seen.paced << " with pace edges, " << seen.placed_alone
+            << " only placed, " << seen.varied << " varied; patched " << seen.patched << " of "
+            << counted << "\n";
   EXPECT_GT(seen.patched, counted / 2);
-  for (int count :
-       {seen.fits, seen.fails, seen.fragmented, seen.placed, seen.partial, seen.paced}) {
+  for (int count : {seen.fits, seen.fails, seen.fragmented, seen.placed, seen.partial, seen.paced,
+                    seen.placed_alone, seen.varied}) {
     EXPECT_GT(count, 10);
   }
 }

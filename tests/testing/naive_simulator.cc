@@ -128,6 +128,11 @@ class Naive {
     }
     return bytes;
   }
+  int64_t Duration(OpId op) const {
+    const auto& o = w_.ops[op];
+    const bool is_copy = o.kind == OpKind::kCopyOut || o.kind == OpKind::kCopyIn;
+    return is_copy ? o.duration_ns * options_.copy_percent / 100 : o.duration_ns;
+  }
   int PoolOf(OpId op) const {
     const auto& o = w_.ops[op];
     return o.kind == OpKind::kCompute || o.kind == OpKind::kCopyIn ? o.device : -1;
@@ -186,7 +191,7 @@ class Naive {
     }
     for (int d = 0; d < num_devices_; ++d) {
       for (OpKind kind : {OpKind::kCompute, OpKind::kCopyOut, OpKind::kCopyIn}) {
-        const auto& queue = queues_[{d, kind}];
+        auto& queue = queues_[{d, kind}];
         if (queue.empty() || asked_at_.count(queue.front()) > 0) continue;
         if (ahead_ && kind == OpKind::kCompute) {
           if (now_ < LauncherFree(d)) continue;
@@ -196,6 +201,7 @@ class Naive {
         bool all_done = true;
         for (OpId before : w_.waits_for[queue.front()]) all_done = all_done && Ended(before);
         if (kind == OpKind::kCopyOut && !all_done) continue;
+        if (kind == OpKind::kCompute) MoveNextToFront(d, &queue);
         Ask(queue.front());
       }
     }
@@ -204,6 +210,25 @@ class Naive {
       while (GiveToFirst(device)) gave = true;
     }
     return gave;
+  }
+
+  // Whoever has asked stays there. The others are in the order in which they joined, but for what
+  // kMixed does.
+  void MoveNextToFront(int device, std::vector<OpId>* queue) {
+    OpId next = queue->front();
+    if (options_.ready_order == core::ReadyOrder::kFirstReady) {
+      return;
+    } else if (options_.ready_order == core::ReadyOrder::kLastReady) {
+      next = queue->back();
+      queue->pop_back();
+    } else {
+      auto draws = draws_.emplace(device, core::ReadyDraws(options_.ready_seed, device)).first;
+      const size_t drawn = draws->second.Next(queue->size());
+      next = queue->at(drawn);
+      queue->at(drawn) = queue->back();
+      queue->pop_back();
+    }
+    queue->insert(queue->begin(), next);
   }
 
   void Ask(OpId op) {
@@ -339,7 +364,7 @@ class Naive {
           {now_, EngineFree(o.device, OpKind::kCompute), EngineFree(o.device, OpKind::kCopyIn)});
     }
     given_at_[op] = now_;
-    end_[op] = start + o.duration_ns;
+    end_[op] = start + Duration(op);
     if (o.device >= 0) {
       auto& queue = queues_[{o.device, o.kind}];
       if (!queue.empty() && queue.front() == op) queue.erase(queue.begin());
@@ -348,10 +373,10 @@ class Naive {
         use.compute_ns += o.duration_ns;
         result_.order.push_back(op);
       } else if (o.kind == OpKind::kCopyOut) {
-        use.copy_out_ns += o.duration_ns;
+        use.copy_out_ns += Duration(op);
         use.copy_out_bytes += w_.buffers[w_.reads[op][0]].bytes;
       } else {
-        use.copy_in_ns += o.duration_ns;
+        use.copy_in_ns += Duration(op);
         use.copy_in_bytes += w_.buffers[w_.reads[op][0]].bytes;
       }
     }
@@ -444,7 +469,7 @@ class Naive {
     if (!options_.record_times) return;
     result_.times.assign(num_ops_, core::OpTimes());
     for (const auto& [op, given] : given_at_) {
-      result_.times[op] = {given, end_.at(op) - w_.ops[op].duration_ns, end_.at(op)};
+      result_.times[op] = {given, end_.at(op) - Duration(op), end_.at(op)};
     }
   }
 
@@ -460,6 +485,7 @@ class Naive {
   std::map<OpId, int64_t> given_at_, end_;  // Of those that have their memory.
   std::vector<OpId> asks_;                  // Of those that have not, in order.
   std::map<std::pair<int, OpKind>, std::vector<OpId>> queues_;
+  std::map<int, core::ReadyDraws> draws_;  // By device.
   std::set<BufferId> taken_from_, took_;
   std::map<int, NaiveAllocator> regions_;  // By device.
   std::map<BufferId, int64_t> places_;     // Addresses.

@@ -1,6 +1,7 @@
 #include "rewrite_core/simulate/simulator.h"
 
 #include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -139,6 +140,94 @@ TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
   EXPECT_THAT(Play(maker, Synchronous()).order, ElementsAre(1, 0, 2, 5));
 }
 
+TEST(SimulatorTest, TheLastReadyGoesFirst) {
+  // As above: when the launcher is free at 20, or the engine at 50, the queue is 0, 2, 5.
+  WorkloadMaker maker;
+  maker.Compute(50, {4}, {}, {});
+  maker.Compute(50, {}, {}, {});
+  maker.Compute(50, {3}, {}, {});
+  maker.Host(10, {});
+  maker.Host(10, {});
+  maker.Compute(50, {6}, {}, {});
+  maker.Host(11, {});
+  for (SimulationOptions options : {Ahead(kUnlimited, 20), Synchronous()}) {
+    options.ready_order = ReadyOrder::kLastReady;
+    EXPECT_THAT(Play(maker, options).order, ElementsAre(1, 5, 2, 0));
+  }
+}
+
+TEST(SimulatorTest, TheLastReadyGoesOnWithWhatItBegan) {
+  // Two chains of two kernels with 2 KiB in between. The first ready begins both.
+  WorkloadMaker maker;
+  for (int i = 0; i < 2; ++i) {
+    const BufferId between = maker.Buffer(0, 2 * kK);
+    const OpId begin = maker.Compute(100, {}, {}, {between});
+    maker.Compute(100, {begin}, {between}, {});
+  }
+  for (SimulationOptions options : {Ahead(), Synchronous()}) {
+    SimulationResult result = Play(maker, options);
+    EXPECT_THAT(result.order, ElementsAre(0, 2, 1, 3));
+    EXPECT_EQ(result.devices[0].peak_bytes, 4 * kK);
+    options.ready_order = ReadyOrder::kLastReady;
+    result = Play(maker, options);
+    EXPECT_THAT(result.order, ElementsAre(2, 3, 0, 1));
+    EXPECT_EQ(result.devices[0].peak_bytes, 2 * kK);
+    options.device_budget_bytes = {2 * kK};
+    EXPECT_TRUE(Play(maker, options).fits());
+    // The synchronous way 1 is behind 2, which waits for the memory that 1 lets go of.
+    options.ready_order = ReadyOrder::kFirstReady;
+    EXPECT_FALSE(Play(maker, options).fits());
+  }
+}
+
+TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
+  // b asks for memory that is there at 400, when x has been copied out; d is ready at 50.
+  WorkloadMaker maker;
+  const BufferId x = maker.Buffer(0, 2 * kK);
+  const OpId a = maker.Compute(100, {}, {}, {x});
+  maker.CopyOut(300, {a}, x, maker.Buffer(-1, 2 * kK));
+  const OpId b = maker.Compute(100, {a}, {}, {maker.Buffer(0, kK)});
+  const OpId d = maker.Compute(100, {maker.Host(50, {})}, {}, {});
+  SimulationOptions options = Ahead(2 * kK);
+  options.ready_order = ReadyOrder::kLastReady;
+  options.record_times = true;
+  SimulationResult result = Play(maker, options);
+  EXPECT_THAT(result.order, ElementsAre(a, b, d));
+  EXPECT_EQ(result.times[d].given_ns, 400);
+  // The launcher is free at 60: b has not been chosen by then.
+  options.launch_ns = 60;
+  result = Play(maker, options);
+  EXPECT_THAT(result.order, ElementsAre(a, d, b));
+  EXPECT_EQ(result.times[d].given_ns, 60);
+  EXPECT_EQ(result.times[b].given_ns, 400);
+}
+
+// The generator's published numbers, by their last digit: of the seed 1234567 they begin with
+// 6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431 and
+// 16408922859458223821.
+TEST(SimulatorTest, ReadyDrawsAreSplitMix64) {
+  ReadyDraws draws(0, 1234567);
+  for (const size_t digit : {7, 3, 3, 1, 1}) EXPECT_EQ(draws.Next(10), digit);
+}
+
+TEST(SimulatorTest, MixedOrder) {
+  // The generator's first numbers of the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4,
+  // 06c45d188009454f in hexadecimal; 3 modulo 4, 0 modulo 3, 1 modulo 2. So of 0, 1, 2, 3 goes 3;
+  // of 0, 1, 2 goes 0, whose place 2 takes; of 2, 1 goes 1.
+  WorkloadMaker maker;
+  for (int i = 0; i < 4; ++i) maker.Compute(50, {}, {}, {});
+  for (SimulationOptions options : {Ahead(kUnlimited, 20), Synchronous()}) {
+    options.ready_order = ReadyOrder::kMixed;
+    EXPECT_THAT(Play(maker, options).order, ElementsAre(3, 0, 1, 2));
+    // All of the 24 orders come of some seed.
+    std::set<std::vector<OpId>> orders;
+    for (options.ready_seed = 1; options.ready_seed <= 500; ++options.ready_seed) {
+      orders.insert(Play(maker, options).order);
+    }
+    EXPECT_EQ(orders.size(), 24u);
+  }
+}
+
 TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
   for (const auto& options : {Ahead(), Synchronous()}) {
     Chain chain;
@@ -241,6 +330,52 @@ TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
   EXPECT_THAT(Points(result.devices[0]),
               ElementsAre(ElementsAre(0, 2 * kK, kK), ElementsAre(140, 0, 0),
                           ElementsAre(200, kK, kK), ElementsAre(340, 0, 0)));
+}
+
+TEST(SimulatorTest, CopiesTakeAPercentageOfTheirTime) {
+  struct Case {
+    int32_t percent;
+    int64_t copy_ns, ahead_ns, synchronous_ns;
+  };
+  // Launched ahead, in from 300 on, then d; c and d are run from 200 to 400 if the copies allow.
+  for (const Case& c :
+       {Case{100, 40, 440, 400}, Case{50, 20, 420, 400}, Case{1, 0, 400, 400},
+        Case{250, 100, 500, 400}, Case{500, 200, 600, 600}, Case{10'000, 4'000, 8'200, 8'200}}) {
+    for (const bool ahead : {true, false}) {
+      SimulationOptions options = ahead ? Ahead() : Synchronous();
+      options.copy_percent = c.percent;
+      options.record_times = true;
+      const Swap swap;
+      const SimulationResult result = Play(swap.maker, options);
+      EXPECT_EQ(result.step_time_ns, ahead ? c.ahead_ns : c.synchronous_ns) << c.percent;
+      EXPECT_EQ(result.devices[0].copy_out_ns, c.copy_ns);
+      EXPECT_EQ(result.devices[0].copy_in_ns, c.copy_ns);
+      EXPECT_EQ(result.devices[0].compute_ns, 400);
+      EXPECT_EQ(result.times[swap.out].start_ns, 100);
+      EXPECT_EQ(result.times[swap.out].end_ns, 100 + c.copy_ns);
+    }
+  }
+}
+
+TEST(SimulatorTest, CopyPercentHasARange) {
+  const auto play = [](int64_t copy_ns, int32_t percent) {
+    WorkloadMaker maker;
+    maker.CopyOut(copy_ns, {}, maker.Resident(0, kK), maker.Buffer(-1, kK));
+    SimulationOptions options = Ahead();
+    options.copy_percent = percent;
+    return Simulate(maker.Make(), options, StopToken());
+  };
+  for (const int32_t percent : {-1, 0, 10'001}) {
+    const absl::Status status = play(1, percent).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(status.message(), HasSubstr("from 1 to 10000"));
+  }
+  EXPECT_TRUE(play(int64_t{1} << 60, 100).ok());
+  const auto slow = play(int64_t{1} << 54, 10'000);
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  EXPECT_EQ(slow->step_time_ns, (int64_t{1} << 54) * 100);
+  EXPECT_EQ(GetErrorReason(play(int64_t{1} << 55, 10'000).status()),
+            v1::ERROR_REASON_LIMIT_EXCEEDED);
 }
 
 TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {

@@ -192,6 +192,64 @@ TEST_F(StepSimulatorTest, WhatIsSmallIsNotPlaced) {
   EXPECT_FALSE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kStepKiB)).is_placed);
 }
 
+TEST_F(StepSimulatorTest, PlacedAlone) {
+  const auto run = [&](int64_t budget, int64_t cutoff_ns, bool always_synchronous) {
+    StepTerms terms = StepTerms::AllGpus(budget);
+    terms.placed_alone = true;
+    terms.cutoff_ns = cutoff_ns;
+    terms.always_synchronous = always_synchronous;
+    const StepResult result = Run(Swapped(), terms);
+    EXPECT_TRUE(result.is_placed);
+    return result;
+  };
+  // In pieces, as above; and too little by the sum of bytes.
+  for (const int64_t budget : {192 * kStepKiB, 192 * kStepKiB - 256}) {
+    const StepResult result = run(budget, kUnlimited, false);
+    EXPECT_FALSE(result.fits);
+    EXPECT_FALSE(result.is_partial);
+    EXPECT_FALSE(result.has_synchronous);
+    ASSERT_NE(result.failure(), nullptr);
+    EXPECT_EQ(result.failure()->node, Node("c"));
+    EXPECT_EQ(result.failure()->fragmented, budget == 192 * kStepKiB);
+    EXPECT_TRUE(run(budget, kUnlimited, true).has_synchronous);
+  }
+  // 256 KiB suffice. In 4 MiB a step is small.
+  const int64_t time_ns = Run(Swapped(), StepTerms()).step_time_ns();
+  for (const int64_t budget : {256 * kStepKiB, 4096 * kStepKiB}) {
+    StepResult result = run(budget, time_ns, false);
+    EXPECT_TRUE(result.fits);
+    EXPECT_TRUE(result.has_synchronous);
+    EXPECT_TRUE(result.is_unlimited);
+    EXPECT_EQ(result.step_time_ns(), time_ns);
+    result = run(budget, time_ns - 1, false);
+    EXPECT_FALSE(result.fits);
+    EXPECT_TRUE(result.is_partial);
+    EXPECT_FALSE(result.has_synchronous);
+    EXPECT_EQ(result.step_time_ns(), time_ns);
+    result = run(budget, time_ns - 1, true);
+    EXPECT_TRUE(result.fits);
+    EXPECT_FALSE(result.is_partial);
+  }
+}
+
+TEST_F(StepSimulatorTest, VariedCopies) {
+  StepTerms terms;
+  terms.unlimited_if_unfit = true;
+  for (const int32_t percent : {50, 100, 300}) {
+    terms.variation.copy_percent = percent;
+    // As in ASwap: a; its copy; c and d; the copy back; e.
+    const int64_t time_ns = 1 + kOutNs * percent / 100 + 2 + kInNs * percent / 100 + 1;
+    EXPECT_EQ(Run(Swapped(), terms).step_time_ns(), time_ns);
+    StepTerms tight = StepTerms::AllGpus(1);
+    tight.unlimited_if_unfit = true;
+    tight.variation = terms.variation;
+    const StepResult unfit = Run(Swapped(), tight);
+    ASSERT_TRUE(unfit.unlimited.has_value());
+    EXPECT_EQ(unfit.unlimited->launch_ahead.step_time_ns, time_ns);
+    EXPECT_EQ(unfit.unlimited->synchronous.step_time_ns, time_ns);
+  }
+}
+
 TEST_F(StepSimulatorTest, SlowerThanTheCutoff) {
   StepTerms terms = StepTerms::AllGpus(1 << 20);
   const int64_t time_ns = Run(Swapped(), terms).step_time_ns();
@@ -227,6 +285,43 @@ TEST_F(StepSimulatorTest, LowerBoundsAreThoseOfTheUnswappedStep) {
     EXPECT_EQ((*bounds)[0].memory_bytes, 192 * kStepKiB);  // b and c, or d, a and e.
     EXPECT_EQ((*bounds)[0].step_time_ns, 5);
   }
+}
+
+// Two chains of two kernels with 64 KiB in between, and as much that the second one writes.
+constexpr char kTwoChains[] =
+    "p = Abs() {T=float32, _output_shapes=[(128,128)]}\n"
+    "p2 = MatMul(p, p) {T=float32, _output_shapes=[(128,128)]}\n"
+    "q = Abs() {T=float32, _output_shapes=[(128,128)]}\n"
+    "q2 = MatMul(q, q) {T=float32, _output_shapes=[(128,128)]}";
+
+TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
+  v1::Step options = Machine();
+  options.clear_targets();
+  for (const char* target : {"p2", "q2"}) options.add_targets(target);
+  options.mutable_hardware()->set_gpu_memory_bytes(128 * kStepKiB);
+  options.mutable_hardware()->set_allocator_reserve(0);
+  const TestStep step(kTwoChains, options);
+  auto simulator = ValueOrDie(StepSimulator::Create(step.facts, {}), "simulator");
+  StepTerms terms;
+  terms.record_operations = true;
+  terms.variation.ready_order = ReadyOrder::kLastReady;
+  const StepResult last = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
+  EXPECT_THAT(last.launch_ahead.order, ::testing::ElementsAre(2, 3, 0, 1));
+  EXPECT_EQ(last.peak_bytes(0), 128 * kStepKiB);
+  const auto excess = [&](const std::vector<OpId>& order) {
+    return ValueOrDie(simulator->LowerBounds(order, {}), "bounds")[0].excess_bytes;
+  };
+  // In the order 0, 2, 1, 3 what q writes is there beside what 1 reads and writes.
+  EXPECT_EQ(excess({}), 64 * kStepKiB);
+  EXPECT_EQ(ValueOrDie(simulator->LowerBounds(StopToken()), "bounds")[0].excess_bytes,
+            64 * kStepKiB);
+  EXPECT_EQ(excess({0, 2, 1, 3}), 64 * kStepKiB);
+  EXPECT_EQ(excess(last.launch_ahead.order), 0);
+  EXPECT_EQ(simulator->LowerBounds({0, 2, 1, 4}, {}).status().code(), absl::StatusCode::kInternal);
+  terms.variation = StepVariation();
+  const StepResult first = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
+  EXPECT_THAT(first.launch_ahead.order, ::testing::ElementsAre(0, 2, 1, 3));
+  EXPECT_EQ(first.peak_bytes(0), 192 * kStepKiB);
 }
 
 // Each GPU has its share of the host's memory where one has a budget.
@@ -284,6 +379,24 @@ TEST(StepSimulatorStopTest, StopsAndGoesOnAfterwards) {
   }
 }
 
+// What does not find its places, the ladder plays counted as well, in both modes.
+TEST(StepSimulatorWorkTest, PlacedAloneIsLess) {
+  testing::TrainingGraphOptions options;
+  options.nodes = 5'000;
+  const TestStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(options)));
+  auto simulator = ValueOrDie(StepSimulator::Create(step.facts, {}), "simulator");
+  const int64_t peak =
+      ValueOrDie(simulator->Simulate(SwapPlan(), StepTerms(), {}), "step").peak_bytes(0);
+  StepTerms terms = StepTerms::AllGpus(peak);
+  const StopToken ladder, alone;
+  const StepResult placed = ValueOrDie(simulator->Simulate(SwapPlan(), terms, ladder), "step");
+  ASSERT_NE(placed.failure(), nullptr);
+  ASSERT_TRUE(placed.failure()->fragmented);
+  terms.placed_alone = true;
+  EXPECT_FALSE(ValueOrDie(simulator->Simulate(SwapPlan(), terms, alone), "step").fits);
+  EXPECT_LT(2 * alone.steps(), ladder.steps());
+}
+
 // Fits from `need_` on.
 class FakeSimulator : public PlanSimulator {
  public:
@@ -295,6 +408,10 @@ class FakeSimulator : public PlanSimulator {
     StepResult result;
     result.fits = terms.budget_bytes >= need_;
     return result;
+  }
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>&,
+                                                        const StopToken&) override {
+    return absl::UnimplementedError("bounds");
   }
   const std::vector<int64_t>& budgets() const { return budgets_; }
 

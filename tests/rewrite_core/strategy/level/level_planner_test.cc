@@ -457,6 +457,11 @@ class ApartSimulator : public PlanSimulator {
     return testing::UnfitStep(oom, peak, 0, /*num_gpus=*/2);
   }
 
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>&,
+                                                        const StopToken&) override {
+    return absl::UnimplementedError("bounds");
+  }
+
   int together = 0;  // Simulations of all GPUs, with swaps.
 
  private:

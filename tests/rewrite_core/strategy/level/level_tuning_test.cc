@@ -93,6 +93,10 @@ class FakeSimulator : public PlanSimulator {
                                 cost.synchronous_ns > 0 ? cost.synchronous_ns : cost.time_ns,
                                 cost.peak_bytes);
   }
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>&,
+                                                        const StopToken&) override {
+    return absl::UnimplementedError("bounds");
+  }
 
   const int64_t budget_bytes;
   int64_t resident_bytes = 0;

@@ -1,0 +1,45 @@
+// In which order a GPU takes those of its operations that are ready. TensorFlow promises none: its
+// executor runs whatever is ready, on several threads. A plan that fits in one order may not in
+// another; so it can be simulated with several.
+//
+// Thread safety: plain values.
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_READY_ORDER_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_READY_ORDER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace spillway::core {
+
+// Of a GPU's queue of compute operations, which those that become ready in one round join in order
+// of ids (simulator.h). Who is taken from it stays the head until it is launched, or started.
+enum class ReadyOrder : uint8_t {
+  kFirstReady,  // The first who joined.
+  kLastReady,   // The last who joined: a stack, on which the highest id of a round lies on top.
+  kMixed,       // Number ReadyDraws::Next(count) of `count`; the last takes its place in the queue.
+};
+
+// What kMixed draws: each GPU has its own. SplitMix64 (Steele, Lea, Flood: "Fast splittable
+// pseudorandom number generators", 2014): the same on every machine and library.
+class ReadyDraws {
+ public:
+  ReadyDraws() = default;
+  ReadyDraws(uint32_t seed, int32_t device)
+      : state_((uint64_t{seed} << 32) + static_cast<uint32_t>(device)) {}
+
+  // From 0 to `count` - 1. REQUIRES: count > 0.
+  size_t Next(size_t count) {
+    state_ += 0x9e3779b97f4a7c15;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return static_cast<size_t>((z ^ (z >> 31)) % count);
+  }
+
+ private:
+  uint64_t state_ = 0;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_READY_ORDER_H_
