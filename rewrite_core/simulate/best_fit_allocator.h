@@ -41,6 +41,12 @@ class BestFitAllocator {
   // What can be had in one piece.
   int64_t largest_free_bytes() const { return free_.empty() ? 0 : std::get<0>(*free_.rbegin()); }
 
+  // What is free, by bytes.
+  template <typename Function>  // Of an address and bytes.
+  void ForEachFree(Function&& function) const {
+    for (const Key& key : free_) function(std::get<1>(key), std::get<0>(key));
+  }
+
   // At least what was asked for.
   int64_t bytes(Chunk chunk) const { return pieces_[chunk].bytes; }
   int64_t address(Chunk chunk) const { return pieces_[chunk].address; }

@@ -71,6 +71,8 @@ struct StepTerms {
   bool record_operations = false;
   // and the memory in use over time, with what is there at the peak.
   bool record_memory = false;
+  // Where memory is placed and the step does not fit: fill in StepResult::pieces.
+  bool record_pieces = false;
 };
 
 struct StepResult {
@@ -102,6 +104,15 @@ struct StepResult {
   int64_t synchronous_step_time_ns() const {
     return has_synchronous && synchronous.fits() ? synchronous.step_time_ns : 0;
   }
+  // If asked for: what lies where on the GPU on which the step ran out, by address: the parts that
+  // are free (no node), and those that have a buffer which is not resident, by a tensor of it.
+  struct Piece {
+    int64_t address = 0;
+    int64_t bytes = 0;
+    Tensor tensor{kNoNode, 0};
+  };
+  std::vector<Piece> pieces;
+
   // In the worse of the two modes.
   int64_t peak_bytes(int32_t gpu) const {
     if (launch_ahead.devices.empty()) return 0;

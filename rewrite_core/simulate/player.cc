@@ -153,7 +153,9 @@ bool Player::Advance() {
       const OpId id = waited_[first_wait_].op;
       const int32_t device = op(id).memory();
       Fail(device, id, need_[id], pool(device).in_use_bytes());
-      if (result_.out_of_memory->fragmented) {
+      if (options_->record_pieces && device >= 0 && devices_[device].placed) {
+        RecordPieces(id, device);
+      } else if (result_.out_of_memory->fragmented) {
         result_.out_of_memory->missing_bytes = MissingInOnePiece(id);
       }
       return false;

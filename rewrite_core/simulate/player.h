@@ -66,6 +66,8 @@ class Player : private PlayerState {
   int64_t LargestPiece(OpId id) const;
   // By how much the first of its pieces that finds no place is larger than the largest free one.
   int64_t MissingInOnePiece(OpId id);
+  // Of who is out of memory.
+  void RecordPieces(OpId id, int32_t device);
   void Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes);
   void Grant(OpId id, int64_t bytes, MemoryPool* memory);
   void Launch(OpId id, const Op& op);

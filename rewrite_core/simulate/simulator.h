@@ -94,10 +94,19 @@ struct SimulationOptions {
   bool placed = false;
   // Fill in `timeline` and `at_peak`.
   bool record_timeline = false;
+  // Fill in OutOfMemory::pieces.
+  bool record_pieces = false;
   // Fill in `order`,
   bool record_order = true;
   // and `times`.
   bool record_times = false;
+};
+
+// A part of a device's region that is free, or has a buffer.
+struct PlacedPiece {
+  int64_t address = 0;
+  int64_t bytes = 0;
+  BufferId buffer = -1;  // -1: free.
 };
 
 struct OutOfMemory {
@@ -112,6 +121,10 @@ struct OutOfMemory {
   // How many bytes more there should have been: free; or, where fragmented, in the largest free
   // piece, for the first of the pieces that found no place.
   int64_t missing_bytes = 0;
+  // If asked for, and memory is placed: of what was asked for, the first piece that finds no place;
+  // and by address what is free, and what is not resident. (The rest: resident buffers, workspaces.)
+  int64_t piece_bytes = 0;
+  std::vector<PlacedPiece> pieces;
   NodeId node = kNoNode;           // Of `op`,
   OpKind kind = OpKind::kCompute;  // and what it is. A copy's node is the one whose output travels.
 };

@@ -84,6 +84,21 @@ void Explain(const Workload& workload, absl::Span<const WorkloadOp> added_ops,
   result->buffers.insert(result->buffers.end(), added_buffers.begin(), added_buffers.end());
 }
 
+// What lies where, of the step that ran out.
+void NamePieces(absl::Span<const WorkloadBuffer> buffers,
+                absl::Span<const WorkloadBuffer> added_buffers, StepResult* result) {
+  const OutOfMemory* oom = result->failure();
+  if (oom == nullptr) return;
+  for (const PlacedPiece& placed : oom->pieces) {
+    StepResult::Piece piece{placed.address, placed.bytes, {kNoNode, 0}};
+    if (const size_t id = placed.buffer; placed.buffer >= 0) {
+      piece.tensor = id < buffers.size() ? buffers[id].tensor
+                                         : added_buffers[id - buffers.size()].tensor;
+    }
+    result->pieces.push_back(piece);
+  }
+}
+
 // Whether a step with these peaks takes at most a quarter of the budgets. Then it is taken to find
 // its places, for speed: a chunk is less than twice as large as what is in it. (Of best fit in
 // general a factor of the logarithm of sizes is known, by steps that are made for that.)
@@ -156,6 +171,7 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
   SimulationOptions options = UnlimitedOf(terms);
   options.record_order = options.record_times = terms.record_operations;
   options.record_timeline = terms.record_memory;
+  options.record_pieces = terms.record_pieces;
   const size_t num_gpus = std::max<size_t>(facts.placement().devices().size(), 1);
   const int64_t host_bytes = facts.hardware().host_memory_bytes;
   options.device_budget_bytes.assign(num_gpus, kUnlimited);
@@ -299,6 +315,7 @@ absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const S
   if (plan.empty()) {
     auto result = impl.Simulate(impl.prepared, terms, /*is_unswapped=*/true, stop);
     if (result.ok() && records) Explain(impl.unswapped, {}, {}, &*result);
+    if (result.ok()) NamePieces(impl.unswapped.buffers, {}, &*result);
     return result;
   }
   if (!impl.patch) impl.patch.emplace(impl.facts, impl.unswapped, impl.trace, &impl.prepared);
@@ -308,6 +325,7 @@ absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const S
     if (result.ok() && records) {
       Explain(impl.unswapped, impl.patch->added_ops(), impl.patch->added_buffers(), &*result);
     }
+    if (result.ok()) NamePieces(impl.unswapped.buffers, impl.patch->added_buffers(), &*result);
     impl.patch->Undo();
     return result;
   }
@@ -319,6 +337,7 @@ absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const S
   if (!prepared.ok()) return prepared.status();
   auto result = impl.Simulate(*prepared, terms, /*is_unswapped=*/false, stop);
   if (result.ok() && records) Explain(*workload, {}, {}, &*result);
+  if (result.ok()) NamePieces(workload->buffers, {}, &*result);
   return result;
 }
 

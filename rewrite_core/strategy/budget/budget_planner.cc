@@ -134,6 +134,9 @@ absl::Status BudgetPlanner::FindGaps() {
   std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
     return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
   });
+  for (size_t i = 0; i < gaps_.size(); ++i) {
+    by_buffer_[order_->buffers()[gaps_[i].buffer]].push_back(static_cast<int32_t>(i));
+  }
   by_bytes_.resize(gaps_.size());
   std::iota(by_bytes_.begin(), by_bytes_.end(), 0);
   std::sort(by_bytes_.begin(), by_bytes_.end(), [this](int32_t a, int32_t b) {
@@ -154,9 +157,13 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
     if (poll.Tick()) return {};
     for (; next < gaps_.size() && gaps_[next].after < slot; ++next) {
       const Gap& gap = gaps_[next];
-      const bool has_time =
-          order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
-      (has_time ? with_time : without_time).Add(static_cast<int32_t>(next));
+      if (setting.forced.contains(static_cast<int32_t>(next))) {
+        away += gap.bytes;
+        back[gap.before] += gap.bytes;
+        chosen.push_back(static_cast<int32_t>(next));
+        continue;
+      }
+      (HasTime(gap) ? with_time : without_time).Add(static_cast<int32_t>(next));
     }
     away -= back[slot];
     while (order_->live_bytes()[slot] - away > setting.targets[slot]) {
@@ -190,7 +197,7 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
   for (int32_t i : chosen) {
     const Gap& gap = gaps_[i];
     if (poll.Tick()) return {};
-    if (room.Least(gap.after + 1, gap.before) >= gap.bytes) {
+    if (!setting.forced.contains(i) && room.Least(gap.after + 1, gap.before) >= gap.bytes) {
       room.Add(gap.after + 1, gap.before, -gap.bytes);
     } else {
       kept.push_back(i);
@@ -201,6 +208,7 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
   for (int32_t& i : kept) {
     const Gap& gap = gaps_[i];
     if (poll.Tick()) return {};
+    if (setting.forced.contains(i)) continue;
     const int64_t lacking = gap.bytes - room.Least(gap.after + 1, gap.before);
     if (lacking >= gap.bytes) continue;
     const Slot first = room.FirstBelow(gap.after + 1, gap.before, gap.bytes);
@@ -257,9 +265,27 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
     const Gap& gap = gaps_[back.gap];
     if (poll.Tick()) return {};
     back.trigger = std::max(back.trigger, room.LastBelow(back.trigger + 1, gap.before, gap.bytes));
+    if (const auto least = setting.not_before.find(back.gap); least != setting.not_before.end()) {
+      back.trigger = std::min(gap.before - 1, std::max(back.trigger, least->second));
+    }
     room.Add(back.trigger + 1, gap.before, -gap.bytes);
   }
   return returns;
+}
+
+int32_t BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
+  const auto gaps = by_buffer_.find(facts_->buffers().buffer_of(tensor));
+  if (gaps == by_buffer_.end()) return -1;
+  for (int32_t i : gaps->second) {
+    if (gaps_[i].after < slot && slot < gaps_[i].before) return i;
+  }
+  return -1;
+}
+
+Slot BudgetPlanner::LatestTrigger(const Gap& gap, double slack) const {
+  const int64_t start_ns =
+      order_->begin_ns(gap.before) - static_cast<int64_t>(slack * static_cast<double>(gap.in_ns));
+  return std::min(gap.before - 1, std::max(gap.after, order_->last_ended_by(start_ns)));
 }
 
 Slot BudgetPlanner::FindTrigger(const Away& back,

@@ -21,6 +21,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
@@ -43,6 +45,10 @@ struct BudgetSetting {
   double slack = 1.15;
   // Buffers below about this part of the largest that would help are left alone.
   double least_part = 1.0 / 8;
+  // Gaps that are used in any case, by index.
+  absl::btree_set<int32_t> forced;
+  // By gap: its buffer comes back only behind this slot.
+  absl::flat_hash_map<int32_t, Slot> not_before;
 };
 
 // A time for which a buffer may be away: from one of its uses to the next.
@@ -86,6 +92,15 @@ class BudgetPlanner {
 
   const std::vector<Gap>& gaps() const { return gaps_; }
 
+  // The gap of the buffer behind `tensor` that has `slot` inside; -1.
+  int32_t GapOver(Tensor tensor, Slot slot) const;
+  // Whether there is time in it for both of its copies.
+  bool HasTime(const Gap& gap) const {
+    return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
+  }
+  // The last slot that lets the gap's buffer come back in time, with nothing else on its way.
+  Slot LatestTrigger(const Gap& gap, double slack) const;
+
  private:
   BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const Needs& needs,
                 const StepOrder& order, const StopToken& stop)
@@ -111,8 +126,9 @@ class BudgetPlanner {
   const StopToken* stop_;
   SwapInReaders readers_;
   Soundness soundness_;
-  std::vector<Gap> gaps_;          // By `after`.
-  std::vector<int32_t> by_bytes_;  // Into gaps_, smallest first.
+  std::vector<Gap> gaps_;                                         // By `after`.
+  std::vector<int32_t> by_bytes_;                                 // Into gaps_, smallest first.
+  absl::flat_hash_map<int32_t, std::vector<int32_t>> by_buffer_;  // By id in Buffers; ascending.
 };
 
 }  // namespace spillway::core

@@ -1,13 +1,14 @@
 #include "rewrite_core/strategy/budget/plan_search.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/budget/room_window.h"
 
 namespace spillway::core {
 namespace {
@@ -20,7 +21,7 @@ struct Construction {
   double least_part;
 };
 constexpr Construction kConstructions[] = {
-    {1.0, 0, 1.0 / 8},  {1.15, 1, 1.0 / 8},  {1.0, 1, 1.0 / 32}, {1.0, 1, 1.0 / 2},
+    {1.0, 0, 1.0 / 8},  {1.15, 1, 1.0 / 8},   {1.0, 1, 1.0 / 32}, {1.0, 1, 1.0 / 2},
     {1.15, 4, 1.0 / 8}, {1.15, 0, 1.0 / 128}, {1.0, 4, 1.0 / 8},
 };
 
@@ -29,6 +30,14 @@ constexpr Construction kConstructions[] = {
 constexpr double kTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr double kTargetStep = 1.0 / 100;
 constexpr size_t kBisected = 2;
+
+// More is asked for, by this much of the budget and then in larger steps, as long as buffers that
+// lie side by side can make room where the plan does not fit: in at most so many plays. When
+// targets are raised by chance, in fewer.
+constexpr double kFirstStep = 0.02;
+constexpr double kStepGrowth = 1.5;
+constexpr int kRoomPlays = 8;
+constexpr int kRaiseRoomPlays = 4;
 
 // Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
 // is lowered in so much of the step to either side. At most so often; by at least a part of the
@@ -47,12 +56,20 @@ constexpr int kLongestRun = 2;
 constexpr int64_t kLeastRaise = 256;
 constexpr int64_t kMostRaise = 16;
 constexpr int kRaiseMends = 3;
+// In per cent: how often room is made, instead of lowering targets; and how often a buffer that is
+// away to make room is let stay.
+constexpr int kRoomChance = 50;
+constexpr int kStayChance = 10;
 
 // At most this part of the plays is for constructions, while there is a plan; and while there is
 // none. Then up to that part targets are raised.
 constexpr double kConstructionShare = 0.4;
 constexpr double kVainShare = 0.75;
 constexpr double kRaiseShare = 0.75;
+
+// Plans that need not be simulated, because they were or because their copies alone take too long,
+// are no plays; of so many for each play it is enough.
+constexpr int64_t kTriesPerPlay = 4;
 
 // As fast as with memory without end, but for one part in so many: nothing is left to gain.
 constexpr int64_t kFullSpeedPart = 2000;
@@ -63,11 +80,6 @@ constexpr Slot kChanceAhead = 30;
 constexpr int64_t kChanceLeast = 4;
 constexpr int kMaxGateSlots = 9;
 constexpr int kMaxStride = 7;  // Powers of two.
-
-double Env(const char* name, double or_else) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? or_else : std::atof(value);
-}
 
 class PlanSearch {
  public:
@@ -81,12 +93,9 @@ class PlanSearch {
         plan_(base) {}
 
   absl::StatusOr<PlanSearchResult> Run() {
-    absl::Status status = absl::OkStatus();
-    if (!planner_.gaps().empty() || order_.num_slots() == 0) {
-      status = Construct();
-      if (status.ok()) status = RaiseTargets();
-      if (status.ok()) status = ChangeBuffers();
-    }
+    absl::Status status = Construct();
+    if (status.ok() && !planner_.gaps().empty()) status = RaiseTargets();
+    if (status.ok() && !planner_.gaps().empty()) status = ChangeBuffers();
     if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && result_.best) {
       result_.cut_short = true;
       status = absl::OkStatus();
@@ -105,7 +114,9 @@ class PlanSearch {
     int64_t missing_bytes = 0;
   };
 
-  bool MayPlay() const { return tries_ < 4 * terms_.max_plays && result_.num_plays < terms_.max_plays; }
+  bool MayPlay() const {
+    return result_.num_plays < terms_.max_plays && tries_ < kTriesPerPlay * terms_.max_plays;
+  }
   bool MayPlay(double share) const {
     return MayPlay() && result_.num_plays <= share * terms_.max_plays && !IsDone();
   }
@@ -116,15 +127,12 @@ class PlanSearch {
     return time - terms_.full_speed_ns <= terms_.full_speed_ns / kFullSpeedPart;
   }
 
-  bool MayConstruct() const {
-    return MayPlay(result_.best ? Env("CS", kConstructionShare) : kVainShare);
-  }
+  bool MayConstruct() const { return MayPlay(result_.best ? kConstructionShare : kVainShare); }
 
   BudgetSetting Setting(double target, const Construction& construction) const {
     BudgetSetting setting;
-    setting.targets.assign(
-        order_.num_slots(),
-        static_cast<int64_t>(target * static_cast<double>(terms_.budget_bytes)));
+    setting.targets.assign(order_.num_slots(),
+                           static_cast<int64_t>(target * static_cast<double>(terms_.budget_bytes)));
     setting.slack = construction.slack;
     setting.gate_slots = construction.gate_slots;
     setting.least_part = construction.least_part;
@@ -136,7 +144,7 @@ class PlanSearch {
   }
 
   absl::StatusOr<Verdict> JudgeSetting(const BudgetSetting& setting) {
-    auto verdict = Judge(Aways(setting));
+    auto verdict = Judge(Aways(setting), /*for_pieces=*/false);
     if (verdict.ok() && *verdict == Verdict::kBetter) best_setting_ = setting;
     return verdict;
   }
@@ -156,10 +164,18 @@ class PlanSearch {
       auto target = LargestTarget(kConstructions[i]);
       if (!target.ok()) return target.status();
       if (*target > 0) best_target = *target;
+      if (i >= kBisected) continue;
+      double step = kFirstStep;
+      for (double aim = best_target + step; aim <= 1 && MayConstruct(); aim += step) {
+        auto verdict = MakeRoomFor(Setting(aim, kConstructions[i]), kRoomPlays);
+        if (!verdict.ok()) return verdict.status();
+        if (*verdict == Verdict::kDoesNotFit) break;
+        step *= kStepGrowth;
+      }
     }
     for (const double width : kWidths) {
-      for (size_t i = 0; i < kBisected && MayConstruct(); ++i) {
-        absl::Status s = MendFrom(Setting(1, kConstructions[i]), width, kMaxMends, /*raise=*/false);
+      for (size_t i = 0; i < kBisected && !result_.best && MayConstruct(); ++i) {
+        absl::Status s = MendFrom(Setting(1, kConstructions[i]), width, kMaxMends);
         if (!s.ok()) return s;
       }
     }
@@ -189,16 +205,35 @@ class PlanSearch {
   }
 
   // Plans with the setting; where the plan does not fit, targets are lowered there, and again.
-  absl::Status MendFrom(BudgetSetting setting, double width, int max_mends, bool raise) {
+  absl::Status MendFrom(BudgetSetting setting, double width, int max_mends) {
     std::vector<Away> aways = Aways(setting);
     for (int mend = 0;; ++mend) {
-      auto verdict = Judge(aways);
+      auto verdict = Judge(aways, /*for_pieces=*/false);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
-      if (*verdict != Verdict::kDoesNotFit || mend == max_mends ||
-          !(raise ? MayPlay() : MayConstruct()) || !Mend(width, mend, &aways, &setting)) {
+      if (*verdict != Verdict::kDoesNotFit || mend == max_mends || !MayPlay() ||
+          !Mend(width, mend, &aways, &setting)) {
         return absl::OkStatus();
       }
+    }
+  }
+
+  // Plans with the setting; where the plan does not fit, what lies side by side makes room, and
+  // again.
+  absl::StatusOr<Verdict> MakeRoomFor(BudgetSetting setting, int max_plays) {
+    const int64_t end = result_.num_plays + max_plays;
+    while (true) {
+      const std::vector<Away> aways = Aways(setting);
+      auto verdict = Judge(aways, /*for_pieces=*/true);
+      if (!verdict.ok()) return verdict.status();
+      if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
+      if (*verdict != Verdict::kDoesNotFit || !MayPlay() || result_.num_plays >= end) {
+        return verdict;
+      }
+      const RoomWindow window = FindRoomWindow(pieces_, piece_bytes_, last_.at, aways, planner_);
+      if (window.empty()) return verdict;
+      setting.forced.insert(window.added.begin(), window.added.end());
+      for (int32_t gap : window.early) setting.not_before[gap] = last_.at + 1;
     }
   }
 
@@ -214,7 +249,8 @@ class PlanSearch {
     int64_t by = std::max(least, std::min(last_.missing_bytes, most));
     by += by * mend / kMendsToDouble;
     for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {
-      for (Slot slot = std::max(0, last_.at - reach); slot < end; ++slot) setting->targets[slot] -= by;
+      for (Slot slot = std::max(0, last_.at - reach); slot < end; ++slot)
+        setting->targets[slot] -= by;
       std::vector<Away> others = Aways(*setting);
       if (others == *aways) continue;
       *aways = std::move(others);
@@ -234,50 +270,79 @@ class PlanSearch {
     return order_.slot(oom.node) == kNoSlot ? order_.num_slots() / 2 : order_.slot(oom.node);
   }
 
-  // From the best plan's targets on: more is asked for in some run of slots, chosen by chance, and
-  // what does not fit is mended.
+  // From the best plan's setting on: more may be in use in some run of slots, chosen by chance, and
+  // where the plan does not fit then, room is made or targets are lowered.
   absl::Status RaiseTargets() {
-    const Slot slots = order_.num_slots();
-    while (!best_setting_.targets.empty() && MayPlay(Env("RS", kRaiseShare))) {
+    while (!best_setting_.targets.empty() && MayPlay(kRaiseShare)) {
       ++tries_;
       BudgetSetting setting = best_setting_;
-      const Slot shortest = std::max<Slot>(1, slots / kShortestRun);
-      const Slot run = shortest + Random(std::max<Slot>(1, slots / kLongestRun - shortest));
-      const Slot first = Random(slots) - run / 2;
-      const int64_t least = terms_.budget_bytes / kLeastRaise + 1;
-      const int64_t most = terms_.budget_bytes / kMostRaise + least;
-      const int64_t by = least + static_cast<int64_t>(static_cast<double>(most - least) *
-                                                      Random(1 << 10) / (1 << 10));
-      for (Slot slot = std::max(0, first); slot < std::min(slots, first + run); ++slot) {
-        setting.targets[slot] = std::min(setting.targets[slot] + by, terms_.budget_bytes);
-      }
+      Raise(&setting.targets);
       if (Random(4) == 0) {
         const Construction& other = kConstructions[Random(std::size(kConstructions))];
         setting.slack = other.slack;
         setting.gate_slots = other.gate_slots;
         setting.least_part = other.least_part;
       }
-      absl::Status s = MendFrom(std::move(setting), kWidths[Random(2)], kRaiseMends, true);
-      if (!s.ok()) return s;
+      for (auto gap = setting.forced.begin(); gap != setting.forced.end();) {
+        gap = Random(100) < kStayChance ? setting.forced.erase(gap) : std::next(gap);
+      }
+      absl::Status status;
+      if (Random(100) < kRoomChance) {
+        status = MakeRoomFor(std::move(setting), kRaiseRoomPlays).status();
+      } else {
+        status = MendFrom(std::move(setting), kWidths[Random(std::size(kWidths))], kRaiseMends);
+      }
+      if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
+  void Raise(std::vector<int64_t>* targets) {
+    const Slot slots = order_.num_slots();
+    const Slot shortest = std::max<Slot>(1, slots / kShortestRun);
+    const Slot run = shortest + Random(std::max<Slot>(1, slots / kLongestRun - shortest));
+    const Slot first = Random(slots) - run / 2;
+    const int64_t least = terms_.budget_bytes / kLeastRaise + 1;
+    const double range = static_cast<double>(terms_.budget_bytes / kMostRaise);
+    const int64_t by = least + static_cast<int64_t>(range * Random(1 << 10) / (1 << 10));
+    for (Slot slot = std::max(0, first); slot < std::min(slots, first + run); ++slot) {
+      (*targets)[slot] = std::min((*targets)[slot] + by, terms_.budget_bytes);
+    }
+  }
+
   // Simulates the plan, and keeps it if it is better than the best. What was simulated before is
-  // not again.
-  absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways) {
+  // not again, unless it is asked what lies where when it runs out.
+  absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways, bool for_pieces) {
     ++tries_;
     const uint64_t print = Fingerprint(aways);
-    if (const auto known = judged_.find(print); known != judged_.end()) {
+    if (const auto known = judged_.find(print);
+        known != judged_.end() && !(for_pieces && known->second.verdict == Verdict::kDoesNotFit)) {
+      pieces_.clear();
       last_ = known->second;
       return last_.verdict;
     }
     last_ = Judged();
+    pieces_.clear();
+    if (result_.best && CopyTime(aways) > result_.best->outcome.step_time_ns()) {
+      return Verdict::kNotBetter;  // Whether it fits or not.
+    }
     auto verdict = Simulate(aways);
     if (!verdict.ok()) return verdict;
     last_.verdict = *verdict == Verdict::kBetter ? Verdict::kNotBetter : *verdict;
     judged_[print] = last_;
     return verdict;
+  }
+
+  // What the busier of the copy engines has to do.
+  int64_t CopyTime(const std::vector<Away>& aways) const {
+    int64_t in_ns = 0, out_ns = 0;
+    absl::flat_hash_set<int32_t> buffers;
+    for (const Away& away : aways) {
+      const Gap& gap = planner_.gaps()[away.gap];
+      in_ns += gap.in_ns;
+      if (buffers.insert(gap.buffer).second) out_ns += gap.out_ns;
+    }
+    return std::max(in_ns, out_ns);
   }
 
   absl::StatusOr<Verdict> Simulate(const std::vector<Away>& aways) {
@@ -312,7 +377,6 @@ class PlanSearch {
     result_.best = FoundPlan{plan_.swaps, *std::move(outcome)};
     best_ = aways;
     best_bytes_ = bytes;
-    if (std::getenv("DBG")) fprintf(stderr, "play %d: %.4f\n", result_.num_plays, (double)terms_.full_speed_ns / result_.best->outcome.step_time_ns());
     return Verdict::kBetter;
   }
 
@@ -321,7 +385,7 @@ class PlanSearch {
     StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
     terms.cutoff_ns = cutoff_ns;
     terms.placed_alone = placed_alone;
-    if (std::getenv("NOPLACE")) { terms.place = false; terms.placed_alone = false; }
+    terms.record_pieces = true;
     return simulator_->Simulate(plan_, terms, stop_);
   }
 
@@ -330,6 +394,8 @@ class PlanSearch {
     if (oom != nullptr && oom->node != kNoNode && oom->device >= 0) {
       last_.at = SlotOf(*oom);
       last_.missing_bytes = oom->missing_bytes;
+      pieces_ = std::move(outcome.pieces);
+      piece_bytes_ = oom->piece_bytes;
     }
     if (last_.at >= furthest_slot_) {
       furthest_slot_ = last_.at;
@@ -348,7 +414,7 @@ class PlanSearch {
       if (next.empty()) return absl::OkStatus();
       const int changes = 1 + Random(2);
       for (int i = 0; i < changes && !next.empty(); ++i) Change(&next);
-      if (auto verdict = Judge(next); !verdict.ok()) return verdict.status();
+      if (auto verdict = Judge(next, /*for_pieces=*/false); !verdict.ok()) return verdict.status();
     }
     return absl::OkStatus();
   }
@@ -401,7 +467,9 @@ class PlanSearch {
   // FNV-1a.
   static uint64_t Fingerprint(const std::vector<Away>& aways) {
     uint64_t hash = 14695981039346656037u;
-    const auto add = [&hash](int32_t value) { hash = (hash ^ static_cast<uint32_t>(value)) * 1099511628211u; };
+    const auto add = [&hash](int32_t value) {
+      hash = (hash ^ static_cast<uint32_t>(value)) * 1099511628211u;
+    };
     for (const Away& away : aways) {
       add(away.gap);
       add(away.trigger);
@@ -426,12 +494,15 @@ class PlanSearch {
   SwapPlan plan_;  // The base, and the swaps that are judged.
   std::vector<Away> best_;
   BudgetSetting best_setting_;  // Of the best plan that was constructed, if one was.
-  int64_t best_bytes_ = 0;  // That travel in it, one way.
+  int64_t best_bytes_ = 0;      // That travel in it, one way.
   absl::flat_hash_map<uint64_t, Judged> judged_;
   Judged last_;
+  // Where the last plan ran out, if that was of memory in pieces.
+  std::vector<StepResult::Piece> pieces_;
+  int64_t piece_bytes_ = 0;
   std::vector<Away> furthest_;  // Of the plans that do not fit.
   Slot furthest_slot_ = kNoneYet;
-  int64_t tries_ = 0;
+  int64_t tries_ = 0;  // Plans that were judged.
   uint64_t random_ = 1;
   PlanSearchResult result_;
 };
