@@ -178,6 +178,7 @@ class Rewriter {
     last_warnings_ = planned.forecast_warnings;
     absl::Status status;
     if (plan.empty()) {
+      AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       status = Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, planned.result.why_nothing);
     } else {
       status = Write(plan, subject);
@@ -279,6 +280,7 @@ class Rewriter {
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {
       ReportFigures(graph, plan, &report());
+      AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       if (!Wants(v1::OUTPUT_REPORT)) return absl::OkStatus();
       return ReportSwaps(graph, plan, names, stop_, &report());
     });

@@ -66,6 +66,10 @@ std::string HardwareText(const v1::HardwareReport& report) {
       hardware.allocator_reserve() > 0
           ? absl::StrFormat(" less %.3g%%, ", 100 * hardware.allocator_reserve())
           : ", ",
+      hardware.internal_fragmentation_fraction() > 0
+          ? absl::StrCat("internal_fragmentation_fraction ",
+                         hardware.internal_fragmentation_fraction(), ", ")
+          : "",
       FormatBytes(hardware.host_memory_bytes()), " of host memory, ",
       absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
                       hardware.h2d_bytes_per_s() / 1e9));

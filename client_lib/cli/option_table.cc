@@ -74,6 +74,13 @@ constexpr OptionRow kHardware[] = {
      "Share of --gpu-memory-bytes that is left to what is not simulated: chunks of TensorFlow's "
      "allocator that are larger than what is in them, other orders of execution. 0 to 0.9.",
      "0.1", ""},
+    {"internal_fragmentation_fraction",
+     "gpu_options.experimental.internal_fragmentation_fraction of the session that trains: its "
+     "allocator also splits chunks that are larger than what is asked for by this share of "
+     "--gpu-memory-bytes, which leaves more memory to use. 0: as TensorFlow does by default. From "
+     "0, "
+     "below 1.",
+     "0", ""},
 };
 
 constexpr OptionRow kLevel[] = {

@@ -217,9 +217,18 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
   }
 }
 
+// What the program's sessions need to be created with.
+std::string SessionText(const v1::Advice& advice) {
+  if (advice.internal_fragmentation_fraction() == 0) return "";
+  return absl::StrCat(
+      ", for sessions with gpu_options.experimental.internal_fragmentation_fraction ",
+      advice.internal_fragmentation_fraction());
+}
+
 std::string Summary(const std::string& graph, const PreparedGraph& prepared) {
+  const std::string session = SessionText(prepared.report.advice());
   if (prepared.graph_path.empty()) {
-    return absl::StrCat(graph, " stays as it is: ", prepared.report.summary());
+    return absl::StrCat(graph, " stays as it is: ", prepared.report.summary(), session);
   }
   int64_t tensors = 0;
   for (const v1::DeviceReport& device : prepared.report.devices()) {
@@ -232,7 +241,7 @@ std::string Summary(const std::string& graph, const PreparedGraph& prepared) {
       hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI
           ? absl::StrCat(", ", FormatBytes(hardware.gpu_memory_bytes()), " per GPU from nvidia-smi")
           : "",
-      prepared.cached ? ", from the cache)" : ")");
+      prepared.cached ? ", from the cache)" : ")", session);
 }
 
 HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_closed,

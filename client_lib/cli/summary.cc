@@ -135,6 +135,13 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
         {"", absl::StrCat("before TensorFlow 1.14: ", advice.host_memory_variable_before_1_14())});
   }
   if (!advice.explanation().empty()) facts.push_back({"", advice.explanation()});
+  if (advice.internal_fragmentation_fraction() > 0) {
+    facts.push_back(
+        {advice.host_memory_variable().empty() ? "advice" : "",
+         absl::StrCat("create the session with gpu_options.experimental."
+                      "internal_fragmentation_fraction ",
+                      advice.internal_fragmentation_fraction(), ", as the step was simulated")});
+  }
   return facts;
 }
 

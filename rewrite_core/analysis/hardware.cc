@@ -93,6 +93,8 @@ struct RateField {
 
 constexpr int kReserveUnits = 1'000'000;  // So that 10% is exact.
 constexpr double kFinite = std::numeric_limits<double>::max();
+// The largest number below 1: as the upper end of a range that 1 is not in.
+constexpr double kBelowOne = 1 - std::numeric_limits<double>::epsilon() / 2;
 
 #define SPILLWAY_ACCESS(field) \
   &v1::Hardware::has_##field, &v1::Hardware::field, &v1::Hardware::set_##field
@@ -115,6 +117,8 @@ constexpr RateField kRates[] = {
     {"copy_latency_s", &Hardware::copy_latency_s, false, 1, SPILLWAY_ACCESS(copy_latency_s)},
     {"allocator_reserve", &Hardware::allocator_reserve, false, 0.9,
      SPILLWAY_ACCESS(allocator_reserve)},
+    {"internal_fragmentation_fraction", &Hardware::internal_fragmentation_fraction, false,
+     kBelowOne, SPILLWAY_ACCESS(internal_fragmentation_fraction)},
 };
 #undef SPILLWAY_ACCESS
 
@@ -130,13 +134,20 @@ absl::Status BadNumber(absl::string_view name, const std::string& value, absl::s
                       {{"option", option}, {"value", value}});
 }
 
+std::string UpperEndText(double high) {
+  if (high == kFinite) return ", not infinite";
+  return high == kBelowOne ? ", below 1" : absl::StrCat(" to ", high);
+}
+
 bool HasEveryNumber(const v1::Hardware& options) {
   for (const CountField& field : kCounts) {
     if (!(options.*field.has)()) return false;
   }
   for (const RateField& field : kRates) {
-    // The reserve is TensorFlow's, not the machine's: no preset has one of its own.
-    if (field.member != &Hardware::allocator_reserve && !(options.*field.has)()) return false;
+    // These are TensorFlow's, not the machine's: no preset has them of its own.
+    const bool is_tensorflows = field.member == &Hardware::allocator_reserve ||
+                                field.member == &Hardware::internal_fragmentation_fraction;
+    if (!is_tensorflows && !(options.*field.has)()) return false;
   }
   return true;
 }
@@ -181,10 +192,9 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
     // Written so that NaN fails.
     const bool high_enough = field.above_zero ? value > 0 : value >= 0;
     if (!high_enough || !(value <= field.high)) {
-      return BadNumber(field.name, absl::StrCat(value),
-                       absl::StrCat(field.above_zero ? "above 0" : "from 0",
-                                    field.high == kFinite ? ", not infinite"
-                                                          : absl::StrCat(" to ", field.high)));
+      return BadNumber(
+          field.name, absl::StrCat(value),
+          absl::StrCat(field.above_zero ? "above 0" : "from 0", UpperEndText(field.high)));
     }
     hardware.*field.member = value;
   }
@@ -220,6 +230,12 @@ std::string Hardware::MemoryOrigin() const {
 
 int64_t Hardware::device_budget_bytes() const {
   return static_cast<int64_t>(KeptUnits(allocator_reserve) * gpu_memory_bytes / kReserveUnits);
+}
+
+int64_t Hardware::max_fragmentation_bytes() const {
+  // As BFCAllocator::FindChunkPtr computes it.
+  return static_cast<int64_t>(internal_fragmentation_fraction *
+                              static_cast<double>(gpu_memory_bytes));
 }
 
 int64_t Hardware::GpuMemoryFor(int64_t device_budget_bytes) const {

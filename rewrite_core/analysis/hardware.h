@@ -39,6 +39,8 @@ struct Hardware {
   double copy_latency_s = 0;  // Of each copy, besides its bytes.
   // The share of gpu_memory_bytes that steps leave to what is not simulated.
   double allocator_reserve = kDefaultAllocatorReserve;
+  // Of the session that trains: when its allocator splits chunks; 0: as it does by default.
+  double internal_fragmentation_fraction = 0;
   // Where gpu_memory_bytes is from.
   v1::MemorySource gpu_memory_source = v1::MEMORY_SOURCE_UNSPECIFIED;
 
@@ -47,6 +49,9 @@ struct Hardware {
 
   // What a step may use on each GPU: gpu_memory_bytes less the reserve.
   int64_t device_budget_bytes() const;
+  // By how much a chunk of the allocator may be larger than what is asked for, where the fraction
+  // is not 0: that share of gpu_memory_bytes.
+  int64_t max_fragmentation_bytes() const;
   // The least gpu_memory_bytes that give this budget.
   int64_t GpuMemoryFor(int64_t device_budget_bytes) const;
 

@@ -22,6 +22,19 @@ std::string FailureText(const FitFailure& failure) {
                       failure.fragmented ? ", and free memory is fragmented" : "");
 }
 
+// What of TensorFlow helps where memory is in pieces.
+std::string PiecesText(const FitFailure& failure, const Hardware& hardware) {
+  if (!failure.fragmented || failure.on_host) return "";
+  constexpr absl::string_view kAsync =
+      "train with TF_GPU_ALLOCATOR=cuda_malloc_async, which may leave memory in fewer pieces";
+  if (hardware.internal_fragmentation_fraction > 0) return absl::StrCat(", or ", kAsync);
+  return absl::StrCat(
+      ", or have TensorFlow split chunks of memory sooner "
+      "(hardware.internal_fragmentation_fraction, "
+      "such as 0.001, here and in the session's gpu_options.experimental), or ",
+      kAsync);
+}
+
 }  // namespace
 
 std::string BudgetText(const Hardware& hardware, int64_t budget_bytes) {
@@ -50,10 +63,10 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
     details.push_back({"smallest_budget_bytes", smallest_text});
     details.push_back({"smallest_gpu_memory_bytes", memory_text});
   }
-  return Error(
-      absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-      absl::StrCat(claim, ": ", FailureText(failure), "; ", help, "; or take a smaller batch"),
-      details);
+  return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+               absl::StrCat(claim, ": ", FailureText(failure), "; ", help,
+                            "; or take a smaller batch", PiecesText(failure, hardware)),
+               details);
 }
 
 }  // namespace spillway::core

@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -33,7 +35,24 @@ void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
       "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }");
 }
 
+// With as many digits as it takes for the same number to be read.
+std::string NumberText(double number) {
+  const std::string text = absl::StrFormat("%.15g", number);
+  double read = 0;
+  return absl::SimpleAtod(text, &read) && read == number ? text : absl::StrFormat("%.17g", number);
+}
+
 }  // namespace
+
+void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report) {
+  if (internal_fragmentation_fraction <= 0) return;
+  v1::Advice& advice = *report->mutable_advice();
+  advice.set_internal_fragmentation_fraction(internal_fragmentation_fraction);
+  advice.set_config_proto_text(
+      absl::StrCat(advice.config_proto_text(), advice.config_proto_text().empty() ? "" : " ",
+                   "gpu_options { experimental { internal_fragmentation_fraction: ",
+                   NumberText(internal_fragmentation_fraction), " } }"));
+}
 
 void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report) {
   // Device ids are in order of their first node.

@@ -18,6 +18,9 @@ namespace spillway::core {
 
 // Fills in devices, counts of edges, advice and warnings: what is counted, and no names of nodes.
 void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report);
+// Adds to the advice what the session needs for a step to fit as it was simulated: the fraction of
+// Hardware, if it is not 0. After ReportFigures, if that is called.
+void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report);
 
 // Adds the swaps. `names` are those of WritePlan. Each node is named as often as the plan does, so
 // that a name of a megabyte may stand there very often: RESULT_TOO_LARGE if all names together

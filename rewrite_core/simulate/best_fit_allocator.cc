@@ -2,7 +2,8 @@
 
 namespace spillway::core {
 
-void BestFitAllocator::Reset(int64_t region_bytes) {
+void BestFitAllocator::Reset(int64_t region_bytes, int64_t max_fragmentation_bytes) {
+  max_fragmentation_bytes_ = max_fragmentation_bytes;
   pieces_.clear();
   unused_.clear();
   free_.clear();
@@ -17,7 +18,7 @@ BestFitAllocator::Chunk BestFitAllocator::Allocate(int64_t bytes) {
   free_.erase(it);
   pieces_[chunk].is_free = false;
   const int64_t left = pieces_[chunk].bytes - bytes;
-  if (left < bytes && left < kMostWaste) return chunk;
+  if (left == 0 || (left < bytes && left < max_fragmentation_bytes_)) return chunk;
 
   Chunk rest = static_cast<Chunk>(pieces_.size());
   if (unused_.empty()) {

@@ -6,8 +6,10 @@
 // The rules of BFCAllocator: the smallest free chunk that is large enough, of several the one at
 // the lowest address (its bins are ranges of sizes, so that is what looking from bin to bin finds).
 // What is left over is split off if the chunk is at least twice as large as what was asked for, or
-// larger by kMostWaste; else the whole chunk is taken. A chunk that is freed is joined with free
-// neighbours at once.
+// larger by max_fragmentation_bytes; else the whole chunk is taken. (BFCAllocator::FindChunkPtr in
+// tensorflow/core/common_runtime/bfc_allocator.cc: 128 MiB, or, where the session's
+// gpu_options.experimental.internal_fragmentation_fraction is above 0, that share of the memory
+// that the allocator may use.) A chunk that is freed is joined with free neighbours at once.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_BEST_FIT_ALLOCATOR_H_
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
 
@@ -25,14 +28,14 @@ class BestFitAllocator {
  public:
   using Chunk = int32_t;  // Valid until it is freed.
   static constexpr Chunk kNoChunk = -1;
-  // A chunk larger than asked for by this much is split in any case (BFCAllocator's
-  // kDefaultMaxInternalFragmentation).
-  static constexpr int64_t kMostWaste = int64_t{128} << 20;
 
   BestFitAllocator() = default;  // Of no region: Reset comes first.
-  explicit BestFitAllocator(int64_t region_bytes) { Reset(region_bytes); }
+  explicit BestFitAllocator(int64_t region_bytes,
+                            int64_t max_fragmentation_bytes = kDefaultMaxFragmentationBytes) {
+    Reset(region_bytes, max_fragmentation_bytes);
+  }
   // As if it were new.
-  void Reset(int64_t region_bytes);
+  void Reset(int64_t region_bytes, int64_t max_fragmentation_bytes);
 
   // kNoChunk if no free chunk is large enough. REQUIRES: bytes > 0.
   Chunk Allocate(int64_t bytes);
@@ -66,6 +69,7 @@ class BestFitAllocator {
   // Takes `chunk` into its neighbour before it.
   void JoinWithPrevious(Chunk chunk);
 
+  int64_t max_fragmentation_bytes_ = kDefaultMaxFragmentationBytes;
   std::vector<Piece> pieces_;
   std::vector<Chunk> unused_;  // Places in pieces_ for new ones.
   absl::btree_set<Key> free_;  // By bytes, then by address.

@@ -83,7 +83,7 @@ void Player::Start() {
     device.asked.clear();
     device.memory.Reset(budget);
     device.placed = options_->placed && budget != kUnlimited;
-    if (device.placed) device.allocator.Reset(budget);
+    if (device.placed) device.allocator.Reset(budget, options_->max_fragmentation_bytes);
   }
   waits_left_ = workload_->waits;
   ready_ = workload_->first;

@@ -71,6 +71,10 @@ inline constexpr int64_t kAllocationBytes = 256;
 inline constexpr int64_t AllocatedBytes(int64_t bytes) {
   return (bytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes;
 }
+// A chunk of memory that is larger than what is asked for by this much is split in any case
+// (BFCAllocator::FindChunkPtr in tensorflow/core/common_runtime/bfc_allocator.cc, where
+// Options::fragmentation_fraction is 0).
+inline constexpr int64_t kDefaultMaxFragmentationBytes = int64_t{128} << 20;
 // How long an allocation waits for memory to be freed (TensorFlow's BFCAllocator: 10,000 ms).
 inline constexpr int64_t kMemoryWaitNs = 10'000'000'000;
 inline constexpr int32_t kMostCopyPercent = 10'000;
@@ -92,6 +96,8 @@ struct SimulationOptions {
   // Memory of devices with a budget is placed, as TensorFlow's allocator does it
   // (best_fit_allocator.h), not only counted: who finds no place waits as if there were too little.
   bool placed = false;
+  // Of placed memory: how much larger than asked for a chunk may be that is not split.
+  int64_t max_fragmentation_bytes = kDefaultMaxFragmentationBytes;
   // Fill in `timeline` and `at_peak`.
   bool record_timeline = false;
   // Fill in OutOfMemory::pieces.

@@ -117,8 +117,12 @@ class StepSimulator::Impl {
 
   absl::Status Prepare(const StopToken& stop);
   SimulationOptions Unlimited() const {
+    const Hardware& hardware = facts.hardware();
     SimulationOptions options;
     options.launch_ns = prepared.launch_ns;
+    if (hardware.internal_fragmentation_fraction > 0) {
+      options.max_fragmentation_bytes = hardware.max_fragmentation_bytes();
+    }
     return options;
   }
   // Memory without end, varied as `terms` say; and all that they say.

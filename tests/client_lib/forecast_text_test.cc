@@ -88,6 +88,13 @@ constexpr char kTooLarge[] = R"(
                        copy_in_bytes: 4294967296 step_time_ns: 190000000 } }
   })";
 
+TEST(ForecastTextTest, TheSessionsOptionIsPartOfTheMachine) {
+  const std::string text = Simulation(R"(
+    hardware { hardware { preset: "p100_pcie" internal_fragmentation_fraction: 0.001 } }
+    forecast { fit: FIT_FITS })");
+  EXPECT_THAT(text, HasSubstr(", internal_fragmentation_fraction 0.001, "));
+}
+
 TEST(ForecastTextTest, AStepThatDoesNotFitSaysByHowMuchAndWhatSwappingCouldDo) {
   EXPECT_EQ(Simulation(std::string(kMachine) + kTooLarge + R"(
     targets: "a" targets: "b" targets: "c" node_count: 1)"),

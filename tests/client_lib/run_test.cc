@@ -786,6 +786,17 @@ TEST_F(RunTest, TheAdviceIsInTheEnvironmentUnlessItIsThere) {
   unsetenv("TF_GPU_HOST_MEM_LIMIT_IN_MB");
 }
 
+TEST_F(RunTest, SaysWhatTheSessionsNeed) {
+  constexpr char kNeeds[] =
+      "for sessions with gpu_options.experimental.internal_fragmentation_fraction 0.001";
+  const Words fraction = {"--internal-fragmentation-fraction", "0.001"};
+  EXPECT_THAT(RunMnist(dir_, fraction + kShowGraph).err, HasSubstr(kNeeds));
+  EXPECT_THAT(RunMnist(dir_, fraction + kShowGraph).err, HasSubstr(kNeeds));  // From the cache.
+  EXPECT_THAT(RunMnist(dir_, fraction + Words{"--n-tensors", "0"} + kShowGraph).err,
+              HasSubstr(kNeeds));
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).err, Not(HasSubstr("sessions")));
+}
+
 TEST_F(RunTest, VariablesStandForFlags) {
   TestServer server;
   setenv("SPILLWAY_SERVER", server.target().c_str(), 1);

@@ -57,6 +57,26 @@ TEST(SummaryTest, SaysWhatWasDoneInAlignedRows) {
 )");
 }
 
+TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
+  EXPECT_EQ(FormatSummary(Report(R"pb(
+              outcome: OUTCOME_NOTHING_TO_DO
+              advice { internal_fragmentation_fraction: 0.001 }
+            )pb")),
+            R"(spillway: nothing to do, the graph is as it came
+  advice  create the session with gpu_options.experimental.internal_fragmentation_fraction 0.001, as
+          the step was simulated
+)");
+  EXPECT_THAT(
+      FormatSummary(Report(R"pb(
+        advice {
+          host_memory_variable: "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096"
+          internal_fragmentation_fraction: 0.25
+        }
+      )pb")),
+      ::testing::HasSubstr("  advice  set TF_GPU_HOST_MEM_LIMIT_IN_MB=4096 in the training job\n"
+                           "          create the session with"));
+}
+
 TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
   EXPECT_EQ(FormatSummary(Report("outcome: OUTCOME_NOTHING_TO_DO")),
             "spillway: nothing to do, the graph is as it came\n");

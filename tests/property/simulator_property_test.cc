@@ -213,6 +213,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
         if (result.fits()) CheckFigures(workload, result);
         SimulationOptions placing = options;
         placing.placed = true;
+        if (random.OneIn(3)) placing.max_fragmentation_bytes = 256 * random.Below(6);
         const SimulationResult placed = Play(workload, placing);
         ASSERT_EQ(Text(placed), Text(NaiveSimulate(workload, placing)))
             << "placed, seed " << seed << " budgets "
@@ -275,6 +276,8 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
       }
       options.host_budget_bytes = SomeBudget(0, ample.host_peak_bytes, &random);
       options.placed = random.OneIn(2);
+      options.max_fragmentation_bytes =
+          random.OneIn(3) ? 256 * random.Below(6) : kDefaultMaxFragmentationBytes;
       const SimulationResult usual = Play(workload, options);
       SimulationOptions varied = options;
       varied.copy_percent = random.Pick(std::vector<int32_t>{1, 33, 90, 100, 100, 125, 10'000});

@@ -147,6 +147,29 @@ TEST(RewriterTest, ReportsSwapsAndBytes) {
   EXPECT_EQ(r.report().decisions_size(), 3);
 }
 
+TEST(RewriterTest, AdvisesOnTheSessionThatTheStepWasSimulatedWith) {
+  constexpr char kGrappler[] =
+      "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }";
+  const auto advice = [](const std::string& scope, const std::string& fraction) {
+    return Answer(Net(), absl::StrCat("scope { optimizer_scopes: 'G/' ", scope,
+                                      " } step { hardware { ", fraction, " } }"))
+        .report()
+        .advice();
+  };
+  EXPECT_EQ(advice("", "").config_proto_text(), kGrappler);
+  const v1::Advice advised = advice("", "internal_fragmentation_fraction: 0.001");
+  EXPECT_EQ(advised.internal_fragmentation_fraction(), 0.001);
+  EXPECT_EQ(
+      advised.config_proto_text(),
+      absl::StrCat(kGrappler,
+                   " gpu_options { experimental { internal_fragmentation_fraction: 0.001 } }"));
+  // Not a digit is lost, and it is there where nothing is swapped.
+  EXPECT_EQ(
+      advice("n_tensors: 0", "internal_fragmentation_fraction: 0.012345678901234567")
+          .config_proto_text(),
+      "gpu_options { experimental { internal_fragmentation_fraction: 0.012345678901234567 } }");
+}
+
 TEST(RewriterTest, WarnsOfNothingWhereAllIsKnown) {
   const v1::RewriteResponse r =
       Answer(Net(), "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");

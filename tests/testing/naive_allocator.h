@@ -11,7 +11,8 @@ namespace spillway::testing {
 
 class NaiveAllocator {
  public:
-  explicit NaiveAllocator(int64_t region_bytes) : pieces_{{0, region_bytes, true}} {}
+  explicit NaiveAllocator(int64_t region_bytes, int64_t max_fragmentation = 128 * 1024 * 1024)
+      : max_fragmentation_(max_fragmentation), pieces_{{0, region_bytes, true}} {}
 
   // The address; nullopt if there is no place.
   std::optional<int64_t> Allocate(int64_t bytes) {
@@ -24,7 +25,7 @@ class NaiveAllocator {
     Piece& piece = pieces_[best];
     piece.is_free = false;
     const int64_t address = piece.address, left = piece.bytes - bytes;
-    if (piece.bytes >= 2 * bytes || left >= 128 * 1024 * 1024) {
+    if (left > 0 && (piece.bytes >= 2 * bytes || left >= max_fragmentation_)) {
       piece.bytes = bytes;
       pieces_.insert(pieces_.begin() + best + 1, Piece{address + bytes, left, true});
     }
@@ -51,6 +52,7 @@ class NaiveAllocator {
     int64_t bytes;
     bool is_free;
   };
+  int64_t max_fragmentation_;
   std::vector<Piece> pieces_;
 };
 

@@ -274,7 +274,8 @@ class Naive {
   bool IsPlaced(int device) const { return device >= 0 && Budget(device) != core::kUnlimited; }
   bool PlaceResident() {
     for (int d = 0; d < num_devices_; ++d) {
-      if (IsPlaced(d)) regions_.emplace(d, NaiveAllocator(Budget(d)));
+      if (IsPlaced(d))
+        regions_.emplace(d, NaiveAllocator(Budget(d), options_.max_fragmentation_bytes));
     }
     for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
       const int device = w_.buffers[b].device;

@@ -49,7 +49,7 @@ STEP = frozenset((
 HARDWARE = frozenset((
     "gpu_memory_bytes", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
     "mem_bytes_per_s", "mem_eff", "launch_s", "d2h_bytes_per_s", "h2d_bytes_per_s",
-    "copy_latency_s", "allocator_reserve"))
+    "copy_latency_s", "allocator_reserve", "internal_fragmentation_fraction"))
 
 # Of a feed's values (step.proto).
 _MAX_FEED_VALUES = 256

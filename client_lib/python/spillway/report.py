@@ -185,6 +185,7 @@ class Advice:
     host_memory_variable_before_1_14: str = ""
     explanation: str = ""
     config_proto_text: str = ""
+    internal_fragmentation_fraction: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,25 @@ TEST(HardwareTest, TheDeviceBudgetIsLessTheReserve) {
             std::numeric_limits<int64_t>::max());
 }
 
+TEST(HardwareTest, TheFragmentationFractionIsOfTheMemory) {
+  v1::Hardware options;
+  EXPECT_EQ(Hardware::FromOptions(options)->internal_fragmentation_fraction, 0);
+  // Of all that the allocator may use, not of what the reserve leaves.
+  options.set_gpu_memory_bytes(100'000'000);
+  options.set_internal_fragmentation_fraction(0.25);
+  EXPECT_EQ(Hardware::FromOptions(options)->max_fragmentation_bytes(), 25'000'000);
+  options.set_gpu_memory_bytes(1'001);
+  EXPECT_EQ(Hardware::FromOptions(options)->max_fragmentation_bytes(), 250);
+  options.set_gpu_memory_bytes(std::numeric_limits<int64_t>::max());
+  options.set_internal_fragmentation_fraction(std::nextafter(1.0, 0.0));
+  ASSERT_TRUE(Hardware::FromOptions(options).ok());
+  EXPECT_GT(Hardware::FromOptions(options)->max_fragmentation_bytes(), int64_t{1} << 62);
+  options.set_internal_fragmentation_fraction(1);
+  EXPECT_THAT(std::string(Hardware::FromOptions(options).status().message()),
+              HasSubstr("hardware.internal_fragmentation_fraction is 1; give a number from 0, "
+                        "below 1"));
+}
+
 TEST(HardwareTest, TheMemoryForABudgetIsTheLeastThatGivesIt) {
   for (double reserve : {0.0, 0.1, 0.125, 1.0 / 3, 0.9}) {
     v1::Hardware options;
@@ -187,7 +206,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"NegativeLatency", "copy_latency_s", [](auto* h) { h->set_copy_latency_s(-1e-9); }},
         BadCase{"AllReserved", "allocator_reserve", [](auto* h) { h->set_allocator_reserve(1); }},
         BadCase{"NanReserve", "allocator_reserve",
-                [](auto* h) { h->set_allocator_reserve(std::nan("")); }}),
+                [](auto* h) { h->set_allocator_reserve(std::nan("")); }},
+        BadCase{"NegativeFraction", "internal_fragmentation_fraction",
+                [](auto* h) { h->set_internal_fragmentation_fraction(-1e-9); }},
+        BadCase{"FractionOfAll", "internal_fragmentation_fraction",
+                [](auto* h) { h->set_internal_fragmentation_fraction(1); }},
+        BadCase{"NanFraction", "internal_fragmentation_fraction",
+                [](auto* h) { h->set_internal_fragmentation_fraction(std::nan("")); }}),
     CaseName());
 
 }  // namespace

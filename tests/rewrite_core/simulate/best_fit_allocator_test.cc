@@ -47,6 +47,32 @@ TEST(BestFitAllocatorTest, WasteIsBounded) {
   EXPECT_EQ(other.bytes(other.Allocate(872 * kMib + 256)), 1000 * kMib);
 }
 
+TEST(BestFitAllocatorTest, WasteIsBoundedAsTheSessionSays) {
+  // 19 MiB, at most 4 of them wasted: of 15 MiB the other 4 are split off, of 15.5 MiB no 3.5.
+  BestFitAllocator allocator(19 * kMib, 4 * kMib);
+  Chunk chunk = allocator.Allocate(15 * kMib);
+  EXPECT_EQ(allocator.bytes(chunk), 15 * kMib);
+  EXPECT_EQ(allocator.address(allocator.Allocate(4 * kMib)), 15 * kMib);
+  EXPECT_EQ(allocator.Allocate(256), BestFitAllocator::kNoChunk);
+  allocator.Reset(19 * kMib, 4 * kMib);
+  chunk = allocator.Allocate(31 * kMib / 2);
+  EXPECT_EQ(allocator.bytes(chunk), 19 * kMib);
+  // What is twice as large is split, whatever the bound.
+  allocator.Reset(20 * kMib, 19 * kMib);
+  EXPECT_EQ(allocator.bytes(allocator.Allocate(10 * kMib)), 10 * kMib);
+}
+
+TEST(BestFitAllocatorTest, NothingIsSplitOffOfWhatFitsExactly) {
+  BestFitAllocator allocator(10 * kMib, 0);
+  Chunk chunk = allocator.Allocate(10 * kMib);
+  EXPECT_EQ(allocator.largest_free_bytes(), 0);
+  EXPECT_EQ(allocator.Allocate(256), BestFitAllocator::kNoChunk);
+  allocator.Free(chunk);
+  chunk = allocator.Allocate(10 * kMib - 256);
+  EXPECT_EQ(allocator.bytes(chunk), 10 * kMib - 256);
+  EXPECT_EQ(allocator.largest_free_bytes(), 256);
+}
+
 TEST(BestFitAllocatorTest, FreeNeighboursAreJoined) {
   BestFitAllocator allocator(30 * kMib);
   const Chunk a = allocator.Allocate(10 * kMib);
@@ -62,13 +88,16 @@ TEST(BestFitAllocatorTest, FreeNeighboursAreJoined) {
 
 TEST(BestFitAllocatorTest, AgreesWithANaiveOne) {
   int refused = 0, wasteful = 0;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
     testing::Random random(seed);
-    // Of some, the largest requests leave more than kMostWaste.
+    // Of some, the largest requests leave more than the default bound.
     const int64_t region = (seed % 2 == 0 ? 4'000 : 1) * (1 + random.Below(200)) * kMib / 8 + 256;
     const int64_t most = 1 + random.Below(region / 256 / (1 + random.Below(20)) + 1);
-    BestFitAllocator allocator(region / 256 * 256);
-    testing::NaiveAllocator naive(region / 256 * 256);
+    const int64_t bound = seed <= 40         ? int64_t{128} << 20
+                          : random.OneIn(10) ? 0
+                                             : region / (1 << random.Below(16));
+    BestFitAllocator allocator(region / 256 * 256, bound);
+    testing::NaiveAllocator naive(region / 256 * 256, bound);
     std::vector<Chunk> live;
     for (int step = 0; step < 3'000; ++step) {
       if (!live.empty() && random.Below(100) < 48) {

@@ -324,6 +324,41 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   EXPECT_EQ(first.peak_bytes(0), 192 * kStepKiB);
 }
 
+// 96 KiB, then 64 in the other half of 192; then 64 where the 96 were, and 32 more. At most 160 KiB
+// are in use.
+constexpr char kWaste[] =
+    "p = Abs() {T=float32, _output_shapes=[(128,192)]}\n"
+    "q = MatMul(p, p) {T=float32, _output_shapes=[(128,128)]}\n"
+    "r = MatMul(q, q) {T=float32, _output_shapes=[(128,128)]}\n"
+    "s = MatMul(q, r) {T=float32, _output_shapes=[(64,128)]}";
+
+// TensorFlow's allocator gives `q` and `r` 96 KiB each, unless the session says that 32 are too
+// much to waste; so there is no place for `s`.
+TEST(StepSimulatorFragmentationTest, TheHardwareSaysWhenChunksAreSplit) {
+  struct Case {
+    double fraction;
+    bool fits;
+  };
+  for (const Case& c : {Case{0, false}, Case{0.001, true}, Case{0.125, true}, Case{0.25, false}}) {
+    v1::Step options = Machine();
+    options.clear_targets();
+    options.add_targets("s");
+    options.mutable_hardware()->set_gpu_memory_bytes(192 * kStepKiB);
+    options.mutable_hardware()->set_internal_fragmentation_fraction(c.fraction);
+    const TestStep step(kWaste, options);
+    auto simulator = ValueOrDie(StepSimulator::Create(step.facts, {}), "simulator");
+    const StepResult result =
+        ValueOrDie(simulator->Simulate(SwapPlan(), StepTerms::AllGpus(192 * kStepKiB), {}), "step");
+    EXPECT_TRUE(result.is_placed);
+    EXPECT_EQ(result.fits, c.fits) << c.fraction;
+    if (c.fits) continue;
+    ASSERT_NE(result.failure(), nullptr);
+    EXPECT_TRUE(result.failure()->fragmented);
+    EXPECT_EQ(result.failure()->node, step.graph["s"]);
+    EXPECT_EQ(result.failure()->missing_bytes, 32 * kStepKiB);
+  }
+}
+
 // Each GPU has its share of the host's memory where one has a budget.
 class HostMemoryTest : public StepSimulatorTest {
  protected:

@@ -132,6 +132,10 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         if report.advice is not None and report.advice.host_memory_variable:
             self._log_info("%s: %s" % (
                 report.advice.host_memory_variable, report.advice.explanation))
+        if report.advice is not None and report.advice.internal_fragmentation_fraction:
+            self._log_info("The session's gpu_options.experimental needs "
+                           "internal_fragmentation_fraction: %g" %
+                           report.advice.internal_fragmentation_fraction)
 
     # As a session hook.
     def begin(self) -> None:

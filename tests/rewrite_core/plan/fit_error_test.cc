@@ -1,0 +1,43 @@
+#include "rewrite_core/plan/fit_error.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Text(const FitFailure& failure, const Hardware& hardware) {
+  const absl::Status status =
+      DoesNotFitError("no plan fits", failure, hardware, 4 << 20, FitRemedy());
+  EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_DOES_NOT_FIT);
+  return std::string(status.message());
+}
+
+TEST(FitErrorTest, MemoryInPiecesHasRemediesOfItsOwn) {
+  constexpr char kFraction[] = "hardware.internal_fragmentation_fraction";
+  constexpr char kAsync[] = "TF_GPU_ALLOCATOR=cuda_malloc_async";
+  FitFailure failure;
+  failure.node = "a";
+  Hardware hardware = *Hardware::FromOptions({});
+  EXPECT_THAT(Text(failure, hardware), AllOf(HasSubstr("or take a smaller batch"),
+                                             Not(HasSubstr(kFraction)), Not(HasSubstr(kAsync))));
+  failure.fragmented = true;
+  EXPECT_THAT(Text(failure, hardware), AllOf(HasSubstr("free memory is fragmented"),
+                                             HasSubstr(kFraction), HasSubstr(kAsync)));
+  // What has been tried is no remedy.
+  hardware.internal_fragmentation_fraction = 0.001;
+  EXPECT_THAT(Text(failure, hardware), AllOf(Not(HasSubstr(kFraction)), HasSubstr(kAsync)));
+  // The host has another allocator.
+  failure.on_host = true;
+  EXPECT_THAT(Text(failure, hardware), Not(HasSubstr(kAsync)));
+}
+
+}  // namespace
+}  // namespace spillway::core
