@@ -33,7 +33,9 @@ struct StepVariation {
 struct StepTerms {
   enum class Budgets : uint8_t {
     kNone,     // Memory without end, on the host too.
-    kOneGpu,   // `gpu` has `budget_bytes` and its share of the host's memory; the others, no limit.
+    // `gpu` and `other_gpus` have `budget_bytes` each, and their share of the host's memory; the
+    // rest, no limit.
+    kOneGpu,
     kAllGpus,  // Each GPU has `budget_bytes`; the host's memory is the hardware's.
   };
   static StepTerms OneGpu(int32_t gpu, int64_t budget_bytes) {
@@ -52,6 +54,7 @@ struct StepTerms {
 
   Budgets budgets = Budgets::kNone;
   int32_t gpu = 0;                    // An index into Placement::devices().
+  std::vector<int32_t> other_gpus;    // Likewise.
   int64_t budget_bytes = kUnlimited;  // kUnlimited: only the host's memory is limited.
   // Whether memory is placed (simulator.h) where the sum of bytes suffices. A step that takes at
   // most a quarter of the budgets is taken to find its places.
@@ -71,7 +74,7 @@ struct StepTerms {
   bool record_operations = false;
   // and the memory in use over time, with what is there at the peak.
   bool record_memory = false;
-  // Where memory is placed and the step does not fit: fill in StepResult::pieces.
+  // Where memory is placed and the step does not fit: fill in StepResult::pieces, piece_bytes.
   bool record_pieces = false;
 };
 
@@ -112,6 +115,7 @@ struct StepResult {
     Tensor tensor{kNoNode, 0};
   };
   std::vector<Piece> pieces;
+  int64_t piece_bytes = 0;  // The piece that found no place.
 
   // In the worse of the two modes.
   int64_t peak_bytes(int32_t gpu) const {

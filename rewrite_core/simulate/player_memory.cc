@@ -115,21 +115,20 @@ int64_t Player::MissingInOnePiece(OpId id) {
 
 void Player::RecordPieces(OpId id, int32_t index) {
   const BestFitAllocator& allocator = devices_[index].allocator;
-  OutOfMemory& oom = *result_.out_of_memory;
   const int64_t missing = MissingInOnePiece(id);
-  oom.piece_bytes = missing + allocator.largest_free_bytes();
-  if (oom.fragmented) oom.missing_bytes = missing;
-  allocator.ForEachFree([&oom](int64_t address, int64_t bytes) {
-    oom.pieces.push_back({address, bytes, /*buffer=*/-1});
+  if (result_.out_of_memory->fragmented) result_.out_of_memory->missing_bytes = missing;
+  result_.piece_bytes = missing + allocator.largest_free_bytes();
+  std::vector<PlacedPiece>& pieces = result_.pieces;
+  allocator.ForEachFree([&pieces](int64_t address, int64_t bytes) {
+    pieces.push_back({address, bytes, /*buffer=*/-1});
   });
-  for (BufferId id = 0; id < static_cast<BufferId>(states_.size()); ++id) {
-    const Chunk chunk = chunks_[id];
-    if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[id].device != index) continue;
-    oom.pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), id});
+  for (BufferId buffer = 0; buffer < static_cast<BufferId>(states_.size()); ++buffer) {
+    const Chunk chunk = chunks_[buffer];
+    if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[buffer].device != index) continue;
+    pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), buffer});
   }
-  std::sort(oom.pieces.begin(), oom.pieces.end(), [](const PlacedPiece& a, const PlacedPiece& b) {
-    return a.address < b.address;
-  });
+  std::sort(pieces.begin(), pieces.end(),
+            [](const PlacedPiece& a, const PlacedPiece& b) { return a.address < b.address; });
 }
 
 void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {

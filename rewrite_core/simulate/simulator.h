@@ -100,7 +100,7 @@ struct SimulationOptions {
   int64_t max_fragmentation_bytes = kDefaultMaxFragmentationBytes;
   // Fill in `timeline` and `at_peak`.
   bool record_timeline = false;
-  // Fill in OutOfMemory::pieces.
+  // Fill in SimulationResult::pieces.
   bool record_pieces = false;
   // Fill in `order`,
   bool record_order = true;
@@ -127,10 +127,6 @@ struct OutOfMemory {
   // How many bytes more there should have been: free; or, where fragmented, in the largest free
   // piece, for the first of the pieces that found no place.
   int64_t missing_bytes = 0;
-  // If asked for, and memory is placed: of what was asked for, the first piece that finds no place;
-  // and by address what is free, and what is not resident. (The rest: resident buffers, workspaces.)
-  int64_t piece_bytes = 0;
-  std::vector<PlacedPiece> pieces;
   NodeId node = kNoNode;           // Of `op`,
   OpKind kind = OpKind::kCompute;  // and what it is. A copy's node is the one whose output travels.
 };
@@ -174,6 +170,11 @@ struct SimulationResult {
   bool fits() const { return !out_of_memory.has_value(); }
   // Absent if all has run. Otherwise the figures below are those of the moment at which it ended.
   std::optional<OutOfMemory> out_of_memory;
+  // If asked for, and who is out of memory asked for memory that is placed: of what was asked for,
+  // the first piece that finds no place; and by address what is free, and what has a buffer that is
+  // not resident. (The rest: resident buffers, workspaces.)
+  int64_t piece_bytes = 0;
+  std::vector<PlacedPiece> pieces;
   bool waited = false;  // Somebody was not given memory at once.
   int64_t step_time_ns = 0;
   std::vector<DeviceUse> devices;  // As in the workload.

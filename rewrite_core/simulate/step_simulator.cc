@@ -87,13 +87,14 @@ void Explain(const Workload& workload, absl::Span<const WorkloadOp> added_ops,
 // What lies where, of the step that ran out.
 void NamePieces(absl::Span<const WorkloadBuffer> buffers,
                 absl::Span<const WorkloadBuffer> added_buffers, StepResult* result) {
-  const OutOfMemory* oom = result->failure();
-  if (oom == nullptr) return;
-  for (const PlacedPiece& placed : oom->pieces) {
+  const SimulationResult& failed =
+      result->launch_ahead.fits() ? result->synchronous : result->launch_ahead;
+  result->piece_bytes = failed.piece_bytes;
+  for (const PlacedPiece& placed : failed.pieces) {
     StepResult::Piece piece{placed.address, placed.bytes, {kNoNode, 0}};
     if (const size_t id = placed.buffer; placed.buffer >= 0) {
-      piece.tensor = id < buffers.size() ? buffers[id].tensor
-                                         : added_buffers[id - buffers.size()].tensor;
+      piece.tensor =
+          id < buffers.size() ? buffers[id].tensor : added_buffers[id - buffers.size()].tensor;
     }
     result->pieces.push_back(piece);
   }
@@ -184,7 +185,9 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
       break;
     case StepTerms::Budgets::kOneGpu:
       options.device_budget_bytes[terms.gpu] = terms.budget_bytes;
-      options.host_budget_bytes = host_bytes / static_cast<int64_t>(num_gpus);
+      for (int32_t gpu : terms.other_gpus) options.device_budget_bytes[gpu] = terms.budget_bytes;
+      options.host_budget_bytes = host_bytes / static_cast<int64_t>(num_gpus) *
+                                  static_cast<int64_t>(1 + terms.other_gpus.size());
       break;
     case StepTerms::Budgets::kAllGpus:
       options.device_budget_bytes.assign(num_gpus, terms.budget_bytes);

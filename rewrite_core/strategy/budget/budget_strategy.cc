@@ -13,6 +13,7 @@
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/strategy/budget/budget_decisions.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
+#include "rewrite_core/strategy/budget/level_plan.h"
 #include "rewrite_core/strategy/budget/order_edges.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
 #include "rewrite_core/strategy/budget/step_order.h"
@@ -38,6 +39,28 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 // A plan has to fit in so many sizes of memory between the budget and all of the GPU's, that one
 // with it.
 constexpr int kOtherSizes = 3;
+
+// Outputs smaller than such a part of the peak are not worth an order edge; smaller ones are, if
+// edges for all of them take this part off the peak that is left.
+constexpr int64_t kLeastOrdered = 256;
+constexpr int64_t kLeastOfMany = 16384;
+constexpr double kManyGain = 0.03;
+
+// Where a plan has less than this part of the speed that the bound allows, `level` is tuned, too.
+constexpr double kFarFromBound = 0.85;
+
+// What else a step may be like than it is simulated: TensorFlow runs any ready op, and a link has
+// not always the speed that its preset says. A plan is tried with all of the GPU's memory, as the
+// reserve is for these.
+constexpr StepVariation kVariations[] = {
+    {ReadyOrder::kLastReady, 0, 100}, {ReadyOrder::kMixed, 1, 100},
+    {ReadyOrder::kMixed, 2, 100},     {ReadyOrder::kMixed, 3, 300},
+    {ReadyOrder::kFirstReady, 0, 33}, {ReadyOrder::kFirstReady, 0, 300},
+};
+// Where it does not fit in some of these, plans are looked for that do with these parts of the
+// budget, and taken if they fit in more and are not slower by more than a part.
+constexpr double kSteadierShares[] = {0.96, 0.92};
+constexpr double kSteadierCost = 0.05;
 
 // The smallest budget for which there is a plan is told to one part in so many of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
@@ -128,28 +151,37 @@ class BudgetRun {
 
   // Order edges first: they cost no copy. The step with them is what plans are made for.
   absl::Status Order() {
+    ordered_ = unswapped_;
+    if (absl::Status s = OrderWith(kLeastOrdered, /*gain=*/0); !s.ok()) return s;
+    return OrderWith(kLeastOfMany, kManyGain);
+  }
+
+  // With edges for outputs of at least a part of the peak, if they take more than `gain` of what is
+  // left of it.
+  absl::Status OrderWith(int64_t least_part, double gain) {
+    SwapPlan plan;
+    plan.cpu_device = base_.cpu_device;
     for (size_t i : lacking_) {
       auto order = StepOrder::Create(facts_, gpus_[i].index, unswapped_, stop_);
       if (!order.ok()) return order.status();
-      auto edges = FindOrderEdges(facts_, *order, stop_);
+      const int64_t least = unswapped_.peak_bytes(gpus_[i].index) / least_part;
+      auto edges = FindOrderEdges(facts_, *order, least, stop_);
       if (!edges.ok()) return edges.status();
-      base_.controls.insert(base_.controls.end(), edges->begin(), edges->end());
+      plan.controls.insert(plan.controls.end(), edges->begin(), edges->end());
     }
-    ordered_ = unswapped_;
-    if (base_.controls.empty()) return absl::OkStatus();
+    if (plan.controls.size() <= base_.controls.size()) return absl::OkStatus();
     StepTerms terms;
     terms.record_operations = true;
-    auto ordered = simulator_.Simulate(base_, terms, stop_);
+    auto ordered = simulator_.Simulate(plan, terms, stop_);
     if (!ordered.ok()) return ordered.status();
     const auto peak = [this](const StepResult& step) {
-      int64_t bytes = 0;
-      for (size_t i : lacking_) bytes += step.peak_bytes(gpus_[i].index);
+      double bytes = 0;
+      for (size_t i : lacking_) bytes += static_cast<double>(step.peak_bytes(gpus_[i].index));
       return bytes;
     };
-    if (peak(*ordered) < peak(unswapped_)) {
+    if (peak(*ordered) < (1 - gain) * peak(ordered_)) {
       ordered_ = *std::move(ordered);
-    } else {
-      base_.controls.clear();
+      base_ = std::move(plan);
     }
     return absl::OkStatus();
   }
@@ -158,20 +190,29 @@ class BudgetRun {
     auto needs = Needs::Find(facts_.graph(), facts_.topology(), stop_);
     if (!needs.ok()) return needs.status();
     const std::vector<v1::DeviceFit> unswapped_fits = fits_;
+    // One by one as if the others had memory without end, as this is simulated soonest; if that
+    // does not fit all at once, each on top of those before it.
     for (size_t attempt = 0;; ++attempt) {
       result_.plan.swaps.clear();
       result_.plan.controls = base_.controls;
       report_.clear_devices();
       fits_ = unswapped_fits;
+      planned_.clear();
+      const bool is_alone = attempt == 0;
+      for (size_t i = 0; i < gpus_.size() && !is_alone; ++i) {
+        if (fits_[i].not_needed()) planned_.push_back(gpus_[i].index);
+      }
       for (size_t i : lacking_) {
-        if (absl::Status s = PlanGpu(i, kBudgetShares[attempt], *needs); !s.ok()) return s;
+        const double share = kBudgetShares[is_alone ? 0 : attempt - 1];
+        if (absl::Status s = PlanGpu(i, share, *needs); !s.ok()) return s;
+        if (!is_alone) planned_.push_back(gpus_[i].index);
       }
       if (gpus_.size() < 2 || gpus_.size() < facts_.placement().devices().size()) break;
       FitFailure failure;
       auto fits = SimulateTogether(result_.plan, facts_, &simulator_, stop_, &failure);
       if (!fits.ok()) return fits.status();
       if (*fits) break;
-      if (attempt + 1 == std::size(kBudgetShares)) {
+      if (attempt == std::size(kBudgetShares)) {
         return NotTogetherError(failure, unswapped_peak_bytes_, facts_, &simulator_, stop_);
       }
     }
@@ -192,19 +233,167 @@ class BudgetRun {
     device.set_gap_count(static_cast<int64_t>(planner->gaps().size()));
     if (!base_.controls.empty()) device.set_ordered_peak_bytes(ordered_.peak_bytes(gpu));
 
-    auto found = Search(gpu, ShareOf(budget_bytes(), share), *planner, *order, &device);
+    const int64_t bound_ns = BoundOf(gpu);
+    if (bound_ns > 0) device.set_step_time_bound_ns(bound_ns);
+
+    const int64_t usable = ShareOf(budget_bytes(), share);
+    auto found = Search(gpu, usable, *planner, *order, &device);
     if (!found.ok()) return found.status();
+    SwapPlan plan = base_;
+    if (found->best) {
+      if (absl::Status s = LookForSteadier(gpu, usable, *planner, *order, &*found, &device);
+          !s.ok()) {
+        return s;
+      }
+      plan.swaps = std::move(found->best->swaps);
+    }
+    if (!found->cut_short) {
+      if (absl::Status s = TryLevel(i, usable, bound_ns, &*found, &plan, &device); !s.ok())
+        return s;
+    }
     if (!found->best) return DoesNotFit(gpu, found->failure, *planner, *order);
     for (int64_t budget : OtherBudgets()) device.add_other_budget_bytes(budget);
 
-    SwapPlan plan = base_;
-    plan.swaps = std::move(found->best->swaps);
     // A search that was cut short has left no steps for the need.
     absl::Status s = AddPlanned(plan, found->best->outcome, gpu, facts_,
                                 found->cut_short ? nullptr : &simulator_, stop_, &fits_[i]);
     if (!s.ok()) return s;
+    result_.plan.controls = std::move(plan.controls);
     std::move(plan.swaps.begin(), plan.swaps.end(), std::back_inserter(result_.plan.swaps));
     return absl::OkStatus();
+  }
+
+  // Of the order with the order edges; 0: no plan fits.
+  int64_t BoundOf(int32_t gpu) {
+    auto bounds = simulator_.LowerBounds(ordered_.launch_ahead.order, stop_);
+    if (!bounds.ok() || (*bounds)[gpu].memory_bytes > budget_bytes()) return 0;
+    return (*bounds)[gpu].step_time_ns;
+  }
+
+  // The plan with all of the GPU's memory, in other orders and with other times: in how many it
+  // does not fit.
+  absl::StatusOr<int> CountUnfit(int32_t gpu, const FoundPlan& found) {
+    SwapPlan plan = base_;
+    plan.swaps = found.swaps;
+    if (!planned_.empty()) {
+      plan.swaps.insert(plan.swaps.end(), result_.plan.swaps.begin(), result_.plan.swaps.end());
+    }
+    StepTerms terms = StepTerms::OneGpu(gpu, facts_.hardware().gpu_memory_bytes);
+    terms.other_gpus = planned_;
+    terms.placed_alone = true;
+    int count = 0;
+    for (const StepVariation& variation : kVariations) {
+      terms.variation = variation;
+      auto outcome = simulator_.Simulate(plan, terms, stop_);
+      if (!outcome.ok()) return outcome.status();
+      count += !outcome->fits;
+    }
+    return count;
+  }
+
+  // The reserve is for other orders and times; a plan that does not fit in them, with all of the
+  // memory, gives way to one that fits in more, if there is one that is hardly slower.
+  absl::Status LookForSteadier(int32_t gpu, int64_t usable, const BudgetPlanner& planner,
+                               const StepOrder& order, PlanSearchResult* found,
+                               v1::BudgetDevice* device) {
+    if (facts_.hardware().gpu_memory_bytes <= budget_bytes() || found->cut_short) {
+      return absl::OkStatus();
+    }
+    auto unfit = CountUnfit(gpu, *found->best);
+    const int64_t fastest_ns = found->best->outcome.step_time_ns();
+    for (const double share : kSteadierShares) {
+      if (!unfit.ok() || *unfit == 0) break;
+      PlanSearchTerms terms = TermsOf(gpu, ShareOf(usable, share));
+      terms.other_budgets.insert(terms.other_budgets.begin(), usable);
+      auto steadier = SearchPlan(terms, base_, planner, order, &simulator_, stop_);
+      if (!steadier.ok()) {
+        unfit = steadier.status();
+        break;
+      }
+      CountPlays(*steadier, device);
+      if (!steadier->best) continue;
+      const double slower = static_cast<double>(steadier->best->outcome.step_time_ns()) /
+                            static_cast<double>(fastest_ns);
+      if (slower > 1 + kSteadierCost) break;
+      auto others = CountUnfit(gpu, *steadier->best);
+      if (!others.ok() || *others < *unfit) {
+        unfit = others;
+        *found = *std::move(steadier);
+        device->set_fastest_step_time_ns(fastest_ns);
+      }
+    }
+    if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG) {
+      found->cut_short = true;  // What was found so far stands, untried.
+      device->set_cut_short(true);
+      device->clear_fastest_step_time_ns();
+      return absl::OkStatus();
+    }
+    if (!unfit.ok()) return unfit.status();
+    device->set_variation_count(static_cast<int32_t>(std::size(kVariations)));
+    device->set_unfit_variation_count(*unfit);
+    return absl::OkStatus();
+  }
+
+  // Never behind `level`: its plan is taken if it is faster, and fits in the same sizes.
+  absl::Status TryLevel(size_t i, int64_t usable, int64_t bound_ns, PlanSearchResult* found,
+                        SwapPlan* plan, v1::BudgetDevice* device) {
+    if (lacking_.size() > 1)
+      return absl::OkStatus();  // Its edges and those of the order may close
+                                // a cycle: its plan has none of these.
+    const int64_t own_ns = found->best ? found->best->outcome.step_time_ns() : kUnlimited;
+    if (found->best &&
+        static_cast<double>(bound_ns) >= kFarFromBound * static_cast<double>(own_ns)) {
+      return absl::OkStatus();
+    }
+    auto tuned = TuneWholeLevel(facts_, eligibility_, gpus_[i], usable, base_.cpu_device, &steps_,
+                                &simulator_, stop_);
+    if (GetErrorReason(tuned.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
+      found->cut_short = true;
+      device->set_cut_short(true);
+      return absl::OkStatus();
+    }
+    if (!tuned.ok()) return tuned.status();
+    if (!*tuned) return absl::OkStatus();
+    SwapPlan level;
+    level.cpu_device = base_.cpu_device;
+    level.swaps = std::move((*tuned)->swaps);
+    std::vector<int64_t> budgets = OtherBudgets();
+    budgets.insert(budgets.begin(), usable);
+    FoundPlan of_level;
+    for (size_t k = 0; k < budgets.size(); ++k) {
+      auto outcome =
+          simulator_.Simulate(level, StepTerms::OneGpu(gpus_[i].index, budgets[k]), stop_);
+      if (!outcome.ok()) return outcome.status();
+      if (!outcome->fits) return absl::OkStatus();
+      if (k > 0) continue;
+      if (outcome->step_time_ns() >= own_ns) return absl::OkStatus();
+      of_level.outcome = *std::move(outcome);
+    }
+    found->best = std::move(of_level);
+    *plan = std::move(level);
+    ReportSetting((*tuned)->setting, device->mutable_level());
+    device->clear_variation_count();
+    device->clear_unfit_variation_count();
+    device->clear_fastest_step_time_ns();
+    return absl::OkStatus();
+  }
+
+  PlanSearchTerms TermsOf(int32_t gpu, int64_t budget) const {
+    PlanSearchTerms terms;
+    terms.gpu = gpu;
+    terms.budget_bytes = budget;
+    terms.other_gpus = planned_;
+    if (!planned_.empty()) terms.other_swaps = result_.plan.swaps;
+    terms.other_budgets = OtherBudgets();
+    terms.full_speed_ns = unswapped_.step_time_ns();
+    terms.max_plays = MaxPlays(effort_);
+    return terms;
+  }
+
+  static void CountPlays(const PlanSearchResult& found, v1::BudgetDevice* device) {
+    device->set_plan_count(device->plan_count() + found.num_plays);
+    device->set_fitting_plan_count(device->fitting_plan_count() + found.num_fitting);
+    device->set_cut_short(found.cut_short);
   }
 
   static int64_t ShareOf(int64_t bytes, double share) {
@@ -215,20 +404,13 @@ class BudgetRun {
   // it.
   absl::StatusOr<PlanSearchResult> Search(int32_t gpu, int64_t budget, const BudgetPlanner& planner,
                                           const StepOrder& order, v1::BudgetDevice* device) {
-    PlanSearchTerms terms;
-    terms.gpu = gpu;
-    terms.full_speed_ns = unswapped_.step_time_ns();
-    terms.max_plays = MaxPlays(effort_);
     PlanSearchResult first;
     for (const double share : kPlannedShares) {
-      terms.budget_bytes = ShareOf(budget, share);
-      terms.other_budgets = OtherBudgets();
+      PlanSearchTerms terms = TermsOf(gpu, ShareOf(budget, share));
       if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), budget);
       auto found = SearchPlan(terms, base_, planner, order, &simulator_, stop_);
       if (!found.ok()) return found;
-      device->set_plan_count(device->plan_count() + found->num_plays);
-      device->set_fitting_plan_count(device->fitting_plan_count() + found->num_fitting);
-      device->set_cut_short(found->cut_short);
+      CountPlays(*found, device);
       if (found->best) return found;
       if (share == 1) first = *std::move(found);
     }
@@ -283,6 +465,7 @@ class BudgetRun {
   std::vector<v1::DeviceFit> fits_;   // By GPU.
   std::vector<size_t> lacking_;       // Into both: those that need a plan.
   int64_t unswapped_peak_bytes_ = 0;  // Of the GPU that takes most as the graph came.
+  std::vector<int32_t> planned_;      // GPUs that have their budgets while others are planned.
   std::set<int32_t> idle_;            // Device ids of the others.
   std::set<int32_t> has_gap_;         // Buffers that could be away for some time.
   StrategyResult result_;

@@ -9,10 +9,6 @@
 namespace spillway::core {
 namespace {
 
-// Smaller outputs are not worth an edge: so many of them are a part of the peak that matters to
-// nobody.
-constexpr int64_t kLeastPart = 256;
-
 // Between an operation and its reader may stand so many that hand on what it made (Identity,
 // Reshape, Cast).
 constexpr int kMaxHandedOn = 4;
@@ -101,17 +97,14 @@ class OrderEdgeFinder {
 }  // namespace
 
 absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
-                                                        const StepOrder& order,
+                                                        const StepOrder& order, int64_t least_bytes,
                                                         const StopToken& stop) {
   std::vector<ControlEdge> edges;
-  const std::vector<int64_t>& live = order.live_bytes();
-  if (live.empty()) return edges;
-  const int64_t least = *std::max_element(live.begin(), live.end()) / kLeastPart;
   const OrderEdgeFinder finder(facts, order);
   StopPoller poll(stop);
   for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
     if (poll.Tick()) return stop.status("strategy");
-    if (order.bytes(i) < std::max<int64_t>(least, 1)) continue;
+    if (order.bytes(i) < std::max<int64_t>(least_bytes, 1)) continue;
     const NodeId latest = finder.WhomToWaitFor(i, &poll);
     if (latest == kNoNode) continue;
     edges.push_back({latest, order.node(order.made(i)), v1::EDGE_KIND_ORDER});

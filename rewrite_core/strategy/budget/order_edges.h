@@ -14,6 +14,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_EDGES_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_EDGES_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,10 +26,10 @@
 namespace spillway::core {
 
 // The edges that let outputs of the GPU that `order` is of be made later, where that frees more
-// than it keeps: the inputs that would have to wait with them. Outputs below 1/256 of what the step
-// has in use at its peak are left alone. In order of the nodes that wait. Errors: those of `stop`.
+// than it keeps: the inputs that would have to wait with them. Outputs below `least_bytes` are left
+// alone. In order of the nodes that wait. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
-                                                        const StepOrder& order,
+                                                        const StepOrder& order, int64_t least_bytes,
                                                         const StopToken& stop);
 
 }  // namespace spillway::core

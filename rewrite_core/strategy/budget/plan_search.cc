@@ -348,7 +348,8 @@ class PlanSearch {
   absl::StatusOr<Verdict> Simulate(const std::vector<Away>& aways) {
     auto swaps = planner_.Plan(aways);
     if (!swaps.ok()) return swaps.status();
-    plan_.swaps = *std::move(swaps);
+    plan_.swaps = *swaps;
+    plan_.swaps.insert(plan_.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
     const int64_t best_ns = result_.best ? result_.best->outcome.step_time_ns() : kUnlimited;
     auto outcome = Play(terms_.budget_bytes, best_ns, /*placed_alone=*/true);
     if (!outcome.ok()) return outcome.status();
@@ -374,7 +375,7 @@ class PlanSearch {
       if (!other->fits) return Fail(*std::move(other), aways);
     }
     ++result_.num_fitting;
-    result_.best = FoundPlan{plan_.swaps, *std::move(outcome)};
+    result_.best = FoundPlan{*std::move(swaps), *std::move(outcome)};
     best_ = aways;
     best_bytes_ = bytes;
     return Verdict::kBetter;
@@ -383,6 +384,7 @@ class PlanSearch {
   absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone) {
     ++result_.num_plays;
     StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
+    terms.other_gpus = terms_.other_gpus;
     terms.cutoff_ns = cutoff_ns;
     terms.placed_alone = placed_alone;
     terms.record_pieces = true;
@@ -391,11 +393,11 @@ class PlanSearch {
 
   Verdict Fail(StepResult outcome, const std::vector<Away>& aways) {
     const OutOfMemory* oom = outcome.failure();
-    if (oom != nullptr && oom->node != kNoNode && oom->device >= 0) {
+    if (oom != nullptr && oom->node != kNoNode && oom->device == terms_.gpu) {
       last_.at = SlotOf(*oom);
       last_.missing_bytes = oom->missing_bytes;
       pieces_ = std::move(outcome.pieces);
-      piece_bytes_ = oom->piece_bytes;
+      piece_bytes_ = outcome.piece_bytes;
     }
     if (last_.at >= furthest_slot_) {
       furthest_slot_ = last_.at;

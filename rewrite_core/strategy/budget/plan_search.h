@@ -22,6 +22,10 @@ namespace spillway::core {
 struct PlanSearchTerms {
   int32_t gpu = 0;  // An index into Placement::devices().
   int64_t budget_bytes = 0;
+  // GPUs that are planned already, and have the same budget; with their swaps, which every plan
+  // has.
+  std::vector<int32_t> other_gpus;
+  std::vector<PlannedSwap> other_swaps;
   // Other sizes of memory in which a plan has to fit: what fits is not monotonic, since memory is
   // placed.
   std::vector<int64_t> other_budgets;
@@ -32,8 +36,8 @@ struct PlanSearchTerms {
 };
 
 struct FoundPlan {
-  std::vector<PlannedSwap> swaps;
-  StepResult outcome;  // With the budget.
+  std::vector<PlannedSwap> swaps;  // Without other_swaps.
+  StepResult outcome;              // With the budget.
 };
 
 struct PlanSearchResult {

@@ -229,13 +229,6 @@ class Strategy {
     return absl::OkStatus();
   }
 
-  static void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device) {
-    device->set_swapout_threshold(setting.threshold);
-    if (!setting.syncs_swap_ins()) device->set_swapin_ahead(setting.ahead);
-    device->set_swapin_groupby(setting.groupby);
-    device->set_sync_mode(setting.sync_mode);
-  }
-
   // The verdicts on all tensors, now that the settings are known.
   void Decide(const std::vector<TensorDecision>& found) {
     result_.decisions = found;

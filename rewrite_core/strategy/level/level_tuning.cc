@@ -453,6 +453,13 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
 
 }  // namespace
 
+void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device) {
+  device->set_swapout_threshold(setting.threshold);
+  if (!setting.syncs_swap_ins()) device->set_swapin_ahead(setting.ahead);
+  device->set_swapin_groupby(setting.groupby);
+  device->set_sync_mode(setting.sync_mode);
+}
+
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
                                      int64_t budget_bytes, const StepFacts& facts,
                                      TunedPlanner* planner, PlanSimulator* simulator,

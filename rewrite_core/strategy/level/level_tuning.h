@@ -42,6 +42,9 @@ struct TunedLevel {
 // At most this many plans are simulated for one GPU, whatever the graph.
 inline constexpr int kMaxPlays = 160;
 
+// What a setting is, for the report.
+void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device);
+
 // `wanted`: kAuto for what is to be tuned, sync_mode the least that is tried. `base`: the control
 // edges and the CPU device that every plan has. `gpu`: an index into Placement::devices().
 // `budget_bytes`: what that GPU may use; the hardware's budget, or less. REQUIRES: the facts

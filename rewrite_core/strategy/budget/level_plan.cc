@@ -1,0 +1,37 @@
+#include "rewrite_core/strategy/budget/level_plan.h"
+
+#include <utility>
+
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/level/level_candidates.h"
+#include "rewrite_core/strategy/level/level_filters.h"
+#include "rewrite_core/strategy/level/level_order.h"
+#include "rewrite_core/strategy/level/level_planner.h"
+
+namespace spillway::core {
+
+absl::StatusOr<absl::optional<TunedLevel>> TuneWholeLevel(
+    const StepFacts& facts, const Eligibility& eligibility, const WantedGpu& gpu,
+    int64_t budget_bytes, const std::string& cpu_device, SearchBudget* steps,
+    PlanSimulator* simulator, const StopToken& stop) {
+  const v1::LevelStrategy options;
+  auto filters = LevelFilters::Create(facts, options, stop);
+  if (!filters.ok()) return filters.status();
+  auto levels = LevelOrder::Build(facts.graph(), facts.topology(), facts.control_flow(), {}, stop);
+  if (!levels.ok()) return levels.status();
+  auto candidates = LevelCandidates::Find(facts, eligibility, *filters, *levels,
+                                          /*least_threshold=*/1, /*explain=*/false, stop);
+  if (!candidates.ok()) return candidates.status();
+  LevelPlanner planner(facts, *filters, *levels, *candidates, gpu.devices, steps);
+  SwapPlan base;
+  base.cpu_device = cpu_device;
+  auto tuned = TuneLevel(LevelParameters(options).setting, base, gpu.index, budget_bytes, facts,
+                         &planner, simulator, stop);
+  if (tuned.ok()) return absl::optional<TunedLevel>(*std::move(tuned));
+  if (GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
+    return absl::optional<TunedLevel>();
+  }
+  return tuned.status();
+}
+
+}  // namespace spillway::core
