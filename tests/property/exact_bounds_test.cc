@@ -30,9 +30,6 @@ using ::spillway::testing::Random;
 using ::spillway::testing::RandomWorkload;
 using ::spillway::testing::RandomWorkloadOptions;
 
-// What one program may take. GLPK solves nearly all of them in milliseconds.
-constexpr double kSeconds = 2;
-
 // A byte takes so many nanoseconds: between copies that hide and copies that all else waits for.
 constexpr double kNsPerByte[] = {0.02, 1};
 
@@ -75,7 +72,7 @@ class ExactLeast {
   }
 
   int64_t Find() {
-    switch (program_.Minimize(kSeconds)) {
+    switch (program_.Minimize()) {
       case IntegerProgram::Outcome::kImpossible:
         return -1;
       case IntegerProgram::Outcome::kGivenUp:

@@ -3,6 +3,11 @@
 #include <glpk.h>
 
 namespace spillway::testing {
+namespace {
+
+constexpr int kMostMs = 2'000;
+
+}  // namespace
 
 IntegerProgram::IntegerProgram() : problem_(glp_create_prob()) {
   glp_term_out(GLP_OFF);
@@ -38,18 +43,18 @@ void IntegerProgram::AddRow(const std::vector<std::pair<int, double>>& terms, do
   glp_set_mat_row(problem_, row, static_cast<int>(terms.size()), columns.data(), factors.data());
 }
 
-IntegerProgram::Outcome IntegerProgram::Minimize(double seconds) {
+IntegerProgram::Outcome IntegerProgram::Minimize() {
   // GLPK's own presolver, which would spare this, fails where it leaves no column.
   glp_smcp relaxed;
   glp_init_smcp(&relaxed);
-  relaxed.tm_lim = static_cast<int>(seconds * 1e3);
+  relaxed.tm_lim = kMostMs;
   if (glp_simplex(problem_, &relaxed) != 0) return Outcome::kGivenUp;
   if (glp_get_status(problem_) == GLP_NOFEAS) return Outcome::kImpossible;
   if (glp_get_status(problem_) != GLP_OPT) return Outcome::kGivenUp;
   glp_iocp how;
   glp_init_iocp(&how);
   how.mir_cuts = how.cov_cuts = GLP_ON;
-  how.tm_lim = static_cast<int>(seconds * 1e3);
+  how.tm_lim = kMostMs;
   if (glp_intopt(problem_, &how) != 0) return Outcome::kGivenUp;
   switch (glp_mip_status(problem_)) {
     case GLP_OPT:

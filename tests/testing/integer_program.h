@@ -26,8 +26,9 @@ class IntegerProgram {
   void AddRow(const std::vector<std::pair<int, double>>& terms, double least);
 
   enum class Outcome { kOptimal, kImpossible, kGivenUp };
-  // The values of the least cost; gives up after `seconds`.
-  Outcome Minimize(double seconds);
+  // The values of the least cost; gives up after some seconds (nearly all that tests ask takes
+  // milliseconds).
+  Outcome Minimize();
   double value(int variable) const;
   bool is_chosen(int variable) const { return value(variable) > 0.5; }
   double cost() const;
