@@ -133,6 +133,12 @@ TEST_P(SmallGraphs, KeepThePropertiesByLevel) {
   KeepTheProperties(family, true, sample, RandomLevelOptions, family.level_fair_share);
 }
 
+TEST_P(SmallGraphs, KeepThePropertiesByPacedLevel) {
+  const Family& family = GetParam();
+  const uint64_t sample = LongRunFactor(2) == 1 ? kBudgetSample : kLongLevelSample;
+  KeepTheProperties(family, true, sample, RandomPacedLevelOptions, family.level_fair_share / 4);
+}
+
 TEST_P(SmallGraphs, KeepThePropertiesByBudget) {
   const Family& family = GetParam();
   const uint64_t sample = LongRunFactor(2) == 1 ? kBudgetSample : kLongLevelSample;
@@ -194,6 +200,11 @@ TEST_P(RandomGraphs, KeepTheProperties) {
 TEST_P(RandomGraphs, KeepThePropertiesByLevel) {
   KeepTheProperties(GetParam(), GetParam().seeds / 2, RandomLevelOptions,
                     GetParam().level_fair_share);
+}
+
+TEST_P(RandomGraphs, KeepThePropertiesByPacedLevel) {
+  KeepTheProperties(GetParam(), GetParam().seeds / 2, RandomPacedLevelOptions,
+                    GetParam().level_fair_share / 2);
 }
 
 TEST_P(RandomGraphs, KeepThePropertiesByBudget) {

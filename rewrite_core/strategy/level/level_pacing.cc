@@ -133,6 +133,14 @@ std::vector<NodeId> LevelPacing::Gate(int32_t gpu, NodeId producer,
                                       const PlannedSwapIn& swap_in) const {
   const auto order = orders_.find(gpu);
   if (order == orders_.end()) return {};
+  // In the step that is planned for, nobody waits for what it does not run.
+  const NodeFlags& runs = facts_.active_nodes().flags;
+  const auto reads = [&](const InputPosition& consumer) { return runs[consumer.node]; };
+  if (!std::all_of(swap_in.triggers.begin(), swap_in.triggers.end(),
+                   [&](NodeId trigger) { return runs[trigger]; }) ||
+      std::none_of(swap_in.consumers.begin(), swap_in.consumers.end(), reads)) {
+    return {};
+  }
   Slot last = kNoSlot;
   for (NodeId trigger : swap_in.triggers) last = std::max(last, order->second.slot(trigger));
   if (last == kNoSlot) return {};
