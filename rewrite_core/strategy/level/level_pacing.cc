@@ -129,18 +129,26 @@ absl::Status LevelPacing::Rank(const StepResult& step, absl::Span<const ControlE
   return absl::OkStatus();
 }
 
+bool LevelPacing::Runs(const PlannedSwapIn& swap_in) const {
+  return std::any_of(
+      swap_in.consumers.begin(), swap_in.consumers.end(),
+      [&](const InputPosition& consumer) { return facts_.active_nodes().flags[consumer.node]; });
+}
+
+void LevelPacing::LeaveOutIdle(PlannedSwapIn* swap_in) const {
+  if (!Runs(*swap_in)) return;
+  auto& triggers = swap_in->triggers;
+  triggers.erase(
+      std::remove_if(triggers.begin(), triggers.end(),
+                     [&](NodeId trigger) { return !facts_.active_nodes().flags[trigger]; }),
+      triggers.end());
+}
+
 std::vector<NodeId> LevelPacing::Gate(int32_t gpu, NodeId producer,
                                       const PlannedSwapIn& swap_in) const {
   const auto order = orders_.find(gpu);
   if (order == orders_.end()) return {};
-  // In the step that is planned for, nobody waits for what it does not run.
-  const NodeFlags& runs = facts_.active_nodes().flags;
-  const auto reads = [&](const InputPosition& consumer) { return runs[consumer.node]; };
-  if (!std::all_of(swap_in.triggers.begin(), swap_in.triggers.end(),
-                   [&](NodeId trigger) { return runs[trigger]; }) ||
-      std::none_of(swap_in.consumers.begin(), swap_in.consumers.end(), reads)) {
-    return {};
-  }
+  if (!Runs(swap_in)) return {};  // Nor is it to run for who would wait.
   Slot last = kNoSlot;
   for (NodeId trigger : swap_in.triggers) last = std::max(last, order->second.slot(trigger));
   if (last == kNoSlot) return {};

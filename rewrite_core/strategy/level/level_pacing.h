@@ -47,6 +47,9 @@ class LevelPacing {
   const StepResult& unswapped() const { return unswapped_; }
 
   bool Paces(int32_t gpu) const { return orders_.count(gpu) > 0; }
+  // Leaves out triggers that the step does not run, of a swap-in for some who run and some who do
+  // not: they would run with it, for nothing.
+  void LeaveOutIdle(PlannedSwapIn* swap_in) const;
   // The nodes that wait for a swap-in of an output of `producer`, which is on GPU `gpu`; none, if
   // nothing lets it start there.
   std::vector<NodeId> Gate(int32_t gpu, NodeId producer, const PlannedSwapIn& swap_in) const;
@@ -54,6 +57,8 @@ class LevelPacing {
  private:
   LevelPacing(const StepFacts& facts, Needs needs) : facts_(facts), needs_(std::move(needs)) {}
 
+  // Whether the step that is planned for runs one of its consumers.
+  bool Runs(const PlannedSwapIn& swap_in) const;
   absl::Status FindOrderEdgesOf(const SwapPlan& base, const std::vector<int32_t>& gpus,
                                 PlanSimulator* simulator, const StopToken& stop);
   // Sets ranks_; to none, if `added` closes a cycle.

@@ -123,9 +123,9 @@ PlannedSwapIn LevelPlanner::PlanSwapIn(const LevelCandidate& candidate,
                                        absl::Span<const LateReader> group,
                                        const LevelSetting& setting) {
   PlannedSwapIn swap_in = PlanUnpaced(candidate, group, setting);
-  if (pacing_ == nullptr || swap_in.triggers.empty() || budget_->Spend(kStepsPerGate)) {
-    return swap_in;
-  }
+  if (pacing_ == nullptr) return swap_in;
+  pacing_->LeaveOutIdle(&swap_in);
+  if (swap_in.triggers.empty() || budget_->Spend(kStepsPerGate)) return swap_in;
   swap_in.paces = pacing_->Gate(gpu_, candidate.tensor.node, swap_in);
   budget_->Spend(kStepsPerEdge * static_cast<int64_t>(swap_in.paces.size()) + 1);
   return swap_in;
