@@ -215,6 +215,41 @@ TEST_P(RandomGraphs, KeepThePropertiesByBudget) {
 INSTANTIATE_TEST_SUITE_P(All, RandomGraphs, ::testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
+// ---- Fed in the middle ----
+
+// What leads to a fed node does not run, but it is in the graph: an edge that follows the order in
+// which the step runs may close a cycle through it, which the verifier would find (INTERNAL).
+TEST(FedInTheMiddleTest, ClosesNoCycle) {
+  int rewritten = 0;
+  for (int i = 0; i < 1'000 * LongRunFactor(20) && !::testing::Test::HasFailure(); ++i) {
+    const uint64_t seed = static_cast<uint64_t>(i);
+    RandomGraphOptions kind;
+    kind.devices = false;
+    kind.forward_ops = 40;
+    const GraphDef graph = MakeRandomGraph(seed, kind);
+    Random random(seed);
+    v1::RewriteOptions options = RandomPacedLevelOptions(graph, &random);
+    options.mutable_step()->clear_feeds();
+    for (const NodeDef& node : graph.node()) {
+      const auto shapes = node.attr().find("_output_shapes");
+      if (node.input_size() == 0 || shapes == node.attr().end() || !random.OneIn(20)) continue;
+      if (shapes->second.list().shape_size() != 1) continue;
+      v1::Feed* feed = options.mutable_step()->add_feeds();
+      feed->set_name(node.name());
+      for (const auto& dim : shapes->second.list().shape(0).dim()) {
+        feed->add_dims(dim.size() < 0 ? 8 : dim.size());
+      }
+    }
+    const std::string input = WriteProto(graph);
+    const auto answer = core::Rewrite(input, options, core::DefaultLimits(), core::StopToken());
+    EXPECT_FALSE(absl::IsInternal(answer.status()))
+        << answer.status() << DescribeCase(absl::StrCat("fed, seed ", seed), "", input, options);
+    rewritten += answer.ok() && answer->report().outcome() == v1::OUTCOME_REWRITTEN;
+  }
+  std::cout << rewritten << " rewritten\n";
+  EXPECT_GT(rewritten, 100);
+}
+
 // ---- One device after another ----
 
 // What is swapped, and for whom, whatever the nodes are called: `tensor -> consumer[index]`.

@@ -1,12 +1,10 @@
 #include "rewrite_core/strategy/level/level_pacing.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/strategy/budget/launch_ranks.h"
 #include "rewrite_core/strategy/budget/order_edges.h"
 #include "rewrite_core/strategy/budget/pace_gate.h"
 
@@ -37,7 +35,7 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
   SwapPlan ordered = base;
   StepResult step = pacing->unswapped_;
   if (!serializes) {
-    absl::Status s = pacing->FindOrderEdgesOf(base, gpus, simulator, stop);
+    absl::Status s = pacing->FindOrderEdgesOf(gpus, stop);
     if (!s.ok()) return s;
   }
   if (!pacing->order_edges_.empty()) {
@@ -50,16 +48,19 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
       for (int32_t gpu : gpus) bytes += result.peak_bytes(gpu);
       return bytes;
     };
-    absl::Status s = pacing->Rank(*simulated, pacing->order_edges_, stop);
-    if (!s.ok()) return s;
-    if (!pacing->ranks_.empty() && peak(*simulated) < peak(pacing->unswapped_)) {
+    auto ranks = RankByLaunch(facts, *simulated, pacing->order_edges_, stop);
+    if (!ranks.ok()) return ranks.status();
+    if (!ranks->empty() && peak(*simulated) < peak(pacing->unswapped_)) {
+      pacing->ranks_ = *std::move(ranks);
       step = *std::move(simulated);
     } else {
       pacing->order_edges_.clear();
     }
   }
   if (!serializes && pacing->order_edges_.empty()) {
-    if (absl::Status s = pacing->Rank(step, {}, stop); !s.ok()) return s;
+    auto ranks = RankByLaunch(facts, step, {}, stop);
+    if (!ranks.ok()) return ranks.status();
+    pacing->ranks_ = *std::move(ranks);
   }
   for (int32_t gpu : gpus) {
     auto order = StepOrder::Create(facts, gpu, step, stop);
@@ -70,8 +71,8 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
   return pacing;
 }
 
-absl::Status LevelPacing::FindOrderEdgesOf(const SwapPlan& base, const std::vector<int32_t>& gpus,
-                                           PlanSimulator* simulator, const StopToken& stop) {
+absl::Status LevelPacing::FindOrderEdgesOf(const std::vector<int32_t>& gpus,
+                                           const StopToken& stop) {
   for (int32_t gpu : gpus) {
     auto order = StepOrder::Create(facts_, gpu, unswapped_, stop);
     if (!order.ok()) return order.status();
@@ -79,53 +80,6 @@ absl::Status LevelPacing::FindOrderEdgesOf(const SwapPlan& base, const std::vect
     if (!edges.ok()) return edges.status();
     order_edges_.insert(order_edges_.end(), edges->begin(), edges->end());
   }
-  return absl::OkStatus();
-}
-
-// What waits for nothing comes first; of kernels, the one that is launched first.
-absl::Status LevelPacing::Rank(const StepResult& step, absl::Span<const ControlEdge> added,
-                               const StopToken& stop) {
-  const Graph& graph = facts_.graph();
-  const NodeId n = graph.num_nodes();
-  StopPoller poll(stop);
-  std::vector<int32_t> launched(n, -1);
-  for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
-    if (poll.Tick()) return stop.status("strategy");
-    const WorkloadOp& op = step.ops[step.launch_ahead.order[i]];
-    if (op.kind == OpKind::kCompute) launched[op.node] = static_cast<int32_t>(i);
-  }
-  std::vector<ControlEdge> sorted(added.begin(), added.end());
-  const auto from_less = [](const ControlEdge& a, const ControlEdge& b) { return a.from < b.from; };
-  std::stable_sort(sorted.begin(), sorted.end(), from_less);
-  std::vector<int32_t> waiting(n, 0);
-  for (const ControlEdge& edge : sorted) ++waiting[edge.to];
-  using Ready = std::pair<int32_t, NodeId>;  // By launch, then id.
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
-  for (NodeId id = 0; id < n; ++id) {
-    for (Tensor input : graph.inputs(id)) {
-      if (poll.Tick()) return stop.status("strategy");
-      waiting[id] += !IsBackEdge(graph, input.node, id);
-    }
-    if (waiting[id] == 0) ready.emplace(launched[id], id);
-  }
-  ranks_.assign(n, 0);
-  int32_t rank = 0;
-  while (!ready.empty()) {
-    const NodeId id = ready.top().second;
-    ready.pop();
-    ranks_[id] = rank++;
-    const auto done = [&](NodeId waiter) {
-      if (--waiting[waiter] == 0) ready.emplace(launched[waiter], waiter);
-    };
-    const Graph::Readers readers = graph.readers(id);
-    for (uint32_t i = 0; i < readers.size(); ++i) {
-      if (poll.Tick()) return stop.status("strategy");
-      if (!IsBackEdge(graph, id, readers[i].node)) done(readers[i].node);
-    }
-    auto it = std::lower_bound(sorted.begin(), sorted.end(), ControlEdge{id, kNoNode}, from_less);
-    for (; it != sorted.end() && it->from == id; ++it) done(it->to);
-  }
-  if (rank < n) ranks_.clear();
   return absl::OkStatus();
 }
 

@@ -59,11 +59,7 @@ class LevelPacing {
 
   // Whether the step that is planned for runs one of its consumers.
   bool Runs(const PlannedSwapIn& swap_in) const;
-  absl::Status FindOrderEdgesOf(const SwapPlan& base, const std::vector<int32_t>& gpus,
-                                PlanSimulator* simulator, const StopToken& stop);
-  // Sets ranks_; to none, if `added` closes a cycle.
-  absl::Status Rank(const StepResult& step, absl::Span<const ControlEdge> added,
-                    const StopToken& stop);
+  absl::Status FindOrderEdgesOf(const std::vector<int32_t>& gpus, const StopToken& stop);
 
   const StepFacts& facts_;
   const Needs needs_;

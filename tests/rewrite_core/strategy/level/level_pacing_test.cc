@@ -37,13 +37,15 @@ struct PacedStep : TestStep {
 };
 
 // With these parameters, sync_mode 0.
-std::string PacedPlan(const std::string& graph, int threshold, int ahead, bool pace = true) {
+std::string PacedPlan(const std::string& graph, int threshold, int ahead, bool pace = true,
+                      int groupby = 0, const std::vector<std::string>& targets = {}) {
   v1::RewriteOptions options;
+  for (const std::string& target : targets) options.mutable_step()->add_targets(target);
   options.mutable_level()->set_swapout_threshold(threshold);
   options.mutable_level()->set_swapin_ahead(ahead);
-  options.mutable_level()->set_swapin_groupby(0);
+  options.mutable_level()->set_swapin_groupby(groupby);
   options.mutable_level()->set_pace(pace);
-  const PacedStep step(graph);
+  const PacedStep step(graph, options.step());
   const auto result = testing::PlanWith(step, options, step.simulator.get());
   return result.ok() ? "\n" + PrintPlan(*step.graph, result->plan) : result.status().ToString();
 }
@@ -83,6 +85,32 @@ TEST(LevelPacingTest, WhatIsLaunchedBehindTheTriggerWaits) {
 // Nothing lets it start, so nothing can wait for it in vain.
 TEST(LevelPacingTest, NoGateWithoutATrigger) {
   EXPECT_EQ(PacedPlan(kPacedNet, 6, 20), PacedPlan(kPacedNet, 6, 20, /*pace=*/false));
+}
+
+// t leads to early, which the step does not run, and not to late, which it does: with it the step
+// would run t, and y, which nobody feeds.
+TEST(LevelPacingTest, NobodyWaitsForWhatTheStepDoesNotRun) {
+  const std::string plan = PacedPlan(R"(
+    x = Placeholder() {dtype=float32, shape=(8,4)}
+    y = Placeholder() {dtype=float32, shape=(8,4)}
+    f = Relu(x) {T=float32}
+    t0 = Relu(y) {T=float32}
+    t1 = Relu(t0) {T=float32}
+    t2 = Relu(t1) {T=float32}
+    t3 = Relu(t2) {T=float32}
+    t = Relu(t3) {T=float32}
+    t5 = Relu(t) {T=float32}
+    early = AddV2(t5, f) {T=float32}
+    g1 = Tanh(f) {T=float32}
+    g2 = Tanh(g1) {T=float32}
+    g3 = Tanh(g2) {T=float32}
+    g4 = Tanh(g3) {T=float32}
+    g5 = Tanh(g4) {T=float32}
+    g6 = Tanh(g5) {T=float32}
+    late = AddV2(g6, f) {T=float32}
+)",
+                                     3, 1, true, 5, {"late"});
+  EXPECT_EQ(plan, "\nf:0 (128 bytes) -> early[1], late[1]\n");
 }
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
