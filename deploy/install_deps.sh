@@ -11,9 +11,9 @@ changes nothing and takes no time.
 
   build   (default) compiler, libraries, and Python for the demo's tables
   tests   the same and what the tests use: venv; clang, for the fuzz targets; clang-format;
-          shellcheck; Node with npm, unless there is a Node already; Go, unless there is one;
-          Prometheus with promtool, which are unpacked into build/tools from Debian's package
-          `prometheus`, so that no service is installed
+          shellcheck; GLPK, for exact solutions; Node with npm, unless there is a Node already;
+          Go, unless there is one; Prometheus with promtool, which are unpacked into build/tools
+          from Debian's package `prometheus`, so that no service is installed
 
 Uses sudo if it does not run as root.
 USAGE
@@ -30,7 +30,7 @@ readonly build_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   python3)
 test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev clang-format-14
-  shellcheck haproxy openssl)
+  shellcheck haproxy openssl libglpk-dev)
 command -v node >/dev/null || test_packages+=(nodejs npm)
 command -v go >/dev/null || test_packages+=(golang-go)
 readonly test_packages

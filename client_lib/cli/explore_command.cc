@@ -139,8 +139,8 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "explore",
       "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
       "GPU's memory without swapping and the predicted throughput, each size as it is found, and "
-      "then the largest that fits; with --swapping also which fit with swapping, and how much of "
-      "full speed that leaves.");
+      "then the largest that fits; with --swapping also which fit with swapping, how much of full "
+      "speed that leaves, and how much any plan of swaps could leave at most (bound).");
   auto flags = std::make_shared<ExploreFlags>(command);
   command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
       ->required()
@@ -167,8 +167,8 @@ void AddExploreCommand(CLI::App* app, Session* session) {
   command
       ->add_flag(
           "--swapping", flags->swapping,
-          "Also rewrites the graph at every size, with the default strategy, tuned, and looks "
-          "for the largest size that fits so. Takes a tuning for each size.")
+          "Also plans for the graph at every size, with the strategy budget, and looks for the "
+          "largest size that fits so. Takes a search for each size.")
       ->group("Sizes");
   command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
       ->group("What to write");

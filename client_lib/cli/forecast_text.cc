@@ -314,6 +314,7 @@ constexpr size_t kSizeWidth = 10;  // Up to 2^31 - 1.
 constexpr size_t kFitWidth = 7;    // "unknown".
 constexpr size_t kPeakWidth = 11;  // "peak memory", "1023.99 GiB".
 constexpr size_t kTimeWidth = 10;  // "examples/s", "12345.6 ms".
+constexpr size_t kShareWidth = 5;  // "bound", "100%".
 
 const char* WhatVaries(bool size_is_batch) { return size_is_batch ? "batch" : "size"; }
 const char* RateUnit(bool size_is_batch) { return size_is_batch ? "examples/s" : "steps/s"; }
@@ -343,6 +344,13 @@ std::string FullSpeedShare(const v1::ExploredSize& size) {
   if (!size.has_swapped_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
   return absl::StrFormat("%.0f%%",
                          100 * size.swapped_sizes_per_s() / size.full_speed_sizes_per_s());
+}
+
+// How much of it no plan can have more than. (The bound leaves out what launches take.)
+std::string BoundShare(const v1::ExploredSize& size) {
+  if (!size.has_bound_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
+  const double share = size.bound_sizes_per_s() / size.full_speed_sizes_per_s();
+  return absl::StrFormat("%.0f%%", 100 * std::min(share, 1.0));
 }
 
 const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) {
@@ -505,7 +513,8 @@ std::string ExplorationText::Row(const v1::ExploredSize& size) {
     row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
     row.push_back(SwappedRateText(size_is_batch_, size));
     row.push_back(FullSpeedShare(size));
-    widths.insert(widths.end(), {kPeakWidth, kTimeWidth, kTimeWidth});
+    row.push_back(BoundShare(size));
+    widths.insert(widths.end(), {kPeakWidth, kTimeWidth, kTimeWidth, kShareWidth});
   }
   const std::string heading = has_rows_ ? "" : Heading(widths);
   has_rows_ = true;
@@ -517,7 +526,7 @@ std::string ExplorationText::Heading(const std::vector<size_t>& widths) const {
   std::vector<std::string> heads = {WhatVaries(size_is_batch_), "fits", "peak memory"};
   if (!swapping_) heads.push_back("step");
   heads.push_back(unit);
-  if (swapping_) heads.insert(heads.end(), {"swapped", "peak memory", unit, "full speed"});
+  if (swapping_) heads.insert(heads.end(), {"swapped", "peak memory", unit, "full speed", "bound"});
   return absl::StrCat(style_.Heading(FormatTableRow(heads, widths)), "\n");
 }
 

@@ -88,6 +88,9 @@ std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report
                                   FormatCount(level.serialization_edge_count(), "control edge"))});
   }
   if (report.devices_size() > 0) facts.push_back({"added", AddedText(report)});
+  if (level.paced()) {
+    facts.push_back({"paced", "what is launched behind a swap-in's trigger waits for the swap-in"});
+  }
   return facts;
 }
 

@@ -143,6 +143,11 @@ constexpr OptionRow kLevel[] = {
      "Memory of each GPU for tuning, in GiB, in place of --gpu-memory-bytes. As there, "
      "--allocator-reserve is taken off. Above 0.",
      "the hardware's", ""},
+    {"pace",
+     "What is launched behind a swap-in's trigger waits for the swap-in, so that its copy overlaps "
+     "with kernels, and what is ready early waits until it is wanted, as in the strategy budget. "
+     "Where something is tuned, the better of the plans with and without.",
+     "false", ""},
 };
 
 constexpr OptionRow kScope[] = {

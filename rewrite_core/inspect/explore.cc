@@ -15,8 +15,11 @@
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report/forecast_report.h"
+#include "rewrite_core/simulate/lower_bounds.h"
+#include "rewrite_core/simulate/step_simulator.h"
 #include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::core {
@@ -45,7 +48,50 @@ struct SwappedStep {
   absl::optional<v1::Forecast> forecast;
   // Of the step as the graph is, launched ahead, with unlimited memory.
   int64_t full_speed_ns = 0;
+  // What no plan is faster than; 0: none fits.
+  int64_t bound_ns = 0;
 };
+
+// The bounds of a step whose operations have the order that these edges leave.
+absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEdge>& order_edges,
+                                                     StepSimulator* simulator,
+                                                     const StopToken& stop) {
+  if (order_edges.empty()) return simulator->LowerBounds(stop);
+  SwapPlan plan;
+  plan.controls = order_edges;
+  StepTerms terms;
+  terms.record_operations = true;
+  auto ordered = simulator->Simulate(plan, terms, stop);
+  if (!ordered.ok()) return ordered.status();
+  const Hardware& hardware = simulator->facts().hardware();
+  LowerBoundOptions options;
+  options.device_budget_bytes.assign(simulator->unswapped().devices.size(),
+                                     hardware.device_budget_bytes());
+  options.copy_out_bytes_per_s = hardware.d2h_bytes_per_s;
+  options.copy_in_bytes_per_s = hardware.h2d_bytes_per_s;
+  // The operations are those of the step as it came, by whatever ids.
+  const Workload& unswapped = simulator->unswapped();
+  std::vector<OpId> ops(simulator->facts().graph().num_nodes(), kNoOp);
+  for (OpId id = 0; id < static_cast<OpId>(unswapped.ops.size()); ++id) {
+    if (unswapped.ops[id].kind == OpKind::kCompute) ops[unswapped.ops[id].node] = id;
+  }
+  std::vector<OpId> order;
+  for (OpId id : ordered->launch_ahead.order) order.push_back(ops[ordered->ops[id].node]);
+  return ComputeLowerBounds(unswapped, order, options, stop);
+}
+
+absl::StatusOr<int64_t> BoundNs(const std::vector<ControlEdge>& order_edges,
+                                StepSimulator* simulator, const StopToken& stop) {
+  auto bounds = BoundsWith(order_edges, simulator, stop);
+  if (!bounds.ok()) return bounds.status();
+  const int64_t budget = simulator->facts().hardware().device_budget_bytes();
+  int64_t most = 0;
+  for (const DeviceBounds& device : *bounds) {
+    if (device.memory_bytes > budget) return 0;
+    most = std::max(most, device.step_time_ns);
+  }
+  return most;
+}
 
 absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::RewriteOptions& options,
                                             const v1::Limits& limits, const StopToken& stop) {
@@ -62,8 +108,13 @@ absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::Rewrit
   swapped.full_speed_ns = full_speed->step_time_ns();
 
   auto result = strategy.plan({facts, *eligibility, options, limits, simulator->get(), stop});
-  if (GetErrorReason(result.status()) == v1::ERROR_REASON_DOES_NOT_FIT) return swapped;
-  if (!result.ok()) return result.status();
+  const bool fits = GetErrorReason(result.status()) != v1::ERROR_REASON_DOES_NOT_FIT;
+  if (fits && !result.ok()) return result.status();
+  auto bound_ns =
+      BoundNs(fits ? result->plan.controls : std::vector<ControlEdge>(), simulator->get(), stop);
+  if (!bound_ns.ok()) return bound_ns.status();
+  swapped.bound_ns = *bound_ns;
+  if (!fits) return swapped;
   auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, simulator->get(), stop);
   if (!forecast.ok()) return forecast.status();
   // Each GPU fits on its own; together they may still be in each other's way.
@@ -206,10 +257,12 @@ class Explorer {
     if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
     v1::RewriteOptions options;
     *options.mutable_step() = StepAt(size);
+    options.mutable_budget();
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
     auto step = ForecastSwapped(*graph_, options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());
     explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
+    if (step->bound_ns > 0) explored.set_bound_sizes_per_s(PerSecond(step->bound_ns) * size);
     if (step->forecast.has_value()) {
       explored.set_swapped_steps_per_s(PerSecond(step->forecast->step_time_ns()));
       explored.set_swapped_sizes_per_s(explored.swapped_steps_per_s() * size);

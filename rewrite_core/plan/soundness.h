@@ -3,7 +3,9 @@
 //
 //   fed       neither end is fed: what leads to a fed node would run, for nothing; a fed node must
 //             not be edited
-//   cycle     `from` is on a lower topological level (topology.h): the graph would never run
+//   cycle     `from` is on a lower topological level (topology.h), or before `to` in an order of
+//   the
+//             caller's: the graph would never run
 //   frame     `from` ends in the loop frame in which `to` starts: TensorFlow refuses the graph
 //   deadness  `to` is dead whenever `from` is: a branch that is not taken would end the training
 //   switch    what `to` waits for is no copy of one side of a Switch, dead where that is not taken
@@ -33,8 +35,11 @@ absl::string_view EdgeFaultText(EdgeFault fault);
 
 class Soundness {
  public:
-  // REQUIRES: the facts kShapes and kControlFlow. `facts` must outlive the result.
-  explicit Soundness(const StepFacts& facts) : facts_(facts) {}
+  // `ranks`: by node, numbers that grow along every edge of the graph (back edges of loops aside)
+  // and of the plan so far, in the place of topological levels; empty: those. REQUIRES: the facts
+  // kShapes and kControlFlow. Both must outlive the result.
+  explicit Soundness(const StepFacts& facts, absl::Span<const int32_t> ranks = {})
+      : facts_(facts), ranks_(ranks) {}
 
   // Of from -> to: a trigger of a swap-in (`to`: each of its consumers), an order edge.
   EdgeFault Wait(NodeId from, NodeId to) const;
@@ -55,13 +60,15 @@ class Soundness {
 
  private:
   bool IsBelow(NodeId from, NodeId to) const {
-    return facts_.topology().level(from) < facts_.topology().level(to);
+    return ranks_.empty() ? facts_.topology().level(from) < facts_.topology().level(to)
+                          : ranks_[from] < ranks_[to];
   }
   bool IsSwitch(NodeId id) const {
     return facts_.graph().op_info(id).control_flow == ControlFlow::kSwitch;
   }
 
   const StepFacts& facts_;
+  const absl::Span<const int32_t> ranks_;
 };
 
 }  // namespace spillway::core

@@ -88,6 +88,12 @@ TEST(LevelTextTest, OneGpuTuned) {
 )");
 }
 
+TEST(LevelTextTest, SaysThatAPlanIsPaced) {
+  EXPECT_THAT(Facts("level { paced: true devices {} }"),
+              HasSubstr("paced    what is launched behind a swap-in's trigger waits for the"));
+  EXPECT_THAT(Facts("level { devices {} }"), Not(HasSubstr("paced")));
+}
+
 // Not swapped although it would fit: somebody gave a threshold.
 TEST(LevelTextTest, ASettingMayBeGiven) {
   EXPECT_THAT(

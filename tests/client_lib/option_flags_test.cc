@@ -284,6 +284,7 @@ TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
   level->add_incl_input_by_types("H");
   level->set_is_training(false);
   level->set_autotune_gpu_mem(15.5);
+  level->set_pace(true);
   expected.set_cpu_device("/cpu:1");
   EXPECT_THAT(Parse({"--strategy",
                      "level",
@@ -317,6 +318,7 @@ TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
                      "--is-training=false",
                      "--autotune-gpu-mem",
                      "15.5",
+                     "--pace",
                      "--cpu-device",
                      "/cpu:1"}),
               Is(expected));

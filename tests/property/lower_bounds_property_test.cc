@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "rewrite_core/simulate/lower_bounds.h"
 #include "rewrite_core/simulate/simulator.h"
+#include "tests/testing/device_steps.h"
 #include "tests/testing/random.h"
 #include "tests/testing/random_workload.h"
 #include "tests/testing/workload_maker.h"
@@ -22,6 +23,9 @@
 namespace spillway::core {
 namespace {
 
+using ::spillway::testing::DeviceSteps;
+using ::spillway::testing::GapSet;
+using ::spillway::testing::GapsOfBits;
 using ::spillway::testing::MadeOp;
 using ::spillway::testing::Random;
 using ::spillway::testing::RandomWorkload;
@@ -75,103 +79,6 @@ TEST(LeastCoverPropertyTest, NoOtherChoiceIsSmaller) {
 
 // ---- All sets of gaps, with copies that take no time.
 
-struct Gap {
-  BufferId buffer;
-  int from, to;  // The steps of the two uses.
-};
-
-// The uses of all buffers of one device at a given order, looked up step by step.
-struct Steps {
-  Steps(const Workload& workload, int device_index, const std::vector<OpId>& whole_order)
-      : w(workload), device(device_index) {
-    for (OpId id : whole_order) {
-      if (w.ops[id].device == device) order.push_back(id);
-    }
-    for (BufferId b = 0; b < static_cast<BufferId>(w.buffers.size()); ++b) {
-      if (w.buffers[b].device != device || w.buffers[b].resident) continue;
-      for (int t = 0; t < static_cast<int>(order.size()); ++t) {
-        if (UsedAt(b, t)) uses[b].push_back(t);
-      }
-      for (size_t i = 0; i + 1 < uses[b].size(); ++i)
-        gaps.push_back({b, uses[b][i], uses[b][i + 1]});
-      for (OpId id = 0; id < static_cast<OpId>(w.ops.size()); ++id) {
-        if (w.ops[id].kind == OpKind::kCopyOut && w.reads[id][0] == b) on_host.insert(b);
-        if (w.ops[id].kind == OpKind::kCopyIn && w.writes[id][0] == b) on_host.insert(b);
-      }
-    }
-  }
-  static bool Has(absl::Span<const int32_t> items, int32_t item) {
-    return std::count(items.begin(), items.end(), item) > 0;
-  }
-  bool UsedAt(BufferId b, int t) const {
-    return Has(w.reads[order[t]], b) || Has(w.writes[order[t]], b);
-  }
-
-  // The most memory in use if the gaps of `set` (a bit each) are swapped, and nothing else is.
-  int64_t Peak(uint32_t set) const {
-    int64_t peak = 0;
-    for (int t = 0; t < static_cast<int>(order.size()); ++t) peak = std::max(peak, InUse(set, t));
-    return peak;
-  }
-  int64_t InUse(uint32_t set, int t) const {
-    const OpId id = order[t];
-    int64_t bytes = AllocatedBytes(w.ops[id].workspace_bytes);
-    for (const WorkloadBuffer& b : w.buffers) {
-      if (b.device == device && b.resident) bytes += AllocatedBytes(b.bytes);
-    }
-    std::set<BufferId> there;
-    for (const auto& [b, at] : uses) {
-      if (Has(at, t)) there.insert(b);
-    }
-    for (size_t g = 0; g < gaps.size(); ++g) {
-      if (gaps[g].from < t && t < gaps[g].to && (set >> g & 1) == 0) there.insert(gaps[g].buffer);
-    }
-    // An input of which nobody reads the original any more: all that follow read a copy.
-    std::set<BufferId> taken;
-    for (size_t i = 0; i < w.reuses[id].size(); ++i) {
-      const BufferId input = w.reuses[id][i];
-      if (input < 0 || w.buffers[input].resident || taken.count(input) > 0) continue;
-      const BufferId output = w.writes[id][i];
-      if (w.buffers[input].device != device || w.buffers[output].device != device ||
-          w.buffers[input].bytes != w.buffers[output].bytes) {
-        continue;
-      }
-      bool free = true;
-      for (size_t g = 0; g < gaps.size(); ++g) {
-        if (gaps[g].buffer == input && gaps[g].from == t && (set >> g & 1) == 0) free = false;
-      }
-      if (!free) continue;
-      taken.insert(input);
-      bytes -= AllocatedBytes(w.buffers[output].bytes);
-    }
-    for (BufferId b : there) bytes += AllocatedBytes(w.buffers[b].bytes);
-    return bytes;
-  }
-  int64_t BytesOut(uint32_t set) const {
-    std::set<BufferId> out;
-    for (size_t g = 0; g < gaps.size(); ++g) {
-      if ((set >> g & 1) != 0 && on_host.count(gaps[g].buffer) == 0) out.insert(gaps[g].buffer);
-    }
-    int64_t bytes = 0;
-    for (BufferId b : out) bytes += w.buffers[b].bytes;
-    return bytes;
-  }
-  int64_t BytesIn(uint32_t set) const {
-    int64_t bytes = 0;
-    for (size_t g = 0; g < gaps.size(); ++g) {
-      if ((set >> g & 1) != 0) bytes += w.buffers[gaps[g].buffer].bytes;
-    }
-    return bytes;
-  }
-
-  const Workload& w;
-  const int device;
-  std::vector<OpId> order;
-  std::map<BufferId, std::vector<int>> uses;
-  std::vector<Gap> gaps;
-  std::set<BufferId> on_host;
-};
-
 SimulationResult Play(const Workload& workload, const SimulationOptions& options) {
   auto result = Simulate(workload, options, StopToken());
   EXPECT_TRUE(result.ok()) << result.status();
@@ -206,11 +113,15 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
     const Workload workload = RandomWorkload(options, &random);
     const std::vector<OpId> order = Play(workload, SimulationOptions()).order;
     for (int device = 0; device < static_cast<int>(workload.devices.size()); ++device) {
-      const Steps steps(workload, device, order);
+      const DeviceSteps steps(workload, device, order);
       if (steps.gaps.empty() || steps.gaps.size() > 9) continue;
       const uint32_t sets = 1u << steps.gaps.size();
+      std::vector<GapSet> away;
       std::vector<int64_t> peaks;
-      for (uint32_t set = 0; set < sets; ++set) peaks.push_back(steps.Peak(set));
+      for (uint32_t set = 0; set < sets; ++set) {
+        away.push_back(GapsOfBits(set, steps.gaps.size()));
+        peaks.push_back(steps.Peak(away[set]));
+      }
       const int64_t least = *std::min_element(peaks.begin(), peaks.end());
       ++devices;
       for (int i = 0; i < 3; ++i) {
@@ -222,8 +133,8 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
         int64_t out = std::numeric_limits<int64_t>::max(), in = out;
         for (uint32_t set = 0; set < sets; ++set) {
           if (peaks[set] > budget) continue;
-          out = std::min(out, steps.BytesOut(set));
-          in = std::min(in, steps.BytesIn(set));
+          out = std::min(out, steps.BytesOut(away[set]));
+          in = std::min(in, steps.BytesIn(away[set]));
         }
         ASSERT_LE(bounds.swap_out_bytes, out) << seed << " budget " << budget;
         ASSERT_LE(bounds.swap_in_bytes, in) << seed << " budget " << budget;
@@ -237,7 +148,7 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
           ones += in > 0;
           ASSERT_EQ(bounds.swap_in_bytes, in) << seed;
           std::set<BufferId> with_gaps;
-          for (const Gap& gap : steps.gaps) with_gaps.insert(gap.buffer);
+          for (const DeviceSteps::Gap& gap : steps.gaps) with_gaps.insert(gap.buffer);
           if (with_gaps.size() == steps.gaps.size()) {
             ASSERT_EQ(bounds.swap_out_bytes, out) << seed;
           }
@@ -263,7 +174,7 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
 
 // `workload` with its compute operations held in `order`, and the gaps of `set` swapped: the
 // readers after each read a copy. A copy back starts when a step within its gap is done.
-Workload WithSwaps(const Workload& workload, const Steps& steps, uint32_t set, double rate,
+Workload WithSwaps(const Workload& workload, const DeviceSteps& steps, uint32_t set, double rate,
                    int64_t latency_ns, Random* random) {
   WorkloadMaker maker(static_cast<int>(workload.devices.size()));
   for (const WorkloadBuffer& buffer : workload.buffers) {
@@ -289,7 +200,7 @@ Workload WithSwaps(const Workload& workload, const Steps& steps, uint32_t set, d
   std::map<BufferId, BufferId> on_host;
   for (size_t g = 0; g < steps.gaps.size(); ++g) {
     if ((set >> g & 1) == 0) continue;
-    const Gap& gap = steps.gaps[g];
+    const DeviceSteps::Gap& gap = steps.gaps[g];
     const int64_t bytes = workload.buffers[gap.buffer].bytes;
     const int64_t copy_ns =
         latency_ns + static_cast<int64_t>(std::ceil(static_cast<double>(bytes) / rate * 1e9));
@@ -337,7 +248,7 @@ TEST(LowerBoundsPropertyTest, NoPlayedPlanIsBelow) {
     options.max_steps = 14;
     const Workload workload = RandomWorkload(options, &random);
     const std::vector<OpId> order = Play(workload, SimulationOptions()).order;
-    const Steps steps(workload, 0, order);
+    const DeviceSteps steps(workload, 0, order);
     if (steps.gaps.empty() || steps.gaps.size() > 20) continue;
     for (int i = 0; i < 6; ++i) {
       const uint32_t set =

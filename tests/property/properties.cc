@@ -232,7 +232,7 @@ class RewrittenCase {
         }
       }
     }
-    return "";
+    return NeedsOfPaces();
   }
 
   // Whether a run of `waiting` does without something that `awaited` needs: a source that is
@@ -253,6 +253,22 @@ class RewrittenCase {
       if ((is_source && !is_harmless) || absl::StartsWith(node.op(), "Assign") ||
           absl::StartsWith(node.op(), "Apply")) {
         return absl::StrCat("needs: ", waiting, " waits for ", awaited, ", which needs ", name);
+      }
+    }
+    return "";
+  }
+
+  std::string NeedsOfPaces() const {
+    for (const v1::TensorSwap& swap : response_.report().swaps()) {
+      const std::string producer = swap.tensor().substr(0, swap.tensor().rfind(':'));
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) {
+        std::vector<std::string> awaited(swap_in.triggers().begin(), swap_in.triggers().end());
+        awaited.push_back(producer);
+        for (const std::string& node : swap_in.pace_nodes()) {
+          for (const std::string& other : awaited) {
+            if (std::string fault = NeedsMore(node, other); !fault.empty()) return fault;
+          }
+        }
       }
     }
     return "";
@@ -329,7 +345,7 @@ bool MayRefuseLevel(const v1::RewriteOptions& options, const absl::Status& statu
   // A level that the graph does not have; filters that leave no op; tuning without a batch size.
   const bool named = absl::StrContains(status.message(), "serialization") ||
                      absl::StrContains(status.message(), "_by_") ||
-                     (tuned && !options.step().has_batch_size() &&
+                     ((tuned || options.level().pace()) && !options.step().has_batch_size() &&
                       absl::StrContains(status.message(), "batch_size"));
   return reason == v1::ERROR_REASON_NAME_MATCHES_NOTHING ||
          reason == v1::ERROR_REASON_CONFLICTING_OPTIONS ||
@@ -553,6 +569,37 @@ v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
   return options;
 }
 
+namespace {
+
+// Of the memory that the step takes as it came, more or less.
+void GiveMemory(const GraphDef& graph, Random* random, v1::Step* step) {
+  v1::SimulateOptions ample;
+  *ample.mutable_step() = *step;
+  ample.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << 50);
+  const auto simulated = core::SimulateGraph(WriteProto(graph), ample, core::DefaultLimits(), {});
+  if (!simulated.ok() || simulated->forecast().devices().empty()) return;
+  const int64_t peak = simulated->forecast().devices(0).peak_bytes();
+  step->mutable_hardware()->set_gpu_memory_bytes(
+      std::max<int64_t>(peak * random->Between(30, 110) / 100, 1));
+}
+
+}  // namespace
+
+v1::RewriteOptions RandomPacedLevelOptions(const GraphDef& graph, Random* random) {
+  v1::RewriteOptions options = RandomLevelOptions(graph, random);
+  options.mutable_level()->set_pace(true);
+  if (!random->OneIn(8)) options.mutable_step()->set_batch_size(random->Between(1, 64));
+  v1::LevelStrategy& level = *options.mutable_level();
+  if (random->OneIn(2)) level.clear_serialization();
+  if (random->OneIn(2)) level.clear_serialization_by_size();
+  if (random->OneIn(2)) {
+    level.clear_autotune_gpu_mem();
+    options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+    GiveMemory(graph, random, options.mutable_step());
+  }
+  return options;
+}
+
 v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random) {
   v1::RewriteOptions options;
   options.mutable_budget()->set_planning_effort(random->OneIn(8) ? v1::PLANNING_EFFORT_MEDIUM
@@ -565,13 +612,7 @@ v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random) {
   if (!random->OneIn(4)) hardware.clear_host_memory_bytes();
   if (random->OneIn(8)) return options;
   // What the step takes as it came, or a part of that.
-  v1::SimulateOptions ample;
-  *ample.mutable_step() = options.step();
-  ample.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << 50);
-  const auto step = core::SimulateGraph(WriteProto(graph), ample, core::DefaultLimits(), {});
-  if (!step.ok() || step->forecast().devices().empty()) return options;
-  const int64_t peak = step->forecast().devices(0).peak_bytes();
-  hardware.set_gpu_memory_bytes(std::max<int64_t>(peak * random->Between(30, 110) / 100, 1));
+  GiveMemory(graph, random, options.mutable_step());
   return options;
 }
 

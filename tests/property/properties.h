@@ -31,7 +31,8 @@ struct Verdict {
 //   report           counts what is counted in the result
 //   plan             applied, gives the same bytes
 //   needs            (level) what a swap-in or a reader of a swapped tensor waits for runs anyway;
-//                    (budget) or needs no feed or other source that it does without, and no write
+//                    (budget, and a pace edge) or needs no feed or other source that it does
+//                    without, and no write
 // and otherwise that it is returned as it came, or refused for a reason that lies in the options.
 // A Rewrite must never say INTERNAL; a plan that is applied may be refused as BAD_PLAN.
 //
@@ -56,6 +57,9 @@ v1::RewriteOptions RandomOptions(const GraphDef& graph, Random* random);
 
 // Random options of the strategy `level`, tuned or given, for any graph.
 v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random);
+
+// The same with its option `pace`.
+v1::RewriteOptions RandomPacedLevelOptions(const GraphDef& graph, Random* random);
 
 // Random options of the strategy `budget`, for any graph: from far too little memory to ample.
 v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random);

@@ -267,6 +267,18 @@ const std::vector<Case>& Cases() {
          const std::string graph = MakeTrainingGraph(small);
          return Rewriting(graph, ForTuning(graph));
        }},
+      {"LevelPaced",
+       [] {
+         return Rewriting(Training(),
+                          absl::StrCat(kAll, kGiven, "pace: true }", "step { batch_size: 16 }"));
+       }},
+      {"LevelPacedTuned",
+       [] {
+         TrainingGraphOptions small;
+         small.nodes = kNodes / 20;
+         const std::string graph = MakeTrainingGraph(small);
+         return Rewriting(graph, absl::StrCat(ForTuning(graph), "level { pace: true }"));
+       }},
       {"Budget",
        [] {
          TrainingGraphOptions small;

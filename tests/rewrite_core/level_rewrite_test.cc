@@ -163,6 +163,59 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
   }
 }
 
+// What the option `pace` gives is as good as what there is without, and a graph as any other.
+TEST_P(TunedGraphTest, PacedItIsNotSlower) {
+  const int64_t peak =
+      Answer(bytes_, options_ + Budget(int64_t{1} << 50)).report().fits(0).unswapped_peak_bytes();
+  for (const int64_t percent : {60, 80}) {
+    const std::string options = absl::StrCat(options_, Budget(peak * percent / 100));
+    const auto without = TryRewrite(bytes_, options);
+    const auto with = TryRewrite(bytes_, absl::StrCat(options, " level { pace: true }"));
+    if (!with.ok()) {
+      EXPECT_FALSE(without.ok()) << with.status();
+      continue;
+    }
+    const v1::RewriteReport& report = with->report();
+    ASSERT_EQ(report.fits_size(), 1);
+    EXPECT_FALSE(report.fits(0).not_needed());
+    EXPECT_LE(report.forecast_after().devices(0).peak_bytes(), report.fits(0).budget_bytes());
+    EXPECT_EQ(report.forecast_after().step_time_ns(), report.fits(0).step_time_ns());
+    EXPECT_EQ(report.fits(0).unswapped_peak_bytes(), peak);
+    if (without.ok()) {
+      std::cout << GetParam().name << " in " << percent
+                << "%: " << without->report().fits(0).step_time_ns() << " ns, paced "
+                << report.fits(0).step_time_ns() << " ns\n";
+      EXPECT_LE(report.fits(0).step_time_ns(), without->report().fits(0).step_time_ns());
+      EXPECT_EQ(report.fits(0).full_speed_step_time_ns(),
+                without->report().fits(0).full_speed_step_time_ns());
+      EXPECT_FALSE(without->report().level().paced());
+      if (!report.level().paced()) {
+        EXPECT_EQ(with->graph_def(), without->graph_def());
+      }
+    }
+    EXPECT_EQ(Answer(with->graph_def(), "strip {}").graph_def(), bytes_);
+  }
+}
+
+// With everything given there is nothing to compare: it is done as it is asked for.
+TEST(LevelRewriteTest, AGivenSettingIsPacedAsAskedFor) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
+  const std::string given = "level { swapout_threshold: 300 swapin_ahead: 100 swapin_groupby: 500 ";
+  const v1::RewriteResponse with = Answer(bytes, given + "pace: true }");
+  const v1::RewriteResponse without = Answer(bytes, given + "}");
+  EXPECT_TRUE(with.report().level().paced());
+  EXPECT_FALSE(without.report().level().paced());
+  const auto paces = [](const v1::RewriteReport& report) {
+    int count = 0;
+    for (const v1::TensorSwap& swap : report.swaps()) {
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) count += swap_in.pace_nodes_size();
+    }
+    return count;
+  };
+  EXPECT_GT(paces(with.report()), 0);
+  EXPECT_EQ(paces(without.report()), 0);
+}
+
 std::vector<TunedGraph> TunedGraphs() {
   return {{"mnist_deep", "mnist_deep/graph.pb", "step { batch_size: 1024 }"},
           {"unet3d_s16", "unet3d_s16/graph.pb", "step { batch_size: 1 }"},

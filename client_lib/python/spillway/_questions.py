@@ -88,7 +88,7 @@ def explore(graph: Any, *, server: Optional[str] = None, timeout: Optional[float
         it raises ends the call and is raised here.
       sizes: those to try. Default: powers of two up to the first that does not fit.
       multiple_of: the largest that fits is looked for among multiples of this. Default: 1.
-      swapping: also rewrite the graph at every size, with the default strategy, tuned.
+      swapping: also plan for the graph at every size, with the strategy budget.
       no_budget: with unlimited memory; only `sizes` are tried.
       **keywords: those of `simulate`.
 

@@ -25,7 +25,7 @@ STRATEGIES: Mapping[str, frozenset] = {
         "serialization_by_size", "excl_output_by_scopes", "incl_output_by_scopes",
         "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
         "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
-        "autotune_gpu_mem")),
+        "autotune_gpu_mem", "pace")),
     "budget": frozenset(("planning_effort",)),
 }
 # What plans nothing: `rewrite` takes them as strategies, and `strip` and `apply` are called so.

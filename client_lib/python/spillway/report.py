@@ -241,6 +241,7 @@ class LevelReport:
     serialized_level_count: int = 0
     serialization_edge_count: int = 0
     devices: Tuple[LevelDevice, ...] = _list_of(LevelDevice)
+    paced: bool = False
 
 
 @dataclass(frozen=True)

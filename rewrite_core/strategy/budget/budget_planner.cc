@@ -10,19 +10,14 @@
 #include <utility>
 
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/strategy/budget/pace_gate.h"
 #include "rewrite_core/strategy/budget/slot_room.h"
 
 namespace spillway::core {
 namespace {
 
-// More is no gate but a wall; found in no network (1 to 12 as a rule).
-constexpr size_t kMaxGate = 64;
-
-// A trigger is looked for so many slots from where it is wanted, and what has to wait so many
-// behind a gate. Kernels are launched in order of readiness: what waits for nothing is soon
-// launched.
+// A trigger is looked for so many slots from where it is wanted.
 constexpr Slot kTriggerReach = 200;
-constexpr Slot kGateReach = 4096;
 
 // In the place of a gap that has more bytes than are lacking, so many smaller ones are tried.
 constexpr int kMaxSmallerTried = 2000;
@@ -309,34 +304,15 @@ Slot BudgetPlanner::FindTrigger(const Away& back,
   return kNoSlot;
 }
 
-std::vector<NodeId> BudgetPlanner::Gate(NodeId producer, NodeId trigger, Slot slot,
-                                        const std::vector<InputPosition>& consumers) const {
-  std::vector<NodeId> gate;
-  const Slot end = std::min(order_->num_slots(), slot + kGateReach);
-  for (Slot s = slot; s < end && gate.size() < kMaxGate; ++s) {
-    if (order_->latest_before(s) >= slot) continue;
-    const NodeId node = order_->node(s);
-    const bool reads =
-        std::any_of(consumers.begin(), consumers.end(),
-                    [&](const InputPosition& consumer) { return consumer.node == node; });
-    if (reads || !needs_->MayWait(node, producer) || !needs_->MayWait(node, trigger) ||
-        soundness_.WaitInOrder(producer, node) != EdgeFault::kNone ||
-        soundness_.WaitInOrder(trigger, node) != EdgeFault::kNone) {
-      continue;
-    }
-    gate.push_back(node);
-  }
-  return gate;
-}
-
 absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<Away>& aways) const {
   std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
+  const PaceGate gate(*order_, *needs_, soundness_, PaceGate::Cycles::kSlots);
   StopPoller poll(*stop_);
   for (const Away& back : aways) {
     const Gap& gap = gaps_[back.gap];
     // Its swap-ins serve the uses up to the next gap that is used.
     Slot until = order_->num_slots();
-    if (poll.Tick(static_cast<int64_t>(aways.size()) + kGateReach)) {
+    if (poll.Tick(static_cast<int64_t>(aways.size()) + PaceGate::kReach)) {
       return stop_->status("strategy");
     }
     for (const Away& other : aways) {
@@ -370,7 +346,7 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<A
       swap_in.consumers = positions;
       swap_in.triggers.push_back(trigger);
       if (back.gate >= 0) {
-        swap_in.paces = Gate(tensor.node, trigger, slot + 1 + back.gate, all);
+        swap_in.paces = gate.Find(tensor.node, {trigger}, slot + 1 + back.gate, all);
       }
       swap.swap_ins.push_back(std::move(swap_in));
     }

@@ -12,7 +12,7 @@
 //   Triggers. In the order of need, each as late as hides its copy behind the one before it, and
 //   not before there is memory for it.
 //   Gates. Behind the trigger, the whole frontier of nodes that could be launched waits for the
-//   swap-in: a copy waits for all that was launched before it, so nothing later may be.
+//   swap-in (pace_gate.h).
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_PLANNER_H_
@@ -117,8 +117,6 @@ class BudgetPlanner {
   absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
   // The sound trigger nearest to the one wanted, before rather than behind; kNoSlot.
   Slot FindTrigger(const Away& back, const std::vector<InputPosition>& consumers) const;
-  std::vector<NodeId> Gate(NodeId producer, NodeId trigger, Slot slot,
-                           const std::vector<InputPosition>& consumers) const;
 
   const StepFacts* facts_;
   const Needs* needs_;

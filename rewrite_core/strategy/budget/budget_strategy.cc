@@ -40,9 +40,8 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 // with it.
 constexpr int kOtherSizes = 3;
 
-// Outputs smaller than such a part of the peak are not worth an order edge; smaller ones are, if
-// edges for all of them take this part off the peak that is left.
-constexpr int64_t kLeastOrdered = 256;
+// Outputs smaller than kLeastOrderedPart of the peak are worth an order edge, down to this part, if
+// edges for all of them take this much off the peak that is left.
 constexpr int64_t kLeastOfMany = 16384;
 constexpr double kManyGain = 0.03;
 
@@ -152,7 +151,7 @@ class BudgetRun {
   // Order edges first: they cost no copy. The step with them is what plans are made for.
   absl::Status Order() {
     ordered_ = unswapped_;
-    if (absl::Status s = OrderWith(kLeastOrdered, /*gain=*/0); !s.ok()) return s;
+    if (absl::Status s = OrderWith(kLeastOrderedPart, /*gain=*/0); !s.ok()) return s;
     return OrderWith(kLeastOfMany, kManyGain);
   }
 

@@ -25,6 +25,9 @@
 
 namespace spillway::core {
 
+// Outputs smaller than such a part of the peak are not worth an edge.
+inline constexpr int64_t kLeastOrderedPart = 256;
+
 // The edges that let outputs of the GPU that `order` is of be made later, where that frees more
 // than it keeps: the inputs that would have to wait with them. Outputs below `least_bytes` are left
 // alone. In order of the nodes that wait. Errors: those of `stop`.

@@ -97,6 +97,8 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
           order.bytes_[place[input]] != order.bytes_[i]) {
         continue;
       }
+      // Read at two inputs, it has two holders.
+      if (others.size() > 1 && others[others.size() - 2].slot == order.made_[i]) continue;
       change[order.made_[i]] -= order.bytes_[i];
       change[order.made_[i] + 1] += order.bytes_[i];
       break;

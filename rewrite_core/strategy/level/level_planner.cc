@@ -13,6 +13,13 @@ constexpr char kLevelTriggersRemedy[] = "give a larger swapout_threshold or filt
 // An op of 100,000 inputs, half of which swap in, would have billions.
 constexpr int64_t kStepsPerEdge = 16;
 
+// Steps that a search for a gate counts for, which looks at thousands of slots, one number each.
+constexpr int64_t kStepsPerGate = 256;
+
+absl::Span<const int32_t> RanksOf(const LevelPacing* pacing) {
+  return pacing == nullptr ? absl::Span<const int32_t>() : pacing->ranks();
+}
+
 void SortUnique(std::vector<int32_t>* values) {
   std::sort(values->begin(), values->end());
   values->erase(std::unique(values->begin(), values->end()), values->end());
@@ -22,15 +29,17 @@ void SortUnique(std::vector<int32_t>* values) {
 
 LevelPlanner::LevelPlanner(const StepFacts& facts, const LevelFilters& filters,
                            const LevelOrder& levels, const LevelCandidates& candidates,
-                           const std::vector<bool>& devices, SearchBudget* budget)
-    : soundness_(facts),
+                           const WantedGpu& gpu, SearchBudget* budget, const LevelPacing* pacing)
+    : soundness_(facts, RanksOf(pacing)),
       graph_(facts.graph()),
       filters_(filters),
       candidates_(candidates),
       budget_(budget),
-      triggers_(facts, filters, levels, budget) {
+      pacing_(pacing),
+      gpu_(gpu.index),
+      triggers_(facts, filters, levels, budget, RanksOf(pacing)) {
   for (const LevelCandidate& candidate : candidates.tensors()) {
-    if (devices[graph_.device_id(candidate.tensor.node)]) tensors_.push_back(candidate);
+    if (gpu.devices[graph_.device_id(candidate.tensor.node)]) tensors_.push_back(candidate);
   }
 }
 
@@ -113,6 +122,18 @@ PlannedSwap LevelPlanner::PlanSwap(const LevelCandidate& candidate,
 PlannedSwapIn LevelPlanner::PlanSwapIn(const LevelCandidate& candidate,
                                        absl::Span<const LateReader> group,
                                        const LevelSetting& setting) {
+  PlannedSwapIn swap_in = PlanUnpaced(candidate, group, setting);
+  if (pacing_ == nullptr) return swap_in;
+  pacing_->LeaveOutIdle(&swap_in);
+  if (swap_in.triggers.empty() || budget_->Spend(kStepsPerGate)) return swap_in;
+  swap_in.paces = pacing_->Gate(gpu_, candidate.tensor.node, swap_in);
+  budget_->Spend(kStepsPerEdge * static_cast<int64_t>(swap_in.paces.size()) + 1);
+  return swap_in;
+}
+
+PlannedSwapIn LevelPlanner::PlanUnpaced(const LevelCandidate& candidate,
+                                        absl::Span<const LateReader> group,
+                                        const LevelSetting& setting) {
   PlannedSwapIn swap_in;
   for (const LateReader& reader : group) swap_in.consumers.push_back(reader.position);
   if (!setting.syncs_swap_ins()) {

@@ -16,19 +16,21 @@
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
+#include "rewrite_core/strategy/level/level_pacing.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_triggers.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
 #include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
 
 class LevelPlanner : public TunedPlanner {
  public:
-  // `devices`: by Graph::device_id, the devices whose tensors are swapped.
+  // `gpu`: the one whose tensors are swapped. `pacing`: none, if null.
   LevelPlanner(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
-               const LevelCandidates& candidates, const std::vector<bool>& devices,
-               SearchBudget* budget);
+               const LevelCandidates& candidates, const WantedGpu& gpu, SearchBudget* budget,
+               const LevelPacing* pacing = nullptr);
 
   // The swaps, by tensor. Errors: those of `budget`.
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const LevelSetting& setting) override;
@@ -42,6 +44,8 @@ class LevelPlanner : public TunedPlanner {
                        const LevelSetting& setting);
   PlannedSwapIn PlanSwapIn(const LevelCandidate& candidate, absl::Span<const LateReader> group,
                            const LevelSetting& setting);
+  PlannedSwapIn PlanUnpaced(const LevelCandidate& candidate, absl::Span<const LateReader> group,
+                            const LevelSetting& setting);
   // The ops that a swap-in for `consumer` alone is synchronized with: the producers of its other
   // inputs that stay on a GPU, and its control inputs.
   absl::InlinedVector<NodeId, 1> Beside(NodeId consumer, int32_t threshold);
@@ -55,6 +59,8 @@ class LevelPlanner : public TunedPlanner {
   const LevelFilters& filters_;
   const LevelCandidates& candidates_;
   SearchBudget* budget_;
+  const LevelPacing* const pacing_;
+  const int32_t gpu_;
   LevelTriggers triggers_;
   std::vector<LevelCandidate> tensors_;
   // The distance of every late reader's edge. Filled in by the first Plan, which may run out of

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
+#include "rewrite_core/strategy/level/level_pacing.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_planner.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
@@ -46,15 +48,17 @@ absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
 
 class Strategy {
  public:
-  explicit Strategy(const StrategyInput& input)
+  // `paces`: whether plans get order edges and gates. `budget`: of the whole request.
+  Strategy(const StrategyInput& input, bool paces, SearchBudget* budget)
       : facts_(input.facts),
         graph_(input.facts.graph()),
         eligibility_(input.eligibility),
         options_(input.options),
         parameters_(input.options.level()),
         stop_(input.stop),
-        budget_(input.limits.max_search_steps(), input.stop),
-        simulator_(input.simulator, input.facts.graph().num_nodes(), &budget_,
+        paces_(paces),
+        budget_(budget),
+        simulator_(input.simulator, input.facts.graph().num_nodes(), budget,
                    "name some of the GPUs with devices, give swapout_threshold, swapin_ahead and "
                    "swapin_groupby, or raise the limit"),
         report_(*result_.report.mutable_level()) {}
@@ -64,6 +68,8 @@ class Strategy {
       absl::Status s =
           CheckKnownBatch(facts_, ", or set swapout_threshold, swapin_ahead and swapin_groupby");
       if (!s.ok()) return s;
+    } else if (paces_) {
+      if (absl::Status s = CheckKnownBatch(facts_, ", or leave out pace"); !s.ok()) return s;
     }
     auto filters = LevelFilters::Create(facts_, options_.level(), stop_);
     if (!filters.ok()) return filters.status();
@@ -76,11 +82,15 @@ class Strategy {
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
 
     const std::vector<WantedGpu> gpus = FindWantedGpus(facts_, eligibility_);
-    if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes())) {
+    if (gpus.size() == 1 && gpus[0].is_many && (parameters_.is_auto() || Serializes() || paces_)) {
       return TooManyGpusError();
+    }
+    if (paces_) {
+      if (absl::Status s = FindPacing(gpus); !s.ok()) return s;
     }
     for (size_t attempt = 0;; ++attempt) {
       share_ = kBudgetShares[attempt];
+      result_.plan.controls = order_edges();
       for (const WantedGpu& gpu : gpus) {
         if (absl::Status s = PlanGpu(gpu, *filters, *levels, *candidates); !s.ok()) return s;
       }
@@ -100,6 +110,33 @@ class Strategy {
   bool Serializes() const {
     return !options_.level().serialization().empty() ||
            options_.level().serialization_by_size() > 0;
+  }
+
+  const std::vector<ControlEdge>& order_edges() const {
+    static const auto* const kNone = new std::vector<ControlEdge>();
+    return pacing_ == nullptr ? *kNone : pacing_->order_edges();
+  }
+
+  // For the GPUs that need swapping; where no other does, it is all as without.
+  absl::Status FindPacing(const std::vector<WantedGpu>& gpus) {
+    SwapPlan base;
+    base.cpu_device = result_.plan.cpu_device;
+    std::vector<int32_t> lacking;
+    for (const WantedGpu& gpu : gpus) {
+      if (parameters_.is_auto()) {
+        const StepTerms terms = StepTerms::OneGpu(gpu.index, budget_bytes());
+        auto outcome = simulator_.Simulate(base, terms, stop_);
+        if (!outcome.ok()) return outcome.status();
+        if (outcome->fits) continue;
+      }
+      lacking.push_back(gpu.index);
+    }
+    if (lacking.empty()) return absl::OkStatus();
+    auto pacing = LevelPacing::Create(facts_, base, lacking, Serializes(), &simulator_, stop_);
+    if (!pacing.ok()) return pacing.status();
+    pacing_ = *std::move(pacing);
+    report_.set_paced(true);
+    return absl::OkStatus();
   }
 
   // Each GPU is tuned while the others have memory without end. All at once they may wait for each
@@ -166,24 +203,27 @@ class Strategy {
                        const LevelCandidates& candidates) {
     auto serialization = SerializeLevels(facts_, options_, filters, levels, gpu.devices, stop_);
     if (!serialization.ok()) return serialization.status();
-    if (serialization->edges.empty()) return PlanSwaps(gpu, {}, filters, levels, candidates);
+    std::vector<ControlEdge>& added = serialization->edges;
+    result_.plan.controls.insert(result_.plan.controls.end(), added.begin(), added.end());
     v1::LevelReport& report = report_;
     report.set_serialized_level_count(report.serialized_level_count() + serialization->level_count);
     report.set_serialization_edge_count(report.serialization_edge_count() +
-                                        static_cast<int64_t>(serialization->edges.size()));
-    auto rebuilt = LevelOrder::Build(graph_, facts_.topology(), facts_.control_flow(),
-                                     serialization->edges, stop_);
+                                        static_cast<int64_t>(added.size()));
+    added.insert(added.end(), order_edges().begin(), order_edges().end());
+    if (added.empty()) return PlanSwaps(gpu, {}, filters, levels, candidates);
+    auto rebuilt =
+        LevelOrder::Build(graph_, facts_.topology(), facts_.control_flow(), added, stop_);
     if (!rebuilt.ok()) return rebuilt.status();
     report.set_level_count(std::max(report.level_count(), rebuilt->num_levels()));
     auto found = Find(filters, *rebuilt, /*explain=*/false);
     if (!found.ok()) return found.status();
-    return PlanSwaps(gpu, std::move(serialization->edges), filters, *rebuilt, *found);
+    return PlanSwaps(gpu, std::move(added), filters, *rebuilt, *found);
   }
 
   absl::Status PlanSwaps(const WantedGpu& gpu, std::vector<ControlEdge> controls,
                          const LevelFilters& filters, const LevelOrder& levels,
                          const LevelCandidates& candidates) {
-    LevelPlanner planner(facts_, filters, levels, candidates, gpu.devices, &budget_);
+    LevelPlanner planner(facts_, filters, levels, candidates, gpu, budget_, pacing_.get());
     v1::LevelDevice& device = *report_.add_devices();
     device.set_device(gpu.name);
     LevelSetting setting = parameters_.setting;
@@ -209,6 +249,7 @@ class Strategy {
       *device.mutable_tuning() = std::move(tuned->report);
       tuned->fit.set_budget_bytes(whole);
       not_needed = tuned->fit.not_needed();
+      if (!order_edges().empty()) TellAsItCame(gpu.index, &tuned->fit);
       unswapped_peak_bytes_ = std::max(unswapped_peak_bytes_, tuned->fit.unswapped_peak_bytes());
       *result_.report.add_fits() = std::move(tuned->fit);
     } else {
@@ -223,10 +264,16 @@ class Strategy {
         if (gpu.devices[i]) idle_devices_.insert(static_cast<int32_t>(i));
       }
     }
-    SwapPlan& plan = result_.plan;
-    plan.controls.insert(plan.controls.end(), controls.begin(), controls.end());
-    std::move(swaps.begin(), swaps.end(), std::back_inserter(plan.swaps));
+    std::move(swaps.begin(), swaps.end(), std::back_inserter(result_.plan.swaps));
     return absl::OkStatus();
+  }
+
+  // What was tuned is the step with the order edges.
+  void TellAsItCame(int32_t gpu, v1::DeviceFit* fit) const {
+    const StepResult& unswapped = pacing_->unswapped();
+    fit->set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
+    fit->set_full_speed_step_time_ns(unswapped.step_time_ns());
+    if (pacing_->Paces(gpu)) fit->set_not_needed(false);  // The order edges are.
   }
 
   // The verdicts on all tensors, now that the settings are known.
@@ -252,15 +299,35 @@ class Strategy {
   const v1::RewriteOptions& options_;
   const LevelParameters parameters_;
   const StopToken& stop_;
-  SearchBudget budget_;  // Of all GPUs.
+  const bool paces_;
+  SearchBudget* const budget_;  // Of all GPUs.
   CountedSimulator simulator_;
-  double share_ = 1;                  // Of the budget.
-  int64_t unswapped_peak_bytes_ = 0;  // Of the GPU that takes most as the graph came.
-  FitFailure together_;               // Of the last plans that do not fit together.
-  std::set<int32_t> idle_devices_;    // Device ids of GPUs that need no swapping.
+  std::unique_ptr<const LevelPacing> pacing_;  // Null: there is none.
+  double share_ = 1;                           // Of the budget.
+  int64_t unswapped_peak_bytes_ = 0;           // Of the GPU that takes most as the graph came.
+  FitFailure together_;                        // Of the last plans that do not fit together.
+  std::set<int32_t> idle_devices_;             // Device ids of GPUs that need no swapping.
   StrategyResult result_;
   v1::LevelReport& report_;  // Of result_.
 };
+
+// Of two results that were tuned: whether the steps of `a` are shorter.
+bool IsFaster(const v1::RewriteReport& a, const v1::RewriteReport& b) {
+  const auto times = [](const v1::RewriteReport& report) {
+    std::pair<int64_t, int64_t> most = {0, 0};
+    for (const v1::DeviceFit& fit : report.fits()) {
+      most.first = std::max(most.first, fit.step_time_ns());
+      most.second = std::max(most.second, fit.synchronous_step_time_ns());
+    }
+    return most;
+  };
+  return times(a) < times(b);
+}
+
+bool NeedsSwaps(const v1::RewriteReport& report) {
+  return std::any_of(report.fits().begin(), report.fits().end(),
+                     [](const v1::DeviceFit& fit) { return !fit.not_needed(); });
+}
 
 }  // namespace
 
@@ -271,11 +338,24 @@ absl::Status CheckLevelStrategy(const v1::RewriteOptions& options, const StopTok
 }
 
 bool LevelNeedsSimulator(const v1::RewriteOptions& options) {
-  return LevelParameters(options.level()).is_auto();
+  return LevelParameters(options.level()).is_auto() || options.level().pace();
 }
 
 absl::StatusOr<StrategyResult> PlanLevel(const StrategyInput& input) {
-  return Strategy(input).Run();
+  SearchBudget budget(input.limits.max_search_steps(), input.stop);
+  const bool paces = input.options.level().pace();
+  if (!paces || !LevelParameters(input.options.level()).is_auto()) {
+    return Strategy(input, paces, &budget).Run();
+  }
+  const auto does_not_fit = [](const absl::StatusOr<StrategyResult>& result) {
+    return GetErrorReason(result.status()) == v1::ERROR_REASON_DOES_NOT_FIT;
+  };
+  auto plain = Strategy(input, /*paces=*/false, &budget).Run();
+  if (plain.ok() ? !NeedsSwaps(plain->report) : !does_not_fit(plain)) return plain;
+  auto paced = Strategy(input, /*paces=*/true, &budget).Run();
+  if (!paced.ok()) return does_not_fit(paced) ? std::move(plain) : std::move(paced);
+  return plain.ok() && !IsFaster(paced->report, plain->report) ? std::move(plain)
+                                                               : std::move(paced);
 }
 
 }  // namespace spillway::core

@@ -15,9 +15,10 @@ constexpr int32_t kLevelsSearched = 10;
 }  // namespace
 
 LevelTriggers::LevelTriggers(const StepFacts& facts, const LevelFilters& filters,
-                             const LevelOrder& levels, SearchBudget* budget)
+                             const LevelOrder& levels, SearchBudget* budget,
+                             absl::Span<const int32_t> ranks)
     : facts_(facts),
-      soundness_(facts),
+      soundness_(facts, ranks),
       levels_(levels),
       budget_(budget),
       barred_(facts.graph().num_nodes()),

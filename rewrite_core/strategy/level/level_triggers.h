@@ -25,9 +25,9 @@ namespace spillway::core {
 
 class LevelTriggers {
  public:
-  // All must outlive the search.
+  // `ranks`: as Soundness takes them. All must outlive the search.
   LevelTriggers(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
-                SearchBudget* budget);
+                SearchBudget* budget, absl::Span<const int32_t> ranks = {});
 
   // The trigger of a swap-in of a tensor whose producer is on `producer_level`, for `group`, whose
   // first reader is the earliest; or kNoNode. Once `budget` is over, the result means nothing.

@@ -37,6 +37,7 @@ class Fingerprint {
       for (const PlannedSwapIn& swap_in : swap.swap_ins) {
         for (const InputPosition& p : swap_in.consumers) Add(p.node, p.index, -2);
         for (NodeId trigger : swap_in.triggers) Add(trigger, 0, -3);
+        for (NodeId node : swap_in.paces) Add(node, 0, -5);
       }
       for (NodeId node : swap.deadlines) Add(node, 0, -4);
     }

@@ -45,6 +45,17 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   EXPECT_EQ(order.uses(of_b).back().slot, step.SlotOf("d"));
 }
 
+// A buffer read at two inputs has two holders, so that no output takes it over.
+TEST(StepOrderTest, AnInputIsTakenOverByItsOnlyReader) {
+  const OrderedStep step(
+      "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+      "a = MatMul(x, x) " KIB_256 "b = ReluGrad(a, x) " KIB_256 "c = ReluGrad(b, b) " KIB_256);
+  const std::vector<int64_t>& live = step.order.live_bytes();
+  EXPECT_EQ(live[step.SlotOf("a")], 2 * (256 << 10));  // x and a.
+  EXPECT_EQ(live[step.SlotOf("b")], 2 * (256 << 10));  // x, and b in the place of a.
+  EXPECT_EQ(live[step.SlotOf("c")], 2 * (256 << 10));  // b, and c beside it.
+}
+
 // The simulator counts memory by its own bookkeeping, launch by launch.
 class StepOrderOfGraphTest : public ::testing::TestWithParam<std::string> {};
 

@@ -179,8 +179,9 @@ TEST(LevelPlannerTest, TheValuesWorthTuning) {
   const auto candidates = testing::ValueOrDie(
       LevelCandidates::Find(f.facts, eligibility, filters, levels, 1, false, stop), "candidates");
   SearchBudget budget(1'000'000, stop);
-  LevelPlanner planner(f.facts, filters, levels, candidates,
-                       std::vector<bool>(f.graph->num_devices(), true), &budget);
+  WantedGpu gpu;
+  gpu.devices.assign(f.graph->num_devices(), true);
+  LevelPlanner planner(f.facts, filters, levels, candidates, gpu, &budget);
   // Distances of f: 2, 4, 4, 7, 8; each one less, so that it is the largest that still swaps it.
   EXPECT_THAT(planner.Thresholds(), ElementsAre(1, 3, 6, 7));
   // The longest edge has levels 2 to 8 in between.

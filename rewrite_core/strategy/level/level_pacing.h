@@ -1,0 +1,75 @@
+// What the option `pace` of the strategy `level` adds to its plans, from the strategy `budget`:
+// order edges, which every plan then has (budget/order_edges.h), and a gate for each swap-in
+// (budget/pace_gate.h).
+//
+// No cycle. There is one order of all nodes in which every edge grows, of the graph and of the
+// plan: its ranks take the place of topological levels for whoever asks Soundness. It follows the
+// launch of kernels, so that gates are whole. Where levels are serialized, which has an order of
+// its own, there are no order edges, and topological levels stay.
+//
+// Thread safety: immutable after Create.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PACING_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PACING_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/control_edge.h"
+#include "rewrite_core/plan/needs.h"
+#include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+#include "rewrite_core/strategy/budget/step_order.h"
+
+namespace spillway::core {
+
+class LevelPacing {
+ public:
+  // `base`: what every plan has besides. `gpus` (indices into Placement::devices()): those to which
+  // order edges are to help. `facts` must outlive the result. Errors: those of Simulate.
+  static absl::StatusOr<std::unique_ptr<LevelPacing>> Create(
+      const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus,
+      bool serializes, PlanSimulator* simulator, const StopToken& stop);
+  LevelPacing(const LevelPacing&) = delete;
+  LevelPacing& operator=(const LevelPacing&) = delete;
+
+  const std::vector<ControlEdge>& order_edges() const { return order_edges_; }
+  // For Soundness; empty: topological levels.
+  absl::Span<const int32_t> ranks() const { return ranks_; }
+  // The step as the graph came, with memory without end.
+  const StepResult& unswapped() const { return unswapped_; }
+
+  bool Paces(int32_t gpu) const { return orders_.count(gpu) > 0; }
+  // Leaves out triggers that the step does not run, of a swap-in for some who run and some who do
+  // not: they would run with it, for nothing.
+  void LeaveOutIdle(PlannedSwapIn* swap_in) const;
+  // The nodes that wait for a swap-in of an output of `producer`, which is on GPU `gpu`; none, if
+  // nothing lets it start there.
+  std::vector<NodeId> Gate(int32_t gpu, NodeId producer, const PlannedSwapIn& swap_in) const;
+
+ private:
+  LevelPacing(const StepFacts& facts, Needs needs) : facts_(facts), needs_(std::move(needs)) {}
+
+  // Whether the step that is planned for runs one of its consumers.
+  bool Runs(const PlannedSwapIn& swap_in) const;
+  absl::Status FindOrderEdgesOf(const std::vector<int32_t>& gpus, const StopToken& stop);
+
+  const StepFacts& facts_;
+  const Needs needs_;
+  StepResult unswapped_;
+  std::vector<ControlEdge> order_edges_;
+  std::vector<int32_t> ranks_;
+  std::map<int32_t, StepOrder> orders_;  // By GPU: with the order edges.
+  std::unique_ptr<Soundness> soundness_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PACING_H_
