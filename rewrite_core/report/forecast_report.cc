@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/report/tensor_summary.h"
 
@@ -81,6 +82,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
       if (poll.Tick()) return stop.status("simulate");
       const auto [reader, index, port] = readers[i];
       if (port == kControl || !active[reader] || placement.node(reader) < 0) continue;
+      if (facts.conditionals().IsDead(Tensor{id, port})) continue;
       const int32_t distance = facts.topology().level(reader) - facts.topology().level(id);
       if (distance <= 0) continue;  // The back edge of a loop.
       Count& count = counts[distance];
@@ -101,6 +103,25 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
     out->set_tensor_bytes(count.bytes);
   }
   return absl::OkStatus();
+}
+
+// What unknown predicates are taken for.
+std::string WorseSides(const StepFacts& facts) {
+  constexpr size_t kShown = 3;
+  const std::vector<Conditionals::Choice>& choices = facts.conditionals().choices();
+  std::string text;
+  for (size_t i = 0; i < choices.size() && i < kShown; ++i) {
+    const Conditionals::Choice& choice = choices[i];
+    absl::StrAppend(&text, i == 0 ? "" : ", ", "'", NameOf(facts, choice.predicate.node),
+                    "' is taken for ", choice.value ? "true" : "false", " (",
+                    BytesText(choice.bytes[choice.value]), " are made there, ",
+                    BytesText(choice.bytes[!choice.value]), " on the other side)");
+  }
+  if (choices.size() > kShown) absl::StrAppend(&text, " and ", choices.size() - kShown, " others");
+  return absl::StrCat("of ", Count(static_cast<int64_t>(choices.size()), "predicate"),
+                      " of conditionals the value is not known, and the side that makes more "
+                      "counts: ",
+                      text, "; give what is fed, with its value, among the feeds");
 }
 
 // What is not known of the step with `plan`: copies of unknown size come on top.
@@ -295,6 +316,9 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
                     absl::StrCat("both sides of ", Count(notes.merges, "conditional"),
                                  " are played, so times and peaks may "
                                  "be a little too high")));
+  }
+  if (!facts.conditionals().choices().empty()) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_WORSE_SIDE, WorseSides(facts)));
   }
   return warnings;
 }

@@ -84,6 +84,16 @@ class NodeLinker {
            IsBackEdge(graph_, input.node, id);
   }
 
+  // Whether the tensor, or the end of its node, comes without a value: for a conditional, or, of a
+  // swap node, for what it reads or waits for.
+  bool IsDead(Tensor t) const {
+    if (!overlay_.IsSwapNode(t.node)) return facts_.conditionals().IsDead(t);
+    for (Tensor input : overlay_.Inputs(t.node)) {  // A swap-in reads a swap-out.
+      if (IsDead(input)) return true;
+    }
+    return false;
+  }
+
   void LinkNode(NodeId id, OpId op);
   View MakeCopy(Tensor tensor, Place from, Place want);
 

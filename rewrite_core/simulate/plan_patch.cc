@@ -223,23 +223,24 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
   return true;
 }
 
-// As Builder::FindActive: what the edited inputs of nodes that run lead to.
+// As Builder::FindActive: what the edited inputs of nodes that are needed lead to.
 bool PlanPatch::Impl::FindActive() {
   const NodeId num_nodes = graph_.num_nodes();
-  // For now 0 for those that run.
+  const NodeFlags& needed = facts_.active_nodes().needed;
+  // For now 0 for those that are needed.
   swap_ops_.assign(plan_.swap_nodes().size(), kNoOp);
   std::vector<NodeId> stack;
-  bool all_run = true;
+  bool all_needed = true;
   const auto visit = [&](NodeId id) {
     if (!plan_.IsSwapNode(id)) {
-      all_run = all_run && RunsUnswapped(id);
+      all_needed = all_needed && needed[id];
     } else if (swap_ops_[id - num_nodes] == kNoOp) {
       swap_ops_[id - num_nodes] = 0;
       stack.push_back(id);
     }
   };
   for (NodeId id : plan_.edited()) {
-    if (!RunsUnswapped(id)) continue;
+    if (!needed[id]) continue;
     for (Tensor input : plan_.Inputs(id)) visit(input.node);
   }
   while (!stack.empty()) {
@@ -247,7 +248,10 @@ bool PlanPatch::Impl::FindActive() {
     stack.pop_back();
     for (Tensor input : plan_.Inputs(id)) visit(input.node);
   }
-  return all_run;
+  for (NodeId i = 0; graph_.has_control_flow() && i < static_cast<NodeId>(swap_ops_.size()); ++i) {
+    if (IsDead({num_nodes + i, kControl})) swap_ops_[i] = kNoOp;
+  }
+  return all_needed;
 }
 
 void PlanPatch::Impl::AddSwapOps() {
@@ -318,7 +322,7 @@ void PlanPatch::Impl::ForgetUses(NodeId id) {
   const absl::Span<const Tensor> inputs = graph_.inputs(id);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor input = inputs[i];
-    if (input.is_control() || IsCut(id, input)) continue;
+    if (input.is_control() || IsCut(id, input) || IsDead(input)) continue;
     const Place want = Wanted(id, static_cast<int32_t>(i), input);
     if (!NeedsCopy(PlaceOf(input), want)) continue;
     CountUse(Index(input), want, -1);
