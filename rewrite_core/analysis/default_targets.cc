@@ -22,6 +22,7 @@ class TargetFinder {
         topology_(topology),
         shapes_(shapes),
         backward_(backward),
+        stop_(stop),
         poll_(stop),
         seen_(graph.num_nodes()),
         needed_(graph.num_nodes(), false),
@@ -109,20 +110,29 @@ class TargetFinder {
 
   // (2)
   bool AddAverages() {
+    // What the updates are computed from. Averages that they wait for are none of it.
+    NodeFlags updates(graph_.num_nodes(), false);
+    for (NodeId id : backward_.updates) updates[id] = true;
+    auto step = LeadingTo(graph_, updates, stop_);
+    if (!step.ok()) return false;
     std::vector<NodeId> averages;
+    bool are_grouped = false;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
-      if (needed_[id] || write(id) != Write::kPlain || shapes_.IsFed(id)) continue;
+      if (updates[id] || write(id) != Write::kPlain || shapes_.IsFed(id)) continue;
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       if (!IsData(inputs)) continue;
       const NodeId variable = VariableOf(inputs[0].node);
-      if (variable != kNoNode && IsAverage(inputs, variable)) averages.push_back(id);
+      if (variable == kNoNode || !IsAverage(inputs, variable, *step)) continue;
+      averages.push_back(id);
+      are_grouped = are_grouped || needed_[id];
     }
+    if (are_grouped) averages.clear();
     return Need(std::move(averages));
   }
 
-  // Whether a write of `variable` with these inputs is of a value from itself and the step.
-  bool IsAverage(absl::Span<const Tensor> write, NodeId variable) {
+  // Whether a write of `variable` with these inputs is of a value from itself and `step`.
+  bool IsAverage(absl::Span<const Tensor> write, NodeId variable, const NodeFlags& step) {
     seen_.Clear();
     std::vector<NodeId> queue;
     bool from_itself = false, from_step = false;
@@ -133,8 +143,8 @@ class TargetFinder {
         const NodeId read = VariableOf(input.node);
         if (read != kNoNode) {
           from_itself = from_itself || read == variable;
-        } else if (needed_[input.node]) {
-          from_step = from_step || IsData(graph_.inputs(input.node));
+        } else if (step[input.node] && IsData(graph_.inputs(input.node))) {
+          from_step = true;
         } else if (queue.size() < kMaxAverageOps && seen_.Insert(input.node)) {
           queue.push_back(input.node);
         }
@@ -156,10 +166,11 @@ class TargetFinder {
     return shape.known_rank && shape.dims.empty();
   }
 
-  // Whether the forward part ends here: the step runs it, and only the backward part reads it.
-  bool IsEnd(NodeId id) const {
-    if (!needed_[id] || backward_.ops[id] || write(id) != Write::kNone || !IsFloat(id) ||
-        VariableOf(id) != kNoNode || !IsData(graph_.inputs(id))) {
+  // Whether the forward part ends here: the step computes it from weights, and only the backward
+  // part reads it.
+  bool IsEnd(NodeId id, const NodeFlags& from_weights) const {
+    if (!needed_[id] || !from_weights[id] || backward_.ops[id] || write(id) != Write::kNone ||
+        !IsFloat(id) || VariableOf(id) != kNoNode || !IsData(graph_.inputs(id))) {
       return false;
     }
     bool any = false;
@@ -174,6 +185,14 @@ class TargetFinder {
 
   // (3)
   bool AddLoss() {
+    std::vector<NodeId> weights;
+    for (NodeId id : backward_.updates) {
+      const absl::Span<const Tensor> inputs = graph_.inputs(id);
+      const NodeId variable = IsData(inputs) ? VariableOf(inputs[0].node) : kNoNode;
+      if (variable != kNoNode) weights.push_back(variable);
+    }
+    const auto from_weights = ReachedFrom(graph_, weights, nullptr, stop_);
+    if (!from_weights.ok()) return false;
     // What each node is: no part of a loss, computed from what the step runs, from its ends.
     enum : char { kNo, kPure, kFromEnds };
     std::vector<char> kind(graph_.num_nodes(), kNo);
@@ -182,7 +201,7 @@ class TargetFinder {
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       if (poll_.Tick()) return false;
       if (needed_[id]) {
-        if (IsEnd(id)) kind[id] = kFromEnds;
+        if (IsEnd(id, *from_weights)) kind[id] = kFromEnds;
         continue;
       }
       const OpInfo& info = graph_.op_info(id);
@@ -196,7 +215,8 @@ class TargetFinder {
         if (poll_.Tick()) return false;
         if (input.is_control()) break;
         const NodeId read = input.node;
-        const bool fits = needed_[read] || graph_.op(read) == "Const" || kind[read] == kFromEnds ||
+        const bool fits = (needed_[read] && !backward_.ops[read]) || graph_.op(read) == "Const" ||
+                          kind[read] == kFromEnds ||
                           (kind[read] == kPure && !(is_scalar && IsScalar(read)));
         // What comes behind a scalar of a loss is one.
         if (!fits || (!is_scalar && !needed_[read] && kind[read] == kFromEnds && IsScalar(read))) {
@@ -226,6 +246,7 @@ class TargetFinder {
   const Topology& topology_;
   const Shapes& shapes_;
   const BackwardPart& backward_;
+  const StopToken& stop_;
   StopPoller poll_;
   std::vector<Write> write_of_op_;
   VisitMarks seen_;

@@ -4,13 +4,14 @@
 // (1) The weight updates (backward_part.h), and what waits for any of them and nobody waits for:
 //     the train op, with all that it groups; counters of steps; averages of weights. Not what only
 //     reads a variable back.
-// (2) Moving averages that the train op does not group: plain writes (AssignSub, ...) of a value
-//     that is computed from the variable itself and from what the step runs. So no metric, which
-//     adds up what it does not read, no counter and no initializer.
-// (3) The loss: scalars of floating point numbers that are computed, over pure ops on such numbers
-//     alone, from where the forward part ends: from what, of all that the step runs, only the
-//     backward part reads. So no accuracy, which compares, no summary, which is text, and no
-//     penalty on weights that (1) does not run anyway.
+// (2) Moving averages, where (1) runs none of them: plain writes (AssignSub, ...) of a value that
+//     is computed from the variable itself and from what the updates are computed from. So no
+//     metric, which adds up without reading, no counter and no initializer; and where the train op
+//     groups some averages, as those of one of several towers, not the others.
+// (3) The loss: scalars of floating point numbers that are computed, over ops on such numbers
+//     alone, from where the forward part ends: from what comes of the weights and, of all that the
+//     step runs, only the backward part reads. So no accuracy, which compares, no summary, which is
+//     text, no learning rate, and no penalty on weights that the step does not run anyway.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_DEFAULT_TARGETS_H_

@@ -105,23 +105,24 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
   return absl::OkStatus();
 }
 
-// What unknown predicates are taken for.
+// What unknown predicates are taken for, of conditionals where it makes a difference; or "".
 std::string WorseSides(const StepFacts& facts) {
-  constexpr size_t kShown = 3;
-  const std::vector<Conditionals::Choice>& choices = facts.conditionals().choices();
+  constexpr int kShown = 3;
   std::string text;
-  for (size_t i = 0; i < choices.size() && i < kShown; ++i) {
-    const Conditionals::Choice& choice = choices[i];
-    absl::StrAppend(&text, i == 0 ? "" : ", ", "'", NameOf(facts, choice.predicate.node),
+  int count = 0;
+  for (const Conditionals::Choice& choice : facts.conditionals().choices()) {
+    if (choice.bytes[0] == 0 && choice.bytes[1] == 0) continue;
+    if (++count > kShown) continue;
+    absl::StrAppend(&text, count == 1 ? "" : ", ", "'", NameOf(facts, choice.predicate.node),
                     "' is taken for ", choice.value ? "true" : "false", " (",
                     BytesText(choice.bytes[choice.value]), " are made there, ",
                     BytesText(choice.bytes[!choice.value]), " on the other side)");
   }
-  if (choices.size() > kShown) absl::StrAppend(&text, " and ", choices.size() - kShown, " others");
-  return absl::StrCat("of ", Count(static_cast<int64_t>(choices.size()), "predicate"),
-                      " of conditionals the value is not known, and the side that makes more "
-                      "counts: ",
-                      text, "; give what is fed, with its value, among the feeds");
+  if (count == 0) return "";
+  if (count > kShown) absl::StrAppend(&text, " and ", Count(count - kShown, "other"));
+  return absl::StrCat("the value of ", Count(count, "predicate"),
+                      " of conditionals is not known, and the side that makes more memory counts: ",
+                      text, "; give what is fed with its value, among the feeds");
 }
 
 // What is not known of the step with `plan`: copies of unknown size come on top.
@@ -317,8 +318,8 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
                                  " are played, so times and peaks may "
                                  "be a little too high")));
   }
-  if (!facts.conditionals().choices().empty()) {
-    warnings.push_back(MakeWarning(v1::WARNING_CODE_WORSE_SIDE, WorseSides(facts)));
+  if (std::string sides = WorseSides(facts); !sides.empty()) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_WORSE_SIDE, std::move(sides)));
   }
   return warnings;
 }
