@@ -91,7 +91,8 @@ class SideFinder {
   }
 
   Origin OriginOf(Tensor tensor) const {
-    Origin origin{tensor};
+    Origin origin;
+    origin.tensor = tensor;
     for (int hop = 0; hop <= kMaxHopsToPredicate; ++hop) {
       const NodeId id = origin.tensor.node;
       const auto value = shapes_.value(origin.tensor);
