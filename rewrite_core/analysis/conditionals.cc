@@ -205,18 +205,28 @@ class SideFinder {
 
   // Bytes of device memory that a node of the step makes anew.
   int64_t BytesMade(NodeId id) const {
-    const OpInfo& info = graph_.op_info(id);
-    if (!needed_[id] || info.forwards || info.control_flow != ControlFlow::kNone) return 0;
+    if (!needed_[id] || graph_.op_info(id).control_flow != ControlFlow::kNone) return 0;
     int64_t bytes = 0;
     for (int port = 0; port < shapes_.num_outputs(id); ++port) {
-      if (placement_.output({id, port}) < 0) continue;
-      const int64_t size = shapes_.size_bytes({id, port});
+      const Tensor tensor{id, port};
+      const int64_t size = shapes_.size_bytes(tensor);
+      if (size == kUnknownSize || placement_.output(tensor) < 0 || IsHandedOn(tensor)) continue;
       if (size > std::numeric_limits<int64_t>::max() - bytes) {
         return std::numeric_limits<int64_t>::max();
       }
-      if (size != kUnknownSize) bytes += size;
+      bytes += size;
     }
     return bytes;
+  }
+
+  // Whether the output may well be the memory of input 0.
+  bool IsHandedOn(Tensor tensor) const {
+    const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
+    if (!graph_.op_info(tensor.node).forwards || inputs.empty() || inputs[0].is_control()) {
+      return false;
+    }
+    return shapes_.buffer_bytes(inputs[0]) == shapes_.size_bytes(tensor) &&
+           shapes_.type(inputs[0]).dtype == shapes_.type(tensor).dtype;
   }
 
   const Graph& graph_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/naive_executor.h"
 #include "tests/testing/random.h"
@@ -158,7 +159,7 @@ TEST(ConditionalsTest, OnePredicateTakesOneSide) {
 // Training feeds the learning phase of Keras, whose default is that of an evaluation.
 TEST(ConditionalsTest, ADefaultIsNoValue) {
   constexpr char kPhase[] =
-      "default = Const() @/gpu:0 {dtype=bool, value=0x080a12005a0100}\n"
+      "default = Const() @/gpu:0 {dtype=bool, value=0x4207080a12005a0100}\n"
       "phase = PlaceholderWithDefault(default) @/gpu:0 {dtype=bool, shape=()}\n"
       "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4)}\n"
       "sw = Switch(x, phase) @/gpu:0 {T=float32}\n"
@@ -169,15 +170,21 @@ TEST(ConditionalsTest, ADefaultIsNoValue) {
 }
 
 TEST(ConditionalsTest, AConstantIsAValue) {
-  const Sides sides(
-      "p = Const() @/gpu:0 {dtype=bool, value=0x080a12005a0100}\n"
-      "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4)}\n"
-      "sw = Switch(x, p) @/gpu:0 {T=float32}\n"
-      "a = Relu(sw:1) @/gpu:0 {T=float32}\n"
-      "out = Merge(sw, a) @/gpu:0 {N=2, T=float32}",
-      Fed({}));
-  EXPECT_THAT(sides.Dead(), ElementsAre("a"));
-  EXPECT_THAT(sides.Choices(), IsEmpty());
+  for (const char* predicate : {"p", "id", "not"}) {
+    const Sides sides(absl::StrCat("p = Const() @/gpu:0 {dtype=bool, value=0x4207080a12005a0100}\n"
+                                   "id = Identity(p) @/gpu:0 {T=bool}\n"
+                                   "not = LogicalNot(id) @/gpu:0\n"
+                                   "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4)}\n"
+                                   "sw = Switch(x, ",
+                                   predicate,
+                                   ") @/gpu:0 {T=float32}\n"
+                                   "a = Relu(sw:1) @/gpu:0 {T=float32}\n"
+                                   "b = Exp(sw) @/gpu:0 {T=float32}\n"
+                                   "out = Merge(b, a) @/gpu:0 {N=2, T=float32}"),
+                      Fed({}));
+    EXPECT_THAT(sides.Dead(), ElementsAre(predicate == std::string("not") ? "b" : "a"));
+    EXPECT_THAT(sides.Choices(), IsEmpty());
+  }
 }
 
 // The inner predicate, handed in by a Switch of the outer one, is weighed if its side is taken.
