@@ -17,10 +17,10 @@ constexpr OptionRow kStep[] = {
      "Examples in the batch of one step; replaces an unknown first dimension of placeholders, "
      "iterators and queues. Tuning needs it where the graph leaves the batch open. 1 to 2^31 - 1.",
      "not set, such a size is unknown", ""},
-    {"targets", "Nodes or tensors that one step runs; each must exist.",
-     "none named: the weight updates that are found, what waits for them, moving averages, the "
-     "loss",
-     ""},
+    {"targets",
+     "Nodes or tensors that one step runs; each must exist. What trains is: the weight updates, "
+     "what waits for them (the train op), moving averages, the loss.",
+     "none named, what trains is found", ""},
     {"profile",
      "A serialized tensorflow.RunMetadata or StepStats of a real run of this graph: its times and "
      "bytes replace estimates.",

@@ -78,6 +78,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   void Relink(NodeId id);
   void RelinkCopies(Tensor tensor, BufferId buffer);
   void RelinkReaders(Tensor tensor);
+  bool RelinkMerges(NodeId dead, StopPoller* poll);
   void Enqueue(NodeId id);
   Linked& Link(OpId op);
   OpId AddOp(const WorkloadOp& op, int64_t rank);
@@ -148,7 +149,8 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   enum : char { kNotQueued, kForItsSwapNodes, kToBeRelinked };
   std::vector<char> queued_;  // By node.
   std::vector<NodeId> queued_nodes_;
-  std::vector<int32_t> copy_uses_;  // By copy, as they change.
+  absl::flat_hash_set<NodeId> past_;  // Dead nodes that RelinkMerges has been at.
+  std::vector<int32_t> copy_uses_;    // By copy, as they change.
   std::vector<int32_t> changed_uses_;
   std::vector<Linked> linked_;
   std::vector<int32_t> linked_at_;  // By operation: in linked_, or -1.
@@ -292,7 +294,11 @@ absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
   StopPoller poll(stop);
   for (NodeId id : plan_.edited()) {
     if (poll.Tick()) return stop.status("workload");
-    if (RunsUnswapped(id)) Relink(id);
+    if (RunsUnswapped(id)) {
+      Relink(id);
+    } else if (IsDead({id, kControl}) && !RelinkMerges(id, &poll)) {
+      return stop.status("workload");
+    }
   }
   while (!queue_.empty() && !failed_) {
     if (poll.Tick()) return stop.status("workload");
@@ -314,6 +320,28 @@ void PlanPatch::Impl::Relink(NodeId id) {
   if (queued_[id] == kToBeRelinked) return;
   queued_[id] = kToBeRelinked;
   Link(OpOf(id));
+}
+
+// The Merges that wait for what a dead node hangs on (WaitBeyond) may wait for others.
+bool PlanPatch::Impl::RelinkMerges(NodeId dead, StopPoller* poll) {
+  std::vector<NodeId> stack = {dead};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (!past_.insert(id).second) continue;
+    const Graph::Readers readers = graph_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll->Tick()) return false;
+      const NodeId reader = readers[i].node;
+      if (facts_.shapes().IsFed(reader) || IsBackEdge(graph_, id, reader)) continue;
+      if (RunsUnswapped(reader)) {
+        Relink(reader);
+      } else if (IsDead({reader, kControl})) {
+        stack.push_back(reader);
+      }
+    }
+  }
+  return true;
 }
 
 // What the node reads through copies as the graph has it, it may do so no longer.
@@ -640,6 +668,7 @@ void PlanPatch::Impl::Undo() {
   changed_tensors_.clear();
   made_.clear();
   queued_nodes_.clear();
+  past_.clear();
   changed_uses_.clear();
   linked_.clear();
   items_.clear();

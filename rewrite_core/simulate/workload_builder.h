@@ -9,8 +9,9 @@
 // - A plan's swap nodes are there as if they were in the graph: the workload of a graph with a plan
 //   is that of the graph into which the plan was written, up to numbering.
 // - What is dead for a conditional (conditionals.h) is not there: a Merge waits for its live
-// inputs.
-//   Of what no conditional decides, both sides run.
+// inputs,
+//   and for what runs of those that the dead ones hang on (NodeLinker::WaitBeyond). Of what no
+//   conditional decides, both sides run.
 // - The back edge of a loop is cut: each body runs once.
 // - Variables are resident on their GPU whether their nodes run or not; constants if they run.
 // - A buffer of unknown size counts as 0 bytes, and is counted.
