@@ -157,7 +157,7 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {"Plain", {20, false, false, true, true}, 700, 0.6, 0.3, 0.02},
     {"OneDevice", {40, false, false, false, false}, 300, 0.8, 0.5, 0.05},
-    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4, 0.05},
+    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4, 0.02},
     {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8, 0.5, 0.05},
     {"Loops", {20, false, true, true, true}, 500, 0.3, 0.1, 0.02},
     {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6, 0.4, 0.05},

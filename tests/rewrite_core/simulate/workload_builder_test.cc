@@ -404,7 +404,7 @@ TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
       UnorderedElementsAre("host p 0ns:", "gpu0 x 1ns: writes x:0@gpu0 (256);",
                            "gpu0 sw 0ns: waits x p; reads x:0@gpu0;", "gpu0 only 0ns: waits x;",
                            "gpu0 b 1ns: waits sw only; reads x:0@gpu0; writes b:0@gpu0 (256);",
-                           "gpu0 m 0ns: waits b; reads b:0@gpu0;",
+                           "gpu0 m 0ns: waits sw b; reads b:0@gpu0;",
                            "gpu0 z 1ns: waits m; reads b:0@gpu0; writes z:0@gpu0 (256);"));
 
   // A plan moves what both sides read: only the side that is taken waits for it.
