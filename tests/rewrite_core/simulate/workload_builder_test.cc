@@ -431,6 +431,31 @@ TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
   EXPECT_EQ(copies, 2);
 }
 
+// Whatever the sizes of the dead: b is larger than what the Merge hands on.
+TEST(WorkloadBuilderTest, AMergeSharesTheMemoryOfItsLiveInput) {
+  v1::Step options = Options("z");
+  v1::Feed* feed = options.add_feeds();
+  feed->set_name("p");
+  feed->add_values(1);
+  const TestStep step(
+      "p = Placeholder() @/cpu:0 {dtype=bool, shape=()}\n"
+      "x = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
+      "sw = Switch(x, p) {T=float32}\n"
+      "a = MatMul(sw:1, sw:1) {T=float32, _output_shapes=[(8,8)]}\n"
+      "b = MatMul(sw, sw) {T=float32, _output_shapes=[(8,64)]}\n"
+      "m = Merge(b, a) {N=2, T=float32}\n"
+      "z = MatMul(m, m) {T=float32, _output_shapes=[(8,8)]}",
+      options);
+  EXPECT_THAT(Lines(step),
+              UnorderedElementsAre("host p 0ns:", "gpu0 x 1ns: writes x:0@gpu0 (256);",
+                                   "gpu0 sw 0ns: waits x p; reads x:0@gpu0;",
+                                   "gpu0 a 1ns: waits sw; reads x:0@gpu0; writes a:0@gpu0 (256);",
+                                   "gpu0 m 0ns: waits sw a; reads a:0@gpu0;",
+                                   "gpu0 z 1ns: waits m; reads a:0@gpu0; writes z:0@gpu0 (256);"));
+  EXPECT_EQ(step.facts.buffers().buffer_of(step.graph.Output("m")),
+            step.facts.buffers().buffer_of(step.graph.Output("a")));
+}
+
 bool MayWait(const TestStep& step, NodeId from, NodeId to) {
   return step.facts.control_flow().DeadWhenever(to, from);
 }
