@@ -136,7 +136,10 @@ TEST_P(SmallGraphs, KeepThePropertiesByLevel) {
 TEST_P(SmallGraphs, KeepThePropertiesByBudget) {
   const Family& family = GetParam();
   const uint64_t sample = LongRunFactor(2) == 1 ? kBudgetSample : kLongLevelSample;
-  KeepTheProperties(family, true, sample, RandomBudgetOptions, family.level_fair_share / 10);
+  // Of four nodes, one of them on a side that does not run, hardly any plan is left.
+  const bool is_tiny = absl::string_view(family.name) == "Branches4";
+  KeepTheProperties(family, true, sample, RandomBudgetOptions,
+                    is_tiny ? 0 : family.level_fair_share / 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallGraphs, ::testing::ValuesIn(kFamilies),
