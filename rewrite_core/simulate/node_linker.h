@@ -56,8 +56,8 @@ class NodeLinker {
   };
   static constexpr int64_t kNoBytes = -2;
   // Nodes of a dead side, and around it, that one dead input of a Merge is followed to: time stays
-  // linear in the graph. Real sides have some tens.
-  static constexpr size_t kMaxBeyond = 2048;
+  // linear in the graph. Sides of layers have some tens, one with a whole network thousands.
+  static constexpr size_t kMaxBeyond = 1 << 14;
 
   NodeLinker(const StepFacts& facts, const PlanOverlay& overlay)
       : facts_(facts),

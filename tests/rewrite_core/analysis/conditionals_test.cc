@@ -225,6 +225,25 @@ TEST(ConditionalsTest, LoopsAreNotDecided) {
   EXPECT_THAT(sides.Choices(), IsEmpty());
 }
 
+// Each level's sides hold all inner ones, and are walked again. Beyond a bound nothing is weighed.
+TEST(ConditionalsTest, ManyInOneAnotherTakeNoSquareOfTime) {
+  constexpr int kLevels = 20000;
+  std::string text = "sw0 = Placeholder() @/gpu:0 {dtype=float32, shape=(4)}\n";
+  for (int i = 1; i <= kLevels; ++i) {
+    absl::StrAppend(&text, "p", i, " = Placeholder() @/gpu:0 {dtype=bool, shape=()}\nsw", i,
+                    " = Switch(sw", i - 1, i == 1 ? "" : ":1", ", p", i, ") @/gpu:0 {T=float32}\nm",
+                    i, " = Merge(sw", i, ", ", i == kLevels ? "last" : absl::StrCat("m", i + 1),
+                    ") @/gpu:0 {N=2, T=float32}\n");
+  }
+  absl::StrAppend(&text, "last = Relu(sw", kLevels, ":1) @/gpu:0 {T=float32}\n",
+                  "out = Relu(m1) @/gpu:0 {T=float32}");
+  const Sides sides(text, Fed({}));
+  ASSERT_EQ(sides.conditionals().choices().size(), kLevels);
+  EXPECT_EQ(sides.Choices().front(), "p1:0=true/0/16/1");
+  EXPECT_EQ(sides.Choices().back(), absl::StrCat("p", kLevels, ":0=true/0/0/1"));
+  EXPECT_TRUE(sides.Runs("last"));
+}
+
 // What is fed is alive, whatever would have made it.
 TEST(ConditionalsTest, WhatIsFedIsAlive) {
   v1::Step step = Fed({{"p", true}});
