@@ -9,15 +9,18 @@ namespace {
 constexpr OptionRow kStep[] = {
     {"feeds",
      "Shape of what a step feeds, for tensor sizes: --feed images=128,224,224,3. NAME= is a "
-     "scalar. Of integers and bools also the value, which shapes may hang on: --feed crop=2:64,64. "
-     "Give the flag once for each name.",
+     "scalar. Of integers and bools also the value, which shapes and conditionals may hang on: "
+     "--feed crop=2:64,64, and of one bool --feed is_training=true. Give the flag once for each "
+     "name.",
      "none", "--feed"},
     {"batch_size",
      "Examples in the batch of one step; replaces an unknown first dimension of placeholders, "
      "iterators and queues. Tuning needs it where the graph leaves the batch open. 1 to 2^31 - 1.",
      "not set, such a size is unknown", ""},
-    {"targets", "Nodes or tensors that one step runs; each must exist.",
-     "none named, the weight updates that are found", ""},
+    {"targets",
+     "Nodes or tensors that one step runs; each must exist. What trains is: the weight updates, "
+     "what waits for them (the train op), moving averages, the loss.",
+     "none named, what trains is found", ""},
     {"profile",
      "A serialized tensorflow.RunMetadata or StepStats of a real run of this graph: its times and "
      "bytes replace estimates.",

@@ -209,6 +209,10 @@ absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_
   }
   feed->set_name(text.substr(0, equals));
   const std::string fed = text.substr(equals + 1);
+  if (fed == "true" || fed == "false") {  // As `:true`: a scalar with this value.
+    feed->add_values(fed == "true");
+    return absl::OkStatus();
+  }
   const size_t colon = fed.find(':');
   for (absl::string_view dim : SplitDims(absl::string_view(fed).substr(0, colon))) {
     int64_t value = 0;
@@ -231,7 +235,7 @@ absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_
     } else if (!absl::SimpleAtoi(item, &value)) {
       return BadValue(flag, text,
                       "NAME=DIM,DIM,...:VALUE,VALUE,... with whole numbers, true or false as "
-                      "values, e.g. is_training=:true");
+                      "values, e.g. is_training=true");
     }
     feed->add_values(value);
   }

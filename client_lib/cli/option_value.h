@@ -29,7 +29,7 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
 std::vector<std::string> SplitList(absl::string_view text);
 
 // Sets `feed` from `NAME=128,224,224,3`, or with values from `NAME=2:8,4`; `NAME=` is a scalar,
-// `NAME=:true` one with its value. `with_size`: a dimension may also be
+// `NAME=true` (or `NAME=:true`) one with its value. `with_size`: a dimension may also be
 // N, the size that varies, and becomes -1. The error is BAD_OPTION and names flag and value.
 absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_size,
                      v1::Feed* feed);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/default_targets.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/op_outputs.h"
 
@@ -68,13 +69,15 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
   StopPoller poll(stop);
   if (step.targets().empty()) {
     active.source = TargetSource::kUpdates;
-    if (backward != nullptr) {
-      active.targets = backward->updates;
-    } else {
-      auto found = FindBackwardPart(graph, topology, stop);
+    absl::StatusOr<BackwardPart> found = BackwardPart();
+    if (backward == nullptr) {
+      found = FindBackwardPart(graph, topology, stop);
       if (!found.ok()) return found.status();
-      active.targets = std::move(found->updates);
+      backward = &*found;
     }
+    auto trains = FindDefaultTargets(graph, topology, shapes, *backward, stop);
+    if (!trains.ok()) return trains.status();
+    active.targets = *std::move(trains);
   }
   if (active.targets.empty()) {
     active.source = TargetSource::kSinks;
@@ -84,22 +87,11 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
     // A graph that is one large loop.
     if (active.targets.empty()) active.targets.push_back(topology.order().back());
   }
-  active.flags.assign(graph.num_nodes(), false);
-  std::vector<NodeId> stack;
-  const auto visit = [&](NodeId id) {
-    if (active.flags[id]) return;
-    active.flags[id] = true;
-    if (!shapes.IsFed(id)) stack.push_back(id);
-  };
-  for (NodeId id : active.targets) visit(id);
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    for (Tensor input : graph.inputs(id)) {
-      if (poll.Tick()) return stop.status("active nodes");
-      visit(input.node);
-    }
+  active.needed.assign(graph.num_nodes(), false);
+  if (!AddNeeded(graph, shapes, active.targets, &poll, &active.needed)) {
+    return stop.status("active nodes");
   }
+  active.flags = active.needed;
   return active;
 }
 

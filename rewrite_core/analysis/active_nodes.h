@@ -1,5 +1,5 @@
-// Which nodes one step runs: the targets and all that they need. TensorFlow prunes the rest, and
-// what only fed nodes would need.
+// Which nodes one step runs: the targets and all that they need, but for what is dead
+// (conditionals.h). TensorFlow prunes the rest, and what only fed nodes would need.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_ACTIVE_NODES_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_ACTIVE_NODES_H_
 
@@ -19,13 +19,14 @@ namespace spillway::core {
 // Where the targets come from; the report says it.
 enum class TargetSource : uint8_t {
   kGiven,
-  kUpdates,  // None were given: the weight updates that backward_part finds.
+  kUpdates,  // None were given: what trains, as default_targets finds it.
   kSinks,    // There are none of those either: every node that nobody reads.
 };
 
 struct ActiveNodes {
   NodeFlags flags;              // Per node: whether it runs.
-  std::vector<NodeId> targets;  // In the order given, or by id. Never empty.
+  NodeFlags needed;             // The same with the dead sides of conditionals.
+  std::vector<NodeId> targets;  // In the order given, or as found. Never empty.
   TargetSource source = TargetSource::kGiven;
 };
 
@@ -35,7 +36,8 @@ absl::StatusOr<std::vector<NodeId>> FindTargets(const Graph& graph, const v1::St
                                                 const StopToken& stop);
 
 // Reads step.targets. `backward` (may be null): as FindBackwardPart found it, to spare finding it
-// again. Errors: those of FindTargets. Linear in the graph.
+// again. Takes nothing for dead: `flags` is `needed`. Errors: those of FindTargets. Linear in the
+// graph.
 absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& topology,
                                             const Shapes& shapes, const v1::Step& step,
                                             const BackwardPart* backward, const StopToken& stop);

@@ -144,10 +144,11 @@ bool MovesOnlyOnes(absl::Span<const int64_t> dims, absl::Span<const int64_t> per
 class BufferFinder {
  public:
   BufferFinder(const Graph& graph, const Shapes& shapes, const Placement& placement,
-               const Profile* profile)
+               const Conditionals& conditionals, const Profile* profile)
       : graph_(graph),
         shapes_(shapes),
         placement_(placement),
+        conditionals_(conditionals),
         profile_(profile),
         rows_(RowsByOp(graph, kRows)),
         result_(graph) {}
@@ -224,6 +225,7 @@ class BufferFinder {
         int32_t best = kNoAlias;
         for (int32_t i = 0; is_data(i); ++i) {
           if (IsBackEdge(graph_, inputs[i].node, tensor.node)) continue;
+          if (conditionals_.IsDead(inputs[i])) continue;
           if (best == kNoAlias || out(inputs[i]).bytes > out(inputs[best]).bytes) best = i;
         }
         return best;
@@ -307,6 +309,7 @@ class BufferFinder {
   const Graph& graph_;
   const Shapes& shapes_;
   const Placement& placement_;
+  const Conditionals& conditionals_;
   const Profile* profile_;
   const std::vector<const Row*> rows_;
   Buffers result_;
@@ -314,8 +317,9 @@ class BufferFinder {
 
 absl::StatusOr<Buffers> Buffers::Find(const Graph& graph, const Topology& topology,
                                       const Shapes& shapes, const Placement& placement,
-                                      const Profile* profile, const StopToken& stop) {
-  return BufferFinder(graph, shapes, placement, profile).Find(topology, stop);
+                                      const Conditionals& conditionals, const Profile* profile,
+                                      const StopToken& stop) {
+  return BufferFinder(graph, shapes, placement, conditionals, profile).Find(topology, stop);
 }
 
 uint32_t Buffers::reusable_inputs(Tensor tensor) const {

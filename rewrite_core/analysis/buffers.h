@@ -6,7 +6,7 @@
 // careful with variables.) The tables in the .cc have a row per family.
 //
 // A handle of a resource variable stands for the variable's own memory. A Merge shares the memory
-// of its largest input, outside of loops; in them, of what enters.
+// of its largest live input, outside of loops; in them, of what enters.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/conditionals.h"
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/analysis/profile.h"
 #include "rewrite_core/analysis/shapes.h"
@@ -46,11 +47,12 @@ class Buffers {
     Storage storage = Storage::kAllocated;
   };
 
-  // `profile` (may be null) has sizes that were measured. Errors: those of `stop`. `graph` must
-  // outlive the result.
+  // `profile` (may be null) has sizes that were measured. A Merge shares no dead input's memory.
+  // Errors: those of `stop`. `graph` must outlive the result.
   static absl::StatusOr<Buffers> Find(const Graph& graph, const Topology& topology,
                                       const Shapes& shapes, const Placement& placement,
-                                      const Profile* profile, const StopToken& stop);
+                                      const Conditionals& conditionals, const Profile* profile,
+                                      const StopToken& stop);
 
   // Outputs of a node: those it is known to have, and those that are read.
   int32_t num_outputs(NodeId id) const { return first_[id + 1] - first_[id]; }

@@ -56,8 +56,12 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
     case Fact::kBuffers:
       if (buffers_) break;
       if (absl::Status s = Compute({Fact::kPlacement, Fact::kProfile}, stop); !s.ok()) return s;
-      return Keep(Buffers::Find(graph, *topology_, *shapes_, *placement_, profile(), stop),
-                  &buffers_);
+      if (graph.has_control_flow()) {
+        if (absl::Status s = Compute(Fact::kActiveNodes, stop); !s.ok()) return s;
+      }
+      return Keep(
+          Buffers::Find(graph, *topology_, *shapes_, *placement_, conditionals_, profile(), stop),
+          &buffers_);
     case Fact::kCosts:
       if (costs_) break;
       if (absl::Status s = Compute({Fact::kBuffers, Fact::kHardware}, stop); !s.ok()) return s;
@@ -74,9 +78,21 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
       if (step_->targets().empty()) {
         if (absl::Status s = Compute(Fact::kBackwardPart, stop); !s.ok()) return s;
       }
-      return Keep(FindActiveNodes(graph, *topology_, *shapes_, *step_,
-                                  backward_part_ ? &*backward_part_ : nullptr, stop),
-                  &active_nodes_);
+      auto active = FindActiveNodes(graph, *topology_, *shapes_, *step_,
+                                    backward_part_ ? &*backward_part_ : nullptr, stop);
+      if (!active.ok()) return active.status();
+      if (graph.has_control_flow()) {
+        if (absl::Status s = Compute(Fact::kPlacement, stop); !s.ok()) return s;
+        auto conditionals =
+            Conditionals::Find(graph, *topology_, *shapes_, *placement_, active->needed, stop);
+        if (!conditionals.ok()) return conditionals.status();
+        conditionals_ = *std::move(conditionals);
+        for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+          if (conditionals_.IsDead(id)) active->flags[id] = false;
+        }
+      }
+      active_nodes_ = *std::move(active);
+      break;
     }
   }
   return absl::OkStatus();

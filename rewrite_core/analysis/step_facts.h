@@ -17,6 +17,7 @@
 #include "rewrite_core/analysis/active_nodes.h"
 #include "rewrite_core/analysis/backward_part.h"
 #include "rewrite_core/analysis/buffers.h"
+#include "rewrite_core/analysis/conditionals.h"
 #include "rewrite_core/analysis/control_flow.h"
 #include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/analysis/hardware.h"
@@ -38,10 +39,11 @@ enum class Fact {
   kPlacement,        // Stands on kShapes.
   kHardware,         // Of hardware.
   kProfile,          // Of profile.
-  kBuffers,          // Stands on kPlacement and kProfile.
+  kBuffers,          // Stands on kPlacement and kProfile, with conditionals on kActiveNodes.
   kCosts,            // Of convolution_workspace_bytes; stands on kBuffers and kHardware.
   kBackwardPart,     // Stands on kTopology.
-  kActiveNodes,      // Of targets; stands on kShapes, and on kBackwardPart where there are none.
+  kActiveNodes,      // Of targets; stands on kShapes, on kBackwardPart where there are none, and
+                     // with conditionals on kPlacement. Brings conditionals().
 };
 
 class StepFacts {
@@ -76,6 +78,7 @@ class StepFacts {
   const Costs& costs() const { return *costs_; }
   const BackwardPart& backward_part() const { return *backward_part_; }
   const ActiveNodes& active_nodes() const { return *active_nodes_; }
+  const Conditionals& conditionals() const { return conditionals_; }
 
   // The one fact that the verifier reads, for when memory is short: all others go with the rest.
   ControlFlowAnalysis TakeControlFlow() && { return *std::move(control_flow_); }
@@ -96,6 +99,7 @@ class StepFacts {
   mutable absl::optional<Costs> costs_;
   mutable absl::optional<BackwardPart> backward_part_;
   mutable absl::optional<ActiveNodes> active_nodes_;
+  mutable Conditionals conditionals_;
 };
 
 }  // namespace spillway::core

@@ -11,6 +11,7 @@ namespace spillway::core {
 enum DataType : int {
   kDtInvalid = 0,  // Unknown.
   kDtFloat32 = 1,
+  kDtDouble = 2,
   kDtInt32 = 3,
   kDtString = 7,
   kDtInt64 = 9,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/report/tensor_summary.h"
 
@@ -81,6 +82,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
       if (poll.Tick()) return stop.status("simulate");
       const auto [reader, index, port] = readers[i];
       if (port == kControl || !active[reader] || placement.node(reader) < 0) continue;
+      if (facts.conditionals().IsDead(Tensor{id, port})) continue;
       const int32_t distance = facts.topology().level(reader) - facts.topology().level(id);
       if (distance <= 0) continue;  // The back edge of a loop.
       Count& count = counts[distance];
@@ -101,6 +103,26 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
     out->set_tensor_bytes(count.bytes);
   }
   return absl::OkStatus();
+}
+
+// What unknown predicates are taken for, of conditionals where it makes a difference; or "".
+std::string WorseSides(const StepFacts& facts) {
+  constexpr int kShown = 3;
+  std::string text;
+  int count = 0;
+  for (const Conditionals::Choice& choice : facts.conditionals().choices()) {
+    if (choice.bytes[0] == 0 && choice.bytes[1] == 0) continue;
+    if (++count > kShown) continue;
+    absl::StrAppend(&text, count == 1 ? "" : ", ", "'", NameOf(facts, choice.predicate.node),
+                    "' is taken for ", choice.value ? "true" : "false", " (",
+                    BytesText(choice.bytes[choice.value]), " are made there, ",
+                    BytesText(choice.bytes[!choice.value]), " on the other side)");
+  }
+  if (count == 0) return "";
+  if (count > kShown) absl::StrAppend(&text, " and ", Count(count - kShown, "other"));
+  return absl::StrCat("the value of ", Count(count, "predicate"),
+                      " of conditionals is not known, and the side that makes more memory counts: ",
+                      text, "; give what is fed with its value, among the feeds");
 }
 
 // What is not known of the step with `plan`: copies of unknown size come on top.
@@ -295,6 +317,9 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
                     absl::StrCat("both sides of ", Count(notes.merges, "conditional"),
                                  " are played, so times and peaks may "
                                  "be a little too high")));
+  }
+  if (std::string sides = WorseSides(facts); !sides.empty()) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_WORSE_SIDE, std::move(sides)));
   }
   return warnings;
 }

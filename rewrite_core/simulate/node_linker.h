@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/simulate/plan_overlay.h"
 #include "rewrite_core/simulate/workload.h"
@@ -54,9 +55,15 @@ class NodeLinker {
     int64_t duration_ns;
   };
   static constexpr int64_t kNoBytes = -2;
+  // Nodes of a dead side, and around it, that one dead input of a Merge is followed to: time stays
+  // linear in the graph. Sides of layers have some tens, one with a whole network thousands.
+  static constexpr size_t kMaxBeyond = 1 << 14;
 
   NodeLinker(const StepFacts& facts, const PlanOverlay& overlay)
-      : facts_(facts), graph_(facts.graph()), overlay_(overlay) {}
+      : facts_(facts),
+        graph_(facts.graph()),
+        overlay_(overlay),
+        seen_(graph_.has_control_flow() ? graph_.num_nodes() : 0) {}
 
   Tensor Original(Tensor t) const {
     return overlay_.IsSwapNode(t.node) ? overlay_.swap(t.node).tensor : t;
@@ -84,6 +91,16 @@ class NodeLinker {
            IsBackEdge(graph_, input.node, id);
   }
 
+  // Whether the tensor, or the end of its node, comes without a value: for a conditional, or, of a
+  // swap node, for what it reads or waits for.
+  bool IsDead(Tensor t) const {
+    if (!overlay_.IsSwapNode(t.node)) return facts_.conditionals().IsDead(t);
+    for (Tensor input : overlay_.Inputs(t.node)) {  // A swap-in reads a swap-out.
+      if (IsDead(input)) return true;
+    }
+    return false;
+  }
+
   void LinkNode(NodeId id, OpId op);
   View MakeCopy(Tensor tensor, Place from, Place want);
 
@@ -99,6 +116,10 @@ class NodeLinker {
     if (NeedsCopy(have, want)) return self().CopyOf(tensor, have, want);
     return {self().BufferOf(tensor), self().OpOf(tensor.node)};
   }
+  // A Merge, `op`, waits for what runs of those that its dead input `id` hangs on. TensorFlow's
+  // does not, but the order in which a step runs then is one of the whole graph: plans add edges
+  // along it, which close no cycle in a step that takes the other side.
+  void WaitBeyond(NodeId id, OpId op);
   void LinkOutput(Tensor tensor, OpId op);
   void FindReuse(Tensor tensor, OpId op, BufferId output);
   void CountUses(int32_t by) {
@@ -111,6 +132,8 @@ class NodeLinker {
 
   // Of the node at hand.
   std::vector<View> views_;  // By data input.
+  std::vector<NodeId> beyond_;
+  VisitMarks seen_;
   std::vector<BufferId> candidates_;
   std::vector<int32_t> uses_;  // By buffer: how many of its inputs.
 };

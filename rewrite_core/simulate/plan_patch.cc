@@ -78,6 +78,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   void Relink(NodeId id);
   void RelinkCopies(Tensor tensor, BufferId buffer);
   void RelinkReaders(Tensor tensor);
+  bool RelinkMerges(NodeId dead, StopPoller* poll);
   void Enqueue(NodeId id);
   Linked& Link(OpId op);
   OpId AddOp(const WorkloadOp& op, int64_t rank);
@@ -148,7 +149,8 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   enum : char { kNotQueued, kForItsSwapNodes, kToBeRelinked };
   std::vector<char> queued_;  // By node.
   std::vector<NodeId> queued_nodes_;
-  std::vector<int32_t> copy_uses_;  // By copy, as they change.
+  absl::flat_hash_set<NodeId> past_;  // Dead nodes that RelinkMerges has been at.
+  std::vector<int32_t> copy_uses_;    // By copy, as they change.
   std::vector<int32_t> changed_uses_;
   std::vector<Linked> linked_;
   std::vector<int32_t> linked_at_;  // By operation: in linked_, or -1.
@@ -223,23 +225,24 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
   return true;
 }
 
-// As Builder::FindActive: what the edited inputs of nodes that run lead to.
+// As Builder::FindActive: what the edited inputs of nodes that are needed lead to.
 bool PlanPatch::Impl::FindActive() {
   const NodeId num_nodes = graph_.num_nodes();
-  // For now 0 for those that run.
+  const NodeFlags& needed = facts_.active_nodes().needed;
+  // For now 0 for those that are needed.
   swap_ops_.assign(plan_.swap_nodes().size(), kNoOp);
   std::vector<NodeId> stack;
-  bool all_run = true;
+  bool all_needed = true;
   const auto visit = [&](NodeId id) {
     if (!plan_.IsSwapNode(id)) {
-      all_run = all_run && RunsUnswapped(id);
+      all_needed = all_needed && needed[id];
     } else if (swap_ops_[id - num_nodes] == kNoOp) {
       swap_ops_[id - num_nodes] = 0;
       stack.push_back(id);
     }
   };
   for (NodeId id : plan_.edited()) {
-    if (!RunsUnswapped(id)) continue;
+    if (!needed[id]) continue;
     for (Tensor input : plan_.Inputs(id)) visit(input.node);
   }
   while (!stack.empty()) {
@@ -247,7 +250,10 @@ bool PlanPatch::Impl::FindActive() {
     stack.pop_back();
     for (Tensor input : plan_.Inputs(id)) visit(input.node);
   }
-  return all_run;
+  for (NodeId i = 0; graph_.has_control_flow() && i < static_cast<NodeId>(swap_ops_.size()); ++i) {
+    if (IsDead({num_nodes + i, kControl})) swap_ops_[i] = kNoOp;
+  }
+  return all_needed;
 }
 
 void PlanPatch::Impl::AddSwapOps() {
@@ -288,7 +294,11 @@ absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
   StopPoller poll(stop);
   for (NodeId id : plan_.edited()) {
     if (poll.Tick()) return stop.status("workload");
-    if (RunsUnswapped(id)) Relink(id);
+    if (RunsUnswapped(id)) {
+      Relink(id);
+    } else if (IsDead({id, kControl}) && !RelinkMerges(id, &poll)) {
+      return stop.status("workload");
+    }
   }
   while (!queue_.empty() && !failed_) {
     if (poll.Tick()) return stop.status("workload");
@@ -312,13 +322,35 @@ void PlanPatch::Impl::Relink(NodeId id) {
   Link(OpOf(id));
 }
 
+// The Merges that wait for what a dead node hangs on (WaitBeyond) may wait for others.
+bool PlanPatch::Impl::RelinkMerges(NodeId dead, StopPoller* poll) {
+  std::vector<NodeId> stack = {dead};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (!past_.insert(id).second) continue;
+    const Graph::Readers readers = graph_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll->Tick()) return false;
+      const NodeId reader = readers[i].node;
+      if (facts_.shapes().IsFed(reader) || IsBackEdge(graph_, id, reader)) continue;
+      if (RunsUnswapped(reader)) {
+        Relink(reader);
+      } else if (IsDead({reader, kControl})) {
+        stack.push_back(reader);
+      }
+    }
+  }
+  return true;
+}
+
 // What the node reads through copies as the graph has it, it may do so no longer.
 void PlanPatch::Impl::ForgetUses(NodeId id) {
   if (facts_.shapes().IsFed(id)) return;
   const absl::Span<const Tensor> inputs = graph_.inputs(id);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor input = inputs[i];
-    if (input.is_control() || IsCut(id, input)) continue;
+    if (input.is_control() || IsCut(id, input) || IsDead(input)) continue;
     const Place want = Wanted(id, static_cast<int32_t>(i), input);
     if (!NeedsCopy(PlaceOf(input), want)) continue;
     CountUse(Index(input), want, -1);
@@ -636,6 +668,7 @@ void PlanPatch::Impl::Undo() {
   changed_tensors_.clear();
   made_.clear();
   queued_nodes_.clear();
+  past_.clear();
   changed_uses_.clear();
   linked_.clear();
   items_.clear();

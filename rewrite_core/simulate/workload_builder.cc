@@ -128,9 +128,11 @@ class Builder : private NodeLinker<Builder> {
 };
 
 // Of a graph with a plan: what the targets need now, triggers among it. That is what they needed
-// before (a swap hands on what was read), and what the edited inputs of that lead to.
+// before (a swap hands on what was read), and what the edited inputs of that lead to: dead or not,
+// for what is dead is waited for as well. What is dead does not run.
 absl::Status Builder::FindActive() {
-  runs_ = facts_.active_nodes().flags;
+  const NodeFlags& needed = facts_.active_nodes().needed;
+  runs_ = needed;
   runs_.resize(num_nodes_ + num_swap_nodes_, false);
   std::vector<NodeId> stack;
   const auto visit = [&](NodeId id) {
@@ -139,7 +141,7 @@ absl::Status Builder::FindActive() {
     stack.push_back(id);
   };
   for (NodeId id : overlay_.edited()) {
-    if (!facts_.active_nodes().flags[id]) continue;
+    if (!needed[id]) continue;
     for (Tensor input : overlay_.Inputs(id)) visit(input.node);
   }
   while (!stack.empty()) {
@@ -149,6 +151,11 @@ absl::Status Builder::FindActive() {
       if (poll_.Tick()) return Stopped();
       visit(input.node);
     }
+  }
+  if (!graph_.has_control_flow()) return absl::OkStatus();
+  for (NodeId id = 0; id < num_nodes_ + num_swap_nodes_; ++id) {
+    if (poll_.Tick()) return Stopped();
+    if (runs_[id] && IsDead({id, kControl})) runs_[id] = false;
   }
   return absl::OkStatus();
 }

@@ -8,8 +8,11 @@
 // - Control edges are waits, across devices too, without a copy.
 // - A plan's swap nodes are there as if they were in the graph: the workload of a graph with a plan
 //   is that of the graph into which the plan was written, up to numbering.
-// - The back edge of a loop is cut: each body runs once. A Merge waits for all its inputs: both
-//   sides of a conditional run.
+// - What is dead for a conditional (conditionals.h) is not there: a Merge waits for its live
+// inputs,
+//   and for what runs of those that the dead ones hang on (NodeLinker::WaitBeyond). Of what no
+//   conditional decides, both sides run.
+// - The back edge of a loop is cut: each body runs once.
 // - Variables are resident on their GPU whether their nodes run or not; constants if they run.
 // - A buffer of unknown size counts as 0 bytes, and is counted.
 // - Of the host's buffers only those that are copied are kept.
@@ -34,12 +37,13 @@ struct WorkloadNotes {
   int32_t unknown_buffers = 0;  // Buffers on GPUs whose size is unknown.
   int32_t unknown_costs = 0;    // Nodes that launch a kernel of unknown cost.
   int32_t loops = 0;            // Back edges that were cut.
-  int32_t merges = 0;           // Merges of conditionals, of which both sides run.
+  int32_t merges = 0;           // Merges of conditionals of which both sides run.
   UnknownMemory unknown;        // What of that keeps it from being known whether the step fits.
 };
 
 // REQUIRES: the facts kCosts and kActiveNodes. `plan` and `notes` may be null. The plan must be one
-// that the graph stays acyclic with. Errors: those of `stop`.
+// that the graph stays acyclic with, and that makes nothing dead that was not. Errors: those of
+// `stop`.
 absl::StatusOr<Workload> BuildWorkload(const StepFacts& facts, const SwapPlan* plan,
                                        WorkloadNotes* notes, const StopToken& stop);
 

@@ -217,6 +217,25 @@ TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
   }
 }
 
+// A conditional takes the side that is fed, and where that is not known the worse one.
+TEST_F(CliForecastTest, ConditionalsTakeOneSide) {
+  const Arguments simulate = {"simulate", Graph("cond_v1"), "--batch-size", "256"};
+  const auto with = [&](const std::string& feed) {
+    Arguments arguments = simulate;
+    arguments.insert(arguments.end(), {"--feed", feed});
+    return arguments;
+  };
+  EXPECT_THAT(Output(simulate), HasSubstr("'wide' is taken for true"));
+  EXPECT_THAT(Output(with("wide=")), HasSubstr("'wide' is taken for true"));
+  EXPECT_THAT(Output(with("wide=true")), Not(HasSubstr("'wide' is taken")));
+  const json wide = Json(with("wide=true"))["forecast"];
+  EXPECT_EQ(wide["devices"][0]["peak_bytes"],
+            Json(simulate)["forecast"]["devices"][0]["peak_bytes"]);
+  EXPECT_NE(wide["devices"][0]["compute_ns"],
+            Json(with("wide=false"))["forecast"]["devices"][0]["compute_ns"]);
+  EXPECT_EQ(wide, Json(with("wide=:1"))["forecast"]);
+}
+
 TEST_F(CliForecastTest, EveryGpuHasItsColumn) {
   const std::string text = Output({"simulate", Graph("tfcnn_inception3_4gpu")});
   EXPECT_THAT(text, HasSubstr("/device:GPU:0  /device:GPU:1  /device:GPU:2  /device:GPU:3\n"));
@@ -472,6 +491,9 @@ TEST_F(CliForecastTest, BadInput) {
        {"'images", "[8,224,224,3]", "[200,224,224,3]", "BAD_OPTION"}},
       {{free, "--feed", "images=8,224"}, 2, {"'images", "[8,224]", "BAD_OPTION"}},
       {{free, "--feed", "images"}, 2, {"--feed", "NAME=DIM"}},
+      {{free, "--feed", "images=true"}, 2, {"'images", "[]", "BAD_OPTION"}},
+      {{free, "--feed", "nope=true"}, 2, {"'nope'", "NAME_MATCHES_NOTHING"}},
+      {{free, "--feed", "images=yes"}, 2, {"--feed", "'images=yes'"}},
       {{free, "--feed", "images=8,x"}, 2, {"--feed", "'images=8,x'"}},
       {{free, "--hardware", "gtx"}, 2, {"'gtx'", "p100_pcie", "BAD_OPTION"}},
       {{free, "--d2h-bytes-per-s", "nan"}, 2, {"d2h_bytes_per_s is nan", "BAD_OPTION"}},

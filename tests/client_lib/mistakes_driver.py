@@ -13,6 +13,13 @@ import spillway
 from spillway import options
 
 
+def fed_of(feed):
+    """A shape; of a scalar with a value that."""
+    if len(feed.get("values", [])) == 1 and not feed.get("dims"):
+        return int(feed["values"][0])
+    return feed.get("dims", [])
+
+
 def keywords_of(call):
     """The options, which are JSON of their message, as the keywords that a user would give."""
     keywords = dict(call["options"])
@@ -25,7 +32,7 @@ def keywords_of(call):
             keywords.update(keywords.pop(strategy), strategy=strategy)
     keywords.update(step, **hardware)
     if "feeds" in keywords:
-        keywords["feeds"] = {feed["name"]: feed.get("dims", []) for feed in keywords["feeds"]}
+        keywords["feeds"] = {feed["name"]: fed_of(feed) for feed in keywords["feeds"]}
     if "profile" in keywords:
         keywords["profile"] = base64.b64decode(keywords["profile"])
     return {name: float("nan") if value == "NaN" else value for name, value in keywords.items()}

@@ -476,6 +476,11 @@ TEST(OptionValueTest, FeedsThatAreOne) {
   EXPECT_EQ(training.dims_size(), 0);
   EXPECT_THAT(training.values(), ElementsAre(1));
   EXPECT_THAT(FeedOf("x=:false").values(), ElementsAre(0));
+  const v1::Feed phase = FeedOf("keras_learning_phase=true");
+  EXPECT_EQ(phase.name(), "keras_learning_phase");
+  EXPECT_EQ(phase.dims_size(), 0);
+  EXPECT_THAT(phase.values(), ElementsAre(1));
+  EXPECT_THAT(FeedOf("x=false", /*with_size=*/true).values(), ElementsAre(0));
   EXPECT_THAT(FeedOf("crop=2:64,-3").dims(), ElementsAre(2));
   EXPECT_THAT(FeedOf("crop=2:64,-3").values(), ElementsAre(64, -3));
   // The range is the core's to judge, so that all callers get one answer.
@@ -501,6 +506,10 @@ TEST(OptionValueTest, FeedsThatAreNone) {
                            "x=:",
                            "x=1:2,",
                            "x=:yes",
+                           "x=yes",
+                           "x=True",
+                           "x=true,false",
+                           "x=2,true",
                            "x=:1.5",
                            "x=1:2:3",
                            "x=:9223372036854775808"}) {

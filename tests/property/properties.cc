@@ -14,6 +14,7 @@
 #include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
+#include "tests/testing/data_types.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/naive_executor.h"
 #include "tests/testing/proto_graph.h"
@@ -464,7 +465,17 @@ void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions*
   if (random->OneIn(4)) options->mutable_step()->mutable_hardware()->set_d2h_bytes_per_s(1e6);
   if (random->OneIn(6)) options->set_simulation(v1::SIMULATION_OFF);
   for (const NodeDef& node : graph.node()) {
-    if (node.op() != "Placeholder" || !random->OneIn(6)) continue;
+    if (node.op() != "Placeholder") continue;
+    const auto dtype = node.attr().find("dtype");
+    // A predicate: conditionals take the side that its value says.
+    if (dtype != node.attr().end() && dtype->second.type() == kBool &&
+        node.attr().count("_output_shapes") == 0 && random->OneIn(2)) {
+      v1::Feed* feed = options->mutable_step()->add_feeds();
+      feed->set_name(node.name());
+      if (!random->OneIn(4)) feed->add_values(random->OneIn(2));
+      continue;
+    }
+    if (!random->OneIn(6)) continue;
     v1::Feed* feed = options->mutable_step()->add_feeds();
     feed->set_name(node.name());
     // Shapes that every reader can take, and that contradict no statement.

@@ -142,7 +142,10 @@ TEST_P(SmallGraphs, KeepThePropertiesByPacedLevel) {
 TEST_P(SmallGraphs, KeepThePropertiesByBudget) {
   const Family& family = GetParam();
   const uint64_t sample = LongRunFactor(2) == 1 ? kBudgetSample : kLongLevelSample;
-  KeepTheProperties(family, true, sample, RandomBudgetOptions, family.level_fair_share / 10);
+  // Of four nodes, one of them on a side that does not run, hardly any plan is left.
+  const bool is_tiny = absl::string_view(family.name) == "Branches4";
+  KeepTheProperties(family, true, sample, RandomBudgetOptions,
+                    is_tiny ? 0 : family.level_fair_share / 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallGraphs, ::testing::ValuesIn(kFamilies),
@@ -163,7 +166,7 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {"Plain", {20, false, false, true, true}, 700, 0.6, 0.3, 0.02},
     {"OneDevice", {40, false, false, false, false}, 300, 0.8, 0.5, 0.05},
-    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4, 0.05},
+    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4, 0.02},
     {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8, 0.5, 0.05},
     {"Loops", {20, false, true, true, true}, 500, 0.3, 0.1, 0.02},
     {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6, 0.4, 0.05},

@@ -1,7 +1,7 @@
 // Plans patched into the workload of the unswapped step, beside the workload that BuildWorkload
-// makes of graph and plan: random plans on random graphs and on recorded ones, with memory from
-// ample to too little, counted and placed. Every figure is the same; and, on small graphs, the same
-// as the naive simulator's.
+// makes of graph and plan: random plans on random graphs (predicates known or not) and on recorded
+// ones, with memory from ample to too little, counted and placed. Every figure is the same; and, on
+// small graphs, the same as the naive simulator's.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -213,7 +213,7 @@ class Reference {
 
 struct Seen {
   int plans = 0, patched = 0, fits = 0, fails = 0, fragmented = 0, placed = 0, partial = 0;
-  int paced = 0, placed_alone = 0, varied = 0;
+  int paced = 0, placed_alone = 0, varied = 0, dead = 0;
 };
 
 void Compare(StepSimulator* simulator, const SwapPlan& plan, const StepTerms& terms,
@@ -328,11 +328,26 @@ TEST(StepSimulatorPropertyTest, RandomGraphs) {
     Random random(seed);
     testing::RandomGraphOptions options;
     options.forward_ops = random.Between(3, 25);
-    options.conds = random.OneIn(3);
+    options.conds = random.OneIn(2);
     options.loops = random.OneIn(4);
     options.devices = random.OneIn(2);
-    const TestStep step(
-        TestGraph::FromBytes(testing::MakeRandomGraph(seed, options).SerializeAsString()));
+    testing::GraphDef graph = testing::MakeRandomGraph(seed, options);
+    // Predicates are true, false or unknown: the side that is not taken is in no workload.
+    v1::Step step_options;
+    for (auto& node : *graph.mutable_node()) {
+      if (node.name().rfind("pred", 0) != 0 || node.op() != "Placeholder" || random.OneIn(3)) {
+        continue;
+      }
+      node.mutable_attr()->erase("_output_shapes");  // As random as the rest.
+      v1::Feed* feed = step_options.add_feeds();
+      feed->set_name(node.name());
+      feed->add_values(random.OneIn(2));
+    }
+    const TestStep step(TestGraph::FromBytes(graph.SerializeAsString()), step_options);
+    const ActiveNodes& nodes = step.facts.active_nodes();
+    for (size_t id = 0; id < nodes.flags.size(); ++id) {
+      seen.dead += nodes.needed[id] && !nodes.flags[id];
+    }
     Try(step, &random, 6, options.forward_ops < 8, &seen);
     CountPatched(step, &random, 6, &seen);
     counted += 6;
@@ -340,11 +355,11 @@ TEST(StepSimulatorPropertyTest, RandomGraphs) {
   std::cout << seen.plans << " plans: " << seen.fits << " fit, " << seen.partial << " slow, "
             << seen.placed << " placed, " << seen.fails << " fail, " << seen.fragmented
             << " in pieces, " << seen.paced << " with pace edges, " << seen.placed_alone
-            << " only placed, " << seen.varied << " varied; patched " << seen.patched << " of "
-            << counted << "\n";
+            << " only placed, " << seen.varied << " varied; " << seen.dead
+            << " nodes dead; patched " << seen.patched << " of " << counted << "\n";
   EXPECT_GT(seen.patched, counted / 2);
   for (int count : {seen.fits, seen.fails, seen.fragmented, seen.placed, seen.partial, seen.paced,
-                    seen.placed_alone, seen.varied}) {
+                    seen.placed_alone, seen.varied, seen.dead}) {
     EXPECT_GT(count, 10);
   }
 }

@@ -332,7 +332,10 @@ void ReverseMarked(ShapeContext& c) {
 }
 
 // LowerBound(sorted, values).
-void Pass(ShapeContext& c) { c.pass(0, 0); }
+void Pass(ShapeContext& c) {
+  if (c.output_type(0) == kDtBool) c.Value(0);  // A constant predicate, perhaps.
+  c.pass(0, 0);
+}
 
 constexpr ShapeRule kArrayRules[] = {
     {"Bitcast", Bitcast},

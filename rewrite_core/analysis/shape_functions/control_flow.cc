@@ -14,6 +14,12 @@ void Forward(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.pass(i, 0);
 }
 
+// The predicate may be a constant, which is read for conditionals.h.
+void Switch(ShapeContext& c) {
+  c.Value(1);
+  Forward(c);
+}
+
 // Merge(inputs...) -> output, value_index.
 void Merge(ShapeContext& c) {
   bool any = false;
@@ -112,12 +118,12 @@ constexpr ShapeRule kControlFlowRules[] = {
     {"RefExit", Forward},
     {"RefMerge", Merge},
     {"RefNextIteration", Forward},
-    {"RefSwitch", Forward},
+    {"RefSwitch", Switch},
     {"StatefulPartitionedCall", PartitionedCall},
     {"StatelessCase", Case},
     {"StatelessIf", If},
     {"StatelessWhile", While},
-    {"Switch", Forward},
+    {"Switch", Switch},
     {"SymbolicGradient", Gradient},
     {"While", While},
     {"_SwitchN", Forward},

@@ -176,8 +176,8 @@ class PlanReader {
     if (steps_.Spend()) return TooLong();
     absl::string_view why = EdgeFaultText(fault);
     if (fault == EdgeFault::kNone) {
-      const NodeFlags& runs = facts_.active_nodes().flags;
-      if (!runs[to] || runs[from]) return absl::OkStatus();
+      const NodeFlags& needed = facts_.active_nodes().needed;
+      if (!needed[to] || needed[from]) return absl::OkStatus();
       why = "the step runs only the node that would wait, and would run the other, too";
     }
     return BadPlanError(absl::StrCat("node ", Quoted(graph_.name(to)), " may not wait for ",

@@ -78,7 +78,7 @@ class Serializer {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll.Tick()) return stop_.status("strategy");
       const absl::string_view name = graph_.name(id);
-      if (levels_.level(id) == kNoLevel || !facts_.active_nodes().flags[id] ||
+      if (levels_.level(id) == kNoLevel || !facts_.active_nodes().needed[id] ||
           !devices_[graph_.device_id(id)] || filters_.is_inactive(id) || filters_.IsBuiltIn(id) ||
           facts_.shapes().IsFed(id) || absl::StrContains(name, kCondScope) ||
           absl::StrContains(name, kLoss)) {
@@ -116,7 +116,7 @@ class Serializer {
   void LeaveOutInitialization() {
     int32_t last = kNoLevel;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
-      if (facts_.active_nodes().flags[id] || !IsInitialization(graph_.op(id))) continue;
+      if (facts_.active_nodes().needed[id] || !IsInitialization(graph_.op(id))) continue;
       last = std::max(last, levels_.level(id));
     }
     std::fill(chosen_.begin(), chosen_.begin() + last + 1, false);

@@ -85,10 +85,11 @@ class OptionsTest(unittest.TestCase):
                 self.ravel = lambda: items
 
         made = json.loads(options.to_json(None, {"feeds": {
-            "training": True, "rate": Array("f", (), [0.5]), "sizes": Array("i", (1, 2), [3, 4]),
-            "labels": Array("i", (300,), [1] * 300)}}))
+            "training": True, "augments": False, "rate": Array("f", (), [0.5]),
+            "sizes": Array("i", (1, 2), [3, 4]), "labels": Array("i", (300,), [1] * 300)}}))
         self.assertEqual(made["step"]["feeds"], [
-            {"name": "training", "dims": [], "values": [1]}, {"name": "rate", "dims": []},
+            {"name": "training", "dims": [], "values": [1]},
+            {"name": "augments", "dims": [], "values": [0]}, {"name": "rate", "dims": []},
             {"name": "sizes", "dims": [1, 2], "values": [3, 4]}, {"name": "labels", "dims": [300]}])
 
     def test_strategies_are_those_of_the_reports(self):

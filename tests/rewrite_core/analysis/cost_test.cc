@@ -42,7 +42,7 @@ absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
   const Placement placement =
       ValueOrDie(Placement::Find(*graph, topology, shapes, {}), "placement");
   const Buffers buffers =
-      ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, nullptr, {}), "buffers");
+      ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, {}, nullptr, {}), "buffers");
   return Costs::Estimate(*graph, shapes, placement, buffers, hardware, workspace, profile, {});
 }
 

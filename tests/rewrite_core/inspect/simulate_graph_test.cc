@@ -228,6 +228,43 @@ TEST(FitTest, ALoopMakesItUnknown) {
   EXPECT_EQ(ForecastOf(absl::StrCat(host, "\n g = NoOp() @/gpu:0"), Options()).fit(), v1::FIT_FITS);
 }
 
+// Tensors of 256 bytes: on the side of true a, a2 and a3 are there at once, on that of false only b
+// and what it reads, or what reads it.
+TEST(SimulateGraphTest, AConditionalTakesOneSide) {
+  const std::string cond = R"(
+    p = Placeholder() @/cpu:0 {dtype=bool, shape=()}
+    x = Abs() @/gpu:0 {T=float32, _output_shapes=[(8,8)]}
+    sw = Switch(x, p) @/gpu:0 {T=float32}
+    a = MatMul(sw:1, sw:1) @/gpu:0 {T=float32, _output_shapes=[(8,8)]}
+    a2 = MatMul(a, a) @/gpu:0 {T=float32, _output_shapes=[(8,8)]}
+    a3 = MatMul(a, a2) @/gpu:0 {T=float32, _output_shapes=[(8,8)]}
+    b = MatMul(sw, sw) @/gpu:0 {T=float32, _output_shapes=[(8,8)]}
+    m = Merge(a3, b) @/gpu:0 {N=2, T=float32}
+    z = MatMul(m, m) @/gpu:0 {T=float32, _output_shapes=[(8,8)]})";
+  v1::SimulateOptions options;
+  options.mutable_step()->add_targets("z");
+  v1::SimulateReport report = Simulated(cond, options);
+  EXPECT_EQ(report.forecast().devices(0).peak_bytes(), 3 * 256);
+  EXPECT_EQ(report.node_count(), 8);  // All but b.
+  ASSERT_EQ(report.warnings_size(), 1);
+  EXPECT_EQ(report.warnings(0).code(), v1::WARNING_CODE_WORSE_SIDE);
+  EXPECT_THAT(report.warnings(0).message(),
+              HasSubstr("'p' is taken for true (768 bytes are made there, 256 bytes on the other "
+                        "side)"));
+  v1::Feed* feed = options.mutable_step()->add_feeds();
+  feed->set_name("p");
+  feed->add_values(0);
+  report = Simulated(cond, options);
+  EXPECT_EQ(report.forecast().devices(0).peak_bytes(), 2 * 256);
+  EXPECT_EQ(report.node_count(), 6);
+  EXPECT_THAT(report.warnings(), IsEmpty());
+  feed->set_values(0, 1);
+  report = Simulated(cond, options);
+  EXPECT_EQ(report.forecast().devices(0).peak_bytes(), 3 * 256);
+  EXPECT_EQ(report.node_count(), 8);
+  EXPECT_THAT(report.warnings(), IsEmpty());
+}
+
 TEST(SimulateGraphTest, WhatIsNotKnownIsSaid) {
   v1::SimulateOptions options = Options();
   options.mutable_step()->clear_batch_size();

@@ -377,7 +377,91 @@ std::vector<size_t> Form(const TestStep& step, const Workload& w) {
   return op_form;
 }
 
-// A plan of random swaps, triggers and control edges, sound in that each edge leads up the levels.
+// Of a conditional whose predicate is false the side of true is not there, with its copies: `h`
+// runs on the host.
+TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
+  constexpr char kCond[] =
+      "p = Placeholder() @/cpu:0 {dtype=bool, shape=()}\n"
+      "x = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
+      "sw = Switch(x, p) {T=float32}\n"
+      "a = MatMul(sw:1, sw:1) {T=float32, _output_shapes=[(8,8)]}\n"
+      "h = MatMul(a, a) @/cpu:0 {T=float32, _output_shapes=[(8,8)]}\n"
+      "a2 = MatMul(h, a) {T=float32, _output_shapes=[(8,8)]}\n"
+      "b = MatMul(sw, sw, ^only) {T=float32, _output_shapes=[(8,8)]}\n"
+      "only = NoOp(^x)\n"
+      "m = Merge(a2, b, ^a) {N=2, T=float32}\n"
+      "z = MatMul(m, m) {T=float32, _output_shapes=[(8,8)]}";
+  v1::Step options = Options("z");
+  v1::Feed* feed = options.add_feeds();
+  feed->set_name("p");
+  feed->add_values(0);
+  const TestStep step(kCond, options);
+  WorkloadNotes notes;
+  const Workload workload = step.Build(nullptr, &notes);
+  EXPECT_EQ(notes.merges, 0);
+  EXPECT_THAT(
+      Words(step, workload).Lines(),
+      UnorderedElementsAre("host p 0ns:", "gpu0 x 1ns: writes x:0@gpu0 (256);",
+                           "gpu0 sw 0ns: waits x p; reads x:0@gpu0;", "gpu0 only 0ns: waits x;",
+                           "gpu0 b 1ns: waits sw only; reads x:0@gpu0; writes b:0@gpu0 (256);",
+                           "gpu0 m 0ns: waits sw b; reads b:0@gpu0;",
+                           "gpu0 z 1ns: waits m; reads b:0@gpu0; writes z:0@gpu0 (256);"));
+
+  // A plan moves what both sides read: only the side that is taken waits for it.
+  const SwapPlan plan = [&] {
+    SwapPlan made;
+    PlannedSwap swap;
+    swap.tensor = step.graph.Output("a");
+    swap.dtype = kDtFloat32;
+    swap.swap_ins.resize(1);
+    swap.swap_ins[0].consumers = {{step.graph.Node("a2"), 1}};
+    made.swaps.push_back(swap);
+    swap.tensor = step.graph.Output("m");
+    swap.swap_ins[0].consumers = {{step.graph.Node("z"), 1}};
+    made.swaps.push_back(swap);
+    return made;
+  }();
+  int copies = 0;
+  const Workload swapped = step.Build(&plan);
+  for (const WorkloadOp& op : swapped.ops) {
+    const bool is_copy = op.kind == OpKind::kCopyIn || op.kind == OpKind::kCopyOut;
+    copies += is_copy;
+    if (op.swap >= 0) EXPECT_EQ(step.graph->name(op.node), "m");
+  }
+  EXPECT_EQ(copies, 2);
+}
+
+// Whatever the sizes of the dead: b is larger than what the Merge hands on.
+TEST(WorkloadBuilderTest, AMergeSharesTheMemoryOfItsLiveInput) {
+  v1::Step options = Options("z");
+  v1::Feed* feed = options.add_feeds();
+  feed->set_name("p");
+  feed->add_values(1);
+  const TestStep step(
+      "p = Placeholder() @/cpu:0 {dtype=bool, shape=()}\n"
+      "x = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
+      "sw = Switch(x, p) {T=float32}\n"
+      "a = MatMul(sw:1, sw:1) {T=float32, _output_shapes=[(8,8)]}\n"
+      "b = MatMul(sw, sw) {T=float32, _output_shapes=[(8,64)]}\n"
+      "m = Merge(b, a) {N=2, T=float32}\n"
+      "z = MatMul(m, m) {T=float32, _output_shapes=[(8,8)]}",
+      options);
+  EXPECT_THAT(Lines(step),
+              UnorderedElementsAre("host p 0ns:", "gpu0 x 1ns: writes x:0@gpu0 (256);",
+                                   "gpu0 sw 0ns: waits x p; reads x:0@gpu0;",
+                                   "gpu0 a 1ns: waits sw; reads x:0@gpu0; writes a:0@gpu0 (256);",
+                                   "gpu0 m 0ns: waits sw a; reads a:0@gpu0;",
+                                   "gpu0 z 1ns: waits m; reads a:0@gpu0; writes z:0@gpu0 (256);"));
+  EXPECT_EQ(step.facts.buffers().buffer_of(step.graph.Output("m")),
+            step.facts.buffers().buffer_of(step.graph.Output("a")));
+}
+
+bool MayWait(const TestStep& step, NodeId from, NodeId to) {
+  return step.facts.control_flow().DeadWhenever(to, from);
+}
+
+// A plan of random swaps, triggers and control edges, sound in that each edge leads up the levels
+// and makes nothing dead that was not.
 SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
   testing::Random random(seed);
   SwapPlan plan;
@@ -404,7 +488,10 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
         level = std::min(level, step.facts.topology().level(consumer.node));
       }
       const NodeId trigger = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
-      if (step.facts.topology().level(trigger) < level) swap_in.triggers = {trigger};
+      const bool kills = std::any_of(
+          swap_in.consumers.begin(), swap_in.consumers.end(),
+          [&](InputPosition consumer) { return !MayWait(step, trigger, consumer.node); });
+      if (step.facts.topology().level(trigger) < level && !kills) swap_in.triggers = {trigger};
     }
     const auto empty = [](const PlannedSwapIn& swap_in) { return swap_in.consumers.empty(); };
     swap.swap_ins.erase(std::remove_if(swap.swap_ins.begin(), swap.swap_ins.end(), empty),
@@ -414,18 +501,19 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
   for (int i = 0; i < 3; ++i) {
     const NodeId from = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
     const NodeId to = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
-    if (step.facts.topology().level(from) < step.facts.topology().level(to))
+    if (step.facts.topology().level(from) < step.facts.topology().level(to) &&
+        MayWait(step, from, to)) {
       plan.controls.push_back({from, to});
+    }
   }
   return plan;
 }
 
 // Whether the workload of the graph with a random plan is that of the graph into which the plan was
 // written. Returns the number of swaps.
-int CheckRandomPlan(const std::string& bytes, uint64_t seed) {
-  const TestStep before(TestGraph::FromBytes(bytes));
+int CheckRandomPlan(const std::string& bytes, uint64_t seed, v1::Step options = {}) {
+  const TestStep before(TestGraph::FromBytes(bytes), options);
   // Targets found in a graph with swaps may be others.
-  v1::Step options;
   for (NodeId target : before.facts.active_nodes().targets) {
     options.add_targets(std::string(before.graph->name(target)));
   }
@@ -440,8 +528,8 @@ int CheckRandomPlan(const std::string& bytes, uint64_t seed) {
 }
 
 TEST(PlanPropertyTest, OnRandomGraphs) {
-  int swaps = 0;
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  int swaps = 0, dead = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
     testing::RandomGraphOptions shape;
     shape.conds = seed % 4 >= 2;
     shape.loops = seed % 8 >= 4;
@@ -449,10 +537,24 @@ TEST(PlanPropertyTest, OnRandomGraphs) {
     GraphDef graph = testing::MakeRandomGraph(seed, shape);
     // Its shapes are as random, and contradict each other.
     for (auto& node : *graph.mutable_node()) node.mutable_attr()->erase("_output_shapes");
-    swaps += CheckRandomPlan(graph.SerializeAsString(), seed);
+    // Predicates are true, false or unknown.
+    v1::Step options;
+    for (const auto& node : graph.node()) {
+      const uint64_t value = (seed / 8 + options.feeds_size()) % 3;
+      if (node.name().rfind("pred", 0) != 0 || node.op() != "Placeholder" || value == 2) continue;
+      v1::Feed* feed = options.add_feeds();
+      feed->set_name(node.name());
+      feed->add_values(static_cast<int64_t>(value));
+    }
+    const std::string bytes = graph.SerializeAsString();
+    swaps += CheckRandomPlan(bytes, seed, options);
+    const TestStep step(TestGraph::FromBytes(bytes), options);
+    const ActiveNodes& nodes = step.facts.active_nodes();
+    for (size_t id = 0; id < nodes.flags.size(); ++id) dead += nodes.needed[id] && !nodes.flags[id];
     if (HasFailure()) return;
   }
-  EXPECT_GT(swaps, 1000);
+  EXPECT_GT(swaps, 2000);
+  EXPECT_GT(dead, 1000);
 }
 
 class PlanGraphTest : public ::testing::TestWithParam<std::string> {};
