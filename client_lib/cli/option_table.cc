@@ -204,8 +204,8 @@ constexpr OptionRow kBudget[] = {
 };
 
 constexpr StrategyTable kStrategies[] = {
-    {"level", kLevel},
     {"budget", kBudget},
+    {"level", kLevel},
     {"scope", kScope},
 };
 

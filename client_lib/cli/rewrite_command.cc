@@ -16,7 +16,7 @@ constexpr char kRewriteFooter[] =
     "A list (A,B,...) is split at commas. If its flag is repeated, each value is one\n"
     "item, commas and all: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
     "\n"
-    "The default strategy, level, tunes what is not given to the machine: it swaps nothing\n"
+    "The default strategy, budget, plans for the memory of the machine's GPUs: it swaps nothing\n"
     "where a step fits, and fails (exit code 8) where nothing helps.\n"
     "\n"
     "Examples:\n"

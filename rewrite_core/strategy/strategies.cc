@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_LEVEL, v1::STRATEGY_BUDGET, v1::STRATEGY_SCOPE,
+constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_BUDGET, v1::STRATEGY_LEVEL, v1::STRATEGY_SCOPE,
                                         v1::STRATEGY_APPLY, v1::STRATEGY_STRIP};
 
 }  // namespace

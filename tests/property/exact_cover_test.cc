@@ -130,7 +130,7 @@ std::string RandomNet(uint64_t seed) {
 
 std::vector<int32_t> CoverWithin(const OrderedStep& step, int64_t target) {
   BudgetSetting setting;
-  setting.target_bytes = target;
+  setting.targets.assign(step.order.num_slots(), target);
   return step.planner.Cover(setting);
 }
 

@@ -66,9 +66,9 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
 
     Args:
       graph: serialized GraphDef bytes, a GraphDef message, or a tf.Graph after `minimize`.
-      strategy: `level` (TFLMS v2; the default, everything tuned; needs sizes: give `batch_size` or
-        `feeds` if the graph leaves its batch open), `budget` (for the memory of each GPU, buffer by
-        buffer; needs sizes, too) or `scope` (TFLMS v1).
+      strategy: `budget` (the default: for the memory of each GPU, buffer by buffer; needs sizes:
+        give `batch_size` or `feeds` if the graph leaves its batch open), `level` (TFLMS v2, tuned
+        where nothing is given; needs sizes, too) or `scope` (TFLMS v1).
       server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves; of several servers,
         with commas between, or `dns:///host:port`, one that serves. None: here.
       progress: called with (stage, done bytes, total bytes), on another thread; must be short and

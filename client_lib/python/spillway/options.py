@@ -34,7 +34,7 @@ OTHERS: Mapping[str, frozenset] = {
     "apply": frozenset(("plan",)),
 }
 # The strategy that runs where none is named.
-DEFAULT_STRATEGY = "level"
+DEFAULT_STRATEGY = "budget"
 
 # Of every strategy. `outputs` is not among them: it is decided by what is asked of `rewrite`.
 COMMON = frozenset((

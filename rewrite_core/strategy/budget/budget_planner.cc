@@ -82,8 +82,9 @@ class OpenGaps {
 absl::StatusOr<BudgetPlanner> BudgetPlanner::Create(const StepFacts& facts,
                                                     const Eligibility& eligibility,
                                                     const Needs& needs, const StepOrder& order,
+                                                    absl::Span<const int32_t> ranks,
                                                     const StopToken& stop) {
-  BudgetPlanner planner(facts, eligibility, needs, order, stop);
+  BudgetPlanner planner(facts, eligibility, needs, order, ranks, stop);
   if (absl::Status status = planner.FindGaps(); !status.ok()) return status;
   return planner;
 }
@@ -289,8 +290,7 @@ Slot BudgetPlanner::FindTrigger(const Away& back,
     const NodeId node = order_->node(slot);
     return order_->end_ns(slot) > order_->begin_ns(slot) &&
            std::all_of(consumers.begin(), consumers.end(), [&](const InputPosition& consumer) {
-             return needs_->MayWait(consumer.node, node) &&
-                    soundness_.WaitInOrder(node, consumer.node) == EdgeFault::kNone;
+             return needs_->MayWait(consumer.node, node) && soundness_.MayWait(node, consumer.node);
            });
   };
   const Slot least = std::max(gaps_[back.gap].after, back.trigger - kTriggerReach);
@@ -306,20 +306,19 @@ Slot BudgetPlanner::FindTrigger(const Away& back,
 
 absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<Away>& aways) const {
   std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
-  const PaceGate gate(*order_, *needs_, soundness_, PaceGate::Cycles::kSlots);
+  const PaceGate gate(*order_, *needs_, soundness_);
   StopPoller poll(*stop_);
+  absl::flat_hash_map<int32_t, std::vector<Slot>> ends;  // By buffer: of its gaps that are used.
+  for (const Away& back : aways) {
+    ends[gaps_[back.gap].buffer].push_back(gaps_[back.gap].before);
+  }
   for (const Away& back : aways) {
     const Gap& gap = gaps_[back.gap];
     // Its swap-ins serve the uses up to the next gap that is used.
     Slot until = order_->num_slots();
-    if (poll.Tick(static_cast<int64_t>(aways.size()) + PaceGate::kReach)) {
-      return stop_->status("strategy");
-    }
-    for (const Away& other : aways) {
-      const Gap& next = gaps_[other.gap];
-      if (next.buffer == gap.buffer && next.before > gap.before) {
-        until = std::min(until, next.before);
-      }
+    for (Slot end : ends[gap.buffer]) {
+      if (poll.Tick()) return stop_->status("strategy");
+      if (end > gap.before) until = std::min(until, end);
     }
     std::map<std::pair<NodeId, int32_t>, std::vector<InputPosition>> consumers;
     std::vector<InputPosition> all;

@@ -74,10 +74,13 @@ struct Away {
 
 class BudgetPlanner {
  public:
-  // All must outlive the planner. Errors: those of `stop`.
+  // `ranks`: of all nodes (RankByLaunch), along which all edges of plans grow. All must outlive the
+  // planner. Errors: those of `stop`.
   static absl::StatusOr<BudgetPlanner> Create(const StepFacts& facts,
                                               const Eligibility& eligibility, const Needs& needs,
-                                              const StepOrder& order, const StopToken& stop);
+                                              const StepOrder& order,
+                                              absl::Span<const int32_t> ranks,
+                                              const StopToken& stop);
 
   // The gaps that keep what is in use within the target, by index into gaps(); as many as help
   // where none suffice. Once `stop` has fired, nothing; likewise below.
@@ -103,13 +106,13 @@ class BudgetPlanner {
 
  private:
   BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const Needs& needs,
-                const StepOrder& order, const StopToken& stop)
+                const StepOrder& order, absl::Span<const int32_t> ranks, const StopToken& stop)
       : facts_(&facts),
         needs_(&needs),
         order_(&order),
         stop_(&stop),
         readers_(facts, eligibility),
-        soundness_(facts) {}
+        soundness_(facts, ranks) {}
 
   absl::Status FindGaps();
   // Of the chosen gaps those that are needed, smaller ones in the place of some.

@@ -13,6 +13,7 @@
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/strategy/budget/budget_decisions.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
+#include "rewrite_core/strategy/budget/launch_ranks.h"
 #include "rewrite_core/strategy/budget/level_plan.h"
 #include "rewrite_core/strategy/budget/order_edges.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
@@ -21,6 +22,7 @@
 #include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/gpu_budgets.h"
+#include "rewrite_core/strategy/level/level_tuning.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
 
@@ -152,7 +154,12 @@ class BudgetRun {
   absl::Status Order() {
     ordered_ = unswapped_;
     if (absl::Status s = OrderWith(kLeastOrderedPart, /*gain=*/0); !s.ok()) return s;
-    return OrderWith(kLeastOfMany, kManyGain);
+    if (absl::Status s = OrderWith(kLeastOfMany, kManyGain); !s.ok()) return s;
+    if (!base_.controls.empty()) return absl::OkStatus();
+    auto ranks = RankByLaunch(facts_, ordered_, {}, stop_);
+    if (!ranks.ok()) return ranks.status();
+    ranks_ = *std::move(ranks);
+    return absl::OkStatus();
   }
 
   // With edges for outputs of at least a part of the peak, if they take more than `gain` of what is
@@ -178,10 +185,13 @@ class BudgetRun {
       for (size_t i : lacking_) bytes += static_cast<double>(step.peak_bytes(gpus_[i].index));
       return bytes;
     };
-    if (peak(*ordered) < (1 - gain) * peak(ordered_)) {
-      ordered_ = *std::move(ordered);
-      base_ = std::move(plan);
-    }
+    if (peak(*ordered) >= (1 - gain) * peak(ordered_)) return absl::OkStatus();
+    auto ranks = RankByLaunch(facts_, *ordered, plan.controls, stop_);
+    if (!ranks.ok()) return ranks.status();
+    if (ranks->empty()) return absl::OkStatus();  // Among nodes that lead to a fed one.
+    ordered_ = *std::move(ordered);
+    base_ = std::move(plan);
+    ranks_ = *std::move(ranks);
     return absl::OkStatus();
   }
 
@@ -224,7 +234,7 @@ class BudgetRun {
     const int32_t gpu = gpus_[i].index;
     auto order = StepOrder::Create(facts_, gpu, ordered_, stop_);
     if (!order.ok()) return order.status();
-    auto planner = BudgetPlanner::Create(facts_, eligibility_, needs, *order, stop_);
+    auto planner = BudgetPlanner::Create(facts_, eligibility_, needs, *order, ranks_, stop_);
     if (!planner.ok()) return planner.status();
     for (const Gap& gap : planner->gaps()) has_gap_.insert(order->buffers()[gap.buffer]);
     v1::BudgetDevice& device = *report_.add_devices();
@@ -344,7 +354,7 @@ class BudgetRun {
         static_cast<double>(bound_ns) >= kFarFromBound * static_cast<double>(own_ns)) {
       return absl::OkStatus();
     }
-    auto tuned = TuneWholeLevel(facts_, eligibility_, gpus_[i], usable, base_.cpu_device, &steps_,
+    auto tuned = TunePacedLevel(facts_, eligibility_, gpus_[i], usable, base_.cpu_device, &steps_,
                                 &simulator_, stop_);
     if (GetErrorReason(tuned.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
       found->cut_short = true;
@@ -353,9 +363,7 @@ class BudgetRun {
     }
     if (!tuned.ok()) return tuned.status();
     if (!*tuned) return absl::OkStatus();
-    SwapPlan level;
-    level.cpu_device = base_.cpu_device;
-    level.swaps = std::move((*tuned)->swaps);
+    SwapPlan& level = (*tuned)->plan;
     std::vector<int64_t> budgets = OtherBudgets();
     budgets.insert(budgets.begin(), usable);
     FoundPlan of_level;
@@ -460,6 +468,7 @@ class BudgetRun {
   CountedSimulator simulator_;
   SwapPlan base_;                   // The order edges.
   StepResult unswapped_, ordered_;  // With memory without end: as the graph came; with base_.
+  std::vector<int32_t> ranks_;      // Of all nodes, with base_.
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;   // By GPU.
   std::vector<size_t> lacking_;       // Into both: those that need a plan.

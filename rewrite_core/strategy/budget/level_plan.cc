@@ -6,11 +6,14 @@
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
+#include "rewrite_core/strategy/level/level_pacing.h"
+#include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_planner.h"
+#include "rewrite_core/strategy/level/level_tuning.h"
 
 namespace spillway::core {
 
-absl::StatusOr<absl::optional<TunedLevel>> TuneWholeLevel(
+absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
     const StepFacts& facts, const Eligibility& eligibility, const WantedGpu& gpu,
     int64_t budget_bytes, const std::string& cpu_device, SearchBudget* steps,
     PlanSimulator* simulator, const StopToken& stop) {
@@ -22,14 +25,24 @@ absl::StatusOr<absl::optional<TunedLevel>> TuneWholeLevel(
   auto candidates = LevelCandidates::Find(facts, eligibility, *filters, *levels,
                                           /*least_threshold=*/1, /*explain=*/false, stop);
   if (!candidates.ok()) return candidates.status();
-  LevelPlanner planner(facts, *filters, *levels, *candidates, gpu.devices, steps);
   SwapPlan base;
   base.cpu_device = cpu_device;
+  auto pacing =
+      LevelPacing::Create(facts, base, {gpu.index}, /*serializes=*/false, simulator, stop);
+  if (!pacing.ok()) return pacing.status();
+  base.controls = (*pacing)->order_edges();
+  LevelPlanner planner(facts, *filters, *levels, *candidates, gpu, steps, pacing->get());
   auto tuned = TuneLevel(LevelParameters(options).setting, base, gpu.index, budget_bytes, facts,
                          &planner, simulator, stop);
-  if (tuned.ok()) return absl::optional<TunedLevel>(*std::move(tuned));
+  if (tuned.ok()) {
+    LevelPlan plan;
+    plan.setting = tuned->setting;
+    plan.plan = std::move(base);
+    plan.plan.swaps = std::move(tuned->swaps);
+    return absl::optional<LevelPlan>(std::move(plan));
+  }
   if (GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
-    return absl::optional<TunedLevel>();
+    return absl::optional<LevelPlan>();
   }
   return tuned.status();
 }

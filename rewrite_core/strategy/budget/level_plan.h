@@ -13,16 +13,22 @@
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
-#include "rewrite_core/strategy/level/level_tuning.h"
+#include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
 
-// All of `level`'s parameters tuned, its filters as they are by default. Empty: nothing fits.
-// Errors: those of the tuner, but for DOES_NOT_FIT.
-absl::StatusOr<absl::optional<TunedLevel>> TuneWholeLevel(
+struct LevelPlan {
+  LevelSetting setting;
+  SwapPlan plan;  // With order edges and gates of its own.
+};
+
+// All of `level`'s parameters tuned, with `pace`, its filters as they are by default. Empty:
+// nothing fits. Errors: those of the tuner, but for DOES_NOT_FIT.
+absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
     const StepFacts& facts, const Eligibility& eligibility, const WantedGpu& gpu,
     int64_t budget_bytes, const std::string& cpu_device, SearchBudget* steps,
     PlanSimulator* simulator, const StopToken& stop);

@@ -14,13 +14,19 @@ std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> tri
                                    absl::Span<const InputPosition> consumers) const {
   std::vector<NodeId> gate;
   const Slot end = std::min(order_.num_slots(), slot + kReach);
-  for (Slot s = slot; s < end && gate.size() < kMaxGate; ++s) {
-    if (order_.latest_before(s) >= slot) continue;
+  const auto add = [&](Slot s) {
+    if (order_.latest_before(s) >= slot) return;
     const NodeId node = order_.node(s);
     const bool reads =
         std::any_of(consumers.begin(), consumers.end(),
                     [&](const InputPosition& consumer) { return consumer.node == node; });
     if (!reads && MayWait(node, producer, triggers)) gate.push_back(node);
+  };
+  if (slot < end) add(slot);
+  const std::vector<Slot>& far = order_.far_waits();
+  for (auto s = std::upper_bound(far.begin(), far.end(), slot);
+       s != far.end() && *s < end && gate.size() < kMaxGate; ++s) {
+    add(*s);
   }
   return gate;
 }
@@ -30,8 +36,7 @@ bool PaceGate::MayWait(NodeId node, NodeId producer, absl::Span<const NodeId> tr
     return needs_.MayWait(node, from) && soundness_.WaitInOrder(from, node) == EdgeFault::kNone;
   };
   return may_wait(producer) && std::all_of(triggers.begin(), triggers.end(), may_wait) &&
-         (cycles_ == Cycles::kSlots ||
-          soundness_.WaitForSwapIn(producer, triggers, node) == EdgeFault::kNone);
+         soundness_.WaitForSwapIn(producer, triggers, node) == EdgeFault::kNone;
 }
 
 }  // namespace spillway::core

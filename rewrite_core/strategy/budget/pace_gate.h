@@ -22,12 +22,8 @@ class PaceGate {
   // readiness: what waits for nothing is soon launched.
   static constexpr Slot kReach = 4096;
 
-  // Whose edges cannot close a cycle. kSlots: all edges of the plan grow along `order`. kLevels:
-  // those that Soundness calls sound.
-  enum class Cycles { kSlots, kLevels };
-
-  PaceGate(const StepOrder& order, const Needs& needs, const Soundness& soundness, Cycles cycles)
-      : order_(order), needs_(needs), soundness_(soundness), cycles_(cycles) {}
+  PaceGate(const StepOrder& order, const Needs& needs, const Soundness& soundness)
+      : order_(order), needs_(needs), soundness_(soundness) {}
 
   // The nodes from `slot` on that wait for nothing from there on, and may wait for a swap-in of an
   // output of `producer` with these triggers; its consumers do so anyway. In order of their slots.
@@ -40,7 +36,6 @@ class PaceGate {
   const StepOrder& order_;
   const Needs& needs_;
   const Soundness& soundness_;
-  const Cycles cycles_;
 };
 
 }  // namespace spillway::core

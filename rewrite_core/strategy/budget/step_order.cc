@@ -42,6 +42,9 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
     latest[id] = std::max(before, own);
     if (own != kNoSlot) order.latest_before_[own] = before;
   }
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    if (order.latest_before_[slot] < slot - 1) order.far_waits_.push_back(slot);
+  }
 
   // Uses by buffer. All aliases of a buffer are one.
   std::vector<int32_t> place(buffers.buffers().size(), -1);

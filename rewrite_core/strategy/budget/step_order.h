@@ -60,6 +60,10 @@ class StepOrder {
   // kNoSlot: it waits for none.
   Slot latest_before(Slot slot) const { return latest_before_[slot]; }
 
+  // The slots, ascending, that do not wait for the one before them: as far as they are behind some
+  // slot, they may be launched before it.
+  const std::vector<Slot>& far_waits() const { return far_waits_; }
+
   // The buffers (Buffers::buffers()) of the GPU that a step makes, by id.
   const std::vector<int32_t>& buffers() const { return buffers_; }
   // Of one of them, by its place in buffers(): its bytes as the allocator rounds them, the slot
@@ -86,7 +90,7 @@ class StepOrder {
   std::vector<Slot> slots_;  // By node.
   std::vector<int64_t> given_ns_, begin_ns_, end_ns_;
   std::vector<int64_t> ended_ns_;  // By slot: when it and all before it have ended.
-  std::vector<Slot> latest_before_;
+  std::vector<Slot> latest_before_, far_waits_;
   std::vector<int32_t> buffers_;
   std::vector<int64_t> bytes_;
   std::vector<Slot> made_;

@@ -107,7 +107,7 @@ std::vector<NodeId> LevelPacing::Gate(int32_t gpu, NodeId producer,
   Slot last = kNoSlot;
   for (NodeId trigger : swap_in.triggers) last = std::max(last, order->second.slot(trigger));
   if (last == kNoSlot) return {};
-  return PaceGate(order->second, needs_, *soundness_, PaceGate::Cycles::kLevels)
+  return PaceGate(order->second, needs_, *soundness_)
       .Find(producer, swap_in.triggers, last + 1 + kSlotsBehindTrigger, swap_in.consumers);
 }
 

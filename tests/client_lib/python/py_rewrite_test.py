@@ -58,9 +58,9 @@ class RewriteTest(unittest.TestCase):
         self.assertEqual(stripped.graph_def, graph)
         self.assertEqual(stripped.report.outcome, "STRIPPED")
 
-    def test_the_default_is_level_tuned(self):
+    def test_the_default_is_budget(self):
         report = spillway.rewrite(common.graph("resnet50_tf1", shapes=True)).report
-        self.assertEqual(report.strategy, "level")
+        self.assertEqual(report.strategy, "budget")
         self.assertIsNotNone(report.fits[0].peak_bytes)
 
     def test_the_patch_says_what_the_graph_says(self):

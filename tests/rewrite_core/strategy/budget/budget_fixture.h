@@ -5,11 +5,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
+#include "rewrite_core/strategy/budget/launch_ranks.h"
 #include "rewrite_core/strategy/budget/step_order.h"
 #include "tests/testing/core_test_util.h"
 
@@ -24,8 +26,10 @@ struct OrderedStep : TestStep {
         unswapped(Simulate({})),
         order(ValueOrDie(core::StepOrder::Create(facts, 0, unswapped, {}), "order")),
         needs(ValueOrDie(core::Needs::Find(*graph, facts.topology(), {}), "needs")),
-        planner(ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, stop),
-                           "planner")) {}
+        ranks(ValueOrDie(core::RankByLaunch(facts, unswapped, {}, {}), "ranks")),
+        planner(
+            ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, ranks, stop),
+                       "planner")) {}
 
   // With memory without end.
   core::StepResult Simulate(const core::SwapPlan& plan) const {
@@ -42,6 +46,7 @@ struct OrderedStep : TestStep {
   core::StepResult unswapped;
   core::StepOrder order;
   core::Needs needs;
+  std::vector<int32_t> ranks;
   core::BudgetPlanner planner;
 };
 

@@ -97,10 +97,11 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
     ASSERT_LT(least, peak * 3 / 4) << "nothing to cover";
     for (const double share : {0.95, 0.8, 0.6}) {
       BudgetSetting setting;
-      setting.target_bytes =
+      const int64_t target =
           std::max(least, static_cast<int64_t>(share * static_cast<double>(peak)));
+      setting.targets.assign(live.size(), target);
       const std::vector<int32_t> chosen = step.planner.Cover(setting);
-      EXPECT_LE(MostInUse(step, chosen), setting.target_bytes) << nodes << " nodes, " << share;
+      EXPECT_LE(MostInUse(step, chosen), target) << nodes << " nodes, " << share;
       EXPECT_EQ(std::set<int32_t>(chosen.begin(), chosen.end()).size(), chosen.size());
       // The least that any parts of buffers can do with (lower_bounds.h, bound B).
       std::vector<StepInterval> intervals;
@@ -108,8 +109,7 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
         intervals.push_back({gap.after + 1, gap.before - 1, gap.bytes});
       }
       std::vector<int64_t> demand;
-      for (int64_t bytes : live)
-        demand.push_back(std::max<int64_t>(0, bytes - setting.target_bytes));
+      for (int64_t bytes : live) demand.push_back(std::max<int64_t>(0, bytes - target));
       const std::vector<int64_t> cover = LeastCover(intervals, demand);
       int64_t away = 0, largest = 0;
       for (int32_t i : chosen) {
@@ -133,7 +133,7 @@ TEST(BudgetPlannerTest, ThePlanRuns) {
       options);
   const std::vector<int64_t>& live = step.order.live_bytes();
   BudgetSetting setting;
-  setting.target_bytes = *std::max_element(live.begin(), live.end()) * 7 / 10;
+  setting.targets.assign(live.size(), *std::max_element(live.begin(), live.end()) * 7 / 10);
   SwapPlan plan;
   plan.swaps = ValueOrDie(
       step.planner.Plan(step.planner.Schedule(step.planner.Cover(setting), setting)), "");

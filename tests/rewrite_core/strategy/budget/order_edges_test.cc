@@ -18,6 +18,8 @@ using testing::OrderedStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
+constexpr int64_t kLeast = 1024;  // Bytes: an output of one matrix is worth an edge.
+
 // A chain from x; `decay` needs the variable alone, and is ready when the step begins.
 constexpr char kChain[] =
     "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
@@ -33,7 +35,7 @@ std::vector<std::string> Edges(const std::string& rest, const std::vector<std::s
   const OrderedStep step(absl::StrCat(kChain, rest), options);
   std::vector<std::string> edges;
   for (const ControlEdge& edge :
-       testing::ValueOrDie(FindOrderEdges(step.facts, step.order, {}), "")) {
+       testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kLeast, {}), "")) {
     EXPECT_EQ(edge.kind, v1::EDGE_KIND_ORDER);
     edges.push_back(absl::StrCat(step.graph->name(edge.from), " => ", step.graph->name(edge.to)));
   }
@@ -97,7 +99,8 @@ TEST(OrderEdgesTest, NotWhatIsFed) {
   const OrderedStep step(
       absl::StrCat(kChain, "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"),
       options);
-  EXPECT_THAT(testing::ValueOrDie(FindOrderEdges(step.facts, step.order, {}), ""), IsEmpty());
+  EXPECT_THAT(testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kLeast, {}), ""),
+              IsEmpty());
 }
 
 // With the edge, what was held from the start is not.
@@ -108,7 +111,7 @@ TEST(OrderEdgesTest, ThePeakFalls) {
       absl::StrCat(kChain, "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"),
       options);
   SwapPlan plan;
-  plan.controls = testing::ValueOrDie(FindOrderEdges(step.facts, step.order, {}), "");
+  plan.controls = testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kLeast, {}), "");
   const int64_t before = step.unswapped.peak_bytes(0);
   const int64_t after = step.Simulate(plan).peak_bytes(0);
   EXPECT_EQ(before - after, 256 << 10);
