@@ -187,6 +187,24 @@ TEST_F(StepSimulatorTest, MemoryInPieces) {
   EXPECT_LE(*need, 264 * kStepKiB);
 }
 
+TEST_F(StepSimulatorTest, WhatLiesWhereItRanOut) {
+  StepTerms terms = StepTerms::AllGpus(192 * kStepKiB);
+  EXPECT_TRUE(Run(Swapped(), terms).pieces.empty()) << "nobody asked";
+  terms.record_pieces = true;
+  for (bool placed_alone : {false, true}) {
+    terms.placed_alone = placed_alone;
+    const StepResult result = Run(Swapped(), terms);
+    EXPECT_EQ(result.piece_bytes, 128 * kStepKiB);
+    EXPECT_EQ(result.failure()->missing_bytes, 64 * kStepKiB);
+    ASSERT_EQ(result.pieces.size(), 3);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(result.pieces[i].address, i * 64 * kStepKiB);
+      EXPECT_EQ(result.pieces[i].bytes, 64 * kStepKiB);
+      EXPECT_EQ(result.pieces[i].tensor.node, i == 1 ? Node("b") : kNoNode);
+    }
+  }
+}
+
 TEST_F(StepSimulatorTest, WhatIsSmallIsNotPlaced) {
   EXPECT_TRUE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kStepKiB - 4)).is_placed);
   EXPECT_FALSE(Run(Swapped(), StepTerms::AllGpus(4 * 192 * kStepKiB)).is_placed);
