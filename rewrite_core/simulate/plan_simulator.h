@@ -33,9 +33,7 @@ struct StepVariation {
 struct StepTerms {
   enum class Budgets : uint8_t {
     kNone,     // Memory without end, on the host too.
-    // `gpu` and `other_gpus` have `budget_bytes` each, and their share of the host's memory; the
-    // rest, no limit.
-    kOneGpu,
+    kOneGpu,   // `gpu` has `budget_bytes` and its share of the host's memory; the others, no limit.
     kAllGpus,  // Each GPU has `budget_bytes`; the host's memory is the hardware's.
   };
   static StepTerms OneGpu(int32_t gpu, int64_t budget_bytes) {
@@ -54,7 +52,6 @@ struct StepTerms {
 
   Budgets budgets = Budgets::kNone;
   int32_t gpu = 0;                    // An index into Placement::devices().
-  std::vector<int32_t> other_gpus;    // Likewise.
   int64_t budget_bytes = kUnlimited;  // kUnlimited: only the host's memory is limited.
   // Whether memory is placed (simulator.h) where the sum of bytes suffices. A step that takes at
   // most a quarter of the budgets is taken to find its places.

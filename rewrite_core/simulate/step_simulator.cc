@@ -185,9 +185,7 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
       break;
     case StepTerms::Budgets::kOneGpu:
       options.device_budget_bytes[terms.gpu] = terms.budget_bytes;
-      for (int32_t gpu : terms.other_gpus) options.device_budget_bytes[gpu] = terms.budget_bytes;
-      options.host_budget_bytes = host_bytes / static_cast<int64_t>(num_gpus) *
-                                  static_cast<int64_t>(1 + terms.other_gpus.size());
+      options.host_budget_bytes = host_bytes / static_cast<int64_t>(num_gpus);
       break;
     case StepTerms::Budgets::kAllGpus:
       options.device_budget_bytes.assign(num_gpus, terms.budget_bytes);

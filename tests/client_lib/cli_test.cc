@@ -248,7 +248,7 @@ TEST(CliTest, WrongCommandLinesAreUsageErrors) {
   ExpectError(Spillway(with({"--timeout", "30"})), 2, "--timeout: '30'", "BAD_OPTION");
   ExpectError(Spillway(with({"--timeout", "-1s"})), 2, "--timeout", "BAD_OPTION");
   ExpectError(Spillway({"rewrite", kMnistPath, "-o", dir / "x", "--strategy", "magic"}), 2,
-              "give one of: level, budget, scope (to undo", "UNKNOWN_OPTION");
+              "give one of: budget, level, scope (to undo", "UNKNOWN_OPTION");
   ExpectError(Spillway(Rewrite(kMnistPath, {})), 2, "-o FILE", "CONFLICTING_OPTIONS");
   EXPECT_THAT(dir.Names(), IsEmpty());
 }

@@ -437,9 +437,10 @@ TEST(OptionFlagsTest, AFlagOfAnotherStrategyIsAConflict) {
 TEST(OptionFlagsTest, FlagsOfTwoStrategiesAreAConflictWhicheverIsChosen) {
   const auto conflict = v1::ERROR_REASON_CONFLICTING_OPTIONS;
   const std::vector<std::string> both = {"--lb", "5", "--swapin-ahead", "3"};
-  EXPECT_THAT(Parse(both), FailsWith(conflict,
-                                     "--lb does not belong to the strategy level, the default; "
-                                     "leave it out, or give --strategy scope"));
+  EXPECT_THAT(Parse(both),
+              FailsWith(conflict,
+                        "--swapin-ahead does not belong to the strategy budget, the default; "
+                        "leave it out, or give --strategy level"));
   for (const auto& [strategy, other] :
        {std::pair<std::string, std::string>{"scope", "--swapin-ahead"}, {"level", "--lb"}}) {
     std::vector<std::string> arguments = {"--strategy", strategy};

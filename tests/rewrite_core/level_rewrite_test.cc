@@ -34,6 +34,7 @@ using testing::ReadTestGraph;
 v1::RewriteOptions Options(const std::string& text) {
   v1::RewriteOptions options;
   if (!google::protobuf::TextFormat::MergeFromString(text, &options)) std::abort();
+  if (options.strategy_case() == v1::RewriteOptions::STRATEGY_NOT_SET) options.mutable_level();
   return options;
 }
 

@@ -852,7 +852,7 @@ INSTANTIATE_TEST_SUITE_P(Rewriter, RealGraphTest,
                          [](const auto& graph) { return graph.param; });
 
 TEST(RewriterTest, TellsItsStrategiesAndVersion) {
-  EXPECT_THAT(Strategies(), ElementsAre(v1::STRATEGY_LEVEL, v1::STRATEGY_BUDGET, v1::STRATEGY_SCOPE,
+  EXPECT_THAT(Strategies(), ElementsAre(v1::STRATEGY_BUDGET, v1::STRATEGY_LEVEL, v1::STRATEGY_SCOPE,
                                         v1::STRATEGY_APPLY, v1::STRATEGY_STRIP));
   EXPECT_THAT(Version(), ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
 }

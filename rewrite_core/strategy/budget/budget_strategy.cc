@@ -63,6 +63,9 @@ constexpr StepVariation kVariations[] = {
 constexpr double kSteadierShares[] = {0.96, 0.92};
 constexpr double kSteadierCost = 0.05;
 
+// Of several GPUs, so many plans are made anew because they do not fit all at once.
+constexpr size_t kRepairsPerGpu = 2;
+
 // The smallest budget for which there is a plan is told to one part in so many of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
 
@@ -195,49 +198,73 @@ class BudgetRun {
     return absl::OkStatus();
   }
 
+  // Each GPU as if the others had memory without end, but with the swaps that they have so far. All
+  // at once they may hold memory for longer: whichever then runs out is planned again, with what
+  // the others have by now, and after some of that all are, for less of the budget.
   absl::Status PlanAll() {
     auto needs = Needs::Find(facts_.graph(), facts_.topology(), stop_);
     if (!needs.ok()) return needs.status();
-    const std::vector<v1::DeviceFit> unswapped_fits = fits_;
-    // One by one as if the others had memory without end, as this is simulated soonest; if that
-    // does not fit all at once, each on top of those before it.
-    for (size_t attempt = 0;; ++attempt) {
-      result_.plan.swaps.clear();
-      result_.plan.controls = base_.controls;
+    unswapped_fits_ = fits_;
+    FitFailure failure;
+    for (const double share : kBudgetShares) {
+      swaps_.assign(lacking_.size(), {});
       report_.clear_devices();
-      fits_ = unswapped_fits;
-      planned_.clear();
-      const bool is_alone = attempt == 0;
-      for (size_t i = 0; i < gpus_.size() && !is_alone; ++i) {
-        if (fits_[i].not_needed()) planned_.push_back(gpus_[i].index);
+      for (size_t k = 0; k < lacking_.size(); ++k) {
+        report_.add_devices();
+        if (absl::Status s = PlanGpu(k, share, *needs); !s.ok()) return s;
       }
-      for (size_t i : lacking_) {
-        const double share = kBudgetShares[is_alone ? 0 : attempt - 1];
-        if (absl::Status s = PlanGpu(i, share, *needs); !s.ok()) return s;
-        if (!is_alone) planned_.push_back(gpus_[i].index);
-      }
-      if (gpus_.size() < 2 || gpus_.size() < facts_.placement().devices().size()) break;
-      FitFailure failure;
-      auto fits = SimulateTogether(result_.plan, facts_, &simulator_, stop_, &failure);
-      if (!fits.ok()) return fits.status();
-      if (*fits) break;
-      if (attempt == std::size(kBudgetShares)) {
-        return NotTogetherError(failure, unswapped_peak_bytes_, facts_, &simulator_, stop_);
+      for (size_t repair = 0;; ++repair) {
+        CollectSwaps();
+        if (gpus_.size() < 2 || gpus_.size() < facts_.placement().devices().size()) {
+          return absl::OkStatus();
+        }
+        auto fits = SimulateTogether(result_.plan, facts_, &simulator_, stop_, &failure);
+        if (!fits.ok()) return fits.status();
+        if (*fits) return absl::OkStatus();
+        const auto failed = std::find_if(lacking_.begin(), lacking_.end(), [&](size_t i) {
+          return facts_.placement().devices()[gpus_[i].index] == failure.gpu;
+        });
+        if (repair == kRepairsPerGpu * lacking_.size() || failure.on_host ||
+            failed == lacking_.end()) {
+          break;
+        }
+        const size_t k = static_cast<size_t>(failed - lacking_.begin());
+        if (absl::Status s = PlanGpu(k, share, *needs); !s.ok()) return s;
       }
     }
-    SortSwaps(&result_.plan.swaps);
-    return absl::OkStatus();
+    return NotTogetherError(failure, unswapped_peak_bytes_, facts_, &simulator_, stop_);
   }
 
-  // Of fits_[i], within a share of the budget.
-  absl::Status PlanGpu(size_t i, double share, const Needs& needs) {
+  void CollectSwaps() {
+    result_.plan.swaps.clear();
+    for (const auto& swaps : swaps_) {
+      result_.plan.swaps.insert(result_.plan.swaps.end(), swaps.begin(), swaps.end());
+    }
+    SortSwaps(&result_.plan.swaps);
+  }
+
+  // What the GPUs but lacking_[k] have so far.
+  std::vector<PlannedSwap> OtherSwaps(size_t k) const {
+    std::vector<PlannedSwap> others;
+    for (size_t i = 0; i < swaps_.size(); ++i) {
+      if (i != k) others.insert(others.end(), swaps_[i].begin(), swaps_[i].end());
+    }
+    return others;
+  }
+
+  // Of lacking_[k], within a share of the budget.
+  absl::Status PlanGpu(size_t k, double share, const Needs& needs) {
+    const size_t i = lacking_[k];
+    other_swaps_ = OtherSwaps(k);
+    fits_[i] = unswapped_fits_[i];
     const int32_t gpu = gpus_[i].index;
     auto order = StepOrder::Create(facts_, gpu, ordered_, stop_);
     if (!order.ok()) return order.status();
     auto planner = BudgetPlanner::Create(facts_, eligibility_, needs, *order, ranks_, stop_);
     if (!planner.ok()) return planner.status();
     for (const Gap& gap : planner->gaps()) has_gap_.insert(order->buffers()[gap.buffer]);
-    v1::BudgetDevice& device = *report_.add_devices();
+    v1::BudgetDevice& device = *report_.mutable_devices(static_cast<int>(k));
+    device.Clear();
     device.set_device(fits_[i].device());
     device.set_gap_count(static_cast<int64_t>(planner->gaps().size()));
     if (!base_.controls.empty()) device.set_ordered_peak_bytes(ordered_.peak_bytes(gpu));
@@ -268,7 +295,7 @@ class BudgetRun {
                                 found->cut_short ? nullptr : &simulator_, stop_, &fits_[i]);
     if (!s.ok()) return s;
     result_.plan.controls = std::move(plan.controls);
-    std::move(plan.swaps.begin(), plan.swaps.end(), std::back_inserter(result_.plan.swaps));
+    swaps_[k] = std::move(plan.swaps);
     return absl::OkStatus();
   }
 
@@ -284,11 +311,8 @@ class BudgetRun {
   absl::StatusOr<int> CountUnfit(int32_t gpu, const FoundPlan& found) {
     SwapPlan plan = base_;
     plan.swaps = found.swaps;
-    if (!planned_.empty()) {
-      plan.swaps.insert(plan.swaps.end(), result_.plan.swaps.begin(), result_.plan.swaps.end());
-    }
+    plan.swaps.insert(plan.swaps.end(), other_swaps_.begin(), other_swaps_.end());
     StepTerms terms = StepTerms::OneGpu(gpu, facts_.hardware().gpu_memory_bytes);
-    terms.other_gpus = planned_;
     terms.placed_alone = true;
     int count = 0;
     for (const StepVariation& variation : kVariations) {
@@ -389,8 +413,7 @@ class BudgetRun {
     PlanSearchTerms terms;
     terms.gpu = gpu;
     terms.budget_bytes = budget;
-    terms.other_gpus = planned_;
-    if (!planned_.empty()) terms.other_swaps = result_.plan.swaps;
+    terms.other_swaps = other_swaps_;
     terms.other_budgets = OtherBudgets();
     terms.full_speed_ns = unswapped_.step_time_ns();
     terms.max_plays = MaxPlays(effort_);
@@ -470,12 +493,14 @@ class BudgetRun {
   StepResult unswapped_, ordered_;  // With memory without end: as the graph came; with base_.
   std::vector<int32_t> ranks_;      // Of all nodes, with base_.
   std::vector<WantedGpu> gpus_;
-  std::vector<v1::DeviceFit> fits_;   // By GPU.
-  std::vector<size_t> lacking_;       // Into both: those that need a plan.
-  int64_t unswapped_peak_bytes_ = 0;  // Of the GPU that takes most as the graph came.
-  std::vector<int32_t> planned_;      // GPUs that have their budgets while others are planned.
-  std::set<int32_t> idle_;            // Device ids of the others.
-  std::set<int32_t> has_gap_;         // Buffers that could be away for some time.
+  std::vector<v1::DeviceFit> fits_;              // By GPU.
+  std::vector<size_t> lacking_;                  // Into both: those that need a plan.
+  int64_t unswapped_peak_bytes_ = 0;             // Of the GPU that takes most as the graph came.
+  std::vector<v1::DeviceFit> unswapped_fits_;    // As fits_ were before any plan.
+  std::vector<std::vector<PlannedSwap>> swaps_;  // By GPU of lacking_: so far.
+  std::vector<PlannedSwap> other_swaps_;         // Of all but the one that is planned.
+  std::set<int32_t> idle_;                       // Device ids of the others.
+  std::set<int32_t> has_gap_;                    // Buffers that could be away for some time.
   StrategyResult result_;
   v1::BudgetReport& report_;  // Of result_.
 };

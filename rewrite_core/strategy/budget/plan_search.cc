@@ -384,7 +384,6 @@ class PlanSearch {
   absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone) {
     ++result_.num_plays;
     StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
-    terms.other_gpus = terms_.other_gpus;
     terms.cutoff_ns = cutoff_ns;
     terms.placed_alone = placed_alone;
     terms.record_pieces = true;

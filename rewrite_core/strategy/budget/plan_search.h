@@ -22,9 +22,7 @@ namespace spillway::core {
 struct PlanSearchTerms {
   int32_t gpu = 0;  // An index into Placement::devices().
   int64_t budget_bytes = 0;
-  // GPUs that are planned already, and have the same budget; with their swaps, which every plan
-  // has.
-  std::vector<int32_t> other_gpus;
+  // Of other GPUs, which have memory without end: every plan has them.
   std::vector<PlannedSwap> other_swaps;
   // Other sizes of memory in which a plan has to fit: what fits is not monotonic, since memory is
   // placed.

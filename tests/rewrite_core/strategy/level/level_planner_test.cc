@@ -473,6 +473,7 @@ class ApartSimulator : public PlanSimulator {
 // All tuned, on GPUs with that budget.
 v1::RewriteOptions WithBudget(int64_t budget_bytes) {
   v1::RewriteOptions options;
+  options.mutable_level();
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(budget_bytes);
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   return options;
