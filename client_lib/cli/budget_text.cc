@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
 #include "rewrite_core/base/names.h"
 
@@ -16,6 +17,17 @@ std::string EffortText(v1::PlanningEffort effort) {
              : absl::StrCat(", planning effort ", name);
 }
 
+std::string VariedText(const v1::BudgetDevice& device) {
+  const int fits = device.variation_count() - device.unfit_variation_count();
+  std::string text = absl::StrCat("with other orders and times it fits into all of the memory in ",
+                                  fits, " of ", device.variation_count());
+  if (device.has_fastest_step_time_ns()) {
+    absl::StrAppend(&text, "; the fastest plan, which fits in fewer, takes ",
+                    FormatMilliseconds(device.fastest_step_time_ns()));
+  }
+  return text;
+}
+
 }  // namespace
 
 void AddBudgetSearch(const v1::BudgetDevice& device, v1::PlanningEffort effort,
@@ -28,12 +40,22 @@ void AddBudgetSearch(const v1::BudgetDevice& device, v1::PlanningEffort effort,
       {"search", absl::StrCat(FormatCount(device.plan_count(), "plan"), " simulated, ",
                               device.fitting_plan_count(), " fitting", EffortText(effort),
                               device.cut_short() ? "; cut short by max_search_steps" : "")});
-  if (device.other_budget_bytes().empty()) return;
-  facts->push_back(
-      {"fits", absl::StrCat("also into ", absl::StrJoin(device.other_budget_bytes(), ", ",
-                                                        [](std::string* out, int64_t bytes) {
-                                                          absl::StrAppend(out, FormatBytes(bytes));
-                                                        }))});
+  if (device.has_level()) {
+    facts->push_back({"setting", absl::StrCat(LevelSettingText(device.level()),
+                                              "; the plan of the strategy level is faster")});
+  }
+  if (!device.other_budget_bytes().empty()) {
+    facts->push_back({"fits", absl::StrCat("also into ",
+                                           absl::StrJoin(device.other_budget_bytes(), ", ",
+                                                         [](std::string* out, int64_t bytes) {
+                                                           absl::StrAppend(out, FormatBytes(bytes));
+                                                         }))});
+  }
+  if (device.variation_count() > 0) facts->push_back({"varied", VariedText(device)});
+  if (device.step_time_bound_ns() > 0) {
+    facts->push_back({"bound", absl::StrCat("no plan of swaps takes less than ",
+                                            FormatMilliseconds(device.step_time_bound_ns()))});
+  }
 }
 
 }  // namespace spillway::cli

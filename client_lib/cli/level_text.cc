@@ -26,21 +26,6 @@ const char* SyncModeText(int32_t mode) {
   }
 }
 
-std::string SettingText(const v1::LevelDevice& device) {
-  std::vector<std::string> parts;
-  const auto add = [&parts](const char* name, bool has, int32_t value) {
-    if (has) parts.push_back(absl::StrCat(name, " ", value));
-  };
-  add("swapout_threshold", device.has_swapout_threshold(), device.swapout_threshold());
-  add("swapin_ahead", device.has_swapin_ahead(), device.swapin_ahead());
-  add("swapin_groupby", device.has_swapin_groupby(), device.swapin_groupby());
-  add("sync_mode", device.has_sync_mode(), device.sync_mode());
-  if (parts.empty()) return "none: nothing is swapped";
-  const std::string mode = device.has_sync_mode() ? SyncModeText(device.sync_mode()) : "";
-  return absl::StrCat(absl::StrJoin(parts, ", "), mode.empty() ? "" : ": ", mode,
-                      device.has_tuning() ? "" : " (all as given)");
-}
-
 std::string SearchText(const v1::LevelTuning& tuning) {
   return absl::StrCat(FormatCount(tuning.setting_count(), "setting"), " played",
                       tuning.exhaustive() ? " (all that differ), " : ", ",
@@ -65,6 +50,21 @@ std::string AddedText(const v1::RewriteReport& report) {
 }
 
 }  // namespace
+
+std::string LevelSettingText(const v1::LevelDevice& device) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](const char* name, bool has, int32_t value) {
+    if (has) parts.push_back(absl::StrCat(name, " ", value));
+  };
+  add("swapout_threshold", device.has_swapout_threshold(), device.swapout_threshold());
+  add("swapin_ahead", device.has_swapin_ahead(), device.swapin_ahead());
+  add("swapin_groupby", device.has_swapin_groupby(), device.swapin_groupby());
+  add("sync_mode", device.has_sync_mode(), device.sync_mode());
+  if (parts.empty()) return "none: nothing is swapped";
+  const std::string mode = device.has_sync_mode() ? SyncModeText(device.sync_mode()) : "";
+  return absl::StrCat(absl::StrJoin(parts, ", "), mode.empty() ? "" : ": ", mode,
+                      device.has_tuning() ? "" : " (all as given)");
+}
 
 std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report) {
   if (!report.has_level()) return {};
@@ -95,7 +95,7 @@ std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report
 }
 
 void AddLevelSetting(const v1::LevelDevice& device, std::vector<std::vector<std::string>>* facts) {
-  facts->push_back({"setting", SettingText(device)});
+  facts->push_back({"setting", LevelSettingText(device)});
   if (device.tuning().setting_count() > 0)
     facts->push_back({"search", SearchText(device.tuning())});
 }

@@ -14,6 +14,9 @@ namespace spillway::cli {
 // serialized. Empty for another strategy.
 std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report);
 
+// "swapout_threshold 530, swapin_ahead 158, ..."
+std::string LevelSettingText(const v1::LevelDevice& device);
+
 // Adds the rows of one GPU.
 void AddLevelSetting(const v1::LevelDevice& device, std::vector<std::vector<std::string>>* facts);
 

@@ -40,6 +40,31 @@ TEST(BudgetTextTest, HowThePlanWasFound) {
             "  fits     also into 1.00 GiB, 1.50 GiB\n");
 }
 
+TEST(BudgetTextTest, HowSteadyAndHowGoodItIs) {
+  const std::string text = BudgetFacts(R"pb(
+    budget {
+      devices {
+        plan_count: 32
+        step_time_bound_ns: 12300000
+        variation_count: 6
+        unfit_variation_count: 2
+        fastest_step_time_ns: 12500000
+      }
+    }
+  )pb");
+  EXPECT_THAT(text, HasSubstr("into all of the memory in 4 of 6; the fastest plan"));
+  EXPECT_THAT(text, HasSubstr("takes 12.5 ms\n"));
+  EXPECT_THAT(text, HasSubstr("no plan of swaps takes less than 12.3 ms\n"));
+}
+
+TEST(BudgetTextTest, ThePlanMayBeThatOfLevel) {
+  const std::string text = BudgetFacts(R"pb(
+    budget { devices { level { swapout_threshold: 7 swapin_groupby: 2 sync_mode: 1 } } }
+  )pb");
+  EXPECT_THAT(text, HasSubstr("  setting  swapout_threshold 7, "));
+  EXPECT_THAT(text, HasSubstr("the plan of the strategy level is faster"));
+}
+
 TEST(BudgetTextTest, WhatThereIsNotIsNotSaid) {
   const std::string text =
       BudgetFacts("budget { planning_effort: 77 devices { plan_count: 1 cut_short: true } }");
@@ -47,6 +72,8 @@ TEST(BudgetTextTest, WhatThereIsNotIsNotSaid) {
   EXPECT_THAT(text, Not(HasSubstr("effort")));
   EXPECT_THAT(text, Not(HasSubstr("also into")));
   EXPECT_THAT(text, Not(HasSubstr("order edges")));
+  EXPECT_THAT(text, Not(HasSubstr("varied")));
+  EXPECT_THAT(text, Not(HasSubstr("bound")));
 }
 
 }  // namespace

@@ -22,7 +22,6 @@
 #include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/gpu_budgets.h"
-#include "rewrite_core/strategy/level/level_tuning.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
 
@@ -402,7 +401,7 @@ class BudgetRun {
     }
     found->best = std::move(of_level);
     *plan = std::move(level);
-    ReportSetting((*tuned)->setting, device->mutable_level());
+    *device->mutable_level() = std::move((*tuned)->report);
     device->clear_variation_count();
     device->clear_unfit_variation_count();
     device->clear_fastest_step_time_ns();

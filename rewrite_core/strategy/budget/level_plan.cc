@@ -36,7 +36,9 @@ absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
                          &planner, simulator, stop);
   if (tuned.ok()) {
     LevelPlan plan;
-    plan.setting = tuned->setting;
+    plan.report.set_device(gpu.name);
+    ReportSetting(tuned->setting, &plan.report);
+    *plan.report.mutable_tuning() = std::move(tuned->report);
     plan.plan = std::move(base);
     plan.plan.swaps = std::move(tuned->swaps);
     return absl::optional<LevelPlan>(std::move(plan));

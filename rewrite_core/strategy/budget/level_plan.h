@@ -15,14 +15,14 @@
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
-#include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
+#include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
 
 struct LevelPlan {
-  LevelSetting setting;
+  v1::LevelDevice report;  // The setting, and how it was found.
   SwapPlan plan;  // With order edges and gates of its own.
 };
 
