@@ -98,9 +98,6 @@ TUNED_SHARES = {
 }
 # Their weights and updates alone take nearly as much; in cond_v2, the few large tensors of one op.
 _NOT_TUNED = ("cond_v2", "lstm_while", "lstm_while_v2")
-# By the strategy budget: what fits is not monotonic, and in 0.95 of its memory no plan is found (in
-# 0.92 and 0.9 there is one).
-_NONE_BY_BUDGET = ("cnn_mnist",)
 # The strategy level finds nothing: the one tensor that waits and is of rank 2 is an int32.
 _NONE_BY_LEVEL = ("lstm_while_v2",)
 
@@ -269,8 +266,6 @@ def _has(graph, parameters, way):
     if parameters.excluding and graph.name not in EXCLUDED_SCOPES:
         return False
     if parameters.budget_share and graph.name in _NOT_TUNED:
-        return False
-    if parameters.strategy == "budget" and graph.name in _NONE_BY_BUDGET:
         return False
     if parameters.check_sizes:
         return graph.bytes_with_shapes is not None and graph.name not in _FOLDED_BATCH
