@@ -573,12 +573,16 @@ class BudgetRun {
                           const StepOrder& order) {
     auto smallest = SmallestBudget(gpu, planner, order);
     if (!smallest.ok()) return smallest.status();
+    const std::string effect =
+        objective_.max_slowdown()
+            ? absl::StrCat("there is one that takes at most ", objective_.MaxSlowdownText())
+            : "there is one";
     const std::string& name = facts_.placement().devices()[gpu];
     const std::string claim = absl::StrCat(
         "no plan was found that fits the ", BudgetText(facts_.hardware(), budget_bytes()),
         " of GPU ", name.empty() ? "(no name)" : Quoted(name), HostText(gpu));
     return DoesNotFitError(claim, FailureOf(failure, gpu, facts_), facts_.hardware(),
-                           budget_bytes(), {*smallest, "there is one"});
+                           budget_bytes(), {*smallest, effect});
   }
 
   // The host's memory, where it cannot hold what the GPU lacks.
@@ -588,7 +592,7 @@ class BudgetRun {
     const auto gpus = std::max<int64_t>(1, facts_.placement().devices().size());
     if (lacking <= host / gpus) return "";
     return absl::StrCat(" with ", BytesText(host), " of the host's (host_memory_bytes",
-                        gpus > 1 ? ", of all GPUs" : "", "), where swaps have to hold ",
+                        gpus > 1 ? ", of all GPUs" : "", "), where swaps would have to hold about ",
                         BytesText(lacking));
   }
 
