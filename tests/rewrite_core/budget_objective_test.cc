@@ -112,10 +112,10 @@ TEST(BudgetObjectiveTest, ASwapThatHidesIsFree) {
 }
 
 TEST(BudgetObjectiveTest, ASwapThatDoesNotHideIsMadeOnlyWhereItMayBeSlow) {
-  // Out and in take 84 ms, of which no more than the 24 ms of the kernels are hidden.
+  // The step takes 66 ms, x among them. Out and in take 84 ms, of which 6.4 ms are hidden.
   for (const char* budget : {"objective: PLANNING_OBJECTIVE_FREE_SWAPS_ONLY",
                              "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK",
-                             "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 2.5"}) {
+                             "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 2"}) {
     const v1::RewriteReport report =
         WithObjective(HandMade(),
                       absl::StrCat(HandMachine(kSlow, 1 << 30), "budget { ", budget, " }"))
@@ -139,14 +139,16 @@ TEST(BudgetObjectiveTest, WhatIsTooSlowIsRefused) {
   const std::string machine = HandMachine(kSlow, 13 * kMiB);
   EXPECT_TRUE(TryObjective(HandMade(), machine).ok());
   EXPECT_TRUE(TryObjective(HandMade(), machine + "budget { max_slowdown: 10 }").ok());
-  const auto refused = TryObjective(HandMade(), machine + "budget { max_slowdown: 2.5 }");
+  const auto refused = TryObjective(HandMade(), machine + "budget { max_slowdown: 2 }");
   ASSERT_THAT(refused.status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                        "takes at most 2.5 times full speed (max_slowdown): the fastest found"));
-  EXPECT_EQ(ErrorDetailOf(refused, "max_slowdown"), "2.5");
+                        "takes at most 2 times full speed (max_slowdown): the fastest found"));
+  EXPECT_EQ(ErrorDetailOf(refused, "max_slowdown"), "2");
   double slowdown = 0;
   ASSERT_TRUE(absl::SimpleAtod(ErrorDetailOf(refused, "slowdown"), &slowdown));
-  EXPECT_GT(slowdown, 2.5);
+  // x and 11 products, 65.57 ms; against x, a, its copy out, b3 to b8, its copy in, and d: 143.0
+  // ms.
+  EXPECT_NEAR(slowdown, 143.0 / 65.57, 0.002);
   int64_t memory = 0;
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
   EXPECT_GE(memory, 16 * kMiB);

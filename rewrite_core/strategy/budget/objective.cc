@@ -65,7 +65,7 @@ Objective::Objective(const v1::BudgetStrategy& options)
 
 int64_t Objective::MaxStepTime(int64_t full_speed_ns) const {
   if (!max_slowdown_) return kUnlimited;
-  const double time = std::floor(*max_slowdown_ * static_cast<double>(full_speed_ns));
+  const double time = std::round(*max_slowdown_ * static_cast<double>(full_speed_ns));
   return time < static_cast<double>(kUnlimited) ? static_cast<int64_t>(time) : kUnlimited;
 }
 

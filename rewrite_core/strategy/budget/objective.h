@@ -33,7 +33,7 @@ class Objective {
   // Whether plans are made for less than the GPU's budget, and where the graph fits as it came.
   bool saves_memory() const { return kind_ != v1::PLANNING_OBJECTIVE_FASTEST_THAT_FITS; }
 
-  // The longest that a step may take; kUnlimited.
+  // The longest that a step may take, to the nanosecond; kUnlimited.
   int64_t MaxStepTime(int64_t full_speed_ns) const;
   // "1.1 times full speed (max_slowdown)". REQUIRES: max_slowdown().
   std::string MaxSlowdownText() const;
