@@ -1,7 +1,9 @@
 #include "client_lib/cli/budget_text.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
 #include "rewrite_core/base/names.h"
@@ -28,18 +30,41 @@ std::string VariedText(const v1::BudgetDevice& device) {
   return text;
 }
 
+// Nothing where any plan that fits was asked for.
+std::string ObjectiveText(const v1::BudgetDevice& device, const v1::BudgetReport& report) {
+  if (!PlansWhatFits(report) && !report.has_max_slowdown()) return "";
+  std::string text =
+      absl::StrReplaceAll(core::PlanningObjectiveName(report.objective()), {{"_", " "}});
+  if (report.has_max_slowdown()) {
+    absl::StrAppendFormat(&text, "%sat most %.5g times the step at full speed",
+                          text.empty() ? "" : ", ", report.max_slowdown());
+  }
+  if (device.has_least_budget_bytes()) {
+    absl::StrAppend(&text, "; planned for ", FormatBytes(device.least_budget_bytes()));
+  }
+  return text;
+}
+
 }  // namespace
 
-void AddBudgetSearch(const v1::BudgetDevice& device, v1::PlanningEffort effort,
+bool PlansWhatFits(const v1::BudgetReport& report) {
+  return report.objective() != v1::PLANNING_OBJECTIVE_UNSPECIFIED &&
+         report.objective() != v1::PLANNING_OBJECTIVE_FASTEST_THAT_FITS;
+}
+
+void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& report,
                      std::vector<std::vector<std::string>>* facts) {
+  const std::string objective = ObjectiveText(device, report);
+  if (!objective.empty()) facts->push_back({"objective", objective});
   if (device.has_ordered_peak_bytes()) {
     facts->push_back({"ordered", absl::StrCat(FormatBytes(device.ordered_peak_bytes()),
                                               " at the peak with the order edges alone")});
   }
   facts->push_back(
-      {"search", absl::StrCat(FormatCount(device.plan_count(), "plan"), " simulated, ",
-                              device.fitting_plan_count(), " fitting", EffortText(effort),
-                              device.cut_short() ? "; cut short by max_search_steps" : "")});
+      {"search",
+       absl::StrCat(FormatCount(device.plan_count(), "plan"), " simulated, ",
+                    device.fitting_plan_count(), " fitting", EffortText(report.planning_effort()),
+                    device.cut_short() ? "; cut short by max_search_steps" : "")});
   if (device.has_level()) {
     facts->push_back({"setting", absl::StrCat(LevelSettingText(device.level()),
                                               "; the plan of the strategy level is faster")});

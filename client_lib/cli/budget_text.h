@@ -9,9 +9,12 @@
 
 namespace spillway::cli {
 
-// Adds the rows of one GPU (rows for FormatFacts).
-void AddBudgetSearch(const v1::BudgetDevice& device, v1::PlanningEffort effort,
+// Adds the rows of one GPU of `report` (rows for FormatFacts).
+void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& report,
                      std::vector<std::vector<std::string>>* facts);
+
+// Whether its GPUs are planned even where the graph fits as it came.
+bool PlansWhatFits(const v1::BudgetReport& report);
 
 }  // namespace spillway::cli
 

@@ -38,20 +38,22 @@ std::string ReserveText(const v1::Hardware& hardware) {
                          100 * hardware.allocator_reserve());
 }
 
-std::string NeedText(const v1::DeviceFit& fit, bool has_margin) {
+std::string NeedText(const v1::DeviceFit& fit, bool has_margin, bool plans_what_fits) {
   if (fit.not_needed()) {
     return fit.fit() == v1::FIT_UNKNOWN ? ": as far as is known, no swapping is needed"
                                         : ": no swapping is needed";
   }
   // Of bytes there are enough: not in one piece, or not while kernels wait.
-  return has_margin && fit.fit() != v1::FIT_UNSPECIFIED ? ", but does not fit as it came" : "";
+  return has_margin && !plans_what_fits && fit.fit() != v1::FIT_UNSPECIFIED
+             ? ", but does not fit as it came"
+             : "";
 }
 
-std::string UnswappedText(const v1::DeviceFit& fit) {
+std::string UnswappedText(const v1::DeviceFit& fit, bool plans_what_fits) {
   const int64_t margin = fit.budget_bytes() - fit.unswapped_peak_bytes();
   return absl::StrCat(FormatBytes(fit.unswapped_peak_bytes()), " at the peak, ",
                       FormatBytes(margin < 0 ? -margin : margin), margin < 0 ? " more" : " less",
-                      " than the budget", NeedText(fit, margin >= 0));
+                      " than the budget", NeedText(fit, margin >= 0, plans_what_fits));
 }
 
 std::string StepText(const v1::DeviceFit& fit) {
@@ -77,11 +79,12 @@ std::string StepText(const v1::DeviceFit& fit) {
   return absl::StrJoin(parts, ", ");
 }
 
-void AddFit(const v1::DeviceFit& fit, const v1::Hardware& hardware, Rows* facts) {
+void AddFit(const v1::DeviceFit& fit, const v1::RewriteReport& report, Rows* facts) {
+  const v1::Hardware& hardware = report.hardware().hardware();
   facts->push_back(
       {"budget", absl::StrCat(FormatBytes(fit.budget_bytes()),
                               SourceText(fit.budget_source(), hardware), ReserveText(hardware))});
-  facts->push_back({"unswapped", UnswappedText(fit)});
+  facts->push_back({"unswapped", UnswappedText(fit, PlansWhatFits(report.budget()))});
   const std::string step = StepText(fit);
   if (!step.empty()) facts->push_back({"foretold", step});
 }
@@ -104,10 +107,10 @@ Rows FactsOf(const std::string& name, const v1::RewriteReport& report) {
     if (device.device() == name) AddLevelSetting(device, &facts);
   }
   for (const v1::BudgetDevice& device : report.budget().devices()) {
-    if (device.device() == name) AddBudgetSearch(device, report.budget().planning_effort(), &facts);
+    if (device.device() == name) AddBudgetSearch(device, report.budget(), &facts);
   }
   for (const v1::DeviceFit& fit : report.fits()) {
-    if (fit.device() == name) AddFit(fit, report.hardware().hardware(), &facts);
+    if (fit.device() == name) AddFit(fit, report, &facts);
   }
   return facts;
 }

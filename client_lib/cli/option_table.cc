@@ -201,6 +201,15 @@ constexpr OptionRow kBudget[] = {
     {"planning_effort",
      "How many plans are simulated at most for one GPU: low 32, medium 128, high 8192.", "medium",
      ""},
+    {"objective",
+     "What a plan is to be like, within the GPU's memory: fastest_that_fits; smallest_peak within "
+     "--max-slowdown, also where the graph fits as it came; free_swaps_only, swaps whose copies "
+     "cost no time.",
+     "fastest_that_fits", ""},
+    {"max_slowdown",
+     "How many times as long as at full speed (memory without end) a step may take. Where no plan "
+     "is as fast, the error tells the memory with which there is one. 1 and up.",
+     "no limit; with --objective smallest_peak 1.1", ""},
 };
 
 constexpr StrategyTable kStrategies[] = {

@@ -33,6 +33,10 @@ std::string PlanningEffortName(v1::PlanningEffort effort) {
   return WithoutPrefix(v1::PlanningEffort_Name(effort), "PLANNING_EFFORT_");
 }
 
+std::string PlanningObjectiveName(v1::PlanningObjective objective) {
+  return WithoutPrefix(v1::PlanningObjective_Name(objective), "PLANNING_OBJECTIVE_");
+}
+
 std::vector<v1::Strategy> AllStrategies() {
   return AllValues<v1::Strategy>(*v1::Strategy_descriptor());
 }

@@ -324,6 +324,19 @@ TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
               Is(expected));
 }
 
+TEST(OptionFlagsTest, EveryFlagOfBudgetSetsItsField) {
+  v1::RewriteOptions expected;
+  v1::BudgetStrategy* budget = expected.mutable_budget();
+  budget->set_planning_effort(v1::PLANNING_EFFORT_HIGH);
+  budget->set_objective(v1::PLANNING_OBJECTIVE_SMALLEST_PEAK);
+  budget->set_max_slowdown(1.25);
+  EXPECT_THAT(Parse({"--strategy", "budget", "--planning-effort", "high", "--objective",
+                     "smallest_peak", "--max-slowdown", "1.25"}),
+              Is(expected));
+  EXPECT_THAT(Parse({"--planning-effort=high", "--objective=smallest_peak", "--max-slowdown=1.25"}),
+              Is(expected));
+}
+
 // A slice that begins with a minus sign is a value, and no flag.
 TEST(OptionFlagsTest, ASliceMayCountFromTheEnd) {
   v1::RewriteOptions expected;

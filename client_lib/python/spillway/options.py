@@ -26,7 +26,7 @@ STRATEGIES: Mapping[str, frozenset] = {
         "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
         "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
         "autotune_gpu_mem", "pace")),
-    "budget": frozenset(("planning_effort",)),
+    "budget": frozenset(("planning_effort", "objective", "max_slowdown")),
 }
 # What plans nothing: `rewrite` takes them as strategies, and `strip` and `apply` are called so.
 OTHERS: Mapping[str, frozenset] = {
@@ -58,6 +58,7 @@ _MAX_FEED_VALUES = 256
 ENUMS: Mapping[str, str] = {
     "ctrld_strategy": "CTRLD_STRATEGY_",
     "planning_effort": "PLANNING_EFFORT_",
+    "objective": "PLANNING_OBJECTIVE_",
     "already_rewritten": "ALREADY_REWRITTEN_",
     "decision_detail": "DECISION_DETAIL_",
     "swap_encoding": "SWAP_ENCODING_",

@@ -254,6 +254,7 @@ class BudgetDevice:
     other_budget_bytes: Tuple[int, ...] = ()
     cut_short: bool = False
     ordered_peak_bytes: Optional[int] = None
+    least_budget_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -261,6 +262,8 @@ class BudgetReport:
     """How the strategy `budget` searched."""
     planning_effort: str = _enum("PLANNING_EFFORT_")
     devices: Tuple[BudgetDevice, ...] = _list_of(BudgetDevice)
+    objective: str = _enum("PLANNING_OBJECTIVE_")
+    max_slowdown: Optional[float] = None
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
 #include "rewrite_core/plan/needs.h"
@@ -15,6 +17,7 @@
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/launch_ranks.h"
 #include "rewrite_core/strategy/budget/level_plan.h"
+#include "rewrite_core/strategy/budget/objective.h"
 #include "rewrite_core/strategy/budget/order_edges.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
 #include "rewrite_core/strategy/budget/step_order.h"
@@ -68,6 +71,10 @@ constexpr size_t kRepairsPerGpu = 2;
 // The smallest budget for which there is a plan is told to one part in so many of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
 
+// Where any plan within max_slowdown will do, what is faster than it by one part in so many: no
+// less than the part by which SearchPlan takes a plan to be at full speed.
+constexpr int64_t kFastEnoughPart = 1000;
+
 int MaxPlays(v1::PlanningEffort effort) {
   switch (effort) {
     case v1::PLANNING_EFFORT_LOW:
@@ -92,6 +99,7 @@ class BudgetRun {
         options_(input.options),
         stop_(input.stop),
         effort_(EffortOf(input.options)),
+        objective_(input.options.budget()),
         steps_(input.limits.max_search_steps(), input.stop),
         simulator_(input.simulator, input.facts.graph().num_nodes(), &steps_,
                    "name some of the GPUs with devices, set planning_effort to LOW, or raise the "
@@ -100,6 +108,8 @@ class BudgetRun {
 
   absl::StatusOr<StrategyResult> Run() {
     report_.set_planning_effort(effort_);
+    report_.set_objective(objective_.kind());
+    if (objective_.max_slowdown()) report_.set_max_slowdown(*objective_.max_slowdown());
     base_.cpu_device = result_.plan.cpu_device = options_.cpu_device();
     if (absl::Status s = CheckKnownBatch(facts_, ""); !s.ok()) return s;
     gpus_ = FindWantedGpus(facts_, eligibility_);
@@ -107,7 +117,13 @@ class BudgetRun {
     if (absl::Status s = SimulateUnswapped(); !s.ok()) return s;
     if (!lacking_.empty()) {
       if (absl::Status s = Order(); !s.ok()) return s;
-      if (absl::Status s = PlanAll(); !s.ok()) return s;
+      const absl::Status planned = PlanAll();
+      if (MayStay() && (GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT ||
+                        (planned.ok() && result_.plan.empty()))) {
+        StayAsItCame();
+      } else if (!planned.ok()) {
+        return planned;
+      }
     }
     if (options_.decision_detail() != v1::DECISION_DETAIL_NONE) {
       auto decisions = DecideTensors(facts_, eligibility_, result_.plan, has_gap_, idle_, stop_);
@@ -115,7 +131,7 @@ class BudgetRun {
       result_.decisions = *std::move(decisions);
     }
     for (v1::DeviceFit& fit : fits_) *result_.report.add_fits() = std::move(fit);
-    if (result_.plan.empty()) {
+    if (result_.plan.empty() && result_.why_nothing.empty()) {
       result_.why_nothing = gpus_.empty() ? "no node runs on a GPU: there is nothing to swap"
                                           : NotNeededText(result_.report.fits(), facts_);
     }
@@ -142,14 +158,53 @@ class BudgetRun {
         lacking_.push_back(i);
         continue;
       }
+      const v1::DeviceFit unplanned = fits_[i];
       fits_[i].set_not_needed(true);
       absl::Status s = AddPlanned(base_, *outcome, gpu, facts_, &simulator_, stop_, &fits_[i]);
       if (!s.ok()) return s;
+      if (objective_.saves_memory()) {
+        as_it_came_.emplace(i, fits_[i]);
+        fits_[i] = unplanned;
+        lacking_.push_back(i);
+        continue;
+      }
       for (size_t device = 0; device < gpus_[i].devices.size(); ++device) {
         if (gpus_[i].devices[device]) idle_.insert(static_cast<int32_t>(device));
       }
     }
     return absl::OkStatus();
+  }
+
+  // Where less memory is asked for than there is, and the graph fits as it came, it may stay so.
+  bool MayStay() const { return !gpus_.empty() && as_it_came_.size() == gpus_.size(); }
+  void StayAsItCame() {
+    for (const auto& [i, fit] : as_it_came_) fits_[i] = fit;
+    result_.plan = SwapPlan();
+    result_.plan.cpu_device = base_.cpu_device;
+    result_.why_nothing = absl::StrCat(
+        "the graph fits as it came, and no plan was found with which a step takes less "
+        "memory and at most ",
+        objective_.MaxSlowdownText());
+  }
+
+  bool IsTooSlow(int64_t step_time_ns) const {
+    return step_time_ns > objective_.MaxStepTime(unswapped_.step_time_ns());
+  }
+  // Fast enough is what comes within this: a search ends there, or hardly above.
+  int64_t FastEnough() const {
+    const int64_t time = objective_.MaxStepTime(unswapped_.step_time_ns());
+    return time - time / kFastEnoughPart;
+  }
+
+  // Plans that were made one by one may slow each other down. What the step takes then; 0: it is
+  // fast enough.
+  absl::StatusOr<int64_t> TooSlowTogether() {
+    if (!objective_.max_slowdown() || gpus_.size() < 2) return 0;
+    const bool are_all = gpus_.size() == facts_.placement().devices().size();
+    auto outcome = simulator_.Simulate(
+        result_.plan, are_all ? StepTerms::AllGpus(budget_bytes()) : StepTerms(), stop_);
+    if (!outcome.ok()) return outcome.status();
+    return IsTooSlow(outcome->step_time_ns()) ? outcome->step_time_ns() : 0;
   }
 
   // Order edges first: they cost no copy. The step with them is what plans are made for.
@@ -188,6 +243,7 @@ class BudgetRun {
       return bytes;
     };
     if (peak(*ordered) >= (1 - gain) * peak(ordered_)) return absl::OkStatus();
+    if (IsTooSlow(ordered->step_time_ns())) return absl::OkStatus();
     auto ranks = RankByLaunch(facts_, *ordered, plan.controls, stop_);
     if (!ranks.ok()) return ranks.status();
     if (ranks->empty()) return absl::OkStatus();  // Among nodes that lead to a fed one.
@@ -214,21 +270,29 @@ class BudgetRun {
       }
       for (size_t repair = 0;; ++repair) {
         CollectSwaps();
-        if (gpus_.size() < 2 || gpus_.size() < facts_.placement().devices().size()) {
-          return absl::OkStatus();
+        const bool may_repair = repair < kRepairsPerGpu * lacking_.size();
+        size_t next = repair % lacking_.size();
+        if (gpus_.size() > 1 && gpus_.size() == facts_.placement().devices().size()) {
+          auto fits = SimulateTogether(result_.plan, facts_, &simulator_, stop_, &failure);
+          if (!fits.ok()) return fits.status();
+          if (!*fits) {
+            const auto failed = std::find_if(lacking_.begin(), lacking_.end(), [&](size_t i) {
+              return facts_.placement().devices()[gpus_[i].index] == failure.gpu;
+            });
+            if (!may_repair || failure.on_host || failed == lacking_.end()) break;
+            next = static_cast<size_t>(failed - lacking_.begin());
+            if (absl::Status s = PlanGpu(next, share, *needs); !s.ok()) return s;
+            continue;
+          }
         }
-        auto fits = SimulateTogether(result_.plan, facts_, &simulator_, stop_, &failure);
-        if (!fits.ok()) return fits.status();
-        if (*fits) return absl::OkStatus();
-        const auto failed = std::find_if(lacking_.begin(), lacking_.end(), [&](size_t i) {
-          return facts_.placement().devices()[gpus_[i].index] == failure.gpu;
-        });
-        if (repair == kRepairsPerGpu * lacking_.size() || failure.on_host ||
-            failed == lacking_.end()) {
-          break;
+        auto slow_ns = TooSlowTogether();
+        if (!slow_ns.ok()) return slow_ns.status();
+        if (*slow_ns == 0) return absl::OkStatus();
+        if (!may_repair) {
+          return TooSlowError(objective_, "", *slow_ns, unswapped_.step_time_ns(),
+                              facts_.hardware(), budget_bytes(), /*smallest_budget_bytes=*/0);
         }
-        const size_t k = static_cast<size_t>(failed - lacking_.begin());
-        if (absl::Status s = PlanGpu(k, share, *needs); !s.ok()) return s;
+        if (absl::Status s = PlanGpu(next, share, *needs); !s.ok()) return s;
       }
     }
     return NotTogetherError(failure, unswapped_peak_bytes_, facts_, &simulator_, stop_);
@@ -272,21 +336,26 @@ class BudgetRun {
     if (bound_ns > 0) device.set_step_time_bound_ns(bound_ns);
 
     const int64_t usable = ShareOf(budget_bytes(), share);
-    auto found = Search(gpu, usable, *planner, *order, &device);
+    auto found = objective_.saves_memory() ? SearchLeast(gpu, usable, *planner, *order, &device)
+                                           : Search(gpu, usable, *planner, *order, &device);
     if (!found.ok()) return found.status();
     SwapPlan plan = base_;
-    if (found->best) {
+    if (found->best) plan.swaps = found->best->swaps;
+    if (found->best && !objective_.saves_memory()) {
       if (absl::Status s = LookForSteadier(gpu, usable, *planner, *order, &*found, &device);
           !s.ok()) {
         return s;
       }
       plan.swaps = std::move(found->best->swaps);
     }
-    if (!found->cut_short) {
+    if (!found->cut_short && !(found->best && objective_.saves_memory())) {
       if (absl::Status s = TryLevel(i, usable, bound_ns, &*found, &plan, &device); !s.ok())
         return s;
     }
     if (!found->best) return DoesNotFit(gpu, found->failure, *planner, *order);
+    if (IsTooSlow(found->best->outcome.step_time_ns())) {
+      return TooSlow(gpu, found->best->outcome.step_time_ns(), *planner, *order);
+    }
     for (int64_t budget : OtherBudgets()) device.add_other_budget_bytes(budget);
 
     // A search that was cut short has left no steps for the need.
@@ -346,7 +415,7 @@ class BudgetRun {
       if (!steadier->best) continue;
       const double slower = static_cast<double>(steadier->best->outcome.step_time_ns()) /
                             static_cast<double>(fastest_ns);
-      if (slower > 1 + kSteadierCost) break;
+      if (slower > 1 + kSteadierCost || IsTooSlow(steadier->best->outcome.step_time_ns())) break;
       auto others = CountUnfit(gpu, *steadier->best);
       if (!others.ok() || *others < *unfit) {
         unfit = others;
@@ -369,9 +438,8 @@ class BudgetRun {
   // Never behind `level`: its plan is taken if it is faster, and fits in the same sizes.
   absl::Status TryLevel(size_t i, int64_t usable, int64_t bound_ns, PlanSearchResult* found,
                         SwapPlan* plan, v1::BudgetDevice* device) {
-    if (lacking_.size() > 1)
-      return absl::OkStatus();  // Its edges and those of the order may close
-                                // a cycle: its plan has none of these.
+    // Its edges, and those of the order that other plans have, may close a cycle.
+    if (lacking_.size() > 1) return absl::OkStatus();
     const int64_t own_ns = found->best ? found->best->outcome.step_time_ns() : kUnlimited;
     if (found->best &&
         static_cast<double>(bound_ns) >= kFarFromBound * static_cast<double>(own_ns)) {
@@ -446,6 +514,57 @@ class BudgetRun {
     return first;
   }
 
+  // A plan that is fast enough for the least budget, found with the least effort, and then one for
+  // that budget with all effort. It fits `usable` and the other sizes, too. Where there is none,
+  // what Search finds.
+  absl::StatusOr<PlanSearchResult> SearchLeast(int32_t gpu, int64_t usable,
+                                               const BudgetPlanner& planner, const StepOrder& order,
+                                               v1::BudgetDevice* device) {
+    PlanSearchResult best;
+    const auto search = [&](int64_t budget, int max_plays,
+                            int64_t enough_ns) -> absl::StatusOr<bool> {
+      PlanSearchTerms terms = TermsOf(gpu, budget);
+      if (budget < usable) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
+      terms.max_plays = max_plays;
+      terms.full_speed_ns = enough_ns;
+      auto found = SearchPlan(terms, base_, planner, order, &simulator_, stop_);
+      if (!found.ok()) return found.status();
+      CountPlays(*found, device);
+      if (!found->best || IsTooSlow(found->best->outcome.step_time_ns())) return false;
+      best = *std::move(found);
+      device->set_least_budget_bytes(budget);
+      return true;
+    };
+    const auto suffices = [&](int64_t budget) { return search(budget, kLowPlays, FastEnough()); };
+    const int64_t peak = ordered_.peak_bytes(gpu);
+    int64_t high = std::min(peak, usable);
+    auto does = suffices(high);
+    if (does.ok() && !*does && high < usable) does = suffices(high = usable);
+    if (does.ok() && !*does) {
+      auto found = Search(gpu, usable, planner, order, device);
+      if (found.ok() && found->best) device->set_least_budget_bytes(usable);
+      return found;
+    }
+    absl::Status status = does.status();
+    if (status.ok()) {
+      auto least = LeastBudget(ordered_.resident_bytes(gpu), high, peak / kSmallestBudgetParts + 1,
+                               suffices);
+      if (least.ok()) {
+        does = search(*least, MaxPlays(effort_), unswapped_.step_time_ns());
+        status = does.status();
+      } else {
+        status = least.status();
+      }
+    }
+    if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && best.best) {
+      best.cut_short = true;  // What was found so far stands.
+      device->set_cut_short(true);
+      status = absl::OkStatus();
+    }
+    if (!status.ok()) return status;
+    return best;
+  }
+
   std::vector<int64_t> OtherBudgets() const {
     const int64_t budget = budget_bytes();
     const int64_t rest = facts_.hardware().gpu_memory_bytes - budget;
@@ -456,29 +575,58 @@ class BudgetRun {
     return budgets;
   }
 
-  // The smallest budget known to do is searched for with the least effort.
-  absl::Status DoesNotFit(int32_t gpu, const StepResult& failure, const BudgetPlanner& planner,
-                          const StepOrder& order) {
+  // The smallest budget known to do, by searches with the least effort; 0: none is known.
+  absl::StatusOr<int64_t> SmallestBudget(int32_t gpu, const BudgetPlanner& planner,
+                                         const StepOrder& order) {
     const int64_t peak = ordered_.peak_bytes(gpu);
     auto need = FindNeed(&simulator_, base_, StepTerms::OneGpu(gpu, 0), peak, stop_);
     if (!need.ok()) return need.status();
-    int64_t low = budget_bytes(), high = *need;  // 0: none is known.
-    while (high - low > peak / kSmallestBudgetParts + 1) {
+    const auto suffices = [&](int64_t budget) -> absl::StatusOr<bool> {
       PlanSearchTerms terms;
       terms.gpu = gpu;
-      terms.budget_bytes = low + (high - low) / 2;
-      terms.full_speed_ns = kUnlimited;  // The first plan that fits will do.
+      terms.budget_bytes = budget;
+      terms.full_speed_ns = FastEnough();  // The first plan that fits, and is, will do.
       terms.max_plays = kLowPlays;
       auto found = SearchPlan(terms, base_, planner, order, &simulator_, stop_);
       if (!found.ok()) return found.status();
-      (found->best ? high : low) = terms.budget_bytes;
-    }
+      return found->best && !IsTooSlow(found->best->outcome.step_time_ns());
+    };
+    return LeastBudget(budget_bytes(), *need, peak / kSmallestBudgetParts + 1, suffices);
+  }
+
+  absl::Status DoesNotFit(int32_t gpu, const StepResult& failure, const BudgetPlanner& planner,
+                          const StepOrder& order) {
+    auto smallest = SmallestBudget(gpu, planner, order);
+    if (!smallest.ok()) return smallest.status();
+    const std::string effect =
+        objective_.max_slowdown()
+            ? absl::StrCat("there is one that takes at most ", objective_.MaxSlowdownText())
+            : "there is one";
     const std::string& name = facts_.placement().devices()[gpu];
-    const std::string claim = absl::StrCat("no plan was found that fits the ",
-                                           BudgetText(facts_.hardware(), budget_bytes()),
-                                           " of GPU ", name.empty() ? "(no name)" : Quoted(name));
+    const std::string claim = absl::StrCat(
+        "no plan was found that fits the ", BudgetText(facts_.hardware(), budget_bytes()),
+        " of GPU ", name.empty() ? "(no name)" : Quoted(name), HostText(gpu));
     return DoesNotFitError(claim, FailureOf(failure, gpu, facts_), facts_.hardware(),
-                           budget_bytes(), {high, "there is one"});
+                           budget_bytes(), {*smallest, effect});
+  }
+
+  // The host's memory, where it cannot hold what the GPU lacks.
+  std::string HostText(int32_t gpu) const {
+    const int64_t lacking = ordered_.peak_bytes(gpu) - budget_bytes();
+    const int64_t host = facts_.hardware().host_memory_bytes;
+    const auto gpus = std::max<int64_t>(1, facts_.placement().devices().size());
+    if (lacking <= host / gpus) return "";
+    return absl::StrCat(" with ", BytesText(host), " of the host's (host_memory_bytes",
+                        gpus > 1 ? ", of all GPUs" : "", "), where swaps would have to hold about ",
+                        BytesText(lacking));
+  }
+
+  absl::Status TooSlow(int32_t gpu, int64_t step_time_ns, const BudgetPlanner& planner,
+                       const StepOrder& order) {
+    auto smallest = SmallestBudget(gpu, planner, order);
+    if (!smallest.ok()) return smallest.status();
+    return TooSlowError(objective_, facts_.placement().devices()[gpu], step_time_ns,
+                        unswapped_.step_time_ns(), facts_.hardware(), budget_bytes(), *smallest);
   }
 
   const StepFacts& facts_;
@@ -486,6 +634,7 @@ class BudgetRun {
   const v1::RewriteOptions& options_;
   const StopToken& stop_;
   const v1::PlanningEffort effort_;
+  const Objective objective_;
   SearchBudget steps_;  // Of all GPUs.
   CountedSimulator simulator_;
   SwapPlan base_;                   // The order edges.
@@ -495,6 +644,7 @@ class BudgetRun {
   std::vector<v1::DeviceFit> fits_;              // By GPU.
   std::vector<size_t> lacking_;                  // Into both: those that need a plan.
   int64_t unswapped_peak_bytes_ = 0;             // Of the GPU that takes most as the graph came.
+  std::map<size_t, v1::DeviceFit> as_it_came_;   // Of those that are planned though they fit.
   std::vector<v1::DeviceFit> unswapped_fits_;    // As fits_ were before any plan.
   std::vector<std::vector<PlannedSwap>> swaps_;  // By GPU of lacking_: so far.
   std::vector<PlannedSwap> other_swaps_;         // Of all but the one that is planned.
@@ -508,7 +658,7 @@ class BudgetRun {
 
 absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopToken&) {
   const v1::PlanningEffort effort = options.budget().planning_effort();
-  if (v1::PlanningEffort_IsValid(effort)) return absl::OkStatus();
+  if (v1::PlanningEffort_IsValid(effort)) return CheckObjective(options.budget());
   return InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
       absl::StrCat("planning_effort is ", static_cast<int>(effort), "; it is LOW, MEDIUM or HIGH"),

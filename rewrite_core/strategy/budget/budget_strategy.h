@@ -9,7 +9,8 @@
 
 namespace spillway::core {
 
-// INVALID_ARGUMENT (BAD_OPTION) naming planning_effort, if it is none of the API's.
+// INVALID_ARGUMENT (BAD_OPTION) naming planning_effort, if it is none of the API's; and what
+// CheckObjective (objective.h) finds.
 absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 
 // REQUIRES: the options were checked; a simulator, and the facts that it computes. INVALID_ARGUMENT

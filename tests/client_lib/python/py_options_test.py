@@ -77,6 +77,11 @@ class OptionsTest(unittest.TestCase):
                      "profile": "AAE="},
             "already_rewritten": "ALREADY_REWRITTEN_REPLAN", "simulation": "SIMULATION_OFF"})
 
+    def test_what_a_plan_is_to_be_like(self):
+        self.assertEqual(
+            json.loads(options.to_json(None, {"objective": "smallest_peak", "max_slowdown": 1.2})),
+            {"budget": {"objective": "PLANNING_OBJECTIVE_SMALLEST_PEAK", "max_slowdown": 1.2}})
+
     def test_what_is_fed(self):
         """Shapes, and small values of integers and bools: a stand-in for an array of numpy."""
         class Array:

@@ -1,0 +1,302 @@
+// What the strategy `budget` is asked for besides a plan that fits: objectives, the slowdown that a
+// plan may have, the host's memory. On a step that is small enough to be worked out by hand, and by
+// simulation of the answers' own bytes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+#include "tests/testing/graph_text.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::ErrorDetailOf;
+using testing::FailsWith;
+using ::testing::HasSubstr;
+using testing::IsInvalid;
+using testing::ReadTestGraph;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+absl::StatusOr<v1::RewriteResponse> TryObjective(const std::string& bytes,
+                                                 const std::string& text) {
+  v1::RewriteOptions options;
+  options.mutable_budget();
+  if (!google::protobuf::TextFormat::MergeFromString(text, &options)) std::abort();
+  return Rewrite(bytes, options, DefaultLimits(), StopToken());
+}
+
+v1::RewriteResponse WithObjective(const std::string& bytes, const std::string& text) {
+  return testing::ValueOrDie(TryObjective(bytes, text), text);
+}
+
+// The graph's bytes, simulated as any other graph.
+v1::Forecast ForecastOf(const std::string& bytes, const std::string& step, int64_t memory) {
+  v1::SimulateOptions options;
+  if (!google::protobuf::TextFormat::MergeFromString(step, &options)) std::abort();
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(memory);
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  return testing::ValueOrDie(SimulateGraph(bytes, options, DefaultLimits(), {}), step).forecast();
+}
+
+// Each product is 4 MiB and takes 2.15 ms. As it came, b3 to b8 take a and three more: 16 MiB. With
+// a away between b1 and d: 12 MiB, from b3 on, if its copy is out when b2 ends; and it comes back
+// while e runs, which leaves 4 MiB.
+std::string HandMade() {
+  std::string text = "x = Placeholder() {dtype=float32, shape=(1024,1024)}\n";
+  const auto product = [&](const char* name, const char* a, const char* b) {
+    absl::StrAppend(&text, name, " = MatMul(", a, ", ", b, ") {T=float32}\n");
+  };
+  product("a", "x", "x");
+  product("b1", "a", "a");
+  product("b2", "b1", "b1");
+  product("b3", "b2", "b1");
+  product("b4", "b3", "b2");
+  product("b5", "b4", "b3");
+  product("b6", "b5", "b4");
+  product("b7", "b6", "b5");
+  product("b8", "b7", "b6");
+  product("e", "b8", "b8");
+  product("d", "e", "a");
+  return testing::TestGraph(text).bytes();
+}
+
+// With a link on which a copy of 4 MiB takes 0.35 ms, or 42 ms.
+constexpr double kFast = 12e9, kSlow = 1e8;
+std::string HandMachine(double link, int64_t memory) {
+  return absl::StrCat(" step { targets: 'd' hardware { gpu_memory_bytes: ", memory,
+                      " allocator_reserve: 0 peak_flops: 1e12 eff_matmul: 1 launch_s: 1e-6 "
+                      "copy_latency_s: 0 d2h_bytes_per_s: ",
+                      link, " h2d_bytes_per_s: ", link, " } } ");
+}
+
+std::vector<std::string> Swapped(const v1::RewriteReport& report) {
+  std::vector<std::string> tensors;
+  for (const v1::TensorSwap& swap : report.swaps()) tensors.push_back(swap.tensor());
+  return tensors;
+}
+
+TEST(BudgetObjectiveTest, WhatFitsIsLeftAloneUnlessLessIsAskedFor) {
+  const v1::RewriteReport report = WithObjective(HandMade(), HandMachine(kFast, 1 << 30)).report();
+  EXPECT_EQ(report.outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_TRUE(report.fits(0).not_needed());
+  EXPECT_EQ(report.fits(0).unswapped_peak_bytes(), 16 * kMiB);
+  EXPECT_EQ(report.budget().objective(), v1::PLANNING_OBJECTIVE_FASTEST_THAT_FITS);
+  EXPECT_FALSE(report.budget().has_max_slowdown());
+}
+
+TEST(BudgetObjectiveTest, ASwapThatHidesIsFree) {
+  for (const char* objective : {"FREE_SWAPS_ONLY", "SMALLEST_PEAK"}) {
+    const v1::RewriteReport report =
+        WithObjective(HandMade(),
+                      absl::StrCat(HandMachine(kFast, 1 << 30),
+                                   "budget { objective: PLANNING_OBJECTIVE_", objective, " }"))
+            .report();
+    EXPECT_EQ(Swapped(report), std::vector<std::string>{"a:0"}) << objective;
+    EXPECT_FALSE(report.fits(0).not_needed());
+    EXPECT_EQ(report.fits(0).fit(), v1::FIT_FITS);
+    EXPECT_EQ(report.fits(0).peak_bytes(), 12 * kMiB) << objective;
+    // To one part in 64 of the peak.
+    EXPECT_GE(report.budget().devices(0).least_budget_bytes(), 12 * kMiB);
+    EXPECT_LE(report.budget().devices(0).least_budget_bytes(), 12 * kMiB + kMiB / 4 + 1);
+  }
+}
+
+TEST(BudgetObjectiveTest, ASwapThatDoesNotHideIsMadeOnlyWhereItMayBeSlow) {
+  // The step takes 66 ms, x among them. Out and in take 84 ms, of which 6.4 ms are hidden.
+  for (const char* budget : {"objective: PLANNING_OBJECTIVE_FREE_SWAPS_ONLY",
+                             "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK",
+                             "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 2"}) {
+    const v1::RewriteReport report =
+        WithObjective(HandMade(),
+                      absl::StrCat(HandMachine(kSlow, 1 << 30), "budget { ", budget, " }"))
+            .report();
+    EXPECT_EQ(report.outcome(), v1::OUTCOME_NOTHING_TO_DO) << budget;
+    EXPECT_THAT(report.summary(), HasSubstr("the graph fits as it came, and no plan was found"));
+    EXPECT_TRUE(report.fits(0).not_needed());
+  }
+  const v1::RewriteReport report =
+      WithObjective(HandMade(), absl::StrCat(HandMachine(kSlow, 1 << 30), "budget { objective: ",
+                                             "PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 10 }"))
+          .report();
+  EXPECT_EQ(Swapped(report), std::vector<std::string>{"a:0"});
+  EXPECT_EQ(report.fits(0).peak_bytes(), 12 * kMiB);
+  EXPECT_EQ(report.budget().max_slowdown(), 10);
+}
+
+// Below 16 MiB `a` has to go, which is too slow: the memory that is told is that of the graph as it
+// came.
+TEST(BudgetObjectiveTest, WhatIsTooSlowIsRefused) {
+  const std::string machine = HandMachine(kSlow, 13 * kMiB);
+  EXPECT_TRUE(TryObjective(HandMade(), machine).ok());
+  EXPECT_TRUE(TryObjective(HandMade(), machine + "budget { max_slowdown: 10 }").ok());
+  const auto refused = TryObjective(HandMade(), machine + "budget { max_slowdown: 2 }");
+  ASSERT_THAT(refused.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "takes at most 2 times full speed (max_slowdown): the fastest found"));
+  EXPECT_EQ(ErrorDetailOf(refused, "max_slowdown"), "2");
+  double slowdown = 0;
+  ASSERT_TRUE(absl::SimpleAtod(ErrorDetailOf(refused, "slowdown"), &slowdown));
+  // x and 11 products, 65.57 ms; against x, a, its copy out, b3 to b8, its copy in, and d: 143.0
+  // ms.
+  EXPECT_NEAR(slowdown, 143.0 / 65.57, 0.002);
+  int64_t memory = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
+  EXPECT_GE(memory, 16 * kMiB);
+  EXPECT_LE(memory, 16 * kMiB + kMiB / 2);
+  for (const char* objective : {"FREE_SWAPS_ONLY", "SMALLEST_PEAK"}) {
+    EXPECT_THAT(
+        TryObjective(HandMade(), absl::StrCat(machine, "budget { objective: PLANNING_OBJECTIVE_",
+                                              objective, " }"))
+            .status(),
+        FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                  "times full speed"));
+  }
+}
+
+struct ObjectiveGraph {
+  std::string name;
+  std::string file;
+  int batch;
+};
+
+class ObjectiveGraphTest : public ::testing::TestWithParam<ObjectiveGraph> {
+ protected:
+  std::string Step(const std::string& hardware) const {
+    return absl::StrCat(" step { batch_size: ", GetParam().batch, " hardware { ", hardware,
+                        " } } ");
+  }
+
+  const std::string bytes_ = ReadTestGraph(GetParam().file);
+  const v1::DeviceFit ample_ =
+      WithObjective(bytes_, Step("gpu_memory_bytes: 1125899906842624")).report().fits(0);
+};
+
+// The answer's own bytes run within its least budget, within the GPU's, and in between, as fast as
+// was asked for.
+TEST_P(ObjectiveGraphTest, TheAnswerTakesWhatItSays) {
+  const int64_t memory = ample_.unswapped_peak_bytes() * 10 / 9 + 10;
+  const std::string machine = Step(absl::StrCat("gpu_memory_bytes: ", memory));
+  int64_t last = ample_.unswapped_peak_bytes();
+  for (const double slowdown : {1.005, 1.1, 1.5}) {
+    const std::string objective =
+        slowdown == 1.005
+            ? std::string("PLANNING_OBJECTIVE_FREE_SWAPS_ONLY")
+            : absl::StrCat("PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: ", slowdown);
+    const v1::RewriteResponse answer = WithObjective(
+        bytes_, absl::StrCat(machine, "budget { planning_effort: PLANNING_EFFORT_LOW objective: ",
+                             objective, " }"));
+    const v1::RewriteReport& report = answer.report();
+    ASSERT_EQ(report.outcome(), v1::OUTCOME_REWRITTEN) << report.summary();
+    const int64_t least = report.budget().devices(0).least_budget_bytes();
+    EXPECT_LE(least, last) << slowdown;
+    last = least;
+    EXPECT_LE(report.fits(0).peak_bytes(), least);
+    const double limit = slowdown * static_cast<double>(ample_.full_speed_step_time_ns());
+    std::vector<int64_t> sizes = {least, report.fits(0).budget_bytes()};
+    for (int64_t size : report.budget().devices(0).other_budget_bytes()) sizes.push_back(size);
+    EXPECT_EQ(sizes.size(), 5u);
+    for (int64_t size : sizes) {
+      const v1::Forecast forecast = ForecastOf(answer.graph_def(), Step(""), size);
+      EXPECT_NE(forecast.fit(), v1::FIT_DOES_NOT_FIT) << slowdown << " in " << size;
+      EXPECT_LE(static_cast<double>(forecast.step_time_ns()), limit) << slowdown << " in " << size;
+    }
+  }
+  EXPECT_LT(last, ample_.unswapped_peak_bytes() * 9 / 10);
+}
+
+// A plan that is refused is refused for a reason: with the memory that is told, there is one.
+TEST_P(ObjectiveGraphTest, TheMemoryThatIsToldWillDo) {
+  const std::string low = "planning_effort: PLANNING_EFFORT_LOW";
+  const v1::RewriteReport least =
+      WithObjective(bytes_, absl::StrCat(Step("gpu_memory_bytes: 1125899906842624"), "budget { ",
+                                         low, " objective: PLANNING_OBJECTIVE_SMALLEST_PEAK ",
+                                         "max_slowdown: 1.5 }"))
+          .report();
+  const auto with = [&](int64_t memory) {
+    return TryObjective(
+        bytes_, absl::StrCat(Step(absl::StrCat("allocator_reserve: 0 gpu_memory_bytes: ", memory)),
+                             "budget { ", low, " max_slowdown: 1.02 }"));
+  };
+  const auto refused = with(least.budget().devices(0).least_budget_bytes());
+  ASSERT_THAT(refused.status(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                          v1::ERROR_REASON_DOES_NOT_FIT, "1.02 times full speed"));
+  int64_t memory = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
+  const auto answer = with(memory * 21 / 20);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_LE(static_cast<double>(answer->report().forecast_after().step_time_ns()),
+            1.02 * static_cast<double>(ample_.full_speed_step_time_ns()));
+}
+
+// What travels stays within the host's memory; where that cannot be, the error says so.
+TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
+  const int64_t memory = ample_.unswapped_peak_bytes() * 8 / 10;
+  const auto with = [&](int64_t host) {
+    return TryObjective(
+        bytes_, absl::StrCat(Step(absl::StrCat("allocator_reserve: 0 gpu_memory_bytes: ", memory,
+                                               " host_memory_bytes: ", host)),
+                             "budget { planning_effort: PLANNING_EFFORT_LOW }"));
+  };
+  const auto ample = with(int64_t{1} << 50);
+  ASSERT_TRUE(ample.ok()) << ample.status();
+  // What is fed is on the host, too: the GPU does not fit while there is no room for more.
+  bool fits = true;
+  const int64_t all = ample->report().forecast_after().host_peak_bytes();
+  for (const double share : {1.0, 0.9, 0.8}) {
+    const int64_t host = static_cast<int64_t>(share * static_cast<double>(all));
+    const auto answer = with(host);
+    if (!answer.ok()) {
+      EXPECT_EQ(GetErrorReason(answer.status()), v1::ERROR_REASON_DOES_NOT_FIT) << answer.status();
+      fits = false;
+      continue;
+    }
+    EXPECT_TRUE(fits) << share;
+    EXPECT_LE(answer->report().forecast_after().host_peak_bytes(), host) << share;
+    const std::string step = Step(absl::StrCat("host_memory_bytes: ", host));
+    EXPECT_NE(ForecastOf(answer->graph_def(), step, memory).fit(), v1::FIT_DOES_NOT_FIT) << share;
+  }
+  const auto refused = with((ample_.unswapped_peak_bytes() - memory) / 2);
+  EXPECT_THAT(refused.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "of the host's (host_memory_bytes)"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ObjectiveGraphTest,
+    ::testing::Values(ObjectiveGraph{"resnet50_free", "resnet50_free/graph.pb", 32},
+                      ObjectiveGraph{"resnet50_tf1", "resnet50_tf1/graph_shapes.pb", 32}),
+    testing::CaseName());
+
+// Both towers are planned, though both fit as they came; together they are as fast as was asked
+// for.
+TEST(BudgetObjectiveTest, TwoTowers) {
+  const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
+  const v1::RewriteReport report =
+      WithObjective(
+          bytes,
+          "step { batch_size: 32 hardware { gpu_memory_bytes: 1125899906842624 } } budget "
+          "{ planning_effort: PLANNING_EFFORT_LOW objective: "
+          "PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 1.05 }")
+          .report();
+  ASSERT_EQ(report.budget().devices_size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(report.fits(i).not_needed());
+    EXPECT_LT(report.budget().devices(i).least_budget_bytes(),
+              report.fits(i).unswapped_peak_bytes());
+  }
+  EXPECT_LE(static_cast<double>(report.forecast_after().step_time_ns()),
+            1.05 * static_cast<double>(report.fits(0).full_speed_step_time_ns()));
+}
+
+}  // namespace
+}  // namespace spillway::core
