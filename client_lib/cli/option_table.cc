@@ -209,7 +209,7 @@ constexpr OptionRow kBudget[] = {
     {"max_slowdown",
      "How many times as long as at full speed (memory without end) a step may take. Where no plan "
      "is as fast, the error tells the memory with which there is one. 1 and up.",
-     "no limit; with --objective smallest_peak 1.1", ""},
+     "no limit; with SMALLEST_PEAK 1.1", ""},
 };
 
 constexpr StrategyTable kStrategies[] = {

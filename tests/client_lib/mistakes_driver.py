@@ -35,6 +35,9 @@ def keywords_of(call):
         keywords["feeds"] = {feed["name"]: fed_of(feed) for feed in keywords["feeds"]}
     if "profile" in keywords:
         keywords["profile"] = base64.b64decode(keywords["profile"])
+    for name in keywords.keys() & options.ENUMS.keys():
+        if isinstance(keywords[name], str):
+            keywords[name] = keywords[name][len(options.ENUMS[name]):].lower()
     return {name: float("nan") if value == "NaN" else value for name, value in keywords.items()}
 
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
@@ -236,6 +237,11 @@ void AddFlag(const Message& message, const FieldDescriptor* field, int index, Te
     std::string plain;
     EXPECT_TRUE(absl::CUnescape(value.substr(1, value.size() - 2), &plain)) << value;
     value = field->type() == FieldDescriptor::TYPE_BYTES ? dir->Write("profile", plain) : plain;
+  }
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    // Flags leave out what all names of the enum begin with.
+    const absl::string_view none = field->enum_type()->value(0)->name();
+    value = absl::AsciiStrToLower(absl::StripPrefix(value, absl::StripSuffix(none, "UNSPECIFIED")));
   }
   flags->push_back(absl::StrCat(flag, "=", value));
 }

@@ -615,6 +615,13 @@ v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random) {
   v1::RewriteOptions options;
   options.mutable_budget()->set_planning_effort(random->OneIn(8) ? v1::PLANNING_EFFORT_MEDIUM
                                                                  : v1::PLANNING_EFFORT_LOW);
+  if (random->OneIn(3)) {
+    const auto objective = static_cast<v1::PlanningObjective>(random->Between(1, 3));
+    options.mutable_budget()->set_objective(objective);
+    if (objective != v1::PLANNING_OBJECTIVE_FREE_SWAPS_ONLY && random->OneIn(2)) {
+      options.mutable_budget()->set_max_slowdown(1 + random->Between(0, 16) / 8.0);
+    }
+  }
   if (random->OneIn(6)) options.set_cpu_device("/job:worker/device:CPU:0");
   AddCommonOptions(graph, random, &options);
   if (!random->OneIn(8)) options.mutable_step()->set_batch_size(random->Between(1, 64));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -276,6 +277,35 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(ObjectiveGraph{"resnet50_free", "resnet50_free/graph.pb", 32},
                       ObjectiveGraph{"resnet50_tf1", "resnet50_tf1/graph_shapes.pb", 32}),
     testing::CaseName());
+
+// The request's steps bound the search: the least budget that was found before stands.
+TEST(BudgetObjectiveTest, ASearchCutShortSaysSo) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  v1::RewriteOptions options;
+  options.mutable_budget()->set_objective(v1::PLANNING_OBJECTIVE_SMALLEST_PEAK);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << 50);
+  bool refused = false, cut = false, whole = false;
+  int64_t last = std::numeric_limits<int64_t>::max();
+  for (int64_t plays = 1; plays <= 4096; plays *= 2) {
+    v1::Limits limits = DefaultLimits();
+    limits.set_max_search_steps(plays * 5000);
+    const auto answer = Rewrite(bytes, options, limits, StopToken());
+    if (!answer.ok()) {
+      EXPECT_EQ(GetErrorReason(answer.status()), v1::ERROR_REASON_SEARCH_TOO_LONG)
+          << answer.status();
+      refused = true;
+      continue;
+    }
+    if (answer->report().outcome() == v1::OUTCOME_NOTHING_TO_DO) continue;
+    const v1::BudgetDevice& device = answer->report().budget().devices(0);
+    EXPECT_LE(device.least_budget_bytes(), last) << plays;
+    last = device.least_budget_bytes();
+    (device.cut_short() ? cut : whole) = true;
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(cut);
+  EXPECT_TRUE(whole);
+}
 
 // Both towers are planned, though both fit as they came; together they are as fast as was asked
 // for.
