@@ -426,7 +426,9 @@ TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
   for (const WorkloadOp& op : swapped.ops) {
     const bool is_copy = op.kind == OpKind::kCopyIn || op.kind == OpKind::kCopyOut;
     copies += is_copy;
-    if (op.swap >= 0) EXPECT_EQ(step.graph->name(op.node), "m");
+    if (op.swap >= 0) {
+      EXPECT_EQ(step.graph->name(op.node), "m");
+    }
   }
   EXPECT_EQ(copies, 2);
 }
