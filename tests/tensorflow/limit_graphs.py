@@ -128,11 +128,8 @@ def build_graph(tf, function, shape):
     v1.global_variables_initializer()
 
 
-def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in GRAPHS:
-        print(__doc__)
-        return 0 if sys.argv[1:] == ["--help"] else 2
-    name, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+def write(name, folder):
+    """Writes one of GRAPHS."""
     tf = train.tensorflow()
     folder.mkdir(parents=True, exist_ok=True)
     graph = tf.Graph()
@@ -142,6 +139,13 @@ def main():
     (folder / "meta.json").write_text(json.dumps({
         "name": name, "run_batch": GRAPHS[name][1][0], "optimizer_scopes": ["gradients"],
         "fetches": {"train_op": "train", "loss": "loss:0", "init_op": "init"}}, indent=1))
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in GRAPHS:
+        print(__doc__)
+        return 0 if sys.argv[1:] == ["--help"] else 2
+    write(sys.argv[1], pathlib.Path(sys.argv[2]))
     return 0
 
 

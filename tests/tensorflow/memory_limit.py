@@ -26,11 +26,11 @@ import argparse
 import collections
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import re
 import socket
-import subprocess
 import sys
 import tempfile
 
@@ -55,6 +55,7 @@ BATCH_FACTORS = {"unet3d_s16": 8, "bert_tiny": 8}
 LINK_BYTES_PER_S = 1.5e8
 SMALL_WORKSPACE_OPS = ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropFilterV2",
                        "Conv3DBackpropInputV2")
+SCRATCH_OPS = ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2")
 # Spillway's own, for the first guess at what fits as it came.
 DEFAULT_RESERVE = 0.1
 # The search for a least limit ends when it knows the limit to this share.
@@ -75,15 +76,47 @@ def free_ports():
     return ports
 
 
-def serve(ports, threads):
-    """The process that plays the GPU; ends when it is killed. Its allocator tells of what it could
-    not give."""
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
-    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1,
-                                      inter_op_parallelism_threads=threads)
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
+def load_tensorflow():
+    """Loads it once for all processes, which are forked before any session. Its log level is read
+    here for good: that of the process whose allocator tells of what it could not give."""
+    os.environ.update(train.ENVIRONMENT, TF_CPP_MIN_LOG_LEVEL="0")
+    errors = os.dup(2)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        import tensorflow  # pylint: disable=import-outside-toplevel,unused-import
+    finally:
+        os.dup2(errors, 2)
+        os.close(errors)
+    os.environ.update(train.ENVIRONMENT)
+
+
+def forked(function, log, *arguments):
+    """A process that runs the function, its standard error in a file."""
+    def body():
+        os.dup2(log.fileno(), 2)
+        function(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=body)
+    process.start()
+    return process
+
+
+def finish(process, log):
+    """Waits for a process that must not fail."""
+    process.join(RUN_TIMEOUT_S)
+    if process.exitcode != 0:
+        process.kill()
+        log.seek(0)
+        raise RuntimeError("a process ended with %s: %s" % (process.exitcode, log.read()[-500:]))
+
+
+def serve(ports, threads, limit_mib):
+    """The process that plays the GPU; ends when it is killed."""
+    os.environ.update(TF_CPU_ALLOCATOR_USE_BFC="true", TF_CPU_BFC_MEM_LIMIT_IN_MB=str(limit_mib))
+    tf = train.tensorflow()
+    config = train.session_config(1, grappler=False)
+    config.inter_op_parallelism_threads = threads
     tf.distribute.Server(cluster(ports), job_name="gpu", task_index=0, config=config).join()
 
 
@@ -102,7 +135,27 @@ def write_profile(graph, path, workspaces):
             fed = feeds.feed_dict(graph.feed_spec, step)
             for train_op, loss in graph.step_calls:
                 session.run([train_op, loss], fed, options=options, run_metadata=metadata)
+    if workspaces == "small":
+        add_scratch(tf_graph, metadata)
     pathlib.Path(path).write_bytes(metadata.SerializeToString())
+
+
+def add_scratch(tf_graph, metadata):
+    """Adds to a profile what kernels of `eigen_tensor` take besides their outputs, and traces do not
+    see: that of a filter's gradient copies its input (seen in the allocator's own log)."""
+    stats = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
+    sizes = {(node.node_name, output.slot):
+             output.tensor_description.allocation_description.requested_bytes
+             for node in stats for output in node.output}
+    for node in stats:
+        try:
+            op = tf_graph.get_operation_by_name(node.node_name)
+        except (KeyError, ValueError):
+            continue  # Something of the executor's.
+        if op.type in SCRATCH_OPS:
+            source = op.inputs[0]
+            size = sizes.get((source.op.name, source.value_index), 0)
+            node.memory.add(allocator_name="scratch", peak_bytes=size)
 
 
 def take_region(tf, limit_mib):
@@ -115,8 +168,7 @@ def take_region(tf, limit_mib):
 
 
 def kernels(graph_def, workspaces):
-    """With `small` workspaces, the gradients of convolutions by kernels that take no memory besides their outputs. The others,
-    the default, take up to the size of the processor's last cache, whatever the batch: nothing in a
+    """XX to the size of the processor's last cache, whatever the batch: nothing in a
     GPU's memory, and half of that of a small graph."""
     for node in graph_def.node:
         if workspaces == "small" and node.op in SMALL_WORKSPACE_OPS:
@@ -124,8 +176,8 @@ def kernels(graph_def, workspaces):
     return graph_def
 
 
-def run_client(ports, graph, path, limit_mib, workspaces):
-    """Trains, and prints the losses or the error as one line of JSON."""
+def run_client(ports, graph, path, limit_mib, workspaces, answer_path):
+    """Trains, and writes the losses or the error as JSON."""
     tf = train.tensorflow()
     graph_def = kernels(train.parse(pathlib.Path(path).read_bytes()), workspaces)
     for node in graph_def.node:
@@ -150,7 +202,7 @@ def run_client(ports, graph, path, limit_mib, workspaces):
         answer["losses"] = trained.losses
     except (train.TrainingFailed, tf.errors.OpError) as error:
         answer["error"] = str(error)[:600]
-    print("ANSWER " + json.dumps(answer), flush=True)
+    pathlib.Path(answer_path).write_text(json.dumps(answer))
     os._exit(0)  # A server cannot be ended otherwise.
 
 
@@ -174,12 +226,16 @@ class Run:
         used = sorted((int(size) for size in re.findall(r"InUse at \w+ of size (\d+)", dump)),
                       reverse=True)
         regions = re.findall(r"Next region of size (\d+)", dump)
-        if not asked or not op:
-            return self.error[:200]
-        return ("%s (%s) asked for %s; free %.1f MiB, at most %.1f in one piece; "
+        if not asked:
+            return " ".join((self.error[-200:] + " " + self.server_log[-300:]).split())
+        # A kernel's scratch memory, unlike outputs and workspaces, is not asked whether it is there.
+        who = "a kernel's scratch (the process ended)"
+        if op:
+            who = "%s (%s)" % (node.group(1) if node else "?", op.group(1))
+        return ("%s asked for %s; free %.1f MiB, at most %.1f in one piece; "
                 "in use %.1f MiB, the largest %s; regions %s MiB" % (
-                    node.group(1) if node else "?", op.group(1), asked.group(1), sum(free) / MIB,
-                    max(free, default=0) / MIB, sum(used) / MIB,
+                    who, asked.group(1), sum(free) / MIB, max(free, default=0) / MIB,
+                    sum(used) / MIB,
                     " ".join("%.1f" % (size / MIB) for size in used[:5]),
                     " ".join("%.0f" % (int(size) / MIB) for size in regions)))
 
@@ -187,30 +243,20 @@ class Run:
 def run(graph, path, limit_mib, threads, workspaces):
     """Trains the graph at `path` with that limit."""
     ports = free_ports()
-    environment = dict(os.environ, **train.ENVIRONMENT)
-    limited = dict(environment, TF_CPU_ALLOCATOR_USE_BFC="true",
-                   TF_CPU_BFC_MEM_LIMIT_IN_MB=str(limit_mib))
-    command = [sys.executable, str(HERE / "memory_limit.py"), "--ports", ",".join(map(str, ports)),
-               "--threads", str(threads), "--workspaces", workspaces]
-    with tempfile.TemporaryFile("w+", errors="replace") as log:
-        gpu = subprocess.Popen(command, env=limited, stdout=subprocess.DEVNULL, stderr=log)
+    with tempfile.TemporaryFile("w+", errors="replace") as log, \
+            tempfile.TemporaryFile("w+", errors="replace") as client_log, \
+            tempfile.NamedTemporaryFile("r") as answer_file:
+        gpu = forked(serve, log, ports, threads, limit_mib)
+        client = forked(run_client, client_log, ports, graph, path, limit_mib, workspaces,
+                        answer_file.name)
         try:
-            done = subprocess.run(
-                command + ["--client", str(graph.folder), str(path), str(limit_mib)],
-                env=environment, capture_output=True, text=True, check=False,
-                timeout=RUN_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            return Run(None, "no end in %d s" % RUN_TIMEOUT_S, "")
+            finish(client, client_log)
         finally:
             gpu.kill()
-            gpu.wait()
+            gpu.join()
         log.seek(0)
-        server_log = log.read()
-    for line in done.stdout.splitlines():
-        if line.startswith("ANSWER "):
-            answer = json.loads(line[len("ANSWER "):])
-            return Run(answer.get("losses"), answer.get("error", ""), server_log)
-    raise RuntimeError("no answer: " + done.stderr[-500:])
+        answer = json.load(answer_file)
+        return Run(answer.get("losses"), answer.get("error", ""), log.read())
 
 
 class Subject:
@@ -230,11 +276,9 @@ class Subject:
 
     def prepare(self):
         """Writes the profile, and trains without a limit."""
-        subprocess.run([sys.executable, str(HERE / "memory_limit.py"), "--profile-of",
-                        str(self.graph.folder), str(self.profile), "--workspaces",
-                        self.options.workspaces],
-                       env=dict(os.environ, **train.ENVIRONMENT), check=True, timeout=RUN_TIMEOUT_S,
-                       stderr=subprocess.DEVNULL)
+        with tempfile.TemporaryFile("w+", errors="replace") as log:
+            finish(forked(write_profile, log, self.graph, self.profile, self.options.workspaces),
+                   log)
         ample = self.run(self.original, AMPLE_MIB, self.threads[0])
         if ample.losses is None:
             raise RuntimeError("it does not train with %d MiB: %s" % (AMPLE_MIB, ample.error))
@@ -363,15 +407,14 @@ def load(folder):
 
 def make_graph(name, folder):
     """A graph of limit_graphs.py, in `folder`."""
-    subprocess.run([sys.executable, limit_graphs.__file__, name, str(folder)],
-                   env=dict(os.environ, **train.ENVIRONMENT), check=True, timeout=RUN_TIMEOUT_S,
-                   stderr=subprocess.DEVNULL)
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        finish(forked(limit_graphs.write, log, name, folder), log)
     return load(folder)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--spillway", help="the program under test")
+    parser.add_argument("--spillway", required=True, help="the program under test")
     parser.add_argument("--graph", action="append",
                         help="a graph of limit_graphs.py or of tests/graphs (repeatable; default: %s)"
                         % ", ".join(DEFAULT_GRAPHS))
@@ -391,24 +434,11 @@ def main():
                         help="of the gradients of convolutions: small ones, or those of TensorFlow's "
                         "default kernels for CPUs")
     parser.add_argument("--least", action="store_true", help="search the least limits, too")
-    parser.add_argument("--ports", help=argparse.SUPPRESS)
-    parser.add_argument("--client", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--profile-of", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.profile_of:
-        write_profile(load(options.profile_of[0]), options.profile_of[1], options.workspaces)
-        return 0
-    if options.ports:
-        ports = [int(port) for port in options.ports.split(",")]
-        if options.client:
-            folder, path, limit_mib = options.client
-            run_client(ports, load(folder), path, int(limit_mib), options.workspaces)
-        serve(ports, int(options.threads))
-    if not options.spillway:
-        parser.error("--spillway is needed")
     found = graphs.find([GRAPHS])
     failed = 0
     wanted = options.graph or (ALL_GRAPHS if options.all else DEFAULT_GRAPHS)
+    load_tensorflow()
     for name in wanted:
         if name not in found and name not in limit_graphs.GRAPHS:
             parser.error("there is no graph %r in %s or limit_graphs.py" % (name, GRAPHS))
@@ -418,7 +448,7 @@ def main():
                 graph = (make_graph(name, folder / name) if name in limit_graphs.GRAPHS
                          else load(found[name].folder))
                 problems = measure(Subject(graph, options, folder))
-            except (RuntimeError, rewrite.RewriteFailed, subprocess.SubprocessError) as error:
+            except (RuntimeError, rewrite.RewriteFailed) as error:
                 problems = ["%s: %s" % (name, error)]
         for problem in problems:
             print("FAIL  " + problem)
