@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Makes training graphs that are hard to keep within a memory limit, small enough for a CPU.
+
+    limit_graphs.py NAME FOLDER
+
+  branches   sixteen chains of convolutions that may run in any order: between two points that all
+             goes through there is no order but the executor's
+  decay      a CNN with weight decay: the gradients of its L2Loss are ready when the step starts, and
+             hold buffers as large as the weights until they are added
+  vgg        a VGG of 64 pixels with weight decay, and dense weights of 16 MiB
+  unet       a U-Net of 96 pixels: each of its first activations is a sixth of the memory, and waits
+             over the whole step
+
+The data is made in the graph, the same at every run. Writes graph.pb and meta.json.
+"""
+import json
+import pathlib
+import sys
+
+from truth import train
+
+CLASSES = 10
+DECAY = 1e-3
+
+
+class Builder:
+    """Layers by name; every initial value comes from the name."""
+
+    def __init__(self, tf):
+        self.tf = tf
+        self.kernels = []
+
+    def variable(self, shape, name, stddev):
+        initial = self.tf.random.stateless_normal(shape, seed=[len(name), hash_of(name)],
+                                                  stddev=stddev)
+        return self.tf.compat.v1.get_variable(name, initializer=initial, use_resource=False)
+
+    def conv(self, x, width, name, relu=True):
+        self.kernels.append(self.variable([3, 3, int(x.shape[-1]), width], name, 0.05))
+        x = self.tf.nn.conv2d(x, self.kernels[-1], 1, "SAME")
+        return self.tf.nn.relu(x) if relu else x
+
+    def dense(self, x, width, name, stddev=0.1):
+        self.kernels.append(self.variable([int(x.shape[-1]), width], name, stddev))
+        return x @ self.kernels[-1]
+
+    def decay(self):
+        return DECAY * self.tf.add_n([self.tf.nn.l2_loss(kernel) for kernel in self.kernels])
+
+
+def branches(tf, build, images, labels):
+    ends = []
+    for branch in range(16):
+        x = images
+        for depth in range(2 + branch % 5):
+            x = build.conv(x, 8 + 4 * (branch % 3), "branch%d_%d" % (branch, depth))
+        ends.append(x)
+    x = build.conv(tf.concat(ends, 3), 16, "merge")
+    return classify(tf, labels, build.dense(tf.reduce_mean(x, [1, 2]), CLASSES, "dense"))
+
+
+def decay(tf, build, images, labels):
+    x = images
+    for depth, width in enumerate((16, 16, 32, 32, 64, 64, 128, 128, 256, 256)):
+        x = build.conv(x, width, "conv%d" % depth)
+        if depth % 2:
+            x = tf.nn.max_pool2d(x, 2, 2, "SAME")
+    logits = build.dense(tf.reduce_mean(x, [1, 2]), CLASSES, "dense")
+    return classify(tf, labels, logits) + build.decay()
+
+
+def vgg(tf, build, images, labels):
+    x = images
+    for block, (count, width) in enumerate(((2, 16), (2, 32), (3, 64), (3, 128))):
+        for depth in range(count):
+            x = build.conv(x, width, "conv%d_%d" % (block, depth))
+        x = tf.nn.max_pool2d(x, 2, 2, "SAME")
+    x = tf.reshape(x, [int(images.shape[0]), -1])
+    for depth in range(2):
+        x = tf.nn.relu(build.dense(x, 1536, "dense%d" % depth, 0.02))
+    return classify(tf, labels, build.dense(x, CLASSES, "logits")) + build.decay()
+
+
+def unet(tf, build, images, labels):
+    x, skips = images, []
+    for depth, width in enumerate((16, 24, 32)):
+        for index in range(2):
+            x = build.conv(x, width, "down%d_%d" % (depth, index))
+        skips.append(x)
+        x = tf.nn.max_pool2d(x, 2, 2, "SAME")
+    x = build.conv(x, 48, "bottom")
+    for depth, skip in reversed(list(enumerate(skips))):
+        x = tf.repeat(tf.repeat(x, 2, 1), 2, 2)
+        x = tf.concat([x, skip], 3)
+        for index in range(2):
+            x = build.conv(x, int(skip.shape[-1]), "up%d_%d" % (depth, index))
+    logits = build.conv(x, CLASSES, "logits", relu=False)
+    pixels = tf.broadcast_to(tf.reshape(labels, [-1, 1, 1]), logits.shape[:3])
+    return classify(tf, pixels, logits)
+
+
+def classify(tf, labels, logits):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=logits))
+
+
+# Name: what builds it, and the shape of its images.
+GRAPHS = {
+    "branches": (branches, (8, 32, 32, 8)),
+    "decay": (decay, (32, 64, 64, 3)),
+    "vgg": (vgg, (16, 64, 64, 3)),
+    "unet": (unet, (12, 96, 96, 3)),
+}
+
+
+def hash_of(name):
+    """A number for a name, the same in every process."""
+    return sum(ord(letter) * 31 ** i for i, letter in enumerate(name)) % 2 ** 31
+
+
+def build_graph(tf, function, shape):
+    v1 = tf.compat.v1
+    images = tf.random.stateless_uniform(list(shape), seed=[1, 2], name="images")
+    labels = tf.random.stateless_uniform([shape[0]], seed=[3, 4], maxval=CLASSES, dtype=tf.int32,
+                                         name="labels")
+    loss = tf.identity(function(tf, Builder(tf), images, labels), name="loss")
+    v1.train.MomentumOptimizer(0.01, 0.9).minimize(loss, name="train")
+    v1.global_variables_initializer()
+
+
+def write(name, folder):
+    """Writes one of GRAPHS."""
+    tf = train.tensorflow()
+    folder.mkdir(parents=True, exist_ok=True)
+    graph = tf.Graph()
+    with graph.as_default():
+        build_graph(tf, *GRAPHS[name])
+    (folder / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString(deterministic=True))
+    (folder / "meta.json").write_text(json.dumps({
+        "name": name, "run_batch": GRAPHS[name][1][0], "optimizer_scopes": ["gradients"],
+        "fetches": {"train_op": "train", "loss": "loss:0", "init_op": "init"}}, indent=1))
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in GRAPHS:
+        print(__doc__)
+        return 0 if sys.argv[1:] == ["--help"] else 2
+    write(sys.argv[1], pathlib.Path(sys.argv[2]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
