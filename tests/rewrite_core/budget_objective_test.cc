@@ -52,22 +52,38 @@ v1::Forecast ForecastOf(const std::string& bytes, const std::string& step, int64
 // Each product is 4 MiB and takes 2.15 ms. As it came, b3 to b8 take a and three more: 16 MiB. With
 // a away between b1 and d: 12 MiB, from b3 on, if its copy is out when b2 ends; and it comes back
 // while e runs, which leaves 4 MiB.
-std::string HandMade() {
-  std::string text = "x = Placeholder() {dtype=float32, shape=(1024,1024)}\n";
-  const auto product = [&](const char* name, const char* a, const char* b) {
-    absl::StrAppend(&text, name, " = MatMul(", a, ", ", b, ") {T=float32}\n");
+void AddProducts(const std::string& x, const std::string& suffix, const std::string& device,
+                 std::string* text) {
+  const auto product = [&](const char* name, const std::string& a, const std::string& b) {
+    absl::StrAppend(text, name, suffix, " = MatMul(", a, ", ", b, ")", device, " {T=float32}\n");
   };
-  product("a", "x", "x");
-  product("b1", "a", "a");
-  product("b2", "b1", "b1");
-  product("b3", "b2", "b1");
-  product("b4", "b3", "b2");
-  product("b5", "b4", "b3");
-  product("b6", "b5", "b4");
-  product("b7", "b6", "b5");
-  product("b8", "b7", "b6");
-  product("e", "b8", "b8");
-  product("d", "e", "a");
+  const auto of = [&](const char* name) { return absl::StrCat(name, suffix); };
+  product("a", x, x);
+  product("b1", of("a"), of("a"));
+  product("b2", of("b1"), of("b1"));
+  product("b3", of("b2"), of("b1"));
+  product("b4", of("b3"), of("b2"));
+  product("b5", of("b4"), of("b3"));
+  product("b6", of("b5"), of("b4"));
+  product("b7", of("b6"), of("b5"));
+  product("b8", of("b7"), of("b6"));
+  product("e", of("b8"), of("b8"));
+  product("d", of("e"), of("a"));
+}
+
+constexpr char kHandInput[] = "x = Placeholder() {dtype=float32, shape=(1024,1024)}\n";
+
+std::string HandMade() {
+  std::string text = kHandInput;
+  AddProducts("x", "", "", &text);
+  return testing::TestGraph(text).bytes();
+}
+
+// The same on one GPU after the other.
+std::string TwoHandMade() {
+  std::string text = kHandInput;
+  AddProducts("x", "_0", " @/gpu:0", &text);
+  AddProducts("d_0", "", " @/gpu:1", &text);
   return testing::TestGraph(text).bytes();
 }
 
@@ -162,6 +178,25 @@ TEST(BudgetObjectiveTest, WhatIsTooSlowIsRefused) {
         FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                   "times full speed"));
   }
+}
+
+// x, d_0 from one GPU to the other by way of the host, and 22 products take 173 ms. Each GPU's swap
+// adds 77 ms where it is given no more memory than it needs: one is within the limit, both are not.
+TEST(BudgetObjectiveTest, TheLimitIsThatOfAllGpusTogether) {
+  const std::string machine = HandMachine(kSlow, 1 << 30);
+  const auto with = [&](double slowdown) {
+    return WithObjective(TwoHandMade(),
+                         absl::StrCat(machine, "budget { max_slowdown: ", slowdown,
+                                      " objective: PLANNING_OBJECTIVE_SMALLEST_PEAK }"));
+  };
+  const v1::RewriteReport both = with(4).report();
+  EXPECT_EQ(both.swaps_size(), 2);
+  const double full = static_cast<double>(both.fits(0).full_speed_step_time_ns());
+  EXPECT_GT(static_cast<double>(both.forecast_after().step_time_ns()), 1.6 * full);
+  const v1::RewriteReport one = with(1.6).report();
+  EXPECT_EQ(one.swaps_size(), 1);
+  EXPECT_LE(static_cast<double>(one.forecast_after().step_time_ns()), 1.6 * full);
+  EXPECT_EQ(with(1.2).report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
 }
 
 struct ObjectiveGraph {
