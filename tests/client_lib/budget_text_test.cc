@@ -63,38 +63,40 @@ TEST(BudgetTextTest, ThePlanMayBeThatOfLevel) {
   )pb");
   EXPECT_THAT(text, HasSubstr("  setting  swapout_threshold 7, "));
   EXPECT_THAT(text, HasSubstr("the plan of the strategy level is faster"));
-  // A GPU that is planned though its graph fits as it came is not said not to fit.
-  TEST(BudgetTextTest, WhatWasAskedFor) {
-    EXPECT_EQ(
-        BudgetFacts(R"pb(
-          fits { fit: FIT_FITS budget_bytes: 4294967296 unswapped_peak_bytes: 3221225472 }
-          budget {
-            objective: PLANNING_OBJECTIVE_SMALLEST_PEAK
-            max_slowdown: 1.1
-            devices { plan_count: 7 fitting_plan_count: 2 least_budget_bytes: 1073741824 }
-          }
-        )pb"),
-        "  objective  smallest peak, at most 1.1 times the step at full speed; planned for 1.00 "
-        "GiB\n"
-        "  search     7 plans simulated, 2 fitting\n"
-        "  budget     4.00 GiB\n"
-        "  unswapped  3.00 GiB at the peak, 1.00 GiB less than the budget\n");
-    EXPECT_THAT(BudgetFacts("budget { objective: PLANNING_OBJECTIVE_FASTEST_THAT_FITS "
-                            "max_slowdown: 2 devices { plan_count: 1 } }"),
-                HasSubstr("fastest that fits, at most 2 times the step at full speed\n"));
-  }
+}
 
-  TEST(BudgetTextTest, WhatThereIsNotIsNotSaid) {
-    const std::string text =
-        BudgetFacts("budget { planning_effort: 77 devices { plan_count: 1 cut_short: true } }");
-    EXPECT_THAT(text, HasSubstr("1 plan simulated, 0 fitting; cut short by max_search_steps\n"));
-    EXPECT_THAT(text, Not(HasSubstr("effort")));
-    EXPECT_THAT(text, Not(HasSubstr("objective")));
-    EXPECT_THAT(text, Not(HasSubstr("also into")));
-    EXPECT_THAT(text, Not(HasSubstr("order edges")));
-    EXPECT_THAT(text, Not(HasSubstr("varied")));
-    EXPECT_THAT(text, Not(HasSubstr("bound")));
-  }
+// A GPU that is planned though its graph fits as it came is not said not to fit.
+TEST(BudgetTextTest, WhatWasAskedFor) {
+  EXPECT_EQ(
+      BudgetFacts(R"pb(
+        fits { fit: FIT_FITS budget_bytes: 4294967296 unswapped_peak_bytes: 3221225472 }
+        budget {
+          objective: PLANNING_OBJECTIVE_SMALLEST_PEAK
+          max_slowdown: 1.1
+          devices { plan_count: 7 fitting_plan_count: 2 least_budget_bytes: 1073741824 }
+        }
+      )pb"),
+      "  objective  smallest peak, at most 1.1 times the step at full speed; planned for 1.00 "
+      "GiB\n"
+      "  search     7 plans simulated, 2 fitting\n"
+      "  budget     4.00 GiB\n"
+      "  unswapped  3.00 GiB at the peak, 1.00 GiB less than the budget\n");
+  EXPECT_THAT(BudgetFacts("budget { objective: PLANNING_OBJECTIVE_FASTEST_THAT_FITS "
+                          "max_slowdown: 2 devices { plan_count: 1 } }"),
+              HasSubstr("fastest that fits, at most 2 times the step at full speed\n"));
+}
+
+TEST(BudgetTextTest, WhatThereIsNotIsNotSaid) {
+  const std::string text =
+      BudgetFacts("budget { planning_effort: 77 devices { plan_count: 1 cut_short: true } }");
+  EXPECT_THAT(text, HasSubstr("1 plan simulated, 0 fitting; cut short by max_search_steps\n"));
+  EXPECT_THAT(text, Not(HasSubstr("effort")));
+  EXPECT_THAT(text, Not(HasSubstr("objective")));
+  EXPECT_THAT(text, Not(HasSubstr("also into")));
+  EXPECT_THAT(text, Not(HasSubstr("order edges")));
+  EXPECT_THAT(text, Not(HasSubstr("varied")));
+  EXPECT_THAT(text, Not(HasSubstr("bound")));
+}
 
 }  // namespace
 }  // namespace spillway::cli

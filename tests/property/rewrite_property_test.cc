@@ -232,8 +232,8 @@ TEST(FedInTheMiddleTest, ClosesNoCycle) {
     const GraphDef graph = MakeRandomGraph(seed, kind);
     Random random(seed);
     const bool is_level = i % 2 == 0;
-    v1::RewriteOptions options = is_level ? RandomPacedLevelOptions(graph, &random)
-                                          : RandomBudgetOptions(graph, &random);
+    v1::RewriteOptions options =
+        is_level ? RandomPacedLevelOptions(graph, &random) : RandomBudgetOptions(graph, &random);
     options.mutable_step()->clear_feeds();
     for (const NodeDef& node : graph.node()) {
       const auto shapes = node.attr().find("_output_shapes");

@@ -380,6 +380,9 @@ class BudgetRun {
     SwapPlan plan = base_;
     plan.swaps = found.swaps;
     plan.swaps.insert(plan.swaps.end(), other_swaps_.begin(), other_swaps_.end());
+    return CountUnfit(gpu, plan);
+  }
+  absl::StatusOr<int> CountUnfit(int32_t gpu, const SwapPlan& plan) {
     StepTerms terms = StepTerms::OneGpu(gpu, facts_.hardware().gpu_memory_bytes);
     terms.placed_alone = true;
     int count = 0;
@@ -467,12 +470,16 @@ class BudgetRun {
       if (outcome->step_time_ns() >= own_ns) return absl::OkStatus();
       of_level.outcome = *std::move(outcome);
     }
+    device->clear_fastest_step_time_ns();
+    if (facts_.hardware().gpu_memory_bytes > budget_bytes()) {
+      auto unfit = CountUnfit(gpus_[i].index, level);
+      if (!unfit.ok()) return unfit.status();
+      device->set_variation_count(static_cast<int32_t>(std::size(kVariations)));
+      device->set_unfit_variation_count(*unfit);
+    }
     found->best = std::move(of_level);
     *plan = std::move(level);
     *device->mutable_level() = std::move((*tuned)->report);
-    device->clear_variation_count();
-    device->clear_unfit_variation_count();
-    device->clear_fastest_step_time_ns();
     return absl::OkStatus();
   }
 

@@ -23,7 +23,7 @@ namespace spillway::core {
 
 struct LevelPlan {
   v1::LevelDevice report;  // The setting, and how it was found.
-  SwapPlan plan;  // With order edges and gates of its own.
+  SwapPlan plan;           // With order edges and gates of its own.
 };
 
 // All of `level`'s parameters tuned, with `pace`, its filters as they are by default. Empty:

@@ -149,8 +149,8 @@ class Transports:
 
     def test_added_control_edges_are_shared_too(self):
         graph = common.graph("mnist_deep")
-        keywords = dict(swapout_threshold=5, swapin_ahead=1, swapin_groupby=0, sync_mode=3,
-                        batch_size=8)
+        keywords = dict(strategy="level", swapout_threshold=5, swapin_ahead=1, swapin_groupby=0,
+                        sync_mode=3, batch_size=8)
         expected = spillway.rewrite(graph, patch=True, **keywords)
         self.assertTrue(expected.patch.added_controls)
         answers = self.job([graph, graph], keywords=keywords)
@@ -236,8 +236,8 @@ class OpsOfHorovodTest(unittest.TestCase):
 
     def test_they_pass_untouched(self):
         graph = common.graph("horovod_like")
-        for keywords in (SCOPE, dict(swapout_threshold=5, swapin_ahead=2, swapin_groupby=0,
-                                     batch_size=64)):
+        for keywords in (SCOPE, dict(strategy="level", swapout_threshold=5, swapin_ahead=2,
+                                     swapin_groupby=0, batch_size=64)):
             result = spillway.rewrite(graph, **keywords)
             self.assertGreater(result.report.swapped_tensor_count, 10)
             found = []

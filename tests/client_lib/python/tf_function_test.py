@@ -13,8 +13,8 @@ from spillway.tensorflow import rewrite_function, rewrite_train_function
 
 PARAMETERS = {
     "scope": dict(strategy="scope"),
-    "level": dict(swapout_threshold=3, swapin_ahead=1, swapin_groupby=0),
-    "sync": dict(swapout_threshold=3, swapin_ahead=1, swapin_groupby=0, sync_mode=3),
+    "level": dict(strategy="level", swapout_threshold=3, swapin_ahead=1, swapin_groupby=0),
+    "sync": dict(strategy="level", swapout_threshold=3, swapin_ahead=1, swapin_groupby=0, sync_mode=3),
 }
 RANDOM = np.random.default_rng(1)
 IMAGES = RANDOM.normal(size=(64, 12, 12, 1)).astype(np.float32)

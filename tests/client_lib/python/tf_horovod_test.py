@@ -141,7 +141,7 @@ class TowersTest(unittest.TestCase):
         before = train.train(data, data.bytes)
         self.assertEqual(len(before.losses["average/loss:0"]), 4)
         for keywords in (dict(strategy="scope", min_tensor_bytes=65536),
-                         dict(swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)):
+                         dict(strategy="level", swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)):
             with self.subTest(**keywords):
                 graph = tf_common.live(data.bytes)
                 report = rewrite_graph(graph, **keywords).report

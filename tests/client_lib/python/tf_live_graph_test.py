@@ -18,9 +18,11 @@ GRAPHS = ("mnist_deep", "cond_v1", "cond_v2", "cnn_mnist", "mixed_fp16", "lstm_w
 PARAMETERS = {
     "scope": dict(strategy="scope"),
     "fuse": dict(strategy="scope", fuse_swapins=True, lb=5),
-    "level": dict(swapout_threshold=1, swapin_ahead=1, swapin_groupby=0),
-    "sync": dict(swapout_threshold=5, swapin_ahead=3, swapin_groupby=2, sync_mode=3),
-    "serial": dict(swapout_threshold=5, swapin_ahead=1, swapin_groupby=0, serialization=["3:10"]),
+    "level": dict(strategy="level", swapout_threshold=1, swapin_ahead=1, swapin_groupby=0),
+    "sync": dict(strategy="level", swapout_threshold=5, swapin_ahead=3, swapin_groupby=2,
+                 sync_mode=3),
+    "serial": dict(strategy="level", swapout_threshold=5, swapin_ahead=1, swapin_groupby=0,
+                   serialization=["3:10"]),
 }
 
 
