@@ -278,12 +278,6 @@ int32_t BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
   return -1;
 }
 
-Slot BudgetPlanner::LatestTrigger(const Gap& gap, double slack) const {
-  const int64_t start_ns =
-      order_->begin_ns(gap.before) - static_cast<int64_t>(slack * static_cast<double>(gap.in_ns));
-  return std::min(gap.before - 1, std::max(gap.after, order_->last_ended_by(start_ns)));
-}
-
 Slot BudgetPlanner::FindTrigger(const Away& back,
                                 const std::vector<InputPosition>& consumers) const {
   const auto is_sound = [&](Slot slot) {

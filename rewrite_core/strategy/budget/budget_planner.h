@@ -101,8 +101,6 @@ class BudgetPlanner {
   bool HasTime(const Gap& gap) const {
     return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
   }
-  // The last slot that lets the gap's buffer come back in time, with nothing else on its way.
-  Slot LatestTrigger(const Gap& gap, double slack) const;
 
  private:
   BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const Needs& needs,
