@@ -380,8 +380,8 @@ TEST(OptionFlagsTest, AFlagOfTheDefaultStrategyChoosesIt) {
   expected.mutable_scope()->set_n_tensors(-1);
   EXPECT_THAT(Parse({"--strategy", "scope", "--n-tensors", "-1"}), Is(expected));
   v1::RewriteOptions of_default;
-  of_default.mutable_level()->set_swapin_groupby(-1);
-  EXPECT_THAT(Parse({"--swapin-groupby", "-1"}), Is(of_default));
+  of_default.mutable_budget()->set_planning_effort(v1::PLANNING_EFFORT_LOW);
+  EXPECT_THAT(Parse({"--planning-effort", "low"}), Is(of_default));
 }
 
 TEST(OptionFlagsTest, AListGivenOnceIsSplitAtCommasUnlessABackslashStandsBefore) {
