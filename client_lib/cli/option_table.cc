@@ -50,7 +50,7 @@ constexpr OptionRow kCommon[] = {
 
 constexpr OptionRow kHardware[] = {
     {"preset",
-     "The machine that a step is simulated on, and that the strategy level is tuned to; spillway "
+     "The machine that a step is simulated on, and that plans are made for; spillway "
      "capabilities lists the presets.",
      "p100_pcie", "--hardware"},
     {"gpu_memory_bytes",
