@@ -25,6 +25,7 @@
 #include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/gpu_budgets.h"
+#include "rewrite_core/strategy/level/level_strategy.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
 
@@ -94,7 +95,8 @@ v1::PlanningEffort EffortOf(const v1::RewriteOptions& options) {
 class BudgetRun {
  public:
   explicit BudgetRun(const StrategyInput& input)
-      : facts_(input.facts),
+      : input_(input),
+        facts_(input.facts),
         eligibility_(input.eligibility),
         options_(input.options),
         stop_(input.stop),
@@ -117,7 +119,7 @@ class BudgetRun {
     if (absl::Status s = SimulateUnswapped(); !s.ok()) return s;
     if (!lacking_.empty()) {
       if (absl::Status s = Order(); !s.ok()) return s;
-      const absl::Status planned = PlanAll();
+      const absl::Status planned = TakeLevelIfFaster(PlanAll());
       if (MayStay() && (GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT ||
                         (planned.ok() && result_.plan.empty()))) {
         StayAsItCame();
@@ -372,6 +374,62 @@ class BudgetRun {
     auto bounds = simulator_.LowerBounds(ordered_.launch_ahead.order, stop_);
     if (!bounds.ok() || (*bounds)[gpu].memory_bytes > budget_bytes()) return 0;
     return (*bounds)[gpu].step_time_ns;
+  }
+
+  // As TryLevel, of several GPUs: their plans by `level`, all at once. `planned`: what came of our
+  // own.
+  absl::Status TakeLevelIfFaster(const absl::Status& planned) {
+    const bool has_none = GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT;
+    if (lacking_.size() < 2 || gpus_.size() < facts_.placement().devices().size() ||
+        objective_.saves_memory() || !(planned.ok() || has_none)) {
+      return planned;
+    }
+    int64_t own_ns = kUnlimited;
+    if (!has_none) {
+      auto own = simulator_.Simulate(result_.plan, StepTerms::AllGpus(budget_bytes()), stop_);
+      if (!own.ok()) return UnlessTooLong(own.status());
+      own_ns = own->step_time_ns();
+      int64_t bound_ns = 0;
+      for (const v1::BudgetDevice& device : report_.devices()) {
+        bound_ns = std::max(bound_ns, device.step_time_bound_ns());
+      }
+      if (static_cast<double>(bound_ns) >= kFarFromBound * static_cast<double>(own_ns)) {
+        return planned;
+      }
+    }
+    v1::RewriteOptions options = options_;
+    options.mutable_level()->set_pace(true);
+    options.set_decision_detail(v1::DECISION_DETAIL_NONE);
+    auto level = PlanLevel({facts_, eligibility_, options, input_.limits, &simulator_, stop_});
+    if (GetErrorReason(level.status()) == v1::ERROR_REASON_DOES_NOT_FIT) return planned;
+    if (!level.ok()) return has_none ? level.status() : UnlessTooLong(level.status());
+    std::vector<int64_t> budgets = OtherBudgets();
+    budgets.insert(budgets.begin(), budget_bytes());
+    for (const int64_t budget : budgets) {
+      auto outcome = simulator_.Simulate(level->plan, StepTerms::AllGpus(budget), stop_);
+      if (!outcome.ok()) return has_none ? outcome.status() : UnlessTooLong(outcome.status());
+      if (!outcome->fits) return planned;
+      if (budget == budgets[0] &&
+          (outcome->step_time_ns() >= own_ns || IsTooSlow(outcome->step_time_ns()))) {
+        return planned;
+      }
+    }
+    result_.plan = std::move(level->plan);
+    fits_.assign(level->report.fits().begin(), level->report.fits().end());
+    report_.clear_devices();
+    for (v1::LevelDevice& of_level : *level->report.mutable_level()->mutable_devices()) {
+      v1::BudgetDevice& device = *report_.add_devices();
+      device.set_device(of_level.device());
+      for (int64_t budget : OtherBudgets()) device.add_other_budget_bytes(budget);
+      *device.mutable_level() = std::move(of_level);
+    }
+    return absl::OkStatus();
+  }
+
+  // That the request's steps are spent is no error where there is a plan.
+  static absl::Status UnlessTooLong(absl::Status status) {
+    const bool is_too_long = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
+    return is_too_long ? absl::OkStatus() : status;
   }
 
   // The plan with all of the GPU's memory, in other orders and with other times: in how many it
@@ -636,6 +694,7 @@ class BudgetRun {
                         unswapped_.step_time_ns(), facts_.hardware(), budget_bytes(), *smallest);
   }
 
+  const StrategyInput& input_;
   const StepFacts& facts_;
   const Eligibility& eligibility_;
   const v1::RewriteOptions& options_;
