@@ -28,7 +28,8 @@ def requests():
     """Graphs with options: answered at once, in a stream, and after a search."""
     small, large = common.graph("mnist_deep"), common.graph("resnet50_tf1_b4", shapes=True)
     return [(small, {"strategy": "scope"}), (large, {"strategy": "scope", "lb": 3}),
-            (large, {"swapout_threshold": 100, "swapin_ahead": 10, "swapin_groupby": 10, "sync_mode": 0}),
+            (large, {"strategy": "level", "swapout_threshold": 100, "swapin_ahead": 10,
+                     "swapin_groupby": 10, "sync_mode": 0}),
             (large, {"gpu_memory_bytes": 1 << 30})]
 
 
@@ -93,7 +94,15 @@ def main():
     import spillway  # pylint: disable=import-outside-toplevel
 
     replicas = [Replica(), Replica()]
-    clients = Clients(replicas, spillway)
+    try:
+        return run(arguments, replicas, Clients(replicas, spillway))
+    except BaseException:
+        for replica in replicas:  # They would outlive this, with its output.
+            replica.kill()
+        raise
+
+
+def run(arguments, replicas, clients):
     begin = told = time.monotonic()
     kills = 0
     for thread in clients.threads:
