@@ -467,9 +467,14 @@ void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions*
   for (const NodeDef& node : graph.node()) {
     if (node.op() != "Placeholder") continue;
     const auto dtype = node.attr().find("dtype");
-    // A predicate: conditionals take the side that its value says.
-    if (dtype != node.attr().end() && dtype->second.type() == kBool &&
-        node.attr().count("_output_shapes") == 0 && random->OneIn(2)) {
+    // A predicate: conditionals take the side that its value says. Its value is a scalar, which the
+    // graph must not contradict.
+    const auto stated = node.attr().find("shape");
+    const bool may_be_scalar =
+        node.attr().count("_output_shapes") == 0 &&
+        (stated == node.attr().end() || stated->second.shape().dim_size() == 0);
+    if (dtype != node.attr().end() && dtype->second.type() == kBool && may_be_scalar &&
+        random->OneIn(2)) {
       v1::Feed* feed = options->mutable_step()->add_feeds();
       feed->set_name(node.name());
       if (!random->OneIn(4)) feed->add_values(random->OneIn(2));
