@@ -342,17 +342,17 @@ class BudgetRun {
                                            : Search(gpu, usable, *planner, *order, &device);
     if (!found.ok()) return found.status();
     SwapPlan plan = base_;
-    if (found->best) plan.swaps = found->best->swaps;
     if (found->best && !objective_.saves_memory()) {
       if (absl::Status s = LookForSteadier(gpu, usable, *planner, *order, &*found, &device);
           !s.ok()) {
         return s;
       }
-      plan.swaps = std::move(found->best->swaps);
     }
+    if (found->best) plan.swaps = std::move(found->best->swaps);
     if (!found->cut_short && !(found->best && objective_.saves_memory())) {
-      if (absl::Status s = TryLevel(i, usable, bound_ns, &*found, &plan, &device); !s.ok())
+      if (absl::Status s = TryLevel(i, usable, bound_ns, &*found, &plan, &device); !s.ok()) {
         return s;
+      }
     }
     if (!found->best) return DoesNotFit(gpu, found->failure, *planner, *order);
     if (IsTooSlow(found->best->outcome.step_time_ns())) {

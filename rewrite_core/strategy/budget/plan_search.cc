@@ -143,14 +143,11 @@ class PlanSearch {
     return planner_.Schedule(planner_.Cover(setting), setting);
   }
 
-  absl::StatusOr<Verdict> JudgeSetting(const BudgetSetting& setting) {
-    auto verdict = Judge(Aways(setting), /*for_pieces=*/false);
-    if (verdict.ok() && *verdict == Verdict::kBetter) best_setting_ = setting;
-    return verdict;
-  }
-
   absl::StatusOr<Verdict> JudgeTarget(double target, const Construction& construction) {
-    return JudgeSetting(Setting(target, construction));
+    BudgetSetting setting = Setting(target, construction);
+    auto verdict = Judge(Aways(setting), /*for_pieces=*/false);
+    if (verdict.ok() && *verdict == Verdict::kBetter) best_setting_ = std::move(setting);
+    return verdict;
   }
 
   absl::Status Construct() {
@@ -249,8 +246,9 @@ class PlanSearch {
     int64_t by = std::max(least, std::min(last_.missing_bytes, most));
     by += by * mend / kMendsToDouble;
     for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {
-      for (Slot slot = std::max(0, last_.at - reach); slot < end; ++slot)
+      for (Slot slot = std::max(0, last_.at - reach); slot < end; ++slot) {
         setting->targets[slot] -= by;
+      }
       std::vector<Away> others = Aways(*setting);
       if (others == *aways) continue;
       *aways = std::move(others);
