@@ -371,9 +371,12 @@ class BudgetRun {
 
   // Of the order with the order edges; 0: no plan fits.
   int64_t BoundOf(int32_t gpu) {
-    auto bounds = simulator_.LowerBounds(ordered_.launch_ahead.order, stop_);
-    if (!bounds.ok() || (*bounds)[gpu].memory_bytes > budget_bytes()) return 0;
-    return (*bounds)[gpu].step_time_ns;
+    if (bounds_.empty()) {  // Those of all GPUs, however often one is planned.
+      auto bounds = simulator_.LowerBounds(ordered_.launch_ahead.order, stop_);
+      if (!bounds.ok()) return 0;
+      bounds_ = *std::move(bounds);
+    }
+    return bounds_[gpu].memory_bytes > budget_bytes() ? 0 : bounds_[gpu].step_time_ns;
   }
 
   // As TryLevel, of several GPUs: their plans by `level`, all at once. `planned`: what came of our
@@ -703,9 +706,10 @@ class BudgetRun {
   const Objective objective_;
   SearchBudget steps_;  // Of all GPUs.
   CountedSimulator simulator_;
-  SwapPlan base_;                   // The order edges.
-  StepResult unswapped_, ordered_;  // With memory without end: as the graph came; with base_.
-  std::vector<int32_t> ranks_;      // Of all nodes, with base_.
+  SwapPlan base_;                     // The order edges.
+  StepResult unswapped_, ordered_;    // With memory without end: as the graph came; with base_.
+  std::vector<int32_t> ranks_;        // Of all nodes, with base_.
+  std::vector<DeviceBounds> bounds_;  // By GPU, of ordered_; empty: not known yet.
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;              // By GPU.
   std::vector<size_t> lacking_;                  // Into both: those that need a plan.
