@@ -485,9 +485,9 @@ void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions*
     feed->set_name(node.name());
     // Shapes that every reader can take, and that contradict no statement.
     std::vector<int64_t> dims = {8, 8};
-    const auto follow = [&dims](const TensorShapeProto& stated) {
+    const auto follow = [&dims](const TensorShapeProto& known) {
       dims.clear();
-      for (const auto& dim : stated.dim()) dims.push_back(dim.size() < 0 ? 8 : dim.size());
+      for (const auto& dim : known.dim()) dims.push_back(dim.size() < 0 ? 8 : dim.size());
     };
     const auto shapes = node.attr().find("_output_shapes");
     const auto shape = node.attr().find("shape");
