@@ -25,8 +25,11 @@ struct StepVariation {
   ReadyOrder ready_order = ReadyOrder::kFirstReady;
   uint32_t seed = 0;  // Of kMixed.
   int32_t copy_percent = 100;
+  uint32_t initializer_seed = 0;
 
-  bool is_none() const { return ready_order == ReadyOrder::kFirstReady && copy_percent == 100; }
+  bool is_none() const {
+    return ready_order == ReadyOrder::kFirstReady && copy_percent == 100 && initializer_seed == 0;
+  }
 };
 
 // What to simulate a plan with. As it is made: memory without end, both modes.

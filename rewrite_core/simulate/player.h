@@ -35,8 +35,11 @@ class Player : private PlayerState {
   void Start();
   // False if the resident buffers do not fit.
   bool TakeResident();
-  // One after another, from the start of an empty region. False if one finds no place.
+  // From the start of an empty region, one after another or as initializers leave them. False if
+  // one finds no place.
   bool PlaceResident();
+  bool PlaceInitialized(int32_t device);
+  void FailResident(int32_t device, int64_t bytes, int64_t placed_bytes);
   // One round at now_; returns whether memory was given to somebody.
   bool Round();
   // Moves now_ to the next event; false if there is none, or somebody's patience ends before it.

@@ -1,6 +1,8 @@
 // Player: who is given memory, and what a run leaves behind.
 #include <algorithm>
+#include <deque>
 #include <utility>
+#include <vector>
 
 #include "rewrite_core/simulate/player.h"
 
@@ -41,23 +43,65 @@ bool Player::TakeResident() {
 }
 
 bool Player::PlaceResident() {
+  if (options_->initializer_seed > 0) {
+    for (int32_t d = 0; d < workload_->num_devices; ++d) {
+      if (devices_[d].placed && !PlaceInitialized(d)) return false;
+    }
+    return true;
+  }
   std::vector<int64_t> placed(devices_.size(), 0);  // Bytes.
   for (BufferId id : workload_->residents) {
     const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
     Device& device = devices_[buffer.device];
     if (!device.placed) continue;
-    if (device.allocator.Allocate(buffer.bytes) != BestFitAllocator::kNoChunk) {
-      placed[buffer.device] += buffer.bytes;
-      continue;
+    if (device.allocator.Allocate(buffer.bytes) == BestFitAllocator::kNoChunk) {
+      FailResident(buffer.device, buffer.bytes, placed[buffer.device]);
+      return false;
     }
-    diverged_ = true;
-    Fail(buffer.device, kNoOp, buffer.bytes, placed[buffer.device]);
-    if (result_.out_of_memory->fragmented) {
-      result_.out_of_memory->missing_bytes = buffer.bytes - device.allocator.largest_free_bytes();
-    }
-    return false;
+    placed[buffer.device] += buffer.bytes;
   }
   return true;
+}
+
+bool Player::PlaceInitialized(int32_t index) {
+  BestFitAllocator& allocator = devices_[index].allocator;
+  std::vector<int64_t> bytes;
+  for (BufferId id : workload_->residents) {
+    const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
+    if (buffer.device == index) bytes.push_back(buffer.bytes);
+  }
+  InitializerDraws draws(options_->initializer_seed, index);
+  draws.Shuffle(&bytes);
+  const size_t at_once = draws.NumAtOnce();
+  std::deque<Chunk> temporaries;
+  const auto free_oldest = [&] {
+    allocator.Free(temporaries.front());
+    temporaries.pop_front();
+  };
+  int64_t placed = 0;
+  for (int64_t size : bytes) {
+    const Chunk temporary = allocator.Allocate(size);
+    if (temporary != BestFitAllocator::kNoChunk) temporaries.push_back(temporary);
+    while (allocator.Allocate(size) == BestFitAllocator::kNoChunk) {
+      if (temporaries.empty()) {
+        FailResident(index, size, placed);
+        return false;
+      }
+      free_oldest();
+    }
+    placed += size;
+    if (temporaries.size() == at_once) free_oldest();
+  }
+  while (!temporaries.empty()) free_oldest();
+  return true;
+}
+
+void Player::FailResident(int32_t device, int64_t bytes, int64_t placed_bytes) {
+  diverged_ = true;
+  Fail(device, kNoOp, bytes, placed_bytes);
+  if (!result_.out_of_memory->fragmented) return;
+  const int64_t largest = devices_[device].allocator.largest_free_bytes();
+  result_.out_of_memory->missing_bytes = bytes - largest;
 }
 
 void Player::Wait(const Asked& asking, MemoryPool* memory, const Device* device) {

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace spillway::core {
 
@@ -38,6 +40,24 @@ class ReadyDraws {
 
  private:
   uint64_t state_ = 0;
+};
+
+// How the initializers of a device's variables run (simulator.h): the order, then how many at once.
+class InitializerDraws {
+ public:
+  static constexpr size_t kMostAtOnce = 8;
+
+  InitializerDraws(uint32_t seed, int32_t device) : draws_(seed, device) {}
+
+  // Fisher and Yates' shuffle, from the end.
+  template <typename T>
+  void Shuffle(std::vector<T>* list) {
+    for (size_t i = list->size(); i > 1; --i) std::swap((*list)[i - 1], (*list)[draws_.Next(i)]);
+  }
+  size_t NumAtOnce() { return 1 + draws_.Next(kMostAtOnce); }
+
+ private:
+  ReadyDraws draws_;
 };
 
 }  // namespace spillway::core

@@ -169,6 +169,7 @@ SimulationOptions StepSimulator::Impl::UnlimitedOf(const StepTerms& terms) const
   options.ready_order = terms.variation.ready_order;
   options.ready_seed = terms.variation.seed;
   options.copy_percent = terms.variation.copy_percent;
+  options.initializer_seed = terms.variation.initializer_seed;
   return options;
 }
 

@@ -282,6 +282,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
       SimulationOptions varied = options;
       varied.copy_percent = random.Pick(std::vector<int32_t>{1, 33, 90, 100, 100, 125, 10'000});
       varied.ready_seed = static_cast<uint32_t>(random.Next());
+      varied.initializer_seed = random.OneIn(2) ? 0 : static_cast<uint32_t>(random.Next());
       for (const ReadyOrder order :
            {ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed}) {
         varied.ready_order = order;

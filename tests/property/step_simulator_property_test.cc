@@ -180,6 +180,7 @@ class Reference {
     options.ready_order = terms.variation.ready_order;
     options.ready_seed = terms.variation.seed;
     options.copy_percent = terms.variation.copy_percent;
+    options.initializer_seed = terms.variation.initializer_seed;
     return options;
   }
 
@@ -295,6 +296,7 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
             ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed});
         terms.variation.seed = static_cast<uint32_t>(random->Next());
         terms.variation.copy_percent = random->Between(50, 200);
+        terms.variation.initializer_seed = random->Below(3);
       }
       terms.cutoff_ns =
           random->OneIn(4) ? free.launch_ahead.step_time_ns - random->Below(2) : kUnlimited;

@@ -277,6 +277,12 @@ class Naive {
       if (IsPlaced(d))
         regions_.emplace(d, NaiveAllocator(Budget(d), options_.max_fragmentation_bytes));
     }
+    if (options_.initializer_seed > 0) {
+      for (auto& [device, region] : regions_) {
+        if (!Initialize(device, &region)) return false;
+      }
+      return true;
+    }
     for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
       const int device = w_.buffers[b].device;
       if (!w_.buffers[b].resident || Size(b) == 0 || !IsPlaced(device)) continue;
@@ -289,6 +295,38 @@ class Naive {
       result_.out_of_memory->missing_bytes = Missing(device, Size(b));
       return false;
     }
+    return true;
+  }
+  bool Initialize(int device, NaiveAllocator* region) {
+    std::vector<BufferId> order;
+    for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+      const bool counts = w_.buffers[b].resident && w_.buffers[b].device == device && Size(b) > 0;
+      if (counts) order.push_back(b);
+    }
+    core::InitializerDraws draws(options_.initializer_seed, device);
+    draws.Shuffle(&order);
+    const size_t at_once = draws.NumAtOnce();
+    std::vector<int64_t> temporaries;  // Their addresses, oldest first.
+    int64_t before = 0;
+    for (BufferId b : order) {
+      if (const auto address = region->Allocate(Size(b))) temporaries.push_back(*address);
+      auto address = region->Allocate(Size(b));
+      while (!address.has_value() && !temporaries.empty()) {
+        region->Free(temporaries.front());
+        temporaries.erase(temporaries.begin());
+        address = region->Allocate(Size(b));
+      }
+      if (!address.has_value()) {
+        Fail(device, core::kNoOp, Size(b), before);
+        result_.out_of_memory->missing_bytes = Missing(device, Size(b));
+        return false;
+      }
+      before += Size(b);
+      if (temporaries.size() < at_once) continue;
+      region->Free(temporaries.front());
+      temporaries.erase(temporaries.begin());
+    }
+    for (int64_t address : temporaries) region->Free(address);
     return true;
   }
   // Frees the places of what is no longer there.
