@@ -1,0 +1,51 @@
+#include "rewrite_core/strategy/budget/budget_error.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/fit_failure.h"
+
+namespace spillway::core {
+namespace {
+
+// The host's memory, where it cannot hold what the GPU lacks.
+std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu) {
+  const StepFacts& facts = request.facts;
+  const int64_t lacking = ordered.step().peak_bytes(gpu) - request.budget_bytes();
+  const int64_t host = facts.hardware().host_memory_bytes;
+  const auto gpus = std::max<int64_t>(1, facts.placement().devices().size());
+  if (lacking <= host / gpus) return "";
+  return absl::StrCat(" with ", BytesText(host), " of the host's (host_memory_bytes",
+                      gpus > 1 ? ", of all GPUs" : "", "), where swaps would have to hold about ",
+                      BytesText(lacking));
+}
+
+}  // namespace
+
+absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
+                         const StepResult& failure, int64_t smallest_budget_bytes) {
+  const StepFacts& facts = request.facts;
+  const std::string effect =
+      request.objective.max_slowdown()
+          ? absl::StrCat("there is one that takes at most ", request.objective.MaxSlowdownText())
+          : "there is one";
+  const std::string& name = facts.placement().devices()[gpu];
+  const std::string claim = absl::StrCat(
+      "no plan was found that fits the ", BudgetText(facts.hardware(), request.budget_bytes()),
+      " of GPU ", name.empty() ? "(no name)" : Quoted(name), HostText(request, ordered, gpu));
+  return DoesNotFitError(claim, FailureOf(failure, gpu, facts), facts.hardware(),
+                         request.budget_bytes(), {smallest_budget_bytes, effect});
+}
+
+absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,
+                           int64_t smallest_budget_bytes) {
+  return TooSlowError(request.objective, request.facts.placement().devices()[gpu], step_time_ns,
+                      request.unswapped.step_time_ns(), request.facts.hardware(),
+                      request.budget_bytes(), smallest_budget_bytes);
+}
+
+}  // namespace spillway::core

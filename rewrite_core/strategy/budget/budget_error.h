@@ -1,0 +1,27 @@
+// The errors DOES_NOT_FIT of the strategy `budget` about one GPU.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_ERROR_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_ERROR_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+#include "rewrite_core/strategy/budget/budget_request.h"
+#include "rewrite_core/strategy/budget/ordered_step.h"
+
+namespace spillway::core {
+
+// No plan was found for `gpu`; `failure`: that of the one that got furthest.
+// `smallest_budget_bytes`: with which one is found; 0: none is known; likewise below.
+absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
+                         const StepResult& failure, int64_t smallest_budget_bytes);
+
+// The fastest one found takes `step_time_ns`, which is more than max_slowdown allows.
+absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,
+                           int64_t smallest_budget_bytes);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_ERROR_H_

@@ -1,0 +1,72 @@
+#include "rewrite_core/strategy/budget/budget_request.h"
+
+namespace spillway::core {
+namespace {
+
+// Plans simulated for one GPU, by effort (options.proto says so).
+constexpr int kMediumPlays = 128;
+constexpr int kHighPlays = 8192;
+
+// A plan has to fit in so many sizes of memory between the budget and all of the GPU's, that one
+// with it.
+constexpr int kOtherSizes = 3;
+
+// Where any plan within max_slowdown will do, what is faster than it by one part in so many: no
+// less than the part by which SearchPlan takes a plan to be at full speed.
+constexpr int64_t kFastEnoughPart = 1000;
+
+v1::PlanningEffort EffortOf(const v1::RewriteOptions& options) {
+  const v1::PlanningEffort effort = options.budget().planning_effort();
+  return effort == v1::PLANNING_EFFORT_UNSPECIFIED ? v1::PLANNING_EFFORT_MEDIUM : effort;
+}
+
+}  // namespace
+
+BudgetRequest::BudgetRequest(const StrategyInput& from)
+    : input(from),
+      facts(from.facts),
+      eligibility(from.eligibility),
+      options(from.options),
+      stop(from.stop),
+      effort(EffortOf(from.options)),
+      objective(from.options.budget()),
+      steps(from.limits.max_search_steps(), from.stop),
+      simulator(from.simulator, from.facts.graph().num_nodes(), &steps,
+                "name some of the GPUs with devices, set planning_effort to LOW, or raise the "
+                "limit") {}
+
+std::vector<int64_t> BudgetRequest::OtherBudgets() const {
+  const int64_t budget = budget_bytes();
+  const int64_t rest = facts.hardware().gpu_memory_bytes - budget;
+  std::vector<int64_t> budgets;
+  for (int i = 1; i <= kOtherSizes && rest >= kOtherSizes; ++i) {
+    budgets.push_back(budget + rest / kOtherSizes * i);
+  }
+  return budgets;
+}
+
+int BudgetRequest::max_plays() const {
+  switch (effort) {
+    case v1::PLANNING_EFFORT_LOW:
+      return kLowPlays;
+    case v1::PLANNING_EFFORT_HIGH:
+      return kHighPlays;
+    default:
+      return kMediumPlays;
+  }
+}
+
+bool BudgetRequest::IsTooSlow(int64_t step_time_ns) const {
+  return step_time_ns > objective.MaxStepTime(unswapped.step_time_ns());
+}
+
+int64_t BudgetRequest::FastEnough() const {
+  const int64_t time = objective.MaxStepTime(unswapped.step_time_ns());
+  return time - time / kFastEnoughPart;
+}
+
+int64_t ShareOf(int64_t bytes, double share) {
+  return share < 1 ? static_cast<int64_t>(share * static_cast<double>(bytes)) : bytes;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,208 @@
+#include "rewrite_core/strategy/budget/gpu_search.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+// Where no plan is found for the whole budget, what fits not being monotonic, plans are looked for
+// that do with these parts of it.
+constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
+
+// What else a step may be like than it is simulated: TensorFlow runs any ready op, and a link has
+// not always the speed that its preset says. A plan is tried with all of the GPU's memory, as the
+// reserve is for these.
+constexpr StepVariation kVariations[] = {
+    {ReadyOrder::kLastReady, 0, 100}, {ReadyOrder::kMixed, 1, 100},
+    {ReadyOrder::kMixed, 2, 100},     {ReadyOrder::kMixed, 3, 300},
+    {ReadyOrder::kFirstReady, 0, 33}, {ReadyOrder::kFirstReady, 0, 300},
+};
+// Where it does not fit in some of these, plans are looked for that do with these parts of the
+// budget, and taken if they fit in more and are not slower by more than a part.
+constexpr double kSteadierShares[] = {0.96, 0.92};
+constexpr double kSteadierCost = 0.05;
+
+// The smallest budget for which there is a plan is told to one part in so many of the peak.
+constexpr int64_t kSmallestBudgetParts = 64;
+
+}  // namespace
+
+PlanSearchTerms GpuSearch::TermsOf(int64_t budget) const {
+  PlanSearchTerms terms;
+  terms.gpu = gpu_;
+  terms.budget_bytes = budget;
+  terms.other_swaps = other_swaps_;
+  terms.other_budgets = request_.OtherBudgets();
+  terms.full_speed_ns = request_.unswapped.step_time_ns();
+  terms.max_plays = request_.max_plays();
+  return terms;
+}
+
+absl::StatusOr<PlanSearchResult> GpuSearch::Search(const PlanSearchTerms& terms) {
+  return SearchPlan(terms, ordered_.base(), planner_, order_, &request_.simulator, request_.stop);
+}
+
+void GpuSearch::CountPlays(const PlanSearchResult& found) {
+  device_.set_plan_count(device_.plan_count() + found.num_plays);
+  device_.set_fitting_plan_count(device_.fitting_plan_count() + found.num_fitting);
+  device_.set_cut_short(found.cut_short);
+}
+
+absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget) {
+  PlanSearchResult first;
+  for (const double share : kPlannedShares) {
+    PlanSearchTerms terms = TermsOf(ShareOf(budget, share));
+    if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), budget);
+    auto found = Search(terms);
+    if (!found.ok()) return found;
+    CountPlays(*found);
+    if (found->best) return found;
+    if (share == 1) first = *std::move(found);
+  }
+  return first;
+}
+
+absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
+  PlanSearchResult best;
+  const auto search = [&](int64_t budget, int max_plays,
+                          int64_t enough_ns) -> absl::StatusOr<bool> {
+    PlanSearchTerms terms = TermsOf(budget);
+    if (budget < usable) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
+    terms.max_plays = max_plays;
+    terms.full_speed_ns = enough_ns;
+    auto found = Search(terms);
+    if (!found.ok()) return found.status();
+    CountPlays(*found);
+    if (!found->best || request_.IsTooSlow(found->best->outcome.step_time_ns())) return false;
+    best = *std::move(found);
+    device_.set_least_budget_bytes(budget);
+    return true;
+  };
+  const auto suffices = [&](int64_t budget) {
+    return search(budget, kLowPlays, request_.FastEnough());
+  };
+  const int64_t peak = ordered_.step().peak_bytes(gpu_);
+  int64_t high = std::min(peak, usable);
+  auto does = suffices(high);
+  if (does.ok() && !*does && high < usable) does = suffices(high = usable);
+  if (does.ok() && !*does) {
+    auto found = Fastest(usable);
+    if (found.ok() && found->best) device_.set_least_budget_bytes(usable);
+    return found;
+  }
+  absl::Status status = does.status();
+  if (status.ok()) {
+    auto least = LeastBudget(ordered_.step().resident_bytes(gpu_), high,
+                             peak / kSmallestBudgetParts + 1, suffices);
+    if (least.ok()) {
+      does = search(*least, request_.max_plays(), request_.unswapped.step_time_ns());
+      status = does.status();
+    } else {
+      status = least.status();
+    }
+  }
+  if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && best.best) {
+    best.cut_short = true;  // What was found so far stands.
+    device_.set_cut_short(true);
+    status = absl::OkStatus();
+  }
+  if (!status.ok()) return status;
+  return best;
+}
+
+// The plan with all of the GPU's memory, in other orders and with other times: in how many it does
+// not fit.
+absl::StatusOr<int> GpuSearch::CountUnfit(const SwapPlan& plan) {
+  StepTerms terms = StepTerms::OneGpu(gpu_, request_.facts.hardware().gpu_memory_bytes);
+  terms.placed_alone = true;
+  int count = 0;
+  for (const StepVariation& variation : kVariations) {
+    terms.variation = variation;
+    auto outcome = request_.simulator.Simulate(plan, terms, request_.stop);
+    if (!outcome.ok()) return outcome.status();
+    count += !outcome->fits;
+  }
+  return count;
+}
+
+absl::StatusOr<int> GpuSearch::CountUnfit(const FoundPlan& found) {
+  SwapPlan plan = ordered_.base();
+  plan.swaps = found.swaps;
+  plan.swaps.insert(plan.swaps.end(), other_swaps_.begin(), other_swaps_.end());
+  return CountUnfit(plan);
+}
+
+void GpuSearch::TellVariations(int unfit) {
+  device_.set_variation_count(static_cast<int32_t>(std::size(kVariations)));
+  device_.set_unfit_variation_count(unfit);
+}
+
+absl::Status GpuSearch::ReportVariations(const SwapPlan& plan) {
+  if (request_.facts.hardware().gpu_memory_bytes <= request_.budget_bytes()) {
+    return absl::OkStatus();
+  }
+  auto unfit = CountUnfit(plan);
+  if (unfit.ok()) TellVariations(*unfit);
+  return unfit.status();
+}
+
+absl::Status GpuSearch::MakeSteadier(int64_t usable, PlanSearchResult* found) {
+  if (request_.facts.hardware().gpu_memory_bytes <= request_.budget_bytes() || found->cut_short) {
+    return absl::OkStatus();
+  }
+  auto unfit = CountUnfit(*found->best);
+  const int64_t fastest_ns = found->best->outcome.step_time_ns();
+  for (const double share : kSteadierShares) {
+    if (!unfit.ok() || *unfit == 0) break;
+    PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
+    terms.other_budgets.insert(terms.other_budgets.begin(), usable);
+    auto steadier = Search(terms);
+    if (!steadier.ok()) {
+      unfit = steadier.status();
+      break;
+    }
+    CountPlays(*steadier);
+    if (!steadier->best) continue;
+    const int64_t steadier_ns = steadier->best->outcome.step_time_ns();
+    const double slower = static_cast<double>(steadier_ns) / static_cast<double>(fastest_ns);
+    if (slower > 1 + kSteadierCost || request_.IsTooSlow(steadier_ns)) break;
+    auto others = CountUnfit(*steadier->best);
+    if (!others.ok() || *others < *unfit) {
+      unfit = others;
+      *found = *std::move(steadier);
+      device_.set_fastest_step_time_ns(fastest_ns);
+    }
+  }
+  if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG) {
+    found->cut_short = true;  // What was found so far stands, untried.
+    device_.set_cut_short(true);
+    device_.clear_fastest_step_time_ns();
+    return absl::OkStatus();
+  }
+  if (unfit.ok()) TellVariations(*unfit);
+  return unfit.status();
+}
+
+absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
+  const int64_t peak = ordered_.step().peak_bytes(gpu_);
+  auto need = FindNeed(&request_.simulator, ordered_.base(), StepTerms::OneGpu(gpu_, 0), peak,
+                       request_.stop);
+  if (!need.ok()) return need.status();
+  const auto suffices = [&](int64_t budget) -> absl::StatusOr<bool> {
+    PlanSearchTerms terms;
+    terms.gpu = gpu_;
+    terms.budget_bytes = budget;
+    terms.full_speed_ns = request_.FastEnough();  // The first plan that fits, and is, will do.
+    terms.max_plays = kLowPlays;
+    auto found = Search(terms);
+    if (!found.ok()) return found.status();
+    return found->best && !request_.IsTooSlow(found->best->outcome.step_time_ns());
+  };
+  return LeastBudget(request_.budget_bytes(), *need, peak / kSmallestBudgetParts + 1, suffices);
+}
+
+}  // namespace spillway::core

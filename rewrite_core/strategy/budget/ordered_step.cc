@@ -1,0 +1,80 @@
+#include "rewrite_core/strategy/budget/ordered_step.h"
+
+#include <utility>
+
+#include "rewrite_core/strategy/budget/launch_ranks.h"
+#include "rewrite_core/strategy/budget/order_edges.h"
+#include "rewrite_core/strategy/budget/step_order.h"
+
+namespace spillway::core {
+namespace {
+
+// Outputs smaller than kLeastOrderedPart of the peak are worth an order edge, down to this part, if
+// edges for all of them take this much off the peak that is left.
+constexpr int64_t kLeastOfMany = 16384;
+constexpr double kManyGain = 0.03;
+
+}  // namespace
+
+OrderedStep::OrderedStep(BudgetRequest* request) : request_(*request) {
+  base_.cpu_device = request_.options.cpu_device();
+}
+
+absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus) {
+  step_ = request_.unswapped;
+  if (absl::Status s = AddEdges(gpus, kLeastOrderedPart, /*gain=*/0); !s.ok()) return s;
+  if (absl::Status s = AddEdges(gpus, kLeastOfMany, kManyGain); !s.ok()) return s;
+  if (!base_.controls.empty()) return absl::OkStatus();
+  auto ranks = RankByLaunch(request_.facts, step_, {}, request_.stop);
+  if (!ranks.ok()) return ranks.status();
+  ranks_ = *std::move(ranks);
+  return absl::OkStatus();
+}
+
+// With edges for outputs of at least a part of the peak, if they take more than `gain` of what is
+// left of it.
+absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus, int64_t least_part,
+                                   double gain) {
+  const StepFacts& facts = request_.facts;
+  const StepResult& unswapped = request_.unswapped;
+  const StopToken& stop = request_.stop;
+  SwapPlan plan;
+  plan.cpu_device = base_.cpu_device;
+  for (int32_t gpu : gpus) {
+    auto order = StepOrder::Create(facts, gpu, unswapped, stop);
+    if (!order.ok()) return order.status();
+    auto edges = FindOrderEdges(facts, *order, unswapped.peak_bytes(gpu) / least_part, stop);
+    if (!edges.ok()) return edges.status();
+    plan.controls.insert(plan.controls.end(), edges->begin(), edges->end());
+  }
+  if (plan.controls.size() <= base_.controls.size()) return absl::OkStatus();
+  StepTerms terms;
+  terms.record_operations = true;
+  auto ordered = request_.simulator.Simulate(plan, terms, stop);
+  if (!ordered.ok()) return ordered.status();
+  const auto peak = [&gpus](const StepResult& step) {
+    double bytes = 0;
+    for (int32_t gpu : gpus) bytes += static_cast<double>(step.peak_bytes(gpu));
+    return bytes;
+  };
+  if (peak(*ordered) >= (1 - gain) * peak(step_)) return absl::OkStatus();
+  if (request_.IsTooSlow(ordered->step_time_ns())) return absl::OkStatus();
+  auto ranks = RankByLaunch(facts, *ordered, plan.controls, stop);
+  if (!ranks.ok()) return ranks.status();
+  if (ranks->empty()) return absl::OkStatus();  // Among nodes that lead to a fed one.
+  step_ = *std::move(ordered);
+  base_ = std::move(plan);
+  ranks_ = *std::move(ranks);
+  return absl::OkStatus();
+}
+
+int64_t OrderedStep::BoundOf(int32_t gpu) {
+  if (bounds_.empty()) {  // Those of all GPUs, however often one is planned.
+    auto bounds = request_.simulator.LowerBounds(step_.launch_ahead.order, request_.stop);
+    if (!bounds.ok()) return 0;
+    bounds_ = *std::move(bounds);
+  }
+  return bounds_[gpu].memory_bytes > request_.budget_bytes() ? 0 : bounds_[gpu].step_time_ns;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,49 @@
+// The step that plans of `budget` are made for: as the graph came, with the order edges that pay
+// (order_edges.h). They cost no copy, so they come first.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDERED_STEP_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDERED_STEP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+#include "rewrite_core/strategy/budget/budget_request.h"
+
+namespace spillway::core {
+
+class OrderedStep {
+ public:
+  // `request` must outlive it.
+  explicit OrderedStep(BudgetRequest* request);
+
+  // With edges for what runs on `gpus` (indices into Placement::devices()). REQUIRES: the unswapped
+  // step. Errors: those of Simulate.
+  absl::Status AddEdges(const std::vector<int32_t>& gpus);
+
+  // The order edges, and the CPU device that every plan has.
+  const SwapPlan& base() const { return base_; }
+  // With base() and memory without end, operations recorded.
+  const StepResult& step() const { return step_; }
+  // Of all nodes (RankByLaunch), with base().
+  const std::vector<int32_t>& ranks() const { return ranks_; }
+
+  // What no plan for the GPU beats in the order with the order edges; 0: no plan fits.
+  int64_t BoundOf(int32_t gpu);
+
+ private:
+  absl::Status AddEdges(const std::vector<int32_t>& gpus, int64_t least_part, double gain);
+
+  BudgetRequest& request_;
+  SwapPlan base_;
+  StepResult step_;
+  std::vector<int32_t> ranks_;
+  std::vector<DeviceBounds> bounds_;  // By GPU, of step_; empty: not known yet.
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDERED_STEP_H_
