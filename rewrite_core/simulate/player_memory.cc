@@ -65,13 +65,12 @@ bool Player::PlaceResident() {
 
 bool Player::PlaceInitialized(int32_t index) {
   BestFitAllocator& allocator = devices_[index].allocator;
-  std::vector<int64_t> bytes;
+  std::vector<BufferId> order;
   for (BufferId id : workload_->residents) {
-    const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
-    if (buffer.device == index) bytes.push_back(buffer.bytes);
+    if (workload_->buffers[id].device == index) order.push_back(id);
   }
   InitializerDraws draws(options_->initializer_seed, index);
-  draws.Shuffle(&bytes);
+  draws.Shuffle(&order);
   const size_t at_once = draws.NumAtOnce();
   std::deque<Chunk> temporaries;
   const auto free_oldest = [&] {
@@ -79,8 +78,10 @@ bool Player::PlaceInitialized(int32_t index) {
     temporaries.pop_front();
   };
   int64_t placed = 0;
-  for (int64_t size : bytes) {
-    const Chunk temporary = allocator.Allocate(size);
+  for (BufferId id : order) {
+    const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
+    const int64_t size = buffer.bytes;
+    const Chunk temporary = buffer.copied ? allocator.Allocate(size) : BestFitAllocator::kNoChunk;
     if (temporary != BestFitAllocator::kNoChunk) temporaries.push_back(temporary);
     while (allocator.Allocate(size) == BestFitAllocator::kNoChunk) {
       if (temporaries.empty()) {

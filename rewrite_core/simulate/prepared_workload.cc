@@ -108,6 +108,7 @@ absl::Status PreparedWorkload::AddBuffers(const Workload& workload, StopPoller* 
     if (absl::Status s = CountBuffer(buffer.bytes); !s.ok()) return s;
     buffers[id].device = buffer.device;
     buffers[id].resident = buffer.resident;
+    buffers[id].copied = buffer.copied;
     buffers[id].exact_bytes = buffer.bytes;
     if (buffer.device < 0) continue;  // Counts if a copy or a host operation writes it.
     buffers[id].bytes = AllocatedBytes(buffer.bytes);

@@ -50,6 +50,7 @@ struct PreparedWorkload {
     int64_t exact_bytes = 0;  // Not rounded.
     int32_t device = -1;
     bool resident = false;
+    bool copied = false;
   };
 
   // Of a workload: INTERNAL if it breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or

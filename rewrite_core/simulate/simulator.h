@@ -38,13 +38,15 @@
 // keeps its place. Memory that is free, but not in one piece for each of these, is as if it were
 // not there.
 //
-// Initializers (initializer_seed above 0). A variable's first value is computed beside what it is
-// computed from, and TensorFlow runs the initializers in any order, several at once: so variables
-// lie with holes between them (tried: those of a CNN with 9 MiB took the first 14). Here, by
-// device, InitializerDraws gives the resident buffers an order, and how many initializers run at
-// once. Each buffer in turn gets a place for a temporary of its own size, then its own. The oldest
-// temporary is freed once there are as many as run at once, and earlier where the buffer finds no
-// place; one that finds no place itself is left out; in the end all are freed.
+// Initializers (initializer_seed above 0). TensorFlow runs the initializers of variables in any
+// order, several at once. The first value of a reference variable is copied from where it was
+// computed (AssignOp::Compute in core/kernels/assign_op.h: the variable asks for other allocator
+// attributes than the value has, so it never takes over its memory), so that such variables lie
+// with holes between them (tried: those of a CNN with 9 MiB took the first 14). Here, by device,
+// InitializerDraws gives the resident buffers an order, and how many initializers run at once. Each
+// buffer in turn gets a place; if it is one that is copied, behind a temporary of its size. The
+// oldest temporary is freed once there are as many as run at once, and earlier where a buffer finds
+// no place; one that finds no place itself is left out; in the end all are freed.
 //
 // Who asks for memory that is not there waits. Memory goes to the first of those who asked that it
 // suffices for. Who has waited for 10 s (kMemoryWaitNs), or still waits when nothing runs, is out

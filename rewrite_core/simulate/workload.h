@@ -47,6 +47,7 @@ struct WorkloadBuffer {
   int64_t bytes = 0;
   int32_t device = 0;     // -1: host memory.
   bool resident = false;  // There before the step and after it (variables, constants): never freed.
+  bool copied = false;    // Resident, and its first value was copied there: a reference variable.
   Tensor tensor;          // What it was made from: the first of its aliases.
   // Of what such copies write.
   int32_t swap = -1;

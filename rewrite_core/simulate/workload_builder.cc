@@ -176,6 +176,10 @@ BufferId Builder::AddBuffer(Place place, int64_t bytes, bool resident, Tensor te
   buffer.bytes = bytes;
   buffer.device = place;  // kHostPlace is the workload's -1.
   buffer.resident = resident;
+  if (resident) {
+    const absl::string_view op = facts_.graph().op_name(facts_.graph().op_id(tensor.node));
+    buffer.copied = op == "VariableV2" || op == "Variable";
+  }
   buffer.tensor = tensor;
   workload_.buffers.push_back(buffer);
   read_.push_back(kNoOp);

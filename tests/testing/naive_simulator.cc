@@ -309,7 +309,9 @@ class Naive {
     std::vector<int64_t> temporaries;  // Their addresses, oldest first.
     int64_t before = 0;
     for (BufferId b : order) {
-      if (const auto address = region->Allocate(Size(b))) temporaries.push_back(*address);
+      if (w_.buffers[b].copied) {
+        if (const auto temporary = region->Allocate(Size(b))) temporaries.push_back(*temporary);
+      }
       auto address = region->Allocate(Size(b));
       while (!address.has_value() && !temporaries.empty()) {
         region->Free(temporaries.front());

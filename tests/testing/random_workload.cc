@@ -25,7 +25,7 @@ class Maker {
   core::Workload Make() {
     for (int d = 0; d < devices_; ++d) {
       for (int i = random_.Below(3); i > 0; --i) {
-        there_[d + 1].push_back({maker_.Resident(d, Bytes()), core::kNoOp});
+        there_[d + 1].push_back({maker_.Resident(d, Bytes(), random_.OneIn(2)), core::kNoOp});
       }
     }
     for (int steps = random_.Between(1, options_.max_steps); steps > 0; --steps) {
@@ -206,7 +206,7 @@ class Maker {
     for (int i = 0; i < ops; ++i) new_id[order[i]] = i;
     WorkloadMaker shuffled(devices_);
     for (const auto& buffer : maker_.buffers()) {
-      buffer.resident ? shuffled.Resident(buffer.device, buffer.bytes)
+      buffer.resident ? shuffled.Resident(buffer.device, buffer.bytes, buffer.copied)
                       : shuffled.Buffer(buffer.device, buffer.bytes);
     }
     for (OpId old : order) {

@@ -27,7 +27,11 @@ class WorkloadMaker {
   explicit WorkloadMaker(int devices = 1) : devices_(devices) {}
 
   core::BufferId Buffer(int device, int64_t bytes) { return AddBuffer(device, bytes, false); }
-  core::BufferId Resident(int device, int64_t bytes) { return AddBuffer(device, bytes, true); }
+  core::BufferId Resident(int device, int64_t bytes, bool copied = false) {
+    const core::BufferId id = AddBuffer(device, bytes, true);
+    buffers_[id].copied = copied;
+    return id;
+  }
   core::OpId Add(MadeOp op) {
     ops_.push_back(std::move(op));
     return static_cast<core::OpId>(ops_.size()) - 1;
@@ -77,7 +81,7 @@ class WorkloadMaker {
 
  private:
   core::BufferId AddBuffer(int device, int64_t bytes, bool resident) {
-    buffers_.push_back({bytes, device, resident, core::Tensor()});
+    buffers_.push_back({bytes, device, resident, /*copied=*/false, core::Tensor()});
     return static_cast<core::BufferId>(buffers_.size()) - 1;
   }
 

@@ -14,7 +14,8 @@
 namespace spillway::core {
 namespace {
 
-// Never behind `level`: its plan is taken if it is faster, and fits in the same sizes.
+// Never behind `level`: its plan is taken if it is faster, and fits in the same sizes and in no fewer
+// variations.
 absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest* request,
                       const SwapPlan& base, GpuSearch* search, PlanSearchResult* found,
                       GpuPlan* result, v1::BudgetDevice* report) {
@@ -45,8 +46,13 @@ absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest
     if (outcome->step_time_ns() >= own_ns) return absl::OkStatus();
     of_level.outcome = *std::move(outcome);
   }
-  report->clear_fastest_step_time_ns();
+  const v1::BudgetDevice own = *report;
   if (absl::Status s = search->ReportVariations(level); !s.ok()) return s;
+  if (found->best && report->unfit_variation_count() > own.unfit_variation_count()) {
+    *report = own;
+    return absl::OkStatus();
+  }
+  report->clear_fastest_step_time_ns();
   found->best = std::move(of_level);
   result->plan = std::move(level);
   *report->mutable_level() = std::move((*tuned)->report);
@@ -77,16 +83,20 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   const int64_t bound_ns = ordered->BoundOf(gpu);
   if (bound_ns > 0) report->set_step_time_bound_ns(bound_ns);
 
-  GpuSearch search(gpu, terms.other_swaps, *ordered, *order, *planner, request, report);
+  GpuSearch search(gpu, terms.other_swaps, needs, *ordered, *order, *planner, request, report);
   const bool saves_memory = request->objective.saves_memory();
   auto found = saves_memory ? search.Least(terms.usable_bytes) : search.Fastest(terms.usable_bytes);
   if (!found.ok()) return found.status();
   if (found->best && !saves_memory) {
-    absl::Status s = search.MakeSteadier(terms.usable_bytes, &*found);
+    absl::Status s = search.MakeSteady(terms.usable_bytes, terms.may_be_level, &*found);
     if (!s.ok()) return s;
   }
   result.plan = ordered->base();
-  if (found->best) result.plan.swaps = std::move(found->best->swaps);
+  if (found->best) {
+    const std::vector<ControlEdge>& chain = found->best->chain;
+    result.plan.controls.insert(result.plan.controls.end(), chain.begin(), chain.end());
+    result.plan.swaps = std::move(found->best->swaps);
+  }
   if (!found->cut_short && !(found->best && saves_memory)) {
     absl::Status s =
         TryLevel(terms, bound_ns, request, ordered->base(), &search, &*found, &result, report);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/budget/order_chain.h"
+#include "rewrite_core/strategy/budget/order_edges.h"
 
 namespace spillway::core {
 namespace {
@@ -13,18 +15,20 @@ namespace {
 // that do with these parts of it.
 constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
-// What else a step may be like than it is simulated: TensorFlow runs any ready op, and a link has
-// not always the speed that its preset says. A plan is tried with all of the GPU's memory, as the
-// reserve is for these.
+// What else a step may be like than it is simulated: TensorFlow runs any ready op, a link has not
+// always the speed that its preset says, and variables lie as their initializers left them. A plan
+// is tried with all of the GPU's memory, as the reserve is for these.
 constexpr StepVariation kVariations[] = {
-    {ReadyOrder::kLastReady, 0, 100}, {ReadyOrder::kMixed, 1, 100},
-    {ReadyOrder::kMixed, 2, 100},     {ReadyOrder::kMixed, 3, 300},
-    {ReadyOrder::kFirstReady, 0, 33}, {ReadyOrder::kFirstReady, 0, 300},
+    {ReadyOrder::kLastReady, 0, 100, 1},  {ReadyOrder::kMixed, 1, 100, 2},
+    {ReadyOrder::kMixed, 2, 100, 3},      {ReadyOrder::kMixed, 3, 300, 4},
+    {ReadyOrder::kFirstReady, 0, 33, 5},  {ReadyOrder::kFirstReady, 0, 300, 6},
+    {ReadyOrder::kFirstReady, 0, 100, 7}, {ReadyOrder::kFirstReady, 0, 100, 8},
+    {ReadyOrder::kMixed, 4, 100, 9},      {ReadyOrder::kMixed, 5, 50, 10},
+    {ReadyOrder::kMixed, 6, 100, 11},     {ReadyOrder::kLastReady, 0, 200, 12},
 };
-// Where it does not fit in some of these, plans are looked for that do with these parts of the
-// budget, and taken if they fit in more and are not slower by more than a part.
-constexpr double kSteadierShares[] = {0.96, 0.92};
-constexpr double kSteadierCost = 0.05;
+// Where it does not fit in some of these, plans that fit in all are looked for, with these parts of
+// the budget.
+constexpr double kSteadyShares[] = {1.0, 0.94, 0.88};
 
 // The smallest budget for which there is a plan is told to one part in so many of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
@@ -129,11 +133,49 @@ absl::StatusOr<int> GpuSearch::CountUnfit(const SwapPlan& plan) {
   return count;
 }
 
-absl::StatusOr<int> GpuSearch::CountUnfit(const FoundPlan& found) {
+SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
   SwapPlan plan = ordered_.base();
+  plan.controls.insert(plan.controls.end(), found.chain.begin(), found.chain.end());
   plan.swaps = found.swaps;
   plan.swaps.insert(plan.swaps.end(), other_swaps_.begin(), other_swaps_.end());
-  return CountUnfit(plan);
+  return plan;
+}
+
+absl::StatusOr<int> GpuSearch::CountUnfit(int64_t usable, bool may_chain, FoundPlan* found) {
+  const SwapPlan plan = PlanOf(*found);
+  auto unfit = CountUnfit(plan);
+  if (!unfit.ok() || *unfit == 0 || !may_chain) return unfit;
+  StepTerms terms = StepTerms::OneGpu(gpu_, usable);
+  terms.record_operations = true;
+  auto step = request_.simulator.Simulate(plan, terms, request_.stop);
+  if (!step.ok()) return step.status();
+  auto chain = ChainInOrder(request_.facts, needs_, plan, *step, gpu_,
+                            ordered_.step().peak_bytes(gpu_) / kLeastOrderedPart, request_.stop);
+  if (!chain.ok()) return chain.status();
+  if (chain->empty()) return unfit;
+  FoundPlan chained{found->swaps, *std::move(chain), {}};
+  const SwapPlan chained_plan = PlanOf(chained);
+  auto is_as_good = FitsAsFast(chained_plan, usable, found->outcome.step_time_ns());
+  if (!is_as_good.ok()) return is_as_good.status();
+  if (!*is_as_good) return unfit;
+  auto others = CountUnfit(chained_plan);
+  if (!others.ok() || *others >= *unfit) return others.ok() ? unfit : others;
+  found->chain = std::move(chained.chain);
+  return others;
+}
+
+absl::StatusOr<bool> GpuSearch::FitsAsFast(const SwapPlan& plan, int64_t usable,
+                                           int64_t step_time_ns) {
+  std::vector<int64_t> budgets = request_.OtherBudgets();
+  budgets.insert(budgets.begin(), usable);
+  for (int64_t budget : budgets) {
+    auto outcome =
+        request_.simulator.Simulate(plan, StepTerms::OneGpu(gpu_, budget), request_.stop);
+    if (!outcome.ok()) return outcome.status();
+    if (!outcome->fits) return false;
+    if (budget == usable && outcome->step_time_ns() > step_time_ns) return false;
+  }
+  return true;
 }
 
 void GpuSearch::TellVariations(int unfit) {
@@ -150,37 +192,34 @@ absl::Status GpuSearch::ReportVariations(const SwapPlan& plan) {
   return unfit.status();
 }
 
-absl::Status GpuSearch::MakeSteadier(int64_t usable, PlanSearchResult* found) {
-  if (request_.facts.hardware().gpu_memory_bytes <= request_.budget_bytes() || found->cut_short) {
-    return absl::OkStatus();
-  }
-  auto unfit = CountUnfit(*found->best);
-  const int64_t fastest_ns = found->best->outcome.step_time_ns();
-  for (const double share : kSteadierShares) {
+absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found) {
+  const int64_t memory = request_.facts.hardware().gpu_memory_bytes;
+  if (memory <= request_.budget_bytes() || found->cut_short) return absl::OkStatus();
+  auto unfit = CountUnfit(usable, may_chain, &*found->best);
+  for (const double share : kSteadyShares) {
     if (!unfit.ok() || *unfit == 0) break;
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
-    terms.other_budgets.insert(terms.other_budgets.begin(), usable);
-    auto steadier = Search(terms);
-    if (!steadier.ok()) {
-      unfit = steadier.status();
+    if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
+    terms.variations = kVariations;
+    terms.variation_bytes = memory;
+    if (share == 1) terms.start = found->setting;
+    auto steady = Search(terms);
+    if (!steady.ok()) {
+      unfit = steady.status();
       break;
     }
-    CountPlays(*steadier);
-    if (!steadier->best) continue;
-    const int64_t steadier_ns = steadier->best->outcome.step_time_ns();
-    const double slower = static_cast<double>(steadier_ns) / static_cast<double>(fastest_ns);
-    if (slower > 1 + kSteadierCost || request_.IsTooSlow(steadier_ns)) break;
-    auto others = CountUnfit(*steadier->best);
-    if (!others.ok() || *others < *unfit) {
-      unfit = others;
-      *found = *std::move(steadier);
+    CountPlays(*steady);
+    if (!steady->best || request_.IsTooSlow(steady->best->outcome.step_time_ns())) continue;
+    unfit = 0;
+    const int64_t fastest_ns = found->best->outcome.step_time_ns();
+    if (fastest_ns < steady->best->outcome.step_time_ns()) {
       device_.set_fastest_step_time_ns(fastest_ns);
     }
+    *found = *std::move(steady);
   }
   if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG) {
     found->cut_short = true;  // What was found so far stands, untried.
     device_.set_cut_short(true);
-    device_.clear_fastest_step_time_ns();
     return absl::OkStatus();
   }
   if (unfit.ok()) TellVariations(*unfit);

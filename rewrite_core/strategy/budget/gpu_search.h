@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/budget_request.h"
@@ -24,11 +25,12 @@ class GpuSearch {
  public:
   // `gpu`: an index into Placement::devices(), of which `order` and `planner` are. `other_swaps`:
   // what the other GPUs have so far. What is found out is told in `device`. All must outlive it.
-  GpuSearch(int32_t gpu, const std::vector<PlannedSwap>& other_swaps, const OrderedStep& ordered,
-            const StepOrder& order, const BudgetPlanner& planner, BudgetRequest* request,
-            v1::BudgetDevice* device)
+  GpuSearch(int32_t gpu, const std::vector<PlannedSwap>& other_swaps, const Needs& needs,
+            const OrderedStep& ordered, const StepOrder& order, const BudgetPlanner& planner,
+            BudgetRequest* request, v1::BudgetDevice* device)
       : gpu_(gpu),
         other_swaps_(other_swaps),
+        needs_(needs),
         ordered_(ordered),
         order_(order),
         planner_(planner),
@@ -44,10 +46,11 @@ class GpuSearch {
   // what Fastest finds.
   absl::StatusOr<PlanSearchResult> Least(int64_t usable);
 
-  // The reserve is for other orders and times; a plan that does not fit in them, with all of the
-  // memory, gives way to one that fits in more, if there is one that is hardly slower. REQUIRES: a
-  // best plan in `found`.
-  absl::Status MakeSteadier(int64_t usable, PlanSearchResult* found);
+  // The reserve is for other orders and times, and for where variables lie. Where a plan does not
+  // fit in them, with all of the memory, the heavy operations are held in its order (`may_chain`);
+  // where that does not do, the fastest is looked for that fits in all of them. REQUIRES: a best
+  // plan in `found`.
+  absl::Status MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found);
 
   // In how many of the variations `plan` does not fit, is told, where there is memory beyond the
   // budget.
@@ -59,13 +62,17 @@ class GpuSearch {
  private:
   PlanSearchTerms TermsOf(int64_t budget) const;
   absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
-  absl::StatusOr<int> CountUnfit(const FoundPlan& found);
+  // With its chain, if it fits in more so.
+  absl::StatusOr<int> CountUnfit(int64_t usable, bool may_chain, FoundPlan* found);
+  SwapPlan PlanOf(const FoundPlan& found) const;
+  absl::StatusOr<bool> FitsAsFast(const SwapPlan& plan, int64_t usable, int64_t step_time_ns);
   absl::StatusOr<int> CountUnfit(const SwapPlan& plan);
   void TellVariations(int unfit);
   void CountPlays(const PlanSearchResult& found);
 
   const int32_t gpu_;
   const std::vector<PlannedSwap>& other_swaps_;
+  const Needs& needs_;
   const OrderedStep& ordered_;
   const StepOrder& order_;
   const BudgetPlanner& planner_;

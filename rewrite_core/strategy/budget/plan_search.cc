@@ -38,6 +38,8 @@ constexpr double kFirstStep = 0.02;
 constexpr double kStepGrowth = 1.5;
 constexpr int kRoomPlays = 8;
 constexpr int kRaiseRoomPlays = 4;
+// For what is tried first, in more.
+constexpr int kStartPlays = 32;
 
 // Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
 // is lowered in so much of the step to either side. At most so often; by at least a part of the
@@ -90,10 +92,12 @@ class PlanSearch {
         order_(order),
         simulator_(simulator),
         stop_(stop),
+        variations_(terms.variations.begin(), terms.variations.end()),
         plan_(base) {}
 
   absl::StatusOr<PlanSearchResult> Run() {
-    absl::Status status = Construct();
+    absl::Status status = Start();
+    if (status.ok()) status = Construct();
     if (status.ok() && !planner_.gaps().empty()) status = RaiseTargets();
     if (status.ok() && !planner_.gaps().empty()) status = ChangeBuffers();
     if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && result_.best) {
@@ -101,6 +105,7 @@ class PlanSearch {
       status = absl::OkStatus();
     }
     if (!status.ok()) return status;
+    result_.setting = std::move(best_setting_);
     return std::move(result_);
   }
 
@@ -114,11 +119,13 @@ class PlanSearch {
     int64_t missing_bytes = 0;
   };
 
+  // Those that count.
+  int num_plays() const { return result_.num_plays - num_varied_plays_; }
   bool MayPlay() const {
-    return result_.num_plays < terms_.max_plays && tries_ < kTriesPerPlay * terms_.max_plays;
+    return num_plays() < terms_.max_plays && tries_ < kTriesPerPlay * terms_.max_plays;
   }
   bool MayPlay(double share) const {
-    return MayPlay() && result_.num_plays <= share * terms_.max_plays && !IsDone();
+    return MayPlay() && num_plays() <= share * terms_.max_plays && !IsDone();
   }
 
   bool IsDone() const {
@@ -148,6 +155,17 @@ class PlanSearch {
     auto verdict = Judge(Aways(setting), /*for_pieces=*/false);
     if (verdict.ok() && *verdict == Verdict::kBetter) best_setting_ = std::move(setting);
     return verdict;
+  }
+
+  absl::Status Start() {
+    if (terms_.start.targets.empty()) return absl::OkStatus();
+    auto verdict = MakeRoomFor(terms_.start, kStartPlays);
+    for (const double width : kWidths) {
+      if (!verdict.ok()) return verdict.status();
+      if (result_.best || !MayConstruct()) break;
+      if (absl::Status s = MendFrom(terms_.start, width, kMaxMends); !s.ok()) return s;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Construct() {
@@ -218,13 +236,13 @@ class PlanSearch {
   // Plans with the setting; where the plan does not fit, what lies side by side makes room, and
   // again.
   absl::StatusOr<Verdict> MakeRoomFor(BudgetSetting setting, int max_plays) {
-    const int64_t end = result_.num_plays + max_plays;
+    const int64_t end = num_plays() + max_plays;
     while (true) {
       const std::vector<Away> aways = Aways(setting);
       auto verdict = Judge(aways, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
-      if (*verdict != Verdict::kDoesNotFit || !MayPlay() || result_.num_plays >= end) {
+      if (*verdict != Verdict::kDoesNotFit || !MayPlay() || num_plays() >= end) {
         return verdict;
       }
       const RoomWindow window = FindRoomWindow(pieces_, piece_bytes_, last_.at, aways, planner_);
@@ -372,16 +390,34 @@ class PlanSearch {
       if (!other.ok()) return other.status();
       if (!other->fits) return Fail(*std::move(other), aways);
     }
+    auto variation = FirstUnfit();
+    if (!variation.ok()) return variation.status();
+    if (*variation) return Fail(**std::move(variation), aways);
     ++result_.num_fitting;
-    result_.best = FoundPlan{*std::move(swaps), *std::move(outcome)};
+    result_.best = FoundPlan{*std::move(swaps), {}, *std::move(outcome)};
     best_ = aways;
     best_bytes_ = bytes;
     return Verdict::kBetter;
   }
 
-  absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone) {
+  // What comes of the plan in the first of the variations in which it does not fit.
+  absl::StatusOr<absl::optional<StepResult>> FirstUnfit() {
+    for (auto it = variations_.begin(); it != variations_.end(); ++it) {
+      auto varied = Play(terms_.variation_bytes, kUnlimited, /*placed_alone=*/true, *it);
+      if (!varied.ok()) return varied.status();
+      if (varied->fits) continue;
+      std::rotate(variations_.begin(), it, it + 1);  // The next plan is likely to fail here, too.
+      return absl::make_optional(*std::move(varied));
+    }
+    return absl::optional<StepResult>();
+  }
+
+  absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone,
+                                  const StepVariation& variation = StepVariation()) {
     ++result_.num_plays;
+    num_varied_plays_ += !variation.is_none();
     StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
+    terms.variation = variation;
     terms.cutoff_ns = cutoff_ns;
     terms.placed_alone = placed_alone;
     terms.record_pieces = true;
@@ -490,7 +526,8 @@ class PlanSearch {
   const StepOrder& order_;
   PlanSimulator* const simulator_;
   const StopToken& stop_;
-  SwapPlan plan_;  // The base, and the swaps that are judged.
+  std::vector<StepVariation> variations_;  // Those that plans failed in last come first.
+  SwapPlan plan_;                          // The base, and the swaps that are judged.
   std::vector<Away> best_;
   BudgetSetting best_setting_;  // Of the best plan that was constructed, if one was.
   int64_t best_bytes_ = 0;      // That travel in it, one way.
@@ -502,6 +539,7 @@ class PlanSearch {
   std::vector<Away> furthest_;  // Of the plans that do not fit.
   Slot furthest_slot_ = kNoneYet;
   int64_t tries_ = 0;  // Plans that were judged.
+  int num_varied_plays_ = 0;
   uint64_t random_ = 1;
   PlanSearchResult result_;
 };

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
@@ -27,19 +28,27 @@ struct PlanSearchTerms {
   // Other sizes of memory in which a plan has to fit: what fits is not monotonic, since memory is
   // placed.
   std::vector<int64_t> other_budgets;
+  // And what else the step may be like in which it has to fit, with `variation_bytes`.
+  absl::Span<const StepVariation> variations;
+  int64_t variation_bytes = 0;
+  // Tried first, if it has targets: what made the best plan without the variations.
+  BudgetSetting start;
   // What the step takes with memory without end: a plan as fast as that is not improved.
   int64_t full_speed_ns = 0;
-  // At most so many plans are simulated; one in several sizes counts once for each. At least 1.
+  // At most so many plans are simulated; one in several sizes counts once for each, variations do
+  // not count. At least 1.
   int max_plays = 1;
 };
 
 struct FoundPlan {
   std::vector<PlannedSwap> swaps;  // Without other_swaps.
+  std::vector<ControlEdge> chain;  // Besides the base's edges (order_chain.h); of a search none.
   StepResult outcome;              // With the budget.
 };
 
 struct PlanSearchResult {
   absl::optional<FoundPlan> best;
+  BudgetSetting setting;  // Of the best plan that was constructed from one, if one was.
   // If there is none: of the plans that do not fit, the one that got furthest.
   StepResult failure;
   int num_plays = 0;

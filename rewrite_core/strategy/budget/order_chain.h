@@ -1,0 +1,35 @@
+// A chain of the operations that take or free much memory, in the order in which a plan was
+// simulated: TensorFlow runs any ready op, and where memory is tight, a plan that fits in one order
+// does not in another. An edge holds back a launch, and no kernel: on one GPU they run one after
+// another anyway.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_CHAIN_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_CHAIN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/control_edge.h"
+#include "rewrite_core/plan/needs.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+
+namespace spillway::core {
+
+// Serialization edges that hold the nodes of GPU `gpu` (an index into Placement::devices()) which
+// make, or use last, a buffer of at least `least_bytes` in the order of `step`: that of `plan`,
+// operations recorded. Where a node may not wait for the one before it, the chain has a gap. Empty:
+// there is nothing to hold, or no order of the whole graph that they all keep to. Errors: those of
+// `stop`.
+absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
+                                                      const SwapPlan& plan, const StepResult& step,
+                                                      int32_t gpu, int64_t least_bytes,
+                                                      const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_CHAIN_H_
