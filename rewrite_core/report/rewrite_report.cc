@@ -182,7 +182,7 @@ std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
                          [kind](const ControlEdge& edge) { return edge.kind == kind; });
   };
   if (const auto edges = count(v1::EDGE_KIND_SERIALIZATION); edges > 0) {
-    absl::StrAppend(&summary, "; ", edges, " control edges serialize levels");
+    absl::StrAppend(&summary, "; ", edges, " control edges hold ops in order");
   }
   if (const auto edges = count(v1::EDGE_KIND_ORDER); edges > 0) {
     absl::StrAppend(&summary, "; ", edges, " control edges hold back early ops");

@@ -12,12 +12,16 @@
 #include "rewrite_core/strategy/budget/budget_request.h"
 #include "rewrite_core/strategy/budget/objective.h"
 #include "rewrite_core/strategy/budget/ordered_step.h"
+#include "rewrite_core/strategy/budget/variations.h"
 #include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/gpu_budgets.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
 namespace {
+
+// A graph that needs at most one part in so many of the budget fits in any order.
+constexpr int64_t kFarFromBudget = 2;
 
 class BudgetRun {
  public:
@@ -84,8 +88,10 @@ class BudgetRun {
     absl::Status s = AddPlanned(ordered_.base(), *outcome, gpu, facts_, &request_.simulator,
                                 request_.stop, &fits_[i]);
     if (!s.ok()) return s;
-    if (request_.objective.saves_memory()) {
-      as_it_came_.emplace(i, fits_[i]);
+    auto unfit = CountUnfitAsItCame(i);
+    if (!unfit.ok()) return unfit.status();
+    if (request_.objective.saves_memory() || *unfit > 0) {
+      as_it_came_.emplace(i, AsItCame{fits_[i], *unfit});
       fits_[i] = unplanned;
       lacking_.push_back(i);
       return absl::OkStatus();
@@ -96,6 +102,14 @@ class BudgetRun {
     return absl::OkStatus();
   }
 
+  // In how many variations the graph, which fits, does not. What is far from the budget does in
+  // all.
+  absl::StatusOr<int> CountUnfitAsItCame(size_t i) {
+    const bool is_far = fits_[i].need_bytes() <= request_.budget_bytes() / kFarFromBudget;
+    if (!HasReserve(request_) || request_.objective.saves_memory() || is_far) return 0;
+    return CountUnfit(ordered_.base(), gpus_[i].index, &request_);
+  }
+
   absl::Status Plan() {
     std::vector<int32_t> gpus;
     for (size_t i : lacking_) gpus.push_back(gpus_[i].index);
@@ -104,18 +118,48 @@ class BudgetRun {
     const absl::Status planned = plan.Find();
     has_gap_ = plan.has_gap();
     if (MayStay() && (GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT ||
-                      (planned.ok() && plan.plan().empty()))) {
+                      (planned.ok() && (plan.plan().empty() || !IsSteadier())))) {
       StayAsItCame();
       return absl::OkStatus();
     }
-    if (planned.ok()) result_.plan = plan.plan();
+    if (!planned.ok()) return planned;
+    result_.plan = plan.plan();
+    for (const v1::BudgetDevice& device : report_.devices()) {
+      Warn("the plan", device.device(), device.unfit_variation_count());
+    }
     return planned;
+  }
+
+  // Of plans that are made though the graph fits: whether that is for less memory, or they fit in
+  // more variations.
+  bool IsSteadier() const {
+    if (request_.objective.saves_memory()) return true;
+    int as_it_came = 0, planned = 0;
+    for (const auto& [i, of] : as_it_came_) as_it_came += of.unfit;
+    for (const v1::BudgetDevice& device : report_.devices()) {
+      planned += device.unfit_variation_count();
+    }
+    return planned < as_it_came;
+  }
+
+  void Warn(absl::string_view what, absl::string_view device, int unfit) {
+    if (unfit == 0) return;
+    v1::Warning& warning = *result_.report.add_warnings();
+    warning.set_code(v1::WARNING_CODE_MAY_RUN_OUT);
+    const std::string subject =
+        device.empty() ? std::string(what) : absl::StrCat(what, " for GPU ", Quoted(device));
+    warning.set_message(MayRunOutText(subject, unfit));
   }
 
   // Where less memory is asked for than there is, and the graph fits as it came, it may stay so.
   bool MayStay() const { return !gpus_.empty() && as_it_came_.size() == gpus_.size(); }
   void StayAsItCame() {
-    for (const auto& [i, fit] : as_it_came_) fits_[i] = fit;
+    for (const auto& [i, of] : as_it_came_) fits_[i] = of.fit;
+    if (!request_.objective.saves_memory()) {
+      report_.clear_devices();
+      for (const auto& [i, of] : as_it_came_) Warn("the graph", of.fit.device(), of.unfit);
+      return;
+    }
     result_.why_nothing = absl::StrCat(
         "the graph fits as it came, and no plan was found with which a step takes less "
         "memory and at most ",
@@ -126,11 +170,15 @@ class BudgetRun {
   const StepFacts& facts_;
   OrderedStep ordered_;
   std::vector<WantedGpu> gpus_;
-  std::vector<v1::DeviceFit> fits_;             // By GPU.
-  std::vector<size_t> lacking_;                 // Into both: those that need a plan.
-  std::map<size_t, v1::DeviceFit> as_it_came_;  // Of those that are planned though they fit.
-  std::set<int32_t> idle_;                      // Device ids of the others.
-  std::set<int32_t> has_gap_;                   // Buffers that could be away for some time.
+  std::vector<v1::DeviceFit> fits_;  // By GPU.
+  std::vector<size_t> lacking_;      // Into both: those that need a plan.
+  struct AsItCame {
+    v1::DeviceFit fit;
+    int unfit = 0;  // In so many variations it does not.
+  };
+  std::map<size_t, AsItCame> as_it_came_;  // Of those that are planned though they fit.
+  std::set<int32_t> idle_;                 // Device ids of the others.
+  std::set<int32_t> has_gap_;              // Buffers that could be away for some time.
   StrategyResult result_;
   v1::BudgetReport& report_;  // Of result_.
 };

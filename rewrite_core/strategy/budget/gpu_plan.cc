@@ -14,8 +14,8 @@
 namespace spillway::core {
 namespace {
 
-// Never behind `level`: its plan is taken if it is faster, and fits in the same sizes and in no fewer
-// variations.
+// Never behind `level`: its plan is taken if it is faster, and fits in the same sizes and in no
+// fewer variations.
 absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest* request,
                       const SwapPlan& base, GpuSearch* search, PlanSearchResult* found,
                       GpuPlan* result, v1::BudgetDevice* report) {

@@ -7,6 +7,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/strategy/budget/order_chain.h"
 #include "rewrite_core/strategy/budget/order_edges.h"
+#include "rewrite_core/strategy/budget/variations.h"
 
 namespace spillway::core {
 namespace {
@@ -15,18 +16,7 @@ namespace {
 // that do with these parts of it.
 constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
-// What else a step may be like than it is simulated: TensorFlow runs any ready op, a link has not
-// always the speed that its preset says, and variables lie as their initializers left them. A plan
-// is tried with all of the GPU's memory, as the reserve is for these.
-constexpr StepVariation kVariations[] = {
-    {ReadyOrder::kLastReady, 0, 100, 1},  {ReadyOrder::kMixed, 1, 100, 2},
-    {ReadyOrder::kMixed, 2, 100, 3},      {ReadyOrder::kMixed, 3, 300, 4},
-    {ReadyOrder::kFirstReady, 0, 33, 5},  {ReadyOrder::kFirstReady, 0, 300, 6},
-    {ReadyOrder::kFirstReady, 0, 100, 7}, {ReadyOrder::kFirstReady, 0, 100, 8},
-    {ReadyOrder::kMixed, 4, 100, 9},      {ReadyOrder::kMixed, 5, 50, 10},
-    {ReadyOrder::kMixed, 6, 100, 11},     {ReadyOrder::kLastReady, 0, 200, 12},
-};
-// Where it does not fit in some of these, plans that fit in all are looked for, with these parts of
+// Where a plan does not fit in all variations, plans that do are looked for, with these parts of
 // the budget.
 constexpr double kSteadyShares[] = {1.0, 0.94, 0.88};
 
@@ -118,21 +108,6 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
   return best;
 }
 
-// The plan with all of the GPU's memory, in other orders and with other times: in how many it does
-// not fit.
-absl::StatusOr<int> GpuSearch::CountUnfit(const SwapPlan& plan) {
-  StepTerms terms = StepTerms::OneGpu(gpu_, request_.facts.hardware().gpu_memory_bytes);
-  terms.placed_alone = true;
-  int count = 0;
-  for (const StepVariation& variation : kVariations) {
-    terms.variation = variation;
-    auto outcome = request_.simulator.Simulate(plan, terms, request_.stop);
-    if (!outcome.ok()) return outcome.status();
-    count += !outcome->fits;
-  }
-  return count;
-}
-
 SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
   SwapPlan plan = ordered_.base();
   plan.controls.insert(plan.controls.end(), found.chain.begin(), found.chain.end());
@@ -141,9 +116,9 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
   return plan;
 }
 
-absl::StatusOr<int> GpuSearch::CountUnfit(int64_t usable, bool may_chain, FoundPlan* found) {
+absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found) {
   const SwapPlan plan = PlanOf(*found);
-  auto unfit = CountUnfit(plan);
+  auto unfit = CountUnfit(plan, gpu_, &request_);
   if (!unfit.ok() || *unfit == 0 || !may_chain) return unfit;
   StepTerms terms = StepTerms::OneGpu(gpu_, usable);
   terms.record_operations = true;
@@ -158,7 +133,7 @@ absl::StatusOr<int> GpuSearch::CountUnfit(int64_t usable, bool may_chain, FoundP
   auto is_as_good = FitsAsFast(chained_plan, usable, found->outcome.step_time_ns());
   if (!is_as_good.ok()) return is_as_good.status();
   if (!*is_as_good) return unfit;
-  auto others = CountUnfit(chained_plan);
+  auto others = CountUnfit(chained_plan, gpu_, &request_);
   if (!others.ok() || *others >= *unfit) return others.ok() ? unfit : others;
   found->chain = std::move(chained.chain);
   return others;
@@ -179,29 +154,26 @@ absl::StatusOr<bool> GpuSearch::FitsAsFast(const SwapPlan& plan, int64_t usable,
 }
 
 void GpuSearch::TellVariations(int unfit) {
-  device_.set_variation_count(static_cast<int32_t>(std::size(kVariations)));
+  device_.set_variation_count(static_cast<int32_t>(Variations().size()));
   device_.set_unfit_variation_count(unfit);
 }
 
 absl::Status GpuSearch::ReportVariations(const SwapPlan& plan) {
-  if (request_.facts.hardware().gpu_memory_bytes <= request_.budget_bytes()) {
-    return absl::OkStatus();
-  }
-  auto unfit = CountUnfit(plan);
+  if (!HasReserve(request_)) return absl::OkStatus();
+  auto unfit = CountUnfit(plan, gpu_, &request_);
   if (unfit.ok()) TellVariations(*unfit);
   return unfit.status();
 }
 
 absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found) {
-  const int64_t memory = request_.facts.hardware().gpu_memory_bytes;
-  if (memory <= request_.budget_bytes() || found->cut_short) return absl::OkStatus();
-  auto unfit = CountUnfit(usable, may_chain, &*found->best);
+  if (!HasReserve(request_) || found->cut_short) return absl::OkStatus();
+  auto unfit = CountUnfitChained(usable, may_chain, &*found->best);
   for (const double share : kSteadyShares) {
     if (!unfit.ok() || *unfit == 0) break;
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
     if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
-    terms.variations = kVariations;
-    terms.variation_bytes = memory;
+    terms.variations = Variations();
+    terms.variation_bytes = request_.facts.hardware().gpu_memory_bytes;
     if (share == 1) terms.start = found->setting;
     auto steady = Search(terms);
     if (!steady.ok()) {
@@ -237,6 +209,10 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
     terms.budget_bytes = budget;
     terms.full_speed_ns = request_.FastEnough();  // The first plan that fits, and is, will do.
     terms.max_plays = kLowPlays;
+    if (HasReserve(request_)) {
+      terms.variations = Variations();
+      terms.variation_bytes = request_.facts.hardware().GpuMemoryFor(budget);
+    }
     auto found = Search(terms);
     if (!found.ok()) return found.status();
     return found->best && !request_.IsTooSlow(found->best->outcome.step_time_ns());

@@ -63,10 +63,9 @@ class GpuSearch {
   PlanSearchTerms TermsOf(int64_t budget) const;
   absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
   // With its chain, if it fits in more so.
-  absl::StatusOr<int> CountUnfit(int64_t usable, bool may_chain, FoundPlan* found);
+  absl::StatusOr<int> CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found);
   SwapPlan PlanOf(const FoundPlan& found) const;
   absl::StatusOr<bool> FitsAsFast(const SwapPlan& plan, int64_t usable, int64_t step_time_ns);
-  absl::StatusOr<int> CountUnfit(const SwapPlan& plan);
   void TellVariations(int unfit);
   void CountPlays(const PlanSearchResult& found);
 
