@@ -24,6 +24,10 @@ int64_t CopyNs(int64_t bytes, double bytes_per_s) {
   return ns < static_cast<double>(kLongestNs) ? static_cast<int64_t>(ns) : kLongestNs;
 }
 
+int64_t CopyNsRoundedUp(int64_t bytes, double bytes_per_s) {
+  return bytes > 0 ? CopyNs(bytes, bytes_per_s) + 1 : 0;
+}
+
 // The same steps and demands, last first.
 std::vector<StepInterval> Reversed(const std::vector<StepInterval>& intervals, int32_t steps) {
   std::vector<StepInterval> reversed;
@@ -58,6 +62,7 @@ class Bounds {
  private:
   // What happens to a buffer on the device, as the steps go by.
   struct Use {
+    int32_t made_at = kNoStep;
     int32_t last_step = kNoStep;
     bool may_be_taken_over = false;  // At its last step.
     bool on_host_anyway = false;
@@ -74,6 +79,9 @@ class Bounds {
   // REQUIRES: taken_over_ is that of `id`.
   int64_t Need(OpId id, int32_t device) const;
   void UseAt(int32_t step, BufferId id);
+  // By step: when it can begin at the earliest.
+  std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, int32_t device,
+                                      const StopToken& stop) const;
   int64_t StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
                    const std::vector<int64_t>& out_until, int32_t device,
                    const StopToken& stop) const;
@@ -175,7 +183,10 @@ void Bounds::UseAt(int32_t step, BufferId id) {
       use.all_gaps.bytes = gap.bytes;
     }
   }
-  if (use.last_step == kNoStep) used_.push_back(id);
+  if (use.last_step == kNoStep) {
+    used_.push_back(id);
+    use.made_at = step;
+  }
   use.last_step = step;
   use.may_be_taken_over = false;
 }
@@ -248,28 +259,70 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
   return bounds;
 }
 
+std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_until, int32_t device,
+                                            const StopToken& stop) const {
+  const int32_t steps = static_cast<int32_t>(out_until.size());
+  const double rate = options_.copy_out_bytes_per_s;
+  // By step: bytes that it makes and that may have to leave.
+  std::vector<int64_t> made(steps, 0);
+  StopPoller poll(stop);
+  for (BufferId id : used_) {
+    if (poll.Tick()) return {};
+    const Use& use = uses_[id];
+    if (!use.on_host_anyway && use.all_gaps.bytes > 0) made[use.made_at] += use.all_gaps.bytes;
+  }
+  std::vector<int64_t> starts(steps, 0);
+  // Over the steps s so far: the end of s, less what copies of what was made before s took of it.
+  int64_t first_ns = 0, made_before = 0;
+  for (int32_t step = 0; step < steps; ++step) {
+    if (poll.Tick()) return {};
+    int64_t start_ns = 0;
+    if (step > 0) {
+      const int64_t ended_ns =
+          starts[step - 1] + workload_.ops[steps_[device][step - 1]].duration_ns;
+      first_ns = std::max(first_ns, ended_ns - CopyNsRoundedUp(made_before, rate));
+      made_before += made[step - 1];
+      start_ns = ended_ns;
+    }
+    if (out_until[step] > 0) {
+      start_ns = std::max(start_ns, first_ns + CopyNs(out_until[step], rate));
+    }
+    starts[step] = start_ns;
+  }
+  return starts;
+}
+
 int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
                          const std::vector<int64_t>& out_until, int32_t device,
                          const StopToken& stop) const {
   const int32_t steps = static_cast<int32_t>(demand.size());
   const double rate_out = options_.copy_out_bytes_per_s, rate_in = options_.copy_in_bytes_per_s;
-  int64_t compute_left_ns = 0;
-  for (OpId id : steps_[device]) compute_left_ns += workload_.ops[id].duration_ns;
+  int64_t compute_ns = 0;
+  for (OpId id : steps_[device]) compute_ns += workload_.ops[id].duration_ns;
   int64_t time_ns =
-      std::max({compute_left_ns, copy_out_ns_[device] + CopyNs(bounds.swap_out_bytes, rate_out),
+      std::max({compute_ns, copy_out_ns_[device] + CopyNs(bounds.swap_out_bytes, rate_out),
                 copy_in_ns_[device] + CopyNs(bounds.swap_in_bytes, rate_in)});
   if (bounds.excess_bytes == 0) return time_ns;
   const std::vector<int64_t> in_from = LeastCover(
       Reversed(gaps_, steps), std::vector<int64_t>(demand.rbegin(), demand.rend()), stop);
+  const std::vector<int64_t> starts = EarliestStarts(out_until, device, stop);
   if (!stop.status(kStage).ok()) return time_ns;
+  // By step: bytes of the gaps that it ends.
+  std::vector<int64_t> back(steps + 1, 0);
+  for (const StepInterval& gap : gaps_) back[gap.last + 1] += gap.bytes;
   StopPoller poll(stop);
-  int64_t compute_done_ns = 0;
-  for (int32_t step = 0; step < steps && !poll.Tick(); ++step) {
-    const int64_t before_ns = std::max(compute_done_ns, CopyNs(out_until[step], rate_out));
-    const int64_t from_ns = std::max(compute_left_ns, CopyNs(in_from[steps - 1 - step], rate_in));
-    time_ns = std::max(time_ns, before_ns + from_ns);
-    compute_done_ns += workload_.ops[steps_[device][step]].duration_ns;
-    compute_left_ns -= workload_.ops[steps_[device][step]].duration_ns;
+  // From the start of a step to the end of all, at least. Over the steps u behind: that of u, less
+  // what copies of what is wanted behind u take of it.
+  int64_t rest_ns = 0, last_ns = 0, wanted_behind = 0;
+  for (int32_t step = steps - 1; step >= 0 && !poll.Tick(); --step) {
+    if (step + 1 < steps) {
+      last_ns = std::max(last_ns, rest_ns - CopyNsRoundedUp(wanted_behind, rate_in));
+      wanted_behind += back[step + 1];
+    }
+    const int64_t in_bytes = in_from[steps - 1 - step];
+    if (in_bytes > 0) rest_ns = std::max(rest_ns, last_ns + CopyNs(in_bytes, rate_in));
+    rest_ns += workload_.ops[steps_[device][step]].duration_ns;
+    time_ns = std::max(time_ns, starts[step] + rest_ns);
   }
   return time_ns;
 }

@@ -24,10 +24,15 @@
 //   own bytes, not rounded up: what travels is not.
 //
 // Time, with B the rates of the copies: the sums of each engine (compute; the copies that the step
-// has anyway, and bound B at rate B), and for every t
-//   max(compute before t, out(t) / B_out) + max(compute from t on, in(t) / B_in),
-// where out(t) are bound B's bytes of the steps up to t, which are gone before t takes its memory,
-// and in(t) those of the steps from t on, whose way back begins after it.
+// has anyway, and bound B at rate B), and for every t the earliest start of t and the least time
+// from there to the end. Let out(t) be bound B's bytes of the steps up to t, which are gone before
+// t takes its memory, and in(t) those of the steps from t on, whose way back begins when t has run.
+//   start(t): not before t-1 has run, nor before out(t) has left. What steps from s on make leaves
+//   when s has run: of out(t) that is all but what was made before s, so that for every s < t
+//   start(t) >= end(s) + (out(t) - bytes made before s) / B_out.
+//   rest(t), likewise: at least t and rest(t+1); t and in(t) / B_in; and for every u > t, as what
+//   is wanted at steps up to u is back when u starts, rest(t) >= t + (in(t) - bytes wanted behind
+//   u) / B_in + rest(u).
 //
 // Thread safety: pure functions; any number of calls at once.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_LOWER_BOUNDS_H_

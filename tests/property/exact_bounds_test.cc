@@ -103,44 +103,63 @@ class ExactLeast {
     }
   }
 
-  // As long as each engine alone; and for each step t, what must be done before it, and what can
-  // only be done from it on: kernels, and the copies of buffers that are away at a step up to t, or
-  // from t on.
+  // As long as each engine alone; and the start of each step: behind the one before it, and behind
+  // the copies out of what is away at it or before. Copies out of what steps from s on make begin
+  // when s has run. Copies in of what is away at a step t or behind it begin when t has run, and
+  // those of what is used up to u end before u starts.
   void AddTimes() {
     const int time = program_.AddNumber(1);
     const int num_steps = static_cast<int>(steps_.order.size());
-    using Terms = std::vector<std::pair<int, double>>;
-    const auto add = [&](const Terms& copies, double done_ns) {
-      Terms row = {{time, 1}};
-      for (const auto& [variable, bytes] : copies) row.emplace_back(variable, -bytes);
-      program_.AddRow(row, done_ns);
-    };
-    double copies_out = 0, copies_in = 0, left = 0, done = 0;
+    double copies_out = 0, copies_in = 0;
     for (const WorkloadOp& op : steps_.w.ops) {
       if (op.device != steps_.device) continue;
       const double ns = static_cast<double>(op.duration_ns);
       if (op.kind == OpKind::kCopyOut) copies_out += ns;
       if (op.kind == OpKind::kCopyIn) copies_in += ns;
-      if (op.kind == OpKind::kCompute) left += ns;
     }
-    add(Out(num_steps), copies_out);
-    add(In(0), copies_in);
-    add({}, left);
+    // From the start of one step (-1: of all) to that of another (or the end of all): so many ns,
+    // and these copies.
+    std::vector<int> starts;
+    for (int t = 0; t < num_steps; ++t) starts.push_back(program_.AddNumber(0));
+    starts.push_back(time);
+    const auto add = [&](int from, int to, double ns, const std::vector<Copy>& copies) {
+      std::vector<std::pair<int, double>> row = {{starts[to], 1}};
+      if (from >= 0) row.emplace_back(starts[from], -1);
+      for (const Copy& copy : copies) row.emplace_back(copy.variable, -copy.ns);
+      program_.AddRow(row, ns);
+    };
+    const auto those = [](std::vector<Copy> copies, auto condition) {
+      copies.erase(std::remove_if(copies.begin(), copies.end(),
+                                  [&](const Copy& copy) { return !condition(copy); }),
+                   copies.end());
+      return copies;
+    };
+    add(-1, num_steps, copies_out, Out(num_steps));
+    add(-1, num_steps, copies_in, In(0));
     for (int t = 0; t < num_steps; ++t) {
-      const Terms out = Out(t), in = In(t);
-      Terms both = out;
-      both.insert(both.end(), in.begin(), in.end());
-      add(out, left);
-      add(in, done);
-      add(both, 0);
-      const double ns = static_cast<double>(steps_.w.ops[steps_.order[t]].duration_ns);
-      done += ns;
-      left -= ns;
+      const auto ns = [&](int step) {
+        return static_cast<double>(steps_.w.ops[steps_.order[step]].duration_ns);
+      };
+      add(t, t + 1, ns(t), {});
+      const std::vector<Copy> out = Out(t), in = In(t);
+      add(-1, t, 0, out);
+      for (int s = 0; s < t; ++s) {
+        add(s, t, ns(s), those(out, [s](const Copy& copy) { return copy.made_at >= s; }));
+      }
+      for (int u = t + 1; u <= num_steps; ++u) {
+        add(t, u, ns(t), those(in, [u](const Copy& copy) { return copy.wanted_at <= u; }));
+      }
     }
   }
 
+  struct Copy {
+    int variable;
+    double ns;
+    int made_at, wanted_at;  // Of the copies out; of the copies in.
+  };
+
   // The copies out of buffers that are away at a step up to t.
-  std::vector<std::pair<int, double>> Out(int t) {
+  std::vector<Copy> Out(int t) {
     std::map<BufferId, int> until;
     for (size_t g = 0; g < away_.size(); ++g) {
       const BufferId b = steps_.gaps[g].buffer;
@@ -150,16 +169,19 @@ class ExactLeast {
       if (is_new) it->second = program_.AddChoice(0);
       program_.AddRow({{it->second, 1}, {away_[g], -1}}, 0);
     }
-    std::vector<std::pair<int, double>> copies;
-    for (const auto& [b, variable] : until) copies.emplace_back(variable, Bytes(b) * ns_per_byte_);
+    std::vector<Copy> copies;
+    for (const auto& [b, variable] : until) {
+      copies.push_back({variable, Bytes(b) * ns_per_byte_, steps_.uses.at(b).front(), 0});
+    }
     return copies;
   }
   // The copies in behind gaps that reach to t or further.
-  std::vector<std::pair<int, double>> In(int t) const {
-    std::vector<std::pair<int, double>> copies;
+  std::vector<Copy> In(int t) const {
+    std::vector<Copy> copies;
     for (size_t g = 0; g < away_.size(); ++g) {
       if (spans_[g].second < t) continue;
-      copies.emplace_back(away_[g], Bytes(steps_.gaps[g].buffer) * ns_per_byte_);
+      copies.push_back(
+          {away_[g], Bytes(steps_.gaps[g].buffer) * ns_per_byte_, 0, steps_.gaps[g].to});
     }
     return copies;
   }
