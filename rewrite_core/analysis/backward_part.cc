@@ -28,17 +28,18 @@ class Finder {
         stop_(stop),
         poll_(stop),
         write_of_op_(graph.num_ops()),
-        is_variable_op_(graph.num_ops()) {
+        is_accumulator_op_(graph.num_ops()) {
     for (int32_t op = 0; op < graph.num_ops(); ++op) {
       write_of_op_[op] = WriteOf(graph.op_name(op));
-      // A sum of gradients over workers is as good as one.
-      is_variable_op_[op] = IsVariableOp(graph.op_name(op)) ||
-                            absl::EndsWith(graph.op_name(op), "ConditionalAccumulator");
+      is_accumulator_op_[op] = absl::EndsWith(graph.op_name(op), "ConditionalAccumulator");
     }
   }
 
   absl::StatusOr<BackwardPart> Run() {
     part_.ops.assign(graph_.num_nodes(), false);
+    auto variables = Variables::Find(graph_, stop_);
+    if (!variables.ok()) return variables.status();
+    part_.variables = *std::move(variables);
     if (!FlagGradients() || !FindSources()) return stop_.status("analysis");
     auto leading = LeadingTo(graph_, part_.ops, stop_);
     if (!leading.ok()) return leading.status();
@@ -65,8 +66,13 @@ class Finder {
  private:
   // Each step returns false when the call must end.
 
+  // Of its op: calls are asked for apart, as they may do other things as well.
   Write write(NodeId id) const { return write_of_op_[graph_.op_id(id)]; }
-  bool is_variable(NodeId id) const { return is_variable_op_[graph_.op_id(id)]; }
+  // A sum of gradients over workers is as good as one.
+  bool is_variable(NodeId id) const {
+    return part_.variables.is_variable(id) || is_accumulator_op_[graph_.op_id(id)];
+  }
+  const CallUse* call(NodeId id) const { return part_.variables.call(id); }
 
   // (1): ops of gradient types, and what they lead to.
   bool FlagGradients() {
@@ -77,7 +83,8 @@ class Finder {
     std::vector<NodeId> queue;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
-      if (!is_gradient_op[graph_.op_id(id)]) continue;
+      const bool calls_gradients = call(id) != nullptr && call(id)->has_gradients;
+      if (!is_gradient_op[graph_.op_id(id)] && !calls_gradients) continue;
       part_.ops[id] = true;
       queue.push_back(id);
     }
@@ -88,7 +95,9 @@ class Finder {
   // Takes what the ops in `queue` lead to, up to the write of a variable.
   bool Spread(std::vector<NodeId> queue) {
     for (size_t done = 0; done < queue.size(); ++done) {
-      if (write(queue[done]) != Write::kNone) continue;
+      const CallUse* use = call(queue[done]);
+      const bool updates = use != nullptr && use->write == Write::kOptimizer;
+      if (updates || write(queue[done]) != Write::kNone) continue;
       const Graph::Readers readers = graph_.readers(queue[done]);
       for (uint32_t i = 0; i < readers.size(); ++i) {
         if (poll_.Tick()) return false;
@@ -128,7 +137,9 @@ class Finder {
   bool FindUpdates() {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
-      const bool is_optimizer = write(id) == Write::kOptimizer || write(id) == Write::kAccumulator;
+      const CallUse* use = call(id);
+      const Write by = use != nullptr ? use->write : write(id);
+      const bool is_optimizer = by == Write::kOptimizer || by == Write::kAccumulator;
       const bool is_write = is_optimizer || (part_.ops[id] && IsPlainWrite(id));
       if (is_write && WrittenVariable(id) != kConstants) part_.updates.push_back(id);
     }
@@ -148,18 +159,29 @@ class Finder {
     }
     for (const std::vector<NodeId>* writes : {&part_.updates, &candidates_}) {
       for (NodeId id : *writes) {
-        const SourceNode variable = WrittenVariable(id);
-        if (variable >= 0) updated_[variable] = true;
+        const CallUse* use = call(id);
+        if (use == nullptr) {
+          const SourceNode variable = WrittenVariable(id);
+          if (variable >= 0) updated_[variable] = true;
+          continue;
+        }
+        for (int32_t input : use->written) {
+          const SourceNode variable = source_[graph_.inputs(id)[input].node];
+          if (variable >= 0) updated_[variable] = true;
+        }
       }
     }
     return true;
   }
 
-  bool IsPlainWrite(NodeId id) const { return write(id) == Write::kPlain; }
+  bool IsPlainWrite(NodeId id) const {
+    return write(id) == Write::kPlain || (call(id) != nullptr && call(id)->write == Write::kPlain);
+  }
 
-  // What a write writes to: kSeveral if that hangs on more than a variable (in a conditional),
-  // kConstants if it has no data input.
+  // What a write writes to: kSeveral if that hangs on more than a variable (in a conditional), or
+  // is a call, kConstants if it has no data input.
   SourceNode WrittenVariable(NodeId id) const {
+    if (call(id) != nullptr) return kSeveral;
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     return inputs.empty() || inputs[0].is_control() ? kConstants : source_[inputs[0].node];
   }
@@ -313,7 +335,7 @@ class Finder {
   const StopToken& stop_;
   StopPoller poll_;
   std::vector<Write> write_of_op_;
-  std::vector<bool> is_variable_op_;
+  std::vector<bool> is_accumulator_op_;
   bool any_gradients_ = false;
   NodeFlags leads_to_gradients_;
   std::vector<SourceNode> source_;

@@ -18,6 +18,9 @@
 //     to the first use of a trained variable is forward and never taken;
 // (4) what (3) leads to.
 //
+// A call of a function with gradients in it is a gradient, too; one that writes variables is an
+// update as an op would be.
+//
 // A second forward pass on a gradient (adversarial examples, gradient penalties) counts as
 // backward. Nothing is found where the gradients hold no op of (1) and the optimizer is made of
 // plain writes. Where a graph comes without its loss (pruned to the updates), ops between the last
@@ -30,6 +33,7 @@
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/variables.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 
@@ -38,6 +42,7 @@ namespace spillway::core {
 struct BackwardPart {
   NodeFlags ops;                // Updates included.
   std::vector<NodeId> updates;  // The weight updates, by id.
+  Variables variables;          // That it was found by.
 };
 
 // Linear in the size of the graph. Finding nothing is no error: `ops` flags none then. Errors:

@@ -203,8 +203,12 @@ class BufferFinder {
   // Of the variable that a handle stands for.
   int64_t VariableBytes(NodeId id) const {
     const ShapeView shape = shapes_.handle_shape({id, 0});
-    const auto held = graph_.attr(id, "dtype");
-    const int element_bytes = held ? ElementBytes(AttrType(*held)) : 0;
+    DataType dtype = shapes_.captured_variable(id);
+    if (dtype == kDtInvalid) {
+      const auto held = graph_.attr(id, "dtype");
+      if (held) dtype = AttrType(*held);
+    }
+    const int element_bytes = ElementBytes(dtype);
     return shape.known_rank && element_bytes > 0 ? BytesOf(shape.dims, element_bytes)
                                                  : kUnknownSize;
   }
@@ -267,7 +271,8 @@ class BufferFinder {
     output.place = placement_.output(tensor);
     output.bytes = Bytes(tensor);
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
-    if (IsVariableOp(graph_.op(id)) && graph_.op(id) != "TemporaryVariable") {
+    const bool is_variable = IsVariableOp(graph_.op(id)) && graph_.op(id) != "TemporaryVariable";
+    if (is_variable || (tensor.port == 0 && shapes_.captured_variable(id) != kDtInvalid)) {
       output.storage = Storage::kVariable;
       if (output.place == kNoMemory) output.bytes = VariableBytes(id);
       return NewBuffer(tensor, placement_.node(id));

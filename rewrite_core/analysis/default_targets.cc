@@ -57,7 +57,7 @@ class TargetFinder {
   NodeId VariableOf(NodeId id) const {
     constexpr int kMaxNames = 8;  // Identity of Enter of ...
     for (int hop = 0; hop < kMaxNames; ++hop) {
-      if (IsVariableOp(graph_.op(id))) return id;
+      if (backward_.variables.is_variable(id)) return id;
       const absl::string_view op = graph_.op(id);
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       const bool names = op == "Identity" || op == "ReadVariableOp" || op == "Enter" ||
@@ -188,8 +188,17 @@ class TargetFinder {
     std::vector<NodeId> weights;
     for (NodeId id : backward_.updates) {
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
-      const NodeId variable = IsData(inputs) ? VariableOf(inputs[0].node) : kNoNode;
-      if (variable != kNoNode) weights.push_back(variable);
+      const auto add = [&](NodeId handle) {
+        const NodeId variable = VariableOf(handle);
+        if (variable != kNoNode) weights.push_back(variable);
+      };
+      const CallUse* call = backward_.variables.call(id);
+      if (call == nullptr && IsData(inputs)) add(inputs[0].node);
+      if (call == nullptr) continue;
+      for (int32_t input : call->written) {
+        if (poll_.Tick()) return false;
+        add(inputs[input].node);
+      }
     }
     const auto from_weights = ReachedFrom(graph_, weights, nullptr, stop_);
     if (!from_weights.ok()) return false;

@@ -53,31 +53,6 @@ absl::string_view LastBytes(absl::string_view message, uint32_t field) {
   return found;
 }
 
-// Calls `visit` with the name and the bytes of each function. False: stopped.
-template <typename Visit>
-bool EachFunction(absl::string_view graph_def, const StopToken& stop, const Visit& visit) {
-  StopPoller poll(stop);
-  WireReader reader(graph_def);
-  while (reader.Next()) {
-    if (poll.Tick()) return false;
-    if (!reader.IsBytes(graph_def::kLibrary)) continue;
-    WireReader library(reader.bytes());
-    while (library.Next()) {
-      if (poll.Tick()) return false;
-      if (!library.IsBytes(library_def::kFunction)) continue;
-      // A function's fields are all read for it, its nodes among them.
-      absl::string_view signature;
-      WireReader function(library.bytes());
-      while (function.Next()) {
-        if (poll.Tick()) return false;
-        if (function.IsBytes(function_def::kSignature)) signature = function.bytes();
-      }
-      visit(LastBytes(signature, function_def::kSignatureName), library.bytes());
-    }
-  }
-  return true;
-}
-
 // The names of a signature's arguments of one kind; one of a list of tensors is refused.
 bool ReadArguments(absl::string_view signature, uint32_t field,
                    std::vector<absl::string_view>* names) {
@@ -125,10 +100,38 @@ struct FunctionLibrary::Body {
   int64_t steps = 0;  // Of one inference.
 };
 
+bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
+                     const std::function<void(absl::string_view, absl::string_view)>& visit) {
+  StopPoller poll(stop);
+  WireReader reader(graph_def);
+  while (reader.Next()) {
+    if (poll.Tick()) return false;
+    if (!reader.IsBytes(graph_def::kLibrary)) continue;
+    WireReader library(reader.bytes());
+    while (library.Next()) {
+      if (poll.Tick()) return false;
+      if (!library.IsBytes(library_def::kFunction)) continue;
+      // A function's fields are all read for it, its nodes among them.
+      absl::string_view signature;
+      WireReader function(library.bytes());
+      while (function.Next()) {
+        if (poll.Tick()) return false;
+        if (function.IsBytes(function_def::kSignature)) signature = function.bytes();
+      }
+      visit(LastBytes(signature, function_def::kSignatureName), library.bytes());
+    }
+  }
+  return true;
+}
+
+bool ReadArgumentNames(absl::string_view function_def, std::vector<absl::string_view>* names) {
+  return ReadArguments(LastBytes(function_def, function_def::kSignature), op_def::kInputArg, names);
+}
+
 absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
                                                                      const StopToken& stop) {
   absl::flat_hash_set<absl::string_view> names;
-  const bool done = EachFunction(
+  const bool done = ForEachFunction(
       graph_def, stop, [&names](absl::string_view name, absl::string_view) { names.insert(name); });
   if (!done) return stop.status("analysis");
   return names;
@@ -137,7 +140,7 @@ absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::strin
 FunctionLibrary::FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
                                  const StopToken& stop)
     : producer_(producer), pool_(pool), stop_(stop) {
-  EachFunction(graph_def, stop, [this](absl::string_view name, absl::string_view function_def) {
+  ForEachFunction(graph_def, stop, [this](absl::string_view name, absl::string_view function_def) {
     Entry& entry = functions_[name];
     entry.number = static_cast<int32_t>(functions_.size());
     entry.function_def = function_def;
@@ -278,21 +281,21 @@ std::unique_ptr<FunctionLibrary::Body> FunctionLibrary::Build(absl::string_view 
   return body;
 }
 
-bool FunctionLibrary::Call(absl::string_view function, absl::Span<const TensorFact> arguments,
-                           std::vector<TensorFact>* results) {
+const CallFacts* FunctionLibrary::Call(absl::string_view function,
+                                       absl::Span<const TensorFact> arguments) {
   const auto found = functions_.find(function);
-  if (found == functions_.end()) return false;
+  if (found == functions_.end()) return nullptr;
   Entry& entry = found->second;
   if (!entry.built) {
     entry.built = true;
     entry.body = Build(entry.function_def);
   }
-  if (entry.body == nullptr || entry.active || depth_ == kMaxDepth) return false;
+  if (entry.body == nullptr || entry.active || depth_ == kMaxDepth) return nullptr;
   const Body& body = *entry.body;
-  if (arguments.size() != body.arguments.size()) return false;
+  if (arguments.size() != body.arguments.size()) return nullptr;
   // Calls that are known take time, too: what they are looked up by is as long as the arguments.
   const int64_t lookup = CallSteps(arguments.size() + body.results.size());
-  if (steps_ > kMaxSteps || stop_.ShouldStop(lookup)) return false;
+  if (steps_ > kMaxSteps || stop_.ShouldStop(lookup)) return nullptr;
   steps_ += lookup;
   std::string key(reinterpret_cast<const char*>(&entry.number), sizeof(entry.number));
   for (const TensorFact& argument : arguments) {
@@ -300,12 +303,9 @@ bool FunctionLibrary::Call(absl::string_view function, absl::Span<const TensorFa
     key.append(reinterpret_cast<const char*>(known), sizeof(known));
   }
   const auto memo = calls_.find(key);
-  if (memo != calls_.end()) {
-    *results = memo->second;
-    return true;
-  }
+  if (memo != calls_.end()) return memo->second.get();
   // A body may be too short for its own loop to look at the clock.
-  if (stop_.ShouldStop(body.steps)) return false;
+  if (stop_.ShouldStop(body.steps)) return nullptr;
   steps_ += body.steps;
 
   absl::flat_hash_map<NodeId, TensorFact> facts;
@@ -319,10 +319,17 @@ bool FunctionLibrary::Call(absl::string_view function, absl::Span<const TensorFa
   const bool ran = inference.Run(stop_).ok();
   --depth_;
   entry.active = false;
-  if (!ran) return false;  // It was stopped; the caller's loop will notice.
-  for (Tensor result : body.results) results->push_back(inference.FactOf(result));
-  calls_.emplace(std::move(key), *results);
-  return true;
+  if (!ran) return nullptr;  // It was stopped; the caller's loop will notice.
+  auto call = std::make_unique<CallFacts>();
+  for (Tensor result : body.results) call->results.push_back(inference.FactOf(result));
+  if (!inference.variables().empty()) {
+    for (NodeId argument : body.arguments) {
+      const auto said = inference.variables().find(argument);
+      call->arguments.push_back(said == inference.variables().end() ? VariableFact()
+                                                                    : said->second);
+    }
+  }
+  return calls_.emplace(std::move(key), std::move(call)).first->second.get();
 }
 
 }  // namespace spillway::core

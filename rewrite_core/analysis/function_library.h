@@ -10,6 +10,7 @@
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_FUNCTION_LIBRARY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,13 @@ namespace spillway::core {
 absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
                                                                      const StopToken& stop);
 
+// Calls `visit` with the name and the bytes (FunctionDef) of each. False: stopped.
+bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
+                     const std::function<void(absl::string_view, absl::string_view)>& visit);
+
+// The names of a function's arguments, in order. False if one is a list of tensors, or malformed.
+bool ReadArgumentNames(absl::string_view function_def, std::vector<absl::string_view>* names);
+
 class FunctionLibrary : public FunctionCaller {
  public:
   static constexpr int kMaxDepth = 64;
@@ -39,8 +47,8 @@ class FunctionLibrary : public FunctionCaller {
                   const StopToken& stop);
   ~FunctionLibrary() override;
 
-  bool Call(absl::string_view function, absl::Span<const TensorFact> arguments,
-            std::vector<TensorFact>* results) override;
+  const CallFacts* Call(absl::string_view function,
+                        absl::Span<const TensorFact> arguments) override;
 
  private:
   struct Body;
@@ -59,7 +67,7 @@ class FunctionLibrary : public FunctionCaller {
   const StopToken& stop_;
   absl::flat_hash_map<absl::string_view, Entry> functions_;
   // By the function's number and what is known of the arguments.
-  absl::flat_hash_map<std::string, std::vector<TensorFact>> calls_;
+  absl::flat_hash_map<std::string, std::unique_ptr<CallFacts>> calls_;
   int depth_ = 0;
   int64_t steps_ = 0;
 };

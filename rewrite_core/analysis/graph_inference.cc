@@ -58,23 +58,8 @@ constexpr absl::string_view kSources[] = {
     "Unstage",
 };
 
-// What two statements on one shape say together; kContradiction if they cannot both hold.
-constexpr ShapeId kContradiction = -1;
-ShapeId MergeShapes(ShapePool& pool, ShapeId a, ShapeId b) {
-  if (a == b || b == kUnknownShape) return a;
-  if (a == kUnknownShape) return b;
-  const absl::Span<const int64_t> x = pool[a], y = pool[b];
-  if (x.size() != y.size()) return kContradiction;
-  DimVector dims(x.begin(), x.end());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == kUnknownDim) {
-      dims[i] = y[i];
-    } else if (y[i] != kUnknownDim && y[i] != dims[i]) {
-      return kContradiction;
-    }
-  }
-  return pool.Intern(dims);
-}
+// Ops whose output may be the handle of a variable of which something is said elsewhere.
+constexpr absl::string_view kHandleSources[] = {"Placeholder", "VarHandleOp", "_Arg"};
 
 bool SameFact(const TensorFact& a, const TensorFact& b) {
   return a.shape == b.shape && a.extra == b.extra && a.unsure == b.unsure;
@@ -86,9 +71,11 @@ GraphOps::GraphOps(const Graph& graph) {
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     const OpInfo& info = graph.op_type_info(op);
     const absl::string_view name = graph.op_name(op);
-    ops_.push_back(
-        {FindShapeFunction(name), OutputSignature(info), info.known,
-         std::find(std::begin(kSources), std::end(kSources), name) != std::end(kSources)});
+    ops_.push_back({FindShapeFunction(name), OutputSignature(info), info.known,
+                    std::find(std::begin(kSources), std::end(kSources), name) != std::end(kSources),
+                    std::find(std::begin(kHandleSources), std::end(kHandleSources), name) !=
+                        std::end(kHandleSources),
+                    FindVariableOp(name)});
   }
 }
 
@@ -146,7 +133,8 @@ absl::Status GraphInference::Visit(NodeId id) {
   c.num_inputs_ = CountDataInputs(graph, id);
   c.outputs_ = absl::MakeSpan(facts_).subspan(first_[id], first_[id + 1] - first_[id]);
   c.attrs_.Reset(graph.node_bytes(id));
-  if (op.function == nullptr && c.outputs_.empty()) return absl::OkStatus();
+  const bool says_nothing = op.known && op.function == nullptr && op.variable_op == nullptr;
+  if (says_nothing && c.outputs_.empty()) return absl::OkStatus();
 
   bool unsure = graph.op_info(id).control_flow == ControlFlow::kSwitch;
   for (int i = 0; i < c.num_inputs_; ++i) unsure |= c.fact(i).unsure;
@@ -173,6 +161,9 @@ absl::Status GraphInference::Visit(NodeId id) {
   } else if (!op.known && c.caller_ != nullptr) {
     CallByName(c);
   }
+  if (op.is_handle_source && !c.outputs_.empty() && c.outputs_[0].dtype == kDtResource) {
+    SetHandle(id, c);
+  }
   c.ReadShapes(kOutputShapesAttr, c.num_outputs(), &stated_);
   if (c.failed()) {
     const std::string failure = std::move(c.failure_);
@@ -187,16 +178,17 @@ absl::Status GraphInference::Visit(NodeId id) {
     if (port < static_cast<int>(stated_.size())) {
       fact.stated = true;
       fact.unsure = fact.unsure || ShapeContext::known(stated_[port]);
-      const ShapeId merged = MergeShapes(pool_, fact.shape, stated_[port]);
-      fact.shape = merged == kContradiction ? stated_[port] : merged;
+      fact.shape = MergeStatements(pool_, fact.shape, stated_[port]).value_or(stated_[port]);
     }
     const FedTensor* feed = nullptr;
     if (feeds != nullptr) {
       const auto found = feeds->find(port);
       if (found != feeds->end()) feed = &found->second;
     }
-    if (feed != nullptr) {
-      if (MergeShapes(pool_, feed->shape, fact.shape) == kContradiction) {
+    if (feed != nullptr && fact.dtype == kDtResource && feed->shape != kScalar) {
+      fact.extra = feed->shape;  // The handle itself has no dimensions: it is its variable's shape.
+    } else if (feed != nullptr) {
+      if (!MergeStatements(pool_, feed->shape, fact.shape)) {
         return BadFeed(id, port, feed->shape, fact.shape);
       }
       if (absl::Status s = CheckValue(id, port, *feed, fact.dtype); !s.ok()) return s;
@@ -222,7 +214,45 @@ absl::Status GraphInference::Visit(NodeId id) {
       fact.shape = kUnknownShape;
     }
   }
+  if (op.variable_op != nullptr) NoteVariables(*op.variable_op, c);
+  KeepNotes();
   return absl::OkStatus();
+}
+
+void GraphInference::SetHandle(NodeId id, ShapeContext& c) {
+  TensorFact& handle = c.outputs_[0];
+  const ShapeId own = handle.extra > kUnknownShape ? handle.extra : kUnknownShape;
+  if (c.FullyKnown(own)) return;
+  VariableFact said;
+  said.dtype = c.FirstType("_handle_dtypes");
+  if (said.dtype != kDtInvalid) {
+    c.ReadShapes("_handle_shapes", 1, &stated_);
+    if (!stated_.empty()) said.shape = stated_.front();
+    Keep(id, said);
+  }
+  if (in_.variables != nullptr) {
+    const auto found = in_.variables->find(id);
+    if (found != in_.variables->end()) said = JoinVariables(said, found->second, &pool_);
+  }
+  if (!ShapeContext::known(said.shape)) return;
+  handle.extra = MergeStatements(pool_, own, said.shape).value_or(own);
+  handle.unsure = true;  // It rests on what nodes behind it state.
+}
+
+void GraphInference::KeepNotes() {
+  for (const auto& [input, fact] : context_.noted_) {
+    if (input >= context_.num_inputs_) continue;
+    const Tensor origin = HandleOrigin(in_.graph, context_.inputs_[input]);
+    if (origin.port == 0 && in_.ops[in_.graph.op_id(origin.node)].is_handle_source) {
+      Keep(origin.node, fact);
+    }
+  }
+  context_.noted_.clear();
+}
+
+void GraphInference::Keep(NodeId id, const VariableFact& fact) {
+  VariableFact& kept = variables_[id];
+  kept = JoinVariables(kept, fact, &pool_);
 }
 
 bool GraphInference::IsStatedInFull() const {
@@ -234,7 +264,7 @@ bool GraphInference::IsStatedInFull() const {
 void GraphInference::CallByName(ShapeContext& c) {
   std::vector<TensorFact> arguments, results;
   for (int i = 0; i < c.num_inputs(); ++i) arguments.push_back(c.fact(i));
-  if (!c.Call(c.op(), arguments, &results)) return;
+  if (!c.Call(c.op(), 0, arguments, &results)) return;
   for (int i = 0; i < c.num_outputs() && i < static_cast<int>(results.size()); ++i) {
     c.outputs_[i].dtype = results[i].dtype;
     c.set_fact(i, results[i]);

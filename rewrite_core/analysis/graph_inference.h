@@ -23,6 +23,7 @@
 #include "rewrite_core/analysis/shape_context.h"
 #include "rewrite_core/analysis/shape_table.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/variable_handles.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 
@@ -36,8 +37,10 @@ class GraphOps {
   struct Op {
     ShapeFunction function;
     OutputSignature outputs;
-    bool known;      // Its outputs are those of the signature.
-    bool is_source;  // Its data come from outside: their first dimension may be the batch.
+    bool known;             // Its outputs are those of the signature.
+    bool is_source;         // Its data come from outside: their first dimension may be the batch.
+    bool is_handle_source;  // It may give out the handle of a variable.
+    const VariableOp* variable_op;  // Null: it takes no handle of a variable.
   };
   const Op& operator[](int32_t op_id) const { return ops_[op_id]; }
 
@@ -62,6 +65,8 @@ struct InferenceInputs {
   const FedTensors* feeds = nullptr;
   // What is known from outside, of `_Arg` nodes of a function's body.
   const absl::flat_hash_map<NodeId, TensorFact>* arguments = nullptr;
+  // What is known of variables from elsewhere; may be null.
+  const VariableFacts* variables = nullptr;
   // Whether what cannot be is an error; otherwise unknown.
   bool strict = false;
 };
@@ -82,10 +87,16 @@ class GraphInference {
   std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
   std::vector<TensorFact>& facts() { return facts_; }
   std::vector<NodeId>& sources() { return sources_; }  // See GraphOps::Op::is_source; by id.
+  // What nodes say of variables whose own nodes do not say it in full.
+  VariableFacts& variables() { return variables_; }
 
  private:
   void LayOut();
   absl::Status Visit(NodeId id);
+  // Adds to the handle that a node gives out what is known of its variable.
+  void SetHandle(NodeId id, ShapeContext& c);
+  void KeepNotes();  // Of the node at hand.
+  void Keep(NodeId id, const VariableFact& fact);
   bool IsStatedInFull() const;
   static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
@@ -100,6 +111,7 @@ class GraphInference {
   std::vector<uint32_t> first_;
   std::vector<TensorFact> facts_;
   std::vector<NodeId> sources_;
+  VariableFacts variables_;
   std::vector<ShapeId> stated_;  // Of the node at hand.
 };
 

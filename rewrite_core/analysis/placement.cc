@@ -191,10 +191,11 @@ absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& to
     }
     Place place = placement.by_device_id_[graph.device_id(id)];
     if (place == kHostPlace) continue;
-    if (rule.on_host || shapes.IsFed(id)) {
+    const DataType captured = shapes.captured_variable(id);
+    if (captured == kDtInvalid && (rule.on_host || shapes.IsFed(id))) {
       place = kHostPlace;
-    } else if (is_variable[op]) {
-      DataType dtype = shapes.type({id, 0}).dtype;
+    } else if (is_variable[op] || captured != kDtInvalid) {
+      DataType dtype = captured != kDtInvalid ? captured : shapes.type({id, 0}).dtype;
       if (dtype == kDtResource) {
         const auto held = graph.attr(id, "dtype");
         dtype = held ? AttrType(*held) : kDtInvalid;

@@ -55,6 +55,22 @@ void AppendLittleEndian(absl::string_view bytes, DimVector* out) {
 
 }  // namespace
 
+absl::optional<ShapeId> MergeStatements(ShapePool& pool, ShapeId a, ShapeId b) {
+  if (a == b || b == kUnknownShape) return a;
+  if (a == kUnknownShape) return b;
+  const absl::Span<const int64_t> x = pool[a], y = pool[b];
+  if (x.size() != y.size()) return absl::nullopt;
+  DimVector dims(x.begin(), x.end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == kUnknownDim) {
+      dims[i] = y[i];
+    } else if (y[i] != kUnknownDim && y[i] != dims[i]) {
+      return absl::nullopt;
+    }
+  }
+  return pool.Intern(dims);
+}
+
 const TensorFact& ShapeContext::fact(int i) const {
   if (i < 0 || i >= num_inputs_) return kNothing;
   const Tensor tensor = inputs_[i];
@@ -171,6 +187,17 @@ DataType ShapeContext::Type(absl::string_view key) {
 int64_t ShapeContext::CountTypes(absl::string_view key) {
   const auto value = attrs_.Find(key);
   return value ? CountAttrTypes(*value) : -1;
+}
+
+DataType ShapeContext::FirstType(absl::string_view key) {
+  DataType first = kDtInvalid;
+  if (const auto value = attrs_.Find(key)) {
+    ForEachAttrType(*value, [&first](DataType type) {
+      first = type;
+      return false;
+    });
+  }
+  return first;
 }
 
 DimVector ShapeContext::Ints(absl::string_view key) {
@@ -525,10 +552,18 @@ void ShapeContext::set_fact(int port, const TensorFact& from) {
   if (same_kind && from.extra > kUnknownShape) to.extra = from.extra;
 }
 
-bool ShapeContext::Call(absl::string_view function, absl::Span<const TensorFact> arguments,
-                        std::vector<TensorFact>* results) {
+bool ShapeContext::Call(absl::string_view function, int first,
+                        absl::Span<const TensorFact> arguments, std::vector<TensorFact>* results) {
   results->clear();
-  return caller_ != nullptr && caller_->Call(function, arguments, results);
+  const CallFacts* facts = caller_ == nullptr ? nullptr : caller_->Call(function, arguments);
+  if (facts == nullptr) return false;
+  *results = facts->results;
+  for (size_t i = 0; i < facts->arguments.size(); ++i) {
+    if (facts->arguments[i].dtype != kDtInvalid) {
+      note_variable(first + static_cast<int>(i), facts->arguments[i]);
+    }
+  }
+  return true;
 }
 
 TensorFact ShapeContext::JoinFacts(const TensorFact& a, const TensorFact& b) {

@@ -41,14 +41,30 @@ using DimVector = absl::InlinedVector<int64_t, 8>;
 
 class ShapeContext;
 
+// What is said of the variable behind a handle (variable_handles.h).
+struct VariableFact {
+  DataType dtype = kDtInvalid;  // kDtInvalid: nobody says that it is a variable.
+  ShapeId shape = kUnknownShape;
+  bool contradicted = false;  // Its shape: there is no one.
+};
+
+// What a call of a function returns, and says of the variables among its arguments.
+struct CallFacts {
+  std::vector<TensorFact> results;
+  std::vector<VariableFact> arguments;
+};
+
 // Infers calls of library functions.
 class FunctionCaller {
  public:
   virtual ~FunctionCaller() = default;
-  // What `function` returns for these arguments; false (and nothing) if that cannot be told.
-  virtual bool Call(absl::string_view function, absl::Span<const TensorFact> arguments,
-                    std::vector<TensorFact>* results) = 0;
+  // Of `function` for these arguments; null if that cannot be told. Until the next call.
+  virtual const CallFacts* Call(absl::string_view function,
+                                absl::Span<const TensorFact> arguments) = 0;
 };
+
+// What two statements on one shape say together; nothing if they cannot both hold.
+absl::optional<ShapeId> MergeStatements(ShapePool& pool, ShapeId a, ShapeId b);
 
 class ShapeContext {
  public:
@@ -91,6 +107,7 @@ class ShapeContext {
   ShapeId ShapeAttr(absl::string_view key);
   std::vector<ShapeId> ShapesAttr(absl::string_view key);  // At most num_outputs().
   int64_t CountTypes(absl::string_view key);               // Of a list; -1 if there is none.
+  DataType FirstType(absl::string_view key);               // Of a list; kDtInvalid.
   ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);
@@ -153,8 +170,12 @@ class ShapeContext {
   // The same tensor as that input: shape, and value or handle.
   void pass(int port, int input) { set_fact(port, fact(input)); }
 
-  // ---- Calls of functions.
-  bool Call(absl::string_view function, absl::Span<const TensorFact> arguments,
+  // That is known of the variable whose handle this input is.
+  void note_variable(int input, const VariableFact& fact) { noted_.push_back({input, fact}); }
+
+  // ---- Calls of functions: of one that takes the inputs from `first` as its arguments, of which
+  // `arguments` is known. False (and no results) if what it returns cannot be told.
+  bool Call(absl::string_view function, int first, absl::Span<const TensorFact> arguments,
             std::vector<TensorFact>* results);
   // What either of two tensors may be.
   TensorFact JoinFacts(const TensorFact& a, const TensorFact& b);
@@ -190,6 +211,7 @@ class ShapeContext {
   absl::Span<TensorFact> outputs_;
   mutable NodeAttrs attrs_;
   mutable NodeAttrs const_attrs_;
+  std::vector<std::pair<int, VariableFact>> noted_;  // By input.
   // What SourceShape(s)Attr found: a queue may have many readers, and long attributes.
   absl::flat_hash_map<std::pair<NodeId, absl::string_view>, std::vector<ShapeId>> source_shapes_;
   // What ReadShape found: nodes state few different shapes.

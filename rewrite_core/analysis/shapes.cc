@@ -75,6 +75,22 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
   return absl::OkStatus();
 }
 
+// What an update says of its variable may tell the shape of another, whose update tells that of a
+// third: of layers, each of whose weights is known but from its gradient.
+constexpr int kMaxVariableRounds = 4;
+
+// Adds what is said of variables to what is known of them; whether that is more.
+bool Learn(const VariableFacts& said, ShapePool& pool, VariableFacts* known) {
+  bool more = false;
+  for (const auto& [node, fact] : said) {
+    VariableFact& variable = (*known)[node];
+    const VariableFact joined = JoinVariables(variable, fact, &pool);
+    more = more || joined.shape != variable.shape;
+    variable = joined;
+  }
+  return more;
+}
+
 // The field of that number in a GraphDef, read from where it is expected and else from everywhere.
 int ReadProducer(const Graph& graph) {
   for (absl::string_view bytes : {graph.bytes().substr(graph.nodes_end()), graph.bytes()}) {
@@ -121,12 +137,21 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   absl::optional<FunctionLibrary> library;
   if (graph.has_functions()) library.emplace(graph.bytes(), inputs.producer, shapes.pool_, stop);
   if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
-  GraphInference inference(inputs, shapes.pool_, library ? &*library : nullptr);
-  if (absl::Status status = inference.Run(stop); !status.ok()) return status;
-  if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
-  shapes.first_ = std::move(inference.first());
-  shapes.facts_ = std::move(inference.facts());
-  for (NodeId id : inference.sources()) {
+  VariableFacts variables;
+  inputs.variables = &variables;
+  absl::optional<GraphInference> inference;
+  for (int round = 0; round < kMaxVariableRounds; ++round) {
+    inference.emplace(inputs, shapes.pool_, library ? &*library : nullptr);
+    if (absl::Status status = inference->Run(stop); !status.ok()) return status;
+    if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
+    if (!Learn(inference->variables(), shapes.pool_, &variables)) break;
+  }
+  shapes.first_ = std::move(inference->first());
+  shapes.facts_ = std::move(inference->facts());
+  for (const auto& [node, variable] : variables) {
+    if (!IsVariableOp(graph.op(node))) shapes.captured_[node] = variable.dtype;
+  }
+  for (NodeId id : inference->sources()) {
     if (poll.Tick()) return stop.status("analysis");
     if (shapes.IsFed(id)) continue;
     for (int port = 0; port < shapes.num_outputs(id); ++port) {

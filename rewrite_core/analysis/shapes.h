@@ -2,9 +2,11 @@
 // integer tensors that shapes are computed with.
 //
 // One pass of shape functions over the graph (shape_functions/), merged with what nodes state in
-// `_output_shapes`; loops by a bounded fixed point; function calls through the library. Feeds fix
-// the shapes of what is fed, and the batch size stands for an unknown first dimension of sources
-// (placeholders, iterators, dequeues). Unknown is a value of its own, with a reason: never 0.
+// `_output_shapes`; loops by a bounded fixed point; function calls through the library. What is
+// said of variables whose own nodes do not say it (variable_handles.h) goes into another pass,
+// until nothing more comes of it. Feeds fix the shapes of what is fed, and the batch size stands
+// for an unknown first dimension of sources (placeholders, iterators, dequeues). Unknown is a value
+// of its own, with a reason: never 0.
 //
 // Thread safety: immutable after Infer.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPES_H_
@@ -13,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -73,6 +76,13 @@ class Shapes {
   // elements'.
   ShapeView handle_shape(Tensor tensor) const;
 
+  // The type of the variable whose handle comes in at this node from outside of the graph;
+  // kDtInvalid if none does. Its shape is handle_shape's, from reads and updates.
+  DataType captured_variable(NodeId node) const {
+    const auto found = captured_.find(node);
+    return found == captured_.end() ? kDtInvalid : found->second;
+  }
+
   // Whether the caller feeds this node.
   bool IsFed(NodeId node) const { return !fed_.empty() && fed_.contains(node); }
 
@@ -91,6 +101,7 @@ class Shapes {
   std::vector<TensorFact> facts_;
   ShapePool pool_;
   absl::flat_hash_set<NodeId> fed_;
+  absl::flat_hash_map<NodeId, DataType> captured_;
   std::vector<NodeId> open_sources_;
 };
 

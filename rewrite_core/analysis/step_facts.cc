@@ -42,7 +42,8 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
       return Keep(ControlFlowAnalysis::Build(graph, *topology_, stop), &control_flow_);
     case Fact::kVariableAliases:
       if (variable_aliases_) break;
-      return Keep(FindVariableAliases(graph, stop), &variable_aliases_);
+      if (absl::Status s = Compute(Fact::kShapes, stop); !s.ok()) return s;
+      return Keep(FindVariableAliases(graph, *shapes_, stop), &variable_aliases_);
     case Fact::kPlacement:
       if (placement_) break;
       if (absl::Status s = Compute(Fact::kShapes, stop); !s.ok()) return s;

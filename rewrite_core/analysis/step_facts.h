@@ -35,7 +35,7 @@ enum class Fact {
   kTopology,
   kShapes,           // Of feeds and batch_size; stands on kTopology.
   kControlFlow,      // Stands on kTopology.
-  kVariableAliases,  //
+  kVariableAliases,  // Stands on kShapes.
   kPlacement,        // Stands on kShapes.
   kHardware,         // Of hardware.
   kProfile,          // Of profile.

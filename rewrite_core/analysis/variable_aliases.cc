@@ -1,6 +1,10 @@
 #include "rewrite_core/analysis/variable_aliases.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "rewrite_core/graph/attr_value.h"
 
 namespace spillway::core {
@@ -12,8 +16,32 @@ bool IsSource(const OpInfo& info) {
          info.name == "_ReadVariablesOp";
 }
 
+// The value of a node's input 1, if it is a constant: what a step is fed with does not change it.
+absl::optional<absl::Span<const int64_t>> ConstantOperand(const Graph& graph, const Shapes& shapes,
+                                                          NodeId id) {
+  const absl::Span<const Tensor> inputs = graph.inputs(id);
+  if (inputs.size() < 2 || inputs[1].is_control()) return absl::nullopt;
+  if (graph.op(inputs[1].node) != "Const" || shapes.IsFed(inputs[1].node)) return absl::nullopt;
+  return shapes.value(inputs[1]);
+}
+
+bool IsNotZero(int64_t element) { return element != 0 && element != kUnknownElement; }
+
+// Whether a permutation surely changes the order of elements: of dimensions that are surely not 1.
+bool Reorders(const ShapeView& shape, absl::Span<const int64_t> permutation) {
+  if (!shape.known_rank || permutation.size() != shape.dims.size()) return false;
+  int64_t last = -1;
+  for (int64_t from : permutation) {
+    if (from < 0 || from >= static_cast<int64_t>(shape.dims.size())) return false;
+    if (shape.dims[from] == 1 || shape.dims[from] == kUnknownDim) continue;
+    if (from < last) return true;
+    last = from;
+  }
+  return false;
+}
+
 // Whether this node may hand an input's buffer on, where the op's name alone does not tell.
-bool MayForward(const Graph& graph, NodeId id) {
+bool MayForward(const Graph& graph, const Shapes& shapes, NodeId id) {
   const OpInfo& info = graph.op_info(id);
   if (!info.known) return true;  // A custom op: who knows.
   if (!info.forwards) return false;
@@ -21,6 +49,15 @@ bool MayForward(const Graph& graph, NodeId id) {
     const auto from = graph.attr(id, "SrcT");
     const auto to = graph.attr(id, "DstT");
     return !from || !to || AttrType(*from) == AttrType(*to);
+  }
+  if (info.name == "Pad" || info.name == "PadV2") {  // Where nothing is to be added.
+    const auto paddings = ConstantOperand(graph, shapes, id);
+    return !paddings || std::none_of(paddings->begin(), paddings->end(), IsNotZero);
+  }
+  if (info.name == "Transpose" || info.name == "ConjugateTranspose") {
+    // Where only dimensions of 1 move.
+    const auto permutation = ConstantOperand(graph, shapes, id);
+    return !permutation || !Reorders(shapes.shape(graph.inputs(id)[0]), *permutation);
   }
   if (info.name == "AddN") {
     const absl::Span<const Tensor> inputs = graph.inputs(id);
@@ -31,7 +68,8 @@ bool MayForward(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const StopToken& stop) {
+absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const Shapes& shapes,
+                                                      const StopToken& stop) {
   std::vector<bool> aliases(graph.num_nodes(), false);
   std::vector<NodeId> queue;
   StopPoller poll(stop);
@@ -46,7 +84,8 @@ absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const 
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (poll.Tick()) return stop.status("analysis");
       const Graph::Reader reader = readers[i];
-      if (reader.port == kControl || aliases[reader.node] || !MayForward(graph, reader.node)) {
+      if (reader.port == kControl || aliases[reader.node] ||
+          !MayForward(graph, shapes, reader.node)) {
         continue;
       }
       aliases[reader.node] = true;

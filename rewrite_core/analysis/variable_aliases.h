@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 
@@ -14,8 +15,10 @@ namespace spillway::core {
 
 // One flag per node: some output is a reference to a variable, the value read from a resource, or
 // reached from such through ops that hand buffers on (Identity, Reshape, Switch, Enter, slices,
-// ...). Careful: may flag nodes that copy in fact.
-absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const StopToken& stop);
+// ...). Careful: may flag nodes that copy in fact, but not a Pad or Transpose by a constant that
+// surely makes a tensor of its own.
+absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const Shapes& shapes,
+                                                      const StopToken& stop);
 
 }  // namespace spillway::core
 

@@ -53,8 +53,8 @@ void Measure(int runs, const std::string& name, const std::string& bytes) {
   stage("topology", [&] { return Topology::Build(graph, {}).ok(); });
   stage("control flow",
         [&] { return ControlFlowAnalysis::Build(graph, step.facts.topology(), {}).ok(); });
-  stage("variables", [&] { return FindVariableAliases(graph, {}).ok(); });
   stage("shapes", [&] { return Shapes::Infer(graph, step.facts.topology(), v1::Step(), {}).ok(); });
+  stage("variables", [&] { return FindVariableAliases(graph, step.facts.shapes(), {}).ok(); });
   stage("placement", [&] {
     return Placement::Find(graph, step.facts.topology(), step.facts.shapes(), {}).ok();
   });

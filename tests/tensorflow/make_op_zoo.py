@@ -261,6 +261,24 @@ def build():
     raw.ResourceGather(resource=v, indices=ints(None, 2), dtype=f32)
     raw.ResourceGatherNd(resource=v, indices=ints(7, 1), dtype=f32)
     raw.VariableShape(input=v)
+    table = raw.VarHandleOp(dtype=f32, shape=[None, 64])
+    raw.ResourceGatherNd(resource=table, indices=ints(7, 1), dtype=f32)
+    for table in (table, p(dtype=tf.resource)):
+        for indices in (ints(None), ints(9, 2), ints(...)):
+            raw.ResourceGather(resource=table, indices=indices, dtype=f32)
+        raw.ReadVariableOp(resource=table, dtype=f32)
+    captured = p(dtype=tf.resource)
+    raw.AssignVariableOp(resource=captured, value=p(4, 5))
+    raw.AssignAddVariableOp(resource=captured, value=p(4, None))
+    raw.ReadVariableOp(resource=captured, dtype=f32)
+    raw.ResourceGather(resource=captured, indices=ints(None, 3), dtype=f32)
+    slots = [p(dtype=tf.resource) for _ in range(3)]
+    raw.ResourceApplyAdam(var=slots[0], m=slots[1], v=slots[2], beta1_power=p(), beta2_power=p(),
+                          lr=p(), beta1=p(), beta2=p(), epsilon=p(), grad=p(6, 7))
+    raw.ResourceSparseApplyAdagrad(var=slots[0], accum=slots[1], lr=p(), grad=p(2, 7),
+                                   indices=ints(2))
+    for slot in slots:
+        raw.ReadVariableOp(resource=slot, dtype=f32)
     ref = raw.VariableV2(shape=[5, 3], dtype=f32)
     raw.Assign(ref=ref, value=p(5, None)), raw.ScatterAdd(ref=ref, indices=ints(2), updates=p(2, 3))
 

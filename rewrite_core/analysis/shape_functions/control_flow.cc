@@ -50,7 +50,7 @@ void SetResults(ShapeContext& c, const std::vector<TensorFact>& results) {
 
 void PartitionedCall(ShapeContext& c) {
   std::vector<TensorFact> results;
-  c.Call(c.Function("f"), Arguments(c, 0), &results);
+  c.Call(c.Function("f"), 0, Arguments(c, 0), &results);
   SetResults(c, results);
 }
 
@@ -65,7 +65,7 @@ void CallBranches(ShapeContext& c, const std::vector<absl::string_view>& branche
   std::vector<TensorFact> joined, results;
   bool told = !branches.empty();
   for (size_t b = 0; told && b < branches.size(); ++b) {
-    told = c.Call(branches[b], arguments, &results);
+    told = c.Call(branches[b], 1, arguments, &results);
     if (b == 0) joined = results;
     told = told && joined.size() == results.size();
     for (size_t i = 0; told && i < joined.size(); ++i) {
@@ -91,7 +91,7 @@ void While(ShapeContext& c) {
   std::vector<TensorFact> variables = Arguments(c, 0), results;
   bool stable = false;
   for (int round = 0; round < kMaxWhileRounds && !stable; ++round) {
-    if (!c.Call(body, variables, &results) || results.size() != variables.size()) break;
+    if (!c.Call(body, 0, variables, &results) || results.size() != variables.size()) break;
     stable = true;
     for (size_t i = 0; i < variables.size(); ++i) {
       const TensorFact joined = c.JoinFacts(variables[i], results[i]);

@@ -258,7 +258,10 @@ void FusedBatchNorm(ShapeContext& c) {
   for (int i = 1; i < vectors; ++i) depth = c.MergeDims(depth, c.dim(c.WithRank(i, 1), 0));
   c.set(0, c.ReplaceDim(in, channel, depth));
   for (int i = 1; i < 5; ++i) c.set(i, c.Make({depth}));
-  // Output 5, cuDNN's own, is of its choosing.
+  // Output 5, cuDNN's reserve, is there for the activation that it fuses; without one cuDNN asks
+  // for 0 elements. Where it is not asked, the kernel puts out an empty tensor, too
+  // (tensorflow/core/kernels/fused_batch_norm_op.cc; on some GPUs a scalar).
+  if (c.op() == "FusedBatchNormV3") c.set(5, c.Make({0}));
 }
 
 // FusedBatchNormGrad(y_backprop, x, scale, ...).

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/function_text.h"
 #include "tests/testing/training_graph.h"
 
 namespace spillway::core {
@@ -282,6 +283,77 @@ INSTANTIATE_TEST_SUITE_P(
                  "x = Placeholder()\nw = VariableV2()\ny = MatMul(x, w)\n"
                  "start = Const()\ninit = Assign(w, start)"}),
     testing::CaseName());
+
+// Captured variables, as in the graph of a tf.function: handles that come from outside.
+INSTANTIATE_TEST_SUITE_P(Captured, BackwardPartTest, ::testing::Values(PartCase{"PlainWrites", R"(
+        x = Placeholder() {dtype=float32}
+        labels = Placeholder() {dtype=float32}
+        w1 = Placeholder() {dtype=resource}
+        w2 = Placeholder() {dtype=resource}
+        read1 = ReadVariableOp(w1)
+        read2 = ReadVariableOp(w2)
+        m1 = MatMul(x, read1)
+        r1 = Relu(m1)
+        logits = MatMul(r1, read2)
+        xent = SoftmaxCrossEntropyWithLogits(logits, labels)
+        axes = Const()
+        loss = Mean(xent, axes)
+        b_ones = Const()
+        b_dlogits = Mul(b_ones, xent:1)
+        b_dw2 = MatMul(r1, b_dlogits)
+        b_dr1 = MatMul(b_dlogits, read2)
+        b_dm1 = ReluGrad(b_dr1, r1)
+        b_dw1 = MatMul(x, b_dm1)
+        b_update1 = AssignSubVariableOp(w1, b_dw1)
+        b_update2 = AssignSubVariableOp(w2, b_dw2)
+        average = Placeholder() {dtype=resource}
+        mean = Mean(r1, axes)
+        averaged = AssignSubVariableOp(average, mean)
+    )"}),
+                         testing::CaseName());
+
+// Updates in a branch of an If, as loss scaling makes them: finite or not, both sides write.
+TEST(BackwardPartTest, UpdatesInFunctions) {
+  for (const char* update : {"ResourceApplyGradientDescent(v, rate, g) {T=float32}",
+                             "AssignSubVariableOp(v, g) {dtype=float32}"}) {
+    const TestGraph graph =
+        testing::WithFunctions(absl::StrCat(R"(
+            x = Placeholder() {dtype=float32}
+            w = VarHandleOp() {dtype=float32, shape=(3)}
+            average = VarHandleOp() {dtype=float32, shape=(3)}
+            read = ReadVariableOp(w)
+            m = Mul(x, read)
+            r = Relu(m)
+            counted = PartitionedCall(average, r) {f=)",
+                                            testing::FunctionAttr("average"), R"(}
+            b_g = ReluGrad(x, r)
+            b_gw = Mul(b_g, x)
+            b_finite = IsFinite(b_gw)
+            b_all = All(b_finite, b_all_axes)
+            b_all_axes = Const()
+            b_rate = Const()
+            b_up = If(b_all, w, b_rate, b_gw) {then_branch=)",
+                                            testing::FunctionAttr("apply"),
+                                            ", else_branch=", testing::FunctionAttr("skip"), "}\n"),
+                               {{"apply",
+                                 {{"v", kDtResource}, {"rate", kDtFloat32}, {"g", kDtFloat32}},
+                                 absl::StrCat("up = ", update),
+                                 {}},
+                                {"skip",
+                                 {{"v", kDtResource}, {"rate", kDtFloat32}, {"g", kDtFloat32}},
+                                 "nothing = NoOp()",
+                                 {}},
+                                {"average",
+                                 {{"v", kDtResource}, {"x", kDtFloat32}},
+                                 "up = AssignSubVariableOp(v, x) {dtype=float32}",
+                                 {}}});
+    const BackwardPart part = Find(*graph);
+    EXPECT_THAT(Names(*graph, part.updates), ElementsAre("b_up")) << update;
+    for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+      EXPECT_EQ(part.ops[id], absl::StartsWith(graph->name(id), "b_")) << graph->name(id);
+    }
+  }
+}
 
 TEST(BackwardPartTest, NamesTheUpdates) {
   const TestGraph graph(absl::StrCat(kForward, kGradients, kUpdates));

@@ -193,6 +193,35 @@ TEST(BuffersTest, AnIdentityOnTheHostHasABufferOfItsOwn) {
   EXPECT_EQ(f.buffers.alias_input(f.graph.Output("out")), 0);
 }
 
+// 5 * 3 floats, on the GPU with what reads and updates them; an iterator's handle is no variable,
+// and one of int32 has no place on a GPU.
+TEST(BuffersTest, CapturedVariablesAreResident) {
+  const Found f(
+      "h = Placeholder() {dtype=resource, shape=()}\n"
+      "named = Identity(h) {T=resource}\n"
+      "r = ReadVariableOp(named) {dtype=float32, _output_shapes=[(5,3)]}\n"
+      "table = Placeholder() {dtype=resource, shape=()}\n"
+      "ids = Placeholder() {dtype=int32, shape=(7)}\n"
+      "rows = ResourceGather(table, ids) {dtype=float32, Tindices=int32, _output_shapes=[(7,4)]}\n"
+      "steps = Placeholder() {dtype=resource, shape=()}\n"
+      "count = ReadVariableOp(steps) {dtype=int32, _output_shapes=[()]}\n"
+      "it = Placeholder() {dtype=resource, shape=()}\n"
+      "next = IteratorGetNext(it) {output_types=[float32], output_shapes=[(2)]}\n");
+  EXPECT_EQ(f.Of("h").storage, Storage::kVariable);
+  EXPECT_EQ(f.Of("h").bytes, 60);
+  EXPECT_EQ(f.Of("h").place, 0);
+  EXPECT_TRUE(f.Share("h", "r"));
+  EXPECT_EQ(f.placement.node(f.graph["r"]), 0);
+  // Of the table's rows one is known, and not how many there are.
+  EXPECT_EQ(f.Of("table").storage, Storage::kVariable);
+  EXPECT_EQ(f.Of("table").bytes, kUnknownSize);
+  EXPECT_EQ(f.placement.node(f.graph["rows"]), 0);
+  EXPECT_EQ(f.Of("rows").bytes, 112);
+  EXPECT_EQ(f.placement.node(f.graph["steps"]), kHostPlace);
+  EXPECT_EQ(f.placement.node(f.graph["count"]), kHostPlace);
+  EXPECT_EQ(f.buffers.buffer_of(f.graph.Output("it")), kNoBuffer);
+}
+
 TEST(BuffersTest, VariablesAndTheirReadsAreOneResidentBuffer) {
   const Found f(
       "v = VariableV2() {dtype=float32, shape=(10,10), _output_shapes=[(10,10)]}\n"

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/function_text.h"
 
 namespace spillway::core {
 namespace {
@@ -17,8 +18,7 @@ using ::testing::IsEmpty;
 using testing::TestGraph;
 using testing::ValueOrDie;
 
-std::vector<std::string> Targets(const std::string& text) {
-  const TestGraph graph(text);
+std::vector<std::string> Targets(const TestGraph& graph) {
   const Topology topology = ValueOrDie(Topology::Build(*graph, {}), "topology");
   const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, {}, {}), "shapes");
   const BackwardPart backward = ValueOrDie(FindBackwardPart(*graph, topology, {}), "backward");
@@ -29,6 +29,8 @@ std::vector<std::string> Targets(const std::string& text) {
   }
   return names;
 }
+
+std::vector<std::string> Targets(const std::string& text) { return Targets(TestGraph(text)); }
 
 // A net of one layer, y = relu(v x), with its gradient and its update `up`. The loss that it was
 // made from is not in it.
@@ -52,6 +54,34 @@ TEST(DefaultTargetsTest, NoneWithoutUpdates) {
 }
 
 TEST(DefaultTargetsTest, TheUpdatesAlone) { EXPECT_THAT(Targets(kNet), ElementsAre("up")); }
+
+// Of a graph that a tf.function is: the updates are in a function, the loss is a scalar before
+// them.
+TEST(DefaultTargetsTest, UpdatesInAFunction) {
+  const TestGraph graph = testing::WithFunctions(
+      absl::StrCat("w = Placeholder() {dtype=resource, shape=()}\n"
+                   "read = ReadVariableOp(w) {dtype=float32, _output_shapes=[(3)]}\n"
+                   "x = Placeholder() {dtype=float32, shape=(3)}\n"
+                   "axes = Const() {dtype=int32, _output_shapes=[(1)]}\n"
+                   "y = Mul(read, x) {T=float32}\n"
+                   "r = Relu(y) {T=float32}\n"
+                   "loss = Mean(r, axes) {T=float32, Tidx=int32, _output_shapes=[()]}\n"
+                   "g = ReluGrad(x, r) {T=float32}\n"
+                   "gw = Mul(g, x) {T=float32}\n"
+                   "up = StatefulPartitionedCall(gw, w) {Tout=[], f=",
+                   testing::FunctionAttr("update"), "}\ngroup = NoOp(^up)\n"),
+      {{"update",
+        {{"gradient", kDtFloat32}, {"variable", kDtResource}},
+        absl::StrCat("inner = PartitionedCall(variable, gradient) {Tout=[], f=",
+                     testing::FunctionAttr("inner"), "}"),
+        {}},
+       {"inner",
+        {{"v", kDtResource}, {"g", kDtFloat32}},
+        "named = Identity(v) {T=resource}\n"
+        "up = AssignSubVariableOp(named:output:0, g) {dtype=float32}",
+        {}}});
+  EXPECT_THAT(Targets(graph), ElementsAre("up", "group", "loss"));
+}
 
 TEST(DefaultTargetsTest, WhatWaitsForThem) {
   EXPECT_THAT(Targets(With("group = NoOp(^up)\n"

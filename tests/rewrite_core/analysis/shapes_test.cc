@@ -208,12 +208,16 @@ TEST(ShapesTest, AnOverflowNamesNodeOutputAndShape) {
               IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "[2,2147483647,2147483647]"));
 }
 
-std::string ShapeOf(const Shapes& shapes, Tensor tensor) {
-  const ShapeView shape = shapes.shape(tensor);
+std::string ViewText(const ShapeView& shape) {
   if (!shape.known_rank) return "?";
   std::string text;
   for (int64_t dim : shape.dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
   return "[" + text + "]";
+}
+
+std::string ShapeOf(const Shapes& shapes, Tensor tensor) { return ViewText(shapes.shape(tensor)); }
+std::string HandleOf(const Shapes& shapes, Tensor tensor) {
+  return ViewText(shapes.handle_shape(tensor));
 }
 
 // The batch goes from the source on; where it is folded with the sequence, that is seen.
@@ -259,6 +263,99 @@ TEST(ShapesTest, LoopsComeToAFixedPoint) {
   ASSERT_THAT(shapes, IsOk());
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("ea")), "[2,5]");
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("eb")), "[-1,-1]");
+}
+
+// Captured variables: the handle says nothing, the nodes behind it do.
+TEST(ShapesTest, ReadsTellOfACapturedVariable) {
+  const TestGraph graph(R"(
+      h = Placeholder() {dtype=resource, shape=()}
+      named = Identity(h) {T=resource}
+      stated = ReadVariableOp(named) {dtype=float32, _output_shapes=[(5,3)]}
+      open = ReadVariableOp(h) {dtype=float32}
+      iterator = Placeholder() {dtype=resource, shape=()}
+      next = IteratorGetNext(iterator) {output_types=[float32], output_shapes=[(2,5)]}
+  )");
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("open")), "[5,3]");
+  EXPECT_EQ(shapes->captured_variable(graph.Node("h")), kDtFloat32);
+  EXPECT_EQ(shapes->captured_variable(graph.Node("iterator")), kDtInvalid);
+  EXPECT_EQ(shapes->captured_variable(graph.Node("named")), kDtInvalid);
+}
+
+// The indices are of the batch; of the rows' length the node states what TensorFlow knew.
+TEST(ShapesTest, GathersOfACapturedVariable) {
+  const TestGraph graph(R"(
+      table = Placeholder() {dtype=resource, shape=()}
+      ids = Placeholder() {dtype=int32, shape=(?)}
+      rows = ResourceGather(table, ids) {dtype=float32, Tindices=int32, _output_shapes=[(?,64)]}
+      pairs = Placeholder() {dtype=int32, shape=(?,7)}
+      other = ResourceGather(table, pairs) {dtype=float32, Tindices=int32}
+      none = Placeholder() {dtype=resource, shape=()}
+      unsaid = ResourceGather(none, pairs) {dtype=float32, Tindices=int32}
+      nd = Placeholder() {dtype=resource, shape=()}
+      at = Placeholder() {dtype=int32, shape=(?,2)}
+      points = ResourceGatherNd(nd, at) {dtype=float32, Tindices=int32, _output_shapes=[(?,9)]}
+  )");
+  const auto shapes = Infer(graph, Batch(8192));
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("rows")), "[8192,64]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("other")), "[8192,7,64]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("unsaid")), "?");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("points")), "[8192,9]");
+  EXPECT_EQ(HandleOf(*shapes, graph.Output("table")), "[-1,64]");
+  EXPECT_EQ(HandleOf(*shapes, graph.Output("nd")), "[-1,-1,9]");
+  // Whoever knows the table's size may say it.
+  v1::Step step = Feeding("table", {1000, 64});
+  step.set_batch_size(8192);
+  const auto fed = Infer(graph, step);
+  ASSERT_THAT(fed, IsOk());
+  EXPECT_EQ(HandleOf(*fed, graph.Output("table")), "[1000,64]");
+}
+
+// dw = x^T dy has the shape of w, which m and v have, too.
+TEST(ShapesTest, UpdatesTellOfTheirVariables) {
+  const TestGraph graph(R"(
+      x = Placeholder() {dtype=float32, shape=(8,5)}
+      dy = Placeholder() {dtype=float32, shape=(8,3)}
+      dw = MatMul(x, dy) {T=float32, transpose_a=true}
+      w = Placeholder() {dtype=resource, shape=()}
+      m = Placeholder() {dtype=resource, shape=()}
+      v = VarHandleOp() {dtype=float32, shape=(*)}
+      s = Const() {dtype=float32}
+      up = ResourceApplyAdam(w, m, v, s, s, s, s, s, s, dw) {T=float32}
+      rw = ReadVariableOp(w) {dtype=float32}
+      rm = ReadVariableOp(m) {dtype=float32}
+      rv = ReadVariableOp(v) {dtype=float32}
+      sparse = Placeholder() {dtype=resource, shape=()}
+      ids = Placeholder() {dtype=int32, shape=(7)}
+      dsparse = Placeholder() {dtype=float32, shape=(7,4)}
+      up2 = ResourceScatterAdd(sparse, ids, dsparse) {dtype=float32, Tindices=int32}
+      twice = Placeholder() {dtype=resource, shape=()}
+      a1 = AssignVariableOp(twice, dw) {dtype=float32}
+      a2 = AssignVariableOp(twice, dy) {dtype=float32}
+      rt = ReadVariableOp(twice) {dtype=float32}
+  )");
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("rw")), "[5,3]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("rm")), "[5,3]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("rv")), "[5,3]");
+  EXPECT_EQ(HandleOf(*shapes, graph.Output("sparse")), "[-1,4]");
+  // Two shapes are none.
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("rt")), "?");
+  EXPECT_EQ(shapes->captured_variable(graph.Node("twice")), kDtFloat32);
+}
+
+TEST(ShapesTest, AHandleThatSaysItsVariable) {
+  const TestGraph graph(R"(
+      h = Placeholder() {dtype=resource, shape=(), _handle_dtypes=[float16], _handle_shapes=[(4,6)]}
+      r = ReadVariableOp(h) {dtype=float16}
+  )");
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("r")), "[4,6]");
+  EXPECT_EQ(shapes->captured_variable(graph.Node("h")), kDtHalf);
 }
 
 TEST(ShapesTest, InputsThatAnOpCannotTake) {

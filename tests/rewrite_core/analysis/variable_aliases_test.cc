@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/graph_schema.pb.h"
 
 namespace spillway::core {
 namespace {
@@ -28,11 +31,29 @@ struct AliasCase {
   bool alias;
 };
 
+// A variable of some dimensions, a constant of integers, and an op on both.
+std::string OpOnConstant(const std::string& shape, const std::vector<int64_t>& dims,
+                         const std::vector<int>& values, const std::string& op) {
+  testing::AttrValue value;
+  value.mutable_tensor()->set_dtype(kDtInt32);
+  for (int64_t dim : dims) {
+    value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(dim);
+  }
+  for (int item : values) value.mutable_tensor()->add_int_val(item);
+  return absl::StrCat("m = VarHandleOp() {dtype=float32, shape=", shape,
+                      "}\nw = ReadVariableOp(m) {dtype=float32}\n"
+                      "c = Const() {dtype=int32, value=0x",
+                      absl::BytesToHexString(value.SerializeAsString()), "}\nn = ", op,
+                      "(w, c) {T=float32}");
+}
+
 class VariableAliasesTest : public ::testing::TestWithParam<AliasCase> {};
 
 TEST_P(VariableAliasesTest, Judges) {
   const TestGraph graph(kSources + GetParam().nodes);
-  const auto aliases = FindVariableAliases(*graph, StopToken());
+  const auto topology = testing::ValueOrDie(Topology::Build(*graph, {}), "topology");
+  const auto shapes = testing::ValueOrDie(Shapes::Infer(*graph, topology, {}, {}), "shapes");
+  const auto aliases = FindVariableAliases(*graph, shapes, StopToken());
   ASSERT_THAT(aliases, testing::IsOk());
   EXPECT_EQ((*aliases)[graph.Node("n")], GetParam().alias);
   EXPECT_FALSE((*aliases)[graph.Node("x")]);
@@ -63,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                   true},
         // Ops that compute, and what reads them.
         AliasCase{"Relu", "n = Relu(r) {T=float32}", false},
-        AliasCase{"MatMul", "n = MatMul(v, x) {T=float32}", false},
+        AliasCase{"Mul", "n = Mul(v, x) {T=float32}", false},
         AliasCase{"BehindACompute", "c = Relu(r) {T=float32}\nn = Identity(c) {T=float32}", false},
         // A cast to the same type forwards, one that converts copies.
         AliasCase{"CastToTheSame", "n = Cast(r) {SrcT=float32, DstT=float32}", true},
@@ -73,6 +94,18 @@ INSTANTIATE_TEST_SUITE_P(
         AliasCase{"AddNOfOne", "n = AddN(r) {T=float32, N=1}", true},
         AliasCase{"AddNOfOneAndAControl", "n = AddN(r, ^x) {T=float32, N=1}", true},
         AliasCase{"AddNOfTwo", "n = AddN(r, x) {T=float32, N=2}", false},
+        // Padding by nothing, and swapping dimensions of 1, hand on; what else they do is new.
+        AliasCase{"PadOfNothing", OpOnConstant("(2,3)", {2, 2}, {0, 0, 0, 0}, "Pad"), true},
+        AliasCase{"Pad", OpOnConstant("(2,3)", {2, 2}, {0, 0, 0, 1}, "Pad"), false},
+        AliasCase{"PadV2", OpOnConstant("(2,3)", {2, 2}, {1, 0, 0, 0}, "PadV2"), false},
+        AliasCase{"PadByWhatIsComputed", "n = Pad(r, i) {T=float32}", true},
+        AliasCase{"Transpose", OpOnConstant("(2,3)", {2}, {1, 0}, "Transpose"), false},
+        AliasCase{"TransposeOfAsItIs", OpOnConstant("(2,3)", {2}, {0, 1}, "Transpose"), true},
+        AliasCase{"TransposeOfOnes", OpOnConstant("(1,3)", {2}, {1, 0}, "Transpose"), true},
+        AliasCase{"TransposeOfWhatMayBeOne", OpOnConstant("(?,3)", {2}, {1, 0}, "Transpose"), true},
+        AliasCase{"TransposeOfTwoOfThree", OpOnConstant("(?,3,4)", {3}, {2, 0, 1}, "Transpose"),
+                  false},
+        AliasCase{"TransposeByWhatIsComputed", "n = Transpose(r, i) {T=float32}", true},
         // A custom op may do anything; behind data of its own it has nothing to hand on.
         AliasCase{"CustomOp", "n = MyOwnOp(r)", true},
         AliasCase{"CustomOpOfData", "n = MyOwnOp(x)", false},
