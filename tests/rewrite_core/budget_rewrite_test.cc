@@ -16,6 +16,7 @@
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/graph_text.h"
 
 namespace spillway::core {
 namespace {
@@ -218,6 +219,30 @@ TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
       WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "min_tensor_bytes: ", kLeast)).report();
   ASSERT_GT(report.swaps_size(), 0);
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_GE(swap.size_bytes(), kLeast);
+}
+
+// 16 MiB of 16.1: the variable of 4, and two of 6 beside it. Behind the hole that its initializer
+// may leave, only one of them finds a place, and nothing can be away.
+TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
+  const std::string bytes = testing::GraphBytes(
+      "w = VariableV2() {dtype=float32, shape=(1024,1024), _output_shapes=[(1024,1024)]}\n"
+      "r = Identity(w) {T=float32, _output_shapes=[(1024,1024)]}\n"
+      "x = RandomUniform(shape) {T=int32, dtype=float32, _output_shapes=[(1536,1024)]}\n"
+      "shape = Const() {dtype=int32, _output_shapes=[(2)]}\n"
+      "y = MatMul(x, r) {T=float32, _output_shapes=[(1536,1024)]}\n"
+      "sum = Sum(y, axes) {T=float32, _output_shapes=[()]}\n"
+      "axes = Const() {dtype=int32, _output_shapes=[(2)]}\n");
+  const auto warned = [&bytes](int64_t memory) {
+    const v1::RewriteResponse answer = WithBudget(
+        bytes, absl::StrCat("step { targets: 'sum' hardware { gpu_memory_bytes: ", memory, " } }"));
+    EXPECT_EQ(answer.report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
+    return std::count_if(
+        answer.report().warnings().begin(), answer.report().warnings().end(),
+        [](const v1::Warning& warning) { return warning.code() == v1::WARNING_CODE_MAY_RUN_OUT; });
+  };
+  constexpr int64_t kMib = 1 << 20;
+  EXPECT_EQ(warned(1785 * kMib / 100), 1);
+  EXPECT_EQ(warned(26 * kMib), 0);
 }
 
 TEST(BudgetRewriteTest, AnUnknownBatchIsAnError) {

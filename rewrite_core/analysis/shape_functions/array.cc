@@ -318,8 +318,8 @@ void DynamicPartition(ShapeContext& c) {
 
 void Reverse(ShapeContext& c) {
   c.set(0, c.input(0));
-  const auto value = PutsOutIntegers(c) && c.rank(c.input(0)) == 1 ? c.Value(0) : absl::nullopt;
-  const auto axes = c.Value(1);
+  if (!PutsOutIntegers(c) || c.rank(c.input(0)) != 1) return;
+  const auto value = c.Value(0), axes = c.Value(1);
   if (!value || !axes || axes->size() != 1) return;
   c.set_value(0, DimVector(value->rbegin(), value->rend()));
 }

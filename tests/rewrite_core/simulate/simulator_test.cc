@@ -228,6 +228,37 @@ TEST(SimulatorTest, MixedOrder) {
   }
 }
 
+// A variable whose value was copied there lies behind the hole that its temporary left.
+TEST(SimulatorTest, InitializersLeaveHoles) {
+  for (const bool copied : {false, true}) {
+    WorkloadMaker maker;
+    maker.Resident(0, 4 * kK, copied);
+    maker.Compute(50, {}, {}, {maker.Buffer(0, 6 * kK)});
+    SimulationOptions options = Ahead(10 * kK);
+    options.placed = true;
+    EXPECT_TRUE(Play(maker, options).fits());
+    options.initializer_seed = 1;
+    const SimulationResult result = Play(maker, options);
+    EXPECT_EQ(result.fits(), !copied);
+    if (!copied) continue;
+    EXPECT_TRUE(result.out_of_memory->fragmented);
+    EXPECT_EQ(result.out_of_memory->missing_bytes, 2 * kK);  // 4 KiB are free in front of it.
+    options.device_budget_bytes = {14 * kK};
+    EXPECT_TRUE(Play(maker, options).fits());
+  }
+}
+
+// Where a temporary finds no place, or the variable none beside it, there is none.
+TEST(SimulatorTest, InitializersDoWithLittleMemory) {
+  WorkloadMaker maker;
+  for (int i = 0; i < 3; ++i) maker.Resident(0, 4 * kK, /*copied=*/true);
+  SimulationOptions options = Ahead(12 * kK);
+  options.placed = true;
+  for (options.initializer_seed = 1; options.initializer_seed <= 20; ++options.initializer_seed) {
+    EXPECT_TRUE(Play(maker, options).fits()) << options.initializer_seed;
+  }
+}
+
 TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
   for (const auto& options : {Ahead(), Synchronous()}) {
     Chain chain;
