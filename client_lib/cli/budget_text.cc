@@ -21,10 +21,10 @@ std::string EffortText(v1::PlanningEffort effort) {
 
 std::string VariedText(const v1::BudgetDevice& device) {
   const int fits = device.variation_count() - device.unfit_variation_count();
-  std::string text = absl::StrCat("with other orders and times it fits into all of the memory in ",
-                                  fits, " of ", device.variation_count());
+  std::string text = absl::StrCat("it fits in ", fits, " of ", device.variation_count(),
+                                  " other orders, times of copies and places of variables");
   if (device.has_fastest_step_time_ns()) {
-    absl::StrAppend(&text, "; the fastest plan, which fits in fewer, takes ",
+    absl::StrAppend(&text, "; the fastest plan, which does not in all, takes ",
                     FormatMilliseconds(device.fastest_step_time_ns()));
   }
   return text;

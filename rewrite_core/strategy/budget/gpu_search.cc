@@ -173,7 +173,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
     if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
     terms.variations = Variations();
-    terms.variation_bytes = request_.facts.hardware().gpu_memory_bytes;
+    terms.variation_bytes = VariationBytes(request_, request_.budget_bytes());
     if (share == 1) terms.start = found->setting;
     auto steady = Search(terms);
     if (!steady.ok()) {
@@ -211,7 +211,7 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
     terms.max_plays = kLowPlays;
     if (HasReserve(request_)) {
       terms.variations = Variations();
-      terms.variation_bytes = request_.facts.hardware().GpuMemoryFor(budget);
+      terms.variation_bytes = VariationBytes(request_, budget);
     }
     auto found = Search(terms);
     if (!found.ok()) return found.status();

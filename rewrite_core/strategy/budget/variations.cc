@@ -19,6 +19,9 @@ constexpr StepVariation kVariations[] = {
     {ReadyOrder::kMixed, 6, 100, 11},     {ReadyOrder::kLastReady, 0, 200, 12},
 };
 
+// Of the reserve, what variations may take.
+constexpr double kVariedShare = 0.75;
+
 }  // namespace
 
 absl::Span<const StepVariation> Variations() { return kVariations; }
@@ -27,8 +30,13 @@ bool HasReserve(const BudgetRequest& request) {
   return request.facts.hardware().gpu_memory_bytes > request.budget_bytes();
 }
 
+int64_t VariationBytes(const BudgetRequest& request, int64_t budget_bytes) {
+  const int64_t reserve = request.facts.hardware().GpuMemoryFor(budget_bytes) - budget_bytes;
+  return budget_bytes + ShareOf(reserve, kVariedShare);
+}
+
 absl::StatusOr<int> CountUnfit(const SwapPlan& plan, int32_t gpu, BudgetRequest* request) {
-  StepTerms terms = StepTerms::OneGpu(gpu, request->facts.hardware().gpu_memory_bytes);
+  StepTerms terms = StepTerms::OneGpu(gpu, VariationBytes(*request, request->budget_bytes()));
   terms.placed_alone = true;
   int count = 0;
   for (const StepVariation& variation : kVariations) {

@@ -20,11 +20,15 @@ namespace spillway::core {
 // lie as their initializers left them.
 absl::Span<const StepVariation> Variations();
 
-// Whether there is memory for them: the reserve. A plan is tried with all of the GPU's.
+// Whether there is memory for them: the reserve.
 bool HasReserve(const BudgetRequest& request);
 
-// In how many of the variations `plan` does not fit into all of the memory of GPU `gpu` (an index
-// into Placement::devices()). REQUIRES: HasReserve. Errors: those of Simulate.
+// With how many bytes a plan for `budget_bytes` is tried: the budget and most of the reserve. The
+// rest of it is for what no variation shows (kernels that run at once, say, on a CPU).
+int64_t VariationBytes(const BudgetRequest& request, int64_t budget_bytes);
+
+// In how many of the variations `plan` does not fit, with the VariationBytes of GPU `gpu`'s budget
+// (an index into Placement::devices()). REQUIRES: HasReserve. Errors: those of Simulate.
 absl::StatusOr<int> CountUnfit(const SwapPlan& plan, int32_t gpu, BudgetRequest* request);
 
 // The warning MAY_RUN_OUT: `what` ("the plan for GPU ...") does not fit in `unfit` of them.
