@@ -154,7 +154,7 @@ absl::StatusOr<bool> GpuSearch::FitsAsFast(const SwapPlan& plan, int64_t usable,
 }
 
 void GpuSearch::TellVariations(int unfit) {
-  device_.set_variation_count(static_cast<int32_t>(Variations().size()));
+  device_.set_variation_count(kNumVariations);
   device_.set_unfit_variation_count(unfit);
 }
 
@@ -172,8 +172,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     if (!unfit.ok() || *unfit == 0) break;
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
     if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
-    terms.variations = Variations();
-    terms.variation_bytes = VariationBytes(request_, request_.budget_bytes());
+    terms.varied_steps = VariedSteps(request_, request_.budget_bytes());
     if (share == 1) terms.start = found->setting;
     auto steady = Search(terms);
     if (!steady.ok()) {
@@ -209,10 +208,7 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
     terms.budget_bytes = budget;
     terms.full_speed_ns = request_.FastEnough();  // The first plan that fits, and is, will do.
     terms.max_plays = kLowPlays;
-    if (HasReserve(request_)) {
-      terms.variations = Variations();
-      terms.variation_bytes = VariationBytes(request_, budget);
-    }
+    if (HasReserve(request_)) terms.varied_steps = VariedSteps(request_, budget);
     auto found = Search(terms);
     if (!found.ok()) return found.status();
     return found->best && !request_.IsTooSlow(found->best->outcome.step_time_ns());

@@ -92,7 +92,7 @@ class PlanSearch {
         order_(order),
         simulator_(simulator),
         stop_(stop),
-        variations_(terms.variations.begin(), terms.variations.end()),
+        varied_steps_(terms.varied_steps),
         plan_(base) {}
 
   absl::StatusOr<PlanSearchResult> Run() {
@@ -402,11 +402,11 @@ class PlanSearch {
 
   // What comes of the plan in the first of the variations in which it does not fit.
   absl::StatusOr<absl::optional<StepResult>> FirstUnfit() {
-    for (auto it = variations_.begin(); it != variations_.end(); ++it) {
-      auto varied = Play(terms_.variation_bytes, kUnlimited, /*placed_alone=*/true, *it);
+    for (auto it = varied_steps_.begin(); it != varied_steps_.end(); ++it) {
+      auto varied = Play(it->bytes, kUnlimited, /*placed_alone=*/true, it->variation);
       if (!varied.ok()) return varied.status();
       if (varied->fits) continue;
-      std::rotate(variations_.begin(), it, it + 1);  // The next plan is likely to fail here, too.
+      std::rotate(varied_steps_.begin(), it, it + 1);  // The next plan is likely to fail here, too.
       return absl::make_optional(*std::move(varied));
     }
     return absl::optional<StepResult>();
@@ -526,8 +526,8 @@ class PlanSearch {
   const StepOrder& order_;
   PlanSimulator* const simulator_;
   const StopToken& stop_;
-  std::vector<StepVariation> variations_;  // Those that plans failed in last come first.
-  SwapPlan plan_;                          // The base, and the swaps that are judged.
+  std::vector<VariedStep> varied_steps_;  // Those that plans failed in last come first.
+  SwapPlan plan_;                         // The base, and the swaps that are judged.
   std::vector<Away> best_;
   BudgetSetting best_setting_;  // Of the best plan that was constructed, if one was.
   int64_t best_bytes_ = 0;      // That travel in it, one way.

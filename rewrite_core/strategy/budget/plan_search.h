@@ -11,7 +11,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
@@ -19,6 +18,12 @@
 #include "rewrite_core/strategy/budget/step_order.h"
 
 namespace spillway::core {
+
+// A step as it may be, too, with so much memory.
+struct VariedStep {
+  StepVariation variation;
+  int64_t bytes = 0;
+};
 
 struct PlanSearchTerms {
   int32_t gpu = 0;  // An index into Placement::devices().
@@ -28,9 +33,8 @@ struct PlanSearchTerms {
   // Other sizes of memory in which a plan has to fit: what fits is not monotonic, since memory is
   // placed.
   std::vector<int64_t> other_budgets;
-  // And what else the step may be like in which it has to fit, with `variation_bytes`.
-  absl::Span<const StepVariation> variations;
-  int64_t variation_bytes = 0;
+  // And what else the step may be like in which it has to fit.
+  std::vector<VariedStep> varied_steps;
   // Tried first, if it has targets: what made the best plan without the variations.
   BudgetSetting start;
   // What the step takes with memory without end: a plan as fast as that is not improved.

@@ -6,29 +6,29 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/budget_request.h"
+#include "rewrite_core/strategy/budget/plan_search.h"
 
 namespace spillway::core {
 
-// TensorFlow runs any ready op, a link has not always the speed that its preset says, and variables
-// lie as their initializers left them.
-absl::Span<const StepVariation> Variations();
+inline constexpr int kNumVariations = 20;
 
 // Whether there is memory for them: the reserve.
 bool HasReserve(const BudgetRequest& request);
 
-// With how many bytes a plan for `budget_bytes` is tried: the budget and most of the reserve. The
-// rest of it is for what no variation shows (kernels that run at once, say, on a CPU).
-int64_t VariationBytes(const BudgetRequest& request, int64_t budget_bytes);
+// TensorFlow runs any ready op, a link has not always the speed that its preset says, and variables
+// lie as their initializers left them: steps that a plan for `budget_bytes` is tried in, each with
+// that and a part of the reserve. REQUIRES: HasReserve.
+std::vector<VariedStep> VariedSteps(const BudgetRequest& request, int64_t budget_bytes);
 
-// In how many of the variations `plan` does not fit, with the VariationBytes of GPU `gpu`'s budget
-// (an index into Placement::devices()). REQUIRES: HasReserve. Errors: those of Simulate.
+// In how many of those of GPU `gpu` (an index into Placement::devices()) and its budget `plan` does
+// not fit. REQUIRES: HasReserve. Errors: those of Simulate.
 absl::StatusOr<int> CountUnfit(const SwapPlan& plan, int32_t gpu, BudgetRequest* request);
 
 // The warning MAY_RUN_OUT: `what` ("the plan for GPU ...") does not fit in `unfit` of them.
