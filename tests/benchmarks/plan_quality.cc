@@ -6,12 +6,13 @@
 // share of it the plan reaches. Then a summary of each strategy.
 //
 //   build/tests/benchmarks/plan_quality [--graphs NAME,...] [--presets NAME,...]
-//       [--shares PERCENT,...] [--strategies NAME,...] [--effort low|medium|high]
+//       [--shares PERCENT,...] [--strategies NAME,...] [--effort low|medium|high] [--reserve R]
 //       [--format text|markdown] [--readme FILE] [--quick]
 //
 // Progress goes to stderr. --readme puts the markdown between the two markers of FILE.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -57,6 +58,7 @@ struct Flags {
   std::vector<double> shares = {75, 50, 35};
   std::vector<std::string> strategies = {"scope", "level", "budget"};
   std::string effort = "medium";
+  double reserve = 0;
   std::string format = "text";
   std::string readme;
   bool quick = false;
@@ -65,6 +67,7 @@ struct Flags {
 // One strategy's answer to one case.
 struct Planned {
   bool has_plan = false;
+  bool may_run_out = false;   // The report warns of that.
   double ratio = 0;           // Full speed's time by the step's.
   int64_t swapped_bytes = 0;  // Out and in.
   double floors = 0;          // What the rewrite took, refusals included.
@@ -91,11 +94,16 @@ struct Results {
   std::exit(1);
 }
 
-v1::Step StepOn(const v1::Step& fed, const std::string& preset, int64_t memory_bytes) {
+// `reserve`: what the GPU has besides, as a part of its memory.
+v1::Step StepOn(const v1::Step& fed, const std::string& preset, int64_t memory_bytes,
+                double reserve = 0) {
   v1::Step step = fed;
   step.mutable_hardware()->set_preset(preset);
-  step.mutable_hardware()->set_gpu_memory_bytes(memory_bytes);
-  step.mutable_hardware()->set_allocator_reserve(0);
+  step.mutable_hardware()->set_gpu_memory_bytes(
+      reserve > 0
+          ? static_cast<int64_t>(std::ceil(static_cast<double>(memory_bytes) / (1 - reserve)))
+          : memory_bytes);
+  step.mutable_hardware()->set_allocator_reserve(reserve);
   return step;
 }
 
@@ -145,6 +153,9 @@ Planned Plan(const std::string& bytes, v1::RewriteOptions options, const v1::Ste
     planned.refusal = "DOES_NOT_FIT";  // `scope` does not look.
     return planned;
   }
+  for (const v1::Warning& warning : report.warnings()) {
+    planned.may_run_out |= warning.code() == v1::WARNING_CODE_MAY_RUN_OUT;
+  }
   planned.ratio = static_cast<double>(full_speed_ns) / static_cast<double>(forecast.step_time_ns());
   for (const v1::DeviceReport& device : report.devices()) {
     planned.swapped_bytes += device.swap_out_bytes() + device.swap_in_bytes();
@@ -177,6 +188,7 @@ std::string PlannedText(const Planned& planned, double bound) {
   std::string text =
       absl::StrCat(RatioText(planned.ratio), ", ", BytesText(planned.swapped_bytes), " swapped");
   if (bound > 0) absl::StrAppendFormat(&text, ", %.2f of the bound", planned.ratio / bound);
+  if (planned.may_run_out) absl::StrAppend(&text, ", may run out");
   return text;
 }
 
@@ -208,8 +220,9 @@ void RunGraph(const std::string& graph, const Flags& flags, Results* results) {
       result.preset = preset;
       result.share = share;
       result.memory_bytes = static_cast<int64_t>(share / 100 * static_cast<double>(peak_bytes));
-      const v1::Step step = StepOn(fed, preset, result.memory_bytes);
-      result.bound = BoundOf(Simulated(bytes, step), result.memory_bytes, full_speed_ns);
+      result.bound = BoundOf(Simulated(bytes, StepOn(fed, preset, result.memory_bytes)),
+                             result.memory_bytes, full_speed_ns);
+      const v1::Step step = StepOn(fed, preset, result.memory_bytes, flags.reserve);
       for (const std::string& strategy : flags.strategies) {
         const Planned& planned = result.planned[strategy] =
             Plan(bytes, OptionsOf(strategy, flags.effort), step, full_speed_ns, floor_seconds);
@@ -229,6 +242,7 @@ struct Summary {
   double sum = 0, least = 0;  // Of shares of the bound.
   std::string least_case;
   int below_aim = 0;
+  int may_run_out = 0;
   // Cases where another strategy's plan is faster, or it alone has one.
   std::map<std::string, int> behind;
   double swapped_bytes = 0;
@@ -257,6 +271,7 @@ Summary Summarize(const std::vector<Case>& cases, const std::string& strategy) {
       summary.least_case = absl::StrFormat("%s, %s, %.0f %%", one.graph, one.preset, one.share);
     }
     ++summary.plans;
+    summary.may_run_out += planned.may_run_out;
     summary.sum += share;
     summary.below_aim += share < kAim;
     summary.swapped_bytes += static_cast<double>(planned.swapped_bytes);
@@ -271,6 +286,7 @@ using Table = std::vector<std::vector<std::string>>;
 Table SummaryTable(const Results& results, const Flags& flags) {
   Table table = {{"strategy", "plans", "share of the bound: mean", "least",
                   absl::StrFormat("below %.2f", kAim), "behind", "rewrite: median", "most"}};
+  if (flags.reserve > 0) table[0].push_back("may run out");
   for (const std::string& strategy : flags.strategies) {
     const Summary summary = Summarize(results.cases, strategy);
     std::vector<std::string> behind;
@@ -288,6 +304,7 @@ Table SummaryTable(const Results& results, const Flags& flags) {
                          : absl::StrCat(RatioText(summary.least), " (", summary.least_case, ")"),
                      absl::StrCat(summary.below_aim), absl::StrJoin(behind, ", "),
                      floors(summary.floors.size() / 2), floors(summary.floors.size() - 1)});
+    if (flags.reserve > 0) table.back().push_back(absl::StrCat(summary.may_run_out));
   }
   return table;
 }
@@ -441,6 +458,11 @@ int Main(int argc, char** argv) {
   list("--shares", flags.shares, "Memory, in percent of the unswapped peak");
   list("--strategies", flags.strategies, "Of scope, level, budget");
   app.add_option("--effort", flags.effort, "Of budget: low, medium, high")->capture_default_str();
+  app.add_option("--reserve", flags.reserve,
+                 "GPUs have that part of their memory besides: plans of budget then have to fit in "
+                 "variations of the step, too")
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
   app.add_option("--format", flags.format, "What is printed")
       ->check(CLI::IsMember({"text", "markdown"}))
       ->capture_default_str();
