@@ -19,6 +19,13 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 // Where a plan does not fit in all variations, plans that do are looked for, with these parts of
 // the budget.
 constexpr double kSteadyShares[] = {1.0, 0.94, 0.88};
+// One that is slower than the fastest by one part in so many will do.
+constexpr int64_t kSteadyCostPart = 50;
+
+int64_t SteadyEnough(const PlanSearchResult& fastest) {
+  const int64_t time = fastest.best->outcome.step_time_ns();
+  return time + time / kSteadyCostPart;
+}
 
 // The smallest budget for which there is a plan is told to one part in so many of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
@@ -173,7 +180,8 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
     if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
     terms.varied_steps = VariedSteps(request_, request_.budget_bytes());
-    if (share == 1) terms.start = found->setting;
+    if (share == 1) terms.start = found->aways;
+    terms.full_speed_ns = std::max(terms.full_speed_ns, SteadyEnough(*found));
     auto steady = Search(terms);
     if (!steady.ok()) {
       unfit = steady.status();

@@ -38,8 +38,12 @@ constexpr double kFirstStep = 0.02;
 constexpr double kStepGrowth = 1.5;
 constexpr int kRoomPlays = 8;
 constexpr int kRaiseRoomPlays = 4;
-// For what is tried first, in more.
-constexpr int kStartPlays = 32;
+
+// Of a plan that is nearly as wanted, up to so many small changes at once, and so often room where
+// it runs out, in at most this part of the plays.
+constexpr int kMostVaried = 4;
+constexpr int kMostRooms = 4;
+constexpr double kVaryShare = 0.6;
 
 // Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
 // is lowered in so much of the step to either side. At most so often; by at least a part of the
@@ -96,7 +100,7 @@ class PlanSearch {
         plan_(base) {}
 
   absl::StatusOr<PlanSearchResult> Run() {
-    absl::Status status = Start();
+    absl::Status status = VaryStart();
     if (status.ok()) status = Construct();
     if (status.ok() && !planner_.gaps().empty()) status = RaiseTargets();
     if (status.ok() && !planner_.gaps().empty()) status = ChangeBuffers();
@@ -105,7 +109,7 @@ class PlanSearch {
       status = absl::OkStatus();
     }
     if (!status.ok()) return status;
-    result_.setting = std::move(best_setting_);
+    result_.aways = std::move(best_);
     return std::move(result_);
   }
 
@@ -134,7 +138,9 @@ class PlanSearch {
     return time - terms_.full_speed_ns <= terms_.full_speed_ns / kFullSpeedPart;
   }
 
-  bool MayConstruct() const { return MayPlay(result_.best ? kConstructionShare : kVainShare); }
+  bool MayConstruct() const {
+    return !IsDone() && MayPlay(result_.best ? kConstructionShare : kVainShare);
+  }
 
   BudgetSetting Setting(double target, const Construction& construction) const {
     BudgetSetting setting;
@@ -157,15 +163,33 @@ class PlanSearch {
     return verdict;
   }
 
-  absl::Status Start() {
-    if (terms_.start.targets.empty()) return absl::OkStatus();
-    auto verdict = MakeRoomFor(terms_.start, kStartPlays);
-    for (const double width : kWidths) {
+  // What fits but for some of the varied steps is there for want of luck: which pieces are free in
+  // them hangs on every detail. So what lies in the way there is taken out, too, and plans that
+  // differ a little are likely to run out elsewhere, or nowhere.
+  absl::Status VaryStart() {
+    std::vector<Away> next = terms_.start;
+    for (int room = 0; !next.empty() && !result_.best && MayPlay(kVaryShare); ++room) {
+      auto verdict = Judge(next, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
-      if (result_.best || !MayConstruct()) break;
-      if (absl::Status s = MendFrom(terms_.start, width, kMaxMends); !s.ok()) return s;
+      if (room < kMostRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
+      room = -1;
+      next = terms_.start;
+      for (int i = Random(kMostVaried); i >= 0 && !next.empty(); --i) Change(&next);
     }
     return absl::OkStatus();
+  }
+
+  // Takes out of the plan that ran out last what lies side by side; false if that cannot help.
+  bool MakeRoomIn(std::vector<Away>* aways) const {
+    const RoomWindow window = FindRoomWindow(pieces_, piece_bytes_, last_.at, *aways, planner_);
+    for (int32_t gap : window.added) aways->push_back(Chance(gap, 1));
+    for (Away& away : *aways) {
+      if (std::find(window.early.begin(), window.early.end(), away.gap) == window.early.end()) {
+        continue;
+      }
+      away.trigger = std::min(last_.at + 1, planner_.gaps()[away.gap].before - 1);
+    }
+    return !window.empty();
   }
 
   absl::Status Construct() {
@@ -381,6 +405,9 @@ class PlanSearch {
       ++result_.num_fitting;
       return Verdict::kNotBetter;
     }
+    auto variation = FirstUnfit();
+    if (!variation.ok()) return variation.status();
+    if (*variation) return Fail(**std::move(variation), aways);
     // Counted, too, and in the other sizes.
     outcome = Play(terms_.budget_bytes, kUnlimited, /*placed_alone=*/false);
     if (!outcome.ok()) return outcome.status();
@@ -390,9 +417,6 @@ class PlanSearch {
       if (!other.ok()) return other.status();
       if (!other->fits) return Fail(*std::move(other), aways);
     }
-    auto variation = FirstUnfit();
-    if (!variation.ok()) return variation.status();
-    if (*variation) return Fail(**std::move(variation), aways);
     ++result_.num_fitting;
     result_.best = FoundPlan{*std::move(swaps), {}, *std::move(outcome)};
     best_ = aways;

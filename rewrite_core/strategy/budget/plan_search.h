@@ -35,8 +35,8 @@ struct PlanSearchTerms {
   std::vector<int64_t> other_budgets;
   // And what else the step may be like in which it has to fit.
   std::vector<VariedStep> varied_steps;
-  // Tried first, if it has targets: what made the best plan without the variations.
-  BudgetSetting start;
+  // If there are any: a plan that fits but for them. Small changes of it are tried first.
+  std::vector<Away> start;
   // What the step takes with memory without end: a plan as fast as that is not improved.
   int64_t full_speed_ns = 0;
   // At most so many plans are simulated; one in several sizes counts once for each, variations do
@@ -52,7 +52,7 @@ struct FoundPlan {
 
 struct PlanSearchResult {
   absl::optional<FoundPlan> best;
-  BudgetSetting setting;  // Of the best plan that was constructed from one, if one was.
+  std::vector<Away> aways;  // What is away in it.
   // If there is none: of the plans that do not fit, the one that got furthest.
   StepResult failure;
   int num_plays = 0;
