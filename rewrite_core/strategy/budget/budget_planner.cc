@@ -250,7 +250,8 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
   // Not before there is memory for it.
   std::vector<int64_t> free(order_->num_slots());
   for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
-    free[slot] = setting.targets[slot] - order_->live_bytes()[slot];
+    const double most = setting.return_part * static_cast<double>(setting.targets[slot]);
+    free[slot] = static_cast<int64_t>(most) - order_->live_bytes()[slot];
   }
   SlotRoom room(free);
   for (const Away& back : returns) {
@@ -266,7 +267,59 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
     }
     room.Add(back.trigger + 1, gap.before, -gap.bytes);
   }
+  MakeSound(&returns);
   return returns;
+}
+
+// With the triggers that Plan will take.
+void BudgetPlanner::MakeSound(std::vector<Away>* aways) const {
+  const auto ends = EndsOf(*aways);
+  StopPoller poll(*stop_);
+  for (Away& back : *aways) {
+    if (poll.Tick()) return;
+    std::vector<InputPosition> consumers;
+    for (const StepOrder::Use* use : Consumers(back, ends)) consumers.push_back(use->position);
+    if (const Slot slot = FindTrigger(back, consumers); slot != kNoSlot) back.trigger = slot;
+  }
+}
+
+// By buffer: where its gaps that are used end.
+BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Away>& aways) const {
+  Ends ends;
+  for (const Away& back : aways) {
+    ends[gaps_[back.gap].buffer].push_back(gaps_[back.gap].before);
+  }
+  return ends;
+}
+
+// Its swap-ins serve the uses up to the next gap that is used.
+std::vector<const StepOrder::Use*> BudgetPlanner::Consumers(const Away& back,
+                                                            const Ends& ends) const {
+  const Gap& gap = gaps_[back.gap];
+  Slot until = order_->num_slots();
+  StopPoller poll(*stop_);
+  for (Slot end : ends.at(gap.buffer)) {
+    if (poll.Tick()) return {};
+    if (end > gap.before) until = std::min(until, end);
+  }
+  std::vector<const StepOrder::Use*> consumers;
+  for (const StepOrder::Use& use : order_->uses(gap.buffer)) {
+    if (poll.Tick()) return {};
+    if (use.slot < gap.before || use.slot >= until || order_->slot(use.tensor.node) >= gap.before) {
+      continue;
+    }
+    consumers.push_back(&use);
+  }
+  return consumers;
+}
+
+Tensor BudgetPlanner::TensorOf(int32_t buffer) const {
+  return facts_->buffers().buffers()[order_->buffers()[buffer]].first;
+}
+
+int32_t BudgetPlanner::FirstGapOf(int32_t buffer) const {
+  const auto gaps = by_buffer_.find(order_->buffers()[buffer]);
+  return gaps == by_buffer_.end() ? -1 : gaps->second.front();
 }
 
 int32_t BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
@@ -302,28 +355,15 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<A
   std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
   const PaceGate gate(*order_, *needs_, soundness_);
   StopPoller poll(*stop_);
-  absl::flat_hash_map<int32_t, std::vector<Slot>> ends;  // By buffer: of its gaps that are used.
+  const Ends ends = EndsOf(aways);
   for (const Away& back : aways) {
-    ends[gaps_[back.gap].buffer].push_back(gaps_[back.gap].before);
-  }
-  for (const Away& back : aways) {
+    if (poll.Tick()) return stop_->status("strategy");
     const Gap& gap = gaps_[back.gap];
-    // Its swap-ins serve the uses up to the next gap that is used.
-    Slot until = order_->num_slots();
-    for (Slot end : ends[gap.buffer]) {
-      if (poll.Tick()) return stop_->status("strategy");
-      if (end > gap.before) until = std::min(until, end);
-    }
     std::map<std::pair<NodeId, int32_t>, std::vector<InputPosition>> consumers;
     std::vector<InputPosition> all;
-    for (const StepOrder::Use& use : order_->uses(gap.buffer)) {
-      if (poll.Tick()) return stop_->status("strategy");
-      if (use.slot < gap.before || use.slot >= until ||
-          order_->slot(use.tensor.node) >= gap.before) {
-        continue;
-      }
-      consumers[{use.tensor.node, use.tensor.port}].push_back(use.position);
-      all.push_back(use.position);
+    for (const StepOrder::Use* use : Consumers(back, ends)) {
+      consumers[{use->tensor.node, use->tensor.port}].push_back(use->position);
+      all.push_back(use->position);
     }
     const Slot slot = FindTrigger(back, all);
     if (slot == kNoSlot) continue;  // It stays: nothing may hold its copy back.

@@ -39,6 +39,9 @@ struct BudgetSetting {
   // By slot: the bytes that may be in use. Less than the budget where a plan for all of it does not
   // fit: there is not always a place for each piece.
   std::vector<int64_t> targets;
+  // Of these what may be in use when a buffer comes back. Below 1 they come back later: those that
+  // are back long before they are used lie about in pieces of what has been let go of.
+  double return_part = 1;
   // A gate stands so many slots behind its trigger.
   int32_t gate_slots = 1;
   // A copy is given so many times its own time.
@@ -90,11 +93,17 @@ class BudgetPlanner {
   std::vector<Away> Schedule(const std::vector<int32_t>& chosen,
                              const BudgetSetting& setting) const;
 
+  // With the triggers that Plan takes: the nearest sound ones.
+  void MakeSound(std::vector<Away>* aways) const;
+
   // The plan in which these buffers are away.
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Away>& aways) const;
 
   const std::vector<Gap>& gaps() const { return gaps_; }
 
+  // By place in StepOrder::buffers(): a tensor of the buffer, and its first gap; -1.
+  Tensor TensorOf(int32_t buffer) const;
+  int32_t FirstGapOf(int32_t buffer) const;
   // The gap of the buffer behind `tensor` that has `slot` inside; -1.
   int32_t GapOver(Tensor tensor, Slot slot) const;
   // Whether there is time in it for both of its copies.
@@ -116,6 +125,9 @@ class BudgetPlanner {
   // Of the chosen gaps those that are needed, smaller ones in the place of some.
   std::vector<int32_t> Shrink(std::vector<int32_t> chosen, const BudgetSetting& setting) const;
   absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
+  using Ends = absl::flat_hash_map<int32_t, std::vector<Slot>>;
+  Ends EndsOf(const std::vector<Away>& aways) const;
+  std::vector<const StepOrder::Use*> Consumers(const Away& back, const Ends& ends) const;
   // The sound trigger nearest to the one wanted, before rather than behind; kNoSlot.
   Slot FindTrigger(const Away& back, const std::vector<InputPosition>& consumers) const;
 

@@ -108,7 +108,9 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
     if (!found->best) return NoPlanError(*request, *ordered, gpu, found->failure, *smallest);
     return SlowPlanError(*request, gpu, found->best->outcome.step_time_ns(), *smallest);
   }
-  for (int64_t budget : request->OtherBudgets()) report->add_other_budget_bytes(budget);
+  if (!found->cut_short) {
+    for (int64_t budget : request->OtherBudgets()) report->add_other_budget_bytes(budget);
+  }
 
   // A search that was cut short has left no steps for the need.
   absl::Status s =

@@ -22,10 +22,8 @@ constexpr double kSteadyShares[] = {1.0, 0.94, 0.88};
 // One that is slower than the fastest by one part in so many will do.
 constexpr int64_t kSteadyCostPart = 50;
 
-int64_t SteadyEnough(const PlanSearchResult& fastest) {
-  const int64_t time = fastest.best->outcome.step_time_ns();
-  return time + time / kSteadyCostPart;
-}
+// Of a plan that does not fit in the other sizes of memory.
+constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
 // The smallest budget for which there is a plan is told to one part in so many of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
@@ -53,10 +51,17 @@ void GpuSearch::CountPlays(const PlanSearchResult& found) {
   device_.set_cut_short(found.cut_short);
 }
 
+// With the reserve, the other sizes are for MakeSteady: what fits in them and what does not hangs
+// on as little as in variations, so a search is better off without.
 absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget) {
+  return Fastest(budget, /*in_other_sizes=*/!HasReserve(request_));
+}
+
+absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget, bool in_other_sizes) {
   PlanSearchResult first;
   for (const double share : kPlannedShares) {
     PlanSearchTerms terms = TermsOf(ShareOf(budget, share));
+    if (!in_other_sizes) terms.other_budgets.clear();
     if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), budget);
     auto found = Search(terms);
     if (!found.ok()) return found;
@@ -91,7 +96,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
   auto does = suffices(high);
   if (does.ok() && !*does && high < usable) does = suffices(high = usable);
   if (does.ok() && !*does) {
-    auto found = Fastest(usable);
+    auto found = Fastest(usable, /*in_other_sizes=*/true);
     if (found.ok() && found->best) device_.set_least_budget_bytes(usable);
     return found;
   }
@@ -123,9 +128,10 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
   return plan;
 }
 
+// With its chain, if it fits in more so.
 absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found) {
   const SwapPlan plan = PlanOf(*found);
-  auto unfit = CountUnfit(plan, gpu_, &request_);
+  auto unfit = CountUnfitInAll(plan, usable, kUnlimited);
   if (!unfit.ok() || *unfit == 0 || !may_chain) return unfit;
   StepTerms terms = StepTerms::OneGpu(gpu_, usable);
   terms.record_operations = true;
@@ -136,28 +142,25 @@ absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, bool may_chain,
   if (!chain.ok()) return chain.status();
   if (chain->empty()) return unfit;
   FoundPlan chained{found->swaps, *std::move(chain), {}};
-  const SwapPlan chained_plan = PlanOf(chained);
-  auto is_as_good = FitsAsFast(chained_plan, usable, found->outcome.step_time_ns());
-  if (!is_as_good.ok()) return is_as_good.status();
-  if (!*is_as_good) return unfit;
-  auto others = CountUnfit(chained_plan, gpu_, &request_);
+  auto others = CountUnfitInAll(PlanOf(chained), usable, found->outcome.step_time_ns());
   if (!others.ok() || *others >= *unfit) return others.ok() ? unfit : others;
   found->chain = std::move(chained.chain);
   return others;
 }
 
-absl::StatusOr<bool> GpuSearch::FitsAsFast(const SwapPlan& plan, int64_t usable,
-                                           int64_t step_time_ns) {
+absl::StatusOr<int> GpuSearch::CountUnfitInAll(const SwapPlan& plan, int64_t usable,
+                                               int64_t most_ns) {
   std::vector<int64_t> budgets = request_.OtherBudgets();
   budgets.insert(budgets.begin(), usable);
   for (int64_t budget : budgets) {
     auto outcome =
         request_.simulator.Simulate(plan, StepTerms::OneGpu(gpu_, budget), request_.stop);
     if (!outcome.ok()) return outcome.status();
-    if (!outcome->fits) return false;
-    if (budget == usable && outcome->step_time_ns() > step_time_ns) return false;
+    if (!outcome->fits || (budget == usable && outcome->step_time_ns() > most_ns)) {
+      return kDoesNotFitSizes;
+    }
   }
-  return true;
+  return CountUnfit(plan, gpu_, &request_);
 }
 
 void GpuSearch::TellVariations(int unfit) {
@@ -174,6 +177,7 @@ absl::Status GpuSearch::ReportVariations(const SwapPlan& plan) {
 
 absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found) {
   if (!HasReserve(request_) || found->cut_short) return absl::OkStatus();
+  const int64_t fastest_ns = found->best->outcome.step_time_ns();
   auto unfit = CountUnfitChained(usable, may_chain, &*found->best);
   for (const double share : kSteadyShares) {
     if (!unfit.ok() || *unfit == 0) break;
@@ -181,7 +185,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
     terms.varied_steps = VariedSteps(request_, request_.budget_bytes());
     if (share == 1) terms.start = found->aways;
-    terms.full_speed_ns = std::max(terms.full_speed_ns, SteadyEnough(*found));
+    terms.full_speed_ns = std::max(terms.full_speed_ns, fastest_ns + fastest_ns / kSteadyCostPart);
     auto steady = Search(terms);
     if (!steady.ok()) {
       unfit = steady.status();
@@ -190,19 +194,25 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     CountPlays(*steady);
     if (!steady->best || request_.IsTooSlow(steady->best->outcome.step_time_ns())) continue;
     unfit = 0;
-    const int64_t fastest_ns = found->best->outcome.step_time_ns();
-    if (fastest_ns < steady->best->outcome.step_time_ns()) {
-      device_.set_fastest_step_time_ns(fastest_ns);
-    }
     *found = *std::move(steady);
   }
-  if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG) {
+  if (unfit.ok() && *unfit == kDoesNotFitSizes) {  // Then at least in all sizes.
+    auto sized = Fastest(usable, /*in_other_sizes=*/true);
+    unfit = sized.status();
+    if (sized.ok()) *found = *std::move(sized);
+    if (unfit.status().ok() && found->best)
+      unfit = CountUnfit(PlanOf(*found->best), gpu_, &request_);
+  }
+  if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
     found->cut_short = true;  // What was found so far stands, untried.
     device_.set_cut_short(true);
     return absl::OkStatus();
   }
-  if (unfit.ok()) TellVariations(*unfit);
-  return unfit.status();
+  if (!unfit.ok() || !found->best) return unfit.ok() ? absl::OkStatus() : unfit.status();
+  TellVariations(*unfit);
+  if (fastest_ns < found->best->outcome.step_time_ns())
+    device_.set_fastest_step_time_ns(fastest_ns);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {

@@ -38,7 +38,7 @@ class GpuSearch {
         device_(*device) {}
 
   // With all of `budget`; where no plan is found, one is looked for that does with less, and fits
-  // it.
+  // it. Where there is a reserve, in other sizes it may not fit: MakeSteady sees to that.
   absl::StatusOr<PlanSearchResult> Fastest(int64_t budget);
 
   // A plan that is fast enough for the least budget, found with the least effort, and then one for
@@ -47,9 +47,9 @@ class GpuSearch {
   absl::StatusOr<PlanSearchResult> Least(int64_t usable);
 
   // The reserve is for other orders and times, and for where variables lie. Where a plan does not
-  // fit in them, with all of the memory, the heavy operations are held in its order (`may_chain`);
-  // where that does not do, the fastest is looked for that fits in all of them. REQUIRES: a best
-  // plan in `found`.
+  // fit in these variations, or in the other sizes, the heavy operations are held in its order
+  // (`may_chain`); where that does not do, the fastest is looked for that fits in all of them, or
+  // else in the sizes; or there is none. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found);
 
   // In how many of the variations `plan` does not fit, is told, where there is memory beyond the
@@ -62,10 +62,11 @@ class GpuSearch {
  private:
   PlanSearchTerms TermsOf(int64_t budget) const;
   absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
-  // With its chain, if it fits in more so.
+  absl::StatusOr<PlanSearchResult> Fastest(int64_t budget, bool in_other_sizes);
   absl::StatusOr<int> CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found);
   SwapPlan PlanOf(const FoundPlan& found) const;
-  absl::StatusOr<bool> FitsAsFast(const SwapPlan& plan, int64_t usable, int64_t step_time_ns);
+  // Of the variations; more than there are if it takes longer, or does not fit in all sizes.
+  absl::StatusOr<int> CountUnfitInAll(const SwapPlan& plan, int64_t usable, int64_t most_ns);
   void TellVariations(int unfit);
   void CountPlays(const PlanSearchResult& found);
 

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/budget/rehearsed_planner.h"
 #include "rewrite_core/strategy/budget/room_window.h"
 
 namespace spillway::core {
@@ -31,6 +32,17 @@ constexpr double kTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr double kTargetStep = 1.0 / 100;
 constexpr size_t kBisected = 2;
 
+// What plans that are rehearsed aim at, of the budget; and of that, what may be in use when buffers
+// come back. Rehearsals for each play that there may be.
+constexpr double kRehearsedTargets[] = {1.0, 0.98, 0.96, 0.94, 0.92, 0.9, 0.87, 0.84, 0.8, 0.75};
+constexpr double kReturnParts[] = {1.0, 0.85, 0.7};
+constexpr int kRehearsalsPerPlay = 2;
+// Of these plans so many are played in any case, and then those that may be slower by a part.
+constexpr int kPlayedAnyway = 5;
+constexpr double kMaybeFaster = 1.002;
+// Rehearsals are right where one of so many plans that fit there does.
+constexpr int kRightOften = 10;
+
 // More is asked for, by this much of the budget and then in larger steps, as long as buffers that
 // lie side by side can make room where the plan does not fit: in at most so many plays. When
 // targets are raised by chance, in fewer.
@@ -42,7 +54,7 @@ constexpr int kRaiseRoomPlays = 4;
 // Of a plan that is nearly as wanted, up to so many small changes at once, and so often room where
 // it runs out, in at most this part of the plays.
 constexpr int kMostVaried = 4;
-constexpr int kMostRooms = 4;
+constexpr int kMostStartRooms = 4;
 constexpr double kVaryShare = 0.6;
 
 // Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
@@ -69,7 +81,8 @@ constexpr int kStayChance = 10;
 
 // At most this part of the plays is for constructions, while there is a plan; and while there is
 // none. Then up to that part targets are raised.
-constexpr double kConstructionShare = 0.4;
+constexpr double kRehearsedShare = 0.3;
+constexpr double kConstructionShare = 0.5;
 constexpr double kVainShare = 0.75;
 constexpr double kRaiseShare = 0.75;
 
@@ -80,11 +93,16 @@ constexpr int64_t kTriesPerPlay = 4;
 // As fast as with memory without end, but for one part in so many: nothing is left to gain.
 constexpr int64_t kFullSpeedPart = 2000;
 
+// Faster, or as fast with fewer bytes, by less than one part in so many is no better.
+constexpr int64_t kWorthwhilePart = 2000;
+
 // A buffer that is taken out by chance comes back so many slots before it is used.
 constexpr Slot kChanceAhead = 30;
 // Of at least this part of the bytes that it stands in for.
 constexpr int64_t kChanceLeast = 4;
 constexpr int kMaxGateSlots = 9;
+// The gates of what makes room for a change.
+constexpr int32_t kChangedGate = 1;
 constexpr int kMaxStride = 7;  // Powers of two.
 
 class PlanSearch {
@@ -97,11 +115,13 @@ class PlanSearch {
         simulator_(simulator),
         stop_(stop),
         varied_steps_(terms.varied_steps),
+        rehearsed_(order, planner, terms.budget_bytes, kRehearsalsPerPlay * terms.max_plays, stop),
         plan_(base) {}
 
   absl::StatusOr<PlanSearchResult> Run() {
     absl::Status status = VaryStart();
-    if (status.ok()) status = Construct();
+    if (status.ok()) status = PlayRehearsed();
+    if (status.ok() && !are_right_) status = Construct();
     if (status.ok() && !planner_.gaps().empty()) status = RaiseTargets();
     if (status.ok() && !planner_.gaps().empty()) status = ChangeBuffers();
     if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && result_.best) {
@@ -156,6 +176,92 @@ class PlanSearch {
     return planner_.Schedule(planner_.Cover(setting), setting);
   }
 
+  struct Candidate {
+    BudgetSetting setting;
+    RehearsedPlan plan;
+  };
+
+  // Of plans that fit in their rehearsals, those that took the least time there.
+  absl::Status PlayRehearsed() {
+    std::vector<Candidate> candidates;
+    const auto rehearse = [&](double target, double part, const Construction& construction) {
+      BudgetSetting setting = Setting(target, construction);
+      setting.return_part = part;
+      RehearsedPlan plan = rehearsed_.Make(setting);
+      if (plan.fits) candidates.push_back({std::move(setting), std::move(plan)});
+    };
+    const auto faster = [](const Candidate& a, const Candidate& b) {
+      return a.plan.step_time_ns < b.plan.step_time_ns;
+    };
+    for (const double target : kRehearsedTargets) {
+      for (const double part : kReturnParts) rehearse(target, part, kConstructions[0]);
+    }
+    if (candidates.empty()) return absl::OkStatus();
+    std::stable_sort(candidates.begin(), candidates.end(), faster);
+    const BudgetSetting best = candidates.front().setting;
+    for (const Construction& construction : kConstructions) {
+      rehearse(static_cast<double>(best.targets.front()) / static_cast<double>(terms_.budget_bytes),
+               best.return_part, construction);
+    }
+    std::stable_sort(candidates.begin(), candidates.end(), faster);
+    int played = 0, fitting = 0;
+    for (size_t i = 0; i < candidates.size() && MayPlay(kRehearsedShare); ++i) {
+      if (i >= kPlayedAnyway && !MayBeFaster(candidates[i].plan)) break;
+      auto verdict = Judge(candidates[i].plan.aways, /*for_pieces=*/false);
+      if (!verdict.ok()) return verdict.status();
+      if (*verdict == Verdict::kBetter) Take(&candidates[i]);
+      ++played;
+      fitting += *verdict != Verdict::kDoesNotFit;
+    }
+    are_right_ = fitting > 0 && kRightOften * fitting >= played;
+    return absl::OkStatus();
+  }
+
+  // The best so far was made so.
+  void Take(Candidate* candidate) {
+    best_setting_ = std::move(candidate->setting);
+    rehearsed_ns_ = candidate->plan.step_time_ns;
+  }
+
+  // Than the best so far, as rehearsals go.
+  bool MayBeFaster(const RehearsedPlan& plan) const {
+    return !result_.best || rehearsed_ns_ == 0 ||
+           static_cast<double>(plan.step_time_ns) <
+               kMaybeFaster * static_cast<double>(rehearsed_ns_);
+  }
+
+  // Plans with the setting, if it fits in its rehearsal, and may be faster there.
+  absl::Status PlayIfRehearsed(BudgetSetting setting) {
+    Candidate candidate{std::move(setting), {}};
+    candidate.plan = rehearsed_.Make(candidate.setting);
+    for (int play = 0; play < kRaiseRoomPlays && MayPlay(); ++play) {
+      if (!candidate.plan.fits || !MayBeFaster(candidate.plan)) return absl::OkStatus();
+      auto verdict = Judge(candidate.plan.aways, /*for_pieces=*/true);
+      if (!verdict.ok()) return verdict.status();
+      if (*verdict == Verdict::kBetter) Take(&candidate);
+      if (*verdict != Verdict::kDoesNotFit) return absl::OkStatus();
+      if (!MakeRoom(candidate.setting.gate_slots, &candidate.plan.aways)) return absl::OkStatus();
+      candidate.plan =
+          rehearsed_.Mend(std::move(candidate.plan.aways), candidate.setting.gate_slots);
+    }
+    return absl::OkStatus();
+  }
+
+  // Where the last plan ran out of memory in pieces; false if nothing can make room there.
+  bool MakeRoom(int32_t gate_slots, std::vector<Away>* aways) const {
+    const RoomWindow window = FindRoomWindow(pieces_, piece_bytes_, last_.at, *aways, planner_);
+    for (Away& away : *aways) {
+      if (std::count(window.early.begin(), window.early.end(), away.gap) == 0) continue;
+      away.trigger = std::min(planner_.gaps()[away.gap].before - 1, last_.at + 1);
+    }
+    for (int32_t index : window.added) {
+      const Gap& gap = planner_.gaps()[index];
+      const Slot in_time = order_.last_ended_by(order_.begin_ns(gap.before) - gap.in_ns);
+      aways->push_back({index, std::min(gap.before - 1, std::max(last_.at, in_time)), gate_slots});
+    }
+    return !window.empty();
+  }
+
   absl::StatusOr<Verdict> JudgeTarget(double target, const Construction& construction) {
     BudgetSetting setting = Setting(target, construction);
     auto verdict = Judge(Aways(setting), /*for_pieces=*/false);
@@ -171,7 +277,7 @@ class PlanSearch {
     for (int room = 0; !next.empty() && !result_.best && MayPlay(kVaryShare); ++room) {
       auto verdict = Judge(next, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
-      if (room < kMostRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
+      if (room < kMostStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
       room = -1;
       next = terms_.start;
       for (int i = Random(kMostVaried); i >= 0 && !next.empty(); --i) Change(&next);
@@ -327,7 +433,10 @@ class PlanSearch {
         gap = Random(100) < kStayChance ? setting.forced.erase(gap) : std::next(gap);
       }
       absl::Status status;
-      if (Random(100) < kRoomChance) {
+      if (rehearsed_.MayRehearse() && Random(2) == 0) {
+        setting.return_part = kReturnParts[Random(std::size(kReturnParts))];
+        status = PlayIfRehearsed(std::move(setting));
+      } else if (Random(100) < kRoomChance) {
         status = MakeRoomFor(std::move(setting), kRaiseRoomPlays).status();
       } else {
         status = MendFrom(std::move(setting), kWidths[Random(std::size(kWidths))], kRaiseMends);
@@ -400,8 +509,7 @@ class PlanSearch {
     if (!outcome->fits) return Fail(*std::move(outcome), aways);
     int64_t bytes = 0;
     for (const Away& away : aways) bytes += planner_.gaps()[away.gap].bytes;
-    if (result_.best &&
-        std::make_pair(outcome->step_time_ns(), bytes) > std::make_pair(best_ns, best_bytes_)) {
+    if (result_.best && !IsWorthwhile(outcome->step_time_ns(), bytes)) {
       ++result_.num_fitting;
       return Verdict::kNotBetter;
     }
@@ -422,6 +530,13 @@ class PlanSearch {
     best_ = aways;
     best_bytes_ = bytes;
     return Verdict::kBetter;
+  }
+
+  // Whether it is that much better than the best that it is worth the plays to try it further.
+  bool IsWorthwhile(int64_t step_time_ns, int64_t bytes) const {
+    const int64_t best_ns = result_.best->outcome.step_time_ns();
+    return step_time_ns < best_ns - best_ns / kWorthwhilePart ||
+           (step_time_ns <= best_ns && bytes < best_bytes_ - best_bytes_ / kWorthwhilePart);
   }
 
   // What comes of the plan in the first of the variations in which it does not fit.
@@ -473,7 +588,15 @@ class PlanSearch {
       if (next.empty()) return absl::OkStatus();
       const int changes = 1 + Random(2);
       for (int i = 0; i < changes && !next.empty(); ++i) Change(&next);
-      if (auto verdict = Judge(next, /*for_pieces=*/false); !verdict.ok()) return verdict.status();
+      RehearsedPlan plan;
+      if (rehearsed_.MayRehearse()) {
+        plan = rehearsed_.Mend(std::move(next), kChangedGate);
+        if (!plan.fits || !MayBeFaster(plan)) continue;
+        next = plan.aways;
+      }
+      auto verdict = Judge(next, /*for_pieces=*/false);
+      if (!verdict.ok()) return verdict.status();
+      if (*verdict == Verdict::kBetter && plan.fits) rehearsed_ns_ = plan.step_time_ns;
     }
     return absl::OkStatus();
   }
@@ -551,7 +674,10 @@ class PlanSearch {
   PlanSimulator* const simulator_;
   const StopToken& stop_;
   std::vector<VariedStep> varied_steps_;  // Those that plans failed in last come first.
-  SwapPlan plan_;                         // The base, and the swaps that are judged.
+  RehearsedPlanner rehearsed_;
+  bool are_right_ = false;    // Rehearsals are, as a rule, of this step.
+  int64_t rehearsed_ns_ = 0;  // The time that the best plan took in its rehearsal; 0: it had none.
+  SwapPlan plan_;             // The base, and the swaps that are judged.
   std::vector<Away> best_;
   BudgetSetting best_setting_;  // Of the best plan that was constructed, if one was.
   int64_t best_bytes_ = 0;      // That travel in it, one way.

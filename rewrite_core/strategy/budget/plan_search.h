@@ -1,6 +1,6 @@
 // The search for the fastest plan of one GPU that fits: plans are constructed (budget_planner.h),
-// simulated, and mended where they ran out of memory; then the best one is changed in small steps
-// for as long as plays are left.
+// rehearsed (rehearsed_planner.h), simulated, and mended where they ran out of memory; then the
+// best one is changed in small steps for as long as plays are left.
 //
 // Deterministic: no clock; random numbers from a generator of its own, with a constant seed.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_SEARCH_H_

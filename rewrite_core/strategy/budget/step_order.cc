@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
@@ -81,7 +82,10 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
 
   // What is in use changes at the slot that makes a buffer and behind the last that uses it.
   std::vector<int64_t> change(order.num_slots() + 1, 0);
-  change[0] += unswapped.resident_bytes(gpu);
+  order.resident_bytes_ = unswapped.resident_bytes(gpu);
+  order.launch_ns_ = ToNanoseconds(facts.hardware().launch_s);
+  change[0] += order.resident_bytes_;
+  order.takes_over_.assign(order.buffers_.size(), -1);
   for (size_t i = 0; i < order.buffers_.size(); ++i) {
     const absl::Span<const Use> of = order.uses(static_cast<int32_t>(i));
     const Slot last = of.empty() ? order.made_[i] : of.back().slot;
@@ -104,23 +108,26 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
       if (others.size() > 1 && others[others.size() - 2].slot == order.made_[i]) continue;
       change[order.made_[i]] -= order.bytes_[i];
       change[order.made_[i] + 1] += order.bytes_[i];
+      order.takes_over_[i] = place[input];
       break;
     }
   }
-  if (absl::Status s = order.AddCopiesIn(graph, buffers, gpu, unswapped, stop, &change); !s.ok()) {
-    return s;
+  if (absl::Status s = order.FindCopiesIn(graph, buffers, gpu, unswapped, stop); !s.ok()) return s;
+  for (const CopyIn& copy : order.copies_in_) {
+    change[copy.first] += copy.bytes;
+    change[copy.last + 1] -= copy.bytes;
   }
   int64_t live = 0;
   for (Slot slot = 0; slot < order.num_slots(); ++slot) {
     live += change[slot];
-    order.live_bytes_.push_back(live + facts.costs()[order.nodes_[slot]].workspace_bytes);
+    order.workspace_bytes_.push_back(facts.costs()[order.nodes_[slot]].workspace_bytes);
+    order.live_bytes_.push_back(live + order.workspace_bytes_.back());
   }
   return order;
 }
 
-absl::Status StepOrder::AddCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
-                                    const StepResult& unswapped, const StopToken& stop,
-                                    std::vector<int64_t>* change) const {
+absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
+                                     const StepResult& unswapped, const StopToken& stop) {
   StopPoller poll(stop);
   // By the node that makes them: when the first copy of what it makes is given its memory.
   absl::flat_hash_map<NodeId, int64_t> given;
@@ -154,9 +161,10 @@ absl::Status StepOrder::AddCopiesIn(const Graph& graph, const Buffers& buffers, 
     const auto use = last.find(buffer);
     const Slot end = std::max(made, use == last.end() ? made : use->second);
     if (made >= num_slots()) continue;
-    (*change)[made] += AllocatedBytes(copy.bytes);
-    (*change)[end + 1] -= AllocatedBytes(copy.bytes);
+    copies_in_.push_back({made, end, AllocatedBytes(copy.bytes)});
   }
+  std::stable_sort(copies_in_.begin(), copies_in_.end(),
+                   [](const CopyIn& a, const CopyIn& b) { return a.first < b.first; });
   return absl::OkStatus();
 }
 

@@ -75,16 +75,31 @@ class StepOrder {
     return absl::MakeSpan(uses_).subspan(first_use_[i], first_use_[i + 1] - first_use_[i]);
   }
 
+  // By place in buffers(): the one whose memory it takes over when it is made; -1.
+  int32_t takes_over(int32_t i) const { return takes_over_[i]; }
+
+  // What is copied to the GPU from elsewhere, by `first`: there from one slot to another.
+  struct CopyIn {
+    Slot first, last;
+    int64_t bytes;
+  };
+  const std::vector<CopyIn>& copies_in() const { return copies_in_; }
+
+  int64_t resident_bytes() const { return resident_bytes_; }
+  int64_t workspace_bytes(Slot slot) const { return workspace_bytes_[slot]; }
+  // From one kernel's launch to the next, at least.
+  int64_t launch_ns() const { return launch_ns_; }
+  // When its kernel was launched.
+  int64_t given_ns(Slot slot) const { return given_ns_[slot]; }
+
   // By slot: bytes in use once its node has its memory, workspace included.
   const std::vector<int64_t>& live_bytes() const { return live_bytes_; }
 
  private:
   StepOrder() = default;
 
-  // Adds to `change`, by slot, the memory of what is copied to the GPU from elsewhere.
-  absl::Status AddCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
-                           const StepResult& unswapped, const StopToken& stop,
-                           std::vector<int64_t>* change) const;
+  absl::Status FindCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
+                            const StepResult& unswapped, const StopToken& stop);
 
   std::vector<NodeId> nodes_;
   std::vector<Slot> slots_;  // By node.
@@ -94,6 +109,11 @@ class StepOrder {
   std::vector<int32_t> buffers_;
   std::vector<int64_t> bytes_;
   std::vector<Slot> made_;
+  std::vector<int32_t> takes_over_;
+  std::vector<CopyIn> copies_in_;
+  int64_t resident_bytes_ = 0;
+  int64_t launch_ns_ = 0;
+  std::vector<int64_t> workspace_bytes_;
   std::vector<Use> uses_;
   std::vector<int32_t> first_use_;  // buffers_.size() + 1.
   std::vector<int64_t> live_bytes_;

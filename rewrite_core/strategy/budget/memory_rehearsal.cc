@@ -1,0 +1,277 @@
+#include "rewrite_core/strategy/budget/memory_rehearsal.h"
+
+#include <algorithm>
+
+#include "rewrite_core/base/polled_sort.h"
+#include "rewrite_core/simulate/simulator.h"
+#include "rewrite_core/strategy/budget/room_window.h"
+
+namespace spillway::core {
+namespace {
+
+// In one run room is made so often, and of many buffers less often: each time looks at all of them.
+constexpr int64_t kMostRooms = 64;
+constexpr int64_t kMostLookedAt = 2'000'000;
+
+// Where no gate holds the launcher back, a trigger has run about so many slots behind its launch.
+constexpr Slot kNoGateSlots = 8;
+
+}  // namespace
+
+MemoryRehearsal::MemoryRehearsal(const StepOrder& order, const BudgetPlanner& planner,
+                                 int64_t budget_bytes, const StopToken& stop)
+    : order_(order), planner_(planner), budget_bytes_(budget_bytes), poll_(stop) {
+  made_.resize(order.num_slots());
+  last_used_.resize(order.num_slots());
+  for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
+    if (poll_.Tick()) return;
+    made_[order.made(i)].push_back(i);
+    const absl::Span<const StepOrder::Use> uses = order.uses(i);
+    last_used_[uses.empty() ? order.made(i) : uses.back().slot].push_back(i);
+  }
+}
+
+void MemoryRehearsal::Begin(const std::vector<Away>& aways, int32_t gate_slots) {
+  const size_t slots = made_.size(), gaps = planner_.gaps().size();
+  gate_slots_ = gate_slots;
+  allocator_.Reset(budget_bytes_, kDefaultMaxFragmentationBytes);
+  aways_.clear();
+  chunks_.assign(order_.buffers().size(), kNoChunk);
+  left_ns_.assign(order_.buffers().size(), -1);
+  back_ns_.assign(gaps, -1);
+  used_as_.assign(gaps, -1);
+  delay_.assign(gaps, 0);
+  after_.assign(slots, -1);
+  before_.assign(slots, -1);
+  asking_.assign(slots, -1);
+  next_after_.assign(gaps, -1);
+  next_before_.assign(gaps, -1);
+  next_asking_.assign(gaps, -1);
+  copied_in_.clear();
+  waiting_.clear();
+  leaving_.clear();
+  ended_ns_.assign(slots, 0);
+  launcher_ns_ = out_ns_ = in_ns_ = 0;
+  next_copy_ = 0;
+  rooms_ = 0;
+  for (const Away& away : aways) {
+    Use(away);
+    left_ns_[planner_.gaps()[away.gap].buffer] = 0;
+  }
+}
+
+// The buffer of the gap is away in it.
+void MemoryRehearsal::Use(const Away& away) {
+  const Gap& gap = planner_.gaps()[away.gap];
+  used_as_[away.gap] = static_cast<int32_t>(aways_.size());
+  aways_.push_back(away);
+  next_after_[away.gap] = after_[gap.after];
+  after_[gap.after] = away.gap;
+  next_before_[away.gap] = before_[gap.before];
+  before_[gap.before] = away.gap;
+  AskAt(away.gap, away.trigger + (away.gate < 0 ? kNoGateSlots : away.gate));
+}
+
+void MemoryRehearsal::AskAt(int32_t gap, Slot slot) {
+  slot = std::min(slot, planner_.gaps()[gap].before - 1);
+  next_asking_[gap] = asking_[slot];
+  asking_[slot] = gap;
+}
+
+MemoryRehearsal::Findings MemoryRehearsal::Play(const std::vector<Away>& aways,
+                                                int32_t gate_slots) {
+  Begin(aways, gate_slots);
+  Findings findings;
+  findings.fits = order_.resident_bytes() == 0 ||
+                  allocator_.Allocate(AllocatedBytes(order_.resident_bytes())) != kNoChunk;
+  for (Slot slot = 0; slot < order_.num_slots() && findings.fits; ++slot) {
+    findings.fits = !poll_.Tick() && PlaySlot(slot);
+  }
+  findings.is_clean = findings.fits && rooms_ == 0;
+  if (!ended_ns_.empty()) findings.step_time_ns = std::max(ended_ns_.back(), in_ns_);
+  findings.aways = std::move(aways_);
+  return findings;
+}
+
+bool MemoryRehearsal::PlaySlot(Slot slot) {
+  for (int32_t gap = before_[slot]; gap >= 0; gap = next_before_[gap]) {
+    if (!BringBack(gap, slot)) return false;
+  }
+  if (slot > 0)
+    launcher_ns_ +=
+        std::min(order_.launch_ns(),
+                 std::max<int64_t>(0, order_.given_ns(slot) - order_.given_ns(slot - 1)));
+  if (!Make(slot)) return false;
+  LetGo(slot);
+  Ask(slot);
+  return true;
+}
+
+// By the time at which `slot` uses it.
+bool MemoryRehearsal::BringBack(int32_t index, Slot slot) {
+  if (back_ns_[index] < 0) {
+    const int32_t buffer = planner_.gaps()[index].buffer;
+    while (chunks_[buffer] != kNoChunk && !leaving_.empty()) {
+      launcher_ns_ = std::max(launcher_ns_, leaving_.front().end_ns);
+      FreeWhatLeft();
+    }
+    if (chunks_[buffer] == kNoChunk &&
+        !Place(planner_.gaps()[index].bytes, slot, &chunks_[buffer])) {
+      return false;
+    }
+    in_ns_ = std::max({in_ns_, launcher_ns_, slot > 0 ? ended_ns_[slot - 1] : 0}) +
+             planner_.gaps()[index].in_ns;
+    back_ns_[index] = in_ns_;
+    waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), index), waiting_.end());
+  }
+  launcher_ns_ = std::max(launcher_ns_, back_ns_[index]);
+  return true;
+}
+
+// Gives the slot its memory, and launches it.
+bool MemoryRehearsal::Make(Slot slot) {
+  for (int32_t buffer : made_[slot]) {
+    const int32_t taken = order_.takes_over(buffer);
+    if (taken >= 0 && chunks_[taken] != kNoChunk) {
+      chunks_[buffer] = std::exchange(chunks_[taken], kNoChunk);
+    } else if (!Place(order_.bytes(buffer), slot, &chunks_[buffer])) {
+      return false;
+    }
+  }
+  for (; next_copy_ < order_.copies_in().size() && order_.copies_in()[next_copy_].first <= slot;
+       ++next_copy_) {
+    const StepOrder::CopyIn& copy = order_.copies_in()[next_copy_];
+    Chunk chunk = kNoChunk;
+    if (copy.bytes == 0) continue;
+    if (!Place(copy.bytes, slot, &chunk)) return false;
+    copied_in_.emplace_back(copy.last, chunk);
+  }
+  Chunk workspace = kNoChunk;
+  const int64_t bytes = AllocatedBytes(order_.workspace_bytes(slot));
+  if (bytes > 0 && !Place(bytes, slot, &workspace)) return false;
+  ended_ns_[slot] = std::max(launcher_ns_, slot > 0 ? ended_ns_[slot - 1] : 0) +
+                    order_.end_ns(slot) - order_.begin_ns(slot);
+  if (workspace != kNoChunk) allocator_.Free(workspace);
+  return true;
+}
+
+void MemoryRehearsal::LetGo(Slot slot) {
+  for (int32_t buffer : made_[slot]) {
+    if (left_ns_[buffer] < 0) continue;
+    const int32_t gap = planner_.FirstGapOf(buffer);
+    out_ns_ = std::max(out_ns_, ended_ns_[slot]) + planner_.gaps()[gap].out_ns;
+    left_ns_[buffer] = out_ns_;
+  }
+  for (int32_t gap = after_[slot]; gap >= 0; gap = next_after_[gap]) {
+    Leave(planner_.gaps()[gap].buffer);
+  }
+  for (int32_t buffer : last_used_[slot]) Free(buffer);
+  size_t kept = 0;
+  for (const auto& copy : copied_in_) {
+    if (copy.first <= slot) {
+      allocator_.Free(copy.second);
+    } else {
+      copied_in_[kept++] = copy;
+    }
+  }
+  copied_in_.resize(kept);
+}
+
+void MemoryRehearsal::Ask(Slot slot) {
+  for (int32_t gap = asking_[slot]; gap >= 0; gap = next_asking_[gap]) {
+    launcher_ns_ = std::max(launcher_ns_, ended_ns_[aways_[used_as_[gap]].trigger]);
+    waiting_.push_back(gap);
+  }
+  FreeWhatLeft();
+  size_t kept = 0;
+  for (int32_t gap : waiting_) {
+    if (!TryToGrant(gap)) waiting_[kept++] = gap;
+  }
+  waiting_.resize(kept);
+}
+
+bool MemoryRehearsal::TryToGrant(int32_t index) {
+  const Gap& gap = planner_.gaps()[index];
+  if (chunks_[gap.buffer] != kNoChunk) return false;  // Not gone yet.
+  chunks_[gap.buffer] = allocator_.Allocate(gap.bytes);
+  if (chunks_[gap.buffer] == kNoChunk) return false;
+  in_ns_ = std::max(in_ns_, launcher_ns_) + gap.in_ns;
+  back_ns_[index] = in_ns_;
+  return true;
+}
+
+// Its memory is free once its copy out has ended.
+void MemoryRehearsal::Leave(int32_t buffer) {
+  if (chunks_[buffer] == kNoChunk) return;
+  if (left_ns_[buffer] <= launcher_ns_) return Free(buffer);
+  leaving_.push_back({left_ns_[buffer], buffer});
+  std::push_heap(leaving_.begin(), leaving_.end());
+}
+
+void MemoryRehearsal::Free(int32_t buffer) {
+  if (chunks_[buffer] == kNoChunk) return;
+  allocator_.Free(chunks_[buffer]);
+  chunks_[buffer] = kNoChunk;
+}
+
+void MemoryRehearsal::FreeWhatLeft() {
+  while (!leaving_.empty() && leaving_.front().end_ns <= launcher_ns_) {
+    Free(leaving_.front().buffer);
+    std::pop_heap(leaving_.begin(), leaving_.end());
+    leaving_.pop_back();
+  }
+}
+
+bool MemoryRehearsal::Place(int64_t bytes, Slot slot, Chunk* chunk) {
+  while (true) {
+    FreeWhatLeft();
+    *chunk = allocator_.Allocate(bytes);
+    if (*chunk != kNoChunk) return true;
+    if (poll_.Tick()) return false;
+    if (!leaving_.empty()) {
+      launcher_ns_ = leaving_.front().end_ns;
+    } else if (!MakeRoom(bytes, slot)) {
+      return false;
+    }
+  }
+}
+
+bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
+  ++rooms_;
+  if (rooms_ > kMostRooms || rooms_ * static_cast<int64_t>(chunks_.size()) > kMostLookedAt) {
+    return false;
+  }
+  std::vector<StepResult::Piece> pieces;
+  allocator_.ForEachFree([&pieces](int64_t address, int64_t free) {
+    pieces.push_back({address, free, Tensor{kNoNode, 0}});
+  });
+  for (int32_t i = 0; i < static_cast<int32_t>(chunks_.size()); ++i) {
+    if (poll_.Tick()) return false;
+    if (chunks_[i] == kNoChunk) continue;
+    pieces.push_back(
+        {allocator_.address(chunks_[i]), allocator_.bytes(chunks_[i]), planner_.TensorOf(i)});
+  }
+  std::sort(
+      pieces.begin(), pieces.end(),
+      [](const StepResult::Piece& a, const StepResult::Piece& b) { return a.address < b.address; });
+  const RoomWindow window = FindRoomWindow(pieces, bytes, slot, aways_, planner_);
+  if (window.empty()) return false;
+  for (int32_t index : window.added) {
+    const Gap& gap = planner_.gaps()[index];
+    const Slot in_time = order_.last_ended_by(order_.begin_ns(gap.before) - gap.in_ns);
+    Use({index, std::min(gap.before - 1, std::max(slot, in_time)), gate_slots_});
+    Free(gap.buffer);
+  }
+  for (int32_t index : window.early) {
+    const Gap& gap = planner_.gaps()[index];
+    Free(gap.buffer);
+    back_ns_[index] = -1;
+    delay_[index] = std::max<Slot>(1, 2 * delay_[index]);
+    Away& away = aways_[used_as_[index]];
+    away.trigger = std::min(gap.before - 1, slot + delay_[index]);
+    AskAt(index, away.trigger + std::max(0, away.gate));
+  }
+  return true;
+}
+
+}  // namespace spillway::core

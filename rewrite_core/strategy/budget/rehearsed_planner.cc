@@ -1,0 +1,43 @@
+#include "rewrite_core/strategy/budget/rehearsed_planner.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway::core {
+namespace {
+
+// A plan is mended so often; three suffice, or none.
+constexpr int kMostRehearsals = 6;
+
+// Slots of all rehearsals together: a rehearsal of a million takes about as long as a play.
+constexpr int64_t kMostSlots = 8'000'000;
+
+}  // namespace
+
+RehearsedPlanner::RehearsedPlanner(const StepOrder& order, const BudgetPlanner& planner,
+                                   int64_t budget_bytes, int max_rehearsals, const StopToken& stop)
+    : planner_(planner),
+      rehearsal_(order, planner, budget_bytes, stop),
+      left_(std::min<int64_t>(max_rehearsals,
+                              kMostSlots / std::max<int64_t>(1, order.num_slots()))) {}
+
+RehearsedPlan RehearsedPlanner::Make(const BudgetSetting& setting) {
+  return Mend(planner_.Schedule(planner_.Cover(setting), setting), setting.gate_slots);
+}
+
+RehearsedPlan RehearsedPlanner::Mend(std::vector<Away> aways, int32_t gate_slots) {
+  RehearsedPlan plan;
+  plan.aways = std::move(aways);
+  for (int mend = 0; mend <= kMostRehearsals && MayRehearse(); ++mend) {
+    --left_;
+    MemoryRehearsal::Findings findings = rehearsal_.Play(plan.aways, gate_slots);
+    plan.step_time_ns = findings.step_time_ns;
+    plan.fits = findings.is_clean;
+    if (plan.fits || !findings.fits) break;
+    plan.aways = std::move(findings.aways);
+    planner_.MakeSound(&plan.aways);
+  }
+  return plan;
+}
+
+}  // namespace spillway::core

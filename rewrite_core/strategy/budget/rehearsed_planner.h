@@ -1,0 +1,45 @@
+// Plans that fit in rehearsals (memory_rehearsal.h): made for a setting, or out of another plan,
+// and mended until nothing runs out there. Far cheaper than to have a simulation find each place
+// where a plan runs out, and as a rule right to a per cent or two of the time that the plan takes.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_REHEARSED_PLANNER_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_REHEARSED_PLANNER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/strategy/budget/budget_planner.h"
+#include "rewrite_core/strategy/budget/memory_rehearsal.h"
+#include "rewrite_core/strategy/budget/step_order.h"
+
+namespace spillway::core {
+
+struct RehearsedPlan {
+  std::vector<Away> aways;
+  bool fits = false;         // In its rehearsal.
+  int64_t step_time_ns = 0;  // Of its last rehearsal.
+};
+
+class RehearsedPlanner {
+ public:
+  // At most `max_rehearsals`, and fewer of long steps. All must outlive it.
+  RehearsedPlanner(const StepOrder& order, const BudgetPlanner& planner, int64_t budget_bytes,
+                   int max_rehearsals, const StopToken& stop);
+
+  bool MayRehearse() const { return left_ > 0; }
+
+  RehearsedPlan Make(const BudgetSetting& setting);
+  // `gate_slots`: of what is away, besides.
+  RehearsedPlan Mend(std::vector<Away> aways, int32_t gate_slots);
+
+ private:
+  const BudgetPlanner& planner_;
+  MemoryRehearsal rehearsal_;
+  int64_t left_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_REHEARSED_PLANNER_H_
