@@ -267,11 +267,9 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
     }
     room.Add(back.trigger + 1, gap.before, -gap.bytes);
   }
-  MakeSound(&returns);
   return returns;
 }
 
-// With the triggers that Plan will take.
 void BudgetPlanner::MakeSound(std::vector<Away>* aways) const {
   const auto ends = EndsOf(*aways);
   StopPoller poll(*stop_);

@@ -177,18 +177,25 @@ class PlanSearch {
   }
 
   struct Candidate {
-    BudgetSetting setting;
+    double target, return_part;
+    const Construction* construction;
     RehearsedPlan plan;
   };
+
+  BudgetSetting SettingOf(const Candidate& candidate) const {
+    BudgetSetting setting = Setting(candidate.target, *candidate.construction);
+    setting.return_part = candidate.return_part;
+    return setting;
+  }
 
   // Of plans that fit in their rehearsals, those that took the least time there.
   absl::Status PlayRehearsed() {
     std::vector<Candidate> candidates;
     const auto rehearse = [&](double target, double part, const Construction& construction) {
-      BudgetSetting setting = Setting(target, construction);
-      setting.return_part = part;
-      RehearsedPlan plan = rehearsed_.Make(setting);
-      if (plan.fits) candidates.push_back({std::move(setting), std::move(plan)});
+      Candidate candidate{target, part, &construction, {}};
+      if (!rehearsed_.MayRehearse()) return;
+      candidate.plan = rehearsed_.Make(SettingOf(candidate));
+      if (candidate.plan.fits) candidates.push_back(std::move(candidate));
     };
     const auto faster = [](const Candidate& a, const Candidate& b) {
       return a.plan.step_time_ns < b.plan.step_time_ns;
@@ -198,18 +205,15 @@ class PlanSearch {
     }
     if (candidates.empty()) return absl::OkStatus();
     std::stable_sort(candidates.begin(), candidates.end(), faster);
-    const BudgetSetting best = candidates.front().setting;
-    for (const Construction& construction : kConstructions) {
-      rehearse(static_cast<double>(best.targets.front()) / static_cast<double>(terms_.budget_bytes),
-               best.return_part, construction);
-    }
+    const double target = candidates.front().target, part = candidates.front().return_part;
+    for (const Construction& construction : kConstructions) rehearse(target, part, construction);
     std::stable_sort(candidates.begin(), candidates.end(), faster);
     int played = 0, fitting = 0;
     for (size_t i = 0; i < candidates.size() && MayPlay(kRehearsedShare); ++i) {
       if (i >= kPlayedAnyway && !MayBeFaster(candidates[i].plan)) break;
       auto verdict = Judge(candidates[i].plan.aways, /*for_pieces=*/false);
       if (!verdict.ok()) return verdict.status();
-      if (*verdict == Verdict::kBetter) Take(&candidates[i]);
+      if (*verdict == Verdict::kBetter) Take(SettingOf(candidates[i]), candidates[i].plan);
       ++played;
       fitting += *verdict != Verdict::kDoesNotFit;
     }
@@ -218,9 +222,9 @@ class PlanSearch {
   }
 
   // The best so far was made so.
-  void Take(Candidate* candidate) {
-    best_setting_ = std::move(candidate->setting);
-    rehearsed_ns_ = candidate->plan.step_time_ns;
+  void Take(BudgetSetting setting, const RehearsedPlan& plan) {
+    best_setting_ = std::move(setting);
+    rehearsed_ns_ = plan.step_time_ns;
   }
 
   // Than the best so far, as rehearsals go.
@@ -232,17 +236,15 @@ class PlanSearch {
 
   // Plans with the setting, if it fits in its rehearsal, and may be faster there.
   absl::Status PlayIfRehearsed(BudgetSetting setting) {
-    Candidate candidate{std::move(setting), {}};
-    candidate.plan = rehearsed_.Make(candidate.setting);
+    RehearsedPlan plan = rehearsed_.Make(setting);
     for (int play = 0; play < kRaiseRoomPlays && MayPlay(); ++play) {
-      if (!candidate.plan.fits || !MayBeFaster(candidate.plan)) return absl::OkStatus();
-      auto verdict = Judge(candidate.plan.aways, /*for_pieces=*/true);
+      if (!plan.fits || !MayBeFaster(plan)) return absl::OkStatus();
+      auto verdict = Judge(plan.aways, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
-      if (*verdict == Verdict::kBetter) Take(&candidate);
+      if (*verdict == Verdict::kBetter) Take(std::move(setting), plan);
       if (*verdict != Verdict::kDoesNotFit) return absl::OkStatus();
-      if (!MakeRoom(candidate.setting.gate_slots, &candidate.plan.aways)) return absl::OkStatus();
-      candidate.plan =
-          rehearsed_.Mend(std::move(candidate.plan.aways), candidate.setting.gate_slots);
+      if (!MakeRoom(setting.gate_slots, &plan.aways)) return absl::OkStatus();
+      plan = rehearsed_.Mend(std::move(plan.aways), setting.gate_slots);
     }
     return absl::OkStatus();
   }

@@ -9,8 +9,10 @@ namespace {
 // A plan is mended so often; three suffice, or none.
 constexpr int kMostRehearsals = 6;
 
-// Slots of all rehearsals together: a rehearsal of a million takes about as long as a play.
+// Slots of all rehearsals together; where that is less than so many rehearsals, there are none, as
+// the search begins with some 40 plans, of two to three each.
 constexpr int64_t kMostSlots = 8'000'000;
+constexpr int64_t kLeastRehearsals = 100;
 
 }  // namespace
 
@@ -22,12 +24,14 @@ RehearsedPlanner::RehearsedPlanner(const StepOrder& order, const BudgetPlanner& 
                               kMostSlots / std::max<int64_t>(1, order.num_slots()))) {}
 
 RehearsedPlan RehearsedPlanner::Make(const BudgetSetting& setting) {
+  if (!MayRehearse()) return RehearsedPlan();
   return Mend(planner_.Schedule(planner_.Cover(setting), setting), setting.gate_slots);
 }
 
 RehearsedPlan RehearsedPlanner::Mend(std::vector<Away> aways, int32_t gate_slots) {
   RehearsedPlan plan;
   plan.aways = std::move(aways);
+  planner_.MakeSound(&plan.aways);
   for (int mend = 0; mend <= kMostRehearsals && MayRehearse(); ++mend) {
     --left_;
     MemoryRehearsal::Findings findings = rehearsal_.Play(plan.aways, gate_slots);

@@ -95,7 +95,8 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
         BudgetSetting setting;
         setting.targets.assign(step.order.num_slots(),
                                static_cast<int64_t>(target * static_cast<double>(budget)));
-        const std::vector<Away> aways = step.planner.Schedule(step.planner.Cover(setting), setting);
+        std::vector<Away> aways = step.planner.Schedule(step.planner.Cover(setting), setting);
+        step.planner.MakeSound(&aways);
         const MemoryRehearsal::Findings findings = rehearsal.Play(aways, setting.gate_slots);
         const SimulationResult simulated = simulate(aways);
         ++plans;
