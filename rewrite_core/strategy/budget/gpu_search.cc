@@ -22,6 +22,10 @@ constexpr double kSteadyShares[] = {1.0, 0.94, 0.88};
 // One that is slower than the fastest by one part in so many will do.
 constexpr int64_t kSteadyCostPart = 50;
 
+// Each of these searches has one part in so many of the effort: what fits is tried in all
+// variations besides.
+constexpr int kSteadyPlaysPart = 2;
+
 // Of a plan that does not fit in the other sizes of memory.
 constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
@@ -184,6 +188,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
     if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
     terms.varied_steps = VariedSteps(request_, request_.budget_bytes());
+    terms.max_plays = std::max(kLowPlays, terms.max_plays / kSteadyPlaysPart);
     if (share == 1) terms.start = found->aways;
     terms.full_speed_ns = std::max(terms.full_speed_ns, fastest_ns + fastest_ns / kSteadyCostPart);
     auto steady = Search(terms);
