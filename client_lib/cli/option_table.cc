@@ -10,8 +10,9 @@ constexpr OptionRow kStep[] = {
     {"feeds",
      "Shape of what a step feeds, for tensor sizes: --feed images=128,224,224,3. NAME= is a "
      "scalar. Of integers and bools also the value, which shapes and conditionals may hang on: "
-     "--feed crop=2:64,64, and of one bool --feed is_training=true. Give the flag once for each "
-     "name.",
+     "--feed crop=2:64,64, and of one bool --feed is_training=true. Of a captured variable that "
+     "the "
+     "graph does not tell the shape of, its shape. Give the flag once for each name.",
      "none", "--feed"},
     {"batch_size",
      "Examples in the batch of one step; replaces an unknown first dimension of placeholders, "
@@ -27,6 +28,12 @@ constexpr OptionRow kStep[] = {
      "none", ""},
     {"convolution_workspace_bytes",
      "Device memory that each convolution may take while it runs (cuDNN). 0 and up.", "0", ""},
+    {"loop_counts",
+     "How many iterations a loop makes, where the graph does not tell: --loop-count "
+     "rnn/while/while_context=200. What a loop keeps for its gradient counts so often. Loops are "
+     "named by the attribute frame_name of their Enter nodes. 1 and up; give the flag once for "
+     "each loop.",
+     "none, the graph tells it or it is unknown", "--loop-count"},
 };
 
 constexpr OptionRow kCommon[] = {

@@ -152,6 +152,28 @@ bool IsFeed(const FieldDescriptor* field) {
   return field->message_type() == v1::Feed::descriptor();
 }
 
+bool IsLoopCount(const FieldDescriptor* field) {
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+         field->message_type() == v1::LoopCount::descriptor();
+}
+
+absl::Status AddLoopCounts(absl::string_view flag, const std::vector<std::string>& texts,
+                           const FieldDescriptor* field, Message* message) {
+  for (const std::string& text : texts) {
+    v1::LoopCount loop;
+    const size_t equals = text.rfind('=');
+    int64_t count = 0;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtoi(absl::string_view(text).substr(equals + 1), &count)) {
+      return BadValue(flag, text, "NAME=N, e.g. rnn/while/while_context=200");
+    }
+    loop.set_name(text.substr(0, equals));
+    loop.set_count(count);
+    message->GetReflection()->AddMessage(message, field)->CopyFrom(loop);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& texts,
                       const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
@@ -167,6 +189,7 @@ absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& te
 absl::Status SetField(absl::string_view flag, const std::vector<std::string>& texts,
                       const FieldDescriptor* field, Message* message) {
   if (IsFeed(field)) return AddFeeds(flag, texts, field, message);
+  if (IsLoopCount(field)) return AddLoopCounts(flag, texts, field, message);
   if (!field->is_repeated()) {
     if (texts.size() != 1) {
       return core::InvalidError(
@@ -250,6 +273,7 @@ std::vector<std::string> EnumSpellings(const EnumDescriptor* type) {
 
 std::string ValueSyntax(const FieldDescriptor* field) {
   if (IsFeed(field)) return "NAME=DIM,...[:VALUE,...]";
+  if (IsLoopCount(field)) return "NAME=N";
   if (field->is_repeated()) return "A,B,...";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:

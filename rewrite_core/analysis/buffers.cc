@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "rewrite_core/analysis/op_rows.h"
+#include "rewrite_core/analysis/variable_handles.h"
 
 namespace spillway::core {
 namespace {
@@ -31,6 +32,9 @@ struct Row {
   bool bookkeeping = false;
   // An output of open size that counts as 0 bytes where nothing else says its size.
   int small_output = -1;
+  bool list = false;     // The memory is that of elements of a list.
+  int element = -1;      // The input that is written to a list,
+  bool unpacks = false;  // or whose rows are.
 };
 
 constexpr Row Small(int output, absl::string_view ops) {
@@ -39,13 +43,44 @@ constexpr Row Small(int output, absl::string_view ops) {
   return row;
 }
 
+// Gives out, in a list's stead, the memory of the input that is written to it.
+constexpr Row Writes(int element, absl::string_view ops) {
+  Row row{ops, Alias::kFrom, element};
+  row.bookkeeping = row.list = true;
+  row.element = element;
+  return row;
+}
+// Writes copies of the rows of an input.
+constexpr Row Unpacks(int element, absl::string_view ops) {
+  Row row{ops};
+  row.list = row.unpacks = true;
+  row.element = element;
+  return row;
+}
+// Gives out an element, or the list, that the input `list` stands for.
+constexpr Row Takes(int list, absl::string_view ops) {
+  Row row{ops, Alias::kFrom, list};
+  row.bookkeeping = row.list = true;
+  return row;
+}
+
 constexpr Row kRows[] = {
+    // Lists; the stack's memory is found by its handle.
+    Writes(1, "StackPushV2 TensorListPushBack"),
+    Writes(2, "TensorArrayWriteV3 TensorListSetItem"),
+    Unpacks(2, "TensorArrayScatterV3"),
+    Unpacks(1, "TensorArraySplitV3"),
+    Takes(2, "TensorArrayReadV3"),
+    Takes(0,
+          "TensorListFromTensor TensorListGetItem TensorListPopBack TensorListResize "
+          "TensorListConcatLists"),
+    {"StackPopV2", Alias::kNever, 0, -1, 0, true},
     // Hands on what it reads (set_output(i, input(j)), or CopyFrom with another shape).
     {"Identity StopGradient PreventGradient CheckNumerics CheckNumericsV2 Reshape Squeeze "
      "ExpandDims "
      "Bitcast EnsureShape PlaceholderWithDefault GuaranteeConst DebugIdentity DebugIdentityV2 "
      "DebugIdentityV3 Print Enter Exit NextIteration LoopCond Switch _SwitchN RefIdentity RefEnter "
-     "RefExit RefNextIteration RefSwitch ReadVariableOp StackPushV2 _CopyFromGpuToHost "
+     "RefExit RefNextIteration RefSwitch ReadVariableOp _CopyFromGpuToHost "
      "_CopyFromHostToGpu",
      Alias::kFrom, 0, -1, 0, true},
     {"IdentityN _ReadVariablesOp", Alias::kEach, 0, -1, 0, true},
@@ -144,11 +179,12 @@ bool MovesOnlyOnes(absl::Span<const int64_t> dims, absl::Span<const int64_t> per
 class BufferFinder {
  public:
   BufferFinder(const Graph& graph, const Shapes& shapes, const Placement& placement,
-               const Conditionals& conditionals, const Profile* profile)
+               const Conditionals& conditionals, const Loops& loops, const Profile* profile)
       : graph_(graph),
         shapes_(shapes),
         placement_(placement),
         conditionals_(conditionals),
+        loops_(loops),
         profile_(profile),
         rows_(RowsByOp(graph, kRows)),
         result_(graph) {}
@@ -178,9 +214,16 @@ class BufferFinder {
     }
     result_.outputs_.resize(result_.first_[n]);
     result_.buffers_.reserve(result_.first_[n]);
-    for (NodeId id : topology.order()) {
+    const std::vector<NodeId>& order = loops_.order().empty() ? topology.order() : loops_.order();
+    for (NodeId id : order) {
       if (poll.Tick()) return stop.status("buffers");
       for (int32_t port = 0; port < result_.num_outputs(id); ++port) Place_(Tensor{id, port});
+    }
+    if (!loops_.empty()) {
+      for (NodeId id : order) {
+        if (poll.Tick()) return stop.status("buffers");
+        KeepElement(id);
+      }
     }
     result_.buffers_.shrink_to_fit();
     return std::move(result_);
@@ -198,6 +241,68 @@ class BufferFinder {
     if (bytes != kUnknownSize || tensor.port == 0) return bytes;
     const Row* row = rows_[graph_.op_id(tensor.node)];
     return row != nullptr && row->small_output == tensor.port ? 0 : kUnknownSize;
+  }
+
+  // Of the elements that a node makes of an input's rows.
+  int64_t UnpackedBytes(NodeId id, int input) const {
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    if (input >= static_cast<int>(inputs.size()) || inputs[input].is_control()) return kUnknownSize;
+    return shapes_.buffer_bytes(inputs[input]);
+  }
+
+  // The node whose stack, or other list, an input of a node is a handle of.
+  NodeId ListOf(NodeId id, size_t input) const {
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    if (input >= inputs.size() || inputs[input].is_control()) return kNoNode;
+    return HandleOrigin(graph_, inputs[input]).node;
+  }
+
+  // The tensor that an iteration makes, behind names for it: of a loop variable, which holds what
+  // the iteration before made, what this one makes for the next.
+  Tensor MadeInLoop(Tensor tensor) {
+    constexpr int kMaxHops = 256;
+    std::vector<NodeId> merges;
+    for (int hop = 0; hop < kMaxHops; ++hop) {
+      const auto shared = result_.shared_.find(result_.index(tensor));
+      if (shared != result_.shared_.end()) {
+        tensor = shared->second;
+        continue;
+      }
+      const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
+      const int32_t alias = out(tensor).alias_input;
+      if (alias == kNoAlias) break;
+      Tensor from = inputs[alias];
+      for (Tensor input : inputs) {
+        if (input.is_control() || !IsBackEdge(graph_, input.node, tensor.node)) continue;
+        if (std::find(merges.begin(), merges.end(), tensor.node) != merges.end()) break;
+        merges.push_back(tensor.node);
+        from = input;
+      }
+      if (out(from).buffer == kNoBuffer) break;  // Not placed: it is not made before.
+      tensor = from;
+    }
+    return tensor;
+  }
+
+  // What the node writes to a list in a loop is there once for each iteration, since the list was
+  // made.
+  void KeepElement(NodeId id) {
+    const Row* row = rows_[graph_.op_id(id)];
+    if (row == nullptr || row->element < 0 || shapes_.IsFed(id)) return;
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    if (row->element >= static_cast<int>(inputs.size())) return;
+    const Tensor element = inputs[row->element];
+    const NodeId list = ListOf(id, 0);
+    if (element.is_control() || list == kNoNode) return;
+    const int32_t held = row->unpacks ? out({id, 0}).buffer : out(MadeInLoop(element)).buffer;
+    if (held == kNoBuffer) return;
+    Buffers::Buffer& buffer = result_.buffers_[held];
+    if (buffer.storage != Storage::kAllocated) return;
+    buffer.in_list = true;
+    const Loops::Loop* loop = loops_.loop(buffer.first.node);
+    if (loop == nullptr || loops_.loop(list) == loop) return;
+    buffer.copies = std::max(buffer.copies, loop->runs / loops_.runs(list));
+    buffer.copies_known = buffer.copies_known && loop->is_known;
   }
 
   // Of the variable that a handle stands for.
@@ -279,6 +384,8 @@ class BufferFinder {
     }
     if (shapes_.IsFed(id)) {
       // Comes from outside, whatever the node would have done.
+    } else if (Share(tensor)) {
+      return;
     } else if (rows_[op] != nullptr) {
       output.alias_input = AliasInput(tensor, *rows_[op], inputs);
     } else if (IsVariableReference(info) && !inputs.empty() && !inputs[0].is_control()) {
@@ -303,6 +410,41 @@ class BufferFinder {
     }
     output.storage = graph_.op(id) == "Const" ? Storage::kConstant : Storage::kAllocated;
     NewBuffer(tensor, output.place);
+    if (rows_[op] != nullptr && rows_[op]->unpacks && !shapes_.IsFed(id)) {
+      // The flow is a number; what it stands for are the elements.
+      result_.buffers_.back().bytes = UnpackedBytes(id, rows_[op]->element);
+      result_.buffers_.back().in_list = true;
+    }
+  }
+
+  // What is shared with a tensor that is no input.
+  bool Share(Tensor tensor) {
+    if (loops_.empty() || tensor.port != 0) return false;
+    const NodeId id = tensor.node;
+    Tensor with{loops_.last_value(id), 0};
+    const bool pops = graph_.op(id) == "StackPopV2";
+    if (graph_.op(id) == "StackPushV2") {
+      const absl::Span<const Tensor> inputs = graph_.inputs(id);
+      const NodeId stack = ListOf(id, 0);
+      if (stack != kNoNode && inputs.size() > 1 && !inputs[1].is_control()) {
+        pushed_[stack] = inputs[1];
+      }
+    } else if (pops) {
+      const auto pushed = pushed_.find(ListOf(id, 0));
+      if (pushed != pushed_.end()) with = MadeInLoop(pushed->second);
+    }
+    if (with.node == kNoNode) return false;
+    Buffers::Output& output = out(tensor);
+    const Buffers::Output& from = out(with);
+    if (from.buffer == kNoBuffer) return false;
+    Buffers::Buffer& buffer = result_.buffers_[from.buffer];
+    if (output.place != kNoMemory && output.place != buffer.place) return false;
+    output.storage = from.storage;
+    output.buffer = from.buffer;
+    if (!pops) output.alias_input = 0;  // Of what the loop began with.
+    if (output.place == kNoMemory) output.bytes = buffer.bytes;
+    result_.shared_[result_.index(tensor)] = with;
+    return true;
   }
 
   void NewBuffer(Tensor tensor, Place place) {
@@ -315,16 +457,18 @@ class BufferFinder {
   const Shapes& shapes_;
   const Placement& placement_;
   const Conditionals& conditionals_;
+  const Loops& loops_;
   const Profile* profile_;
   const std::vector<const Row*> rows_;
+  absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: what was pushed, at the last push.
   Buffers result_;
 };
 
 absl::StatusOr<Buffers> Buffers::Find(const Graph& graph, const Topology& topology,
                                       const Shapes& shapes, const Placement& placement,
-                                      const Conditionals& conditionals, const Profile* profile,
-                                      const StopToken& stop) {
-  return BufferFinder(graph, shapes, placement, conditionals, profile).Find(topology, stop);
+                                      const Conditionals& conditionals, const Loops& loops,
+                                      const Profile* profile, const StopToken& stop) {
+  return BufferFinder(graph, shapes, placement, conditionals, loops, profile).Find(topology, stop);
 }
 
 uint32_t Buffers::reusable_inputs(Tensor tensor) const {

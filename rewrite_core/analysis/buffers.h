@@ -6,7 +6,13 @@
 // careful with variables.) The tables in the .cc have a row per family.
 //
 // A handle of a resource variable stands for the variable's own memory. A Merge shares the memory
-// of its largest live input, outside of loops; in them, of what enters.
+// of its largest live input, outside of loops; in them, of what enters. An Exit shares that of the
+// last iteration.
+//
+// Lists (Stack, TensorArray, TensorList) hold the memory of what is written to them. Who writes
+// gives out, as the list or as the flow that stands for it, the memory of the element; who takes an
+// element out shares it. What a loop writes to a list is there as often as the loop runs
+// (Buffer::copies), until nobody reads the list any more.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
@@ -16,8 +22,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/conditionals.h"
+#include "rewrite_core/analysis/loops.h"
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/analysis/profile.h"
 #include "rewrite_core/analysis/shapes.h"
@@ -45,14 +53,18 @@ class Buffers {
     int64_t bytes = kUnknownSize;  // The largest of them; kUnknownSize if none is known.
     Place place = kNoMemory;
     Storage storage = Storage::kAllocated;
+    // How many of them there are: 1, or of what a loop keeps in a list one for each iteration.
+    int64_t copies = 1;
+    bool copies_known = true;  // False: nobody knows how often the loop runs.
+    bool in_list = false;      // A list holds it: a swap of a tensor would not free it.
   };
 
   // `profile` (may be null) has sizes that were measured. A Merge shares no dead input's memory.
   // Errors: those of `stop`. `graph` must outlive the result.
   static absl::StatusOr<Buffers> Find(const Graph& graph, const Topology& topology,
                                       const Shapes& shapes, const Placement& placement,
-                                      const Conditionals& conditionals, const Profile* profile,
-                                      const StopToken& stop);
+                                      const Conditionals& conditionals, const Loops& loops,
+                                      const Profile* profile, const StopToken& stop);
 
   // Outputs of a node: those it is known to have, and those that are read.
   int32_t num_outputs(NodeId id) const { return first_[id + 1] - first_[id]; }
@@ -67,6 +79,12 @@ class Buffers {
   // The input whose memory this output shares, or kNoAlias. They may lie in different memories, as
   // those of an Identity on the CPU: it then shares the copy's.
   int32_t alias_input(Tensor tensor) const { return outputs_[index(tensor)].alias_input; }
+  // The tensor, not an input, whose memory this output shares: of an Exit the value of the last
+  // iteration, of a StackPop what was pushed. kNoNode if there is none.
+  Tensor shared(Tensor tensor) const {
+    const auto found = shared_.find(index(tensor));
+    return found == shared_.end() ? Tensor{kNoNode, 0} : found->second;
+  }
   // The inputs of which this output may take over the memory if nobody else is to read them:
   // TensorFlow's forward_input_or_allocate_output. Bit i: input i. kAnyInput: each.
   uint32_t reusable_inputs(Tensor tensor) const;
@@ -105,8 +123,9 @@ class Buffers {
   std::vector<int32_t> first_;
   std::vector<Output> outputs_;
   std::vector<Buffer> buffers_;
-  std::vector<Reuse> reuse_;       // By Graph::op_id.
-  std::vector<bool> bookkeeping_;  // By Graph::op_id.
+  absl::flat_hash_map<int32_t, Tensor> shared_;  // By index.
+  std::vector<Reuse> reuse_;                     // By Graph::op_id.
+  std::vector<bool> bookkeeping_;                // By Graph::op_id.
 };
 
 }  // namespace spillway::core

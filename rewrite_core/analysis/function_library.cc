@@ -322,12 +322,11 @@ const CallFacts* FunctionLibrary::Call(absl::string_view function,
   if (!ran) return nullptr;  // It was stopped; the caller's loop will notice.
   auto call = std::make_unique<CallFacts>();
   for (Tensor result : body.results) call->results.push_back(inference.FactOf(result));
-  if (!inference.variables().empty()) {
-    for (NodeId argument : body.arguments) {
-      const auto said = inference.variables().find(argument);
-      call->arguments.push_back(said == inference.variables().end() ? VariableFact()
-                                                                    : said->second);
-    }
+  const VariableFacts variables = inference.TakeVariables();
+  for (NodeId argument : body.arguments) {
+    if (variables.empty()) break;
+    const auto said = variables.find(argument);
+    call->arguments.push_back(said == variables.end() ? VariableFact() : said->second);
   }
   return calls_.emplace(std::move(key), std::move(call)).first->second.get();
 }

@@ -58,8 +58,10 @@ constexpr absl::string_view kSources[] = {
     "Unstage",
 };
 
-// Ops whose output may be the handle of a variable of which something is said elsewhere.
-constexpr absl::string_view kHandleSources[] = {"Placeholder", "VarHandleOp", "_Arg"};
+// Ops whose output may be the handle of a variable, or list, of which something is said elsewhere.
+constexpr absl::string_view kHandleSources[] = {
+    "EmptyTensorList",   "Placeholder", "StackV2", "TensorArrayV3",
+    "TensorListReserve", "VarHandleOp", "_Arg"};
 
 bool SameFact(const TensorFact& a, const TensorFact& b) {
   return a.shape == b.shape && a.extra == b.extra && a.unsure == b.unsure;
@@ -148,6 +150,13 @@ absl::Status GraphInference::Visit(NodeId id) {
     const auto found = in_.feeds->find(id);
     if (found != in_.feeds->end()) feeds = &found->second;
   }
+  c.said_elements_ = kUnknownShape;
+  if (op.is_handle_source && in_.variables != nullptr) {
+    const auto found = in_.variables->find(id);
+    if (found != in_.variables->end() && found->second.is_list) {
+      c.said_elements_ = found->second.shape;
+    }
+  }
   const TensorFact* argument = nullptr;
   if (in_.arguments != nullptr) {
     const auto found = in_.arguments->find(id);
@@ -161,7 +170,8 @@ absl::Status GraphInference::Visit(NodeId id) {
   } else if (!op.known && c.caller_ != nullptr) {
     CallByName(c);
   }
-  if (op.is_handle_source && !c.outputs_.empty() && c.outputs_[0].dtype == kDtResource) {
+  if (op.is_handle_source && !c.outputs_.empty() && c.outputs_[0].dtype == kDtResource &&
+      c.said_elements_ == kUnknownShape) {
     SetHandle(id, c);
   }
   c.ReadShapes(kOutputShapesAttr, c.num_outputs(), &stated_);
@@ -215,7 +225,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     }
   }
   if (op.variable_op != nullptr) NoteVariables(*op.variable_op, c);
-  KeepNotes();
+  KeepNotes(id);
   return absl::OkStatus();
 }
 
@@ -228,7 +238,7 @@ void GraphInference::SetHandle(NodeId id, ShapeContext& c) {
   if (said.dtype != kDtInvalid) {
     c.ReadShapes("_handle_shapes", 1, &stated_);
     if (!stated_.empty()) said.shape = stated_.front();
-    Keep(id, said);
+    notes_[id] = {{id, said}};
   }
   if (in_.variables != nullptr) {
     const auto found = in_.variables->find(id);
@@ -239,20 +249,31 @@ void GraphInference::SetHandle(NodeId id, ShapeContext& c) {
   handle.unsure = true;  // It rests on what nodes behind it state.
 }
 
-void GraphInference::KeepNotes() {
+void GraphInference::KeepNotes(NodeId id) {
+  if (context_.noted_.empty()) return;
+  // In a loop the last one holds: those before it knew less of what the loop makes.
+  std::vector<std::pair<NodeId, VariableFact>>& notes = notes_[id];
+  notes.clear();
   for (const auto& [input, fact] : context_.noted_) {
     if (input >= context_.num_inputs_) continue;
     const Tensor origin = HandleOrigin(in_.graph, context_.inputs_[input]);
     if (origin.port == 0 && in_.ops[in_.graph.op_id(origin.node)].is_handle_source) {
-      Keep(origin.node, fact);
+      notes.push_back({origin.node, fact});
     }
   }
   context_.noted_.clear();
 }
 
-void GraphInference::Keep(NodeId id, const VariableFact& fact) {
-  VariableFact& kept = variables_[id];
-  kept = JoinVariables(kept, fact, &pool_);
+VariableFacts GraphInference::TakeVariables() {
+  VariableFacts variables;
+  for (const auto& [node, notes] : notes_) {
+    for (const auto& [origin, fact] : notes) {
+      VariableFact& kept = variables[origin];
+      kept = JoinVariables(kept, fact, &pool_);
+    }
+  }
+  notes_.clear();
+  return variables;
 }
 
 bool GraphInference::IsStatedInFull() const {
@@ -275,6 +296,7 @@ absl::Status GraphInference::Run(const StopToken& stop) {
   const Graph& graph = in_.graph;
   LayOut();
   context_.facts_ = facts_.data();
+  context_.said_ = in_.variables;
   context_.first_ = first_.data();
   StopPoller poll(stop);
   std::vector<NodeId> loops;  // Merges that read a loop's end.

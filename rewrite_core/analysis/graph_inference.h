@@ -15,6 +15,7 @@
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPH_INFERENCE_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -65,7 +66,7 @@ struct InferenceInputs {
   const FedTensors* feeds = nullptr;
   // What is known from outside, of `_Arg` nodes of a function's body.
   const absl::flat_hash_map<NodeId, TensorFact>* arguments = nullptr;
-  // What is known of variables from elsewhere; may be null.
+  // What is known of variables and lists from elsewhere; may be null.
   const VariableFacts* variables = nullptr;
   // Whether what cannot be is an error; otherwise unknown.
   bool strict = false;
@@ -87,16 +88,15 @@ class GraphInference {
   std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
   std::vector<TensorFact>& facts() { return facts_; }
   std::vector<NodeId>& sources() { return sources_; }  // See GraphOps::Op::is_source; by id.
-  // What nodes say of variables whose own nodes do not say it in full.
-  VariableFacts& variables() { return variables_; }
+  // What nodes say of variables, and of lists, whose own nodes do not say it in full. Once.
+  VariableFacts TakeVariables();
 
  private:
   void LayOut();
   absl::Status Visit(NodeId id);
   // Adds to the handle that a node gives out what is known of its variable.
   void SetHandle(NodeId id, ShapeContext& c);
-  void KeepNotes();  // Of the node at hand.
-  void Keep(NodeId id, const VariableFact& fact);
+  void KeepNotes(NodeId id);  // Of the node at hand.
   bool IsStatedInFull() const;
   static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
@@ -111,7 +111,8 @@ class GraphInference {
   std::vector<uint32_t> first_;
   std::vector<TensorFact> facts_;
   std::vector<NodeId> sources_;
-  VariableFacts variables_;
+  // By node: what it says, and of whose handle.
+  absl::flat_hash_map<NodeId, std::vector<std::pair<NodeId, VariableFact>>> notes_;
   std::vector<ShapeId> stated_;  // Of the node at hand.
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/variable_handles.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -67,6 +68,18 @@ absl::optional<ShapeId> MergeStatements(ShapePool& pool, ShapeId a, ShapeId b) {
     } else if (y[i] != kUnknownDim && y[i] != dims[i]) {
       return absl::nullopt;
     }
+  }
+  return pool.Intern(dims);
+}
+
+ShapeId JoinShapes(ShapePool& pool, ShapeId a, ShapeId b) {
+  if (a == b) return a;
+  if (a == kUnknownShape || b == kUnknownShape || pool[a].size() != pool[b].size()) {
+    return kUnknownShape;
+  }
+  DimVector dims(pool[a].begin(), pool[a].end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != pool[b][i]) dims[i] = kUnknownDim;
   }
   return pool.Intern(dims);
 }
@@ -158,6 +171,13 @@ ShapeId ShapeContext::ShapeFromValue(int i) {
 ShapeId ShapeContext::handle(int i) const {
   const TensorFact& f = fact(i);
   return IsHandleType(f.dtype) && f.extra > kUnknownShape ? f.extra : kUnknownShape;
+}
+
+absl::optional<absl::Span<const int64_t>> ShapeContext::SaidValue(int i) const {
+  if (said_ == nullptr || i < 0 || i >= num_inputs_) return absl::nullopt;
+  const auto found = said_->find(HandleOrigin(graph_, inputs_[i]).node);
+  if (found == said_->end() || found->second.value <= kUnknownShape) return absl::nullopt;
+  return pool_[found->second.value];
 }
 
 bool ShapeContext::pending(int i) const {
@@ -398,16 +418,6 @@ ShapeId ShapeContext::ReplaceDim(ShapeId s, int i, int64_t dim) {
   return Make(dims);
 }
 
-ShapeId ShapeContext::Join(ShapeId a, ShapeId b) {
-  if (a == b) return a;
-  if (rank(a) != rank(b)) return kUnknownShape;
-  DimVector dims(pool_[a].begin(), pool_[a].end());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] != pool_[b][i]) dims[i] = kUnknownDim;
-  }
-  return Make(dims);
-}
-
 ShapeId ShapeContext::Demand(int i, int min_rank, int max_rank) {
   const ShapeId s = input(i);
   if (!known(s)) return min_rank == max_rank ? OfRank(min_rank) : kUnknownShape;
@@ -559,7 +569,7 @@ bool ShapeContext::Call(absl::string_view function, int first,
   if (facts == nullptr) return false;
   *results = facts->results;
   for (size_t i = 0; i < facts->arguments.size(); ++i) {
-    if (facts->arguments[i].dtype != kDtInvalid) {
+    if (facts->arguments[i].says_something()) {
       note_variable(first + static_cast<int>(i), facts->arguments[i]);
     }
   }

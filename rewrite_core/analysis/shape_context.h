@@ -41,11 +41,15 @@ using DimVector = absl::InlinedVector<int64_t, 8>;
 
 class ShapeContext;
 
-// What is said of the variable behind a handle (variable_handles.h).
+// What is said of the variable, or the list, behind a handle (variable_handles.h).
 struct VariableFact {
   DataType dtype = kDtInvalid;  // kDtInvalid: nobody says that it is a variable.
   ShapeId shape = kUnknownShape;
-  bool contradicted = false;  // Its shape: there is no one.
+  bool contradicted = false;      // Its shape: there is no one.
+  bool is_list = false;           // The shape is that of its elements, as far as all have it.
+  ShapeId value = kUnknownShape;  // Of elements that all have one value (TensorFact::extra).
+
+  bool says_something() const { return dtype != kDtInvalid || is_list; }
 };
 
 // What a call of a function returns, and says of the variables among its arguments.
@@ -65,6 +69,8 @@ class FunctionCaller {
 
 // What two statements on one shape say together; nothing if they cannot both hold.
 absl::optional<ShapeId> MergeStatements(ShapePool& pool, ShapeId a, ShapeId b);
+// What either may be: dimensions that differ are unknown.
+ShapeId JoinShapes(ShapePool& pool, ShapeId a, ShapeId b);
 
 class ShapeContext {
  public:
@@ -91,8 +97,13 @@ class ShapeContext {
   int64_t ScalarValue(int i) const;
   // The shape that an integer vector spells (-1: unknown), as far as it is known.
   ShapeId ShapeFromValue(int i);
-  // The shape of what a resource or variant is a handle of.
+  // The shape of what a resource or variant is a handle of: a variable's; or of a list the number
+  // of elements, then theirs.
   ShapeId handle(int i) const;
+  // What is known from elsewhere of the list that this node makes: the shape of its elements.
+  ShapeId said_elements() const { return said_elements_; }
+  // The value that all elements of the list have whose handle this input is, as far as is known.
+  absl::optional<absl::Span<const int64_t>> SaidValue(int input) const;
   // Whether the input comes from a loop's end and has not been looked at yet.
   bool pending(int i) const;
 
@@ -137,7 +148,7 @@ class ShapeContext {
   ShapeId Slice(ShapeId s, int begin, int end = kMaxRank);  // Negative: from the end. Clipped.
   ShapeId ReplaceDim(ShapeId s, int i, int64_t dim);        // Negative i: from the end.
   // What either may be: dimensions that differ are unknown.
-  ShapeId Join(ShapeId a, ShapeId b);
+  ShapeId Join(ShapeId a, ShapeId b) { return JoinShapes(pool_, a, b); }
 
   // ---- Demands of the op. What cannot be is noted; the result is then unknown.
   ShapeId WithRank(int input, int rank) { return Demand(input, rank, rank); }
@@ -170,7 +181,7 @@ class ShapeContext {
   // The same tensor as that input: shape, and value or handle.
   void pass(int port, int input) { set_fact(port, fact(input)); }
 
-  // That is known of the variable whose handle this input is.
+  // That is known of the variable, or list, whose handle this input is.
   void note_variable(int input, const VariableFact& fact) { noted_.push_back({input, fact}); }
 
   // ---- Calls of functions: of one that takes the inputs from `first` as its arguments, of which
@@ -204,6 +215,7 @@ class ShapeContext {
   TensorFact* facts_ = nullptr;
   const uint32_t* first_ = nullptr;
   bool first_round_ = true;
+  const absl::flat_hash_map<NodeId, VariableFact>* said_ = nullptr;
   // Of the node that it is at.
   NodeId node_ = kNoNode;
   int num_inputs_ = 0;
@@ -212,6 +224,7 @@ class ShapeContext {
   mutable NodeAttrs attrs_;
   mutable NodeAttrs const_attrs_;
   std::vector<std::pair<int, VariableFact>> noted_;  // By input.
+  ShapeId said_elements_ = kUnknownShape;
   // What SourceShape(s)Attr found: a queue may have many readers, and long attributes.
   absl::flat_hash_map<std::pair<NodeId, absl::string_view>, std::vector<ShapeId>> source_shapes_;
   // What ReadShape found: nodes state few different shapes.

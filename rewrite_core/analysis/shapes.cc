@@ -76,16 +76,17 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
 }
 
 // What an update says of its variable may tell the shape of another, whose update tells that of a
-// third: of layers, each of whose weights is known but from its gradient.
-constexpr int kMaxVariableRounds = 4;
+// third. What a loop reads from a list tells what it writes to another, which its gradient reads.
+constexpr int kMaxVariableRounds = 8;
 
 // Adds what is said of variables to what is known of them; whether that is more.
 bool Learn(const VariableFacts& said, ShapePool& pool, VariableFacts* known) {
   bool more = false;
   for (const auto& [node, fact] : said) {
     VariableFact& variable = (*known)[node];
-    const VariableFact joined = JoinVariables(variable, fact, &pool);
-    more = more || joined.shape != variable.shape;
+    // Of a list's elements less may have been known than is now: this is what holds.
+    const VariableFact joined = fact.is_list ? fact : JoinVariables(variable, fact, &pool);
+    more = more || joined.shape != variable.shape || joined.value != variable.value;
     variable = joined;
   }
   return more;
@@ -144,12 +145,15 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
     inference.emplace(inputs, shapes.pool_, library ? &*library : nullptr);
     if (absl::Status status = inference->Run(stop); !status.ok()) return status;
     if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
-    if (!Learn(inference->variables(), shapes.pool_, &variables)) break;
+    if (!Learn(inference->TakeVariables(), shapes.pool_, &variables)) break;
   }
   shapes.first_ = std::move(inference->first());
   shapes.facts_ = std::move(inference->facts());
   for (const auto& [node, variable] : variables) {
-    if (!IsVariableOp(graph.op(node))) shapes.captured_[node] = variable.dtype;
+    const bool is_outside = graph.op(node) == "Placeholder" || graph.op(node) == "_Arg";
+    if (is_outside && variable.dtype != kDtInvalid) {
+      shapes.captured_[node] = variable.dtype;
+    }
   }
   for (NodeId id : inference->sources()) {
     if (poll.Tick()) return stop.status("analysis");

@@ -72,8 +72,8 @@ class Shapes {
   // as it is known, from feeds or the graph: in row-major order, false and true are 0 and 1, an
   // unknown element is kUnknownElement.
   absl::optional<absl::Span<const int64_t>> value(Tensor tensor) const;
-  // The shape of what a resource or variant tensor is a handle of: a variable's, a list's
-  // elements'.
+  // The shape of what a resource or variant tensor is a handle of: a variable's; of a list
+  // (TensorArray, TensorList, Stack) the number of its elements, then the shape of all.
   ShapeView handle_shape(Tensor tensor) const;
 
   // The type of the variable whose handle comes in at this node from outside of the graph;

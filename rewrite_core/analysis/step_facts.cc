@@ -48,6 +48,16 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
       if (placement_) break;
       if (absl::Status s = Compute(Fact::kShapes, stop); !s.ok()) return s;
       return Keep(Placement::Find(graph, *topology_, *shapes_, stop), &placement_);
+    case Fact::kLoops: {
+      if (loops_) break;
+      if (absl::Status s = Compute(Fact::kShapes, stop); !s.ok()) return s;
+      if (!graph.has_control_flow() && step_->loop_counts().empty()) {
+        loops_.emplace();
+        break;
+      }
+      if (absl::Status s = Compute(Fact::kControlFlow, stop); !s.ok()) return s;
+      return Keep(Loops::Find(graph, *topology_, *shapes_, *control_flow_, *step_, stop), &loops_);
+    }
     case Fact::kHardware:
       if (hardware_) break;
       return Keep(Hardware::FromOptions(step_->hardware()), &hardware_);
@@ -56,13 +66,16 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
       return Keep(Profile::Read(step_->profile(), graph, stop), &profile_);
     case Fact::kBuffers:
       if (buffers_) break;
-      if (absl::Status s = Compute({Fact::kPlacement, Fact::kProfile}, stop); !s.ok()) return s;
+      if (absl::Status s = Compute({Fact::kPlacement, Fact::kProfile, Fact::kLoops}, stop);
+          !s.ok()) {
+        return s;
+      }
       if (graph.has_control_flow()) {
         if (absl::Status s = Compute(Fact::kActiveNodes, stop); !s.ok()) return s;
       }
-      return Keep(
-          Buffers::Find(graph, *topology_, *shapes_, *placement_, conditionals_, profile(), stop),
-          &buffers_);
+      return Keep(Buffers::Find(graph, *topology_, *shapes_, *placement_, conditionals_, *loops_,
+                                profile(), stop),
+                  &buffers_);
     case Fact::kCosts:
       if (costs_) break;
       if (absl::Status s = Compute({Fact::kBuffers, Fact::kHardware}, stop); !s.ok()) return s;

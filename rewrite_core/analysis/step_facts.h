@@ -21,6 +21,7 @@
 #include "rewrite_core/analysis/control_flow.h"
 #include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/loops.h"
 #include "rewrite_core/analysis/placement.h"
 #include "rewrite_core/analysis/profile.h"
 #include "rewrite_core/analysis/shapes.h"
@@ -37,13 +38,14 @@ enum class Fact {
   kControlFlow,      // Stands on kTopology.
   kVariableAliases,  // Stands on kShapes.
   kPlacement,        // Stands on kShapes.
+  kLoops,            // Of loop_counts; stands on kShapes, and with control flow on kControlFlow.
   kHardware,         // Of hardware.
   kProfile,          // Of profile.
-  kBuffers,          // Stands on kPlacement and kProfile, with conditionals on kActiveNodes.
-  kCosts,            // Of convolution_workspace_bytes; stands on kBuffers and kHardware.
-  kBackwardPart,     // Stands on kTopology.
-  kActiveNodes,      // Of targets; stands on kShapes, on kBackwardPart where there are none, and
-                     // with conditionals on kPlacement. Brings conditionals().
+  kBuffers,       // Stands on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
+  kCosts,         // Of convolution_workspace_bytes; stands on kBuffers and kHardware.
+  kBackwardPart,  // Stands on kTopology.
+  kActiveNodes,   // Of targets; stands on kShapes, on kBackwardPart where there are none, and
+                  // with conditionals on kPlacement. Brings conditionals().
 };
 
 class StepFacts {
@@ -71,6 +73,11 @@ class StepFacts {
   // Per node: whether its outputs may share a variable's buffer (variable_aliases.h).
   const std::vector<bool>& variable_aliases() const { return *variable_aliases_; }
   const Placement& placement() const { return *placement_; }
+  const Loops& loops() const { return *loops_; }
+  // The order in which a step is looked at, bodies of loops before what follows them.
+  const std::vector<NodeId>& step_order() const {
+    return loops_->order().empty() ? topology_->order() : loops_->order();
+  }
   const Hardware& hardware() const { return *hardware_; }
   // Null where no profile was given.
   const Profile* profile() const { return profile_ ? &*profile_ : nullptr; }
@@ -93,6 +100,7 @@ class StepFacts {
   mutable absl::optional<ControlFlowAnalysis> control_flow_;
   mutable absl::optional<std::vector<bool>> variable_aliases_;
   mutable absl::optional<Placement> placement_;
+  mutable absl::optional<Loops> loops_;
   mutable absl::optional<Hardware> hardware_;
   mutable absl::optional<Profile> profile_;
   mutable absl::optional<Buffers> buffers_;

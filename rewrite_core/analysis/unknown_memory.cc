@@ -15,7 +15,14 @@ std::string Count(int64_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-std::string Message(v1::FitUnknownCause cause, int64_t count, absl::string_view node) {
+// The name of the loop that a node enters.
+std::string LoopName(const Graph& graph, NodeId enter) {
+  const auto name = graph.attr(enter, "frame_name");
+  return ShownName(name ? AttrString(*name).value_or("") : "");
+}
+
+std::string Message(const Graph& graph, v1::FitUnknownCause cause, int64_t count, NodeId id) {
+  const std::string node = ShownName(graph.name(id));
   const std::string at =
       absl::StrCat(count == 1 ? "that of node " : "one of them that of node ", Quoted(node));
   switch (cause) {
@@ -23,11 +30,11 @@ std::string Message(v1::FitUnknownCause cause, int64_t count, absl::string_view 
       return absl::StrCat("the size of ", Count(count, "buffer"), " on GPUs is unknown, ", at,
                           "; give batch_size or feeds, a graph with _output_shapes, or a profile");
     case v1::FIT_UNKNOWN_CAUSE_LOOPS:
-      return absl::StrCat(
-          "what loops keep from each iteration is unknown: bodies are simulated "
-          "once, with ",
-          Count(count, "loop variable"), " on GPUs, ", at,
-          "; give the graph with its loops unrolled");
+      return absl::StrCat("how often loops run is unknown, and with it how many of ",
+                          Count(count, "buffer"),
+                          " on GPUs they keep for later, one for each iteration; the loop ",
+                          Quoted(LoopName(graph, id)),
+                          " is one of them: give its number of iterations (loop_counts)");
     default:
       return absl::StrCat("the memory that ", Count(count, "function call"),
                           " on GPUs take is unknown, ", at,
@@ -58,7 +65,7 @@ std::vector<v1::FitUnknown> DescribeUnknown(const Graph& graph, const UnknownMem
     out.set_cause(cause);
     out.set_node(ShownName(graph.name(nodes.first)));
     out.set_count(nodes.count);
-    out.set_message(Message(cause, nodes.count, out.node()));
+    out.set_message(Message(graph, cause, nodes.count, nodes.first));
   }
   return causes;
 }

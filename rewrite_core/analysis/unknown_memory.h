@@ -1,6 +1,6 @@
 // What keeps the memory of a step on GPUs from being known, so that "it fits" would be a guess:
-// buffers of unknown size, which count as 0 bytes; loops, whose bodies are simulated once, whatever
-// the loop keeps from each iteration; calls of functions, whose bodies are not looked into.
+// buffers of unknown size, which count as 0 bytes; loops that keep something of each iteration, and
+// nobody knows how often they run; calls of functions, whose bodies are not looked into.
 //
 // Thread safety: values and pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_UNKNOWN_MEMORY_H_

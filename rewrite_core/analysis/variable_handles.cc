@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/types/span.h"
+#include "rewrite_core/analysis/topology.h"
 
 namespace spillway::core {
 namespace {
@@ -15,6 +16,9 @@ constexpr VariableOp Rows(absl::string_view op, int operand) {
   return {op, "T", HandleShape::kRows, operand};
 }
 constexpr VariableOp Scatter(absl::string_view op) { return {op, "dtype", HandleShape::kScatter}; }
+constexpr VariableOp List(absl::string_view op, HandleShape shape, int operand) {
+  return {op, "", shape, operand};
+}
 
 // Sorted by op. Operands are the gradients, at their place in tensorflow/core/ops/training_ops.cc,
 // whose shape functions merge their shape with those of all variables.
@@ -69,11 +73,34 @@ constexpr VariableOp kVariableOps[] = {
     Rows("ResourceSparseApplyProximalGradientDescent", 4),
     Rows("ResourceSparseApplyRMSProp", 7),
     {"ResourceStridedSliceAssign", "T"},
+    List("StackPushV2", HandleShape::kElement, 1),
+    List("TensorArrayScatterV3", HandleShape::kUnpack, 2),
+    List("TensorArraySplitV3", HandleShape::kPieces, 1),
+    List("TensorArrayWriteV3", HandleShape::kElement, 2),
+    List("TensorListConcatLists", HandleShape::kList, 1),
+    List("TensorListPushBack", HandleShape::kElement, 1),
+    List("TensorListScatterIntoExistingList", HandleShape::kUnpack, 1),
+    List("TensorListSetItem", HandleShape::kElement, 2),
 };
 
-// What gives out the handle that it takes.
-constexpr absl::string_view kHandOn[] = {"Enter",     "Exit",          "Identity",
-                                         "IdentityN", "NextIteration", "Switch"};
+// What gives out the handle that it takes: at input 0, or at that of the output's number.
+constexpr absl::string_view kHandOn[] = {"Enter",
+                                         "Exit",
+                                         "Identity",
+                                         "NextIteration",
+                                         "Switch",
+                                         "TensorListConcatLists",
+                                         "TensorListPopBack",
+                                         "TensorListPushBack",
+                                         "TensorListResize",
+                                         "TensorListScatterIntoExistingList",
+                                         "TensorListSetItem"};
+constexpr absl::string_view kHandOnEach[] = {"IdentityN", "StatelessWhile", "While"};
+
+template <size_t n>
+bool Contains(const absl::string_view (&ops)[n], absl::string_view op) {
+  return std::find(std::begin(ops), std::end(ops), op) != std::end(ops);
+}
 
 // A dimension that is not known, before a shape.
 ShapeId BehindAny(ShapeContext& c, ShapeId shape) { return c.Concat(c.OfRank(1), shape); }
@@ -87,9 +114,15 @@ const VariableOp* FindVariableOp(absl::string_view op) {
   return row != std::end(kVariableOps) && row->op == op ? row : nullptr;
 }
 
+bool TakesVariable(absl::string_view op) {
+  const VariableOp* row = FindVariableOp(op);
+  return row != nullptr && row->shape < HandleShape::kElement;
+}
+
 void NoteVariables(const VariableOp& op, ShapeContext& c) {
-  const DataType dtype = c.Type(op.dtype);
-  ShapeId shape = kUnknownShape;
+  const DataType dtype = op.dtype.empty() ? kDtInvalid : c.Type(op.dtype);
+  const bool is_list = op.shape >= HandleShape::kElement;
+  ShapeId shape = kUnknownShape, value = kUnknownShape;
   switch (op.shape) {
     case HandleShape::kNoWord:
       break;
@@ -127,38 +160,68 @@ void NoteVariables(const VariableOp& op, ShapeContext& c) {
       }
       break;
     }
+    case HandleShape::kElement:
+      shape = c.input(op.operand);
+      if (c.Value(op.operand)) value = c.fact(op.operand).extra;
+      break;
+    case HandleShape::kUnpack:
+      if (c.rank(c.input(op.operand)) > 0) shape = c.Slice(c.input(op.operand), 1);
+      break;
+    case HandleShape::kPieces:
+      if (c.rank(c.input(op.operand)) > 0) {
+        shape = c.ReplaceDim(c.input(op.operand), 0, kUnknownDim);
+      }
+      break;
+    case HandleShape::kList:
+      if (c.rank(c.handle(op.operand)) > 0) shape = c.Slice(c.handle(op.operand), 1);
+      break;
+  }
+  if (is_list) {
+    if (IsHandleType(c.input_type(0))) c.note_variable(0, {kDtInvalid, shape, false, true, value});
+    return;
   }
   const bool all = op.shape == HandleShape::kOperand || op.shape == HandleShape::kRows;
   for (int i = 0; i < (all ? c.num_inputs() : 1); ++i) {
     if (c.input_type(i) != kDtResource) continue;
-    c.note_variable(i, {dtype, shape});
+    c.note_variable(i, {dtype, shape, false, false, kUnknownShape});
     // Variables that are updated together are of one shape.
     if (all && op.dtype == "T" && c.known(c.handle(i))) {
       for (int other = 0; other < i; ++other) {
-        if (c.input_type(other) == kDtResource) c.note_variable(other, {dtype, c.handle(i)});
+        if (c.input_type(other) != kDtResource) continue;
+        c.note_variable(other, {dtype, c.handle(i), false, false, kUnknownShape});
       }
-      if (i > 0) c.note_variable(i, {dtype, c.handle(0)});
+      if (i > 0) c.note_variable(i, {dtype, c.handle(0), false, false, kUnknownShape});
     }
   }
 }
 
-bool HandsHandleOn(absl::string_view op) {
-  return std::find(std::begin(kHandOn), std::end(kHandOn), op) != std::end(kHandOn);
-}
+bool HandsHandleOn(absl::string_view op) { return Contains(kHandOn, op); }
 
 Tensor HandleOrigin(const Graph& graph, Tensor handle) {
   for (int hop = 0; hop < kMaxHandleHops; ++hop) {
     const absl::string_view op = graph.op(handle.node);
-    if (!HandsHandleOn(op)) break;
     const absl::Span<const Tensor> inputs = graph.inputs(handle.node);
-    const size_t from = op == "IdentityN" ? handle.port : 0;
+    const bool each = Contains(kHandOnEach, op);
+    // What a loop begins with.
+    const bool is_loop = op == "Merge" && handle.port == 0 && inputs.size() > 1 &&
+                         IsBackEdge(graph, inputs[1].node, handle.node);
+    if (!each && !is_loop && !HandsHandleOn(op)) break;
+    const size_t from = each ? handle.port : 0;
     if (handle.port < 0 || from >= inputs.size() || inputs[from].is_control()) break;
+    if (op == "TensorListPopBack" && handle.port != 0) break;
     handle = inputs[from];
   }
   return handle;
 }
 
 VariableFact JoinVariables(const VariableFact& a, const VariableFact& b, ShapePool* pool) {
+  if (b.is_list || a.is_list) {
+    if (!b.is_list || !a.is_list) return a.is_list ? a : b;
+    VariableFact both = a;
+    both.shape = JoinShapes(*pool, a.shape, b.shape);
+    if (a.value != b.value) both.value = kUnknownShape;
+    return both;
+  }
   VariableFact joined = a;
   if (joined.dtype == kDtInvalid) joined.dtype = b.dtype;
   joined.contradicted = a.contradicted || b.contradicted;

@@ -16,7 +16,7 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kStage[] = "analysis";
+constexpr char kVariablesStage[] = "analysis";
 
 // From the weakest to the strongest: what both do is the stronger.
 int Strength(Write write) {
@@ -142,7 +142,7 @@ class LibraryUse {
       if (found == nodes.end()) return -1;
       const Node& node = found->second;
       if (node.argument >= 0) return node.argument;
-      if (!HandsHandleOn(node.op) || node.op == "IdentityN") return -1;
+      if (!HandsHandleOn(node.op)) return -1;
       input = node.input;
     }
     return -1;
@@ -181,7 +181,7 @@ class LibraryUse {
       if (poll_.Tick()) return false;
       use.has_gradients = use.has_gradients || IsGradientOpType(node.op);
       const Write write = WriteOf(node.op);
-      if (write != Write::kNone || FindVariableOp(node.op) != nullptr) {
+      if (write != Write::kNone || TakesVariable(node.op)) {
         const int32_t argument = ArgumentOf(nodes, node.input);
         if (argument < 0) continue;
         use.arguments[argument].is_variable = true;
@@ -266,15 +266,17 @@ absl::StatusOr<Variables> Variables::Find(const Graph& graph, const StopToken& s
   std::vector<bool> is_variable_op(graph.num_ops()), takes_handle(graph.num_ops());
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     is_variable_op[op] = IsVariableOp(graph.op_name(op));
-    takes_handle[op] = FindVariableOp(graph.op_name(op)) != nullptr;
+    takes_handle[op] = TakesVariable(graph.op_name(op));
   }
   variables.variable_.assign(graph.num_nodes(), false);
   const auto flag_origin = [&](Tensor handle) {
     const NodeId origin = HandleOrigin(graph, handle).node;
-    if (graph.op(origin) == "Placeholder") variables.variable_[origin] = true;
+    if (graph.op(origin) == "Placeholder" || graph.op(origin) == "_Arg") {
+      variables.variable_[origin] = true;
+    }
   };
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (poll.Tick()) return stop.status(kStage);
+    if (poll.Tick()) return stop.status(kVariablesStage);
     if (is_variable_op[graph.op_id(id)]) variables.variable_[id] = true;
     if (!takes_handle[graph.op_id(id)]) continue;
     const absl::Span<const Tensor> inputs = graph.inputs(id);
@@ -282,10 +284,10 @@ absl::StatusOr<Variables> Variables::Find(const Graph& graph, const StopToken& s
   }
   if (!graph.has_functions()) return variables;
   LibraryUse library(stop);
-  if (!library.Read(graph.bytes())) return stop.status(kStage);
+  if (!library.Read(graph.bytes())) return stop.status(kVariablesStage);
   NodeAttrs attrs;
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (poll.Tick()) return stop.status(kStage);
+    if (poll.Tick()) return stop.status(kVariablesStage);
     if (graph.op_info(id).known && FindCallOp(graph.op(id)) == nullptr) continue;
     attrs.Reset(graph.node_bytes(id));
     int32_t first = 0;
@@ -295,7 +297,7 @@ absl::StatusOr<Variables> Variables::Find(const Graph& graph, const StopToken& s
       call.has_gradients = call.has_gradients || use.has_gradients;
       const absl::Span<const Tensor> inputs = graph.inputs(id);
       for (size_t i = 0; i < use.arguments.size() && i + first < inputs.size(); ++i) {
-        if (poll.Tick()) return stop.status(kStage);
+        if (poll.Tick()) return stop.status(kVariablesStage);
         const Tensor input = inputs[i + first];
         if (input.is_control() || !use.arguments[i].is_variable) continue;
         flag_origin(input);

@@ -374,7 +374,8 @@ absl::Status CheckStep(const v1::Step& step) {
                                    : !step.profile().empty() ? "profile"
                                    : step.convolution_workspace_bytes() != 0
                                        ? "convolution_workspace_bytes"
-                                       : "";
+                                   : !step.loop_counts().empty() ? "loop_counts"
+                                                                 : "";
   if (option.empty()) return absl::OkStatus();
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                       absl::StrCat(option,

@@ -57,8 +57,9 @@ constexpr Rule kRules[] = {
 absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
                                                 const v1::RewriteOptions& options,
                                                 const StopToken& stop) {
-  if (absl::Status s = facts.Compute(
-          {Fact::kShapes, Fact::kControlFlow, Fact::kVariableAliases, Fact::kPlacement}, stop);
+  if (absl::Status s = facts.Compute({Fact::kShapes, Fact::kControlFlow, Fact::kVariableAliases,
+                                      Fact::kPlacement, Fact::kLoops},
+                                     stop);
       !s.ok()) {
     return s;
   }

@@ -5,7 +5,8 @@
 //             not be edited
 //   cycle     `from` is on a lower topological level (topology.h), or before `to` in an order of
 //   the
-//             caller's: the graph would never run
+//             caller's: the graph would never run. What a loop leaves comes behind its body, which
+//             topological levels alone do not say (loops.h)
 //   frame     `from` ends in the loop frame in which `to` starts: TensorFlow refuses the graph
 //   deadness  `to` is dead whenever `from` is: a branch that is not taken would end the training
 //   switch    what `to` waits for is no copy of one side of a Switch, dead where that is not taken
@@ -37,7 +38,7 @@ class Soundness {
  public:
   // `ranks`: by node, numbers that grow along every edge of the graph (back edges of loops aside)
   // and of the plan so far, in the place of topological levels; empty: those. REQUIRES: the facts
-  // kShapes and kControlFlow. Both must outlive the result.
+  // kShapes, kLoops and kControlFlow. Both must outlive the result.
   explicit Soundness(const StepFacts& facts, absl::Span<const int32_t> ranks = {})
       : facts_(facts), ranks_(ranks) {}
 
@@ -60,8 +61,10 @@ class Soundness {
 
  private:
   bool IsBelow(NodeId from, NodeId to) const {
-    return ranks_.empty() ? facts_.topology().level(from) < facts_.topology().level(to)
-                          : ranks_[from] < ranks_[to];
+    if (!ranks_.empty()) return ranks_[from] < ranks_[to];
+    const bool waits = !facts_.loops().order().empty();
+    return facts_.topology().level(from) < facts_.topology().level(to) &&
+           (!waits || facts_.loops().level(from) < facts_.loops().level(to));
   }
   bool IsSwitch(NodeId id) const {
     return facts_.graph().op_info(id).control_flow == ControlFlow::kSwitch;

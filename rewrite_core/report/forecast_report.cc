@@ -307,9 +307,10 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
   if (notes.loops > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_LOOPS_ONCE,
-        absl::StrCat("bodies of loops are played once (", Count(notes.loops, "loop variable"),
-                     "), so times and peaks of the "
-                     "loops are too low")));
+        absl::StrCat("bodies of loops of unknown counts are played once (",
+                     Count(notes.loops, "loop variable"),
+                     "), so times of these loops, and peaks if they keep something, are too low; "
+                     "loop_counts says how many iterations they make")));
   }
   if (notes.merges > 0) {
     warnings.push_back(

@@ -29,6 +29,7 @@
 #include "rewrite_core/analysis/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/simulate/plan_overlay.h"
+#include "rewrite_core/simulate/simulator.h"
 #include "rewrite_core/simulate/workload.h"
 #include "rewrite_core/simulate/workload_builder.h"
 
@@ -101,6 +102,17 @@ class NodeLinker {
     return false;
   }
 
+  // More than there is to add up is found out when it is (PreparedWorkload).
+  static int64_t Times(int64_t runs, int64_t each) {
+    int64_t all;
+    return __builtin_mul_overflow(runs, each, &all) ? kTooMuch : all;
+  }
+  static constexpr int64_t kTooMuch = int64_t{1} << 62;
+
+  // Whether with the plan's edges no body needs what its loop leaves. Otherwise (TensorFlow would
+  // wait for ever; Soundness allows no such edge) what is linked across loops is not.
+  bool LoopsHold(StopPoller* poll) const;
+
   void LinkNode(NodeId id, OpId op);
   View MakeCopy(Tensor tensor, Place from, Place want);
 
@@ -108,6 +120,7 @@ class NodeLinker {
   const Graph& graph_;
   const PlanOverlay& overlay_;
   WorkloadNotes notes_;
+  bool links_loops_ = true;
 
  private:
   Target& self() { return static_cast<Target&>(*this); }
@@ -121,6 +134,18 @@ class NodeLinker {
   // along it, which close no cycle in a step that takes the other side.
   void WaitBeyond(NodeId id, OpId op);
   void LinkOutput(Tensor tensor, OpId op);
+  // Of an Exit: whose value it gives out.
+  Tensor LastValue(NodeId id) const {
+    const bool leaves = !overlay_.IsSwapNode(id) && !facts_.loops().empty() &&
+                        facts_.loops().last_value(id) != kNoNode;
+    return leaves ? Shared({id, 0}) : Tensor{kNoNode, 0};
+  }
+  Tensor Shared(Tensor tensor) const {
+    if (!links_loops_ || overlay_.IsSwapNode(tensor.node)) return {kNoNode, 0};
+    return facts_.buffers().shared(tensor);
+  }
+  // What a tensor's own buffer takes: one for each iteration, where a loop keeps them.
+  int64_t HeldBytes(Tensor tensor);
   void FindReuse(Tensor tensor, OpId op, BufferId output);
   void CountUses(int32_t by) {
     for (const View& view : views_) {

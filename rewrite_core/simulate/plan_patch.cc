@@ -171,7 +171,7 @@ PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const Wo
       trace_(trace),
       prepared_(prepared),
       first_copy_(num_ops() - static_cast<OpId>(trace.copies.size())) {
-  const std::vector<NodeId>& order = facts.topology().order();
+  const std::vector<NodeId>& order = facts.step_order();
   position_.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) position_[order[i]] = static_cast<int32_t>(i);
   prepared->rank.resize(num_ops());
@@ -211,7 +211,7 @@ void PlanPatch::Impl::AddChoices() {
 absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToken& stop) {
   StopPoller poll(stop);
   if (!plan_.Set(plan, &poll)) return stop.status("workload");
-  if (!FindActive()) return false;
+  if (!LoopsHold(&poll) || !FindActive()) return false;
   AddSwapOps();
   if (absl::Status s = LinkAll(stop); !s.ok()) return s;
   if (failed_ || LosesCopies()) return false;
@@ -302,7 +302,7 @@ absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
   }
   while (!queue_.empty() && !failed_) {
     if (poll.Tick()) return stop.status("workload");
-    const NodeId id = facts_.topology().order()[queue_.top()];
+    const NodeId id = facts_.step_order()[queue_.top()];
     queue_.pop();
     if (queued_[id] == kToBeRelinked) {
       ForgetUses(id);
@@ -316,6 +316,10 @@ absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
 }
 
 void PlanPatch::Impl::Relink(NodeId id) {
+  // What shares memory across a loop, and who waits for its body, is the builder's matter.
+  if (facts_.loops().loop(id) != nullptr || facts_.loops().last_value(id) != kNoNode) {
+    failed_ = true;
+  }
   Enqueue(id);
   if (queued_[id] == kToBeRelinked) return;
   queued_[id] = kToBeRelinked;

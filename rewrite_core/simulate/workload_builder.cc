@@ -201,7 +201,7 @@ absl::Status Builder::MakeOps() {
     if (!runs_[id]) continue;
     const Place where = facts_.placement().node(id);
     const NodeCost& cost = facts_.costs()[id];
-    op_of_[id] = AddOp(kind(where), where, cost.duration_ns, id);
+    op_of_[id] = AddOp(kind(where), where, Times(facts_.loops().runs(id), cost.duration_ns), id);
     if (where != kHostPlace) workload_.ops.back().workspace_bytes = cost.workspace_bytes;
     notes_.unknown_costs += !cost.is_known;
     if (where != kHostPlace && cost.is_call) {
@@ -385,10 +385,11 @@ absl::Status Builder::Finish(bool keeps_all) {
 
 absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
   workload_.devices = facts_.placement().devices();
+  links_loops_ = LoopsHold(&poll_);
   if (absl::Status status = FindActive(); !status.ok()) return status;
   if (absl::Status status = MakeOps(); !status.ok()) return status;
   buffer_of_.assign(facts_.buffers().num_tensors() + num_swap_nodes_, kNoBufferId);
-  for (NodeId id : facts_.topology().order()) {
+  for (NodeId id : facts_.step_order()) {
     if (poll_.Tick()) return Stopped();
     if (!runs_[id]) {
       // Its memory is there all the same.
@@ -454,7 +455,7 @@ std::vector<OpId> LayoutOf(const StepFacts& facts, const Workload& workload,
                            const WorkloadTrace& trace) {
   std::vector<OpId> layout;
   layout.reserve(workload.ops.size());
-  for (NodeId id : facts.topology().order()) {
+  for (NodeId id : facts.step_order()) {
     if (trace.op_of[id] != kNoOp) layout.push_back(trace.op_of[id]);
   }
   // The copies come behind.

@@ -12,7 +12,10 @@
 // inputs,
 //   and for what runs of those that the dead ones hang on (NodeLinker::WaitBeyond). Of what no
 //   conditional decides, both sides run.
-// - The back edge of a loop is cut: each body runs once.
+// - The back edge of a loop is cut: each body is one iteration, of operations that last as long as
+//   all iterations together (analysis/loops.h says how many), so that what they make is there as in
+//   one. What a loop keeps in lists is there from its first writer on, for all iterations. What
+//   follows a loop waits for the end of its body. Of loops whose count is unknown it is 1.
 // - Variables are resident on their GPU whether their nodes run or not; constants if they run.
 // - A buffer of unknown size counts as 0 bytes, and is counted.
 // - Of the host's buffers only those that are copied are kept.
@@ -36,7 +39,7 @@ namespace spillway::core {
 struct WorkloadNotes {
   int32_t unknown_buffers = 0;  // Buffers on GPUs whose size is unknown.
   int32_t unknown_costs = 0;    // Nodes that launch a kernel of unknown cost.
-  int32_t loops = 0;            // Back edges that were cut.
+  int32_t loops = 0;            // Back edges that were cut of loops whose count is unknown.
   int32_t merges = 0;           // Merges of conditionals of which both sides run.
   UnknownMemory unknown;        // What of that keeps it from being known whether the step fits.
 };

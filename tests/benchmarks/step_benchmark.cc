@@ -60,7 +60,7 @@ void Measure(int runs, const std::string& name, const std::string& bytes) {
   });
   stage("buffers", [&] {
     return Buffers::Find(graph, step.facts.topology(), step.facts.shapes(), step.facts.placement(),
-                         {}, nullptr, {})
+                         {}, {}, nullptr, {})
         .ok();
   });
   stage("costs", [&] {

@@ -33,6 +33,9 @@ def keywords_of(call):
     keywords.update(step, **hardware)
     if "feeds" in keywords:
         keywords["feeds"] = {feed["name"]: fed_of(feed) for feed in keywords["feeds"]}
+    if "loop_counts" in keywords:
+        keywords["loop_counts"] = {loop["name"]: loop.get("count", 0)
+                                   for loop in keywords["loop_counts"]}
     if "profile" in keywords:
         keywords["profile"] = base64.b64decode(keywords["profile"])
     for name in keywords.keys() & options.ENUMS.keys():

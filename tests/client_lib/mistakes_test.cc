@@ -211,8 +211,10 @@ void AddFlags(const Message& message, TempDir* dir, std::vector<std::string>* fl
 
 void AddFlag(const Message& message, const FieldDescriptor* field, int index, TempDir* dir,
              std::vector<std::string>* flags) {
-  const std::map<std::string, std::string> other_names = {
-      {"feeds", "--feed"}, {"preset", "--hardware"}, {"largest_tensor_count", "--top"}};
+  const std::map<std::string, std::string> other_names = {{"feeds", "--feed"},
+                                                          {"loop_counts", "--loop-count"},
+                                                          {"preset", "--hardware"},
+                                                          {"largest_tensor_count", "--top"}};
   const auto other = other_names.find(field->name());
   const std::string flag =
       other != other_names.end()
@@ -222,7 +224,9 @@ void AddFlag(const Message& message, const FieldDescriptor* field, int index, Te
     const Message& inner = index < 0
                                ? message.GetReflection()->GetMessage(message, field)
                                : message.GetReflection()->GetRepeatedMessage(message, field, index);
-    if (const auto* feed = dynamic_cast<const v1::Feed*>(&inner)) {
+    if (const auto* loop = dynamic_cast<const v1::LoopCount*>(&inner)) {
+      flags->push_back(absl::StrCat(flag, "=", loop->name(), "=", loop->count()));
+    } else if (const auto* feed = dynamic_cast<const v1::Feed*>(&inner)) {
       flags->push_back(absl::StrCat(
           flag, "=", feed->name(), "=", absl::StrJoin(feed->dims(), ","),
           feed->values().empty() ? "" : absl::StrCat(":", absl::StrJoin(feed->values(), ","))));

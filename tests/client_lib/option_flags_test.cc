@@ -138,6 +138,8 @@ TEST(OptionTableTest, AFlagIsTheNameOfItsFieldWithDashes) {
     for (const OptionRow& row : rows) {
       if (row.field == "feeds") {
         EXPECT_EQ(FlagOf(row), "--feed");
+      } else if (row.field == "loop_counts") {
+        EXPECT_EQ(FlagOf(row), "--loop-count");
       } else {
         EXPECT_EQ(FlagOf(row), absl::StrCat("--", absl::StrReplaceAll(row.field, {{"_", "-"}})));
       }

@@ -380,7 +380,8 @@ TEST_P(RecordedGraphsTest, SameAsMadeAnew) {
       TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(GetParam().name, "/graph.pb"))));
   Try(step, &random, GetParam().plans, /*naive=*/false, &seen);
   CountPatched(step, &random, 4 * GetParam().plans, &seen);
-  EXPECT_GT(seen.patched, GetParam().plans);
+  // A plan that touches a loop is made anew.
+  EXPECT_GT(seen.patched, step.facts.loops().empty() ? GetParam().plans : 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -279,7 +279,11 @@ TEST(LevelRewriteTest, ALoopDoesNotStopTuning) {
       while/cond = LoopCond(while/less)
       while/switch = Switch(while/merge, while/cond) {T=float32}
       while/body = Tanh(while/switch:1) {T=float32}
-      while/next = NextIteration(while/body) {T=float32}
+      most = Const() {dtype=int32, _output_shapes=[()]}
+      stack = StackV2(most) {elem_type=float32}
+      while/stack = Enter(stack) {T=resource, frame_name="f"}
+      while/push = StackPushV2(while/stack, while/body) {T=float32}
+      while/next = NextIteration(while/body, ^while/push) {T=float32}
       while/exit = Exit(while/switch) {T=float32}
       g5 = Mul(f4, while/exit) {T=float32}
       g4 = TanhGrad(f4, g5) {T=float32}
@@ -297,10 +301,10 @@ TEST(LevelRewriteTest, ALoopDoesNotStopTuning) {
   EXPECT_EQ(after.fit(), v1::FIT_UNKNOWN);
   ASSERT_EQ(after.fit_unknown_size(), 1);
   EXPECT_EQ(after.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
-  EXPECT_EQ(after.fit_unknown(0).node(), "while/merge");
+  EXPECT_EQ(after.fit_unknown(0).node(), "while/enter");
   ASSERT_EQ(r.report().fits_size(), 1);
   EXPECT_EQ(r.report().fits(0).fit(), v1::FIT_UNKNOWN);
-  EXPECT_EQ(r.report().fits(0).fit_unknown(0).node(), "while/merge");
+  EXPECT_EQ(r.report().fits(0).fit_unknown(0).node(), "while/enter");
   EXPECT_GE(r.report().swaps_size(), 1);
 }
 

@@ -255,6 +255,44 @@ def build():
         raw.StatelessRandomUniformV2(shape=s, key=p(1, dtype=tf.uint64),
                                      counter=p(2, dtype=tf.uint64), alg=c(1))
 
+    # Lists: what is written tells what is read; counts are known or not.
+    for element, value in (([None, 3], p(4, 3)), ([4, 3], p(None, 3)), (None, p(2, None))):
+        for size in (c(7), ints()):
+            array = raw.TensorArrayV3(size=size, dtype=f32, element_shape=element,
+                                      identical_element_shapes=True)
+            flow = raw.TensorArrayWriteV3(handle=array[0], index=c(0), value=value,
+                                          flow_in=array[1])
+            raw.TensorArrayReadV3(handle=array[0], index=c(0), flow_in=flow, dtype=f32)
+            raw.TensorArrayGatherV3(handle=array[0], indices=c([0, 1]), flow_in=flow, dtype=f32)
+            raw.TensorArraySizeV3(handle=array[0], flow_in=flow)
+            gradient = raw.TensorArrayGradV3(handle=array[0], flow_in=flow, source="g")
+            raw.TensorArrayReadV3(handle=gradient[0], index=c(0), flow_in=gradient[1], dtype=f32)
+            spelled = c(-1) if element is None else c([-1 if d is None else d for d in element])
+            reserved = raw.TensorListReserve(element_shape=spelled, num_elements=size,
+                                             element_dtype=f32)
+            filled = raw.TensorListSetItem(input_handle=reserved, index=c(0), item=value)
+            raw.TensorListGetItem(input_handle=filled, index=c(0), element_shape=c(-1),
+                                  element_dtype=f32)
+            raw.TensorListStack(input_handle=filled, element_shape=c(-1), element_dtype=f32)
+            raw.TensorListLength(input_handle=filled)
+    array = raw.TensorArrayV3(size=c(5), dtype=f32, element_shape=[None, 3],
+                              identical_element_shapes=True)
+    flow = raw.TensorArrayScatterV3(handle=array[0], indices=c([0, 1, 2, 3, 4]), value=p(5, 8, 3),
+                                    flow_in=array[1])
+    raw.TensorArrayReadV3(handle=array[0], index=c(2), flow_in=flow, dtype=f32)
+    stack = raw.StackV2(max_size=c(-1), elem_type=f32)
+    with tf.control_dependencies([raw.StackPushV2(handle=stack, elem=p(6, 2))]):
+        raw.StackPopV2(handle=stack, elem_type=f32)
+    pushed = raw.EmptyTensorList(element_shape=c(-1), max_num_elements=c(-1), element_dtype=f32)
+    for value in (p(3, 2), p(3, None)):
+        pushed = raw.TensorListPushBack(input_handle=pushed, tensor=value)
+    raw.TensorListLength(input_handle=pushed)
+    raw.TensorListStack(input_handle=pushed, element_shape=c(-1), element_dtype=f32)
+    raw.TensorListPopBack(input_handle=pushed, element_shape=c(-1), element_dtype=f32)
+    rows = raw.TensorListFromTensor(tensor=p(9, 2, 4), element_shape=c(-1))
+    raw.TensorListStack(input_handle=rows, element_shape=c(-1), element_dtype=f32)
+    raw.TensorListGetItem(input_handle=rows, index=c(1), element_shape=c(-1), element_dtype=f32)
+
     # Variables.
     v = raw.VarHandleOp(dtype=f32, shape=[5, 3])
     raw.ReadVariableOp(resource=v, dtype=f32)

@@ -43,7 +43,7 @@ struct TestFacts {
   explicit TestFacts(TestGraph g, v1::Step s = {})
       : graph(std::move(g)), step(std::move(s)), facts(*graph, step) {
     Compute({core::Fact::kShapes, core::Fact::kControlFlow, core::Fact::kVariableAliases,
-             core::Fact::kPlacement});
+             core::Fact::kPlacement, core::Fact::kLoops});
   }
   explicit TestFacts(absl::string_view text, v1::Step s = {})
       : TestFacts(TestGraph(text), std::move(s)) {}

@@ -60,7 +60,8 @@ def simulate(graph: Any, *, server: Optional[str] = None, timeout: Optional[floa
       memory: also how much memory is in use over the step, and what is alive at its peak.
       no_budget: with unlimited memory.
       **keywords: of the options of `rewrite` those that say what a step is: `feeds`, `batch_size`,
-        `targets`, `hardware` and its numbers, `profile`, `convolution_workspace_bytes`; TLS and
+        `targets`, `hardware` and its numbers, `profile`, `convolution_workspace_bytes`,
+        `loop_counts`; TLS and
         retries.
 
     Raises TypeError for another keyword, and SpillwayError.

@@ -88,6 +88,7 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
       request_id, traceparent: for the server's log: a name, and the span as W3C has it.
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
         `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes, or what is fed),
+        `loop_counts={"rnn/while/while_context": 200}`,
         `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`, `already_rewritten="replan"`,
         `simulation=False`, ...
 

@@ -43,7 +43,8 @@ COMMON = frozenset((
 
 # What one step is: fields of Step in step.proto.
 STEP = frozenset((
-    "feeds", "batch_size", "targets", "hardware", "profile", "convolution_workspace_bytes"))
+    "feeds", "batch_size", "targets", "hardware", "profile", "convolution_workspace_bytes",
+    "loop_counts"))
 
 # Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
 HARDWARE = frozenset((
@@ -150,6 +151,8 @@ def _names(names: Iterable[str]) -> str:
 def _value(name: str, value: Any) -> Any:
     if name == "feeds":
         return [{"name": _feed_name(feed), **_feed(fed)} for feed, fed in value.items()]
+    if name == "loop_counts":
+        return [{"name": loop, "count": int(count)} for loop, count in value.items()]
     if name == "hardware":
         return {"preset": value} if isinstance(value, str) else dict(value)
     if name == "profile":

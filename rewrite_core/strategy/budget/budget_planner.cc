@@ -125,6 +125,8 @@ absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
 absl::Status BudgetPlanner::FindGaps() {
   StopPoller poll(*stop_);
   for (int32_t i = 0; i < static_cast<int32_t>(order_->buffers().size()); ++i) {
+    // A list would hold it all the same.
+    if (facts_->buffers().buffers()[order_->buffers()[i]].in_list) continue;
     if (absl::Status s = FindGapsOf(i, &poll); !s.ok()) return s;
   }
   std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {

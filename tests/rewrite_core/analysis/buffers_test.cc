@@ -18,7 +18,7 @@ struct Found {
         topology(ValueOrDie(Topology::Build(*graph, {}), "topology")),
         shapes(ValueOrDie(Shapes::Infer(*graph, topology, options, {}), "shapes")),
         placement(ValueOrDie(Placement::Find(*graph, topology, shapes, {}), "placement")),
-        buffers(ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, {}, nullptr, {}),
+        buffers(ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, {}, {}, nullptr, {}),
                            "buffers")) {}
 
   bool Share(absl::string_view a, absl::string_view b) const {

@@ -41,8 +41,8 @@ absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
   const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, {}, {}), "shapes");
   const Placement placement =
       ValueOrDie(Placement::Find(*graph, topology, shapes, {}), "placement");
-  const Buffers buffers =
-      ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, {}, nullptr, {}), "buffers");
+  const Buffers buffers = ValueOrDie(
+      Buffers::Find(*graph, topology, shapes, placement, {}, {}, nullptr, {}), "buffers");
   return Costs::Estimate(*graph, shapes, placement, buffers, hardware, workspace, profile, {});
 }
 

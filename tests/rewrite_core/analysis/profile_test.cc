@@ -194,10 +194,10 @@ TEST(ProfileTest, ARealRunReplacesEstimates) {
   const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, {}, {}), "shapes");
   const Placement placement =
       ValueOrDie(Placement::Find(*graph, topology, shapes, {}), "placement");
-  const Buffers plain =
-      ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, {}, nullptr, {}), "buffers");
-  const Buffers measured =
-      ValueOrDie(Buffers::Find(*graph, topology, shapes, placement, {}, &profile, {}), "buffers");
+  const Buffers plain = ValueOrDie(
+      Buffers::Find(*graph, topology, shapes, placement, {}, {}, nullptr, {}), "buffers");
+  const Buffers measured = ValueOrDie(
+      Buffers::Find(*graph, topology, shapes, placement, {}, {}, &profile, {}), "buffers");
   // The batch is open in the graph.
   EXPECT_EQ(plain.bytes(graph.Output("conv1/Conv2D")), kUnknownSize);
   EXPECT_EQ(measured.bytes(graph.Output("conv1/Conv2D")), 802816);

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "tests/testing/const_text.h"
 #include "tests/testing/core_test_util.h"
-#include "tests/testing/graph_schema.pb.h"
 
 namespace spillway::core {
 namespace {
@@ -34,17 +33,9 @@ struct AliasCase {
 // A variable of some dimensions, a constant of integers, and an op on both.
 std::string OpOnConstant(const std::string& shape, const std::vector<int64_t>& dims,
                          const std::vector<int>& values, const std::string& op) {
-  testing::AttrValue value;
-  value.mutable_tensor()->set_dtype(kDtInt32);
-  for (int64_t dim : dims) {
-    value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(dim);
-  }
-  for (int item : values) value.mutable_tensor()->add_int_val(item);
   return absl::StrCat("m = VarHandleOp() {dtype=float32, shape=", shape,
-                      "}\nw = ReadVariableOp(m) {dtype=float32}\n"
-                      "c = Const() {dtype=int32, value=0x",
-                      absl::BytesToHexString(value.SerializeAsString()), "}\nn = ", op,
-                      "(w, c) {T=float32}");
+                      "}\nw = ReadVariableOp(m) {dtype=float32}\n",
+                      testing::ConstText("c", dims, values), "n = ", op, "(w, c) {T=float32}");
 }
 
 class VariableAliasesTest : public ::testing::TestWithParam<AliasCase> {};

@@ -163,8 +163,9 @@ TEST(InspectTest, BadOptionsAreNamed) {
   EXPECT_THAT(TryInspect(graph, "step { feeds { name: 'y' } }"),
               IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'y'"));
   // Of a step more than its shapes says nothing of a graph.
-  for (const char* more : {"targets: 'x'", "hardware { preset: 'p100_pcie' }", "profile: 'p'",
-                           "convolution_workspace_bytes: 1"}) {
+  for (const char* more :
+       {"targets: 'x'", "hardware { preset: 'p100_pcie' }", "profile: 'p'",
+        "convolution_workspace_bytes: 1", "loop_counts { name: 'f' count: 1 }"}) {
     EXPECT_THAT(TryInspect(graph, absl::StrCat("step { ", more, " }")),
                 IsInvalid(v1::ERROR_REASON_BAD_OPTION, "says nothing of a graph"))
         << more;

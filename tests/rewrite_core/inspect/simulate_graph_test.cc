@@ -205,6 +205,7 @@ TEST(FitTest, WhatIsKnownMayBeTooMuchAlready) {
   EXPECT_EQ(ForecastOf(kTwoLayers, options).fit(), v1::FIT_FITS);
 }
 
+// What it keeps of each iteration, if nobody knows how many there are.
 TEST(FitTest, ALoopMakesItUnknown) {
   const std::string loop = R"(
     s = Const() {dtype=float32, _output_shapes=[()]}
@@ -214,14 +215,29 @@ TEST(FitTest, ALoopMakesItUnknown) {
     cond = LoopCond(less)
     switch = Switch(merge, cond) {T=float32}
     body = Tanh(switch:1) {T=float32}
-    next = NextIteration(body) {T=float32}
+    most = Const() {dtype=int32, _output_shapes=[()]}
+    stack = StackV2(most) {elem_type=float32}
+    entered = Enter(stack) {T=resource, frame_name="f"}
+    push = StackPushV2(entered, body) {T=float32}
+    next = NextIteration(body, ^push) {T=float32}
     z = Exit(switch) {T=float32}
   )";
   const v1::Forecast forecast = ForecastOf(loop, Options());
   EXPECT_EQ(forecast.fit(), v1::FIT_UNKNOWN);
   ASSERT_EQ(forecast.fit_unknown_size(), 1);
   EXPECT_EQ(forecast.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
-  EXPECT_EQ(forecast.fit_unknown(0).node(), "merge");
+  EXPECT_EQ(forecast.fit_unknown(0).node(), "enter");
+  EXPECT_THAT(forecast.fit_unknown(0).message(), ::testing::HasSubstr("the loop 'f'"));
+  // It may be told. And one that keeps nothing takes as much however often it runs.
+  v1::SimulateOptions counted = Options();
+  counted.mutable_step()->add_loop_counts()->set_name("f");
+  counted.mutable_step()->mutable_loop_counts(0)->set_count(1000);
+  const v1::Forecast told = ForecastOf(loop, counted);
+  EXPECT_EQ(told.fit(), v1::FIT_FITS);
+  EXPECT_GE(told.devices(0).peak_bytes(), 1000 * 256);
+  const std::string keeps_nothing = absl::StrReplaceAll(
+      loop, {{", ^push", ""}, {"push = StackPushV2(entered, body) {T=float32}", ""}});
+  EXPECT_EQ(ForecastOf(keeps_nothing, Options()).fit(), v1::FIT_FITS);
   // On the host it keeps no GPU's memory.
   const std::string host =
       absl::StrReplaceAll(loop, {{") {", ") @/cpu:0 {"}, {"(less)", "(less) @/cpu:0"}});

@@ -467,10 +467,18 @@ bool MayWait(const TestStep& step, NodeId from, NodeId to) {
 SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
   testing::Random random(seed);
   SwapPlan plan;
+  const std::vector<Buffers::Buffer>& buffers = step.facts.buffers().buffers();
+  const bool keeps = std::any_of(buffers.begin(), buffers.end(),
+                                 [](const Buffers::Buffer& buffer) { return buffer.in_list; });
   for (NodeId id = 0; id < step.graph->num_nodes(); ++id) {
     const Graph::Readers readers = step.graph->readers(id);
     if (readers.empty() || random.Next() % 3 != 0) continue;
     const Tensor tensor{id, 0};
+    // No plan swaps a tensor in a loop; and of what a loop keeps in lists, a swap in it would make
+    // another tensor the one that is kept.
+    const int32_t buffer = step.facts.buffers().buffer_of(tensor);
+    if (keeps && step.facts.control_flow().output_frame(id) != kRootFrame) continue;
+    if (keeps && buffer != kNoBuffer && buffers[buffer].in_list) continue;
     const OutputType type = step.facts.shapes().type(tensor);
     if (type.is_ref || type.dtype != kDtFloat32 || step.facts.placement().node(id) < 0) continue;
     PlannedSwap swap;
