@@ -596,6 +596,7 @@ fi
 if have_tensorflow; then
   section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes \
     "run_tensorflow shape_functions.py" "run_tensorflow backward_part.py" \
+    "run_tensorflow inlining.py" \
     "run_tensorflow formats.py" check_op_tables check_cpp_sample
   section "TensorFlow: training" check_training
   if [[ $full == yes ]]; then

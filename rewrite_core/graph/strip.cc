@@ -101,10 +101,9 @@ bool IsInlinedCall(const Graph& graph, NodeId id) {
 }
 
 bool IsIdleCall(const Graph& graph, NodeId id) {
-  if (!IsInlinedCall(graph, id)) return false;
-  const absl::Span<const Tensor> inputs = graph.inputs(id);
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&graph](Tensor input) { return graph.readers(input.node).size() > 1; });
+  if (!graph.has_undo(id)) return false;
+  const auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
+  return record.ok() && record->idle;
 }
 
 }  // namespace spillway::core

@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kAdded[] = "added";
 constexpr char kCallPrefix[] = "call=";
+constexpr char kIdle[] = "idle";
 constexpr char kRawPrefix[] = "raw=";
 
 absl::Status BadRecord(absl::string_view name, absl::string_view item) {
@@ -36,6 +37,7 @@ std::string UndoAttr(const UndoRecord& record) {
   } else if (record.added) {
     items.push_back(kAdded);
   }
+  if (record.idle) items.push_back(kIdle);
   if (record.raw) items.push_back(absl::StrCat(kRawPrefix, *record.raw));
   for (const auto& [position, spelling] : record.inputs) {
     items.push_back(absl::StrCat(position, "=", spelling));
@@ -52,6 +54,8 @@ absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_vi
     const absl::string_view whole = item;
     if (item == kAdded) {
       record.added = true;
+    } else if (item == kIdle && items.size() == 2) {
+      record.idle = true;
     } else if (absl::ConsumePrefix(&item, kCallPrefix)) {
       record.added = true;
       record.call = std::string(item);
@@ -71,7 +75,9 @@ absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_vi
     }
   }
   // These two stand alone.
-  if ((record.added || record.raw) && items.size() > 1) return BadRecord(name, items[1]);
+  const size_t expected = record.idle ? 2 : 1;
+  if ((record.added || record.raw) && items.size() > expected) return BadRecord(name, items[1]);
+  if (record.idle && !record.raw) return BadRecord(name, kIdle);
   return record;
 }
 

@@ -8,6 +8,9 @@
 //                                 added
 //   ["raw=BYTES"]                 the node's whole field in the GraphDef was BYTES (for nodes whose
 //                                 encoding is unusual, so that the rest would not give it back)
+//   ["idle", "raw=BYTES"]         likewise; the node stands for a call that was inlined, which
+//   others
+//                                 read: it runs only where somebody names it
 //
 // Positions count data inputs, names stand for control inputs: so strip still works after
 // TensorFlow imported and exported the graph (then to the same graph, in TensorFlow's spelling).
@@ -31,6 +34,7 @@ struct UndoRecord {
   std::vector<std::pair<int, std::string>> inputs;  // Position and original spelling, by position.
   std::vector<std::string> controls;                // Names of added control inputs, without `^`.
   absl::optional<std::string> raw;                  // The original field.
+  bool idle = false;                                // Only with `raw`.
   absl::optional<std::string> call;                 // Of an added node: the call it comes from.
 };
 

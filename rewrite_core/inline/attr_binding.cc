@@ -88,7 +88,7 @@ void AddEntries(uint32_t field, absl::string_view message, AttrValues* values) {
 AttrValues AttrsOfCall(CallKind kind, absl::string_view node_def) {
   AttrValues own, values;
   AddEntries(node_def::kAttr, node_def, &own);
-  if (kind == CallKind::kNative) return own;
+  if (kind == CallKind::kNative || kind == CallKind::kBranch) return own;
   const auto function = own.find("f");
   if (function != own.end()) {
     AddEntries(name_attr_list::kAttr, LastPayload(function->second, attr_value::kFunction),

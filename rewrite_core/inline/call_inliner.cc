@@ -14,6 +14,7 @@
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
+#include "rewrite_core/graph/op_outputs.h"
 
 namespace spillway::core {
 namespace {
@@ -69,8 +70,8 @@ absl::optional<absl::string_view> FindAttr(absl::string_view node_def, absl::str
 }  // namespace
 
 CallInliner::CallInliner(const FunctionTable& table, const v1::Step& step, const v1::Limits& limits,
-                         const StopToken& stop, WorkGraph* work, v1::Inlining* summary)
-    : table_(table), stop_(stop), poll_(stop), work_(*work), summary_(*summary) {
+                         bool lowers, const StopToken& stop, WorkGraph* work, v1::Inlining* summary)
+    : table_(table), stop_(stop), poll_(stop), work_(*work), summary_(*summary), lowers_(lowers) {
   const Graph& graph = work_.original();
   for (const v1::Feed& feed : step.feeds()) {
     const absl::string_view name = feed.name();
@@ -103,7 +104,11 @@ absl::Status CallInliner::Run() {
       Note(id, kind, reason);
       continue;
     }
-    Replace(call);
+    if (IsCall(kind)) {
+      Replace(call);
+    } else {
+      Lower(call);
+    }
     summary_.set_inlined_call_count(summary_.inlined_call_count() + 1);
   }
   return absl::OkStatus();
@@ -112,7 +117,7 @@ absl::Status CallInliner::Run() {
 CallKind CallInliner::KindOf(NodeId id) const {
   if (work_.IsOriginal(id)) return kinds_[work_.original().op_id(id)];
   const WorkNode& node = work_.node(id);
-  if (node.body_node == kNoNode) return CallKind::kNone;
+  if (node.body_node == kNoNode) return node.kind;
   const InlineBody& body = *work_.expansion(node.expansion).body;
   return body.kinds[body.graph->op_id(node.body_node)];
 }
@@ -127,34 +132,37 @@ CallInliner::Use CallInliner::UseOf(NodeId id) const {
     return use;
   }
   const WorkNode& node = work_.node(id);
+  use.at_all = true;
+  if (node.body_node == kNoNode) {  // Of a branch: all is read, and its end.
+    use.by_control = true;
+    return use;
+  }
   const Expansion& parent = work_.expansion(node.expansion);
   const Graph::Readers readers = parent.body->graph->readers(node.body_node);
   use.last_port = parent.body->last_port[node.body_node];
   use.by_control = (!readers.empty() && readers[0].port == kControl) ||
                    (parent.body->returns_control[node.body_node] && !parent.is_native &&
                     parent.output_control != kNoNode);
-  use.at_all = true;
   return use;
 }
 
 void CallInliner::Note(NodeId id, CallKind kind, v1::KeptCallReason reason) {
   summary_.set_kept_call_count(summary_.kept_call_count() + 1);
+  too_large_ |= reason == v1::KEPT_CALL_REASON_TOO_LARGE;
   if (summary_.kept_calls_size() == kMaxKeptCalls) return;
   v1::KeptCall* kept = summary_.add_kept_calls();
   kept->set_node(ShownName(work_.name(id)));
   kept->set_reason(reason);
-  if (kind != CallKind::kOther) {
-    kept->set_function(ShownBytes(CalledFunction(kind, work_.node_def(id))));
-  }
+  if (IsCall(kind)) kept->set_function(ShownBytes(CalledFunction(kind, work_.node_def(id))));
 }
 
-bool CallInliner::Admit(NodeId id, const FunctionTable::Function& function) {
+bool CallInliner::Admit(NodeId id, const InlinedSize& added) {
   const Graph& graph = work_.original();
   const auto name_size = static_cast<int64_t>(graph.name(id).size());
   const auto device_size = static_cast<int64_t>(graph.device(id).size());
   const auto node_size = static_cast<int64_t>(graph.node_bytes(id).size());
   // Of each new node: whom it comes from, and a device made of two.
-  int64_t bytes = function.size.BytesAt(name_size, name_size + device_size);
+  int64_t bytes = added.BytesAt(name_size, name_size + device_size);
   bytes = SaturatingAdd(bytes, SaturatingMultiply(4, node_size) + kKeptNodeBytes);
   const Graph::Readers readers = graph.readers(id);
   NodeId last = kNoNode;
@@ -167,8 +175,8 @@ bool CallInliner::Admit(NodeId id, const FunctionTable::Function& function) {
     }
     last = readers[i].node;
   }
-  const int64_t nodes = function.size.nodes;
-  const int64_t inputs = SaturatingAdd(function.size.inputs, 4 * graph.inputs(id).size());
+  const int64_t nodes = added.nodes;
+  const int64_t inputs = SaturatingAdd(added.inputs, 4 * graph.inputs(id).size());
   if (nodes > nodes_left_ || inputs > inputs_left_ || bytes > bytes_left_) return false;
   nodes_left_ -= nodes;
   inputs_left_ -= inputs;
@@ -176,8 +184,17 @@ bool CallInliner::Admit(NodeId id, const FunctionTable::Function& function) {
   return true;
 }
 
+const InlineBody* CallInliner::BodyOf(int32_t function) {
+  if (!read_[function]) {
+    read_[function] = true;
+    bodies_[function] = ReadBody(table_, function, stop_);
+  }
+  return bodies_[function].get();
+}
+
 v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
   if (kind == CallKind::kOther) return v1::KEPT_CALL_REASON_OTHER_KIND;
+  if (!IsCall(kind)) return CheckLowered(id, kind, call);
   if (work_.IsOriginal(id) && fed_.contains(id)) return v1::KEPT_CALL_REASON_FED;
   call->id = id;
   call->kind = kind;
@@ -195,11 +212,7 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
       return v1::KEPT_CALL_REASON_NOINLINE;
     }
   }
-  if (!read_[number]) {
-    read_[number] = true;
-    bodies_[number] = ReadBody(table_, number, stop_);
-  }
-  call->body = bodies_[number].get();
+  call->body = BodyOf(number);
   if (call->body == nullptr) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   if (call->body->has_attrs) call->attrs = AttrsOfCall(kind, call->node_def);
 
@@ -216,13 +229,16 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
     return reason;
   }
   if (call->body->has_effects) {
-    const bool reach = kind == CallKind::kPartitioned ? call->body->effects_reach_controls
-                                                      : call->body->effects_reach_results;
-    if (!reach || (!use.by_control && use.at_all)) return v1::KEPT_CALL_REASON_SIDE_EFFECTS;
+    const bool reach = kind == CallKind::kNative ? call->body->effects_reach_results
+                                                 : call->body->effects_reach_controls;
+    // A branch is run as a whole.
+    if (kind != CallKind::kBranch && (!reach || (!use.by_control && use.at_all))) {
+      return v1::KEPT_CALL_REASON_SIDE_EFFECTS;
+    }
   }
   if (call->body->has_dead_results) return v1::KEPT_CALL_REASON_DEAD_RESULTS;
   if (call->body->has_attrs && !BindNodes(call)) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
-  if (work_.IsOriginal(id) && !Admit(id, function)) return v1::KEPT_CALL_REASON_TOO_LARGE;
+  if (work_.IsOriginal(id) && !Admit(id, function.size)) return v1::KEPT_CALL_REASON_TOO_LARGE;
   return v1::KEPT_CALL_REASON_UNSPECIFIED;
 }
 
@@ -361,6 +377,16 @@ absl::string_view CallInliner::DeviceOf(absl::string_view device, absl::string_v
   return known->second = work_.Keep(std::move(merged));
 }
 
+bool CallInliner::IsReference(Tensor tensor, const InlineBody& current) const {
+  if (work_.IsOriginal(tensor.node)) return GetOutputType(work_.original(), tensor).is_ref;
+  const WorkNode& node = work_.node(tensor.node);
+  if (node.body_node == kNoNode) return false;
+  // The call that is being replaced comes next.
+  const InlineBody& body =
+      node.expansion < work_.num_expansions() ? *work_.expansion(node.expansion).body : current;
+  return GetOutputType(*body.graph, {node.body_node, tensor.port}).is_ref;
+}
+
 // As InlineFunctionBody of inline_function_utils.cc.
 void CallInliner::Replace(const Call& call) {
   const InlineBody& body = *call.body;
@@ -412,6 +438,8 @@ void CallInliner::Replace(const Call& call) {
     if (!made.is_native) node.colocated_with = inputs[i];
     std::vector<Tensor> reads = {inputs[i]};
     if (made.input_control != kNoNode) reads.push_back(input_control);
+    node.hands_on = made.input_control == kNoNode && !made.is_native &&
+                    !IsReference(work_.Source(inputs[i]), body);
     work_.Add(node, reads);
   }
 
@@ -420,8 +448,7 @@ void CallInliner::Replace(const Call& call) {
   const auto arguments = static_cast<NodeId>(body.arguments.size());
   for (NodeId id = arguments; id < graph.num_nodes(); ++id) {
     const CallKind kind = body.kinds[graph.op_id(id)];
-    const bool calls = kind == CallKind::kPartitioned || kind == CallKind::kNative ||
-                       graph.op(id) == "SymbolicGradient";
+    const bool calls = IsCall(kind) || graph.op(id) == "SymbolicGradient";
     WorkNode node = base;
     node.name = work_.UniqueName(absl::StrCat(made.prefix, graph.name(id)));
     node.op = graph.op(id);
@@ -444,14 +471,19 @@ void CallInliner::Replace(const Call& call) {
 
   const std::vector<absl::string_view> shapes = StatedShapes(call.node_def);
   std::vector<Tensor> ends;  // What the end of the call waits for.
-  made.first_result = work_.num_nodes();
   for (size_t i = 0; i < body.results.size(); ++i) {
     WorkNode node = identity("output", TypeOf(body.results[i], call),
                              shapes.size() == body.results.size() ? shapes[i] : "");
     const Tensor source{made.NodeOf(body.result_tensors[i].node), body.result_tensors[i].port};
     node.device = made.is_native ? device : absl::string_view();
     if (!made.is_native) node.colocated_with = source;
+    const bool shape_is_new =
+        shapes.size() == body.results.size() &&
+        !FindAttr(work_.node_def(work_.Source(source).node), kOutputShapesAttr).has_value();
+    node.hands_on = !made.is_native && !shape_is_new && !IsReference(work_.Source(source), body);
     const NodeId result = work_.Add(node, {source});
+    made.results.push_back({result, 0});
+    made.result_types.push_back(TypeOf(body.results[i], call));
     if (made.is_native) ends.push_back({result, kControl});
   }
   if (is_original || use.by_control) {

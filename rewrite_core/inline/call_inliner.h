@@ -26,13 +26,18 @@
 
 namespace spillway::core {
 
+class LoweredNodes;  // Of lowering.cc.
+
 class CallInliner {
  public:
   CallInliner(const FunctionTable& table, const v1::Step& step, const v1::Limits& limits,
-              const StopToken& stop, WorkGraph* work, v1::Inlining* summary);
+              bool lowers, const StopToken& stop, WorkGraph* work, v1::Inlining* summary);
 
   // The only error is that of `stop`.
   absl::Status Run();
+
+  // Whether a call stays for the limits.
+  bool too_large() const { return too_large_; }
 
  private:
   // How a call is used.
@@ -50,22 +55,34 @@ class CallInliner {
     AttrValues attrs;                      // Only for a function with attributes.
     std::vector<absl::string_view> bound;  // Likewise: the NodeDefs of the body's nodes.
     int num_data = 0;                      // Data inputs.
+    // Of what is lowered: the functions, and the types of the results.
+    std::vector<absl::string_view> functions;
+    std::vector<DataType> result_types;
   };
 
   CallKind KindOf(NodeId id) const;
   Use UseOf(NodeId id) const;
   // Whether a call of the graph leaves it within limits; if so, it is counted.
-  bool Admit(NodeId id, const FunctionTable::Function& function);
+  bool Admit(NodeId id, const InlinedSize& added);
+  const InlineBody* BodyOf(int32_t function);
   // UNSPECIFIED: `*call` may be replaced.
   v1::KeptCallReason Check(NodeId id, CallKind kind, Call* call);
   v1::KeptCallReason CheckTypes(const Call& call) const;
+  v1::KeptCallReason CheckLowered(NodeId id, CallKind kind, Call* call);
+  bool FitsLowered(const Call& call, const InlineBody& body, size_t function) const;
   bool BindNodes(Call* call);
   void Note(NodeId id, CallKind kind, v1::KeptCallReason reason);
 
   void Replace(const Call& call);
+  void Lower(const Call& call);
+  void LowerBranches(const Call& call, const std::vector<Tensor>& inputs,
+                     const std::vector<Tensor>& controls, LoweredNodes* nodes, Expansion* made);
+  void LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
+                 const std::vector<Tensor>& controls, LoweredNodes* nodes, Expansion* made);
   // What TensorFlow lets a call wait for besides its control inputs before it inlines it.
   void AddStrictInputs(const Call& call, std::vector<Tensor>* controls) const;
   absl::optional<Tensor> FrameControl(NodeId call);
+  bool IsReference(Tensor tensor, const InlineBody& current) const;
   DataType TypeOf(const BorderType& type, const Call& call) const;
   absl::string_view DeviceOf(absl::string_view device, absl::string_view call_device);
 
@@ -81,6 +98,8 @@ class CallInliner {
   absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, absl::string_view> devices_;
   // What the graph may still grow by, and bytes of bound attributes.
   int64_t nodes_left_ = 0, inputs_left_ = 0, bytes_left_ = 0, bound_bytes_left_ = 0;
+  const bool lowers_;
+  bool too_large_ = false;
   bool frames_known_ = false;
   absl::optional<ControlFlowAnalysis> frames_;  // Of the original graph, if it has loops.
 };

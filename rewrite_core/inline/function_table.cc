@@ -26,6 +26,9 @@ constexpr int64_t kCallCopies = 4;
 // A control input from the call's input control node.
 constexpr int64_t kControlInputBytes = 48;
 
+// A call of a branch is named NODE/branch12/_34.
+constexpr int64_t kBranchNameBytes = 40;
+
 // A node in a body that calls a function.
 struct Callee {
   int32_t function;
@@ -53,23 +56,93 @@ int64_t InlinedSize::BytesAt(int64_t name_size, int64_t bytes_per_node) const {
 
 CallKind KindOfOp(absl::string_view op) {
   if (op == "PartitionedCall" || op == "StatefulPartitionedCall") return CallKind::kPartitioned;
-  constexpr absl::string_view kOthers[] = {"Case",
-                                           "For",
-                                           "If",
-                                           "RemoteCall",
-                                           "StatelessCase",
-                                           "StatelessIf",
-                                           "StatelessWhile",
-                                           "SymbolicGradient",
-                                           "TPUPartitionedCall",
-                                           "While"};
+  if (op == "If" || op == "StatelessIf") return CallKind::kIf;
+  if (op == "Case" || op == "StatelessCase") return CallKind::kCase;
+  if (op == "While" || op == "StatelessWhile") return CallKind::kWhile;
+  constexpr absl::string_view kOthers[] = {"For", "RemoteCall", "SymbolicGradient",
+                                           "TPUPartitionedCall"};
   return std::find(std::begin(kOthers), std::end(kOthers), op) == std::end(kOthers)
              ? CallKind::kNone
              : CallKind::kOther;
 }
 
+void InlinedSize::Add(const InlinedSize& other) {
+  nodes = SaturatingAdd(nodes, other.nodes);
+  inputs = SaturatingAdd(inputs, other.inputs);
+  bytes = SaturatingAdd(bytes, other.bytes);
+  prefixes = SaturatingAdd(prefixes, other.prefixes);
+}
+
+bool IsCall(CallKind kind) {
+  return kind == CallKind::kPartitioned || kind == CallKind::kNative || kind == CallKind::kBranch;
+}
+
+bool IsLowered(CallKind kind, absl::string_view node_def) {
+  if (kind != CallKind::kIf && kind != CallKind::kCase && kind != CallKind::kWhile) return false;
+  bool lowered = false;
+  WireReader reader(node_def);
+  while (reader.Next()) {
+    if (!reader.IsBytes(node_def::kAttr)) continue;
+    const AttrEntry entry = ReadAttrEntry(reader.bytes());
+    if (entry.key == "_lower_using_switch_merge") lowered = AttrBool(entry.value).value_or(false);
+  }
+  return lowered;
+}
+
+std::vector<absl::string_view> LoweredFunctions(CallKind kind, absl::string_view node_def) {
+  const absl::string_view first = kind == CallKind::kIf ? "else_branch" : "cond";
+  const absl::string_view second = kind == CallKind::kIf ? "then_branch" : "body";
+  std::vector<absl::string_view> functions(kind == CallKind::kCase ? 0 : 2);
+  WireReader reader(node_def);
+  while (reader.Next()) {
+    if (!reader.IsBytes(node_def::kAttr)) continue;
+    const AttrEntry entry = ReadAttrEntry(reader.bytes());
+    if (kind == CallKind::kCase) {
+      if (entry.key == "branches") functions = AttrFunctions(entry.value);
+    } else if (entry.key == first || entry.key == second) {
+      functions[entry.key == second] = AttrFunction(entry.value).value_or(absl::string_view());
+    }
+  }
+  return functions;
+}
+
+InlinedSize LoweringSize(absl::string_view node_def) {
+  // A node that chooses, what follows it, what ends it. And for each input and each output up to
+  // five: Enter, Merge, Switch, NextIteration, Exit.
+  constexpr int64_t kFixedNodes = 8, kNodesPerTensor = 5;
+  int64_t tensors = 0, branches = 2, names = 0, device = 0;
+  WireReader reader(node_def);
+  while (reader.Next()) {
+    if (reader.IsBytes(node_def::kInput)) {
+      ++tensors;
+      names += static_cast<int64_t>(reader.bytes().size());
+    }
+    if (reader.IsBytes(node_def::kDevice)) device = static_cast<int64_t>(reader.bytes().size());
+    if (!reader.IsBytes(node_def::kAttr)) continue;
+    const AttrEntry entry = ReadAttrEntry(reader.bytes());
+    if (entry.key == "Tout") tensors += std::max(CountAttrTypes(entry.value), 0);
+    if (entry.key == "branches") {
+      branches =
+          std::max<int64_t>(branches, static_cast<int64_t>(AttrFunctions(entry.value).size()));
+    }
+  }
+  InlinedSize size;
+  size.nodes = SaturatingAdd(kFixedNodes + branches, SaturatingMultiply(kNodesPerTensor, tensors));
+  // Each reads at most three nodes; calls, Merges of branches and the node behind them read more.
+  size.inputs = SaturatingAdd(SaturatingMultiply(3, size.nodes),
+                              SaturatingMultiply(SaturatingMultiply(2, branches), tensors + 2));
+  size.prefixes = SaturatingAdd(SaturatingMultiply(2, size.nodes), size.inputs);
+  size.bytes = SaturatingAdd(
+      SaturatingMultiply(size.nodes, kBorderNodeBytes + device),
+      SaturatingAdd(SaturatingMultiply(size.inputs, kControlInputBytes),
+                    // A name of an input: in the node's own name, as what it is colocated with.
+                    SaturatingMultiply(SaturatingAdd(branches, 12), names)));
+  return size;
+}
+
 absl::string_view CalledFunction(CallKind kind, absl::string_view node_def) {
-  if (kind == CallKind::kNative) return LastPayload(node_def, node_def::kOp);
+  if (kind == CallKind::kNative || kind == CallKind::kBranch)
+    return LastPayload(node_def, node_def::kOp);
   absl::string_view function;
   WireReader reader(node_def);
   while (reader.Next()) {
@@ -218,7 +291,8 @@ class FunctionScanner {
       table_.functions_[number].has_switch = true;
     }
     const CallKind kind = table_.KindOf(op);
-    const bool calls = kind == CallKind::kPartitioned || kind == CallKind::kNative;
+    const bool lowers = IsLowered(kind, node_def);
+    const bool calls = IsCall(kind) || lowers;
     if (inputs == 0 || calls) {  // It waits for the input control node.
       ++inputs;
       ++size.prefixes;
@@ -317,12 +391,9 @@ class FunctionScanner {
       const FunctionTable::Function& called = table_.functions_[callee.function];
       if (called.kept != v1::KEPT_CALL_REASON_UNSPECIFIED) continue;
       caller.has_switch |= callee.kind == CallKind::kNative && called.has_switch;
-      InlinedSize& size = caller.size;
-      size.nodes = SaturatingAdd(size.nodes, called.size.nodes);
-      size.inputs = SaturatingAdd(size.inputs, called.size.inputs);
-      size.prefixes = SaturatingAdd(size.prefixes, called.size.prefixes);
-      size.bytes =
-          SaturatingAdd(size.bytes, called.size.BytesAt(callee.name_size, callee.device_size));
+      InlinedSize added = called.size;
+      added.bytes = called.size.BytesAt(callee.name_size, callee.device_size);
+      caller.size.Add(added);
     }
     return true;
   }

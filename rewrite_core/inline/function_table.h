@@ -21,7 +21,11 @@ enum class CallKind : uint8_t {
   kNone,
   kPartitioned,  // PartitionedCall, StatefulPartitionedCall: calls the function in attribute f.
   kNative,       // Calls the function that is its op type.
-  kOther,        // Runs functions in a way that is not inlined.
+  kBranch,       // Likewise, but as kPartitioned does it: a side of an If that was lowered.
+  kIf,
+  kCase,
+  kWhile,  // And their stateless forms: lowered, if their attribute says so.
+  kOther,  // Runs functions in a way that is not inlined.
 };
 
 // What a call adds, at most. Sums saturate.
@@ -32,6 +36,7 @@ struct InlinedSize {
   int64_t bytes = 0;
   int64_t prefixes = 0;
 
+  void Add(const InlinedSize& other);
   // In a graph where the call has a name of that length, and nodes get so many bytes besides.
   int64_t BytesAt(int64_t name_size, int64_t bytes_per_node) const;
 };
@@ -72,8 +77,18 @@ class FunctionTable {
 // Whether nodes of these op types run functions, whatever the library.
 CallKind KindOfOp(absl::string_view op);
 
-// The name of the function that a node of that kind calls; `node_def`: the bytes of the node.
+// Whether a node of that kind is replaced by its function; `node_def`: the bytes of the node.
+bool IsCall(CallKind kind);
+// Whether it is lowered to Switch, Merge and their like, with calls of its functions.
+bool IsLowered(CallKind kind, absl::string_view node_def);
+
+// The name of the function that a node of such a kind calls; and of all that one calls which is
+// lowered: branches from `else` (or 0) on; condition and body.
 absl::string_view CalledFunction(CallKind kind, absl::string_view node_def);
+std::vector<absl::string_view> LoweredFunctions(CallKind kind, absl::string_view node_def);
+
+// What lowering a node adds besides the calls. Names begin with the node's own.
+InlinedSize LoweringSize(absl::string_view node_def);
 
 // Whether attributes, those of a function or of a call, say that XLA compiles it
 // (MarkedForXlaCompilation in TensorFlow's grappler/optimizers/function_optimizer.cc).

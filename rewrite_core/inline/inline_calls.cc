@@ -98,7 +98,7 @@ class InlinedWriter {
         node.append(work.attrs.data(), work.attrs.size());
       }
       if (work.colocated_with.node != kNoNode) {
-        const Tensor with = work_.Resolve(work.colocated_with);
+        const Tensor with = work_.Source(work.colocated_with);
         AppendAttrField(
             "_class", StringListAttr({absl::StrCat(kColocatedWith, work_.name(with.node))}), &node);
       }
@@ -156,7 +156,9 @@ class InlinedWriter {
       }
       // Nobody can be where a call is that is no more.
       const NodeId with = call.NodeOf(found);
-      if (work_.ReplacedBy(with) == nullptr) {
+      if (found < static_cast<NodeId>(call.body->arguments.size())) {
+        names.push_back(absl::StrCat(kColocatedWith, work_.name(work_.Source({with, 0}).node)));
+      } else if (work_.ReplacedBy(with) == nullptr) {
         names.push_back(absl::StrCat(kColocatedWith, work_.name(with)));
       }
     }
@@ -166,17 +168,17 @@ class InlinedWriter {
   // What has the call's name from now on.
   void AppendKept(NodeId id, const Expansion& call, std::string* out) const {
     std::string node;
-    const size_t num_results = call.body->results.size();
+    const size_t num_results = call.results.size();
     AppendBytesField(node_def::kName, graph_.name(id), &node);
     AppendBytesField(node_def::kOp, num_results > 0 ? "IdentityN" : "NoOp", &node);
     std::string types;
     for (size_t i = 0; i < num_results; ++i) {
-      const NodeId result = call.first_result + static_cast<NodeId>(i);
-      AppendBytesField(node_def::kInput, work_.name(result), &node);
-      WireReader attrs(work_.node(result).attrs);  // The first is T.
-      attrs.Next();
-      AppendVarintField(attr_value::kListType, AttrType(ReadAttrEntry(attrs.bytes()).value),
-                        &types);
+      const Tensor result = work_.Resolve(call.results[i]);
+      AppendBytesField(node_def::kInput,
+                       result.port == 0 ? std::string(work_.name(result.node))
+                                        : absl::StrCat(work_.name(result.node), ":", result.port),
+                       &node);
+      AppendVarintField(attr_value::kListType, call.result_types[i], &types);
     }
     AppendBytesField(node_def::kInput, absl::StrCat("^", work_.name(call.output_control)), &node);
     if (!graph_.device(id).empty()) {
@@ -191,6 +193,7 @@ class InlinedWriter {
     }
     UndoRecord record;
     record.raw = std::string(graph_.node_field(id));
+    record.idle = !graph_.readers(id).empty();
     AppendAttrField(kUndoAttr, UndoAttr(record), &node);
     AppendBytesField(graph_def::kNode, node, out);
   }
@@ -261,14 +264,17 @@ bool MayHaveCalls(const Graph& graph) {
 }
 
 absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& step,
-                                         const v1::Limits& limits, const StopToken& stop) {
+                                         const v1::Limits& limits, const StopToken& stop,
+                                         Borders borders, Lowering lowering) {
   InlinedCalls inlined;
   if (!MayHaveCalls(graph)) return inlined;
   auto table = FunctionTable::Read(graph.bytes(), stop);
   if (!table.ok()) return table.status();
-  WorkGraph work(graph);
-  CallInliner inliner(*table, step, limits, stop, &work, &inlined.summary);
+  WorkGraph work(graph, borders == Borders::kDirect);
+  CallInliner inliner(*table, step, limits, lowering == Lowering::kOn, stop, &work,
+                      &inlined.summary);
   if (absl::Status s = inliner.Run(); !s.ok()) return s;
+  inlined.too_large = inliner.too_large();
   if (work.num_expansions() == 0) return inlined;
   InlinedWriter writer(work, stop);
   auto bytes = writer.Run();

@@ -14,8 +14,9 @@
 //                                           those run who fetch the call or have it as their target
 //
 // Numbers N count up; a name that is taken gets `_1`, `_2`, ... behind it. Nodes that read the call
-// read the Identities. One thing differs: a call with effects and no reader at all, which is run by
-// its name, is inlined, too.
+// read the Identities; or directly what these hand on, where nothing is lost by that (Borders).
+// One thing differs: a call with effects and no reader at all, which is run by its name, is
+// inlined, too.
 //
 // The result says how to undo it (graph/undo.h), so strip gives back the graph's own bytes. The
 // library stays as it is.
@@ -35,9 +36,24 @@
 
 namespace spillway::core {
 
+// Who reads an argument or a result of a call that was inlined.
+enum class Borders {
+  // What its Identity hands on: so TensorFlow's own optimizers leave it later, and plans see the
+  // tensor's true readers. Not where the Identity waits for something, reads a reference, may be on
+  // another device, or states a shape that its input does not.
+  kDirect,
+  // The Identity, as TensorFlow's function optimizer leaves it.
+  kIdentities,
+};
+
+// Whether If, Case and While that ask for it (attribute _lower_using_switch_merge) are lowered to
+// Switch, Merge, Enter and their like (lowering.cc); their names stay as those of calls do.
+enum class Lowering { kOn, kOff };
+
 struct InlinedCalls {
-  std::string graph_def;  // Empty: no call was inlined.
-  v1::Inlining summary;   // What was done, and which calls stay, and why.
+  std::string graph_def;   // Empty: no call was inlined.
+  v1::Inlining summary;    // What was done, and which calls stay, and why.
+  bool too_large = false;  // A call stays for the limits: TOO_LARGE.
 };
 
 // Inlines the calls of `graph`; if that has undo records, strip leads nowhere from the result,
@@ -45,7 +61,9 @@ struct InlinedCalls {
 // graph would grow beyond `limits`, or many times (kMaxGrowth): that is known before anything is
 // built. Errors: those of `stop`.
 absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& step,
-                                         const v1::Limits& limits, const StopToken& stop);
+                                         const v1::Limits& limits, const StopToken& stop,
+                                         Borders borders = Borders::kDirect,
+                                         Lowering lowering = Lowering::kOn);
 
 // Whether some node calls a function by its op type's nature or name; cheap.
 bool MayHaveCalls(const Graph& graph);

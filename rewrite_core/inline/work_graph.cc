@@ -25,15 +25,22 @@ Tensor WorkGraph::Resolve(Tensor tensor) const {
   const int32_t port = control_of ? kControl - 1 - tensor.port : tensor.port;
   Tensor now{tensor.node, port};
   if (const Expansion* call = ReplacedBy(tensor.node)) {
-    now = port == kControl ? Tensor{call->output_control, kControl}
-                           : Tensor{call->first_result + port, 0};
+    now = port == kControl ? Tensor{call->output_control, kControl} : Resolve(call->results[port]);
   }
   if (control_of) now.port = kControl;
   return now;
 }
 
+Tensor WorkGraph::Source(Tensor tensor) const {
+  Tensor now = Resolve(tensor);
+  while (direct_ && !now.is_control() && !IsOriginal(now.node) && node(now.node).hands_on) {
+    now = Resolve(inputs(now.node)[0]);
+  }
+  return now;
+}
+
 std::string WorkGraph::Spell(Tensor tensor) const {
-  const Tensor now = Resolve(tensor);
+  const Tensor now = Source(tensor);
   const absl::string_view name = this->name(now.node);
   if (now.is_control()) return absl::StrCat("^", name);
   return now.port == 0 ? std::string(name) : absl::StrCat(name, ":", now.port);
@@ -58,6 +65,10 @@ absl::string_view WorkGraph::UniqueName(std::string wanted) {
 
 absl::string_view WorkGraph::BorderName(absl::string_view call, absl::string_view what) {
   return UniqueName(absl::StrCat("Func/", call, "/", what, "/_", next_number_++));
+}
+
+absl::string_view WorkGraph::NumberedName(absl::string_view node, absl::string_view what) {
+  return UniqueName(absl::StrCat(node, "/", what, "/_", next_number_++));
 }
 
 }  // namespace spillway::core

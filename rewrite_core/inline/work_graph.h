@@ -32,17 +32,23 @@ struct WorkNode {
   // with (none: kNoNode).
   absl::string_view attrs;
   Tensor colocated_with;
+  // Calls that lowering makes.
+  CallKind kind = CallKind::kNone;
+  bool hands_on = false;  // Its output is its input, which others may read instead.
   uint32_t first_input = 0, num_inputs = 0;
   int32_t top_call = 0;  // Index of the original call that it comes from.
 };
 
-// A call that was replaced.
+// A call, or what was lowered to calls, that was replaced.
 struct Expansion {
   NodeId call = kNoNode;
+  std::vector<Tensor> results;
+  std::vector<DataType> result_types;
+  // Of a call.
   const InlineBody* body = nullptr;
   absl::string_view prefix;  // The call's name and a slash.
   bool is_native = false;
-  NodeId first_argument = kNoNode, first_node = kNoNode, first_result = kNoNode;
+  NodeId first_argument = kNoNode, first_node = kNoNode;
   NodeId input_control = kNoNode, output_control = kNoNode;  // kNoNode: there is none.
 
   // The work node of a node of the body.
@@ -54,7 +60,9 @@ struct Expansion {
 
 class WorkGraph {
  public:
-  explicit WorkGraph(const Graph& graph) : graph_(graph), replaced_(graph.num_nodes(), -1) {}
+  // `direct`: whoever reads what hands its input on reads that input (inline_calls.h).
+  WorkGraph(const Graph& graph, bool direct)
+      : graph_(graph), direct_(direct), replaced_(graph.num_nodes(), -1) {}
 
   const Graph& original() const { return graph_; }
   NodeId num_nodes() const { return graph_.num_nodes() + static_cast<NodeId>(nodes_.size()); }
@@ -88,8 +96,9 @@ class WorkGraph {
   const Expansion& expansion(int32_t number) const { return expansions_[number]; }
   int32_t num_expansions() const { return static_cast<int32_t>(expansions_.size()); }
 
-  // What a tensor is now.
+  // What a tensor is now; and who makes it, behind all that hand it on.
   Tensor Resolve(Tensor tensor) const;
+  Tensor Source(Tensor tensor) const;
   // As an input is spelled.
   std::string Spell(Tensor tensor) const;
 
@@ -99,9 +108,12 @@ class WorkGraph {
   absl::string_view UniqueName(std::string wanted);
   // The same of the form `Func/CALL/WHAT/_N`.
   absl::string_view BorderName(absl::string_view call, absl::string_view what);
+  // And of the form `NODE/WHAT/_N`.
+  absl::string_view NumberedName(absl::string_view node, absl::string_view what);
 
  private:
   const Graph& graph_;
+  const bool direct_;
   std::vector<WorkNode> nodes_;
   std::vector<Tensor> inputs_;
   std::vector<int32_t> replaced_;  // Per node: its expansion, or -1.

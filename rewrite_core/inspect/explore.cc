@@ -15,6 +15,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/inline/kept_calls.h"
 #include "rewrite_core/inline/looked_through.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/plan/control_edge.h"
@@ -162,7 +163,10 @@ class Explorer {
         if (!fits.ok()) return fits.status();
       }
     }
-    for (auto& [size, explored] : tried_) *report_.add_sizes() = std::move(explored);
+    for (auto& [size, explored] : tried_) {
+      TellKeptCalls(report_.inlining(), explored.mutable_unswapped());
+      *report_.add_sizes() = std::move(explored);
+    }
     AddOverflow();
     return std::move(report_);
   }

@@ -59,6 +59,12 @@ TEST(UndoTest, RecordsReadAsTheyAreWritten) {
   EXPECT_TRUE(ParseUndoAttr("n", UndoAttr(inlined))->added);
   EXPECT_EQ(ParseUndoAttr("n", UndoAttr(inlined))->call, inlined.call);
 
+  UndoRecord idle;
+  idle.raw = "x";
+  idle.idle = true;
+  EXPECT_EQ(UndoAttr(idle), UndoValue(R"(["idle","raw=x"])"));
+  EXPECT_TRUE(ParseUndoAttr("n", UndoAttr(idle))->idle);
+
   UndoRecord raw;
   raw.raw = std::string("\x0a\x00=^", 4);
   EXPECT_EQ(UndoAttr(raw), UndoValue(R"(["raw=\n\x00=^"])"));
@@ -89,9 +95,12 @@ TEST(UndoTest, DamagedRecordsAreRefused) {
       UndoValue(R"(["raw=x","added"])"),
       UndoValue(R"(["added","added"])"),
       UndoValue(R"(["call=c","added"])"),
+      UndoValue(R"(["idle"])"),
+      UndoValue(R"(["idle","added"])"),
+      UndoValue(R"(["idle","idle","raw=x"])"),
       UndoValue(R"(["call=c","0=a"])"),
       // Cut off, and broken inside the list: part of a record is worse than none.
-      UndoAttr({true, {}, {}, {}, {}}).substr(0, 5),
+      UndoAttr({true, {}, {}, {}, {}, {}}).substr(0, 5),
       RawField(1, RawField(2, "0=a") + "\x12\x7f"),
       RawField(1, RawField(2, "^t") + "\x07"),
   };

@@ -33,7 +33,8 @@ TEST(FunctionTable, Names) {
   EXPECT_EQ(table.Find("g"), FunctionTable::kNoFunction);
   EXPECT_EQ(table.KindOf("f"), CallKind::kNative);
   EXPECT_EQ(table.KindOf("PartitionedCall"), CallKind::kPartitioned);
-  EXPECT_EQ(table.KindOf("While"), CallKind::kOther);
+  EXPECT_EQ(table.KindOf("While"), CallKind::kWhile);
+  EXPECT_EQ(table.KindOf("RemoteCall"), CallKind::kOther);
   EXPECT_EQ(table.KindOf("Relu"), CallKind::kNone);
 }
 

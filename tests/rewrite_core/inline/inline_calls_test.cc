@@ -40,7 +40,7 @@ using ::testing::SizeIs;
 InlinedCalls Inline(const std::string& bytes, const v1::Step& step = {},
                     const v1::Limits& limits = DefaultLimits()) {
   const TestGraph graph = TestGraph::FromBytes(bytes);
-  return ValueOrDie(InlineCalls(*graph, step, limits, StopToken()), "inline");
+  return ValueOrDie(InlineCalls(*graph, step, limits, StopToken(), Borders::kIdentities), "inline");
 }
 
 // The nodes of a graph in the text form, without undo records and the library.
