@@ -225,7 +225,7 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
       use.last_port >= static_cast<int>(call->body->results.size())) {
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   }
-  if (const auto reason = CheckTypes(*call); reason != v1::KEPT_CALL_REASON_UNSPECIFIED) {
+  if (const auto reason = CheckTypes(*call, &call->input_types); reason != v1::KEPT_CALL_REASON_UNSPECIFIED) {
     return reason;
   }
   if (call->body->has_effects) {
@@ -244,7 +244,7 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
 
 // As ValidateInlining of TensorFlow's common_runtime/inline_function_utils.cc: what the call says
 // of its inputs and outputs is what the function says of them.
-v1::KeptCallReason CallInliner::CheckTypes(const Call& call) const {
+v1::KeptCallReason CallInliner::CheckTypes(const Call& call, std::vector<DataType>* input_types) const {
   const auto types = [&call, this](const std::vector<BorderType>& border) {
     std::vector<DataType> all;
     for (const BorderType& type : border) all.push_back(TypeOf(type, call));
@@ -269,6 +269,7 @@ v1::KeptCallReason CallInliner::CheckTypes(const Call& call) const {
       (!agree("Tin", arguments) || !agree("Tout", results))) {
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   }
+  *input_types = arguments;
   return v1::KEPT_CALL_REASON_UNSPECIFIED;
 }
 
@@ -299,7 +300,7 @@ void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* control
   const absl::Span<const Tensor> inputs = work_.inputs(call.id);
   bool strict = false;
   for (int i = 0; i < call.num_data; ++i) {
-    if (controls->empty() && TypeOf(call.body->arguments[i], call) == kDtResource) strict = true;
+    if (controls->empty() && call.input_types[i] == kDtResource) strict = true;
     const NodeId source = work_.Resolve(inputs[i]).node;
     if (absl::EndsWith(work_.op(source), "Enter")) {
       const auto constant = FindAttr(work_.node_def(source), "is_constant");

@@ -55,6 +55,7 @@ class CallInliner {
     AttrValues attrs;                      // Only for a function with attributes.
     std::vector<absl::string_view> bound;  // Likewise: the NodeDefs of the body's nodes.
     int num_data = 0;                      // Data inputs.
+    std::vector<DataType> input_types;
     // Of what is lowered: the functions, and the types of the results.
     std::vector<absl::string_view> functions;
     std::vector<DataType> result_types;
@@ -67,7 +68,7 @@ class CallInliner {
   const InlineBody* BodyOf(int32_t function);
   // UNSPECIFIED: `*call` may be replaced.
   v1::KeptCallReason Check(NodeId id, CallKind kind, Call* call);
-  v1::KeptCallReason CheckTypes(const Call& call) const;
+  v1::KeptCallReason CheckTypes(const Call& call, std::vector<DataType>* input_types) const;
   v1::KeptCallReason CheckLowered(NodeId id, CallKind kind, Call* call);
   bool FitsLowered(const Call& call, const InlineBody& body, size_t function) const;
   bool BindNodes(Call* call);

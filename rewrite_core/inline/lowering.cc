@@ -162,6 +162,16 @@ v1::KeptCallReason CallInliner::CheckLowered(NodeId id, CallKind kind, Call* cal
                               [](DataType type) { return type == kDtResource; }))) {
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   }
+  if (is_loop) {
+    call->input_types = call->result_types;
+  } else {
+    call->input_types = Types(AttrOf(call->node_def, "Tin"));
+    call->input_types.insert(call->input_types.begin(),
+                             kind == CallKind::kIf ? kDtBool : kDtInt32);
+  }
+  if (static_cast<int>(call->input_types.size()) != call->num_data) {
+    return v1::KEPT_CALL_REASON_BAD_FUNCTION;
+  }
   InlinedSize size = LoweringSize(call->node_def);
   for (size_t i = 0; i < call->functions.size(); ++i) {
     const int32_t number = table_.Find(call->functions[i]);
@@ -192,13 +202,10 @@ bool CallInliner::FitsLowered(const Call& call, const InlineBody& body, size_t f
       (is_loop && call.result_types.size() != arguments)) {
     return false;
   }
-  // With types that hang on attributes, the call of the branch checks them.
-  const std::vector<DataType> types =
-      is_loop ? call.result_types : Types(AttrOf(call.node_def, "Tin"));
-  if (types.size() != arguments) return false;
+  const size_t first = is_loop ? 0 : 1;  // Behind the predicate.
   for (size_t i = 0; i < arguments; ++i) {
     const BorderType& type = body.arguments[i];
-    if (!type.attr.empty() || type.dtype != types[i]) return false;
+    if (!type.attr.empty() || type.dtype != call.input_types[first + i]) return false;
   }
   for (size_t i = 0; i < results && !is_condition; ++i) {
     const BorderType& type = body.results[i];
@@ -250,12 +257,11 @@ void CallInliner::LowerBranches(const Call& call, const std::vector<Tensor>& inp
     pivots.push_back(
         maker->Add(what, "Identity", index_type, {Tensor{chooser.node, branch}}, device));
   }
-  const std::vector<DataType> types = Types(AttrOf(call.node_def, "Tin"));
   std::vector<NodeId> switches;
   for (int i = 1; i < call.num_data; ++i) {
     const std::string what(work_.name(work_.Resolve(inputs[i]).node));
     switches.push_back(
-        maker->AddBeside(what, choose, types[i - 1], {inputs[i], inputs[0]}, outputs).node);
+        maker->AddBeside(what, choose, call.input_types[i], {inputs[i], inputs[0]}, outputs).node);
   }
   std::vector<Tensor> calls;
   for (int32_t branch = 0; branch < num_branches; ++branch) {

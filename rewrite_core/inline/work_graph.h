@@ -81,8 +81,10 @@ class WorkGraph {
     if (IsOriginal(id)) return graph_.inputs(id);
     return absl::MakeConstSpan(inputs_).subspan(node(id).first_input, node(id).num_inputs);
   }
+  // A NodeDef with its attributes at least.
   absl::string_view node_def(NodeId id) const {
-    return IsOriginal(id) ? graph_.node_bytes(id) : node(id).node_def;
+    if (IsOriginal(id)) return graph_.node_bytes(id);
+    return node(id).node_def.empty() ? node(id).attrs : node(id).node_def;
   }
 
   // `node` with these inputs; data inputs first.

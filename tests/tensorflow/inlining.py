@@ -2,8 +2,9 @@
 """Are calls inlined as TensorFlow inlines them?
 
 Each case is a graph with calls of functions. TensorFlow's answer is what its Grappler makes of the
-graph with the function optimizer alone; Spillway's is `spillway rewrite --inline-calls always`. The
-two must be the same up to the names of what is new: op, device, attributes (but for colocation) and inputs of every node
+graph with the function optimizer alone; Spillway's is that of `inline_graph` (built beside the
+tests), which is what forecasts see, and of `spillway rewrite --inline-calls always`, which lowers no
+If or While. They must be the same up to the names of what is new: op, device, attributes (but for colocation) and inputs of every node
 that leads to what is fetched, found by walking both graphs from the fetches.
 
 Also, for each case that can run: what is fetched has the same bits before and after, over several
@@ -16,6 +17,7 @@ Exit code 0: nothing failed; 1: something did; 2: bad usage.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -74,6 +76,8 @@ def attrs_of(node):
     """Its attributes as text, those that have their defaults left out."""
     attrs = {key: value.SerializeToString(deterministic=True)
              for key, value in node.attr.items() if key not in LEFT_OUT and key != "_class"}
+    if node.op == "Enter":  # The frame has its name from nodes whose names are new.
+        attrs["frame_name"] = re.sub(rb"/_\d+", b"", node.attr["frame_name"].s)
     if node.op == "Const":  # Which TensorFlow compresses.
         value = tf.make_ndarray(node.attr["value"].tensor)
         attrs["value"] = (str(value.dtype), value.shape, value.tobytes())
@@ -191,11 +195,12 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def check(case, spillway, folder):
+def check(case, spillway, inliner, folder):
     """The problems of a case."""
     path = os.path.join(folder, "graph.pb")
     out = os.path.join(folder, "out.pb")
     back = os.path.join(folder, "back.pb")
+    lowered = os.path.join(folder, "lowered.pb")
     with open(path, "wb") as f:
         f.write(case.graph_def.SerializeToString())
     command = [spillway, "rewrite", path, "-o", out, "--inline-calls", "always", "--strategy",
@@ -205,6 +210,9 @@ def check(case, spillway, folder):
     if done.returncode:
         return ["spillway: " + done.stderr.strip()]
     subprocess.run([spillway, "strip", out, "-o", back], check=True, capture_output=True)
+    done = subprocess.run([inliner, path, lowered], capture_output=True, text=True)
+    if done.returncode:
+        return ["inline_graph: " + done.stderr.strip()]
     problems = []
     with open(path, "rb") as f, open(back, "rb") as g:
         if f.read() != g.read():
@@ -212,18 +220,25 @@ def check(case, spillway, folder):
     ours = graph_pb2.GraphDef()
     with open(out, "rb") as f:
         ours.ParseFromString(f.read())
+    all_ours = graph_pb2.GraphDef()
+    with open(lowered, "rb") as f:
+        all_ours.ParseFromString(f.read())
     if case.compare:
         theirs = theirs_of(case.graph_def, case.fetches, case.fed)
-        # What hands on an argument or a result, ours has taken out already.
-        problems += Comparison(direct(ours), direct(theirs)).run(case.fetches)
+        problems += Comparison(all_ours, theirs).run(case.fetches)
+        # What hands on an argument or a result, this has taken out already.
+        if not case.lowered:
+            problems += Comparison(direct(ours), direct(theirs)).run(case.fetches)
     if case.expect_calls is not None:
         calls = sum(node.op in ("PartitionedCall", "StatefulPartitionedCall")
                     for node in ours.node)
         if calls != case.expect_calls:
             problems.append("%d calls are left, not %d" % (calls, case.expect_calls))
     if case.tensors:
-        if not same(run(case.graph_def, case), run(ours, case)):
-            problems.append("it computes something else")
+        expected = run(case.graph_def, case)
+        for graph_def in ours, all_ours:
+            if not same(expected, run(graph_def, case)):
+                problems.append("it computes something else")
     return problems
 
 
@@ -250,12 +265,13 @@ def main():
     parser.add_argument("--spillway", required=True, help="the program")
     parser.add_argument("-k", default="", metavar="PART", help="only cases whose name holds PART")
     args = parser.parse_args()
+    inliner = os.path.join(os.path.dirname(args.spillway), "..", "tests", "inline_graph")
     passed = failed = 0
     for name, make in CASES.items():
         if args.k not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            problems = check(make(), args.spillway, folder)
+            problems = check(make(), args.spillway, inliner, folder)
         passed += not problems
         failed += bool(problems)
         for problem in problems:

@@ -23,6 +23,7 @@ class Case:
     compare: bool
     fed: List[str]
     expect_calls: Optional[int]
+    lowered: bool  # Has If, Case or While.
 
 
 CASES: Dict[str, Callable[[], Case]] = {}
@@ -30,7 +31,7 @@ CASES: Dict[str, Callable[[], Case]] = {}
 X = np.arange(12, dtype=np.float32).reshape(3, 4) / 7 - 0.5
 
 
-def case(name=None, feeds=None, run=True, compare=True, calls=None):
+def case(name=None, feeds=None, run=True, compare=True, calls=None, lowered=False):
     """A function that builds a graph and returns the tensors and operations to fetch."""
     def add(build):
         def make():
@@ -43,7 +44,7 @@ def case(name=None, feeds=None, run=True, compare=True, calls=None):
             tensors = [f.name for f in fetched]
             return Case(graph.as_graph_def(), [f.split(":")[0] for f in tensors],
                         tensors if run else [], dict({"x": X} if feeds is None else feeds),
-                        init, reads, compare, [], calls)
+                        init, reads, compare, [], calls, lowered)
         CASES[name or build.__name__] = make
         return build
     return add
@@ -650,3 +651,171 @@ def a_step_of_keras_layers():
     loss = step(p)
     with tf.control_dependencies([loss.op]):
         return [tf.identity(loss)]
+
+
+# ---- If, Case and While of control flow v2.
+
+def v2(build):
+    """With control flow v2, which cases before may have switched off."""
+    def made():
+        v1.enable_control_flow_v2()
+        return build()
+    made.__name__ = build.__name__
+    return made
+
+
+@case(feeds={"x": X, "p": True}, lowered=True)
+@v2
+def an_if():
+    p = v1.placeholder(tf.bool, [], "p")
+    a = x()
+    return [read(tf.cond(p, lambda: tf.exp(a), lambda: tf.sin(a) + 1))]
+
+
+@case(feeds={"x": X, "p": False}, lowered=True)
+@v2
+def an_if_not_taken():
+    p = v1.placeholder(tf.bool, [], "p")
+    a = x()
+    y = tf.cond(p, lambda: (tf.exp(a), a), lambda: (tf.sin(a) + 1, a * 2))
+    return [read(y[0]), read(y[1])]
+
+
+@case(feeds={"x": X, "p": True}, lowered=True)
+@v2
+def an_if_that_updates():
+    p = v1.placeholder(tf.bool, [], "p")
+    a = x()
+    v = variable(shape=(3, 4))
+
+    def update():
+        with tf.control_dependencies([v.assign_add(a)]):
+            return tf.constant(1.0)
+    y = tf.cond(p, update, lambda: tf.constant(2.0))
+    with tf.control_dependencies([y.op]):
+        return [tf.identity(y), v.read_value()]
+
+
+@case(feeds={"x": X, "p": True}, lowered=True)
+@v2
+def an_if_in_an_if():
+    p = v1.placeholder(tf.bool, [], "p")
+    a = x()
+    return [read(tf.cond(p, lambda: tf.cond(tf.reduce_sum(a) > 0, lambda: a, lambda: -a),
+                         lambda: tf.sin(a)))]
+
+
+@case(feeds={"x": X, "p": True}, lowered=True)
+@v2
+def an_if_in_a_function():
+    p = v1.placeholder(tf.bool, [], "p")
+
+    @tf.function
+    def f(a, b):
+        return tf.cond(b, lambda: tf.exp(a), lambda: tf.sin(a)) + 1
+    return [read(f(x(), p))]
+
+
+@case(feeds={"x": X, "p": True}, lowered=True)
+@v2
+def a_function_in_an_if():
+    @tf.function
+    def f(a):
+        return tf.exp(a) * tf.constant(2.0)
+    p = v1.placeholder(tf.bool, [], "p")
+    a = x()
+    return [read(tf.cond(p, lambda: f(a), lambda: a))]
+
+
+@case(feeds={"x": X, "p": True}, lowered=True)
+@v2
+def the_gradient_of_an_if():
+    p = v1.placeholder(tf.bool, [], "p")
+    a = x()
+    y = tf.reduce_sum(tf.cond(p, lambda: tf.exp(a), lambda: tf.sin(a)))
+    return [read(y), read(tf.gradients(y, a)[0])]
+
+
+@case(feeds={"x": X, "i": 1}, lowered=True)
+@v2
+def a_case():
+    i = v1.placeholder(tf.int32, [], "i")
+    a = x()
+    return [read(tf.switch_case(i, [lambda: tf.exp(a), lambda: tf.sin(a), lambda: a * 3]))]
+
+
+@case(lowered=True)
+@v2
+def a_while():
+    return [read(tf.while_loop(lambda a: tf.reduce_max(a) < 100, lambda a: a * 2 + 1, [x()])[0])]
+
+
+@case(lowered=True)
+@v2
+def a_while_of_several():
+    p = x()
+    i, a, b = tf.while_loop(lambda i, a, b: i < 5,
+                            lambda i, a, b: (i + 1, a * 2, b + a), [0, p, tf.zeros_like(p)])
+    return [read(i), read(a), read(b)]
+
+
+@case(lowered=True)
+@v2
+def a_while_with_a_variable():
+    v = variable(shape=(3, 4))
+    p = x()
+
+    def body(i, a):
+        with tf.control_dependencies([v.assign_add(a)]):
+            return i + 1, a + 1
+    i, a = tf.while_loop(lambda i, a: i < 3, body, [0, p])
+    with tf.control_dependencies([i.op]):
+        return [tf.identity(a), v.read_value()]
+
+
+@case(lowered=True)
+@v2
+def the_gradient_of_a_while():
+    p = x()
+    y = tf.reduce_sum(tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.tanh(a) * a),
+                                    [0, p])[1])
+    return [read(y), read(tf.gradients(y, p)[0])]
+
+
+@case(lowered=True)
+@v2
+def a_function_in_a_while():
+    @tf.function
+    def f(a):
+        return a * tf.constant(1.5) + 1
+    return [read(tf.while_loop(lambda a: tf.reduce_max(a) < 100, lambda a: f(a), [x()])[0])]
+
+
+@case(lowered=True)
+@v2
+def a_while_in_a_while():
+    p = x()
+
+    def outer(i, a):
+        return i + 1, tf.while_loop(lambda b: tf.reduce_sum(b) < 50, lambda b: b * 2 + 1, [a])[0]
+    return [read(tf.while_loop(lambda i, a: i < 2, outer, [0, p])[1])]
+
+
+@case(lowered=True)
+@v2
+def a_while_behind_a_control_edge():
+    p = x()
+    with tf.control_dependencies([tf.sin(p)]):
+        y = tf.while_loop(lambda a: tf.reduce_max(a) < 100, lambda a: a * 2 + 1, [p])[0]
+    with tf.control_dependencies([y.op]):
+        return [tf.identity(p)]
+
+
+@case(feeds={"x": X, "p": True}, lowered=True)
+@v2
+def an_if_on_a_device():
+    p = v1.placeholder(tf.bool, [], "p")
+    a = x()
+    with tf.device("/device:CPU:0"):
+        y = tf.cond(p, lambda: tf.exp(a), lambda: tf.sin(a))
+    return [read(y)]
