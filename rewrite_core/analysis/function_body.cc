@@ -150,8 +150,9 @@ class BodyBuilder {
 
   // From a body's spelling of an input to a graph's.
   bool Spell(absl::string_view input, std::string* spelling) {
+    if (input.empty()) return false;  // A result that the function does not return, for one.
     spelling->assign(input.data(), input.size());
-    if (!input.empty() && input[0] == '^') return true;
+    if (input[0] == '^') return true;
     const std::vector<absl::string_view> parts = absl::StrSplit(input, ':');
     const auto node = nodes_.find(parts[0]);
     if (node == nodes_.end() || parts.size() > 3) return false;

@@ -542,12 +542,15 @@ class InliningVerifier {
     if (!absl::ConsumePrefix(&name, "loc:@") || !absl::ConsumePrefix(&border, "loc:@")) {
       return false;
     }
-    NodeId at = after_.Find(border);
-    while (at != kNoNode && after_.name(at) != name && absl::StartsWith(after_.name(at), "Func/") &&
-           after_.op(at) == "Identity") {
-      at = after_.inputs(at)[0].node;
+    const NodeId node = after_.Find(name), from = after_.Find(border);
+    return node != kNoNode && from != kNoNode && IsHandedOn(node, from);
+  }
+  bool IsHandedOn(NodeId node, NodeId border) const {
+    while (border != node && origin_[border] == kNoNode && after_.op(border) == "Identity" &&
+           absl::StartsWith(after_.name(border), "Func/")) {
+      border = after_.inputs(border)[0].node;
     }
-    return at != kNoNode && after_.name(at) == name;
+    return border == node;
   }
 
   std::vector<std::string> Colocation(const Call& call, absl::string_view value) const {
@@ -637,7 +640,8 @@ class InliningVerifier {
       bool known = after_.op_info(now[i].node).control_flow == ControlFlow::kEnter ||
                    after_.op_info(now[i].node).control_flow == ControlFlow::kMerge;
       for (NodeId argument : call.arguments) {
-        known = known || after_.inputs(argument)[0].node == now[i].node;
+        const NodeId source = after_.inputs(argument)[0].node;
+        known = known || source == now[i].node || IsHandedOn(source, now[i].node);
       }
       if (!known || !now[i].is_control()) {
         return Wrong("waits", name, "it waits for a node that is no input of the call");

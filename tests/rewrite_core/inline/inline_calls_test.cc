@@ -432,6 +432,8 @@ TEST(InlineCalls, FunctionsThatDoNotFitTheCall) {
   EXPECT_EQ(reason(Function("f", "x:int32", "y:float32", relu, {"y=r:activations:0"})),
             v1::KEPT_CALL_REASON_BAD_FUNCTION);
   EXPECT_EQ(reason(Function("f", "x:float32", "", relu, {})), v1::KEPT_CALL_REASON_BAD_FUNCTION);
+  EXPECT_EQ(reason(Function("f", "x:float32", "y:float32", relu, {})),
+            v1::KEPT_CALL_REASON_BAD_FUNCTION);
   EXPECT_EQ(reason(Function("f", "x:float32", "y:float32", relu, {"y=s:activations:0"})),
             v1::KEPT_CALL_REASON_BAD_FUNCTION);
   EXPECT_EQ(reason(Function("f", "x:float32", "y:float32", relu, {"y=r:activations:0"}, {"gone"})),
