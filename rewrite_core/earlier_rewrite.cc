@@ -38,11 +38,22 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
   for (NodeId id = 0; id < original.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("parse");
     const NodeId node = edited.Find(original.name(id));
-    if (node == kNoNode || CountDataInputs(edited, node) != CountDataInputs(original, id)) {
+    if (node == kNoNode || (CountDataInputs(edited, node) != CountDataInputs(original, id) &&
+                            !IsInlinedCall(edited, node))) {
       return BadRecords(absl::StrCat("node ", Quoted(original.name(id)), " is another"));
     }
   }
   return subject;
+}
+
+absl::StatusOr<bool> HasInlinedNodes(const Graph& edited, const StopToken& stop) {
+  StopPoller poll(stop);
+  // New nodes are the last.
+  for (NodeId id = edited.num_nodes(); id-- > 0;) {
+    if (poll.Tick()) return stop.status("parse");
+    if (IsInlinedNode(edited, id)) return true;
+  }
+  return false;
 }
 
 absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,

@@ -21,6 +21,9 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
                                                            const v1::Limits& limits,
                                                            const StopToken& stop);
 
+// Whether an earlier rewrite inlined calls. The only error is that of `stop`.
+absl::StatusOr<bool> HasInlinedNodes(const Graph& edited, const StopToken& stop);
+
 // Whether the edits of `edited` are swaps and nothing else, all sound, for what is planned on top
 // of them. FAILED_PRECONDITION (BAD_UNDO_RECORD) if not. Computes the fact kControlFlow.
 absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,

@@ -36,6 +36,9 @@ absl::Status CheckValues(const v1::RewriteOptions& options) {
   if (!v1::Simulation_IsValid(options.simulation())) {
     return UnknownValue("simulation", options.simulation());
   }
+  if (!v1::InlineCalls_IsValid(options.inline_calls())) {
+    return UnknownValue("inline_calls", options.inline_calls());
+  }
   for (int output : options.outputs()) {
     if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
       return UnknownValue("outputs", output);
@@ -52,6 +55,13 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
   // Not left to the strategy, which does not run on a graph that is kept.
   if (const PlanningStrategy* strategy = FindStrategy(options)) {
     if (absl::Status status = strategy->check(options, stop); !status.ok()) return status;
+  }
+  if (options.inline_calls() == v1::INLINE_CALLS_ALWAYS && AsksFor(v1::OUTPUT_PATCH, options)) {
+    return InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        "inline_calls is ALWAYS, and a patch is asked for, which a live graph could "
+        "not follow; leave one of them out",
+        {{"option", "inline_calls"}, {"other_option", "outputs"}});
   }
   if (options.min_tensor_bytes() < 0) {
     const std::string value = absl::StrCat(options.min_tensor_bytes());

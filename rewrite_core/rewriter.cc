@@ -7,12 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/active_nodes.h"
+#include "rewrite_core/apply/inlining_verifier.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/earlier_rewrite.h"
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/inline/inline_calls.h"
+#include "rewrite_core/inline/kept_calls.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/planned_step.h"
 #include "rewrite_core/report/forecast_report.h"
@@ -21,6 +24,7 @@
 #include "rewrite_core/request_check.h"
 #include "rewrite_core/stage.h"
 #include "rewrite_core/step_subject.h"
+#include "rewrite_core/strategy/apply/apply_strategy.h"
 #include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::core {
@@ -87,40 +91,116 @@ class Rewriter {
                                     subject->graph().name(earlier.foreign_node),
                                     "): it is returned as it came"));
     }
-    if (!earlier.ours) {
-      const std::shared_ptr<const PlannedStep> given = reuse_ == nullptr ? nullptr : reuse_->given;
-      if (given != nullptr && given->node_count == subject->graph().num_nodes()) {
-        return WritePlanned(*given, subject->graph(), given->result.plan, subject.get());
-      }
-      auto eligibility = Analyse(strategy, *subject);
-      if (!eligibility.ok()) return eligibility.status();
-      return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, subject.get());
-    }
+    if (!earlier.ours) return RunOnOriginal(strategy, std::move(subject));
     // Plans are made on the graph as it was before any rewrite, so that one device after another
     // gives what all at once would give.
-    auto original = Stage(v1::STAGE_PARSE,
+    auto stripped = Stage(v1::STAGE_PARSE,
                           [&] { return ParseStripped(subject->graph(), step_, limits_, stop_); });
-    if (!original.ok()) return original.status();
-    auto eligibility = Analyse(strategy, **original);
+    if (!stripped.ok()) return stripped.status();
+    file_ = &(*stripped)->graph();
+    auto inlines = HasInlinedNodes(subject->graph(), stop_);
+    if (!inlines.ok()) return InStage(v1::STAGE_PARSE, inlines.status());
+    std::unique_ptr<StepSubject> inlined;
+    if (*inlines) {
+      auto made = Inline(**stripped);
+      if (!made.ok()) return made.status();
+      inlined = *std::move(made);
+    }
+    StepSubject* const original = inlined != nullptr ? inlined.get() : stripped->get();
+    auto eligibility = Analyse(strategy, *original);
     if (!eligibility.ok()) return eligibility.status();
-    auto again = IsRewrittenOn(subject->graph(), (*original)->graph(), *eligibility, stop_);
+    auto again = IsRewrittenOn(subject->graph(), original->graph(), *eligibility, stop_);
     if (!again.ok()) return InStage(v1::STAGE_ANALYSIS, again.status());
     if (!*again) {
-      absl::Status status = CheckEarlierEdits(subject->graph(), **original, stop_);
+      absl::Status status = CheckEarlierEdits(subject->graph(), *original, stop_);
       if (!status.ok()) return InStage(v1::STAGE_VERIFY, status);
-      return PlanAndWrite(strategy, *eligibility, original->get(), subject.get());
+      return PlanAndWrite(strategy, *eligibility, original, subject.get());
     }
     if (options_.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN) {
       AddWarning(v1::WARNING_CODE_ALREADY_REWRITTEN,
                  "Spillway had rewritten this graph: its earlier edits, on all devices, were taken "
                  "out first",
                  &report());
-      return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, original->get());
+      if (inlined == nullptr && !WantsInlining()) {
+        return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, original);
+      }
+      report().clear_inlining();
+      return RunOnOriginal(strategy, *std::move(stripped));
     }
     if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
     return Unchanged(subject->graph(), v1::OUTCOME_KEPT,
                      "Spillway has rewritten this graph before: it is returned as it came "
                      "(already_rewritten = REPLAN strips it first)");
+  }
+
+  // On a graph that nobody has rewritten.
+  absl::Status RunOnOriginal(const PlanningStrategy& strategy, std::unique_ptr<StepSubject> file) {
+    file_ = &file->graph();
+    std::unique_ptr<StepSubject> inlined;
+    if (WantsInlining()) {
+      auto made = Inline(*file);
+      if (!made.ok()) return made.status();
+      inlined = *std::move(made);
+    }
+    StepSubject* const subject = inlined != nullptr ? inlined.get() : file.get();
+    is_inlined_ = inlined != nullptr;
+    const std::shared_ptr<const PlannedStep> given = reuse_ == nullptr ? nullptr : reuse_->given;
+    if (given != nullptr && given->node_count == subject->graph().num_nodes()) {
+      return WritePlanned(*given, subject->graph(), given->result.plan, subject);
+    }
+    auto eligibility = Analyse(strategy, *subject);
+    if (!eligibility.ok()) return eligibility.status();
+    return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, subject);
+  }
+
+  v1::InlineCalls Inlining() const {
+    if (options_.has_apply()) {
+      return AppliesInlined(options_) ? v1::INLINE_CALLS_ALWAYS : v1::INLINE_CALLS_NEVER;
+    }
+    return options_.inline_calls() == v1::INLINE_CALLS_UNSPECIFIED ? v1::INLINE_CALLS_AUTO
+                                                                   : options_.inline_calls();
+  }
+
+  bool WantsInlining() const {
+    // A live graph, which a patch is for, keeps its calls.
+    return Inlining() == v1::INLINE_CALLS_ALWAYS ||
+           (Inlining() == v1::INLINE_CALLS_AUTO && !Wants(v1::OUTPUT_PATCH));
+  }
+
+  // `file` with its calls inlined, and proved to be that; null if it has none that can be.
+  absl::StatusOr<std::unique_ptr<StepSubject>> Inline(const StepSubject& file) {
+    if (!MayHaveCalls(file.graph())) return nullptr;
+    auto calls = Stage(v1::STAGE_PARSE, [&] {
+      return InlineCalls(file.graph(), step_, limits_, stop_, Borders::kDirect, Lowering::kOff);
+    });
+    if (!calls.ok()) return calls.status();
+    if (calls->summary.kept_call_count() > 0 || calls->summary.inlined_call_count() > 0) {
+      *report().mutable_inlining() = std::move(calls->summary);
+    }
+    if (calls->too_large && Inlining() == v1::INLINE_CALLS_ALWAYS) {
+      return InStage(v1::STAGE_PARSE, TooLargeToInline());
+    }
+    if (calls->graph_def.empty()) return nullptr;
+    auto inlined = Stage(v1::STAGE_PARSE, [&] {
+      return StepSubject::ParseOwned(std::move(calls->graph_def), step_, limits_, stop_);
+    });
+    if (!inlined.ok()) return inlined.status();
+    absl::Status status = Stage(
+        v1::STAGE_VERIFY, [&] { return VerifyInlining(file.graph(), (*inlined)->graph(), stop_); });
+    if (!status.ok()) return status;
+    return *std::move(inlined);
+  }
+
+  absl::Status TooLargeToInline() {
+    std::string node;
+    for (const v1::KeptCall& call : report().inlining().kept_calls()) {
+      if (node.empty() && call.reason() == v1::KEPT_CALL_REASON_TOO_LARGE) node = call.node();
+    }
+    return Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+                 absl::StrCat("with call ", Quoted(node),
+                              " inlined, the graph would grow beyond the limits; raise them "
+                              "(max_node_count, max_graph_bytes), or give inline_calls = AUTO"),
+                 {{"node", node}, {"option", "inline_calls"}});
   }
 
   // That a plan is for another graph is said before what of its step this one does not have.
@@ -132,7 +212,7 @@ class Rewriter {
   absl::StatusOr<Eligibility> Analyse(const PlanningStrategy& strategy,
                                       const StepSubject& subject) {
     return Stage(v1::STAGE_ANALYSIS, [&]() -> absl::StatusOr<Eligibility> {
-      absl::Status status = CheckGraph(strategy, subject.graph());
+      absl::Status status = CheckGraph(strategy, *file_);
       if (!status.ok()) return status;
       return Eligibility::Create(subject.facts(), options_, stop_);
     });
@@ -173,13 +253,15 @@ class Rewriter {
   absl::Status WritePlanned(const PlannedStep& planned, const Graph& planned_on,
                             const SwapPlan& plan, StepSubject* subject) {
     report().MergeFrom(planned.result.report);
-    WarnOfFunctions(subject->graph(), &report());
+    const bool all_inlined = is_inlined_ && report().inlining().kept_call_count() == 0;
+    if (!all_inlined) WarnOfFunctions(subject->graph(), &report());
     report().MergeFrom(planned.forecast);
+    TellKept();
     last_warnings_ = planned.forecast_warnings;
     absl::Status status;
     if (plan.empty()) {
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
-      status = Unchanged(subject->graph(), v1::OUTCOME_NOTHING_TO_DO, planned.result.why_nothing);
+      status = WriteNothing(planned, *subject);
     } else {
       status = Write(plan, subject);
     }
@@ -193,11 +275,33 @@ class Rewriter {
     return status.ok() ? status : InStage(v1::STAGE_REPORT, status);
   }
 
+  // Why the memory of calls is not known.
+  void TellKept() {
+    const v1::Inlining& inlining = report().inlining();
+    if (report().has_forecast_before()) {
+      TellKeptCalls(inlining, report().mutable_forecast_before());
+    }
+    if (report().has_forecast_after()) {
+      TellKeptCalls(inlining, report().mutable_forecast_after());
+    }
+  }
+
+  // Nothing is swapped. Calls are inlined all the same if that was asked for.
+  absl::Status WriteNothing(const PlannedStep& planned, const StepSubject& subject) {
+    if (!is_inlined_ || Inlining() != v1::INLINE_CALLS_ALWAYS) {
+      return Unchanged(is_inlined_ ? *file_ : subject.graph(), v1::OUTCOME_NOTHING_TO_DO,
+                       planned.result.why_nothing);
+    }
+    return Unchanged(subject.graph(), v1::OUTCOME_REWRITTEN,
+                     absl::StrCat("calls were inlined; ", planned.result.why_nothing));
+  }
+
   // What was planned, in the answer.
   absl::Status MakePlan(const PlannedStep& planned, const Graph& planned_on) {
     v1::Plan& plan = *response_.mutable_plan();
-    absl::Status status = WritePlanMessage(planned_on, planned.result.plan, stop_, &plan);
+    absl::Status status = WritePlanMessage(*file_, planned_on, planned.result.plan, stop_, &plan);
     if (!status.ok()) return status;
+    plan.set_calls_inlined(planned_on.bytes().data() != file_->bytes().data());
     *plan.mutable_step() = step_;
     plan.mutable_step()->clear_profile();
     plan.set_strategy(report().strategy());
@@ -311,6 +415,9 @@ class Rewriter {
   v1::Step step_;                           // As the strategy reads it.
   absl::Status targets_;                    // Whether the graph has those of the step.
   std::vector<v1::Warning> last_warnings_;  // They come after all others.
+  // The graph as nobody has rewritten it, with its calls; and whether plans are made without them.
+  const Graph* file_ = nullptr;
+  bool is_inlined_ = false;
   v1::RewriteResponse response_;
 };
 

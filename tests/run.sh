@@ -466,6 +466,9 @@ check_op_tables() {
   "$venv/bin/python" tests/tensorflow/make_output_name_table.py \
     rewrite_core/analysis/output_names.inc --check
   count 1 0 0
+  "$venv/bin/python" tests/tensorflow/make_stateful_table.py \
+    rewrite_core/inline/stateful_ops.inc --check
+  count 1 0 0
   "$venv/bin/python" tests/tensorflow/make_attribute_table.py \
     client_lib/format/attribute_names.inc --check
   count 1 0 0
@@ -593,6 +596,7 @@ fi
 if have_tensorflow; then
   section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes \
     "run_tensorflow shape_functions.py" "run_tensorflow backward_part.py" \
+    "run_tensorflow inlining.py" \
     "run_tensorflow formats.py" check_op_tables check_cpp_sample
   section "TensorFlow: training" check_training
   if [[ $full == yes ]]; then

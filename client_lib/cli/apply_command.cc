@@ -25,7 +25,8 @@ constexpr char kApplyFooter[] =
     "  spillway apply plan.json graph.pb -o out.pb";
 
 // Options that every strategy has and that a plan has settled.
-constexpr absl::string_view kSettled[] = {"cpu_device", "min_tensor_bytes", "swap_encoding"};
+constexpr absl::string_view kSettled[] = {"cpu_device", "min_tensor_bytes", "swap_encoding",
+                                          "inline_calls"};
 
 // The order is that of --help.
 struct ApplyFlags {

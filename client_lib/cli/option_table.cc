@@ -53,6 +53,10 @@ constexpr OptionRow kCommon[] = {
      "How a swap is written: identity runs everywhere, copy (_CopyFromGpuToHost) only on a GPU.",
      "identity", ""},
     {"simulation", "Whether the report says what a step takes before and after.", "on", ""},
+    {"inline_calls",
+     "Whether calls of functions (PartitionedCall and its like) are replaced by the functions' "
+     "bodies, whose tensors can be swapped then: auto does so if something is swapped.",
+     "auto", ""},
 };
 
 constexpr OptionRow kHardware[] = {

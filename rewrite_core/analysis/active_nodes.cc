@@ -8,6 +8,7 @@
 #include "rewrite_core/analysis/default_targets.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/op_outputs.h"
+#include "rewrite_core/graph/strip.h"
 
 namespace spillway::core {
 namespace {
@@ -82,7 +83,8 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
   if (active.targets.empty()) {
     active.source = TargetSource::kSinks;
     for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-      if (graph.readers(id).empty()) active.targets.push_back(id);
+      if (!graph.readers(id).empty() || IsIdleCall(graph, id) || IsInlinedNode(graph, id)) continue;
+      active.targets.push_back(id);
     }
     // A graph that is one large loop.
     if (active.targets.empty()) active.targets.push_back(topology.order().back());

@@ -6,6 +6,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/write_ops.h"
+#include "rewrite_core/graph/strip.h"
 
 namespace spillway::core {
 namespace {
@@ -96,9 +97,10 @@ class TargetFinder {
     for (NodeId id : queue) {
       if (std::binary_search(backward_.updates.begin(), backward_.updates.end(), id)) continue;
       const Graph::Readers readers = graph_.readers(id);
-      bool is_last = !(readers.empty() && IsReadBack(id));
+      bool is_last = !(readers.empty() && (IsReadBack(id) || IsIdleCall(graph_, id)));
       for (uint32_t i = 0; is_last && i < readers.size(); ++i) {
         if (poll_.Tick()) return false;
+        if (IsIdleCall(graph_, readers[i].node)) continue;
         is_last = graph_.readers(readers[i].node).empty() && IsReadBack(readers[i].node);
       }
       if (is_last) last.push_back(id);

@@ -86,6 +86,17 @@ class WireReader {
   bool ok_ = true;
 };
 
+// The payload of the last length-delimited field of that number, which is the one that counts;
+// empty if there is none.
+inline absl::string_view LastPayload(absl::string_view message, uint32_t field) {
+  absl::string_view found;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.IsBytes(field)) found = reader.bytes();
+  }
+  return found;
+}
+
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_BASE_WIRE_READER_H_

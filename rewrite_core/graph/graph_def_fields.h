@@ -38,6 +38,7 @@ inline constexpr uint32_t kArgType = 3;
 inline constexpr uint32_t kArgTypeAttr = 4;
 inline constexpr uint32_t kArgNumberAttr = 5;
 inline constexpr uint32_t kArgTypeListAttr = 6;
+inline constexpr uint32_t kAttrDef = 4;
 }  // namespace op_def
 
 namespace version_def {
@@ -67,7 +68,8 @@ inline constexpr uint32_t kBool = 5;
 inline constexpr uint32_t kType = 6;
 inline constexpr uint32_t kShape = 7;
 inline constexpr uint32_t kTensor = 8;
-inline constexpr uint32_t kFunction = 10;  // A NameAttrList.
+inline constexpr uint32_t kPlaceholder = 9;  // The name of an attribute of the function.
+inline constexpr uint32_t kFunction = 10;    // A NameAttrList.
 // Fields of AttrValue.ListValue.
 inline constexpr uint32_t kListString = 2;
 inline constexpr uint32_t kListInt = 3;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/undo.h"
 
@@ -80,7 +81,29 @@ EarlierRewrite FindEarlierRewrite(const Graph& graph) {
 bool IsAddedNode(const Graph& graph, NodeId id) {
   if (!graph.has_undo(id)) return false;
   const auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
-  return record.ok() && record->added;
+  return record.ok() && record->added && !record->call;
+}
+
+bool IsInlinedNode(const Graph& graph, NodeId id) {
+  if (!graph.has_undo(id)) return false;
+  const auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
+  return record.ok() && record->call.has_value();
+}
+
+bool IsInlinedCall(const Graph& graph, NodeId id) {
+  if (!graph.has_undo(id) || (graph.op(id) != "IdentityN" && graph.op(id) != "NoOp")) return false;
+  const auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
+  if (!record.ok() || !record->raw) return false;
+  // What it was: another op.
+  WireReader field(*record->raw);
+  return field.Next() && field.IsBytes(graph_def::kNode) &&
+         LastPayload(field.bytes(), node_def::kOp) != graph.op(id);
+}
+
+bool IsIdleCall(const Graph& graph, NodeId id) {
+  if (!graph.has_undo(id)) return false;
+  const auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
+  return record.ok() && record->idle;
 }
 
 }  // namespace spillway::core

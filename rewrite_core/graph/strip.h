@@ -30,8 +30,18 @@ struct EarlierRewrite {
 };
 EarlierRewrite FindEarlierRewrite(const Graph& graph);
 
-// Whether Spillway added this node (rather than edited it, or left it alone).
+// Whether Spillway added this node (rather than edited it, or left it alone) to swap a tensor, or
+// as part of a call that was inlined.
 bool IsAddedNode(const Graph& graph, NodeId id);
+bool IsInlinedNode(const Graph& graph, NodeId id);
+
+// Whether this node stands for a call that was inlined: it keeps the call's name, for those who
+// fetch it.
+bool IsInlinedCall(const Graph& graph, NodeId id);
+
+// Likewise, and other nodes read the call's results or wait for its end: the node runs only where
+// somebody names it.
+bool IsIdleCall(const Graph& graph, NodeId id);
 
 }  // namespace spillway::core
 

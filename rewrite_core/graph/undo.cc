@@ -17,6 +17,8 @@ namespace spillway::core {
 namespace {
 
 constexpr char kAdded[] = "added";
+constexpr char kCallPrefix[] = "call=";
+constexpr char kIdle[] = "idle";
 constexpr char kRawPrefix[] = "raw=";
 
 absl::Status BadRecord(absl::string_view name, absl::string_view item) {
@@ -30,7 +32,12 @@ absl::Status BadRecord(absl::string_view name, absl::string_view item) {
 
 std::string UndoAttr(const UndoRecord& record) {
   std::vector<std::string> items;
-  if (record.added) items.push_back(kAdded);
+  if (record.call) {
+    items.push_back(absl::StrCat(kCallPrefix, *record.call));
+  } else if (record.added) {
+    items.push_back(kAdded);
+  }
+  if (record.idle) items.push_back(kIdle);
   if (record.raw) items.push_back(absl::StrCat(kRawPrefix, *record.raw));
   for (const auto& [position, spelling] : record.inputs) {
     items.push_back(absl::StrCat(position, "=", spelling));
@@ -47,6 +54,11 @@ absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_vi
     const absl::string_view whole = item;
     if (item == kAdded) {
       record.added = true;
+    } else if (item == kIdle && items.size() == 2) {
+      record.idle = true;
+    } else if (absl::ConsumePrefix(&item, kCallPrefix)) {
+      record.added = true;
+      record.call = std::string(item);
     } else if (absl::ConsumePrefix(&item, kRawPrefix)) {
       record.raw = std::string(item);
     } else if (absl::ConsumePrefix(&item, "^")) {
@@ -63,7 +75,9 @@ absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_vi
     }
   }
   // These two stand alone.
-  if ((record.added || record.raw) && items.size() > 1) return BadRecord(name, items[1]);
+  const size_t expected = record.idle ? 2 : 1;
+  if ((record.added || record.raw) && items.size() > expected) return BadRecord(name, items[1]);
+  if (record.idle && !record.raw) return BadRecord(name, kIdle);
   return record;
 }
 

@@ -2,10 +2,15 @@
 // Spillway added or edited. Its value is a list of strings:
 //
 //   ["added"]                     the node is Spillway's: strip removes it
+//   ["call=NAME"]                 likewise, but it is of a function's body: the call NAME was
+//   inlined
 //   ["2=conv/Relu:0", "^t", ...]  input 2 was spelled `conv/Relu:0`; the control input `^t` was
 //                                 added
 //   ["raw=BYTES"]                 the node's whole field in the GraphDef was BYTES (for nodes whose
 //                                 encoding is unusual, so that the rest would not give it back)
+//   ["idle", "raw=BYTES"]         likewise; the node stands for a call that was inlined, which
+//   others
+//                                 read: it runs only where somebody names it
 //
 // Positions count data inputs, names stand for control inputs: so strip still works after
 // TensorFlow imported and exported the graph (then to the same graph, in TensorFlow's spelling).
@@ -29,6 +34,8 @@ struct UndoRecord {
   std::vector<std::pair<int, std::string>> inputs;  // Position and original spelling, by position.
   std::vector<std::string> controls;                // Names of added control inputs, without `^`.
   absl::optional<std::string> raw;                  // The original field.
+  bool idle = false;                                // Only with `raw`.
+  absl::optional<std::string> call;                 // Of an added node: the call it comes from.
 };
 
 // The serialized AttrValue of a record.

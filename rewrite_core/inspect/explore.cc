@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/inline/kept_calls.h"
+#include "rewrite_core/inline/looked_through.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/eligibility.h"
@@ -130,9 +133,10 @@ class Explorer {
 
   absl::StatusOr<v1::ExploreReport> Run(absl::string_view graph_def) {
     if (absl::Status s = CheckOptions(); !s.ok()) return s;
-    auto graph = Graph::Parse(graph_def, limits_, stop_);
-    if (!graph.ok()) return graph.status();
-    graph_ = *std::move(graph);
+    auto looked = LookedThrough::Parse(graph_def, options_.step(), limits_, stop_);
+    if (!looked.ok()) return looked.status();
+    looked_ = *std::move(looked);
+    if (looked_->has_calls()) *report_.mutable_inlining() = looked_->inlining();
     if (absl::Status s = TrySizes(); !s.ok()) return s;
     // Without a budget all sizes fit, and none is the largest.
     if (!options_.no_budget()) {
@@ -159,7 +163,10 @@ class Explorer {
         if (!fits.ok()) return fits.status();
       }
     }
-    for (auto& [size, explored] : tried_) *report_.add_sizes() = std::move(explored);
+    for (auto& [size, explored] : tried_) {
+      TellKeptCalls(report_.inlining(), explored.mutable_unswapped());
+      *report_.add_sizes() = std::move(explored);
+    }
     AddOverflow();
     return std::move(report_);
   }
@@ -244,7 +251,7 @@ class Explorer {
     v1::SimulateOptions options;
     *options.mutable_step() = StepAt(size);
     options.set_no_budget(options_.no_budget());
-    return SimulateGraph(*graph_, options, stop_);
+    return SimulateGraph(looked_->graph(), options, stop_);
   }
 
   // Whether the step fits at that size once it swaps, which is tried once.
@@ -259,7 +266,7 @@ class Explorer {
     *options.mutable_step() = StepAt(size);
     options.mutable_budget();
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
-    auto step = ForecastSwapped(*graph_, options, limits_, stop_);
+    auto step = ForecastSwapped(looked_->graph(), options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());
     explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
     if (step->bound_ns > 0) explored.set_bound_sizes_per_s(PerSecond(step->bound_ns) * size);
@@ -419,7 +426,7 @@ class Explorer {
   const v1::Limits& limits_;
   const StopToken& stop_;
   const ExploredSizeSink& on_size_;
-  absl::optional<Graph> graph_;
+  std::unique_ptr<const LookedThrough> looked_;
   bool by_batch_size_ = false;
   int64_t multiple_ = 1;
   Search unswapped_;

@@ -22,6 +22,7 @@
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/inline/looked_through.h"
 #include "rewrite_core/inspect/tensor_list.h"
 #include "rewrite_core/report/tensor_summary.h"
 
@@ -61,11 +62,13 @@ void AddCount(absl::string_view name, int64_t count, NameCounts* counts) {
 // Collects the summary of one graph.
 class Inspector {
  public:
-  Inspector(const Graph& graph, const v1::InspectOptions& options, const StopToken& stop)
-      : graph_(graph), options_(options), stop_(stop) {}
+  Inspector(const LookedThrough& looked, const v1::InspectOptions& options, const StopToken& stop)
+      : file_(looked.file()), graph_(looked.graph()), options_(options), stop_(stop) {
+    if (looked.has_calls()) *summary_.mutable_inlining() = looked.inlining();
+  }
 
   absl::StatusOr<v1::GraphSummary> Run() {
-    summary_.set_size_bytes(static_cast<int64_t>(graph_.bytes().size()));
+    summary_.set_size_bytes(static_cast<int64_t>(file_.bytes().size()));
     summary_.set_node_count(graph_.num_nodes());
     for (auto step : {&Inspector::ReadOtherFields, &Inspector::CountNodes,
                       &Inspector::DescribeOrder, &Inspector::DescribeTensors}) {
@@ -141,7 +144,7 @@ class Inspector {
     ops_.assign(graph_.num_ops(), 0);
     std::vector<int64_t> devices(graph_.num_devices(), 0);
     absl::flat_hash_map<absl::string_view, int> scope_rows;
-    const EarlierRewrite earlier = FindEarlierRewrite(graph_);
+    const EarlierRewrite earlier = FindEarlierRewrite(file_);
     // Once for each node: a record may be long, and its node may have many readers.
     std::vector<bool> added(graph_.num_nodes(), false);
     int64_t control_edges = 0;
@@ -357,7 +360,8 @@ class Inspector {
     summary_.set_call_count(calls);
   }
 
-  const Graph& graph_;
+  const Graph& file_;   // As it came;
+  const Graph& graph_;  // with its calls inlined.
   const v1::InspectOptions& options_;
   const StopToken& stop_;
   absl::optional<Topology> topology_;
@@ -401,15 +405,15 @@ absl::Status CheckOptions(const v1::InspectOptions& options) {
 absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
                      const v1::Limits& limits, const StopToken& stop, const InspectSink& sink) {
   if (absl::Status s = CheckOptions(options); !s.ok()) return s;
-  auto graph = Graph::Parse(graph_def, limits, stop);
-  if (!graph.ok()) return graph.status();
-  Inspector inspector(*graph, options, stop);
+  auto looked = LookedThrough::Parse(graph_def, options.step(), limits, stop);
+  if (!looked.ok()) return looked.status();
+  Inspector inspector(**looked, options, stop);
   auto summary = inspector.Run();
   if (!summary.ok()) return summary.status();
   v1::InspectResponse first;
   *first.mutable_summary() = *std::move(summary);
   if (!sink(std::move(first)) || !options.tensors()) return absl::OkStatus();
-  return ListTensors(*graph, inspector.shapes(), stop, [&sink](v1::TensorList&& list) {
+  return ListTensors((*looked)->graph(), inspector.shapes(), stop, [&sink](v1::TensorList&& list) {
     v1::InspectResponse response;
     *response.mutable_tensors() = std::move(list);
     return sink(std::move(response));

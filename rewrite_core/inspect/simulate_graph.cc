@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "rewrite_core/base/known_fields.h"
+#include "rewrite_core/inline/kept_calls.h"
+#include "rewrite_core/inline/looked_through.h"
 #include "rewrite_core/report/forecast_report.h"
 
 namespace spillway::core {
@@ -47,9 +49,14 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
   if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
     return hardware.status();
   }
-  auto graph = Graph::Parse(graph_def, limits, stop);
-  if (!graph.ok()) return graph.status();
-  return SimulateGraph(*graph, options, stop);
+  auto looked = LookedThrough::Parse(graph_def, options.step(), limits, stop);
+  if (!looked.ok()) return looked.status();
+  auto report = SimulateGraph((*looked)->graph(), options, stop);
+  if (report.ok() && (*looked)->has_calls()) {
+    *report->mutable_inlining() = (*looked)->inlining();
+    TellKeptCalls(report->inlining(), report->mutable_forecast());
+  }
+  return report;
 }
 
 }  // namespace spillway::core

@@ -30,7 +30,11 @@ constexpr Rule kRules[] = {
      }},
     {v1::REASON_FED, [](const Subject& s) { return s.facts.shapes().IsFed(s.tensor.node); }},
     {v1::REASON_REFERENCE, [](const Subject& s) { return s.type.is_ref; }},
-    {v1::REASON_UNKNOWN_DTYPE, [](const Subject& s) { return s.type.dtype == kDtInvalid; }},
+    // Of a call by name only the function says it: no single node's bytes prove a swap of it sound.
+    {v1::REASON_UNKNOWN_DTYPE,
+     [](const Subject& s) {
+       return s.type.dtype == kDtInvalid || !s.facts.graph().op_info(s.tensor.node).known;
+     }},
     {v1::REASON_RESOURCE,
      [](const Subject& s) { return s.type.dtype == kDtResource || s.type.dtype == kDtVariant; }},
     // Strings, shapes, int32 that kernels keep there, and all outputs of ops without a GPU kernel;

@@ -8,9 +8,9 @@
 
 namespace spillway::core {
 
-absl::Status WritePlanMessage(const Graph& graph, const SwapPlan& plan, const StopToken& stop,
-                              v1::Plan* message) {
-  auto sha256 = CanonicalSha256(graph.bytes(), stop);
+absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapPlan& plan,
+                              const StopToken& stop, v1::Plan* message) {
+  auto sha256 = CanonicalSha256(file.bytes(), stop);
   if (!sha256.ok()) return sha256.status();
   message->set_format_version(kPlanFormatVersion);
   message->set_graph_sha256(*std::move(sha256));

@@ -10,10 +10,12 @@
 
 namespace spillway::core {
 
-// Fills in what is needed to apply `plan` to `graph` again: all of `message` but the step and what
-// is for people. Errors: RESULT_TOO_LARGE (told_names.h), those of CanonicalSha256 and of `stop`.
-absl::Status WritePlanMessage(const Graph& graph, const SwapPlan& plan, const StopToken& stop,
-                              v1::Plan* message);
+// Fills in what is needed to apply `plan` to `graph` again: all of `message` but the step, whether
+// calls are inlined, and what is for people. `file`: the graph as it came, which `graph` is with
+// its calls inlined, or the same. Errors: RESULT_TOO_LARGE (told_names.h), those of CanonicalSha256
+// and of `stop`.
+absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapPlan& plan,
+                              const StopToken& stop, v1::Plan* message);
 
 }  // namespace spillway::core
 

@@ -127,7 +127,8 @@ def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
 def apply(graph: Any, plan: Union[Plan, str, bytes], **keywords: Any) -> RewriteResult:
     """Writes a plan that a rewrite of this graph gave (`save_plan=True`), instead of making one: the
     same graph, byte for byte. `plan`: a Plan, or its JSON. `keywords`: those of `rewrite`, but for
-    the options that the plan settles (cpu_device, min_tensor_bytes, swap_encoding). Raises
+    the options that the plan settles (cpu_device, min_tensor_bytes, swap_encoding,
+    inline_calls). Raises
     InvalidOptionError: OTHER_GRAPH if the plan is for another graph, BAD_PLAN if it does what no
     plan may."""
     return rewrite(graph, strategy="apply", plan=plan, **keywords)

@@ -39,7 +39,7 @@ DEFAULT_STRATEGY = "budget"
 # Of every strategy. `outputs` is not among them: it is decided by what is asked of `rewrite`.
 COMMON = frozenset((
     "devices", "cpu_device", "min_tensor_bytes", "already_rewritten", "decision_detail",
-    "swap_encoding", "simulation"))
+    "swap_encoding", "simulation", "inline_calls"))
 
 # What one step is: fields of Step in step.proto.
 STEP = frozenset((
@@ -64,6 +64,7 @@ ENUMS: Mapping[str, str] = {
     "decision_detail": "DECISION_DETAIL_",
     "swap_encoding": "SWAP_ENCODING_",
     "simulation": "SIMULATION_",
+    "inline_calls": "INLINE_CALLS_",
 }
 
 _LISTS = frozenset((

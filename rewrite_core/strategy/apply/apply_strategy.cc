@@ -100,6 +100,7 @@ absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopTok
   if (!options.cpu_device().empty()) return PlanSettles("cpu_device");
   if (options.min_tensor_bytes() != 0) return PlanSettles("min_tensor_bytes");
   if (options.swap_encoding() != v1::SWAP_ENCODING_UNSPECIFIED) return PlanSettles("swap_encoding");
+  if (options.inline_calls() != v1::INLINE_CALLS_UNSPECIFIED) return PlanSettles("inline_calls");
   absl::StatusOr<v1::Plan> plan = ParsePlan(options.apply().plan());
   if (!plan.ok()) return plan.status();
   if (absl::Status s = CheckKnownFields(*plan); !s.ok()) return s;
@@ -121,6 +122,10 @@ absl::Status CheckApplyGraph(const v1::RewriteOptions& options, const Graph& gra
                                    "; give the graph that it was made for, or make a plan for this "
                                    "one"),
                       {{"graph_sha256", *sha256}, {"plan_graph_sha256", wanted}});
+}
+
+bool AppliesInlined(const v1::RewriteOptions& options) {
+  return ParseHead(options.apply().plan()).calls_inlined();
 }
 
 v1::Step ApplyStep(const v1::RewriteOptions& options) {

@@ -23,6 +23,9 @@ absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopTok
 absl::Status CheckApplyGraph(const v1::RewriteOptions& options, const Graph& graph,
                              const StopToken& stop);
 
+// Whether the plan is for the graph with its calls inlined.
+bool AppliesInlined(const v1::RewriteOptions& options);
+
 // The plan's step, with what the options say of it in the place of what the plan does.
 v1::Step ApplyStep(const v1::RewriteOptions& options);
 

@@ -52,6 +52,19 @@ TEST(UndoTest, RecordsReadAsTheyAreWritten) {
   EXPECT_EQ(UndoAttr(added), UndoValue(R"(["added"])"));
   EXPECT_TRUE(ParseUndoAttr("n", UndoAttr(added))->added);
 
+  UndoRecord inlined;
+  inlined.added = true;
+  inlined.call = "a/b=^c";
+  EXPECT_EQ(UndoAttr(inlined), UndoValue(R"(["call=a/b=^c"])"));
+  EXPECT_TRUE(ParseUndoAttr("n", UndoAttr(inlined))->added);
+  EXPECT_EQ(ParseUndoAttr("n", UndoAttr(inlined))->call, inlined.call);
+
+  UndoRecord idle;
+  idle.raw = "x";
+  idle.idle = true;
+  EXPECT_EQ(UndoAttr(idle), UndoValue(R"(["idle","raw=x"])"));
+  EXPECT_TRUE(ParseUndoAttr("n", UndoAttr(idle))->idle);
+
   UndoRecord raw;
   raw.raw = std::string("\x0a\x00=^", 4);
   EXPECT_EQ(UndoAttr(raw), UndoValue(R"(["raw=\n\x00=^"])"));
@@ -81,8 +94,13 @@ TEST(UndoTest, DamagedRecordsAreRefused) {
       UndoValue(R"(["raw=x","0=a"])"),
       UndoValue(R"(["raw=x","added"])"),
       UndoValue(R"(["added","added"])"),
+      UndoValue(R"(["call=c","added"])"),
+      UndoValue(R"(["idle"])"),
+      UndoValue(R"(["idle","added"])"),
+      UndoValue(R"(["idle","idle","raw=x"])"),
+      UndoValue(R"(["call=c","0=a"])"),
       // Cut off, and broken inside the list: part of a record is worse than none.
-      UndoAttr({true, {}, {}, {}}).substr(0, 5),
+      UndoAttr({true, {}, {}, {}, {}, {}}).substr(0, 5),
       RawField(1, RawField(2, "0=a") + "\x12\x7f"),
       RawField(1, RawField(2, "^t") + "\x07"),
   };
@@ -113,6 +131,7 @@ constexpr UndoCase kUndoCases[] = {
     {"controls in another order", R"(n = Neg(a, ^t, ^c) {_spillway_undo=["^t"]})",
      "n = Neg(a, ^c)"},
     {"an added node", R"(n = NoOp() {_spillway_undo=["added"]})", ""},
+    {"a node of a call", R"(n = NoOp() {_spillway_undo=["call=c"]})", ""},
     {"the whole node", R"(n = NoOp() {_spillway_undo=["raw=\n\x09\n\x01n\x12\x04Neg!"]})",
      "! 0x0a090a016e12044e656721"},
 

@@ -1,0 +1,199 @@
+#include "rewrite_core/analysis/function_body.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "rewrite_core/analysis/node_attrs.h"
+#include "rewrite_core/analysis/output_signature.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/op_registry.h"
+
+namespace spillway::core {
+
+bool ReadArguments(absl::string_view signature, uint32_t field,
+                   std::vector<absl::string_view>* names) {
+  WireReader reader(signature);
+  while (reader.Next()) {
+    if (!reader.IsBytes(field)) continue;
+    absl::string_view name;
+    WireReader argument(reader.bytes());
+    while (argument.Next()) {
+      if (argument.IsBytes(op_def::kArgName)) name = argument.bytes();
+      if (argument.IsBytes(op_def::kArgNumberAttr) && !argument.bytes().empty()) return false;
+      if (argument.IsBytes(op_def::kArgTypeListAttr) && !argument.bytes().empty()) return false;
+    }
+    names->push_back(name);
+  }
+  return reader.ok();
+}
+
+namespace {
+
+struct OutputNames {
+  absl::string_view op;
+  absl::string_view names;
+};
+
+// Sorted by op.
+constexpr OutputNames kOutputNames[] = {
+#define SPILLWAY_OUTPUTS(op, names) {op, names},
+#include "rewrite_core/analysis/output_names.inc"
+#undef SPILLWAY_OUTPUTS
+};
+
+// Writes a body as a GraphDef: `_Arg` nodes for the arguments, and the nodes with their inputs
+// spelled as in a graph (`node:port` for `node:output:index`).
+class BodyBuilder {
+ public:
+  explicit BodyBuilder(const FunctionFinder& find) : find_(find) {}
+
+  // False if the body has something that cannot be told.
+  bool Build(absl::string_view function_def, FunctionBody* body) {
+    const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
+    std::vector<absl::string_view> outputs;
+    if (!ReadArguments(signature, op_def::kInputArg, &body->arguments) ||
+        !ReadArguments(signature, op_def::kOutputArg, &outputs)) {
+      return false;
+    }
+    std::string* const graph_def = &body->graph_def;
+    graph_def->reserve(function_def.size());
+    for (absl::string_view name : body->arguments) {
+      nodes_[name] = Node{"_Arg", {}, {}};
+      std::string node;
+      AppendBytesField(node_def::kName, name, &node);
+      AppendBytesField(node_def::kOp, "_Arg", &node);
+      AppendBytesField(graph_def::kNode, node, graph_def);
+    }
+    absl::flat_hash_map<absl::string_view, absl::string_view> returns;
+    WireReader first(function_def);
+    while (first.Next()) {
+      if (first.IsBytes(function_def::kNode)) {
+        nodes_[LastPayload(first.bytes(), node_def::kName)] =
+            Node{LastPayload(first.bytes(), node_def::kOp), first.bytes(), {}};
+      } else if (first.IsBytes(function_def::kReturn)) {
+        returns[LastPayload(first.bytes(), map_entry::kKey)] =
+            LastPayload(first.bytes(), map_entry::kValue);
+      }
+    }
+    WireReader second(function_def);
+    while (second.Next()) {
+      if (second.IsBytes(function_def::kNode) && !AppendNode(second.bytes(), graph_def)) {
+        return false;
+      }
+    }
+    for (absl::string_view output : outputs) {
+      std::string spelling;
+      if (!Spell(returns[output], &spelling)) return false;
+      body->results.push_back(std::move(spelling));
+    }
+    return first.ok();
+  }
+
+ private:
+  struct Node {
+    absl::string_view op;
+    absl::string_view node_def;
+    // By output argument, as far as they were asked for: its first port. A list may be read at many
+    // places, and the node's attributes should not be.
+    std::vector<int64_t> first_ports;
+  };
+
+  bool AppendNode(absl::string_view bytes, std::string* graph_def) {
+    std::string node, spelling;
+    WireReader reader(bytes);
+    while (reader.Next()) {
+      if (!reader.IsBytes(node_def::kInput)) {
+        node.append(reader.whole().data(), reader.whole().size());
+      } else if (!Spell(reader.bytes(), &spelling)) {
+        return false;
+      } else {
+        AppendBytesField(node_def::kInput, spelling, &node);
+      }
+    }
+    AppendBytesField(graph_def::kNode, node, graph_def);
+    return reader.ok();
+  }
+
+  // The position of an output argument among those of the op; -1 if it has none of that name.
+  int FindOutput(absl::string_view op, absl::string_view name) {
+    const auto row = std::lower_bound(
+        std::begin(kOutputNames), std::end(kOutputNames), op,
+        [](const OutputNames& names, absl::string_view wanted) { return names.op < wanted; });
+    if (row != std::end(kOutputNames) && row->op == op) {
+      int position = 0;
+      for (absl::string_view candidate : absl::StrSplit(row->names, ' ')) {
+        if (candidate == name) return position;
+        ++position;
+      }
+      return -1;
+    }
+    if (FindOp(op).known) return 0;  // It has one.
+    const absl::string_view function_def = find_(op);
+    if (function_def.empty()) return 0;  // An op of somebody else: as if it had one.
+    const auto [outputs, is_new] = outputs_.try_emplace(op);
+    if (is_new) {
+      // Of lists it cannot be told.
+      const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
+      if (!ReadArguments(signature, op_def::kOutputArg, &outputs->second)) outputs->second.clear();
+    }
+    const auto found = std::find(outputs->second.begin(), outputs->second.end(), name);
+    return found == outputs->second.end() ? -1 : static_cast<int>(found - outputs->second.begin());
+  }
+
+  // From a body's spelling of an input to a graph's.
+  bool Spell(absl::string_view input, std::string* spelling) {
+    if (input.empty()) return false;  // A result that the function does not return, for one.
+    spelling->assign(input.data(), input.size());
+    if (input[0] == '^') return true;
+    const std::vector<absl::string_view> parts = absl::StrSplit(input, ':');
+    const auto node = nodes_.find(parts[0]);
+    if (node == nodes_.end() || parts.size() > 3) return false;
+    int64_t index = 0;
+    if (parts.size() > 1 && !parts.back().empty() && parts.size() != 2 &&
+        (!absl::SimpleAtoi(parts.back(), &index) || index < 0)) {
+      return false;
+    }
+    int64_t port = index;
+    if (parts.size() > 1 && !node->second.node_def.empty()) {
+      const int argument = FindOutput(node->second.op, parts[1]);
+      if (argument < 0) return false;
+      std::vector<int64_t>& first_ports = node->second.first_ports;
+      if (argument > 0 && argument >= static_cast<int>(first_ports.size())) {
+        // Each output of a library function is one tensor.
+        const OpInfo op = FindOp(node->second.op);
+        const OutputSignature outputs(op);
+        attrs_.Reset(node->second.node_def);
+        for (int i = static_cast<int>(first_ports.size()); i <= argument; ++i) {
+          first_ports.push_back(op.known ? outputs.FirstPort(i, attrs_) : i);
+        }
+      }
+      const int64_t first = argument > 0 ? first_ports[argument] : 0;
+      if (first < 0) return false;
+      port += first;
+    }
+    *spelling = port == 0 ? std::string(parts[0]) : absl::StrCat(parts[0], ":", port);
+    return true;
+  }
+
+  const FunctionFinder& find_;
+  absl::flat_hash_map<absl::string_view, Node> nodes_;
+  absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // Of functions.
+  NodeAttrs attrs_;
+};
+
+}  // namespace
+
+bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& find,
+                       FunctionBody* body) {
+  return BodyBuilder(find).Build(function_def, body);
+}
+
+}  // namespace spillway::core

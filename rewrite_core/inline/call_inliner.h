@@ -1,0 +1,110 @@
+// Decides which calls are inlined, and lays their bodies into a work graph.
+//
+// Thread safety: none, one inlining owns it.
+#ifndef SPILLWAY_REWRITE_CORE_INLINE_CALL_INLINER_H_
+#define SPILLWAY_REWRITE_CORE_INLINE_CALL_INLINER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/inline/attr_binding.h"
+#include "rewrite_core/inline/function_table.h"
+#include "rewrite_core/inline/inline_body.h"
+#include "rewrite_core/inline/work_graph.h"
+#include "spillway/v1/inlining.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
+#include "spillway/v1/step.pb.h"
+
+namespace spillway::core {
+
+class LoweredNodes;  // Of lowering.cc.
+
+class CallInliner {
+ public:
+  CallInliner(const FunctionTable& table, const v1::Step& step, const v1::Limits& limits,
+              bool lowers, const StopToken& stop, WorkGraph* work, v1::Inlining* summary);
+
+  // The only error is that of `stop`.
+  absl::Status Run();
+
+  // Whether a call stays for the limits.
+  bool too_large() const { return too_large_; }
+
+ private:
+  // How a call is used.
+  struct Use {
+    bool by_control = false;  // Some node waits for its end.
+    bool at_all = false;
+    int32_t last_port = -1;  // That is read.
+  };
+  // A call that is about to be replaced.
+  struct Call {
+    NodeId id = kNoNode;
+    CallKind kind = CallKind::kNone;
+    absl::string_view node_def;
+    const InlineBody* body = nullptr;
+    AttrValues attrs;                      // Only for a function with attributes.
+    std::vector<absl::string_view> bound;  // Likewise: the NodeDefs of the body's nodes.
+    int num_data = 0;                      // Data inputs.
+    std::vector<DataType> input_types;
+    // Of what is lowered: the functions, and the types of the results.
+    std::vector<absl::string_view> functions;
+    std::vector<DataType> result_types;
+  };
+
+  CallKind KindOf(NodeId id) const;
+  Use UseOf(NodeId id) const;
+  // Whether a call of the graph leaves it within limits; if so, it is counted.
+  bool Admit(NodeId id, const InlinedSize& added);
+  const InlineBody* BodyOf(int32_t function);
+  // UNSPECIFIED: `*call` may be replaced.
+  v1::KeptCallReason Check(NodeId id, CallKind kind, Call* call);
+  v1::KeptCallReason CheckTypes(const Call& call, std::vector<DataType>* input_types) const;
+  v1::KeptCallReason CheckLowered(NodeId id, CallKind kind, Call* call);
+  bool FitsLowered(const Call& call, const InlineBody& body, size_t function) const;
+  bool BindNodes(Call* call);
+  void Note(NodeId id, CallKind kind, v1::KeptCallReason reason);
+
+  void Replace(const Call& call);
+  void Lower(const Call& call);
+  void LowerBranches(const Call& call, const std::vector<Tensor>& inputs,
+                     const std::vector<Tensor>& controls, LoweredNodes* nodes, Expansion* made);
+  void LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
+                 const std::vector<Tensor>& controls, LoweredNodes* nodes, Expansion* made);
+  // What TensorFlow lets a call wait for besides its control inputs before it inlines it.
+  void AddStrictInputs(const Call& call, std::vector<Tensor>* controls) const;
+  absl::optional<Tensor> FrameControl(NodeId call);
+  bool IsReference(Tensor tensor, const InlineBody& current) const;
+  DataType TypeOf(const BorderType& type, const Call& call) const;
+  absl::string_view DeviceOf(absl::string_view device, absl::string_view call_device);
+
+  const FunctionTable& table_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  WorkGraph& work_;
+  v1::Inlining& summary_;
+  absl::flat_hash_set<NodeId> fed_;
+  std::vector<CallKind> kinds_;                      // By op id of the original graph.
+  std::vector<std::unique_ptr<InlineBody>> bodies_;  // Per function.
+  std::vector<bool> read_;                           // Likewise: whether it was tried.
+  absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, absl::string_view> devices_;
+  // What the graph may still grow by, and bytes of bound attributes.
+  int64_t nodes_left_ = 0, inputs_left_ = 0, bytes_left_ = 0, bound_bytes_left_ = 0;
+  const bool lowers_;
+  bool too_large_ = false;
+  bool frames_known_ = false;
+  absl::optional<ControlFlowAnalysis> frames_;  // Of the original graph, if it has loops.
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_INLINE_CALL_INLINER_H_

@@ -1,0 +1,289 @@
+#include "rewrite_core/inline/inline_body.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "rewrite_core/analysis/function_body.h"
+#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/graph/attr_entry.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+
+namespace spillway::core {
+namespace {
+
+// Sorted.
+constexpr absl::string_view kStateful[] = {
+#define SPILLWAY_STATEFUL(op) op,
+#include "rewrite_core/inline/stateful_ops.inc"
+#undef SPILLWAY_STATEFUL
+};
+
+// Stateful ops that nobody has to run: IsExemptFromSideEffectsExecutionValidation in TensorFlow's
+// grappler/optimizers/function_optimizer.cc.
+constexpr absl::string_view kWithoutEffect[] = {
+    "CollectiveAssignGroupsV2",
+    "CollectiveBcastRecv",
+    "CollectiveBcastRecvV2",
+    "CollectiveBcastSend",
+    "CollectiveBcastSendV2",
+    "CollectiveGather",
+    "CollectiveInitializeCommunicator",
+    "CollectiveReduce",
+    "CudnnRNN",
+    "CudnnRNNBackprop",
+    "CudnnRNNBackpropV2",
+    "CudnnRNNBackpropV3",
+    "CudnnRNNV2",
+    "CudnnRNNV3",
+    "DynamicEnqueueTPUEmbeddingArbitraryTensorBatch",
+    "EnqueueTPUEmbeddingArbitraryTensorBatch",
+    "EnqueueTPUEmbeddingIntegerBatch",
+    "EnqueueTPUEmbeddingRaggedTensorBatch",
+    "EnqueueTPUEmbeddingSparseBatch",
+    "EnqueueTPUEmbeddingSparseTensorBatch",
+    "InfeedEnqueue",
+    "InfeedEnqueueTuple",
+    "Multinomial",
+    "NcclAllReduce",
+    "ParameterizedTruncatedNormal",
+    "RandomGamma",
+    "RandomGammaGrad",
+    "RandomPoisson",
+    "RandomPoissonV2",
+    "RandomShuffle",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
+    "ReadVariableOp",
+    "Recv",
+    "RestoreV2",
+    "SaveV2",
+    "Send",
+    "TruncatedNormal",
+};
+
+// A field of OpDef.
+constexpr uint32_t kIsStateful = 17;
+
+template <size_t size>
+bool IsIn(const absl::string_view (&sorted)[size], absl::string_view op) {
+  return std::binary_search(std::begin(sorted), std::end(sorted), op);
+}
+
+// Limits that refuse nothing: the graph that the body is of passed the real ones.
+v1::Limits AnySize() {
+  v1::Limits limits;
+  limits.set_max_graph_bytes(kMaxMessageBytes);
+  limits.set_max_node_count(std::numeric_limits<int32_t>::max());
+  limits.set_max_input_count(std::numeric_limits<int32_t>::max());
+  return limits;
+}
+
+class BodyReader {
+ public:
+  BodyReader(const FunctionTable& table, int32_t function, const StopToken& stop)
+      : table_(table),
+        function_def_(table[function].function_def),
+        stop_(stop),
+        poll_(stop),
+        body_(std::make_unique<InlineBody>()) {
+    body_->has_attrs = table[function].has_attrs;
+  }
+
+  std::unique_ptr<InlineBody> Run() {
+    if (!ReadGraph() || !ReadTypes() || !ReadControlReturns() || !Describe() || !CheckEffects() ||
+        !CheckDeadness()) {
+      return nullptr;
+    }
+    return std::move(body_);
+  }
+
+ private:
+  // Each returns false if there is no body, or the call must end.
+
+  bool ReadGraph() {
+    FunctionBody text;
+    const auto find = [this](absl::string_view name) {
+      const int32_t function = table_.Find(name);
+      return function == FunctionTable::kNoFunction ? absl::string_view()
+                                                    : table_[function].function_def;
+    };
+    if (!WriteFunctionBody(function_def_, find, &text)) return false;
+    body_->bytes = std::move(text.graph_def);
+    if (body_->bytes.empty()) return false;  // Nothing goes in and nothing is in it.
+    auto graph = Graph::Parse(body_->bytes, AnySize(), stop_);
+    if (!graph.ok() || !Topology::Build(*graph, stop_).ok()) return false;
+    body_->graph = *std::move(graph);
+    for (const std::string& spelling : text.results) {
+      const std::pair<absl::string_view, absl::string_view> parts =
+          absl::StrSplit(spelling, absl::MaxSplits(':', 1));
+      Tensor tensor{body_->graph->Find(parts.first), 0};
+      if (tensor.node == kNoNode) return false;
+      if (!parts.second.empty() && !absl::SimpleAtoi(parts.second, &tensor.port)) return false;
+      body_->result_tensors.push_back(tensor);
+    }
+    return true;
+  }
+
+  bool ReadTypes() {
+    WireReader signature(LastPayload(function_def_, function_def::kSignature));
+    while (signature.Next()) {
+      if (poll_.Tick()) return false;
+      const bool is_input = signature.IsBytes(op_def::kInputArg);
+      if (!is_input && !signature.IsBytes(op_def::kOutputArg)) continue;
+      BorderType type;
+      WireReader argument(signature.bytes());
+      while (argument.Next()) {
+        if (argument.IsVarint(op_def::kArgType)) {
+          type.dtype = static_cast<DataType>(argument.number());
+        }
+        if (argument.IsBytes(op_def::kArgTypeAttr)) type.attr = argument.bytes();
+      }
+      (is_input ? body_->arguments : body_->results).push_back(type);
+    }
+    return true;
+  }
+
+  bool ReadControlReturns() {
+    body_->returns_control.assign(body_->graph->num_nodes(), false);
+    WireReader reader(function_def_);
+    while (reader.Next()) {
+      if (poll_.Tick()) return false;
+      if (!reader.IsBytes(function_def::kControlReturn)) continue;
+      const NodeId node = body_->graph->Find(LastPayload(reader.bytes(), map_entry::kValue));
+      if (node == kNoNode) return false;
+      body_->returns_control[node] = true;
+    }
+    for (NodeId id = 0; id < body_->graph->num_nodes(); ++id) {
+      if (body_->returns_control[id]) body_->control_returns.push_back(id);
+    }
+    return true;
+  }
+
+  bool Describe() {
+    const Graph& graph = *body_->graph;
+    for (int32_t op = 0; op < graph.num_ops(); ++op) {
+      body_->kinds.push_back(table_.KindOf(graph.op_name(op)));
+      has_effect_.push_back(HasEffect(graph.op_name(op), graph.op_type_info(op).known));
+    }
+    body_->last_port.assign(graph.num_nodes(), -1);
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      for (Tensor input : graph.inputs(id)) {
+        if (poll_.Tick()) return false;
+        int32_t& last = body_->last_port[input.node];
+        last = std::max(last, input.port);
+      }
+    }
+    for (Tensor result : body_->result_tensors) {
+      body_->last_port[result.node] = std::max(body_->last_port[result.node], result.port);
+    }
+    return true;
+  }
+
+  // An op that nobody knows may do anything.
+  bool HasEffect(absl::string_view op, bool is_known) const {
+    if (op == "_Arg" || IsIn(kWithoutEffect, op)) return false;
+    if (is_known) return IsIn(kStateful, op);
+    const int32_t function = table_.Find(op);
+    if (function == FunctionTable::kNoFunction) return true;
+    bool stateful = false;
+    WireReader signature(LastPayload(table_[function].function_def, function_def::kSignature));
+    while (signature.Next()) {
+      if (signature.IsVarint(kIsStateful)) stateful = signature.number() != 0;
+    }
+    return stateful;
+  }
+
+  // Marks what leads to `queue`. Empty: stopped.
+  bool MarkLeading(std::vector<NodeId> queue, std::vector<bool>* leads) {
+    leads->assign(body_->graph->num_nodes(), false);
+    for (NodeId id : queue) (*leads)[id] = true;
+    while (!queue.empty()) {
+      const NodeId id = queue.back();
+      queue.pop_back();
+      for (Tensor input : body_->graph->inputs(id)) {
+        if (poll_.Tick()) return false;
+        if ((*leads)[input.node]) continue;
+        (*leads)[input.node] = true;
+        queue.push_back(input.node);
+      }
+    }
+    return true;
+  }
+
+  bool CheckEffects() {
+    const Graph& graph = *body_->graph;
+    for (bool effect : has_effect_) body_->has_effects |= effect;
+    if (!body_->has_effects) return true;
+    std::vector<NodeId> results;
+    for (Tensor result : body_->result_tensors) results.push_back(result.node);
+    std::vector<bool> to_controls, to_results;
+    if (!MarkLeading(body_->control_returns, &to_controls) ||
+        !MarkLeading(std::move(results), &to_results)) {
+      return false;
+    }
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (!has_effect_[graph.op_id(id)]) continue;
+      if (!to_controls[id]) body_->effects_reach_controls = false;
+      if (!to_results[id]) body_->effects_reach_results = false;
+    }
+    return true;
+  }
+
+  // From each Switch, and each call by name whose body has one, along all edges up to Merges.
+  bool CheckDeadness() {
+    const Graph& graph = *body_->graph;
+    std::vector<NodeId> queue;
+    std::vector<bool> reached(graph.num_nodes(), false);
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      bool is_source = graph.op_info(id).control_flow == ControlFlow::kSwitch;
+      if (body_->kinds[graph.op_id(id)] == CallKind::kNative) {
+        is_source = table_[table_.Find(graph.op(id))].has_switch;
+      }
+      if (!is_source) continue;
+      reached[id] = true;
+      queue.push_back(id);
+    }
+    while (!queue.empty()) {
+      const NodeId id = queue.back();
+      queue.pop_back();
+      if (graph.op_info(id).control_flow == ControlFlow::kMerge) continue;
+      const Graph::Readers readers = graph.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (poll_.Tick()) return false;
+        if (reached[readers[i].node]) continue;
+        reached[readers[i].node] = true;
+        queue.push_back(readers[i].node);
+      }
+    }
+    // A Merge that is reached ends the walk, and hands no dead tensor on.
+    for (Tensor result : body_->result_tensors) {
+      body_->has_dead_results |=
+          reached[result.node] && graph.op_info(result.node).control_flow != ControlFlow::kMerge;
+    }
+    return true;
+  }
+
+  const FunctionTable& table_;
+  const absl::string_view function_def_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  std::unique_ptr<InlineBody> body_;
+  std::vector<bool> has_effect_;  // By op id.
+};
+
+}  // namespace
+
+std::unique_ptr<InlineBody> ReadBody(const FunctionTable& table, int32_t function,
+                                     const StopToken& stop) {
+  return BodyReader(table, function, stop).Run();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,57 @@
+// A function's body as inlining needs it: as a graph, with what TensorFlow asks of a function
+// before it inlines it.
+//
+// Thread safety: immutable once made.
+#ifndef SPILLWAY_REWRITE_CORE_INLINE_INLINE_BODY_H_
+#define SPILLWAY_REWRITE_CORE_INLINE_INLINE_BODY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/dtype.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/inline/function_table.h"
+
+namespace spillway::core {
+
+// The type of an argument or a result: a fixed one, or that in an attribute of the call.
+struct BorderType {
+  DataType dtype = kDtInvalid;
+  absl::string_view attr;
+};
+
+struct InlineBody {
+  std::string bytes;            // What `graph` points into.
+  absl::optional<Graph> graph;  // The arguments, nodes `_Arg`, are its first nodes.
+  std::vector<BorderType> arguments;
+  std::vector<BorderType> results;
+  std::vector<Tensor> result_tensors;
+  std::vector<bool> returns_control;    // Per node: the end of the call waits for it.
+  std::vector<NodeId> control_returns;  // The same nodes, in their order.
+  std::vector<CallKind> kinds;          // By op id.
+  std::vector<int32_t> last_port;       // Per node that calls: the last port read, or -1.
+  bool has_attrs = false;               // FunctionTable::Function::has_attrs.
+
+  // By ValidateSideEffectsExecution and ValidateNoDeadOutputs of TensorFlow's
+  // grappler/optimizers/function_optimizer.cc: whether some node has an effect besides its outputs;
+  // whether each of these leads to a control return, and to a result; whether a result may be dead
+  // while the call is alive.
+  bool has_effects = false;
+  bool effects_reach_controls = true;
+  bool effects_reach_results = true;
+  bool has_dead_results = false;
+};
+
+// Null if the body cannot be read (or `stop` fired: ask it): arguments that are lists, inputs that
+// name nothing, a cycle.
+std::unique_ptr<InlineBody> ReadBody(const FunctionTable& table, int32_t function,
+                                     const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_INLINE_INLINE_BODY_H_

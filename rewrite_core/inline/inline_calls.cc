@@ -1,0 +1,289 @@
+#include "rewrite_core/inline/inline_calls.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
+#include "rewrite_core/graph/attr_entry.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/node_writer.h"
+#include "rewrite_core/graph/undo.h"
+#include "rewrite_core/inline/call_inliner.h"
+#include "rewrite_core/inline/function_table.h"
+#include "rewrite_core/inline/work_graph.h"
+
+namespace spillway::core {
+namespace {
+
+// In front of the name of what a node is colocated with.
+constexpr absl::string_view kColocatedWith = "loc:@";
+
+// Writes the bytes of a graph whose calls were inlined.
+class InlinedWriter {
+ public:
+  InlinedWriter(const WorkGraph& work, const StopToken& stop)
+      : work_(work), graph_(work.original()), stop_(stop), poll_(stop) {}
+
+  absl::StatusOr<std::string> Run() {
+    std::string added;
+    if (!FindChanged() || !AppendNew(&added)) return stop_.status("inline");
+    const absl::string_view bytes = graph_.bytes();
+    std::string out;
+    out.reserve(bytes.size() + added.size() + added.size() / 8);
+    size_t done = 0;
+    for (NodeId id : changed_) {
+      if (poll_.Tick()) return stop_.status("inline");
+      const absl::string_view field = graph_.node_field(id);
+      const size_t begin = field.data() - bytes.data();
+      out.append(bytes.data() + done, begin - done);
+      if (const Expansion* call = work_.ReplacedBy(id)) {
+        AppendKept(id, *call, &out);
+      } else if (!AppendReader(id, &out)) {
+        return stop_.status("inline");
+      }
+      done = begin + field.size();
+    }
+    out.append(bytes.data() + done, graph_.nodes_end() - done);
+    out.append(added);
+    out.append(bytes.data() + graph_.nodes_end(), bytes.size() - graph_.nodes_end());
+    return out;
+  }
+
+  int64_t num_added() const { return num_added_; }
+
+ private:
+  // Each returns false when the call must end.
+
+  // Calls of the graph that were replaced, and their readers.
+  bool FindChanged() {
+    for (int32_t i = 0; i < work_.num_expansions(); ++i) {
+      const NodeId call = work_.expansion(i).call;
+      if (!work_.IsOriginal(call)) continue;
+      changed_.push_back(call);
+      const Graph::Readers readers = graph_.readers(call);
+      for (uint32_t r = 0; r < readers.size(); ++r) {
+        if (poll_.Tick()) return false;
+        if (changed_.back() != readers[r].node) changed_.push_back(readers[r].node);
+      }
+    }
+    std::sort(changed_.begin(), changed_.end());
+    changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
+    return true;
+  }
+
+  bool AppendNew(std::string* out) {
+    std::string node;
+    for (NodeId id = graph_.num_nodes(); id < work_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      if (work_.ReplacedBy(id) != nullptr) continue;
+      ++num_added_;
+      node.clear();
+      const WorkNode& work = work_.node(id);
+      AppendBytesField(node_def::kName, work.name, &node);
+      AppendBytesField(node_def::kOp, work.op, &node);
+      for (Tensor input : work_.inputs(id)) {
+        if (poll_.Tick()) return false;
+        AppendBytesField(node_def::kInput, work_.Spell(input), &node);
+      }
+      if (!work.device.empty()) AppendBytesField(node_def::kDevice, work.device, &node);
+      if (work.body_node != kNoNode) {
+        AppendBodyAttrs(work, &node);
+      } else {
+        node.append(work.attrs.data(), work.attrs.size());
+      }
+      if (work.colocated_with.node != kNoNode) {
+        const Tensor with = work_.Source(work.colocated_with);
+        AppendAttrField(
+            "_class", StringListAttr({absl::StrCat(kColocatedWith, work_.name(with.node))}), &node);
+      }
+      AppendAttrField(kUndoAttr, RecordOf(work.top_call), &node);
+      AppendBytesField(graph_def::kNode, node, out);
+    }
+    return true;
+  }
+
+  // The undo record of what comes from that call. Calls come one after the other.
+  absl::string_view RecordOf(NodeId top_call) {
+    if (recorded_call_ != top_call) {
+      recorded_call_ = top_call;
+      UndoRecord record;
+      record.added = true;
+      record.call = std::string(graph_.name(top_call));
+      record_ = UndoAttr(record);
+    }
+    return record_;
+  }
+
+  // All fields of the node in the body but for those that were written; names of other nodes and of
+  // loop frames get the call's name before them (AddPrefixAndSuffixToNode and its neighbours in
+  // TensorFlow's core/framework/node_def_util.cc).
+  void AppendBodyAttrs(const WorkNode& work, std::string* node) {
+    const Expansion& call = work_.expansion(work.expansion);
+    WireReader reader(work.node_def);
+    while (reader.Next()) {
+      if (reader.field() >= node_def::kName && reader.field() <= node_def::kDevice) continue;
+      if (reader.IsBytes(node_def::kAttr)) {
+        const AttrEntry attr = ReadAttrEntry(reader.bytes());
+        if (attr.key == "_class") {
+          AppendColocation(call, attr.value, node);
+          continue;
+        }
+        if (attr.key == "frame_name" && absl::EndsWith(work.op, "Enter")) {
+          const absl::string_view frame = AttrString(attr.value).value_or(absl::string_view());
+          AppendAttrField(attr.key, StringAttr(absl::StrCat(call.prefix, frame)), node);
+          continue;
+        }
+      }
+      node->append(reader.whole().data(), reader.whole().size());
+    }
+  }
+
+  void AppendColocation(const Expansion& call, absl::string_view value, std::string* node) {
+    std::vector<std::string> names;
+    for (absl::string_view name : AttrStrings(value)) {
+      absl::string_view other = name;
+      const NodeId found =
+          absl::ConsumePrefix(&other, kColocatedWith) ? call.body->graph->Find(other) : kNoNode;
+      if (found == kNoNode) {
+        names.emplace_back(name);
+        continue;
+      }
+      // Nobody can be where a call is that is no more.
+      const NodeId with = call.NodeOf(found);
+      if (found < static_cast<NodeId>(call.body->arguments.size())) {
+        names.push_back(absl::StrCat(kColocatedWith, work_.name(work_.Source({with, 0}).node)));
+      } else if (work_.ReplacedBy(with) == nullptr) {
+        names.push_back(absl::StrCat(kColocatedWith, work_.name(with)));
+      }
+    }
+    if (!names.empty()) AppendAttrField("_class", StringListAttr(names), node);
+  }
+
+  // What has the call's name from now on.
+  void AppendKept(NodeId id, const Expansion& call, std::string* out) const {
+    std::string node;
+    const size_t num_results = call.results.size();
+    AppendBytesField(node_def::kName, graph_.name(id), &node);
+    AppendBytesField(node_def::kOp, num_results > 0 ? "IdentityN" : "NoOp", &node);
+    std::string types;
+    for (size_t i = 0; i < num_results; ++i) {
+      const Tensor result = work_.Resolve(call.results[i]);
+      AppendBytesField(node_def::kInput,
+                       result.port == 0 ? std::string(work_.name(result.node))
+                                        : absl::StrCat(work_.name(result.node), ":", result.port),
+                       &node);
+      AppendVarintField(attr_value::kListType, call.result_types[i], &types);
+    }
+    AppendBytesField(node_def::kInput, absl::StrCat("^", work_.name(call.output_control)), &node);
+    if (!graph_.device(id).empty()) {
+      AppendBytesField(node_def::kDevice, graph_.device(id), &node);
+    }
+    if (num_results > 0) {
+      std::string value;
+      AppendBytesField(attr_value::kList, types, &value);
+      AppendAttrField("T", value, &node);
+      const auto shapes = graph_.attr(id, kOutputShapesAttr);
+      if (shapes.has_value()) AppendAttrField(kOutputShapesAttr, *shapes, &node);
+    }
+    UndoRecord record;
+    record.raw = std::string(graph_.node_field(id));
+    record.idle = !graph_.readers(id).empty();
+    AppendAttrField(kUndoAttr, UndoAttr(record), &node);
+    AppendBytesField(graph_def::kNode, node, out);
+  }
+
+  // A node that reads calls: its inputs anew, and a record of those that have changed. One that has
+  // a record keeps that: then nobody strips the result.
+  bool AppendReader(NodeId id, std::string* out) {
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    UndoRecord record;
+    bool is_plain = true;  // Control inputs that are others now fit no record but the whole.
+    std::string node;
+    size_t i = 0;
+    WireReader reader(graph_.node_bytes(id));
+    while (reader.Next()) {
+      if (poll_.Tick()) return false;
+      if (!reader.IsBytes(node_def::kInput) || work_.ReplacedBy(inputs[i].node) == nullptr) {
+        i += reader.IsBytes(node_def::kInput);
+        node.append(reader.whole().data(), reader.whole().size());
+        continue;
+      }
+      if (inputs[i].is_control()) {
+        is_plain = false;
+      } else {
+        record.inputs.emplace_back(static_cast<int>(i), std::string(reader.bytes()));
+      }
+      AppendBytesField(node_def::kInput, work_.Spell(inputs[i]), &node);
+      ++i;
+    }
+    const size_t without_record = node.size();
+    if (graph_.has_undo(id)) {
+      AppendBytesField(graph_def::kNode, node, out);
+      return true;
+    }
+    if (is_plain) {
+      AppendAttrField(kUndoAttr, UndoAttr(record), &node);
+      std::string undone;
+      is_plain = AppendUndone(graph_.name(id), node, record, stop_, &poll_, &undone).ok() &&
+                 undone == graph_.node_field(id);
+    }
+    if (!is_plain) {
+      node.resize(without_record);
+      UndoRecord whole;
+      whole.raw = std::string(graph_.node_field(id));
+      AppendAttrField(kUndoAttr, UndoAttr(whole), &node);
+    }
+    AppendBytesField(graph_def::kNode, node, out);
+    return true;
+  }
+
+  const WorkGraph& work_;
+  const Graph& graph_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  std::vector<NodeId> changed_;  // Of the original nodes, by id.
+  NodeId recorded_call_ = kNoNode;
+  std::string record_;
+  int64_t num_added_ = 0;
+};
+
+}  // namespace
+
+bool MayHaveCalls(const Graph& graph) {
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    if (KindOfOp(graph.op_name(op)) != CallKind::kNone) return true;
+    if (graph.has_functions() && !graph.op_type_info(op).known) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& step,
+                                         const v1::Limits& limits, const StopToken& stop,
+                                         Borders borders, Lowering lowering) {
+  InlinedCalls inlined;
+  if (!MayHaveCalls(graph)) return inlined;
+  auto table = FunctionTable::Read(graph.bytes(), stop);
+  if (!table.ok()) return table.status();
+  WorkGraph work(graph, borders == Borders::kDirect);
+  CallInliner inliner(*table, step, limits, lowering == Lowering::kOn, stop, &work,
+                      &inlined.summary);
+  if (absl::Status s = inliner.Run(); !s.ok()) return s;
+  inlined.too_large = inliner.too_large();
+  if (work.num_expansions() == 0) return inlined;
+  InlinedWriter writer(work, stop);
+  auto bytes = writer.Run();
+  if (!bytes.ok()) return bytes.status();
+  inlined.graph_def = *std::move(bytes);
+  inlined.summary.set_added_node_count(writer.num_added());
+  inlined.summary.set_added_bytes(
+      static_cast<int64_t>(inlined.graph_def.size() - graph.bytes().size()));
+  return inlined;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,21 @@
+// Why calls stay, in words: told where a forecast says that their memory is unknown.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_INLINE_KEPT_CALLS_H_
+#define SPILLWAY_REWRITE_CORE_INLINE_KEPT_CALLS_H_
+
+#include "absl/strings/string_view.h"
+#include "spillway/v1/forecast.pb.h"
+#include "spillway/v1/inlining.pb.h"
+
+namespace spillway::core {
+
+// "the function has the attribute _noinline".
+absl::string_view KeptCallText(v1::KeptCallReason reason);
+
+// Adds to each cause that is a call why that was not inlined.
+void TellKeptCalls(const v1::Inlining& inlining, v1::Forecast* forecast);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_INLINE_KEPT_CALLS_H_

@@ -1,0 +1,50 @@
+// A graph for forecasts: with its calls inlined, if it has any.
+//
+// Thread safety: immutable once made.
+#ifndef SPILLWAY_REWRITE_CORE_INLINE_LOOKED_THROUGH_H_
+#define SPILLWAY_REWRITE_CORE_INLINE_LOOKED_THROUGH_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/graph.h"
+#include "spillway/v1/inlining.pb.h"
+#include "spillway/v1/rewrite_service.pb.h"
+#include "spillway/v1/step.pb.h"
+
+namespace spillway::core {
+
+class LookedThrough {
+ public:
+  // `graph_def` must outlive it. Errors: those of Graph::Parse, and of `stop`.
+  static absl::StatusOr<std::unique_ptr<LookedThrough>> Parse(absl::string_view graph_def,
+                                                              const v1::Step& step,
+                                                              const v1::Limits& limits,
+                                                              const StopToken& stop);
+
+  // The graph as it came, and with its calls inlined: the same where it has none.
+  const Graph& file() const { return *file_; }
+  const Graph& graph() const { return inlined_.has_value() ? *inlined_ : *file_; }
+
+  // Whether the graph has calls, inlined or not; and what became of them.
+  bool has_calls() const {
+    return inlining_.inlined_call_count() > 0 || inlining_.kept_call_count() > 0;
+  }
+  const v1::Inlining& inlining() const { return inlining_; }
+
+ private:
+  LookedThrough() = default;
+
+  absl::optional<Graph> file_;
+  std::string bytes_;  // Of inlined_.
+  absl::optional<Graph> inlined_;
+  v1::Inlining inlining_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_INLINE_LOOKED_THROUGH_H_

@@ -1,0 +1,91 @@
+// What inlining takes, in floors (floor.h) measured in the same run, the median of some runs: of a
+// graph whose training step is one function, of one with many small calls, and of graphs given on
+// the command line. Target: 1 floor, of the graph that comes in. A graph without calls: nothing.
+//
+//   inline_benchmark [GRAPH...]
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "rewrite_core/capabilities.h"
+#include "rewrite_core/graph/graph.h"
+#include "rewrite_core/inline/inline_calls.h"
+#include "tests/benchmarks/floor.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+#include "tests/testing/function_graph.h"
+
+namespace spillway {
+namespace {
+
+constexpr int kRuns = 15;
+
+std::string BodyOf(int nodes) {
+  std::string body = "n0 = Relu(x) {T=float32}\n";
+  std::string last = "n0:activations:0";
+  for (int i = 1; i < nodes; ++i) {
+    absl::StrAppend(&body, "layer", i / 20, "/n", i, " = AddV2(", last, ", n0:activations:0) ",
+                    "{T=float32, _output_shapes=[(128,256,256)]}\n");
+    last = absl::StrCat("layer", i / 20, "/n", i, ":z:0");
+  }
+  return absl::StrCat(body, "end = Neg(", last, ") {T=float32}");
+}
+
+std::string Calls(int calls, int nodes) {
+  std::string text = "a = Placeholder() {dtype=float32}\n";
+  std::string last = "a";
+  for (int i = 0; i < calls; ++i) {
+    absl::StrAppend(&text, "c", i, " = PartitionedCall(", last,
+                    ") {Tin=[float32], Tout=[float32], f=\"f\"}\n");
+    last = absl::StrCat("c", i);
+  }
+  return testing::GraphWithFunctions(
+      text, {testing::Function("f", "x:float32", "y:float32", BodyOf(nodes), {"y=end:y:0"})});
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void Measure(const std::string& name, const std::string& bytes) {
+  const core::StopToken stop;
+  const v1::Limits limits = core::DefaultLimits();
+  std::vector<double> floors, inlines, with_parse;
+  int64_t added = 0, calls = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    floors.push_back(benchmarks::FloorSeconds(bytes));
+    const core::Graph graph = testing::ValueOrDie(core::Graph::Parse(bytes, limits, stop), "parse");
+    const absl::Time begin = absl::Now();
+    const core::InlinedCalls inlined =
+        testing::ValueOrDie(core::InlineCalls(graph, {}, limits, stop), "inline");
+    inlines.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+    if (!inlined.graph_def.empty()) {
+      testing::ValueOrDie(core::Graph::Parse(inlined.graph_def, limits, stop), "parse");
+    }
+    with_parse.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+    added = inlined.summary.added_node_count();
+    calls = inlined.summary.inlined_call_count();
+  }
+  const double floor = Median(floors);
+  std::printf(
+      "%-40s floor %7.2f ms  inline %7.2f ms %5.2f floors  with the parse %5.2f  (%lld "
+      "calls, %lld nodes)\n",
+      name.c_str(), 1e3 * floor, 1e3 * Median(inlines), Median(inlines) / floor,
+      Median(with_parse) / floor, static_cast<long long>(calls), static_cast<long long>(added));
+}
+
+}  // namespace
+}  // namespace spillway
+
+int main(int argc, char** argv) {
+  spillway::Measure("one call of 5,000 nodes", spillway::Calls(1, 5000));
+  spillway::Measure("200 calls of 100 nodes", spillway::Calls(200, 100));
+  for (int i = 1; i < argc; ++i) {
+    const std::string path = argv[i];
+    spillway::Measure(path.substr(path.rfind('/') + 1), spillway::testing::ReadFile(path));
+  }
+}

@@ -1,0 +1,102 @@
+// Sizes are told before anything is built, and are never too small.
+#include "rewrite_core/inline/function_table.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/capabilities.h"
+#include "rewrite_core/inline/inline_calls.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/function_graph.h"
+#include "tests/testing/graph_text.h"
+#include "tests/testing/random.h"
+
+namespace spillway::core {
+namespace {
+
+using ::spillway::testing::Function;
+using ::spillway::testing::FunctionDef;
+using ::spillway::testing::GraphWithFunctions;
+using ::spillway::testing::TestGraph;
+using ::spillway::testing::ValueOrDie;
+
+TEST(FunctionTable, Names) {
+  const std::string bytes =
+      GraphWithFunctions("a = NoOp()", {Function("f", "x:float32", "y:float32", "", {"y=x"})});
+  const FunctionTable table = ValueOrDie(FunctionTable::Read(bytes, StopToken()), "table");
+  EXPECT_EQ(table.size(), 1);
+  EXPECT_EQ(table.Find("f"), 0);
+  EXPECT_EQ(table.Find("g"), FunctionTable::kNoFunction);
+  EXPECT_EQ(table.KindOf("f"), CallKind::kNative);
+  EXPECT_EQ(table.KindOf("PartitionedCall"), CallKind::kPartitioned);
+  EXPECT_EQ(table.KindOf("While"), CallKind::kWhile);
+  EXPECT_EQ(table.KindOf("RemoteCall"), CallKind::kOther);
+  EXPECT_EQ(table.KindOf("Relu"), CallKind::kNone);
+}
+
+TEST(FunctionTable, SumsSaturate) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(SaturatingAdd(2, 3), 5);
+  EXPECT_EQ(SaturatingAdd(kMost, 1), kMost);
+  EXPECT_EQ(SaturatingMultiply(2, 3), 6);
+  EXPECT_EQ(SaturatingMultiply(kMost / 2, 3), kMost);
+}
+
+// Functions that call each other at random, with devices and colocation: the size that was told is
+// at least what was built.
+TEST(FunctionTable, TheSizeToldIsNeverTooSmall) {
+  spillway::testing::Random random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<FunctionDef> functions;
+    const int count = 1 + random.Below(6);
+    for (int f = 0; f < count; ++f) {
+      std::string body = "first = Neg(x) {T=float32}\n";
+      std::string last = "first:y:0";
+      const int nodes = random.Below(6);
+      for (int n = 0; n < nodes; ++n) {
+        const std::string name = absl::StrCat("n", std::string(random.Below(40), 'x'), n);
+        const std::string device = random.Below(3) == 0 ? " @/job:worker/device:GPU:1" : "";
+        if (f > 0 && random.Below(2) == 0) {
+          absl::StrAppend(&body, name, " = PartitionedCall(", last,
+                          random.Below(2) ? ", ^first" : "", ")", device,
+                          " {Tin=[float32], Tout=[float32], f=\"f", random.Below(f), "\"}\n");
+          last = name + ":output:0";
+        } else {
+          absl::StrAppend(&body, name, " = Add(", last, ", x)", device,
+                          " {T=float32, _class=[\"loc:@first\", \"loc:@x\"]}\n");
+          last = name + ":z:0";
+        }
+      }
+      functions.push_back(
+          Function(absl::StrCat("f", f), "x:float32", "y:float32", body, {"y=" + last}, {"first"}));
+    }
+    const std::string call(1 + random.Below(60), 'c');
+    const std::string bytes = GraphWithFunctions(
+        absl::StrCat("a = Placeholder() {dtype=float32}\nw = NoOp()\n", call,
+                     " = PartitionedCall(a", random.Below(2) ? ", ^w" : "",
+                     ") @/gpu:0 {Tin=[float32], Tout=[float32], f=\"f", count - 1, "\"}\nb = Neg(",
+                     call, ") {T=float32}\nd = NoOp(^", call, ")"),
+        functions);
+    const TestGraph graph = TestGraph::FromBytes(bytes);
+    const InlinedCalls inlined =
+        ValueOrDie(InlineCalls(*graph, {}, DefaultLimits(), StopToken()), "inline");
+    ASSERT_EQ(inlined.summary.kept_call_count(), 0);
+    const FunctionTable table = ValueOrDie(FunctionTable::Read(bytes, StopToken()), "table");
+    const InlinedSize& size = table[count - 1].size;
+    const TestGraph after = TestGraph::FromBytes(inlined.graph_def);
+    EXPECT_LE(after->num_nodes() - graph->num_nodes(), size.nodes);
+    EXPECT_LE(after->num_inputs() - graph->num_inputs(), size.inputs + 4);
+    // Limits that leave room for what was told leave room for what is built.
+    v1::Limits limits = DefaultLimits();
+    limits.set_max_graph_bytes(static_cast<int64_t>(inlined.graph_def.size()) - 1);
+    const InlinedCalls refused = ValueOrDie(InlineCalls(*graph, {}, limits, StopToken()), "inline");
+    EXPECT_TRUE(refused.graph_def.empty());
+  }
+}
+
+}  // namespace
+}  // namespace spillway::core
