@@ -24,7 +24,7 @@ MemoryRehearsal::MemoryRehearsal(const StepOrder& order, const BudgetPlanner& pl
   made_.resize(order.num_slots());
   last_used_.resize(order.num_slots());
   for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
-    if (poll_.Tick()) return;
+    if (Stopped()) return;
     made_[order.made(i)].push_back(i);
     const absl::Span<const StepOrder::Use> uses = order.uses(i);
     last_used_[uses.empty() ? order.made(i) : uses.back().slot].push_back(i);
@@ -85,8 +85,9 @@ MemoryRehearsal::Findings MemoryRehearsal::Play(const std::vector<Away>& aways,
   findings.fits = order_.resident_bytes() == 0 ||
                   allocator_.Allocate(AllocatedBytes(order_.resident_bytes())) != kNoChunk;
   for (Slot slot = 0; slot < order_.num_slots() && findings.fits; ++slot) {
-    findings.fits = !poll_.Tick() && PlaySlot(slot);
+    findings.fits = !Stopped() && PlaySlot(slot);
   }
+  findings.is_stopped = stopped_;
   findings.is_clean = findings.fits && rooms_ == 0;
   if (!ended_ns_.empty()) findings.step_time_ns = std::max(ended_ns_.back(), in_ns_);
   findings.aways = std::move(aways_);
@@ -227,7 +228,7 @@ bool MemoryRehearsal::Place(int64_t bytes, Slot slot, Chunk* chunk) {
     FreeWhatLeft();
     *chunk = allocator_.Allocate(bytes);
     if (*chunk != kNoChunk) return true;
-    if (poll_.Tick()) return false;
+    if (Stopped()) return false;
     if (!leaving_.empty()) {
       launcher_ns_ = leaving_.front().end_ns;
     } else if (!MakeRoom(bytes, slot)) {
@@ -246,7 +247,7 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
     pieces.push_back({address, free, Tensor{kNoNode, 0}});
   });
   for (int32_t i = 0; i < static_cast<int32_t>(chunks_.size()); ++i) {
-    if (poll_.Tick()) return false;
+    if (Stopped()) return false;
     if (chunks_[i] == kNoChunk) continue;
     pieces.push_back(
         {allocator_.address(chunks_[i]), allocator_.bytes(chunks_[i]), planner_.TensorOf(i)});

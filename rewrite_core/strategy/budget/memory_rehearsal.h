@@ -38,6 +38,7 @@ class MemoryRehearsal {
     bool is_clean = false;
     bool fits = false;  // It came to the end.
     int64_t step_time_ns = 0;
+    bool is_stopped = false;
   };
   // Gaps that make room get gates so many slots behind their triggers.
   Findings Play(const std::vector<Away>& aways, int32_t gate_slots);
@@ -55,6 +56,8 @@ class MemoryRehearsal {
   };
 
   void Begin(const std::vector<Away>& aways, int32_t gate_slots);
+  // Whether `stop` has fired; looks at it no more once it has.
+  bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
   bool PlaySlot(Slot slot);
   bool BringBack(int32_t gap, Slot slot);
   bool Make(Slot slot);
@@ -73,6 +76,7 @@ class MemoryRehearsal {
   const BudgetPlanner& planner_;
   const int64_t budget_bytes_;
   StopPoller poll_;
+  bool stopped_ = false;
   // By slot: what it makes, and whose last use it is; places in StepOrder::buffers().
   std::vector<std::vector<int32_t>> made_, last_used_;
 

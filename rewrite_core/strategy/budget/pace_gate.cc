@@ -23,10 +23,9 @@ std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> tri
     if (!reads && MayWait(node, producer, triggers)) gate.push_back(node);
   };
   if (slot < end) add(slot);
-  const std::vector<Slot>& far = order_.far_waits();
-  for (auto s = std::upper_bound(far.begin(), far.end(), slot);
-       s != far.end() && *s < end && gate.size() < kMaxGate; ++s) {
-    add(*s);
+  for (Slot s = order_.NextFarWait(slot + 1, slot); s < end && gate.size() < kMaxGate;
+       s = order_.NextFarWait(s + 1, slot)) {
+    add(s);
   }
   return gate;
 }

@@ -37,6 +37,7 @@ RehearsedPlan RehearsedPlanner::Mend(std::vector<Away> aways, int32_t gate_slots
     MemoryRehearsal::Findings findings = rehearsal_.Play(plan.aways, gate_slots);
     plan.step_time_ns = findings.step_time_ns;
     plan.fits = findings.is_clean;
+    if (findings.is_stopped) left_ = 0;
     if (plan.fits || !findings.fits) break;
     plan.aways = std::move(findings.aways);
     planner_.MakeSound(&plan.aways);

@@ -46,6 +46,14 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
   for (Slot slot = 0; slot < order.num_slots(); ++slot) {
     if (order.latest_before_[slot] < slot - 1) order.far_waits_.push_back(slot);
   }
+  while (order.num_leaves_ < order.far_waits_.size()) order.num_leaves_ *= 2;
+  order.least_before_.assign(2 * order.num_leaves_, order.num_slots());
+  for (size_t i = 0; i < order.far_waits_.size(); ++i) {
+    order.least_before_[order.num_leaves_ + i] = order.latest_before_[order.far_waits_[i]];
+  }
+  for (size_t i = order.num_leaves_; --i > 0;) {
+    order.least_before_[i] = std::min(order.least_before_[2 * i], order.least_before_[2 * i + 1]);
+  }
 
   // Uses by buffer. All aliases of a buffer are one.
   std::vector<int32_t> place(buffers.buffers().size(), -1);
@@ -124,6 +132,24 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
     order.live_bytes_.push_back(live + order.workspace_bytes_.back());
   }
   return order;
+}
+
+Slot StepOrder::NextFarWait(Slot from, Slot before) const {
+  size_t node = num_leaves_ +
+                static_cast<size_t>(std::lower_bound(far_waits_.begin(), far_waits_.end(), from) -
+                                    far_waits_.begin());
+  if (node == 2 * num_leaves_) return num_slots();
+  // Up, to the right, until there is one below; and down to the first.
+  while (least_before_[node] >= before) {
+    while (node % 2 == 1) node /= 2;
+    if (node == 0) return num_slots();
+    ++node;
+  }
+  while (node < num_leaves_) {
+    node *= 2;
+    if (least_before_[node] >= before) ++node;
+  }
+  return far_waits_[node - num_leaves_];
 }
 
 absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,

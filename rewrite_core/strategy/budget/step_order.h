@@ -60,9 +60,9 @@ class StepOrder {
   // kNoSlot: it waits for none.
   Slot latest_before(Slot slot) const { return latest_before_[slot]; }
 
-  // The slots, ascending, that do not wait for the one before them: as far as they are behind some
-  // slot, they may be launched before it.
-  const std::vector<Slot>& far_waits() const { return far_waits_; }
+  // The slots that do not wait for the one before them may be launched earlier: the first of them,
+  // from `from` on, whose latest_before is below `before`. num_slots(): there is none.
+  Slot NextFarWait(Slot from, Slot before) const;
 
   // The buffers (Buffers::buffers()) of the GPU that a step makes, by id.
   const std::vector<int32_t>& buffers() const { return buffers_; }
@@ -106,6 +106,10 @@ class StepOrder {
   std::vector<int64_t> given_ns_, begin_ns_, end_ns_;
   std::vector<int64_t> ended_ns_;  // By slot: when it and all before it have ended.
   std::vector<Slot> latest_before_, far_waits_;
+  // The least latest_before of far_waits_, as a tree: node 1 has all, 2i and 2i+1 the halves of
+  // i's, which are far_waits_ behind num_leaves_.
+  std::vector<Slot> least_before_;
+  size_t num_leaves_ = 1;
   std::vector<int32_t> buffers_;
   std::vector<int64_t> bytes_;
   std::vector<Slot> made_;

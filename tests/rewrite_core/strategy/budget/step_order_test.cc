@@ -9,6 +9,7 @@
 
 #include "tests/rewrite_core/strategy/budget/budget_fixture.h"
 #include "tests/testing/files.h"
+#include "tests/testing/training_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -79,6 +80,26 @@ INSTANTIATE_TEST_SUITE_P(All, StepOrderOfGraphTest,
                          [](const auto& file) {
                            return file.param.substr(0, file.param.find('/'));
                          });
+
+TEST(StepOrderTest, TheNextFarWaitIsThatOfALookAtEachSlot) {
+  testing::TrainingGraphOptions graph;
+  graph.nodes = 900;
+  const OrderedStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
+  const StepOrder& order = step.order;
+  int found = 0;
+  for (Slot from = 0; from <= order.num_slots(); from += 7) {
+    for (Slot before = 0; before <= order.num_slots(); before += 11) {
+      Slot slot = from;
+      while (slot < order.num_slots() &&
+             (order.latest_before(slot) >= slot - 1 || order.latest_before(slot) >= before)) {
+        ++slot;
+      }
+      ASSERT_EQ(order.NextFarWait(from, before), slot) << from << " " << before;
+      found += slot < order.num_slots();
+    }
+  }
+  EXPECT_GT(found, 100);
+}
 
 }  // namespace
 }  // namespace spillway::core
