@@ -272,7 +272,10 @@ class BufferFinder {
       const int32_t alias = out(tensor).alias_input;
       if (alias == kNoAlias) break;
       Tensor from = inputs[alias];
-      for (Tensor input : inputs) {
+      constexpr size_t kMaxInputs = 8;  // Of a Merge that a loop begins with; two, as a rule.
+      const bool is_merge = graph_.op_info(tensor.node).control_flow == ControlFlow::kMerge;
+      for (Tensor input :
+           is_merge&& inputs.size() <= kMaxInputs ? inputs : absl::Span<const Tensor>()) {
         if (input.is_control() || !IsBackEdge(graph_, input.node, tensor.node)) continue;
         if (std::find(merges.begin(), merges.end(), tensor.node) != merges.end()) break;
         merges.push_back(tensor.node);

@@ -21,6 +21,8 @@ constexpr char kLoopsStage[] = "loops";
 // Nodes between a condition and what it compares, or a counter and what it starts from: names for
 // it, at most this many.
 constexpr int kMaxHops = 64;
+// Inputs of a Merge that a loop begins with: two, as a rule. One of very many is none.
+constexpr size_t kMaxMergeInputs = 8;
 // Conditions that must all hold.
 constexpr size_t kMaxConjuncts = 16;
 // No loop is taken to run more often, and no body in all: so that bytes and times add up.
@@ -198,9 +200,15 @@ class LoopFinder {
     const absl::Span<const Tensor> inputs = graph_.inputs(exit);
     if (inputs.empty() || inputs[0].is_control()) return kNoNode;
     const Tensor merge = Variable(inputs[0]);
-    if (merge.node == kNoNode) return kNoNode;
-    for (Tensor input : graph_.inputs(merge.node)) {
-      if (IsBackEdge(graph_, input.node, merge.node)) return input.node;
+    return merge.node == kNoNode ? kNoNode : BackEdgeOf(merge.node);
+  }
+
+  // The NextIteration that a Merge reads; kNoNode: it begins no loop.
+  NodeId BackEdgeOf(NodeId merge) const {
+    const absl::Span<const Tensor> inputs = graph_.inputs(merge);
+    if (inputs.size() > kMaxMergeInputs) return kNoNode;
+    for (Tensor input : inputs) {
+      if (IsBackEdge(graph_, input.node, merge)) return input.node;
     }
     return kNoNode;
   }
@@ -214,9 +222,7 @@ class LoopFinder {
   Tensor Variable(Tensor tensor) const {
     for (int hop = 0; hop < kMaxHops; ++hop) {
       if (tensor.port == 0 && kind(tensor.node) == ControlFlow::kMerge) {
-        for (Tensor input : graph_.inputs(tensor.node)) {
-          if (IsBackEdge(graph_, input.node, tensor.node)) return tensor;
-        }
+        if (BackEdgeOf(tensor.node) != kNoNode) return tensor;
         break;
       }
       const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
@@ -316,7 +322,9 @@ class LoopFinder {
   bool Count() {
     const std::vector<NodeId>& order = result_.order_.empty() ? topology_.order() : result_.order_;
     std::vector<std::vector<NodeId>> exits(result_.loops_.size());
+    std::vector<bool> told(result_.loops_.size(), false);
     for (NodeId id : order) {
+      if (poll_.Tick()) return false;
       if (kind(id) != ControlFlow::kExit) continue;
       const int32_t number = Number(control_flow_.input_frame(id));
       if (number >= 0) exits[number].push_back(id);
@@ -328,7 +336,8 @@ class LoopFinder {
       if (number < 0) continue;
       Loops::Loop& loop = result_.loops_[number];
       if (loop.count == kUnknownCount) loop.count = CountOf(id).value_or(kUnknownCount);
-      if (loop.count == kUnknownCount) continue;
+      if (loop.count == kUnknownCount || told[number]) continue;
+      told[number] = true;
       for (NodeId exit : exits[number]) {  // What counters have come to, for other loops.
         if (poll_.Tick()) return false;
         const absl::Span<const Tensor> inputs = graph_.inputs(exit);
@@ -365,6 +374,11 @@ class LoopFinder {
   }
 
   absl::Status Give(const v1::Step& step) {
+    absl::flat_hash_map<absl::string_view, std::vector<int32_t>> by_name;
+    for (size_t i = 0; i < result_.loops_.size() && step.loop_counts_size() > 0; ++i) {
+      if (poll_.Tick()) return stop_.status(kLoopsStage);
+      by_name[result_.loops_[i].name].push_back(static_cast<int32_t>(i));
+    }
     absl::flat_hash_map<absl::string_view, int64_t> given;
     for (const v1::LoopCount& count : step.loop_counts()) {
       if (poll_.Tick()) return stop_.status(kLoopsStage);
@@ -375,14 +389,14 @@ class LoopFinder {
       if (!given.try_emplace(count.name(), count.count()).second) {
         return BadCount(count, v1::ERROR_REASON_BAD_OPTION, "is given twice; give it once");
       }
-      bool found = false;
-      for (Loops::Loop& loop : result_.loops_) {
-        if (poll_.Tick()) return stop_.status(kLoopsStage);
-        if (loop.name != count.name()) continue;
-        loop.count = std::min(count.count(), kMaxRuns);
-        found = true;
+      const auto found = by_name.find(count.name());
+      if (found != by_name.end()) {
+        for (int32_t i : found->second) {
+          if (poll_.Tick()) return stop_.status(kLoopsStage);
+          result_.loops_[i].count = std::min(count.count(), kMaxRuns);
+        }
+        continue;
       }
-      if (found) continue;
       return BadCount(
           count, v1::ERROR_REASON_NAME_MATCHES_NOTHING,
           result_.loops_.empty()
