@@ -100,6 +100,22 @@ void AddWarnings(const Warnings& warnings, Rows* facts) {
   for (const v1::Warning& warning : warnings) facts->push_back({"warning", warning.message()});
 }
 
+// What was simulated in the place of the graph's calls.
+std::string InliningText(const v1::Inlining& inlining) {
+  std::string text;
+  if (inlining.inlined_call_count() > 0) {
+    absl::StrAppend(&text, FormatCount(inlining.inlined_call_count(), "call"),
+                    " of functions inlined, ", FormatCount(inlining.added_node_count(), "node"),
+                    " more");
+  }
+  if (inlining.kept_call_count() > 0) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ",
+                    FormatCount(inlining.kept_call_count(), "call"),
+                    " of functions not looked into");
+  }
+  return text;
+}
+
 // Why it is not known whether a step fits, and what to give.
 void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
   for (const v1::FitUnknown& cause : forecast.fit_unknown()) {
@@ -456,6 +472,7 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   AddSwapping(report, &facts);
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"step", StepText(report)});
+  if (report.has_inlining()) facts.push_back({"calls", InliningText(report.inlining())});
   AddWarnings(report.warnings(), &facts);
   return absl::StrCat(HeadlineText(Headline(report), style), GpuTables(forecast, style),
                       FormatFacts(facts, style));

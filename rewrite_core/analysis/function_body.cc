@@ -153,17 +153,20 @@ class BodyBuilder {
     if (input.empty()) return false;  // A result that the function does not return, for one.
     spelling->assign(input.data(), input.size());
     if (input[0] == '^') return true;
-    const std::vector<absl::string_view> parts = absl::StrSplit(input, ':');
-    const auto node = nodes_.find(parts[0]);
-    if (node == nodes_.end() || parts.size() > 3) return false;
+    // NODE, NODE:OUTPUT or NODE:OUTPUT:INDEX.
+    const size_t first_colon = std::min(input.find(':'), input.size());
+    const absl::string_view name = input.substr(0, first_colon);
+    absl::string_view output = input.substr(std::min(first_colon + 1, input.size()));
+    const size_t second_colon = std::min(output.find(':'), output.size());
+    const absl::string_view number = output.substr(std::min(second_colon + 1, output.size()));
+    output = output.substr(0, second_colon);
+    const auto node = nodes_.find(name);
+    if (node == nodes_.end()) return false;
     int64_t index = 0;
-    if (parts.size() > 1 && !parts.back().empty() && parts.size() != 2 &&
-        (!absl::SimpleAtoi(parts.back(), &index) || index < 0)) {
-      return false;
-    }
+    if (!number.empty() && (!absl::SimpleAtoi(number, &index) || index < 0)) return false;
     int64_t port = index;
-    if (parts.size() > 1 && !node->second.node_def.empty()) {
-      const int argument = FindOutput(node->second.op, parts[1]);
+    if (first_colon < input.size() && !node->second.node_def.empty()) {
+      const int argument = FindOutput(node->second.op, output);
       if (argument < 0) return false;
       std::vector<int64_t>& first_ports = node->second.first_ports;
       if (argument > 0 && argument >= static_cast<int>(first_ports.size())) {
@@ -179,7 +182,8 @@ class BodyBuilder {
       if (first < 0) return false;
       port += first;
     }
-    *spelling = port == 0 ? std::string(parts[0]) : absl::StrCat(parts[0], ":", port);
+    spelling->resize(name.size());  // It begins with that.
+    if (port != 0) absl::StrAppend(spelling, ":", port);
     return true;
   }
 

@@ -78,7 +78,7 @@ class InlinedWriter {
   }
 
   bool AppendNew(std::string* out) {
-    std::string node;
+    std::string node, spelling;
     for (NodeId id = graph_.num_nodes(); id < work_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (work_.ReplacedBy(id) != nullptr) continue;
@@ -89,7 +89,9 @@ class InlinedWriter {
       AppendBytesField(node_def::kOp, work.op, &node);
       for (Tensor input : work_.inputs(id)) {
         if (poll_.Tick()) return false;
-        AppendBytesField(node_def::kInput, work_.Spell(input), &node);
+        spelling.clear();
+        work_.Spell(input, &spelling);
+        AppendBytesField(node_def::kInput, spelling, &node);
       }
       if (!work.device.empty()) AppendBytesField(node_def::kDevice, work.device, &node);
       if (work.body_node != kNoNode) {
@@ -219,7 +221,9 @@ class InlinedWriter {
       } else {
         record.inputs.emplace_back(static_cast<int>(i), std::string(reader.bytes()));
       }
-      AppendBytesField(node_def::kInput, work_.Spell(inputs[i]), &node);
+      std::string spelling;
+      work_.Spell(inputs[i], &spelling);
+      AppendBytesField(node_def::kInput, spelling, &node);
       ++i;
     }
     const size_t without_record = node.size();

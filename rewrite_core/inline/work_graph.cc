@@ -39,27 +39,20 @@ Tensor WorkGraph::Source(Tensor tensor) const {
   return now;
 }
 
-std::string WorkGraph::Spell(Tensor tensor) const {
+void WorkGraph::Spell(Tensor tensor, std::string* spelling) const {
   const Tensor now = Source(tensor);
-  const absl::string_view name = this->name(now.node);
-  if (now.is_control()) return absl::StrCat("^", name);
-  return now.port == 0 ? std::string(name) : absl::StrCat(name, ":", now.port);
+  if (now.is_control()) spelling->push_back('^');
+  absl::StrAppend(spelling, name(now.node));
+  if (!now.is_control() && now.port != 0) absl::StrAppend(spelling, ":", now.port);
 }
 
 absl::string_view WorkGraph::UniqueName(std::string wanted) {
-  const auto is_taken = [this](absl::string_view name) {
-    return graph_.Find(name) != kNoNode || names_.contains(name);
-  };
-  if (is_taken(wanted)) {
-    int number = 0;
-    std::string numbered;
-    do {
-      numbered = absl::StrCat(wanted, "_", ++number);
-    } while (is_taken(numbered));
-    wanted = std::move(numbered);
+  std::string& name = strings_.emplace_back(std::move(wanted));
+  const size_t size = name.size();
+  for (int number = 0; graph_.Find(name) != kNoNode || !names_.insert(name).second;) {
+    name.resize(size);
+    absl::StrAppend(&name, "_", ++number);
   }
-  const absl::string_view name = Keep(std::move(wanted));
-  names_.insert(name);
   return name;
 }
 

@@ -101,8 +101,8 @@ class WorkGraph {
   // What a tensor is now; and who makes it, behind all that hand it on.
   Tensor Resolve(Tensor tensor) const;
   Tensor Source(Tensor tensor) const;
-  // As an input is spelled.
-  std::string Spell(Tensor tensor) const;
+  // Appends it as an input is spelled.
+  void Spell(Tensor tensor, std::string* spelling) const;
 
   // A copy that lives as long as the graph.
   absl::string_view Keep(std::string text) { return strings_.emplace_back(std::move(text)); }

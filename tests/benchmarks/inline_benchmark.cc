@@ -2,7 +2,7 @@
 // graph whose training step is one function, of one with many small calls, and of graphs given on
 // the command line. Target: 1 floor, of the graph that comes in. A graph without calls: nothing.
 //
-//   inline_benchmark [GRAPH...]
+//   inline_benchmark [--quick] [GRAPH...]
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -21,7 +21,7 @@
 namespace spillway {
 namespace {
 
-constexpr int kRuns = 15;
+int runs = 15;
 
 std::string BodyOf(int nodes) {
   std::string body = "n0 = Relu(x) {T=float32}\n";
@@ -56,7 +56,7 @@ void Measure(const std::string& name, const std::string& bytes) {
   const v1::Limits limits = core::DefaultLimits();
   std::vector<double> floors, inlines, with_parse;
   int64_t added = 0, calls = 0;
-  for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < runs; ++i) {
     floors.push_back(benchmarks::FloorSeconds(bytes));
     const core::Graph graph = testing::ValueOrDie(core::Graph::Parse(bytes, limits, stop), "parse");
     const absl::Time begin = absl::Now();
@@ -82,10 +82,14 @@ void Measure(const std::string& name, const std::string& bytes) {
 }  // namespace spillway
 
 int main(int argc, char** argv) {
+  std::vector<std::string> paths(argv + 1, argv + argc);
+  if (!paths.empty() && paths[0] == "--quick") {
+    paths.erase(paths.begin());
+    spillway::runs = 1;
+  }
   spillway::Measure("one call of 5,000 nodes", spillway::Calls(1, 5000));
   spillway::Measure("200 calls of 100 nodes", spillway::Calls(200, 100));
-  for (int i = 1; i < argc; ++i) {
-    const std::string path = argv[i];
+  for (const std::string& path : paths) {
     spillway::Measure(path.substr(path.rfind('/') + 1), spillway::testing::ReadFile(path));
   }
 }
