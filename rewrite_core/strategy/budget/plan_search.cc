@@ -31,6 +31,8 @@ constexpr Construction kConstructions[] = {
 constexpr double kTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr double kTargetStep = 1.0 / 100;
 constexpr size_t kBisected = 2;
+// Where plans are found without that, so many of these targets are tried.
+constexpr size_t kPlainTargets = 5;
 
 // What plans that are rehearsed aim at, of the budget; and of that, what may be in use when buffers
 // come back. Rehearsals for each play that there may be.
@@ -121,7 +123,7 @@ class PlanSearch {
   absl::StatusOr<PlanSearchResult> Run() {
     absl::Status status = VaryStart();
     if (status.ok()) status = PlayRehearsed();
-    if (status.ok() && !are_right_) status = Construct();
+    if (status.ok()) status = are_right_ ? ConstructPlain() : Construct();
     if (status.ok() && !planner_.gaps().empty()) status = RaiseTargets();
     if (status.ok() && !planner_.gaps().empty()) status = ChangeBuffers();
     if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && result_.best) {
@@ -298,6 +300,18 @@ class PlanSearch {
       away.trigger = std::min(last_.at + 1, planner_.gaps()[away.gap].before - 1);
     }
     return !window.empty();
+  }
+
+  // What rehearsals are wrong about they do not put right: without any, the first plans that fit.
+  absl::Status ConstructPlain() {
+    for (size_t i = 0; i < kBisected; ++i) {
+      for (size_t t = 0; t < kPlainTargets && MayConstruct(); ++t) {
+        auto verdict = JudgeTarget(kTargets[t], kConstructions[i]);
+        if (!verdict.ok()) return verdict.status();
+        if (*verdict != Verdict::kDoesNotFit) break;
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Construct() {

@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/budget/step_order.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/container/flat_hash_map.h"
 #include "rewrite_core/analysis/cost.h"
@@ -47,7 +48,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
     if (order.latest_before_[slot] < slot - 1) order.far_waits_.push_back(slot);
   }
   while (order.num_leaves_ < order.far_waits_.size()) order.num_leaves_ *= 2;
-  order.least_before_.assign(2 * order.num_leaves_, order.num_slots());
+  order.least_before_.assign(2 * order.num_leaves_, std::numeric_limits<Slot>::max());
   for (size_t i = 0; i < order.far_waits_.size(); ++i) {
     order.least_before_[order.num_leaves_ + i] = order.latest_before_[order.far_waits_[i]];
   }
