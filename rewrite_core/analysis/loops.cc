@@ -232,6 +232,22 @@ class LoopFinder {
     return {kNoNode, 0};
   }
 
+  // What a loop variable begins with that its loop hands on as it is, as functional loops do with
+  // all that they read; kNoNode.
+  Tensor Unchanged(Tensor tensor) const {
+    const Tensor none{kNoNode, 0};
+    if (tensor.port != 0 || kind(tensor.node) != ControlFlow::kMerge) return none;
+    const NodeId back = BackEdgeOf(tensor.node);
+    if (back == kNoNode) return none;
+    const Tensor next = graph_.inputs(back).empty() ? none : graph_.inputs(back)[0];
+    if (next.node == kNoNode || next.is_control()) return none;
+    if (Variable(next).node != tensor.node) return none;
+    for (Tensor input : graph_.inputs(tensor.node)) {
+      if (!input.is_control() && input.node != back) return input;
+    }
+    return none;
+  }
+
   // The value of a scalar that loops do not change.
   absl::optional<int64_t> Value(Tensor tensor) const {
     for (int hop = 0; hop < kMaxHops; ++hop) {
@@ -246,6 +262,11 @@ class LoopFinder {
       }
       const auto counted = counted_.find(tensor.node);
       if (counted != counted_.end()) return counted->second;
+      const Tensor entered = Unchanged(tensor);
+      if (entered.node != kNoNode) {
+        tensor = entered;
+        continue;
+      }
       const absl::string_view op = graph_.op(tensor.node);
       const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
       const size_t from = op == "IdentityN" ? tensor.port : 0;

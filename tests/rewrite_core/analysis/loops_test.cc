@@ -123,6 +123,21 @@ TEST(LoopsTest, WhatAnotherLoopCounted) {
   EXPECT_EQ(CountOf(text, "back"), 12);
 }
 
+// A functional loop carries what it reads as variables that it does not change.
+TEST(LoopsTest, ABoundThatIsCarried) {
+  const std::string text =
+      absl::StrCat(ConstText("zero", {}, {0}), ConstText("one", {}, {1}), ConstText("n", {}, {12}),
+                   CountingLoop("w", "zero", "Less", "n", "AddV2", "one"),
+                   CountingLoop("back", "zero", "Equal", "n", "AddV2", "one",
+                                "carried = Enter(w_exit) {T=int32, frame_name=\"back\"}\n"
+                                "carried_merge = Merge(carried, carried_next) {T=int32, N=2}\n"
+                                "carried_switch = Switch(carried_merge, back_cond) {T=int32}\n"
+                                "carried_now = Identity(carried_switch:1) {T=int32}\n"
+                                "carried_next = NextIteration(carried_now) {T=int32}\n"
+                                "back_all = Less(back_merge, carried_merge) {T=int32}\n"));
+  EXPECT_EQ(CountOf(text, "back"), 12);
+}
+
 TEST(LoopsTest, LoopsInLoopsAndTheOrderOfAll) {
   const std::string numbers =
       absl::StrCat(ConstText("zero", {}, {0}), ConstText("one", {}, {1}), ConstText("n", {}, {5}));
