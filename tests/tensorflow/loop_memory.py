@@ -9,7 +9,7 @@ for, with the time at which it was given and given back (allocation_records): th
 at once, with the variables, which are there before, is the truth. `spillway simulate` has to say the
 same peak, to TOLERANCE.
 
-`dynamic_rnn/BxTxUxV` is a language model of two LSTM layers: batch, time, units, vocabulary; all
+`dynamic_rnn/BxTxUxV` (and `functional`, with While nodes, which TensorFlow lowers) is a language model of two LSTM layers: batch, time, units, vocabulary; all
 sizes of one row keep their proportions, so that the ratio of both peaks may be told for larger ones.
 
 One line per case; at the end, alone on its line, `N passed, N failed, 0 skipped`. Exit code 0:
@@ -60,6 +60,7 @@ CASES = {
     "dynamic_rnn/32x200x128x2500": (two_lstms, False, (32, 200, 128, 2500)),
     "dynamic_rnn_small_vocabulary/32x60x256x64": (two_lstms, False, (32, 60, 256, 64)),
     "gru/32x60x256x64": (gru, False, (32, 60, 256, 64)),
+    "functional/32x60x256x64": (two_lstms, True, (32, 60, 256, 64)),
 }
 
 
