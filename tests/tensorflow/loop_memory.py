@@ -9,8 +9,8 @@ for, with the time at which it was given and given back (allocation_records): th
 at once, with the variables, which are there before, is the truth. `spillway simulate` has to say the
 same peak, to TOLERANCE.
 
-`dynamic_rnn/BxTxUxV` (and `functional`, with While nodes, which TensorFlow lowers) is a language model of two LSTM layers: batch, time, units, vocabulary; all
-sizes of one row keep their proportions, so that the ratio of both peaks may be told for larger ones.
+`dynamic_rnn/BxTxUxV` (and `functional`, with While nodes, which TensorFlow lowers) is a language model
+of two LSTM layers: batch, time, units, vocabulary.
 
 One line per case; at the end, alone on its line, `N passed, N failed, 0 skipped`. Exit code 0:
 nothing failed; 1: something did; 2: bad usage.
