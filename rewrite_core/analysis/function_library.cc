@@ -70,7 +70,8 @@ bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
 }
 
 bool ReadArgumentNames(absl::string_view function_def, std::vector<absl::string_view>* names) {
-  return ReadArguments(LastPayload(function_def, function_def::kSignature), op_def::kInputArg, names);
+  return ReadArguments(LastPayload(function_def, function_def::kSignature), op_def::kInputArg,
+                       names);
 }
 
 absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
