@@ -203,10 +203,12 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
   }
   if (unfit.ok() && *unfit == kDoesNotFitSizes) {  // Then at least in all sizes.
     auto sized = Fastest(usable, /*in_other_sizes=*/true);
-    unfit = sized.status();
-    if (sized.ok()) *found = *std::move(sized);
-    if (unfit.status().ok() && found->best)
-      unfit = CountUnfit(PlanOf(*found->best), gpu_, &request_);
+    if (sized.ok()) {
+      *found = *std::move(sized);
+      if (found->best) unfit = CountUnfit(PlanOf(*found->best), gpu_, &request_);
+    } else {
+      unfit = sized.status();
+    }
   }
   if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
     found->cut_short = true;  // What was found so far stands, untried.
