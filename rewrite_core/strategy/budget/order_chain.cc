@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, co
   auto ranks = RankByLaunch(facts, step, WaitsOf(plan), stop);
   if (!ranks.ok()) return ranks.status();
   if (ranks->empty()) return chain;
-  const Soundness soundness(facts, *ranks);
+  const Soundness soundness(facts);
   const std::vector<Slot> heavy = HeavySlots(*order, least_bytes);
   StopPoller poll(stop);
   for (size_t i = 1; i < heavy.size(); ++i) {
@@ -65,7 +65,11 @@ absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, co
       const Slot before = heavy[i - back];
       if (order->latest_before(heavy[i]) == before) break;  // It waits as it is.
       const NodeId from = order->node(before);
-      if (!needs.MayWait(node, from) || !soundness.MayWait(from, node)) continue;
+      const bool is_ahead = (*ranks)[from] < (*ranks)[node];
+      if (!is_ahead || !needs.MayWait(node, from) ||
+          soundness.WaitInOrder(from, node) != EdgeFault::kNone) {
+        continue;
+      }
       chain.push_back({from, node, v1::EDGE_KIND_SERIALIZATION});
       break;
     }
