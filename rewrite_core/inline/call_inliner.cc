@@ -225,7 +225,8 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
       use.last_port >= static_cast<int>(call->body->results.size())) {
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   }
-  if (const auto reason = CheckTypes(*call, &call->input_types); reason != v1::KEPT_CALL_REASON_UNSPECIFIED) {
+  if (const auto reason = CheckTypes(*call, &call->input_types);
+      reason != v1::KEPT_CALL_REASON_UNSPECIFIED) {
     return reason;
   }
   if (call->body->has_effects) {
@@ -244,7 +245,8 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
 
 // As ValidateInlining of TensorFlow's common_runtime/inline_function_utils.cc: what the call says
 // of its inputs and outputs is what the function says of them.
-v1::KeptCallReason CallInliner::CheckTypes(const Call& call, std::vector<DataType>* input_types) const {
+v1::KeptCallReason CallInliner::CheckTypes(const Call& call,
+                                           std::vector<DataType>* input_types) const {
   const auto types = [&call, this](const std::vector<BorderType>& border) {
     std::vector<DataType> all;
     for (const BorderType& type : border) all.push_back(TypeOf(type, call));

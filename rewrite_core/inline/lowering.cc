@@ -166,8 +166,7 @@ v1::KeptCallReason CallInliner::CheckLowered(NodeId id, CallKind kind, Call* cal
     call->input_types = call->result_types;
   } else {
     call->input_types = Types(AttrOf(call->node_def, "Tin"));
-    call->input_types.insert(call->input_types.begin(),
-                             kind == CallKind::kIf ? kDtBool : kDtInt32);
+    call->input_types.insert(call->input_types.begin(), kind == CallKind::kIf ? kDtBool : kDtInt32);
   }
   if (static_cast<int>(call->input_types.size()) != call->num_data) {
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
