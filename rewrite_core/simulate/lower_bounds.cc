@@ -305,6 +305,7 @@ int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>&
   if (bounds.excess_bytes == 0) return time_ns;
   const std::vector<int64_t> in_from = LeastCover(
       Reversed(gaps_, steps), std::vector<int64_t>(demand.rbegin(), demand.rend()), stop);
+  if (!stop.status(kStage).ok()) return time_ns;
   const std::vector<int64_t> starts = EarliestStarts(out_until, device, stop);
   if (!stop.status(kStage).ok()) return time_ns;
   // By step: bytes of the gaps that it ends.

@@ -120,6 +120,7 @@ TEST(ExploreTest, ThroughputIsOfTheStepAndOfItsExamples) {
 // At the edge of memory this net fits if it is launched ahead, and not synchronously.
 TEST(ExploreTest, ThroughputIsOfSizesThatFitBothWays) {
   v1::ExploreOptions options;
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(200'000'000);
   auto report =
       Explore(testing::ReadTestGraph("lstm_while/graph.pb"), options, DefaultLimits(), StopToken());
   ASSERT_TRUE(report.ok()) << report.status();
