@@ -635,6 +635,9 @@ def check_sizes(graph, original, report, result):
     """The bytes in the report, against tensors that were really computed. Of a graph that carries
     shapes some must be known."""
     claimed = {s["tensor"]: int(s["size_bytes"]) for s in swaps_of(report) if "size_bytes" in s}
+    # cuDNN's reserve space is empty, and the kernel for CPUs puts out a scalar in its place.
+    claimed = {tensor: size for tensor, size in claimed.items()
+               if not (size == 0 and tensor.endswith("FusedBatchNormV3:5"))}
     if swaps_of(report) and not claimed and original == graph.bytes_with_shapes:
         result.problem("sizes", "no size is known, though shapes and batch size are")
     real = train.sizes(graph, original, sorted(claimed))
