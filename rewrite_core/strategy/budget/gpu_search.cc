@@ -1,7 +1,6 @@
 #include "rewrite_core/strategy/budget/gpu_search.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "rewrite_core/base/error.h"
@@ -34,12 +33,13 @@ constexpr int64_t kSmallestBudgetParts = 64;
 
 }  // namespace
 
-PlanSearchTerms GpuSearch::TermsOf(int64_t budget) const {
+PlanSearchTerms GpuSearch::TermsOf(int64_t budget, int64_t usable, bool in_other_sizes) const {
   PlanSearchTerms terms;
   terms.gpu = gpu_;
   terms.budget_bytes = budget;
   terms.other_swaps = other_swaps_;
-  terms.other_budgets = request_.OtherBudgets();
+  if (in_other_sizes) terms.other_budgets = request_.OtherBudgets();
+  if (budget < usable) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
   terms.full_speed_ns = request_.unswapped.step_time_ns();
   terms.max_plays = request_.max_plays();
   return terms;
@@ -64,10 +64,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget) {
 absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget, bool in_other_sizes) {
   PlanSearchResult first;
   for (const double share : kPlannedShares) {
-    PlanSearchTerms terms = TermsOf(ShareOf(budget, share));
-    if (!in_other_sizes) terms.other_budgets.clear();
-    if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), budget);
-    auto found = Search(terms);
+    auto found = Search(TermsOf(ShareOf(budget, share), budget, in_other_sizes));
     if (!found.ok()) return found;
     CountPlays(*found);
     if (found->best) return found;
@@ -80,8 +77,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
   PlanSearchResult best;
   const auto search = [&](int64_t budget, int max_plays,
                           int64_t enough_ns) -> absl::StatusOr<bool> {
-    PlanSearchTerms terms = TermsOf(budget);
-    if (budget < usable) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
+    PlanSearchTerms terms = TermsOf(budget, usable, /*in_other_sizes=*/true);
     terms.max_plays = max_plays;
     terms.full_speed_ns = enough_ns;
     auto found = Search(terms);
@@ -185,8 +181,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
   auto unfit = CountUnfitChained(usable, may_chain, &*found->best);
   for (const double share : kSteadyShares) {
     if (!unfit.ok() || *unfit == 0) break;
-    PlanSearchTerms terms = TermsOf(ShareOf(usable, share));
-    if (share < 1) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
+    PlanSearchTerms terms = TermsOf(ShareOf(usable, share), usable, /*in_other_sizes=*/true);
     terms.varied_steps = VariedSteps(request_, request_.budget_bytes());
     terms.max_plays = std::max(kLowPlays, terms.max_plays / kSteadyPlaysPart);
     if (share == 1) terms.start = found->aways;
@@ -217,8 +212,9 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
   }
   if (!unfit.ok() || !found->best) return unfit.ok() ? absl::OkStatus() : unfit.status();
   TellVariations(*unfit);
-  if (fastest_ns < found->best->outcome.step_time_ns())
+  if (fastest_ns < found->best->outcome.step_time_ns()) {
     device_.set_fastest_step_time_ns(fastest_ns);
+  }
   return absl::OkStatus();
 }
 

@@ -60,7 +60,8 @@ class GpuSearch {
   absl::StatusOr<int64_t> SmallestBudget();
 
  private:
-  PlanSearchTerms TermsOf(int64_t budget) const;
+  // A plan for `budget` fits `usable`, too; and the other sizes, if asked for.
+  PlanSearchTerms TermsOf(int64_t budget, int64_t usable, bool in_other_sizes) const;
   absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
   absl::StatusOr<PlanSearchResult> Fastest(int64_t budget, bool in_other_sizes);
   absl::StatusOr<int> CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found);

@@ -254,10 +254,7 @@ class PlanSearch {
   // Where the last plan ran out of memory in pieces; false if nothing can make room there.
   bool MakeRoom(int32_t gate_slots, std::vector<Away>* aways) const {
     const RoomWindow window = FindRoomWindow(pieces_, piece_bytes_, last_.at, *aways, planner_);
-    for (Away& away : *aways) {
-      if (std::count(window.early.begin(), window.early.end(), away.gap) == 0) continue;
-      away.trigger = std::min(planner_.gaps()[away.gap].before - 1, last_.at + 1);
-    }
+    Postpone(window.early, aways);
     for (int32_t index : window.added) {
       const Gap& gap = planner_.gaps()[index];
       const Slot in_time = order_.last_ended_by(order_.begin_ns(gap.before) - gap.in_ns);
@@ -292,14 +289,17 @@ class PlanSearch {
   // Takes out of the plan that ran out last what lies side by side; false if that cannot help.
   bool MakeRoomIn(std::vector<Away>* aways) const {
     const RoomWindow window = FindRoomWindow(pieces_, piece_bytes_, last_.at, *aways, planner_);
+    Postpone(window.early, aways);
     for (int32_t gap : window.added) aways->push_back(Chance(gap, 1));
-    for (Away& away : *aways) {
-      if (std::find(window.early.begin(), window.early.end(), away.gap) == window.early.end()) {
-        continue;
-      }
-      away.trigger = std::min(last_.at + 1, planner_.gaps()[away.gap].before - 1);
-    }
     return !window.empty();
+  }
+
+  // These come back only behind the slot where the last plan ran out.
+  void Postpone(const std::vector<int32_t>& gaps, std::vector<Away>* aways) const {
+    for (Away& away : *aways) {
+      if (std::count(gaps.begin(), gaps.end(), away.gap) == 0) continue;
+      away.trigger = std::min(planner_.gaps()[away.gap].before - 1, last_.at + 1);
+    }
   }
 
   // What rehearsals are wrong about they do not put right: without any, the first plans that fit.
