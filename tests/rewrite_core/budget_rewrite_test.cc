@@ -17,6 +17,7 @@
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
+#include "tests/testing/proto_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -219,6 +220,67 @@ TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
       WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "min_tensor_bytes: ", kLeast)).report();
   ASSERT_GT(report.swaps_size(), 0);
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_GE(swap.size_bytes(), kLeast);
+}
+
+// What is excluded does not travel, whatever it costs; with what is included, nothing else does.
+TEST(BudgetRewriteTest, FiltersSayWhatMayBeSwapped) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const std::string step = OnGpu(32, ample.fits(0).unswapped_peak_bytes() * 95 / 100);
+  std::map<std::string, std::string> types;
+  const testing::GraphDef graph = testing::ReadProto(bytes);
+  for (const auto& node : graph.node()) types[node.name()] = node.op();
+  // By the types of the ops on one side of the swaps: how often each is there.
+  const auto outputs = [&](const v1::RewriteReport& report) {
+    std::map<std::string, int> counts;
+    for (const v1::TensorSwap& swap : report.swaps()) {
+      ++counts[types.at(swap.tensor().substr(0, swap.tensor().rfind(':')))];
+    }
+    return counts;
+  };
+  const auto inputs = [&](const v1::RewriteReport& report) {
+    std::map<std::string, int> counts;
+    for (const v1::TensorSwap& swap : report.swaps()) {
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) {
+        for (const v1::InputRef& ref : swap_in.consumers()) ++counts[types.at(ref.node())];
+      }
+    }
+    return counts;
+  };
+  const v1::RewriteReport all = WithBudget(bytes, step).report();
+  ASSERT_GT(outputs(all).size(), 0);
+  const std::string output = outputs(all).begin()->first, input = inputs(all).begin()->first;
+
+  const auto with = [&](const std::string& filter) {
+    return WithBudget(bytes, absl::StrCat(step, "budget { ", filter, " }")).report();
+  };
+  const v1::RewriteReport excluded = with(absl::StrCat("excl_output_by_types: '", output, "'"));
+  EXPECT_GT(excluded.swaps_size(), 0);
+  EXPECT_EQ(outputs(excluded).count(output), 0);
+  for (const v1::Decision& decision : excluded.decisions()) {
+    if (decision.reason() == v1::REASON_NOT_CHOSEN) {
+      EXPECT_NE(types.at(decision.tensor().substr(0, decision.tensor().rfind(':'))), output);
+    }
+  }
+  const v1::RewriteReport included = with(absl::StrCat("incl_output_by_types: '", output, "'"));
+  EXPECT_EQ(outputs(included).size(), 1);
+  EXPECT_EQ(outputs(included).count(output), 1);
+  const v1::RewriteReport unread = with(absl::StrCat("excl_input_by_types: '", input, "'"));
+  EXPECT_GT(unread.swaps_size(), 0);
+  EXPECT_EQ(inputs(unread).count(input), 0);
+}
+
+TEST(BudgetRewriteTest, FiltersAreChecked) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const auto refused = [&](const std::string& filter) {
+    return TryBudget(bytes, absl::StrCat(OnGpu(32, int64_t{1} << 50), "budget { ", filter, " }"));
+  };
+  EXPECT_THAT(refused("excl_input_by_types: 'Relu' incl_input_by_types: 'Relu'"),
+              IsInvalid(v1::ERROR_REASON_CONFLICTING_OPTIONS, "excl_input_by_types"));
+  EXPECT_THAT(refused("incl_output_by_scopes: 'nowhere/'"),
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "nowhere/"));
+  EXPECT_THAT(refused("excl_output_by_scopes: ''"),
+              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "excl_output_by_scopes"));
 }
 
 // 16 MiB of 16.1: the variable of 4, and two of 6 beside it. Behind the hole that its initializer

@@ -15,6 +15,12 @@ from typing import Any, Dict, Iterable, Mapping, Optional
 
 from spillway.plan import Plan
 
+# Of the strategies level and budget.
+FILTERS = frozenset((
+    "excl_output_by_scopes", "incl_output_by_scopes", "excl_output_by_types",
+    "incl_output_by_types", "excl_input_by_scopes", "incl_input_by_scopes", "excl_input_by_types",
+    "incl_input_by_types"))
+
 STRATEGIES: Mapping[str, frozenset] = {
     "scope": frozenset((
         "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
@@ -22,11 +28,8 @@ STRATEGIES: Mapping[str, frozenset] = {
         "swap_branches", "branch_threshold", "debug", "debug_level")),
     "level": frozenset((
         "swapout_threshold", "swapin_ahead", "swapin_groupby", "sync_mode", "serialization",
-        "serialization_by_size", "excl_output_by_scopes", "incl_output_by_scopes",
-        "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
-        "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
-        "autotune_gpu_mem", "pace")),
-    "budget": frozenset(("planning_effort", "objective", "max_slowdown")),
+        "serialization_by_size", "is_training", "autotune_gpu_mem", "pace")) | FILTERS,
+    "budget": frozenset(("planning_effort", "objective", "max_slowdown")) | FILTERS,
 }
 # What plans nothing: `rewrite` takes them as strategies, and `strip` and `apply` are called so.
 OTHERS: Mapping[str, frozenset] = {

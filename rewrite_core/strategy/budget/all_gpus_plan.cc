@@ -8,6 +8,7 @@
 #include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/gpu_budgets.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
+#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 namespace {
@@ -146,11 +147,16 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
     }
   }
   v1::RewriteOptions options = request_.options;
+  CopyFilters(request_.options.budget(), options.mutable_level());
   options.mutable_level()->set_pace(true);
   options.set_decision_detail(v1::DECISION_DETAIL_NONE);
   auto level = PlanLevel({request_.facts, request_.eligibility, options, request_.input.limits,
                           &simulator, request_.stop});
-  if (GetErrorReason(level.status()) == v1::ERROR_REASON_DOES_NOT_FIT) return planned;
+  const v1::ErrorReason why_not = GetErrorReason(level.status());
+  // Its built-in list may take all that filters leave.
+  if (why_not == v1::ERROR_REASON_DOES_NOT_FIT || why_not == v1::ERROR_REASON_BAD_OPTION) {
+    return planned;
+  }
   if (!level.ok()) return has_none ? level.status() : UnlessTooLong(level.status());
   std::vector<int64_t> budgets = request_.OtherBudgets();
   budgets.insert(budgets.begin(), request_.budget_bytes());

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/objective.h"
 #include "rewrite_core/strategy/counted_simulator.h"
+#include "rewrite_core/strategy/op_filter.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/strategy_result.h"
 #include "spillway/v1/options.pb.h"
@@ -46,6 +48,7 @@ struct BudgetRequest {
   const Objective objective;
   SearchBudget steps;  // Of all GPUs.
   CountedSimulator simulator;
+  absl::optional<SwapFilters> filters;  // The strategy makes them first of all.
   // With memory without end, operations recorded; the strategy simulates it first.
   StepResult unswapped;
 };

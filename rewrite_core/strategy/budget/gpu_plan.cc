@@ -24,8 +24,9 @@ absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest
   if (found->best && static_cast<double>(bound_ns) >= kFarFromBound * static_cast<double>(own_ns)) {
     return absl::OkStatus();
   }
-  auto tuned = TunePacedLevel(request->facts, request->eligibility, terms.gpu, terms.usable_bytes,
-                              base.cpu_device, &request->steps, &request->simulator, request->stop);
+  auto tuned = TunePacedLevel(request->facts, request->eligibility, request->options.budget(),
+                              terms.gpu, terms.usable_bytes, base.cpu_device, &request->steps,
+                              &request->simulator, request->stop);
   if (GetErrorReason(tuned.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
     found->cut_short = true;
     report->set_cut_short(true);
@@ -69,7 +70,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   auto order = StepOrder::Create(request->facts, gpu, ordered->step(), request->stop);
   if (!order.ok()) return order.status();
   auto planner = BudgetPlanner::Create(request->facts, request->eligibility, needs, *order,
-                                       ordered->ranks(), request->stop);
+                                       ordered->ranks(), &*request->filters, request->stop);
   if (!planner.ok()) return planner.status();
   for (const Gap& gap : planner->gaps()) has_gap->insert(order->buffers()[gap.buffer]);
   GpuPlan result;
