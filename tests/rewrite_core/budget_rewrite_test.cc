@@ -198,8 +198,9 @@ TEST(BudgetRewriteTest, OneOfTwoTowers) {
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20));
-  ASSERT_THAT(refused.status(), FailsWith(absl::StatusCode::kFailedPrecondition,
-                                          v1::ERROR_REASON_DOES_NOT_FIT, "no plan was found"));
+  ASSERT_THAT(refused.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "no plan of swaps can fit"));
   int64_t memory = 0;
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
   EXPECT_FALSE(ErrorDetailOf(refused, "node").empty() &&
@@ -209,6 +210,31 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   EXPECT_LT(memory, ample.fits(0).unswapped_peak_bytes() * 3 / 4);
   // With it, or a little more (other sizes of memory are tried, too), there is one.
   EXPECT_TRUE(TryBudget(bytes, OnGpu(32, memory * 21 / 20)).ok());
+}
+
+// Below the lower bound that is the proof, with the node; above it, it is told besides.
+TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const auto refused = [&](int64_t memory) { return TryBudget(bytes, OnGpu(32, memory)); };
+  const auto with_all = refused(64 << 20);
+  int64_t bound = 0, smallest = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(with_all, "lower_bound_bytes"), &bound));
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(with_all, "smallest_budget_bytes"), &smallest));
+  ASSERT_LT(bound, smallest);
+  const std::string node = ErrorDetailOf(with_all, "lower_bound_node");
+  const auto memory_for = [](int64_t budget) { return budget * 10 / 9; };
+  const auto below = refused(memory_for(bound) - 1024);
+  EXPECT_THAT(below.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        absl::StrCat("node '", node, "' alone takes")));
+  const auto above = refused(memory_for(bound) + 1024);
+  ASSERT_FALSE(above.ok());
+  EXPECT_THAT(above.status(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                        v1::ERROR_REASON_DOES_NOT_FIT, "no plan was found"));
+  EXPECT_THAT(above.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "no plan of swaps can do with less than"));
+  EXPECT_EQ(ErrorDetailOf(above, "lower_bound_node"), node);
 }
 
 TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {

@@ -27,18 +27,28 @@ std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, i
 }  // namespace
 
 absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
-                         const StepResult& failure, int64_t smallest_budget_bytes) {
+                         const DeviceBounds& bounds, const StepResult& failure,
+                         int64_t smallest_budget_bytes) {
   const StepFacts& facts = request.facts;
   const std::string effect =
       request.objective.max_slowdown()
           ? absl::StrCat("there is one that takes at most ", request.objective.MaxSlowdownText())
           : "there is one";
   const std::string& name = facts.placement().devices()[gpu];
-  const std::string claim = absl::StrCat(
-      "no plan was found that fits the ", BudgetText(facts.hardware(), request.budget_bytes()),
-      " of GPU ", name.empty() ? "(no name)" : Quoted(name), HostText(request, ordered, gpu));
-  return DoesNotFitError(claim, FailureOf(failure, gpu, facts), facts.hardware(),
-                         request.budget_bytes(), {smallest_budget_bytes, effect});
+  FitFailure why = FailureOf(failure, gpu, facts);
+  why.lower_bound_bytes = bounds.memory_bytes;
+  if (bounds.memory_op != kNoOp) {
+    const NodeId node = ordered.step().ops[bounds.memory_op].node;
+    if (node != kNoNode) why.lower_bound_node = std::string(facts.graph().name(node));
+  }
+  if (why.node.empty()) why.resident_bytes = ordered.step().resident_bytes(gpu);
+  const bool is_proven = bounds.memory_bytes > request.budget_bytes();
+  const std::string claim =
+      absl::StrCat(is_proven ? "no plan of swaps can fit the " : "no plan was found that fits the ",
+                   BudgetText(facts.hardware(), request.budget_bytes()), " of GPU ",
+                   name.empty() ? "(no name)" : Quoted(name), HostText(request, ordered, gpu));
+  return DoesNotFitError(claim, why, facts.hardware(), request.budget_bytes(),
+                         {smallest_budget_bytes, effect});
 }
 
 absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,

@@ -81,12 +81,19 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   if (!ordered->base().controls.empty()) {
     report->set_ordered_peak_bytes(ordered->step().peak_bytes(gpu));
   }
-  const int64_t bound_ns = ordered->BoundOf(gpu);
+  auto bounds = ordered->BoundsOf(gpu);
+  if (!bounds.ok()) return bounds.status();
+  // What no plan can do with less than, need not be searched for.
+  const bool may_fit = bounds->memory_bytes <= request->budget_bytes();
+  const int64_t bound_ns = may_fit ? bounds->step_time_ns : 0;
   if (bound_ns > 0) report->set_step_time_bound_ns(bound_ns);
 
   GpuSearch search(gpu, terms.other_swaps, needs, *ordered, *order, *planner, request, report);
   const bool saves_memory = request->objective.saves_memory();
-  auto found = saves_memory ? search.Least(terms.usable_bytes) : search.Fastest(terms.usable_bytes);
+  absl::StatusOr<PlanSearchResult> found = PlanSearchResult();
+  if (may_fit) {
+    found = saves_memory ? search.Least(terms.usable_bytes) : search.Fastest(terms.usable_bytes);
+  }
   if (!found.ok()) return found.status();
   if (found->best && !saves_memory) {
     absl::Status s = search.MakeSteady(terms.usable_bytes, terms.may_be_level, &*found);
@@ -98,15 +105,17 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
     result.plan.controls.insert(result.plan.controls.end(), chain.begin(), chain.end());
     result.plan.swaps = std::move(found->best->swaps);
   }
-  if (!found->cut_short && !(found->best && saves_memory)) {
+  if (may_fit && !found->cut_short && !(found->best && saves_memory)) {
     absl::Status s =
         TryLevel(terms, bound_ns, request, ordered->base(), &search, &*found, &result, report);
     if (!s.ok()) return s;
   }
   if (!found->best || request->IsTooSlow(found->best->outcome.step_time_ns())) {
-    auto smallest = search.SmallestBudget();
+    auto smallest = search.SmallestBudget(bounds->memory_bytes);
     if (!smallest.ok()) return smallest.status();
-    if (!found->best) return NoPlanError(*request, *ordered, gpu, found->failure, *smallest);
+    if (!found->best) {
+      return NoPlanError(*request, *ordered, gpu, *bounds, found->failure, *smallest);
+    }
     return SlowPlanError(*request, gpu, found->best->outcome.step_time_ns(), *smallest);
   }
   if (!found->cut_short) {

@@ -218,7 +218,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
+absl::StatusOr<int64_t> GpuSearch::SmallestBudget(int64_t lower_bound_bytes) {
   const int64_t peak = ordered_.step().peak_bytes(gpu_);
   auto need = FindNeed(&request_.simulator, ordered_.base(), StepTerms::OneGpu(gpu_, 0), peak,
                        request_.stop);
@@ -234,7 +234,8 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
     if (!found.ok()) return found.status();
     return found->best && !request_.IsTooSlow(found->best->outcome.step_time_ns());
   };
-  return LeastBudget(request_.budget_bytes(), *need, peak / kSmallestBudgetParts + 1, suffices);
+  const int64_t low = std::max(request_.budget_bytes(), lower_bound_bytes - 1);
+  return LeastBudget(low, *need, peak / kSmallestBudgetParts + 1, suffices);
 }
 
 }  // namespace spillway::core
