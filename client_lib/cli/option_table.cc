@@ -69,6 +69,10 @@ constexpr OptionRow kHardware[] = {
      "--allocator-reserve, the budget. With neither this nor --hardware, nvidia-smi is asked, "
      "where there is one.",
      "the preset's", ""},
+    {"gpu_memories",
+     "The memory of a GPU that has another than --gpu-memory-bytes: --gpu-memory /gpu:1=12GiB. "
+     "Give the flag once for each.",
+     "none", "--gpu-memory"},
     {"host_memory_bytes", "Pinned host memory that the swaps of all GPUs together may use.",
      "the preset's", ""},
     {"peak_flops", "Operations per second; a multiply-add counts as two.", "the preset's", ""},

@@ -31,7 +31,7 @@ std::string NameOf(const StepFacts& facts, NodeId node) {
 
 StepTerms TermsOf(ForecastBudget budget, const StepFacts& facts) {
   if (budget == ForecastBudget::kNone) return StepTerms();
-  return StepTerms::AllGpus(facts.hardware().device_budget_bytes());
+  return StepTerms::AllGpus(facts.Budgets());
 }
 
 v1::OutOfMemory ToProto(const StepFacts& facts, const OutOfMemory& oom) {
@@ -189,7 +189,9 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
   const Workload& workload = simulator->unswapped();
   for (size_t i = 0; i < bounds->size(); ++i) {
     const DeviceBounds& found = (*bounds)[i];
-    v1::LowerBounds* out = forecast->mutable_devices(static_cast<int>(i))->mutable_bounds();
+    v1::DeviceForecast& device = *forecast->mutable_devices(static_cast<int>(i));
+    device.set_budget_bytes(simulator->facts().BudgetOf(static_cast<int32_t>(i)));
+    v1::LowerBounds* out = device.mutable_bounds();
     out->set_memory_bytes(found.memory_bytes);
     if (found.memory_op != kNoOp) {
       out->set_memory_node(NameOf(simulator->facts(), workload.ops[found.memory_op].node));
@@ -213,7 +215,7 @@ absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, con
     *report->mutable_forecast_after() = *std::move(after);
   }
   *report->mutable_forecast_before() = *std::move(before);
-  *report->mutable_hardware() = simulator->facts().hardware().ToReport();
+  *report->mutable_hardware() = simulator->facts().ReportHardware();
   for (std::string& name : TargetNames(simulator->facts())) report->add_targets(std::move(name));
   return absl::OkStatus();
 }

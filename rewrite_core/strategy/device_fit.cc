@@ -19,7 +19,7 @@ v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t b
   v1::DeviceFit fit;
   fit.set_device(facts.placement().devices()[gpu]);
   fit.set_budget_bytes(budget_bytes);
-  fit.set_budget_source(facts.hardware().gpu_memory_source);
+  fit.set_budget_source(facts.HardwareOf(gpu).gpu_memory_source);
   fit.set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
   fit.set_full_speed_step_time_ns(unswapped.step_time_ns());
   return fit;
@@ -52,10 +52,11 @@ std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit
     if (tightest == nullptr || Margin(fit) < Margin(*tightest)) tightest = &fit;
   }
   if (tightest == nullptr) return "";
-  const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
-                                      BytesText(tightest->unswapped_peak_bytes()), " of the ",
-                                      BytesText(tightest->budget_bytes()), " of a GPU (",
-                                      facts.hardware().MemoryOrigin(), ")");
+  Hardware hardware = facts.hardware();
+  hardware.gpu_memory_source = tightest->budget_source();
+  const std::string of = absl::StrCat(
+      "no swapping is needed: a step takes at most ", BytesText(tightest->unswapped_peak_bytes()),
+      " of the ", BytesText(tightest->budget_bytes()), " of a GPU (", hardware.MemoryOrigin(), ")");
   if (tightest->fit() == v1::FIT_UNKNOWN) {
     return absl::StrCat(of, " as far as is known, but ", tightest->fit_unknown(0).message());
   }

@@ -195,6 +195,47 @@ TEST(BudgetRewriteTest, OneOfTwoTowers) {
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), device);
 }
 
+// Each GPU has a budget of its own: only the one that has too little is planned.
+TEST(BudgetRewriteTest, GpusOfDifferentMemory) {
+  const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const int64_t memory =
+      static_cast<int64_t>(0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
+  const std::string small = ample.fits(1).device(), large = ample.fits(0).device();
+  const auto step = [&](const std::string& device) {
+    return absl::StrCat("step { batch_size: 32 hardware { gpu_memory_bytes: ", int64_t{1} << 50,
+                        " gpu_memories { device: '", device, "' gpu_memory_bytes: ", memory,
+                        " } } }");
+  };
+  for (const std::string strategy : {"budget {}", "level {}"}) {
+    SCOPED_TRACE(strategy);
+    v1::RewriteOptions options;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(step(small) + strategy, &options));
+    const auto answer = Rewrite(bytes, options, DefaultLimits(), StopToken());
+    ASSERT_THAT(answer, testing::IsOk());
+    const v1::RewriteReport& report = answer->report();
+    EXPECT_EQ(report.fits(1).budget_bytes(), memory * 9 / 10);
+    EXPECT_TRUE(report.fits(0).not_needed());
+    ASSERT_GT(report.swaps_size(), 0);
+    for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), small);
+    EXPECT_EQ(report.forecast_after().fit(), v1::FIT_FITS);
+    // It is that GPU's memory alone that the plan was made for.
+    const auto fit_with_small = [&](const std::string& device) {
+      v1::RewriteOptions of_step;
+      if (!google::protobuf::TextFormat::ParseFromString(step(device), &of_step)) std::abort();
+      v1::SimulateOptions simulated;
+      *simulated.mutable_step() = of_step.step();
+      const auto result =
+          SimulateGraph(answer->graph_def(), simulated, DefaultLimits(), StopToken());
+      return testing::ValueOrDie(result, device).forecast().fit();
+    };
+    EXPECT_EQ(fit_with_small(small), v1::FIT_FITS);
+    EXPECT_EQ(fit_with_small(large), v1::FIT_DOES_NOT_FIT);
+  }
+  EXPECT_THAT(TryBudget(bytes, step("/gpu:7")),
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "/gpu:7"));
+}
+
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20));

@@ -51,7 +51,7 @@ STEP = frozenset((
 
 # Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
 HARDWARE = frozenset((
-    "gpu_memory_bytes", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
+    "gpu_memory_bytes", "gpu_memories", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
     "mem_bytes_per_s", "mem_eff", "launch_s", "d2h_bytes_per_s", "h2d_bytes_per_s",
     "copy_latency_s", "allocator_reserve", "internal_fragmentation_fraction"))
 
@@ -110,7 +110,7 @@ def step_of(keywords: Mapping[str, Any]) -> Dict[str, Any]:
     """The Step, as JSON, of those keywords that are of a step or its machine."""
     step = {name: _value(name, value) for name, value in keywords.items()
             if name in STEP and value is not None}
-    machine = {name: value for name, value in keywords.items()
+    machine = {name: _value(name, value) for name, value in keywords.items()
                if name in HARDWARE and value is not None}
     if machine:
         step["hardware"] = {**step.get("hardware", {}), **machine}
@@ -157,6 +157,9 @@ def _value(name: str, value: Any) -> Any:
         return [{"name": _feed_name(feed), **_feed(fed)} for feed, fed in value.items()]
     if name == "loop_counts":
         return [{"name": loop, "count": int(count)} for loop, count in value.items()]
+    if name == "gpu_memories":
+        return [{"device": device, "gpu_memory_bytes": int(size)}
+                for device, size in value.items()]
     if name == "hardware":
         return {"preset": value} if isinstance(value, str) else dict(value)
     if name == "profile":

@@ -29,10 +29,13 @@ struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. `from` must outlive it.
   explicit BudgetRequest(const StrategyInput& from);
 
-  int64_t budget_bytes() const { return facts.hardware().device_budget_bytes(); }
-  // The sizes of memory between the budget and all of the GPU's in which a plan has to fit, too.
-  std::vector<int64_t> OtherBudgets() const;
-  // Plans that are simulated for one GPU.
+  // Of a GPU, by its index in Placement::devices().
+  int64_t budget_bytes(int32_t gpu) const { return facts.BudgetOf(gpu); }
+  // The sizes of memory between the budget and all of the GPU's in which a plan has to fit, too:
+  // as many for each GPU.
+  std::vector<int64_t> OtherBudgets(int32_t gpu) const;
+  // Plans that are simulated for one GPU: those of the effort, or, where several GPUs are planned,
+  // as many of them as leave the others their part of the request's steps.
   int max_plays() const;
 
   bool IsTooSlow(int64_t step_time_ns) const;
@@ -48,6 +51,7 @@ struct BudgetRequest {
   const Objective objective;
   SearchBudget steps;  // Of all GPUs.
   CountedSimulator simulator;
+  size_t num_planned_gpus = 1;
   absl::optional<SwapFilters> filters;  // The strategy makes them first of all.
   // With memory without end, operations recorded; the strategy simulates it first.
   StepResult unswapped;

@@ -93,7 +93,7 @@ class BudgetRun {
 
   absl::Status SimulateUnswapped(size_t i) {
     const int32_t gpu = gpus_[i].index;
-    const int64_t budget = request_.budget_bytes();
+    const int64_t budget = request_.budget_bytes(gpu);
     fits_.push_back(FitOfUnswapped(request_.unswapped, gpu, budget, facts_));
     auto outcome =
         request_.simulator.Simulate(ordered_.base(), StepTerms::OneGpu(gpu, budget), request_.stop);
@@ -124,7 +124,8 @@ class BudgetRun {
   // In how many variations the graph, which fits, does not. What is far from the budget does in
   // all.
   absl::StatusOr<int> CountUnfitAsItCame(size_t i) {
-    const bool is_far = fits_[i].need_bytes() <= request_.budget_bytes() / kFarFromBudget;
+    const bool is_far =
+        fits_[i].need_bytes() <= request_.budget_bytes(gpus_[i].index) / kFarFromBudget;
     if (!HasReserve(request_) || request_.objective.saves_memory() || is_far) return 0;
     return CountUnfit(ordered_.base(), gpus_[i].index, &request_);
   }

@@ -35,7 +35,7 @@ absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest
   if (!tuned.ok()) return tuned.status();
   if (!*tuned) return absl::OkStatus();
   SwapPlan& level = (*tuned)->plan;
-  std::vector<int64_t> budgets = request->OtherBudgets();
+  std::vector<int64_t> budgets = request->OtherBudgets(terms.gpu.index);
   budgets.insert(budgets.begin(), terms.usable_bytes);
   FoundPlan of_level;
   for (size_t k = 0; k < budgets.size(); ++k) {
@@ -84,7 +84,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   auto bounds = ordered->BoundsOf(gpu);
   if (!bounds.ok()) return bounds.status();
   // What no plan can do with less than, need not be searched for.
-  const bool may_fit = bounds->memory_bytes <= request->budget_bytes();
+  const bool may_fit = bounds->memory_bytes <= request->budget_bytes(gpu);
   const int64_t bound_ns = may_fit ? bounds->step_time_ns : 0;
   if (bound_ns > 0) report->set_step_time_bound_ns(bound_ns);
 
@@ -119,7 +119,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
     return SlowPlanError(*request, gpu, found->best->outcome.step_time_ns(), *smallest);
   }
   if (!found->cut_short) {
-    for (int64_t budget : request->OtherBudgets()) report->add_other_budget_bytes(budget);
+    for (int64_t budget : request->OtherBudgets(gpu)) report->add_other_budget_bytes(budget);
   }
 
   // A search that was cut short has left no steps for the need.
