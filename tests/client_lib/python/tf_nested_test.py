@@ -11,7 +11,7 @@ import tf_common
 from tf_common import tf
 
 import spillway
-from spillway.tensorflow import rewrite_function, rewrite_train_function
+from spillway.tensorflow import lms_v1, lms_v2, rewrite_function, rewrite_train_function
 
 PARAMETERS = {
     "scope": dict(strategy="scope"),
@@ -235,28 +235,29 @@ def cnn():
 
 def recurrent():
     layers = tf.keras.layers
-    return [layers.Input((7, 5)), layers.LSTM(8, return_sequences=True),
-            layers.Bidirectional(layers.GRU(6, return_sequences=True)), layers.LSTM(8),
+    return [layers.Input((7, 5)), layers.GRU(8, return_sequences=True), layers.LSTM(8),
             layers.Dense(10)]
 
 
-def fit(layers, data, keywords=None, steps=1, made=None):
+def fit(layers, data, keywords=None, steps=1, made=None, callbacks=()):
     tf.keras.utils.set_random_seed(1)
     model = tf.keras.Sequential(layers())
     model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
                   steps_per_execution=steps)
     if keywords is not None:
         rewrite_train_function(model, on_rewrite=made.append, **keywords)
-    history = model.fit(data, LABELS, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    history = model.fit(data, LABELS, batch_size=16, epochs=2, shuffle=False, verbose=0,
+                        callbacks=list(callbacks))
     return history.history["loss"], bits(model.variables), bits(model.optimizer.variables)
 
 
 class FitTest(unittest.TestCase):
 
-    def check(self, layers, data, steps):
+    def check(self, layers, data, steps, *labels):
         expected = fit(layers, data, steps=steps)
-        for label, keywords in PARAMETERS.items():
+        for label in labels:
             with self.subTest(parameters=label):
+                keywords = PARAMETERS[label]
                 made = []
                 found = fit(layers, data, keywords, steps, made)
                 self.assertEqual(found[0], expected[0])
@@ -269,13 +270,22 @@ class FitTest(unittest.TestCase):
                 self.assertGreater(made[0].spillway_report.swapped_tensor_count, 0)
 
     def test_several_steps_per_execution(self):
-        self.check(cnn, IMAGES, 2)
+        self.check(cnn, IMAGES, 2, "scope", "level")
 
     def test_recurrent_layers(self):
-        self.check(recurrent, WORDS, 1)
+        self.check(recurrent, WORDS, 1, "scope", "level")
 
     def test_recurrent_layers_several_steps_per_execution(self):
-        self.check(recurrent, WORDS, 4)
+        self.check(recurrent, WORDS, 4, "scope")
+
+    def test_callbacks_of_lms_several_steps_per_execution(self):
+        expected = fit(cnn, IMAGES, steps=2)
+        for callback in (lms_v1.LMSKerasCallback(),
+                         lms_v2.LMS(swapout_threshold=3, swapin_ahead=1, swapin_groupby=0)):
+            with self.subTest(callback=type(callback).__module__):
+                with self.assertLogs("tensorflow", "INFO") as logs:
+                    self.assertTrue(fit(cnn, IMAGES, steps=2, callbacks=[callback]) == expected)
+                self.assertRegex("\n".join(logs.output), r"Added [1-9]\d* op")
 
     def test_xla(self):
         tf.keras.utils.set_random_seed(1)
