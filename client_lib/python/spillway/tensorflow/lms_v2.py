@@ -143,7 +143,7 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
 
     # As a Keras callback. In graph mode set_model comes first, and set_params has the batch.
     def set_model(self, model: Any) -> None:
-        self.model = model
+        super().set_model(model)
         self._keras_edited = False
         if self.batch_size is not None or not self._needs_batch():
             self._edit_once()
