@@ -49,6 +49,10 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   const std::string help = smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
                                                        " bytes) of GPU memory ", remedy.effect)
                                         : "no budget helps";
+  // What would do for what is known.
+  const std::string unknown = failure.unknown.empty() || smallest <= 0
+                                  ? ""
+                                  : absl::StrCat(" as far as is known, but ", failure.unknown);
   const std::string resident = absl::StrCat(failure.resident_bytes);
   const std::string budget = absl::StrCat(budget_bytes);
   const std::string source = MemorySourceName(hardware.gpu_memory_source);
@@ -64,7 +68,7 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
     details.push_back({"smallest_gpu_memory_bytes", memory_text});
   }
   return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-               absl::StrCat(claim, ": ", FailureText(failure), "; ", help,
+               absl::StrCat(claim, ": ", FailureText(failure), "; ", help, unknown,
                             "; or take a smaller batch", PiecesText(failure, hardware)),
                details);
 }

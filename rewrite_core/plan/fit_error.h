@@ -20,6 +20,7 @@ struct FitFailure {
   int64_t in_use_bytes = 0;
   int64_t resident_bytes = 0;  // Variables and constants; 0 where the failure is not about them.
   bool on_host = false;        // It was the host's memory.
+  std::string unknown;         // What of the step is not known; empty: nothing.
   bool fragmented = false;     // There were enough bytes, but not in one piece. Then the text says
                                // what makes TensorFlow's allocator leave memory in fewer pieces.
 };
