@@ -148,6 +148,24 @@ void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
   }
 }
 
+// How much of the step is known, if not all.
+void AddKnownShare(const char* label, const v1::Forecast& forecast, Rows* facts) {
+  const v1::KnownShare& share = forecast.known_share();
+  if (share.unknown_tensor_count() == 0 && share.bounded_tensor_count() == 0 &&
+      share.unknown_node_count() == 0) {
+    return;
+  }
+  std::string text =
+      absl::StrCat("the size of ", share.tensor_count() - share.unknown_tensor_count(), " of ",
+                   FormatCount(share.tensor_count(), "tensor"), " on GPUs");
+  if (share.bounded_tensor_count() > 0) {
+    absl::StrAppend(&text, " (", share.bounded_tensor_count(), " by an upper bound)");
+  }
+  absl::StrAppend(&text, ", the cost of ", share.node_count() - share.unknown_node_count(), " of ",
+                  FormatCount(share.node_count(), "node"), " that compute");
+  facts->push_back({label, text});
+}
+
 // By how much the step is above a budget, in one sentence without a full stop.
 std::string ExcessText(const v1::Forecast& forecast) {
   const v1::OutOfMemory& oom = forecast.out_of_memory();
@@ -467,9 +485,10 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
 std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& report) {
   if (!report.has_forecast_before()) return {};
   Rows facts = {{"machine", HardwareText(report.hardware())}};
-  const auto add = [&facts](const char* label, const v1::Forecast& forecast) {
+  const auto add = [&facts, &report](const char* label, const v1::Forecast& forecast) {
     if (MayFit(forecast)) {
       AddUnknown(label, forecast, &facts);
+      if (&forecast == &report.forecast_before()) AddKnownShare("known", forecast, &facts);
       return;
     }
     facts.push_back({label, absl::StrCat("does not fit: ", ExcessText(forecast))});
@@ -485,6 +504,7 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   Rows facts = {{"host memory", absl::StrCat(FormatBytes(forecast.host_peak_bytes()), " at most")}};
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
   AddUnknown("unknown", forecast, &facts);
+  AddKnownShare("known", forecast, &facts);
   if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(
         {"synchronous", absl::StrCat(FormatMilliseconds(forecast.synchronous_step_time_ns()),
@@ -573,6 +593,7 @@ std::string ExplorationText::Result(const v1::ExploreReport& report) const {
                 {"step", TargetsText(report.targets())}};
   if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
     AddUnknown("unknown", size->unswapped(), &facts);
+    AddKnownShare("known", size->unswapped(), &facts);
   }
   AddWarnings(report.warnings(), &facts);
   return absl::StrCat(HeadlineText(LargestText(report), style_),

@@ -68,6 +68,10 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   const std::string help = smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
                                                        " bytes) of GPU memory ", remedy.effect)
                                         : "no budget helps";
+  // What would do for what is known.
+  const std::string unknown = failure.unknown.empty() || smallest <= 0
+                                  ? ""
+                                  : absl::StrCat(" as far as is known, but ", failure.unknown);
   const std::string resident = absl::StrCat(failure.resident_bytes);
   const std::string budget = absl::StrCat(budget_bytes);
   const std::string source = MemorySourceName(hardware.gpu_memory_source);
@@ -89,7 +93,7 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   }
   return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                absl::StrCat(claim, ": ", FailureText(failure, budget_bytes), "; ", help,
-                            BoundText(failure, budget_bytes), "; or take a smaller batch",
+                            BoundText(failure, budget_bytes), unknown, "; or take a smaller batch",
                             PiecesText(failure, hardware)),
                details);
 }

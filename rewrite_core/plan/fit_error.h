@@ -23,6 +23,7 @@ struct FitFailure {
   // it while it runs, what is resident included; 0: not known.
   int64_t lower_bound_bytes = 0;
   std::string lower_bound_node;  // Empty: what is resident takes it.
+  std::string unknown;           // What of the step is not known; empty: nothing.
   bool on_host = false;          // It was the host's memory.
   bool fragmented = false;  // There were enough bytes, but not in one piece. Then the text says
                             // what makes TensorFlow's allocator leave memory in fewer pieces.

@@ -47,7 +47,9 @@ absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_
                        unswapped_peak_bytes, stop);
   if (!need.ok()) return need.status();
   const std::string claim =
-      absl::StrCat("each GPU fits into its ", BudgetText(hardware, budget),
+      absl::StrCat(failure.unknown.empty() ? "each GPU fits into its "
+                                           : "what is known of each GPU fits into its ",
+                   BudgetText(hardware, budget),
                    " while the others do not wait for memory, but not all at once, on ",
                    failure.on_host ? "the host" : absl::StrCat("GPU ", Quoted(failure.gpu)));
   return DoesNotFitError(claim, failure, hardware, budget, {*need, "nothing has to be swapped"});
