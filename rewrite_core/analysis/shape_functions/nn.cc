@@ -99,6 +99,11 @@ void ConvWith(ShapeContext& c, int spatial, bool depthwise) {
 
 void Conv2D(ShapeContext& c) { ConvWith(c, 2, false); }
 void Conv3D(ShapeContext& c) { ConvWith(c, 3, false); }
+// What Grappler's remapper makes of a convolution and what follows it. Only filters [space..., in,
+// out]: others are cuDNN's int8.
+void FusedConv2D(ShapeContext& c) {
+  if (c.String("filter_format", "HWIO") == "HWIO") Conv2D(c);
+}
 void DepthwiseConv2d(ShapeContext& c) { ConvWith(c, 2, true); }
 
 // Conv2DBackpropInput(input_sizes, filter, out_backprop) and its like. The sizes may be those of
@@ -280,6 +285,12 @@ void FusedBatchNormGrad(ShapeContext& c) {
   c.set(4, c.Make({0}));
 }
 
+// _FusedBatchNormGradEx also puts out the gradient of what is added before the activation.
+void FusedBatchNormGradEx(ShapeContext& c) {
+  FusedBatchNormGrad(c);
+  if (c.Int("num_side_inputs", 0) > 0) c.set(5, c.input(0));
+}
+
 // BatchNormWithGlobalNormalizationGrad(t, m, v, gamma, backprop) -> dx, and a vector for each
 // other.
 void BatchNormGrad(ShapeContext& c) {
@@ -382,6 +393,9 @@ constexpr ShapeRule kNnRules[] = {
     {"Dilation2DBackpropInput", Unchanged},
     {"ExtractImagePatches", ExtractImagePatches},
     {"ExtractVolumePatches", ExtractVolumePatches},
+    {"_FusedConv2D", FusedConv2D},
+    {"_FusedConv3D", Conv3D},
+    {"_FusedDepthwiseConv2dNative", DepthwiseConv2d},
     // Pooling.
     {"AvgPool", AvgPool},
     {"AvgPool3D", Pool3D},
@@ -416,6 +430,8 @@ constexpr ShapeRule kNnRules[] = {
     {"FusedBatchNormV3", FusedBatchNorm},
     {"LRN", Image},
     {"LRNGrad", LrnGrad},
+    {"_FusedBatchNormEx", FusedBatchNorm},
+    {"_FusedBatchNormGradEx", FusedBatchNormGradEx},
     // Activations.
     {"DataFormatDimMap", Unchanged},
     {"DataFormatVecPermute", Unchanged},
