@@ -123,7 +123,10 @@ extern "C" __attribute__((visibility("default"))) void TF_InitGraph(
   const bool again = IsSecondCopy();
   std::string problem;
   if (!again) problem = FindTensorFlow(__builtin_return_address(0), *params);
-  if (!problem.empty()) Log(problem + "; the program runs without swaps");
+  // Both libraries find the same: one of them says it.
+  if (!problem.empty() && kDeviceType == std::string("CPU")) {
+    Log(problem + "; the program runs without swaps");
+  }
   // The sizes of the structs stay those that TensorFlow has filled in; so do the toggles of its own
   // optimizers: none is switched off.
   params->device_type = again || !problem.empty() ? NoDeviceType() : kDeviceType;

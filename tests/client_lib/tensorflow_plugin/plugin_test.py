@@ -78,9 +78,13 @@ def start(program, plugins, variables):
 
 @functools.lru_cache(maxsize=None)
 def results():
+    """Of all RUNS, by their names."""
     (pathlib.Path(REPORTS.name) / "settings").write_text(json.dumps(
         {"strategy": "scope", "options": {"min_tensor_bytes": "32768"}}))
-    with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
+    with common.server() as address, \
+            concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
+        RUNS["session, on a server"] = (
+            "session", PLUGINS, {**TRIAL, **BATCH, "SPILLWAY_SERVER": address})
         started = {name: pool.submit(start, PROGRAMS / (program + ".py"), *rest)
                    for name, (program, *rest) in RUNS.items()}
         return {name: future.result() for name, future in started.items()}
@@ -124,6 +128,10 @@ class ProgramTest(unittest.TestCase):
 
     def test_an_unchanged_session_program(self):
         self.check_same_bits_with_swaps("session", "session, planned")
+
+    def test_a_server(self):
+        line = self.check_same_bits_with_swaps("session", "session, on a server")
+        self.assertEqual(line, self.ran("session, planned").spillway[0])
 
     def test_a_file_of_settings(self):
         self.check_same_bits_with_swaps("session", "session, scope, by a file")
