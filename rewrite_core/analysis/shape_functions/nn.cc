@@ -102,7 +102,8 @@ void Conv3D(ShapeContext& c) { ConvWith(c, 3, false); }
 // What Grappler's remapper makes of a convolution and what follows it. Only filters [space..., in,
 // out]: others are cuDNN's int8.
 void FusedConv2D(ShapeContext& c) {
-  if (c.String("filter_format", "HWIO") == "HWIO") Conv2D(c);
+  if (c.String("filter_format", "HWIO") != "HWIO") return c.set(0, c.OfRank(4));
+  Conv2D(c);
 }
 void DepthwiseConv2d(ShapeContext& c) { ConvWith(c, 2, true); }
 
@@ -269,7 +270,8 @@ void FusedBatchNorm(ShapeContext& c) {
   if (c.op() == "FusedBatchNormV3") c.set(5, c.Make({0}));
 }
 
-// FusedBatchNormGrad(y_backprop, x, scale, ...).
+// FusedBatchNormGrad(y_backprop, x, scale, ...). _FusedBatchNormGradEx has as output 5 the gradient
+// of what is added before the activation.
 void FusedBatchNormGrad(ShapeContext& c) {
   int channel = 0;
   const ShapeId gradient = NormalizedInput(c, 0, &channel);
@@ -278,17 +280,13 @@ void FusedBatchNormGrad(ShapeContext& c) {
   int64_t depth = c.dim(in, channel);
   for (int i = 2; i < 5; ++i) depth = c.MergeDims(depth, c.dim(c.WithRank(i, 1), 0));
   if (c.failed()) return;
-  c.set(0, c.ReplaceDim(in, channel, depth));
+  const ShapeId out = c.ReplaceDim(in, channel, depth);
+  c.set(0, out);
   c.set(1, c.Make({depth}));
   c.set(2, c.Make({depth}));
   c.set(3, c.Make({0}));
   c.set(4, c.Make({0}));
-}
-
-// _FusedBatchNormGradEx also puts out the gradient of what is added before the activation.
-void FusedBatchNormGradEx(ShapeContext& c) {
-  FusedBatchNormGrad(c);
-  if (c.Int("num_side_inputs", 0) > 0) c.set(5, c.input(0));
+  if (c.Int("num_side_inputs", 0) > 0) c.set(5, out);
 }
 
 // BatchNormWithGlobalNormalizationGrad(t, m, v, gamma, backprop) -> dx, and a vector for each
@@ -431,7 +429,7 @@ constexpr ShapeRule kNnRules[] = {
     {"LRN", Image},
     {"LRNGrad", LrnGrad},
     {"_FusedBatchNormEx", FusedBatchNorm},
-    {"_FusedBatchNormGradEx", FusedBatchNormGradEx},
+    {"_FusedBatchNormGradEx", FusedBatchNormGrad},
     // Activations.
     {"DataFormatDimMap", Unchanged},
     {"DataFormatVecPermute", Unchanged},

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
         ShapeCase{"FusedConv2DOther", "(2,9,10,3)", "(8,3,3,3)", "(8)", "",
                   "_FusedConv2D(x, y, z) {T=float32, TArgs=[float32], num_args=1, "
                   "strides=[1,2,2,1], padding=\"SAME\", filter_format=\"OIHW\"}",
-                  "?"},
+                  "[?,?,?,?]"},
         ShapeCase{"FusedConv3D", "(2,9,10,11,3)", "(3,3,3,3,8)", "(8)", "",
                   "_FusedConv3D(x, y, z) {T=float32, num_args=1, strides=[1,2,2,2,1], "
                   "padding=\"SAME\"}",
