@@ -1,11 +1,11 @@
 #include "client_lib/tensorflow_plugin/library.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <vector>
+#include <string>
+#include <type_traits>
 
 namespace spillway::tensorflow_plugin {
 namespace {

@@ -1,5 +1,6 @@
 #include "client_lib/tensorflow_plugin/settings.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
