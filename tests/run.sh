@@ -26,7 +26,8 @@ clone; a few minutes when there is a build already.
                address and undefined-behaviour sanitizers (preset `fuzz`); runs the tests, which
                rewrite golden, hostile and damaged graphs, and fuzzes each target for 10 s. Without
                clang, the tests alone (preset `asan-core`)
-  TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), compares the tables
+  TensorFlow   makes build/tf-venv with TensorFlow 2.15.1 (Python 3.9 to 3.11), builds the plug-in with
+               its headers, runs programs with and without it, compares the tables
                of ops and attributes with TensorFlow's op registry, checks the backward part that is
                found in models of many kinds, compares inferred shapes with TensorFlow's and tensor
                bytes with those that a step allocates, reads and writes SavedModels and other formats,
@@ -495,6 +496,27 @@ check_other_tensorflow() {
     "$folder/bin/python" tests/client_lib/python/run.py --tensorflow
 }
 
+# What the plug-in is built with comes with the virtual environment, so it is built when that is there,
+# and the folder is configured as before in the end: later builds do not hang on the environment.
+build_plugin() {
+  local log=$results/build-plugin.log code=0
+  {
+    cmake --preset release -DSPILLWAY_TENSORFLOW_PLUGIN="$PWD/$venv/bin/python" &&
+      cmake --build --preset release --target spillway_tensorflow_plugin
+  } >"$log" 2>&1 || code=1
+  cmake --preset release -USPILLWAY_TENSORFLOW_PLUGIN >>"$log" 2>&1 || code=1
+  if [[ $code != 0 ]] || grep -q ' warning: ' "$log"; then
+    tail -n 30 "$log"
+    return 1
+  fi
+  count 1 0 0
+}
+
+check_plugin() {
+  run_counted "$results/tensorflow-plugin.log" \
+    "$venv/bin/python" tests/client_lib/tensorflow_plugin/plugin_test.py
+}
+
 check_cpp_sample() {
   run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
 }
@@ -604,7 +626,8 @@ else
   fi
 fi
 if have_tensorflow; then
-  section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes \
+  section "Build (plug-in)" build_plugin
+  section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes check_plugin \
     "run_tensorflow shape_functions.py" "run_tensorflow backward_part.py" \
     "run_tensorflow inlining.py" \
     "run_tensorflow formats.py" check_op_tables check_cpp_sample

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/c_api/call_table.h"
 #include "client_lib/c_api/handles.h"
+#include "client_lib/internal/gpu_memory.h"
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
 #include "spillway/client.h"
@@ -479,6 +480,16 @@ absl::StatusOr<std::unique_ptr<google::protobuf::Message>> NewMessage(absl::stri
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
 }
 
+spillway_status* FindGpuMemory(int64_t* bytes) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{bytes, "bytes"}});
+    if (!status.ok()) return status;
+    const auto memory = internal::AskGpuMemory(internal::kNvidiaSmiTime);
+    *bytes = memory.has_value() ? memory->usable_bytes : 0;
+    return absl::OkStatus();
+  });
+}
+
 spillway_status* MessageFromJson(const char* name, const char* json, size_t json_size,
                                  spillway_buffer** message_out) {
   return Guarded([&] {
@@ -552,6 +563,7 @@ constexpr CallTable kTable = {
     Simulate,
     Explore,
     Diff,
+    FindGpuMemory,
     MessageFromJson,
     MessageToJson,
 };

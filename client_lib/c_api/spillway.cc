@@ -228,6 +228,10 @@ spillway_status* spillway_diff(spillway_client* client, const void* a, size_t a_
   return Forward(&CallTable::diff, client, a, a_size, b, b_size, call, diff);
 }
 
+spillway_status* spillway_find_gpu_memory(int64_t* bytes) {
+  return Forward(&CallTable::find_gpu_memory, bytes);
+}
+
 spillway_status* spillway_message_from_json(const char* name, const char* json, size_t json_size,
                                             spillway_buffer** message) {
   return Forward(&CallTable::message_from_json, name, json, json_size, message);

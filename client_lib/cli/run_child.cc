@@ -81,7 +81,7 @@ absl::Status ErrorFromBytes(const std::string& bytes) {
   return status;
 }
 
-absl::StatusOr<std::string> RunInChild(const Deadline& deadline, const ChildWork& work) {
+absl::StatusOr<std::string> RunInChild(const internal::Deadline& deadline, const ChildWork& work) {
   void* shared =
       mmap(nullptr, sizeof(ChildStage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return NoChildError("mmap", errno);
@@ -98,11 +98,13 @@ absl::StatusOr<std::string> RunInChild(const Deadline& deadline, const ChildWork
   if (child == 0) RunChild(parent, fds[1], stage, work);
   close(fds[1]);
   std::string bytes;
-  const bool in_time = child > 0 && ReadUntil(deadline, fds[0], std::string::npos, &bytes);
+  const bool in_time =
+      child > 0 && internal::ReadUntil(deadline, fds[0], std::string::npos, &bytes);
   close(fds[0]);
   const std::string last_stage = stage.load();
   if (child > 0 && !in_time) kill(child, SIGKILL);
-  const int wait_status = child > 0 ? Reap(Deadline(kReapTime), child) : 0;
+  const int wait_status =
+      child > 0 ? internal::Reap(internal::Deadline(internal::kReapTime), child) : 0;
   munmap(shared, sizeof(ChildStage));
 
   if (child < 0) return NoChildError("fork", fork_error);

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client_lib/cli/child_wait.h"
+#include "client_lib/internal/child_wait.h"
 
 namespace spillway::cli {
 
@@ -35,7 +35,7 @@ absl::Status ErrorFromBytes(const std::string& bytes);
 // be killed (it hangs in the kernel) may still be there.
 //
 // REQUIRES: this process has one thread, and has not used gRPC.
-absl::StatusOr<std::string> RunInChild(const Deadline& deadline, const ChildWork& work);
+absl::StatusOr<std::string> RunInChild(const internal::Deadline& deadline, const ChildWork& work);
 
 }  // namespace spillway::cli
 

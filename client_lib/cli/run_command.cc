@@ -245,7 +245,7 @@ std::string Summary(const std::string& graph, const PreparedGraph& prepared) {
 }
 
 HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_closed,
-                   const Deadline& deadline) {
+                   const internal::Deadline& deadline) {
   HookRun run;
   run.duration = deadline.timeout() - deadline.Remaining();
   if (!prepared.ok()) {
@@ -263,9 +263,9 @@ HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_clos
 // Counts the run in the metrics file, if there is to be one. Returns what to warn of: nothing about
 // metrics is a reason not to run a job.
 std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
-                         const Deadline& deadline) {
+                         const internal::Deadline& deadline) {
   if (flags.metrics.empty()) return "";
-  const Deadline own_deadline(std::max(deadline.Remaining(), kMetricsTime));
+  const internal::Deadline own_deadline(std::max(deadline.Remaining(), kMetricsTime));
   const absl::StatusOr<std::string> warning =
       RunInChild(own_deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
         stage = "writing the metrics file";
@@ -310,8 +310,8 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   const std::string& name = session.command[0];
   if (const int error = FindProgram(name); error != 0) return ReportNotRun(name, error);
 
-  const Deadline deadline(call->timeout == absl::InfiniteDuration() ? kDefaultTimeout
-                                                                    : call->timeout);
+  const internal::Deadline deadline(call->timeout == absl::InfiniteDuration() ? kDefaultTimeout
+                                                                              : call->timeout);
   request.input = flags.graph;
   request.format = flags.format;
   request.cache_dir = flags.cache_dir;

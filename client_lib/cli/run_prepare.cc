@@ -146,7 +146,8 @@ absl::Status SharedFailure(const PrepareRequest& request, const CacheEntry& entr
 // Rewrites `graph` and stores the result in `entry`.
 absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
                                               const PrepareRequest& request,
-                                              const CacheEntry& entry, const Deadline& deadline,
+                                              const CacheEntry& entry,
+                                              const internal::Deadline& deadline,
                                               ChildStage& stage) {
   stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
   CallOptions call;
@@ -172,8 +173,8 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
   return prepared;
 }
 
-absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request, const Deadline& deadline,
-                                      ChildStage& stage) {
+absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
+                                      const internal::Deadline& deadline, ChildStage& stage) {
   stage = "opening the cache folder";
   const absl::StatusOr<Folder> folder = OpenCacheFolder(request.cache_dir);
   if (!folder.ok()) return folder.status();
@@ -226,7 +227,7 @@ absl::Status OverwritesError(absl::string_view flag, const std::string& path,
 }
 
 absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
-                                           const Deadline& deadline) {
+                                           const internal::Deadline& deadline) {
   PrepareRequest complete = request;
   for (const v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_REPORT}) {
     complete.options.add_outputs(output);

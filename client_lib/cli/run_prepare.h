@@ -50,7 +50,8 @@ absl::Status OverwritesError(absl::string_view flag, const std::string& path,
 // once rewrites, the others wait for it and take what it stored, or its failure: a server that is
 // away is waited for once, not once by each. Errors: those of Client::Rewrite,
 // of reading and writing files, and of RunInChild.
-absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request, const Deadline& deadline);
+absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
+                                           const internal::Deadline& deadline);
 
 }  // namespace spillway::cli
 

@@ -1,11 +1,15 @@
 // The C API, over the core in this process and over a server. How it is loaded as a shared library
 // is tested in tests/integration.
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "client_lib/internal/gpu_memory.h"
 #include "gmock/gmock.h"
 #include "grpcpp/security/server_credentials.h"
 #include "gtest/gtest.h"
@@ -16,6 +20,7 @@
 #include "spillway/spillway.h"
 #include "spillway/v1/diff.pb.h"
 #include "spillway/v1/inspect.pb.h"
+#include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
 #include "tests/client_lib/test_server.h"
 #include "tests/testing/test_certs.h"
@@ -388,6 +393,7 @@ TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
       spillway_diff(client.get(), nullptr, 5, "", 0, nullptr, &out),
       spillway_diff(client.get(), "", 0, nullptr, 5, nullptr, &out),
       spillway_diff(client.get(), "", 0, "", 0, nullptr, nullptr),
+      spillway_find_gpu_memory(nullptr),
       spillway_message_from_json(nullptr, "{}", 2, &out),
       spillway_message_from_json("RewriteOptions", nullptr, 0, &out),
       spillway_message_from_json("RewriteOptions", "{}", 2, nullptr),
@@ -428,6 +434,21 @@ TEST(CApiArgumentTest, BytesThatAreNoMessageAreNamed) {
               HasSubstr("request is not a serialized spillway.v1.RewriteRequest (1 bytes)"));
   EXPECT_THAT(Taken(spillway_rewrite_graph(client.get(), "", 0, "\xff", 1, nullptr, &out, nullptr)),
               HasSubstr("options is not a serialized spillway.v1.RewriteOptions (1 bytes)"));
+}
+
+TEST(CApiTest, GpuMemoryIsThatOfNvidiaSmi) {
+  const testing::TempDir dir;
+  const std::string path = getenv("PATH");
+  const std::string script = dir.Write("nvidia-smi", "#!/bin/sh\necho 16280, 6.0\n");
+  ASSERT_EQ(chmod(script.c_str(), 0700), 0);
+  int64_t bytes = -1;
+  setenv("PATH", (dir / "").c_str(), 1);
+  EXPECT_EQ(Taken(spillway_find_gpu_memory(&bytes)), kOk);
+  EXPECT_EQ(bytes, internal::UsableBytes(int64_t{16280} << 20, 6));
+  setenv("PATH", "/nowhere", 1);
+  EXPECT_EQ(Taken(spillway_find_gpu_memory(&bytes)), kOk);
+  EXPECT_EQ(bytes, 0);
+  setenv("PATH", path.c_str(), 1);
 }
 
 TEST(CApiJsonTest, OptionsThereAndBack) {

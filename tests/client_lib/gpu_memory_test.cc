@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client_lib/cli/program_output.h"
+#include "client_lib/internal/program_output.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client_lib/temp_dir.h"
@@ -19,6 +19,10 @@
 namespace spillway::cli {
 namespace {
 
+using ::spillway::internal::Deadline;
+using ::spillway::internal::kReapTime;
+using ::spillway::internal::OutputOf;
+using ::spillway::internal::UsableBytes;
 using ::spillway::testing::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;

@@ -139,8 +139,11 @@ def check_graph(graph_def, spillway):
 # that need functions (chains and models have them).
 _NOT_ASKED = re.compile(
     "Xla|TPU|Tpu|Risc|UniformQ|UniformD|UniformR|BoostedTrees|Rpc|DTensor|CSR|SparseMatrix|"
-    "Infeed|Outfeed|Dedup|TfLite|Relayout|CopyToMesh|_|Experimental|"
+    "Infeed|Outfeed|Dedup|TfLite|Relayout|CopyToMesh|_(?!Fused)|Experimental|"
     "Quantized(Conv|Depthwise|MaxPool|AvgPool)")
+
+# No program asks for these: Grappler's remapper makes them.
+_FUSED = re.compile("_Fused(Conv|Depthwise|MatMul|BatchNorm)")
 
 # Where TensorFlow knows more, and why; and where it says something else.
 _DIFFERS = {
@@ -394,7 +397,8 @@ def accepted_instances(op_defs, seed, tries):
 def _op_defs():
     buffer = pywrap_tf_session.TF_GetAllOpList()
     ops = op_def_pb2.OpList.FromString(pywrap_tf_session.TF_GetBuffer(buffer)).op
-    asked = [op for op in ops if op.output_arg and hasattr(raw, op.name) and
+    asked = [op for op in ops if op.output_arg and
+             (hasattr(raw, op.name) or _FUSED.match(op.name)) and
              not _NOT_ASKED.search(op.name) and
              not any(attr.type in ("func", "list(func)", "tensor") for attr in op.attr)]
     return sorted(asked, key=lambda op: op.name)

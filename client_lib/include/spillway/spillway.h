@@ -44,7 +44,7 @@ extern "C" {
 #endif
 
 /* Of this header. The library's own may be higher, never lower. */
-#define SPILLWAY_C_API_VERSION 4
+#define SPILLWAY_C_API_VERSION 5
 SPILLWAY_EXPORT int32_t spillway_c_api_version(void);
 
 /* The library's version, `MAJOR.MINOR.PATCH`. */
@@ -247,6 +247,13 @@ SPILLWAY_EXPORT spillway_status* spillway_explore(spillway_client* client, const
 SPILLWAY_EXPORT spillway_status* spillway_diff(spillway_client* client, const void* a,
                                                size_t a_size, const void* b, size_t b_size,
                                                spillway_call* call, spillway_buffer** diff);
+
+/* ---- This machine. */
+
+/* The memory that TensorFlow's allocator can use on the GPU of this machine that leaves the least,
+   as nvidia-smi has it, in bytes: for hardware.gpu_memory_bytes of a step. 0: there is no
+   nvidia-smi, or it has no answer within 5 s. Since version 5. */
+SPILLWAY_EXPORT spillway_status* spillway_find_gpu_memory(int64_t* bytes);
 
 /* ---- Messages without protobuf. `name`: a message of spillway.v1, e.g. "RewriteOptions". JSON is
    that of proto3, with the field names of the .proto files. */

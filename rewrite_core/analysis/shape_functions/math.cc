@@ -623,6 +623,7 @@ constexpr ShapeRule kMathRules[] = {
     {"Cross", Cross},
     {"Einsum", Einsum},
     {"MatMul", MatMul},
+    {"_FusedMatMul", MatMul},
     {"SparseMatMul", MatMul},
     // Reductions.
     {"All", Reduce},

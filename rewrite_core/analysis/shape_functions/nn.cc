@@ -99,6 +99,12 @@ void ConvWith(ShapeContext& c, int spatial, bool depthwise) {
 
 void Conv2D(ShapeContext& c) { ConvWith(c, 2, false); }
 void Conv3D(ShapeContext& c) { ConvWith(c, 3, false); }
+// What Grappler's remapper makes of a convolution and what follows it. Only filters [space..., in,
+// out]: others are cuDNN's int8.
+void FusedConv2D(ShapeContext& c) {
+  if (c.String("filter_format", "HWIO") != "HWIO") return c.set(0, c.OfRank(4));
+  Conv2D(c);
+}
 void DepthwiseConv2d(ShapeContext& c) { ConvWith(c, 2, true); }
 
 // Conv2DBackpropInput(input_sizes, filter, out_backprop) and its like. The sizes may be those of
@@ -264,7 +270,8 @@ void FusedBatchNorm(ShapeContext& c) {
   if (c.op() == "FusedBatchNormV3") c.set(5, c.Make({0}));
 }
 
-// FusedBatchNormGrad(y_backprop, x, scale, ...).
+// FusedBatchNormGrad(y_backprop, x, scale, ...). _FusedBatchNormGradEx has as output 5 the gradient
+// of what is added before the activation.
 void FusedBatchNormGrad(ShapeContext& c) {
   int channel = 0;
   const ShapeId gradient = NormalizedInput(c, 0, &channel);
@@ -273,11 +280,13 @@ void FusedBatchNormGrad(ShapeContext& c) {
   int64_t depth = c.dim(in, channel);
   for (int i = 2; i < 5; ++i) depth = c.MergeDims(depth, c.dim(c.WithRank(i, 1), 0));
   if (c.failed()) return;
-  c.set(0, c.ReplaceDim(in, channel, depth));
+  const ShapeId out = c.ReplaceDim(in, channel, depth);
+  c.set(0, out);
   c.set(1, c.Make({depth}));
   c.set(2, c.Make({depth}));
   c.set(3, c.Make({0}));
   c.set(4, c.Make({0}));
+  if (c.Int("num_side_inputs", 0) > 0) c.set(5, out);
 }
 
 // BatchNormWithGlobalNormalizationGrad(t, m, v, gamma, backprop) -> dx, and a vector for each
@@ -382,6 +391,9 @@ constexpr ShapeRule kNnRules[] = {
     {"Dilation2DBackpropInput", Unchanged},
     {"ExtractImagePatches", ExtractImagePatches},
     {"ExtractVolumePatches", ExtractVolumePatches},
+    {"_FusedConv2D", FusedConv2D},
+    {"_FusedConv3D", Conv3D},
+    {"_FusedDepthwiseConv2dNative", DepthwiseConv2d},
     // Pooling.
     {"AvgPool", AvgPool},
     {"AvgPool3D", Pool3D},
@@ -416,6 +428,8 @@ constexpr ShapeRule kNnRules[] = {
     {"FusedBatchNormV3", FusedBatchNorm},
     {"LRN", Image},
     {"LRNGrad", LrnGrad},
+    {"_FusedBatchNormEx", FusedBatchNorm},
+    {"_FusedBatchNormGradEx", FusedBatchNormGrad},
     // Activations.
     {"DataFormatDimMap", Unchanged},
     {"DataFormatVecPermute", Unchanged},

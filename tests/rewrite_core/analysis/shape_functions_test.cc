@@ -80,6 +80,34 @@ INSTANTIATE_TEST_SUITE_P(
         ShapeCase{"Depthwise", "(?,8,8,3)", "(3,3,3,2)", "", "",
                   "DepthwiseConv2dNative(x, y) {T=float32, strides=[1,1,1,1], padding=\"VALID\"}",
                   "[?,6,6,6]"},
+        // What Grappler fuses puts out what the first of it does; its arguments do not matter.
+        ShapeCase{"FusedConv2D", "(2,9,10,3)", "(3,3,3,8)", "(8)", "",
+                  "_FusedConv2D(x, y, z) {T=float32, TArgs=[float32], num_args=1, "
+                  "strides=[1,2,2,1], padding=\"SAME\"}",
+                  "[2,5,5,8]"},
+        ShapeCase{"FusedConv2DOther", "(2,9,10,3)", "(8,3,3,3)", "(8)", "",
+                  "_FusedConv2D(x, y, z) {T=float32, TArgs=[float32], num_args=1, "
+                  "strides=[1,2,2,1], padding=\"SAME\", filter_format=\"OIHW\"}",
+                  "[?,?,?,?]"},
+        ShapeCase{"FusedConv3D", "(2,9,10,11,3)", "(3,3,3,3,8)", "(8)", "",
+                  "_FusedConv3D(x, y, z) {T=float32, num_args=1, strides=[1,2,2,2,1], "
+                  "padding=\"SAME\"}",
+                  "[2,5,5,6,8]"},
+        ShapeCase{"FusedDepthwise", "(?,8,8,3)", "(3,3,3,2)", "(6)", "",
+                  "_FusedDepthwiseConv2dNative(x, y, z) {T=float32, num_args=1, "
+                  "strides=[1,1,1,1], padding=\"VALID\"}",
+                  "[?,6,6,6]"},
+        ShapeCase{"FusedMatMul", "(4,?)", "(7,4)", "(7)", "",
+                  "_FusedMatMul(x, y, z) {T=float32, num_args=1, transpose_a=true, "
+                  "transpose_b=true}",
+                  "[?,7]"},
+        ShapeCase{"FusedBatchNorm", "(2,9,9,3)", "(3)", "", "",
+                  "_FusedBatchNormEx(x, y, y, y, y, x) {T=float32, U=float32, num_side_inputs=1}",
+                  "[2,9,9,3] [3] [3] [3] [3] ?"},
+        ShapeCase{"FusedBatchNormGrad", "(2,9,9,3)", "(3)", "", "",
+                  "_FusedBatchNormGradEx(x, x, y, y, y, z, y, x) {T=float32, U=float32, "
+                  "num_side_inputs=1}",
+                  "[2,9,9,3] [3] [3] [0] [0] [2,9,9,3]"},
         // A transposed convolution puts out what input_sizes spells.
         ShapeCase{"Transposed", "(3,3,8,16)", "(4,5,5,16)", "", "(4,10,10,8)",
                   "Conv2DBackpropInput(v, x, y) {T=float32, strides=[1,2,2,1], padding=\"SAME\"}",

@@ -1,4 +1,4 @@
-#include "client_lib/cli/program_output.h"
+#include "client_lib/internal/program_output.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace spillway::cli {
+namespace spillway::internal {
 namespace {
 
 constexpr size_t kMaxOutput = 64 << 10;
@@ -77,4 +77,4 @@ absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
   return output;
 }
 
-}  // namespace spillway::cli
+}  // namespace spillway::internal

@@ -1,4 +1,4 @@
-#include "client_lib/cli/child_wait.h"
+#include "client_lib/internal/child_wait.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 #include "absl/time/clock.h"
 
-namespace spillway::cli {
+namespace spillway::internal {
 namespace {
 
 // Far above any sensible timeout, far below what overflows a clock.
@@ -54,4 +54,4 @@ int Reap(const Deadline& deadline, pid_t child) {
   }
 }
 
-}  // namespace spillway::cli
+}  // namespace spillway::internal

@@ -1,15 +1,15 @@
 // What another program prints: asked for information, not for work. No shell stands between, the
 // program has no input, and nothing that it does or does not do keeps us waiting.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_PROGRAM_OUTPUT_H_
-#define SPILLWAY_CLIENT_LIB_CLI_PROGRAM_OUTPUT_H_
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_PROGRAM_OUTPUT_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_PROGRAM_OUTPUT_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "client_lib/cli/child_wait.h"
+#include "client_lib/internal/child_wait.h"
 
-namespace spillway::cli {
+namespace spillway::internal {
 
 // Runs `command`, whose first word is looked for in the absolute folders of PATH, and returns its
 // standard output; nothing if there is no such program, if it fails, prints more than 64 KiB or has
@@ -19,6 +19,6 @@ namespace spillway::cli {
 absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
                                      const Deadline& deadline);
 
-}  // namespace spillway::cli
+}  // namespace spillway::internal
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_PROGRAM_OUTPUT_H_
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_PROGRAM_OUTPUT_H_

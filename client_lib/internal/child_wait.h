@@ -1,6 +1,6 @@
 // Waiting for a child process, with an end that nothing can put off.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_CHILD_WAIT_H_
-#define SPILLWAY_CLIENT_LIB_CLI_CHILD_WAIT_H_
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CHILD_WAIT_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_CHILD_WAIT_H_
 
 #include <sys/types.h>
 
@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 
-namespace spillway::cli {
+namespace spillway::internal {
 
 // A point in time that setting the clock does not move.
 class Deadline {
@@ -39,6 +39,6 @@ int Reap(const Deadline& deadline, pid_t child);
 // How long a killed child may take to be gone: it takes longer only where the kernel hangs.
 inline constexpr absl::Duration kReapTime = absl::Seconds(1);
 
-}  // namespace spillway::cli
+}  // namespace spillway::internal
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_CHILD_WAIT_H_
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_CHILD_WAIT_H_

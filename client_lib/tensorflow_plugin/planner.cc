@@ -1,0 +1,173 @@
+#include "client_lib/tensorflow_plugin/planner.h"
+
+#include <algorithm>
+
+#include "client_lib/tensorflow_plugin/graph_facts.h"
+#include "client_lib/tensorflow_plugin/library.h"
+#include "client_lib/tensorflow_plugin/log.h"
+#include "client_lib/tensorflow_plugin/owner.h"
+#include "client_lib/tensorflow_plugin/report.h"
+#include "client_lib/tensorflow_plugin/request.h"
+
+namespace spillway::tensorflow_plugin {
+namespace {
+
+constexpr char kCpu[] = "CPU", kGpu[] = "GPU";
+// What stands for a GPU in a trial run is this one while Spillway looks at the graph.
+constexpr char kFirstGpu[] = "GPU:0";
+
+// For people: TensorFlow does not tell an optimizer the name of a function.
+std::string NameOf(const GraphToPlan& item, const GraphFacts& facts) {
+  std::string name;
+  if (!item.fetched.empty()) {
+    name = *item.fetched.begin();
+  } else if (!facts.targets.empty()) {
+    name = facts.targets.front();
+  }
+  return name.empty() ? "graph" : name;
+}
+
+class Planner {
+ public:
+  Planner(const Settings& settings, const GraphToPlan& item, const GraphFacts& facts)
+      : settings_(settings),
+        item_(item),
+        facts_(facts),
+        name_(NameOf(item, facts)),
+        described_("graph of '" + name_ + "' (" + std::to_string(facts.node_count) + " nodes)") {}
+
+  std::optional<std::string> Plan(bool has_gpu) {
+    if (!settings_.problem.empty()) return Refuse(settings_.problem);
+    const bool rehearsal = !settings_.gpu_stand_in.empty();
+    if (rehearsal && has_gpu) {
+      return Refuse("SPILLWAY_GPU_STAND_IN is '" + settings_.gpu_stand_in +
+                    "', but the graph has nodes on a GPU; the setting is for machines without one");
+    }
+    // What computes a fed tensor does not run, and Spillway is told of feeds of placeholders alone.
+    if (!facts_.fed_ops.empty()) {
+      return Refuse(described_ + ": it feeds '" + facts_.fed_ops.front() +
+                    "', which is no placeholder; feed a placeholder");
+    }
+    std::string problem;
+    const Library* const library = LoadLibrary(&problem);
+    if (library == nullptr) return Refuse(problem);
+    const std::string options = MakeOptions(*library, settings_, facts_, &problem);
+    if (!problem.empty()) return Refuse(described_ + ": " + problem);
+
+    std::string moved;
+    if (rehearsal) moved = MoveNodes(item_.graph, settings_.gpu_stand_in, kFirstGpu);
+    std::string graph, report;
+    problem = Rewrite(*library, rehearsal ? std::string_view(moved) : item_.graph, options, &graph,
+                      &report);
+    if (!problem.empty()) return Refuse(described_ + ": " + problem);
+    PlanSummary summary = Summarize(described_, report);
+    if (!settings_.report_dir.empty()) {
+      const std::string path = WriteReport(settings_.report_dir, name_, report, &problem);
+      summary.line += "; " + (path.empty() ? problem : "report: " + path);
+    }
+    LogOnce(summary.line);
+    if (!summary.rewritten) return std::nullopt;
+    return rehearsal ? MoveNodes(graph, kFirstGpu, settings_.gpu_stand_in) : graph;
+  }
+
+ private:
+  std::nullopt_t Refuse(const std::string& why) const {
+    // Where the settings are to blame, their names are those of the variables.
+    std::string line = why;
+    if (why.find("batch_size") != why.npos && settings_.batch_size == 0) {
+      line += "; batch_size is SPILLWAY_JOB_BATCH_SIZE here";
+    }
+    if (settings_.fail_closed) {
+      FailClosed(line + "; the process ends, as SPILLWAY_FAIL_CLOSED wants it");
+    }
+    LogOnce(line + "; the program runs without swaps");
+    return std::nullopt;
+  }
+
+  // The rewritten graph and the report as JSON. Returns what went wrong, or "".
+  std::string Rewrite(const Library& library, std::string_view graph, const std::string& options,
+                      std::string* rewritten, std::string* report) const {
+    const Owner<spillway_client_options> where(library.client_options_new(),
+                                               library.client_options_free);
+    std::string problem;
+    const auto failed = [&](spillway_status* status) {
+      if (problem.empty()) problem = TakeMessage(library, status);
+      return !problem.empty();
+    };
+    const Settings& s = settings_;
+    if (!s.server.empty() &&
+        failed(library.client_options_set_target(where.get(), s.server.c_str()))) {
+      return problem;
+    }
+    if (s.tls || !s.tls_ca.empty() || !s.tls_cert.empty() || !s.tls_key.empty() ||
+        !s.tls_server_name.empty()) {
+      const auto text = [](const std::string& t) { return t.empty() ? nullptr : t.c_str(); };
+      if (failed(library.client_options_set_tls(where.get(), text(s.tls_ca), text(s.tls_cert),
+                                                text(s.tls_key), text(s.tls_server_name)))) {
+        return problem;
+      }
+    }
+    if (!s.token_file.empty() &&
+        failed(library.client_options_set_token_file(where.get(), s.token_file.c_str()))) {
+      return problem;
+    }
+    spillway_client* client = nullptr;
+    if (failed(library.client_new(where.get(), &client))) return problem;
+    const Owner<spillway_client> client_owner(client, library.client_free);
+    const Owner<spillway_call> call(library.call_new(), library.call_free);
+    if (failed(library.call_set_timeout_ms(call.get(), s.timeout_s * 1000))) return problem;
+    if (!s.token.empty() && s.token_file.empty() &&
+        failed(library.call_set_token(call.get(), s.token.c_str()))) {
+      return problem;
+    }
+    spillway_buffer *graph_out = nullptr, *report_out = nullptr, *json = nullptr;
+    if (failed(library.rewrite_graph(client, graph.data(), graph.size(), options.data(),
+                                     options.size(), call.get(), &graph_out, &report_out))) {
+      return problem;
+    }
+    const Owner<spillway_buffer> graph_owner(graph_out, library.buffer_free);
+    const Owner<spillway_buffer> report_owner(report_out, library.buffer_free);
+    if (failed(library.message_to_json("RewriteReport", library.buffer_data(report_out),
+                                       library.buffer_size(report_out), &json))) {
+      return problem;
+    }
+    const Owner<spillway_buffer> json_owner(json, library.buffer_free);
+    rewritten->assign(BytesOf(library, graph_out));
+    report->assign(BytesOf(library, json));
+    return "";
+  }
+
+  const Settings& settings_;
+  const GraphToPlan& item_;
+  const GraphFacts& facts_;
+  const std::string name_, described_;
+};
+
+}  // namespace
+
+const Settings& TheSettings() {
+  static const Settings* const settings = new Settings(ReadSettings());
+  return *settings;
+}
+
+std::optional<std::string> PlanGraph(const Settings& settings, std::string_view registered_for,
+                                     const GraphToPlan& item) {
+  if (!settings.enabled) return std::nullopt;
+  const GraphFacts facts = ReadGraph(item.graph, item.kept, item.fetched);
+  if (!facts.ok || !facts.trains || facts.has_swaps) return std::nullopt;
+  const auto has = [&facts](const auto& predicate) {
+    return std::any_of(facts.devices.begin(), facts.devices.end(), predicate);
+  };
+  const auto of_type = [](std::string_view type) {
+    return [type](const std::string& device) { return IsOfType(device, type); };
+  };
+  if (registered_for == kGpu && has(of_type(kCpu))) return std::nullopt;
+  const bool has_gpu = has(of_type(kGpu));
+  const bool has_stand_in = has([&settings](const std::string& device) {
+    return !settings.gpu_stand_in.empty() && IsDevice(device, settings.gpu_stand_in);
+  });
+  if (!has_gpu && !has_stand_in && settings.problem.empty()) return std::nullopt;
+  return Planner(settings, item, facts).Plan(has_gpu);
+}
+
+}  // namespace spillway::tensorflow_plugin

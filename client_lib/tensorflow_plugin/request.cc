@@ -1,0 +1,88 @@
+#include "client_lib/tensorflow_plugin/request.h"
+
+#include "client_lib/tensorflow_plugin/owner.h"
+#include "nlohmann/json.hpp"
+
+namespace spillway::tensorflow_plugin {
+namespace {
+
+using nlohmann::json;
+
+// The strategy, of those in the oneof RewriteOptions.strategy, that does without a budget.
+constexpr char kWithoutBudget[] = "scope";
+
+// The object at `key`, made where there is none.
+json& ObjectAt(json& parent, const char* key) {
+  json& child = parent[key];
+  if (!child.is_object()) child = json::object();
+  return child;
+}
+
+// Asked once: it starts a program, and what GPUs there are does not change.
+int64_t GpuMemory(const Library& library) {
+  static const int64_t bytes = [&library] {
+    int64_t found = 0;
+    const std::string problem = TakeMessage(library, library.find_gpu_memory(&found));
+    return problem.empty() ? found : 0;
+  }();
+  return bytes;
+}
+
+// The memory of a GPU: what the settings say, or nvidia-smi. False: nobody does.
+bool FillMemory(const Library& library, json& options) {
+  const auto level = options.find("level");
+  if (level != options.end() && level->contains("autotune_gpu_mem")) return true;
+  json& hardware = ObjectAt(ObjectAt(options, "step"), "hardware");
+  if (hardware.contains("gpu_memory_bytes") || hardware.contains("preset")) return true;
+  const int64_t bytes = GpuMemory(library);
+  if (bytes == 0) return options.contains(kWithoutBudget);
+  hardware["gpu_memory_bytes"] = bytes;
+  hardware["gpu_memory_source"] = "MEMORY_SOURCE_NVIDIA_SMI";
+  return true;
+}
+
+// A CPU device with the job, replica and task of the graph's: the graph is placed already, and a
+// node with less than a full name could not be.
+std::string FullName(const std::string& device, const GraphFacts& facts) {
+  if (device.find("/job:") != device.npos || facts.devices.empty()) return device;
+  const std::string task(TaskOf(*facts.devices.begin()));
+  return task + (device.find('/') == 0 ? device : "/device:" + device);
+}
+
+}  // namespace
+
+std::string MakeOptions(const Library& library, const Settings& settings, const GraphFacts& facts,
+                        std::string* problem) {
+  json options = json::object();
+  if (!settings.options_json.empty()) options = json::parse(settings.options_json);
+  if (!settings.strategy.empty()) ObjectAt(options, settings.strategy.c_str());
+  json& step = ObjectAt(options, "step");
+  json& hardware = ObjectAt(step, "hardware");
+  if (settings.batch_size > 0) step["batch_size"] = settings.batch_size;
+  if (!settings.hardware.empty()) hardware["preset"] = settings.hardware;
+  if (settings.gpu_memory_bytes > 0) hardware["gpu_memory_bytes"] = settings.gpu_memory_bytes;
+  if (!FillMemory(library, options)) {
+    *problem =
+        "how much memory the GPU has is not known (there is no nvidia-smi that says it); set "
+        "SPILLWAY_GPU_MEMORY_BYTES (as 16GiB) or SPILLWAY_HARDWARE";
+    return "";
+  }
+  if (!step.contains("targets")) step["targets"] = facts.targets;
+  if (!settings.cpu_device.empty()) options["cpu_device"] = FullName(settings.cpu_device, facts);
+  // TensorFlow has inlined what it inlines.
+  if (!options.contains("inline_calls")) options["inline_calls"] = "INLINE_CALLS_NEVER";
+  if (settings.report_dir.empty()) options["decision_detail"] = "DECISION_DETAIL_NONE";
+  const std::string text = options.dump();
+  spillway_buffer* message = nullptr;
+  *problem = TakeMessage(
+      library, library.message_from_json("RewriteOptions", text.data(), text.size(), &message));
+  if (!problem->empty()) {
+    *problem =
+        "the settings (SPILLWAY_STRATEGY, SPILLWAY_OPTIONS) make no RewriteOptions: " + *problem;
+    return "";
+  }
+  const Owner<spillway_buffer> owner(message, library.buffer_free);
+  return std::string(BytesOf(library, message));
+}
+
+}  // namespace spillway::tensorflow_plugin

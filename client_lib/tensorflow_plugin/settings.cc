@@ -1,0 +1,184 @@
+#include "client_lib/tensorflow_plugin/settings.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace spillway::tensorflow_plugin {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kFileVariable[] = "SPILLWAY_SETTINGS";
+// A file with more is none that somebody wrote.
+constexpr std::streamoff kMaxFileBytes = 1 << 20;
+constexpr int64_t kMaxBatch = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxTimeoutS = int64_t{24} * 3600;
+
+// One setting: where it is said, and what takes its text. `take` gives what the value has to be, or
+// "" if it took it.
+struct Setting {
+  const char* key;       // In the file.
+  const char* variable;  // In the environment.
+  std::string (*take)(const std::string& text, Settings* settings);
+};
+
+template <std::string Settings::*field>
+std::string TakeText(const std::string& text, Settings* settings) {
+  settings->*field = text;
+  return "";
+}
+
+template <bool Settings::*field>
+std::string TakeBool(const std::string& text, Settings* settings) {
+  const bool yes = text == "1" || text == "true" || text == "on" || text == "yes";
+  const bool no = text == "0" || text == "false" || text == "off" || text == "no";
+  if (!yes && !no) return "has to be 1 or 0 (true or false, on or off, yes or no)";
+  settings->*field = yes;
+  return "";
+}
+
+// A whole number; `rest` is what follows it.
+bool Number(const std::string& text, int64_t* value, std::string* rest) {
+  if (text.empty() || text[0] < '0' || text[0] > '9') return false;
+  char* end = nullptr;
+  errno = 0;
+  *value = std::strtoll(text.c_str(), &end, 10);
+  *rest = end;
+  return errno == 0;
+}
+
+template <int64_t Settings::*field, const int64_t& most>
+std::string TakeNumber(const std::string& text, Settings* settings) {
+  int64_t value = 0;
+  std::string rest;
+  if (!Number(text, &value, &rest) || !rest.empty() || value < 1 || value > most) {
+    return "has to be a whole number from 1 to " + std::to_string(most);
+  }
+  settings->*field = value;
+  return "";
+}
+
+// As flags of the program take it: 1536, 512MiB, 12GiB.
+std::string TakeMemory(const std::string& text, Settings* settings) {
+  const std::vector<std::pair<std::string, int>> units = {
+      {"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  int64_t value = 0;
+  std::string rest;
+  if (Number(text, &value, &rest)) {
+    for (const auto& [unit, shift] : units) {
+      if (rest != unit || value < 1 || value > (std::numeric_limits<int64_t>::max() >> shift))
+        continue;
+      settings->gpu_memory_bytes = value << shift;
+      return "";
+    }
+  }
+  return "has to be a whole number of bytes, above 0, as 17179869184 or 16GiB";
+}
+
+std::string TakeOptions(const std::string& text, Settings* settings) {
+  const json options = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!options.is_object()) {
+    return "has to be a JSON object with fields of RewriteOptions, as {\"min_tensor_bytes\": 4096}";
+  }
+  settings->options_json = text;
+  return "";
+}
+
+constexpr Setting kSettings[] = {
+    // First, so that it holds for what is wrong with the others.
+    {"fail_closed", "SPILLWAY_FAIL_CLOSED", TakeBool<&Settings::fail_closed>},
+    {"enabled", "SPILLWAY_PLUGIN", TakeBool<&Settings::enabled>},
+    {"strategy", "SPILLWAY_STRATEGY", TakeText<&Settings::strategy>},
+    {"batch_size", "SPILLWAY_JOB_BATCH_SIZE", TakeNumber<&Settings::batch_size, kMaxBatch>},
+    {"gpu_memory_bytes", "SPILLWAY_GPU_MEMORY_BYTES", TakeMemory},
+    {"hardware", "SPILLWAY_HARDWARE", TakeText<&Settings::hardware>},
+    {"options", "SPILLWAY_OPTIONS", TakeOptions},
+    {"server", "SPILLWAY_SERVER", TakeText<&Settings::server>},
+    {"token", "SPILLWAY_TOKEN", TakeText<&Settings::token>},
+    {"token_file", "SPILLWAY_TOKEN_FILE", TakeText<&Settings::token_file>},
+    {"tls", "SPILLWAY_TLS", TakeBool<&Settings::tls>},
+    {"tls_ca", "SPILLWAY_TLS_CA", TakeText<&Settings::tls_ca>},
+    {"tls_cert", "SPILLWAY_TLS_CERT", TakeText<&Settings::tls_cert>},
+    {"tls_key", "SPILLWAY_TLS_KEY", TakeText<&Settings::tls_key>},
+    {"tls_server_name", "SPILLWAY_TLS_SERVER_NAME", TakeText<&Settings::tls_server_name>},
+    {"timeout_s", "SPILLWAY_TIMEOUT_S", TakeNumber<&Settings::timeout_s, kMaxTimeoutS>},
+    {"report_dir", "SPILLWAY_REPORT_DIR", TakeText<&Settings::report_dir>},
+    {"gpu_stand_in", "SPILLWAY_GPU_STAND_IN", TakeText<&Settings::gpu_stand_in>},
+    {"cpu_device", "SPILLWAY_CPU_DEVICE", TakeText<&Settings::cpu_device>},
+};
+
+// The file's object; what is wrong with the file goes to `problem`.
+json ReadFile(const std::string& path, std::string* problem) {
+  const std::string name = std::string(kFileVariable) + " names '" + path + "', ";
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes;
+  if (file) {
+    char buffer[4096];
+    while (file.read(buffer, sizeof(buffer)) || file.gcount() > 0) {
+      bytes.append(buffer, static_cast<size_t>(file.gcount()));
+      if (static_cast<std::streamoff>(bytes.size()) > kMaxFileBytes) break;
+    }
+  }
+  json object = json::object();
+  if (!file.eof()) {
+    *problem = name + "which cannot be read; it has to be a file of at most 1 MiB";
+  } else {
+    object = json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object()) {
+      *problem = name + "which is not a JSON object; write {\"batch_size\": 128} and the like";
+      object = json::object();
+    }
+  }
+  return object;
+}
+
+// A text as the environment would have it.
+std::string TextOf(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+Settings ReadSettings() {
+  Settings settings;
+  std::string first;  // The first problem is told.
+  const auto tell = [&first](const std::string& problem) {
+    if (first.empty()) first = problem;
+  };
+  json file = json::object();
+  std::string path;
+  if (const char* given = std::getenv(kFileVariable); given != nullptr && *given != '\0') {
+    path = given;
+    std::string problem;
+    file = ReadFile(path, &problem);
+    if (!problem.empty()) tell(problem);
+  }
+  for (const Setting& setting : kSettings) {
+    const auto in_file = file.find(setting.key);
+    const char* const variable = std::getenv(setting.variable);
+    const bool from_variable = variable != nullptr && *variable != '\0';
+    if (in_file == file.end() && !from_variable) continue;
+    const std::string text = from_variable ? variable : TextOf(*in_file);
+    const std::string wanted = setting.take(text, &settings);
+    if (in_file != file.end()) file.erase(in_file);
+    if (wanted.empty()) continue;
+    const std::string where =
+        from_variable ? setting.variable : "'" + std::string(setting.key) + "' in '" + path + "'";
+    tell(where + " is '" + text + "'; it " + wanted);
+  }
+  for (const auto& [key, value] : file.items()) {
+    tell("'" + path + "' has the setting '" + key +
+         "', which there is none of; client_lib/tensorflow_plugin/README.md has the list");
+  }
+  settings.problem = first;
+  return settings;
+}
+
+}  // namespace spillway::tensorflow_plugin
