@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from tensorflow.python.eager.polymorphic_function import atomic_function
@@ -146,7 +147,13 @@ class Bodies:
             return use.function
         if len(definition.signature.input_arg) != len(use.arguments):
             return use.function
-        graph = self._graph_of(definition, use.arguments)
+        try:
+            graph = self._graph_of(definition, use.arguments)
+        except (ValueError, KeyError, TypeError) as error:  # What TensorFlow's importer raises.
+            warnings.warn("the body of function %s is left as it is, since TensorFlow cannot make a "
+                          "graph of it: %s" % (use.function, error), errors.SpillwayWarning,
+                          stacklevel=2)
+            return use.function
         graph_def = graph.as_graph_def(add_shapes=True)
         changed = self.replace(graph, graph_def)
         result = self._rewritten(graph, graph_def) if use.is_body else None
