@@ -182,12 +182,13 @@ class FunctionTest(unittest.TestCase):
         self.check(not_inlined, True)
 
     def test_gradients_that_a_loop_adds_up(self):
-        """The loop updates no weight, so it is no step: its tensors are not swapped, and that is said."""
+        """The loop updates no weight, so it is no step: nothing in it is swapped, which is said."""
         expected, _ = train(accumulating, None)
         found, step = train(accumulating, dict(PARAMETERS["level"]))
         self.assertTrue(found == expected)
         self.assertEqual(swaps_in_bodies(step.graph), {})
-        self.assertIn("FUNCTION_BODIES", {warning.code for warning in step.spillway_report.warnings})
+        self.assertIn("FUNCTION_BODIES",
+                      {warning.code for warning in step.spillway_report.warnings})
 
     def test_calls_may_stay(self):
         _, step = train(calls, dict(PARAMETERS["level"], inline_calls="never"))
@@ -203,6 +204,21 @@ class FunctionTest(unittest.TestCase):
                                        allocator_reserve=0))
         self.assertTrue(swaps_in_bodies(step.graph))
         self.assertTrue(found == train(loop, None)[0])
+
+    def test_the_report_is_of_what_takes_most(self):
+        """Where nothing is swapped, too: of the step, and not of a side that counts something."""
+        count = tf.Variable(0.0)
+
+        def counting(net):
+            def step(images, labels):
+                loss = net.train(images, labels)
+                tf.cond(loss > 0, lambda: count.assign_add(1.0), lambda: count.assign_sub(1.0))
+                return loss
+            return tf.function(step)
+
+        _, step = train(counting, dict(gpu_memory_bytes=1 << 30))
+        self.assertIs(step.spillway_report, step.spillway_reports[""])
+        self.assertGreater(step.spillway_report.fits[0].unswapped_peak_bytes, 1 << 16)
 
     def test_a_budget_that_a_loop_does_not_fit(self):
         with self.assertRaises(spillway.DoesNotFitError):
@@ -360,7 +376,7 @@ class SavedModelTest(unittest.TestCase):
                            lambda loaded: loaded.variables)
 
 
-# CPU:1 stands for a device: what the rewrite leaves without one is put there, swap nodes are on CPU:0.
+# CPU:1 stands for a device: what has none after the rewrite is put there; swap nodes are on CPU:0.
 CROSSINGS = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -396,7 +412,8 @@ for make in (nested.calls, nested.loop, nested.conditional, nested.conditional_i
                 if node.op in ("_Recv", "_HostRecv")
                 and node.attr["send_device"].s.endswith(b"CPU:0")
                 and node.attr["recv_device"].s.endswith(b"CPU:1")]
-        swap_ins = [swap_in.name for swap in step.spillway_report.swaps for swap_in in swap.swap_ins]
+        swap_ins = [swap_in.name for swap in step.spillway_report.swaps
+                    for swap_in in swap.swap_ins]
         print(found == expected, len(swap_ins) > 0,
               [name for name in swap_ins if not any(edge.endswith(name) for edge in come)])
 """
