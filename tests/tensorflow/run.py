@@ -60,7 +60,8 @@ def selftest_jobs(options):
 
 def make_programs(options, folder):
     """Writes the graphs of those programs of which a case may be wanted; whether that worked."""
-    keys = [worker.UNREWRITTEN] + [s.name + way for s in cases.SETS for way in ("", "/" + cases.LIVE)]
+    keys = [worker.UNREWRITTEN]
+    keys += [s.name + way for s in cases.SETS for way in ("", "/" + cases.LIVE)]
     names = [name for name in cases.PROGRAMS
              if any(wanted("%s/%s" % (name, key), options.k) for key in keys)]
     if not names:
@@ -74,8 +75,8 @@ def make_programs(options, folder):
 
 
 def graph_jobs(options, made):
-    """The graphs that take longest first, so that two processes end about together. `made`: a folder
-    of graphs that were made now."""
+    """The graphs that take longest first, so that two processes end about together. `made`: a
+    folder of graphs that were made now."""
     jobs = []
     ways = cases.WAYS if options.way == "both" else (options.way,)
     roots = [OWN_GRAPHS, made] + options.graphs

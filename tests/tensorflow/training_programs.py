@@ -5,16 +5,16 @@ steps take a second.
     training_programs.py FOLDER [NAME...]
 
   mixed_precision         Keras layers with the policy mixed_float16
-  loss_scale_optimizer    the same, with Keras's LossScaleOptimizer: weights are updated in an If, and
-                          not in the first step, whose gradients overflow
+  loss_scale_optimizer    the same, with Keras's LossScaleOptimizer: weights are updated in an If,
+                          and not in the first step, whose gradients overflow
   gradient_accumulation   gradients of two steps are added up in variables, every second step
                           updates the weights, in a conditional
   mirrored_strategy       tf.distribute.MirroredStrategy with two replicas, on GPU:0 and GPU:1
   dataset_in_graph        tf.data with maps, shuffle, batch and prefetch; nothing is fed
-  clip_by_global_norm     a recurrent net, unrolled, whose gradients are clipped by their global norm
+  clip_by_global_norm     an unrolled recurrent net, whose gradients are clipped
 
-Each is run as it is, for four steps, in a session of its own. FOLDER/NAME gets graph.pb, meta.json and
-losses.json, as folders of tests/graphs have them.
+Each is run as it is, for four steps, in a session of its own. FOLDER/NAME gets graph.pb, meta.json
+and losses.json, as folders of tests/graphs have them.
 """
 import json
 import os
@@ -201,7 +201,8 @@ def clip_by_global_norm(tf):
                                                               name="train")
     fed = [{"name": name, "kind": "randint", "dtype": "int32", "shape": [BATCH, 8], "seed": seed,
             "low": 0, "high": 50} for name, seed in (("words:0", 21), ("following:0", 22))]
-    return Program(train_op, loss, v1.global_variables_initializer(), fed, ("clip/gradients", "clip"))
+    return Program(train_op, loss, v1.global_variables_initializer(), fed,
+                   ("clip/gradients", "clip"))
 
 
 PROGRAMS = {function.__name__: function for function in (

@@ -1,8 +1,10 @@
 """Steps that are not a function's own graph: in calls, loops and conditionals, in fit with several
 steps per execution, in recurrent layers, in a SavedModel."""
 
+import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -11,7 +13,7 @@ import tf_common
 from tf_common import tf
 
 import spillway
-from spillway.tensorflow import lms_v1, lms_v2, rewrite_function, rewrite_train_function
+from spillway.tensorflow import _bodies, lms_v1, lms_v2, rewrite_function, rewrite_train_function
 
 PARAMETERS = {
     "scope": dict(strategy="scope"),
@@ -180,12 +182,13 @@ class FunctionTest(unittest.TestCase):
         self.check(not_inlined, True)
 
     def test_gradients_that_a_loop_adds_up(self):
-        """The loop updates no weight, so it is no step: its tensors are not swapped, and that is said."""
+        """The loop updates no weight, so it is no step: nothing in it is swapped, which is said."""
         expected, _ = train(accumulating, None)
         found, step = train(accumulating, dict(PARAMETERS["level"]))
         self.assertTrue(found == expected)
         self.assertEqual(swaps_in_bodies(step.graph), {})
-        self.assertIn("FUNCTION_BODIES", {warning.code for warning in step.spillway_report.warnings})
+        self.assertIn("FUNCTION_BODIES",
+                      {warning.code for warning in step.spillway_report.warnings})
 
     def test_calls_may_stay(self):
         _, step = train(calls, dict(PARAMETERS["level"], inline_calls="never"))
@@ -202,6 +205,21 @@ class FunctionTest(unittest.TestCase):
         self.assertTrue(swaps_in_bodies(step.graph))
         self.assertTrue(found == train(loop, None)[0])
 
+    def test_the_report_is_of_what_takes_most(self):
+        """Where nothing is swapped, too: of the step, and not of a side that counts something."""
+        count = tf.Variable(0.0)
+
+        def counting(net):
+            def step(images, labels):
+                loss = net.train(images, labels)
+                tf.cond(loss > 0, lambda: count.assign_add(1.0), lambda: count.assign_sub(1.0))
+                return loss
+            return tf.function(step)
+
+        _, step = train(counting, dict(gpu_memory_bytes=1 << 30))
+        self.assertIs(step.spillway_report, step.spillway_reports[""])
+        self.assertGreater(step.spillway_report.fits[0].unswapped_peak_bytes, 1 << 16)
+
     def test_a_budget_that_a_loop_does_not_fit(self):
         with self.assertRaises(spillway.DoesNotFitError):
             train(loop, dict(gpu_memory_bytes=1 << 12))
@@ -212,6 +230,15 @@ class FunctionTest(unittest.TestCase):
     def test_a_rewritten_loop_is_kept(self):
         _, step = train(loop, PARAMETERS["scope"])
         self.assertIs(rewrite_function(step, **PARAMETERS["scope"]), step)
+
+    def test_a_body_that_cannot_be_read(self):
+        """It is left as it is, with a warning."""
+        with mock.patch.object(_bodies.function_def_to_graph, "function_def_to_graph_def",
+                               side_effect=ValueError("Function f was not found.")):
+            with self.assertWarnsRegex(spillway.SpillwayWarning, "body.*Function f was not found"):
+                found, step = train(loop, PARAMETERS["level"])
+        self.assertTrue(found == train(loop, None)[0])
+        self.assertEqual(swaps_in_bodies(step.graph), {})
 
     def test_a_loop_for_xla_is_left_alone(self):
         net = Net()
@@ -347,6 +374,57 @@ class SavedModelTest(unittest.TestCase):
                 model.export(path)
                 self.check(path, lambda loaded, images: loaded.serve(images),
                            lambda loaded: loaded.variables)
+
+
+# CPU:1 stands for a device: what has none after the rewrite is put there; swap nodes are on CPU:0.
+CROSSINGS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import common
+common.set_up()
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+import spillway
+import tf_nested_test as nested
+from tensorflow.python.eager import context
+
+plain = spillway.rewrite
+
+def pinned(graph, **keywords):
+    result = plain(graph, **keywords)
+    for node in result.graph_def.node:
+        if not node.device and node.op != "Placeholder":
+            node.device = "/device:CPU:1"
+    return result
+
+# Not of a function that is not inlined: TensorFlow tells no partition graphs of such.
+for make in (nested.calls, nested.loop, nested.conditional, nested.conditional_in_loop):
+    spillway.rewrite = plain
+    expected, _ = nested.train(make, None)
+    spillway.rewrite = pinned
+    for keywords in nested.PARAMETERS.values():
+        context.context().enable_graph_collection()
+        found, step = nested.train(make, keywords)
+        graphs = context.context().export_run_metadata().partition_graphs
+        context.context().disable_graph_collection()
+        come = [node.attr["tensor_name"].s.decode() for graph in graphs for node in graph.node
+                if node.op in ("_Recv", "_HostRecv")
+                and node.attr["send_device"].s.endswith(b"CPU:0")
+                and node.attr["recv_device"].s.endswith(b"CPU:1")]
+        swap_ins = [swap_in.name for swap in step.spillway_report.swaps
+                    for swap_in in swap.swap_ins]
+        print(found == expected, len(swap_ins) > 0,
+              [name for name in swap_ins if not any(edge.endswith(name) for edge in come)])
+"""
+
+
+class CrossingsTest(unittest.TestCase):
+
+    def test_swapped_tensors_cross_devices(self):
+        """In bodies, too, each swap-in brings its tensor back to the device."""
+        done = common.python(CROSSINGS, str(pathlib.Path(__file__).resolve().parent))
+        self.assertEqual(done.stdout, "True True []\n" * 8, done.stderr[-2000:])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from tensorflow.python.eager.polymorphic_function import atomic_function
@@ -128,7 +129,8 @@ class Bodies:
                                tuple(zip(inputs, operation.outputs)), True)
                 elif operation.type in _BRANCHES:
                     given = inputs[_BRANCHES[operation.type]:]
-                    yield _Use(operation.name, attr, index, function, tuple(zip(given, given)), True)
+                    yield _Use(operation.name, attr, index, function,
+                               tuple(zip(given, given)), True)
                 elif operation.type in _CALLS:
                     yield _Use(operation.name, attr, index, function, tuple(zip(inputs, inputs)),
                                marks["_noinline"].b if "_noinline" in marks else False)
@@ -146,7 +148,13 @@ class Bodies:
             return use.function
         if len(definition.signature.input_arg) != len(use.arguments):
             return use.function
-        graph = self._graph_of(definition, use.arguments)
+        try:
+            graph = self._graph_of(definition, use.arguments)
+        except (ValueError, KeyError, TypeError) as error:  # What TensorFlow's importer raises.
+            warnings.warn("the body of function %s is left as it is, since TensorFlow cannot make "
+                          "a graph of it: %s" % (use.function, error), errors.SpillwayWarning,
+                          stacklevel=2)
+            return use.function
         graph_def = graph.as_graph_def(add_shapes=True)
         changed = self.replace(graph, graph_def)
         result = self._rewritten(graph, graph_def) if use.is_body else None
@@ -189,8 +197,8 @@ class Bodies:
             arguments_of = set(names)
             rest.node.extend(node for node in graph_def.node if node.name not in arguments_of)
             self._add_to_library(rest)
-            # As import_graph_def_for_function does it, which takes no input_map: nodes of a body may
-            # be colocated with nodes outside.
+            # As import_graph_def_for_function does it, which takes no input_map: nodes of a body
+            # may be colocated with nodes outside.
             importer._import_graph_def_internal(  # pylint: disable=protected-access
                 rest, name="", input_map=input_map, validate_colocation_constraints=False)
         body.outputs = [body.get_tensor_by_name(flat_names[definition.ret[result.name]])
@@ -231,8 +239,8 @@ class Bodies:
 
 def _as_outermost(definition: Any) -> Any:
     """The FunctionDef with node names that do not say that it is in a loop or a conditional. The
-    strategies `scope` and `level` take such names for parts that they leave alone, as IBM's programs
-    do; here the loop is around the graph. Names in a body are its own affair."""
+    strategies `scope` and `level` take such names for parts that they leave alone, as IBM's
+    programs do; here the loop is around the graph. Names in a body are its own affair."""
     spelled = definition.SerializeToString().decode("latin-1")
     renamed = type(definition)()
     renamed.CopyFrom(definition)

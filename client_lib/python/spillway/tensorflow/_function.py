@@ -34,7 +34,7 @@ def rewrite_function(function: Any, *, fail_open: bool = False, **keywords: Any)
     A function that has swaps in a body already is returned as it is.
 
     Attributes of the result: `spillway_report`, the report; of a body, if the step is in one.
-    `spillway_reports`: that of the function itself under "", unless it has no step, and of each such
+    `spillway_reports`: of the function itself under "", unless it has no step, and of each such
     body under its function's name.
 
     Args:
@@ -89,13 +89,18 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
 
 
 def _main_report(reports: Dict[str, Any]) -> Any:
-    """That of the function, unless only a body has a step that could be rewritten."""
+    """That of the function, unless only a body has a step to rewrite, or needs more."""
     own = reports.get("")
     if own is not None and own.outcome != "NOTHING_TO_DO":
         return own
-    most = max((report for name, report in reports.items() if name),
-               key=lambda report: report.swapped_tensor_count, default=None)
-    return own if most is None else most
+    return max(reports.values(), key=lambda report: (report.swapped_tensor_count, _peak(report)))
+
+
+def _peak(report: Any) -> int:
+    """The bytes that a step takes as it came, on the GPU that takes most."""
+    before = report.forecast_before
+    devices = () if before is None else before.devices
+    return max((device.peak_bytes or 0 for device in devices), default=0)
 
 
 def _from_graph_def(function: Any, graph_def: Any) -> Any:

@@ -1,7 +1,7 @@
 """The versions of TensorFlow that this part is for.
 
-It reaches into TensorFlow (function graphs, sessions, Keras's train function), so another version may
-break it in ways that no error tells. What is listed is what the tests run with.
+It reaches into TensorFlow (function graphs, sessions, Keras's train function), so another version
+may break it in ways that no error tells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OVERRIDE = "SPILLWAY_ANY_TENSORFLOW"
 
 
 def check(version: str) -> None:
-    """Raises ImportError if `version` (tf.__version__) is none of these; with the override, warns."""
+    """Raises ImportError if tf.__version__ is none of these; warns with the override."""
     found = re.match(r"(\d+)\.(\d+)", version)
     if found and FIRST <= (int(found.group(1)), int(found.group(2))) <= LAST:
         return
@@ -29,5 +29,5 @@ def check(version: str) -> None:
         warnings.warn(message + "; it is used since %s is 1" % OVERRIDE, stacklevel=2)
         return
     raise ImportError(
-        "%s; install one of these, or rewrite GraphDefs and bytes by spillway.rewrite, which needs no "
-        "TensorFlow, or try it all the same with %s=1 in the environment" % (message, OVERRIDE))
+        "%s; install one of these, or rewrite GraphDefs and bytes by spillway.rewrite, which needs "
+        "no TensorFlow, or try it all the same with %s=1 in the environment" % (message, OVERRIDE))
