@@ -305,13 +305,28 @@ class FunctionScanner {
         size.bytes, SaturatingMultiply(copies, SaturatingAdd(static_cast<int64_t>(node_def.size()),
                                                              kInputBytes * (inputs + names))));
     if (!calls) return;
-    const int32_t function = table_.Find(CalledFunction(kind, node_def));
+    if (!lowers) {
+      AddCallee(number, CalledFunction(kind, node_def), kind, name.size(), device.size());
+      return;
+    }
+    // What it becomes, and its branches as calls. Names begin with the call's, and then the node's.
+    InlinedSize lowered = LoweringSize(node_def);
+    lowered.bytes = lowered.BytesAt(static_cast<int64_t>(name.size()), 0);
+    size.Add(lowered);
+    for (absl::string_view branch : LoweredFunctions(kind, node_def)) {
+      AddCallee(number, branch, kind, name.size() + kBranchNameBytes, device.size());
+    }
+  }
+
+  void AddCallee(size_t number, absl::string_view name, CallKind kind, size_t name_size,
+                 size_t device_size) {
+    const int32_t function = table_.Find(name);
     if (function == FunctionTable::kNoFunction ||
         table_.functions_[function].kept != v1::KEPT_CALL_REASON_UNSPECIFIED) {
       return;
     }
     callees_[number].push_back(
-        {function, kind, static_cast<int64_t>(name.size()), static_cast<int64_t>(device.size())});
+        {function, kind, static_cast<int64_t>(name_size), static_cast<int64_t>(device_size)});
   }
 
   // How many names in an attribute get the call's name before them.

@@ -46,6 +46,57 @@ TEST(FunctionTable, SumsSaturate) {
   EXPECT_EQ(SaturatingMultiply(kMost / 2, 3), kMost);
 }
 
+// A function whose body is an If of another one, on both sides.
+FunctionDef Fork(const std::string& name, const std::string& callee) {
+  return Function(name, "p:bool x:float32", "y:float32",
+                  absl::StrCat("n = StatelessIf(p, p, x) {Tcond=bool, Tin=[bool, float32], "
+                               "Tout=[float32], _lower_using_switch_merge=true, then_branch=\"",
+                               callee, "\", else_branch=\"", callee, "\"}"),
+                  {"y=n:output:0"});
+}
+
+InlinedCalls Inlined(const std::vector<FunctionDef>& functions) {
+  const TestGraph graph = TestGraph::FromBytes(GraphWithFunctions(R"(
+p = Placeholder() {dtype=bool, shape=()}
+x = Placeholder() {dtype=float32, shape=(10)}
+c = PartitionedCall(p, x) {Tin=[bool, float32], Tout=[float32], f="f0"}
+e = Neg(c) {T=float32}
+)",
+                                                                  functions));
+  return ValueOrDie(InlineCalls(*graph, {}, DefaultLimits(), StopToken()), "inline");
+}
+
+// Both sides of an If count, and what they call: its branches may double with each level, or lead
+// back.
+TEST(FunctionTable, BranchesCount) {
+  std::vector<FunctionDef> functions;
+  const auto depth = [&functions](int levels) {
+    functions.clear();
+    for (int i = 0; i < levels; ++i) {
+      functions.push_back(Fork(absl::StrCat("f", i), absl::StrCat("f", i + 1)));
+    }
+    functions.push_back(Function(absl::StrCat("f", levels), "p:bool x:float32", "y:float32",
+                                 "n = Neg(x) {T=float32}", {"y=n:y:0"}));
+  };
+  for (int levels = 1; levels <= 8; ++levels) {
+    depth(levels);
+    const InlinedCalls inlined = Inlined(functions);
+    EXPECT_EQ(inlined.summary.kept_call_count(), 0);
+    const std::string bytes = GraphWithFunctions("a = NoOp()", functions);
+    const FunctionTable table = ValueOrDie(FunctionTable::Read(bytes, StopToken()), "table");
+    const InlinedSize& told = table[table.Find("f0")].size;
+    EXPECT_GE(told.nodes, inlined.summary.added_node_count()) << levels;
+    EXPECT_GE(told.BytesAt(1, 1), inlined.summary.added_bytes()) << levels;
+  }
+  depth(30);
+  EXPECT_EQ(Inlined(functions).summary.kept_calls(0).reason(), v1::KEPT_CALL_REASON_TOO_LARGE);
+  EXPECT_TRUE(Inlined(functions).graph_def.empty());
+  for (const char* callee : {"f0", "f1"}) {
+    EXPECT_EQ(Inlined({Fork("f0", callee), Fork("f1", "f0")}).summary.kept_calls(0).reason(),
+              v1::KEPT_CALL_REASON_RECURSION);
+  }
+}
+
 // Functions that call each other at random, with devices and colocation: the size that was told is
 // at least what was built.
 TEST(FunctionTable, TheSizeToldIsNeverTooSmall) {
