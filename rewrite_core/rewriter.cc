@@ -171,7 +171,8 @@ class Rewriter {
   absl::StatusOr<std::unique_ptr<StepSubject>> Inline(const StepSubject& file) {
     if (!MayHaveCalls(file.graph())) return nullptr;
     auto calls = Stage(v1::STAGE_PARSE, [&] {
-      return InlineCalls(file.graph(), step_, limits_, stop_, Borders::kDirect, Lowering::kOff);
+      return InlineCalls(file.graph(), step_, limits_, stop_, Borders::kDirect,
+                         Lowering::kBranches);
     });
     if (!calls.ok()) return calls.status();
     if (calls->summary.kept_call_count() > 0 || calls->summary.inlined_call_count() > 0) {

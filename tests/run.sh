@@ -41,7 +41,8 @@ clone; a few minutes when there is a build already.
   tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
   TensorFlow   every graph with every parameter set (of the three largest, with a few) instead of the
                short list; four graphs under a real memory limit: each plan trains three times
-               in the memory that it was made for
+               in the memory that it was made for; the Python package with TensorFlow 2.16 and 2.21,
+               in environments of their own (build/tf-2.16-venv, build/tf-2.21-venv)
   soak         a server for two minutes, with clients that crash, are slow or say nothing
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
@@ -507,6 +508,19 @@ check_plugin() {
     "$venv/bin/python" tests/client_lib/tensorflow_plugin/plugin_test.py
 }
 
+# check_other_tensorflow VERSION: the Python package, and the plug-in as it was built with 2.15, with
+# another TensorFlow that they are for. Each runs also if the other fails.
+check_other_tensorflow() {
+  local code=0 folder=build/tf-$1-venv requirements=tests/client_lib/python/tensorflow-$1.txt
+  install_venv "$folder" "$requirements" "the Python package in TensorFlow $1 is"
+  [[ -e $folder/installed.txt ]] || return 0
+  run_counted "$results/tensorflow-$1.log" \
+    "$folder/bin/python" tests/client_lib/python/run.py --tensorflow || code=1
+  run_counted "$results/tensorflow-$1-plugin.log" \
+    "$folder/bin/python" tests/client_lib/tensorflow_plugin/plugin_test.py || code=1
+  return "$code"
+}
+
 check_cpp_sample() {
   run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
 }
@@ -624,6 +638,8 @@ if have_tensorflow; then
   section "TensorFlow: training" check_training
   if [[ $full == yes ]]; then
     section "TensorFlow: memory limit" check_memory_limit
+    section "TensorFlow: other versions" at_once "check_other_tensorflow 2.16" \
+      "check_other_tensorflow 2.21"
   fi
 fi
 if [[ $full == yes ]]; then

@@ -96,7 +96,8 @@ const char kExitCodeHelp[] =
     "  7  internal: a bug of ours, please report it\n"
     "  8  no plan of swaps fits into the GPU's memory: the message says what would do;\n"
     "     simulate --check: the step does not fit\n"
-    "  9  simulate --check: it is not known whether the step fits\n"
+    "  9  it is not known whether the step fits: the message names what is missing. rewrite,\n"
+    "     which has written the graph; simulate --check\n"
     "  126, 127  run: the command cannot be executed, does not exist; otherwise\n"
     "     the exit code of run is that of its command";
 

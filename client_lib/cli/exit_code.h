@@ -19,7 +19,9 @@ enum class ExitCode {
   kStopped = 6,     // The timeout passed, or the program was interrupted.
   kInternal = 7,    // A bug of ours.
   kDoesNotFit = 8,  // No plan of swaps fits into the memory that there is; or no step (`simulate`).
-  kFitUnknown = 9,  // `simulate --check` alone: whether the step fits is not known.
+  // Whether the step fits is not known: what is known of it does. Of `rewrite` with a strategy that
+  // plans for a budget (the graph is written all the same), and of `simulate --check`.
+  kFitUnknown = 9,
 
   // `run` alone; the numbers that shells have for them. Otherwise its command's own.
   kCommandNotExecutable = 126,

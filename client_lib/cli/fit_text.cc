@@ -40,7 +40,7 @@ std::string ReserveText(const v1::Hardware& hardware) {
 
 std::string NeedText(const v1::DeviceFit& fit, bool has_margin, bool plans_what_fits) {
   if (fit.not_needed()) {
-    return fit.fit() == v1::FIT_UNKNOWN ? ": as far as is known, no swapping is needed"
+    return fit.fit() == v1::FIT_UNKNOWN ? ": unknown whether swapping is needed"
                                         : ": no swapping is needed";
   }
   // Of bytes there are enough: not in one piece, or not while kernels wait.
@@ -107,7 +107,12 @@ Rows FactsOf(const std::string& name, const v1::RewriteReport& report) {
     if (device.device() == name) AddLevelSetting(device, &facts);
   }
   for (const v1::BudgetDevice& device : report.budget().devices()) {
-    if (device.device() == name) AddBudgetSearch(device, report.budget(), &facts);
+    if (device.device() != name) continue;
+    const bool is_unknown =
+        std::any_of(report.fits().begin(), report.fits().end(), [&name](const v1::DeviceFit& fit) {
+          return fit.device() == name && fit.fit() == v1::FIT_UNKNOWN;
+        });
+    AddBudgetSearch(device, report.budget(), !is_unknown, &facts);
   }
   for (const v1::DeviceFit& fit : report.fits()) {
     if (fit.device() == name) AddFit(fit, report, &facts);

@@ -19,6 +19,8 @@ constexpr int kBarWidth = 60;
 
 // GPUs side by side; more go below.
 constexpr int kMaxColumns = 4;
+// Of GPUs with a memory of their own, so many are named.
+constexpr int kShownMemories = 4;
 
 const char* kNotKnown = "-";
 
@@ -54,14 +56,36 @@ std::string Share(int64_t part, int64_t whole) {
   return whole > 0 ? absl::StrFormat("%.0f%%", 100.0 * part / whole) : kNotKnown;
 }
 
+// "14.86 GiB per GPU", "14.86 GiB per GPU (/gpu:1: 12.00 GiB)".
+std::string MemoriesText(const v1::Hardware& hardware) {
+  std::string others;
+  for (int i = 0; i < hardware.gpu_memories_size(); ++i) {
+    const v1::GpuMemory& memory = hardware.gpu_memories(i);
+    absl::StrAppend(&others, i == 0 ? " (" : ", ");
+    if (i == kShownMemories) {
+      absl::StrAppend(&others, "...");
+      break;
+    }
+    absl::StrAppend(&others, memory.device(), ": ", FormatBytes(memory.gpu_memory_bytes()));
+  }
+  return absl::StrCat(FormatBytes(hardware.gpu_memory_bytes()), " per GPU", others,
+                      others.empty() ? "" : ")");
+}
+
 // A graph whose nodes carry no device runs on one GPU.
 std::string GpuText(const std::string& device) { return device.empty() ? "the GPU" : device; }
+
+// "13.37 GiB per GPU": what a step may use.
+std::string BudgetText(const v1::HardwareReport& report) {
+  const auto& others = report.hardware().gpu_memories();
+  if (others.empty()) return absl::StrCat(FormatBytes(report.device_budget_bytes()), " per GPU");
+  return absl::StrCat("what each GPU has: ", MemoriesText(report.hardware()));
+}
 
 std::string HardwareText(const v1::HardwareReport& report) {
   const v1::Hardware& hardware = report.hardware();
   return absl::StrCat(
-      hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ",
-      FormatBytes(hardware.gpu_memory_bytes()), " per GPU",
+      hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ", MemoriesText(hardware),
       hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
       hardware.allocator_reserve() > 0
           ? absl::StrFormat(" less %.3g%%, ", 100 * hardware.allocator_reserve())
@@ -122,6 +146,24 @@ void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
     facts->push_back({label, cause.message()});
     label = "";
   }
+}
+
+// How much of the step is known, if not all.
+void AddKnownShare(const char* label, const v1::Forecast& forecast, Rows* facts) {
+  const v1::KnownShare& share = forecast.known_share();
+  if (share.unknown_tensor_count() == 0 && share.bounded_tensor_count() == 0 &&
+      share.unknown_node_count() == 0) {
+    return;
+  }
+  std::string text =
+      absl::StrCat("the size of ", share.tensor_count() - share.unknown_tensor_count(), " of ",
+                   FormatCount(share.tensor_count(), "tensor"), " on GPUs");
+  if (share.bounded_tensor_count() > 0) {
+    absl::StrAppend(&text, " (", share.bounded_tensor_count(), " by an upper bound)");
+  }
+  absl::StrAppend(&text, ", the cost of ", share.node_count() - share.unknown_node_count(), " of ",
+                  FormatCount(share.node_count(), "node"), " that compute");
+  facts->push_back({label, text});
 }
 
 // By how much the step is above a budget, in one sentence without a full stop.
@@ -217,18 +259,17 @@ std::string GpuTables(const v1::Forecast& forecast, Style style) {
 // GPU that needs most; otherwise those that lack memory. Nothing where it is the host that does.
 void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
   const v1::Forecast& forecast = report.forecast();
-  const int64_t budget = report.hardware().device_budget_bytes();
   if (forecast.out_of_memory().host()) return;
   const v1::DeviceForecast* most = nullptr;
   for (const v1::DeviceForecast& device : forecast.devices()) {
     if (!device.has_bounds()) return;
     const v1::LowerBounds& bounds = device.bounds();
     if (most == nullptr || bounds.memory_bytes() > most->bounds().memory_bytes()) most = &device;
-    if (MayFit(forecast) || device.peak_bytes() <= budget) continue;
+    if (MayFit(forecast) || device.peak_bytes() <= device.budget_bytes()) continue;
     const std::string where =
         forecast.devices_size() > 1 ? absl::StrCat("on ", device.device(), ": ") : "";
     const char* label = facts->back()[0] == "swapping" ? "" : "swapping";
-    if (bounds.memory_bytes() > budget) {
+    if (bounds.memory_bytes() > device.budget_bytes()) {
       facts->push_back({label, absl::StrCat(where, "cannot make it fit: with what is resident, ",
                                             bounds.memory_node(), " alone needs ",
                                             FormatBytes(bounds.memory_bytes()))});
@@ -257,8 +298,7 @@ std::string Headline(const v1::SimulateReport& report) {
   if (forecast.devices().empty()) return "no node of this step runs on a GPU";
   if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
-  const std::string budget =
-      absl::StrCat(FormatBytes(report.hardware().device_budget_bytes()), " per GPU");
+  const std::string budget = BudgetText(report.hardware());
   if (forecast.fit() == v1::FIT_FITS) return absl::StrCat("fits into ", budget, "; ", time);
   return absl::StrCat("unknown whether it fits into ", budget, ": what is known of it does; ",
                       time);
@@ -381,8 +421,7 @@ std::string LargestText(const v1::ExploreReport& report) {
   if (report.has_largest_fitting_size()) {
     const int64_t largest = report.largest_fitting_size();
     const v1::ExploredSize* size = FindSize(report, largest);
-    const std::string into =
-        absl::StrCat(FormatBytes(report.hardware().device_budget_bytes()), " per GPU");
+    const std::string into = BudgetText(report.hardware());
     const std::string rate =
         absl::StrCat(size != nullptr ? RateText(report.size_is_batch(), *size) : kNotKnown, " ",
                      RateUnit(report.size_is_batch()));
@@ -446,9 +485,10 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
 std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& report) {
   if (!report.has_forecast_before()) return {};
   Rows facts = {{"machine", HardwareText(report.hardware())}};
-  const auto add = [&facts](const char* label, const v1::Forecast& forecast) {
+  const auto add = [&facts, &report](const char* label, const v1::Forecast& forecast) {
     if (MayFit(forecast)) {
       AddUnknown(label, forecast, &facts);
+      if (&forecast == &report.forecast_before()) AddKnownShare("known", forecast, &facts);
       return;
     }
     facts.push_back({label, absl::StrCat("does not fit: ", ExcessText(forecast))});
@@ -464,6 +504,7 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   Rows facts = {{"host memory", absl::StrCat(FormatBytes(forecast.host_peak_bytes()), " at most")}};
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
   AddUnknown("unknown", forecast, &facts);
+  AddKnownShare("known", forecast, &facts);
   if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(
         {"synchronous", absl::StrCat(FormatMilliseconds(forecast.synchronous_step_time_ns()),
@@ -552,6 +593,7 @@ std::string ExplorationText::Result(const v1::ExploreReport& report) const {
                 {"step", TargetsText(report.targets())}};
   if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
     AddUnknown("unknown", size->unswapped(), &facts);
+    AddKnownShare("known", size->unswapped(), &facts);
   }
   AddWarnings(report.warnings(), &facts);
   return absl::StrCat(HeadlineText(LargestText(report), style_),

@@ -34,6 +34,16 @@ void PrintSummary(const RewrittenFile& file) {
   }
 }
 
+// Planned for a budget, and not known to fit it.
+bool IsFitUnknown(const RewrittenFile& file) {
+  for (const RewrittenGraph& graph : file.graphs) {
+    for (const v1::DeviceFit& fit : graph.response.report().fits()) {
+      if (fit.fit() == v1::FIT_UNKNOWN) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
@@ -68,7 +78,8 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   }
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!files.quiet) PrintSummary(*result);
-  return ExitCode::kDone;
+  // A plan that is applied was judged when it was made.
+  return plans == nullptr && IsFitUnknown(*result) ? ExitCode::kFitUnknown : ExitCode::kDone;
 }
 
 }  // namespace spillway::cli

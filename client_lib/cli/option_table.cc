@@ -69,6 +69,10 @@ constexpr OptionRow kHardware[] = {
      "--allocator-reserve, the budget. With neither this nor --hardware, nvidia-smi is asked, "
      "where there is one.",
      "the preset's", ""},
+    {"gpu_memories",
+     "The memory of a GPU that has another than --gpu-memory-bytes: --gpu-memory /gpu:1=12GiB. "
+     "Give the flag once for each.",
+     "none", "--gpu-memory"},
     {"host_memory_bytes", "Pinned host memory that the swaps of all GPUs together may use.",
      "the preset's", ""},
     {"peak_flops", "Operations per second; a multiply-add counts as two.", "the preset's", ""},
@@ -96,6 +100,40 @@ constexpr OptionRow kHardware[] = {
      "below 1.",
      "0", ""},
 };
+
+// The filters of TFLMS v2, which two strategies have.
+constexpr OptionRow kExclOutputByScopes = {
+    "excl_output_by_scopes",
+    "Outputs of ops whose name begins so are not swapped. In this and the seven flags that follow, "
+    "what matches no op is an error.",
+    "none", ""};
+constexpr OptionRow kInclOutputByScopes = {
+    "incl_output_by_scopes",
+    "Only outputs of ops whose name begins so are swapped; with --incl-output-by-types also those "
+    "of its types.",
+    "none", ""};
+constexpr OptionRow kExclOutputByTypes = {
+    "excl_output_by_types",
+    "Outputs of ops of these types are not swapped; level besides never swaps those of variables, "
+    "constants and the like.",
+    "none", ""};
+constexpr OptionRow kInclOutputByTypes = {
+    "incl_output_by_types",
+    "Only outputs of ops of these types are swapped; see --incl-output-by-scopes.", "none", ""};
+constexpr OptionRow kExclInputByScopes = {"excl_input_by_scopes",
+                                          "Ops whose name begins so read no swap-in.", "none", ""};
+constexpr OptionRow kInclInputByScopes = {
+    "incl_input_by_scopes",
+    "Only ops whose name begins so read swap-ins; with --incl-input-by-types also those of its "
+    "types.",
+    "none", ""};
+constexpr OptionRow kExclInputByTypes = {
+    "excl_input_by_types",
+    "Ops of these types read no swap-in; with level neither do variables, constants and the like.",
+    "none", ""};
+constexpr OptionRow kInclInputByTypes = {
+    "incl_input_by_types", "Only ops of these types read swap-ins; see --incl-input-by-scopes.",
+    "none", ""};
 
 constexpr OptionRow kLevel[] = {
     {"swapout_threshold",
@@ -125,30 +163,14 @@ constexpr OptionRow kLevel[] = {
      "Levels whose ops on one GPU read and write more than this together, in GiB, are serialized. "
      "0: none. 0 and up.",
      "0", ""},
-    {"excl_output_by_scopes",
-     "Outputs of ops whose name begins so are not swapped. In this and the seven flags that "
-     "follow, what matches no op is an error.",
-     "none", ""},
-    {"incl_output_by_scopes",
-     "Only outputs of ops whose name begins so are swapped; with --incl-output-by-types also those "
-     "of its types.",
-     "none", ""},
-    {"excl_output_by_types",
-     "Outputs of ops of these types are not swapped, besides those of variables, constants and the "
-     "like.",
-     "none", ""},
-    {"incl_output_by_types",
-     "Only outputs of ops of these types are swapped; see --incl-output-by-scopes.", "none", ""},
-    {"excl_input_by_scopes", "Ops whose name begins so read no swap-in.", "none", ""},
-    {"incl_input_by_scopes",
-     "Only ops whose name begins so read swap-ins; with --incl-input-by-types also those of its "
-     "types.",
-     "none", ""},
-    {"excl_input_by_types",
-     "Ops of these types read no swap-in, besides those of variables, constants and the like.",
-     "none", ""},
-    {"incl_input_by_types", "Only ops of these types read swap-ins; see --incl-input-by-scopes.",
-     "none", ""},
+    kExclOutputByScopes,
+    kInclOutputByScopes,
+    kExclOutputByTypes,
+    kInclOutputByTypes,
+    kExclInputByScopes,
+    kInclInputByScopes,
+    kExclInputByTypes,
+    kInclInputByTypes,
     {"is_training",
      "Whether the graph runs in training mode: batch normalizations of the other mode are left "
      "alone (--is-training=false).",
@@ -221,6 +243,14 @@ constexpr OptionRow kBudget[] = {
      "How many times as long as at full speed (memory without end) a step may take. Where no plan "
      "is as fast, the error tells the memory with which there is one. 1 and up.",
      "no limit; with SMALLEST_PEAK 1.1", ""},
+    kExclOutputByScopes,
+    kInclOutputByScopes,
+    kExclOutputByTypes,
+    kInclOutputByTypes,
+    kExclInputByScopes,
+    kInclInputByScopes,
+    kExclInputByTypes,
+    kInclInputByTypes,
 };
 
 constexpr StrategyTable kStrategies[] = {

@@ -174,6 +174,29 @@ absl::Status AddLoopCounts(absl::string_view flag, const std::vector<std::string
   return absl::OkStatus();
 }
 
+bool IsGpuMemory(const FieldDescriptor* field) {
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+         field->message_type() == v1::GpuMemory::descriptor();
+}
+
+absl::Status AddGpuMemories(absl::string_view flag, const std::vector<std::string>& texts,
+                            const FieldDescriptor* field, Message* message) {
+  for (const std::string& text : texts) {
+    v1::GpuMemory memory;
+    const size_t equals = text.rfind('=');
+    int64_t bytes = 0;
+    if (equals == std::string::npos || equals == 0) {
+      return BadValue(flag, text, "DEVICE=BYTES, e.g. /gpu:1=12GiB");
+    }
+    absl::Status s = ParseByteCount(flag, absl::string_view(text).substr(equals + 1), &bytes);
+    if (!s.ok()) return s;
+    memory.set_device(text.substr(0, equals));
+    memory.set_gpu_memory_bytes(bytes);
+    message->GetReflection()->AddMessage(message, field)->CopyFrom(memory);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& texts,
                       const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
@@ -190,6 +213,7 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
                       const FieldDescriptor* field, Message* message) {
   if (IsFeed(field)) return AddFeeds(flag, texts, field, message);
   if (IsLoopCount(field)) return AddLoopCounts(flag, texts, field, message);
+  if (IsGpuMemory(field)) return AddGpuMemories(flag, texts, field, message);
   if (!field->is_repeated()) {
     if (texts.size() != 1) {
       return core::InvalidError(
@@ -274,6 +298,7 @@ std::vector<std::string> EnumSpellings(const EnumDescriptor* type) {
 std::string ValueSyntax(const FieldDescriptor* field) {
   if (IsFeed(field)) return "NAME=DIM,...[:VALUE,...]";
   if (IsLoopCount(field)) return "NAME=N";
+  if (IsGpuMemory(field)) return "DEVICE=BYTES";
   if (field->is_repeated()) return "A,B,...";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:

@@ -237,17 +237,24 @@ class BufferFinder {
       const int64_t measured = profile_->allocated_bytes(tensor);
       if (measured != kUnknownSize) return measured;
     }
-    const int64_t bytes = shapes_.buffer_bytes(tensor);
+    const int64_t bytes = shapes_.bounds().buffer_bytes(tensor);
     if (bytes != kUnknownSize || tensor.port == 0) return bytes;
     const Row* row = rows_[graph_.op_id(tensor.node)];
     return row != nullptr && row->small_output == tensor.port ? 0 : kUnknownSize;
+  }
+
+  // Whether Bytes is an upper bound.
+  bool IsBound(Tensor tensor) const {
+    return shapes_.buffer_bytes(tensor) == kUnknownSize &&
+           shapes_.bounds().buffer_bytes(tensor) != kUnknownSize &&
+           (profile_ == nullptr || profile_->allocated_bytes(tensor) == kUnknownSize);
   }
 
   // Of the elements that a node makes of an input's rows.
   int64_t UnpackedBytes(NodeId id, int input) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (input >= static_cast<int>(inputs.size()) || inputs[input].is_control()) return kUnknownSize;
-    return shapes_.buffer_bytes(inputs[input]);
+    return shapes_.bounds().buffer_bytes(inputs[input]);
   }
 
   // The node whose stack, or other list, an input of a node is a handle of.
@@ -378,6 +385,7 @@ class BufferFinder {
     Buffers::Output& output = out(tensor);
     output.place = placement_.output(tensor);
     output.bytes = Bytes(tensor);
+    output.is_bound = IsBound(tensor);
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     const bool is_variable = IsVariableOp(graph_.op(id)) && graph_.op(id) != "TemporaryVariable";
     if (is_variable || (tensor.port == 0 && shapes_.captured_variable(id) != kDtInvalid)) {

@@ -92,6 +92,8 @@ class Buffers {
 
   // Bytes of this tensor, and of a handle or reference those of its variable; kUnknownSize.
   int64_t bytes(Tensor tensor) const { return outputs_[index(tensor)].bytes; }
+  // Whether these bytes are an upper bound: the size hangs on the values of tensors.
+  bool is_bound(Tensor tensor) const { return outputs_[index(tensor)].is_bound; }
   Place place(Tensor tensor) const { return outputs_[index(tensor)].place; }
   Storage storage(Tensor tensor) const { return outputs_[index(tensor)].storage; }
 
@@ -110,6 +112,7 @@ class Buffers {
     int32_t alias_input = kNoAlias;
     Place place = kNoMemory;
     Storage storage = Storage::kNone;
+    bool is_bound = false;
   };
   struct Reuse {
     int32_t output = -1;

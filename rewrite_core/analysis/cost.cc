@@ -360,7 +360,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
                                       const Hardware& hardware, int64_t convolution_workspace_bytes,
                                       const Profile* profile, const StopToken& stop) {
   if (absl::Status s = CheckWorkspace(convolution_workspace_bytes); !s.ok()) return s;
-  const Estimator estimator(graph, shapes, placement, buffers, hardware);
+  const Estimator estimator(graph, shapes.bounds(), placement, buffers, hardware);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());
   const auto calls = FindCalls(graph, stop);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rewrite_core/analysis/op_rows.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -63,6 +64,30 @@ constexpr absl::string_view kHandleSources[] = {
     "EmptyTensorList",   "Placeholder", "StackV2", "TensorArrayV3",
     "TensorListReserve", "VarHandleOp", "_Arg"};
 
+// Ops of which an output grows with the value of an input, and which inputs these are. What is not
+// here takes a bound for unknown.
+struct BoundedValues {
+  absl::string_view ops;
+  uint32_t inputs;
+};
+constexpr uint32_t kAllInputs = ~uint32_t{0};
+constexpr BoundedValues kBoundedValues[] = {
+    {"Add AddV2 Mul Maximum Minimum Max Prod Sum Cast Pack Unpack Concat ConcatV2 Split SplitV",
+     kAllInputs},
+    {"ExpandDims Squeeze Reshape Fill Empty BroadcastTo BroadcastArgs Tile", kAllInputs},
+    // The gradient of a broadcast is summed where an operand has the dimension 1; not summed it is
+    // larger.
+    {"BroadcastGradientArgs", kAllInputs},
+    {"RandomUniform RandomUniformInt RandomStandardNormal TruncatedNormal StatelessRandomUniform "
+     "StatelessRandomUniformV2 StatelessRandomNormal StatelessRandomNormalV2",
+     InputBit(0)},
+    {"StridedSlice Gather GatherV2 TensorArrayV3", InputBit(0)},
+    {"Slice", InputBit(0) | InputBit(2)},
+    {"Range SparseToDense OneHot TensorListReserve", InputBit(1)},
+    {"UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum ScatterNd",
+     InputBit(2)},
+};
+
 bool SameFact(const TensorFact& a, const TensorFact& b) {
   return a.shape == b.shape && a.extra == b.extra && a.unsure == b.unsure;
 }
@@ -70,6 +95,7 @@ bool SameFact(const TensorFact& a, const TensorFact& b) {
 }  // namespace
 
 GraphOps::GraphOps(const Graph& graph) {
+  const std::vector<const BoundedValues*> bounded = RowsByOp(graph, kBoundedValues);
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     const OpInfo& info = graph.op_type_info(op);
     const absl::string_view name = graph.op_name(op);
@@ -77,13 +103,15 @@ GraphOps::GraphOps(const Graph& graph) {
                     std::find(std::begin(kSources), std::end(kSources), name) != std::end(kSources),
                     std::find(std::begin(kHandleSources), std::end(kHandleSources), name) !=
                         std::end(kHandleSources),
-                    FindVariableOp(name)});
+                    FindVariableOp(name), bounded[op] == nullptr ? 0 : bounded[op]->inputs});
   }
 }
 
 GraphInference::GraphInference(const InferenceInputs& inputs, ShapePool& pool,
                                FunctionCaller* caller)
-    : in_(inputs), pool_(pool), context_(inputs.graph, inputs.producer, pool, caller) {}
+    : in_(inputs), pool_(pool), context_(inputs.graph, inputs.producer, pool, caller) {
+  context_.infers_bounds_ = inputs.exact != nullptr;
+}
 
 void GraphInference::LayOut() {
   // A node may claim 2^31 outputs in ten bytes. All are kept that are few or that have as many
@@ -139,10 +167,16 @@ absl::Status GraphInference::Visit(NodeId id) {
   if (says_nothing && c.outputs_.empty()) return absl::OkStatus();
 
   bool unsure = graph.op_info(id).control_flow == ControlFlow::kSwitch;
-  for (int i = 0; i < c.num_inputs_; ++i) unsure |= c.fact(i).unsure;
+  bool bounded = false;
+  for (int i = 0; i < c.num_inputs_; ++i) {
+    unsure |= c.fact(i).unsure;
+    bounded |= c.fact(i).bounded;
+  }
+  c.bounded_values_ = op.bounded_values;
   for (TensorFact& output : c.outputs_) {
     output = TensorFact();
     output.unsure = unsure;
+    output.bounded = bounded;
   }
   op.outputs.SetTypes(c.attrs_, c.outputs_);
   const absl::flat_hash_map<int, FedTensor>* feeds = nullptr;
@@ -203,6 +237,7 @@ absl::Status GraphInference::Visit(NodeId id) {
       }
       if (absl::Status s = CheckValue(id, port, *feed, fact.dtype); !s.ok()) return s;
       fact.shape = feed->shape;
+      fact.bounded = false;
       // Not what the graph says: a constant may be fed, too.
       fact.extra = IsValueType(fact.dtype) ? feed->value : kNoValue;
     } else if (op.is_source && in_.batch_size != kUnknownDim && fact.shape > kScalar &&
@@ -223,10 +258,32 @@ absl::Status GraphInference::Visit(NodeId id) {
       if (in_.strict && (fact.stated || !unsure)) return TooLarge(id, port, fact.shape);
       fact.shape = kUnknownShape;
     }
+    if (in_.exact != nullptr) TakeExact(int64_t{first_[id]} + port, &fact);
+  }
+  if (in_.exact != nullptr) {
+    c.noted_.clear();  // What is said of variables holds without bounds.
+    return absl::OkStatus();
   }
   if (op.variable_op != nullptr) NoteVariables(*op.variable_op, c);
   KeepNotes(id);
   return absl::OkStatus();
+}
+
+void GraphInference::TakeExact(int64_t index, TensorFact* fact) {
+  const TensorFact& exact = (*in_.exact)[index];
+  const bool is_value = IsValueType(fact->dtype);
+  if (pool_.elements(exact.shape) >= 0) {
+    fact->shape = exact.shape;
+    if (!is_value || exact.extra > kUnknownShape) {
+      fact->extra = exact.extra;
+      fact->bounded = false;
+    }
+  }
+  if (!fact->bounded || !is_value || fact->extra <= kUnknownShape) return;
+  // What is negative does not grow with what it is computed from.
+  DimVector items(pool_[fact->extra].begin(), pool_[fact->extra].end());
+  for (int64_t& item : items) item = item < 0 ? kUnknownElement : item;
+  fact->extra = pool_.Intern(items);
 }
 
 void GraphInference::SetHandle(NodeId id, ShapeContext& c) {

@@ -10,6 +10,12 @@
 // loop's end brings another one, both are joined and what depends on it is done again; after
 // kMaxRounds what still changes is unknown.
 //
+// Sizes that hang on the values of tensors (Unique, Where, ...) are unknown, but not without end: a
+// second pass infers bounds. There what such an op says is its most (ShapeContext::set_bound), and
+// so is, as a bound, all that is computed from it. This is right as long as what is computed grows
+// with what it is computed from: so the values of bounded tensors are kept from all shape functions
+// but those of ops in a table (kBoundedValues in the .cc).
+//
 // Not thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPH_INFERENCE_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPH_INFERENCE_H_
@@ -42,6 +48,7 @@ class GraphOps {
     bool is_source;         // Its data come from outside: their first dimension may be the batch.
     bool is_handle_source;  // It may give out the handle of a variable.
     const VariableOp* variable_op;  // Null: it takes no handle of a variable.
+    uint32_t bounded_values;        // Bit i: the value of input i may be a bound.
   };
   const Op& operator[](int32_t op_id) const { return ops_[op_id]; }
 
@@ -70,6 +77,8 @@ struct InferenceInputs {
   const VariableFacts* variables = nullptr;
   // Whether what cannot be is an error; otherwise unknown.
   bool strict = false;
+  // Not null: bounds are inferred, and these are the facts without any.
+  const std::vector<TensorFact>* exact = nullptr;
 };
 
 class GraphInference {
@@ -88,6 +97,8 @@ class GraphInference {
   std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
   std::vector<TensorFact>& facts() { return facts_; }
   std::vector<NodeId>& sources() { return sources_; }  // See GraphOps::Op::is_source; by id.
+  // Whether a size is unknown that has a bound.
+  bool has_bounds() const { return context_.has_bounds_; }
   // What nodes say of variables, and of lists, whose own nodes do not say it in full. Once.
   VariableFacts TakeVariables();
 
@@ -98,6 +109,8 @@ class GraphInference {
   void SetHandle(NodeId id, ShapeContext& c);
   void KeepNotes(NodeId id);  // Of the node at hand.
   bool IsStatedInFull() const;
+  // What is known of an output without bounds is no bound.
+  void TakeExact(int64_t index, TensorFact* fact);
   static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
   absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;

@@ -60,7 +60,7 @@ struct Hardware {
   // of its range, NaN and infinity among them.
   static absl::StatusOr<Hardware> FromOptions(const v1::Hardware& options);
 
-  // With every number filled in, and the budget.
+  // With every number filled in, and the budget; gpu_memories are the step's.
   v1::HardwareReport ToReport() const;
 };
 

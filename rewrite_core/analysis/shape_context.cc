@@ -94,6 +94,7 @@ const TensorFact& ShapeContext::fact(int i) const {
 absl::optional<absl::Span<const int64_t>> ShapeContext::Value(int i) const {
   const TensorFact& f = fact(i);
   if (!IsValueType(f.dtype) || f.is_ref) return absl::nullopt;
+  if (f.bounded && (bounded_values_ >> std::min(i, 31) & 1) == 0) return absl::nullopt;
   if (f.extra == kUnknownShape && graph_.op(inputs_[i].node) == "Const") {
     ReadConst(inputs_[i], &facts_[first_[inputs_[i].node] + inputs_[i].port]);
   }
@@ -511,6 +512,14 @@ void ShapeContext::set(int port, ShapeId shape) {
   if (HasOutput(port)) outputs_[port].shape = shape;
 }
 
+void ShapeContext::set_bound(int port, ShapeId shape) {
+  if (!HasOutput(port) || !FullyKnown(shape)) return;
+  has_bounds_ = true;
+  if (!infers_bounds_) return;
+  outputs_[port].shape = shape;
+  outputs_[port].bounded = true;
+}
+
 void ShapeContext::set_all(ShapeId shape) {
   for (TensorFact& output : outputs_) output.shape = shape;
 }
@@ -565,6 +574,10 @@ void ShapeContext::set_fact(int port, const TensorFact& from) {
 bool ShapeContext::Call(absl::string_view function, int first,
                         absl::Span<const TensorFact> arguments, std::vector<TensorFact>* results) {
   results->clear();
+  // In the function they would count as what they are not.
+  for (const TensorFact& argument : arguments) {
+    if (argument.bounded) return false;
+  }
   const CallFacts* facts = caller_ == nullptr ? nullptr : caller_->Call(function, arguments);
   if (facts == nullptr) return false;
   *results = facts->results;

@@ -180,6 +180,11 @@ class ShapeContext {
   void set_fact(int port, const TensorFact& fact);  // Shape, and value or handle.
   // The same tensor as that input: shape, and value or handle.
   void pass(int port, int input) { set_fact(port, fact(input)); }
+  // Of an output whose size hangs on values: the most that it may be. It counts only where bounds
+  // are inferred.
+  void set_bound(int port, ShapeId shape);
+  // Whether an input's shape, or its value, is a bound.
+  bool is_bound(int i) const { return fact(i).bounded; }
 
   // That is known of the variable, or list, whose handle this input is.
   void note_variable(int input, const VariableFact& fact) { noted_.push_back({input, fact}); }
@@ -215,6 +220,9 @@ class ShapeContext {
   TensorFact* facts_ = nullptr;
   const uint32_t* first_ = nullptr;
   bool first_round_ = true;
+  bool infers_bounds_ = false;
+  bool has_bounds_ = false;      // Whether one was given.
+  uint32_t bounded_values_ = 0;  // GraphOps::Op::bounded_values of the node that it is at.
   const absl::flat_hash_map<NodeId, VariableFact>* said_ = nullptr;
   // Of the node that it is at.
   NodeId node_ = kNoNode;

@@ -131,22 +131,23 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   StopPoller poll(stop);
   for (const v1::Feed& feed : step.feeds()) {
     if (poll.Tick()) return stop.status("analysis");
-    if (absl::Status s = ReadFeed(graph, feed, counts, shapes.pool_, &feeds); !s.ok()) return s;
+    if (absl::Status s = ReadFeed(graph, feed, counts, *shapes.pool_, &feeds); !s.ok()) return s;
   }
   for (const auto& [node, ports] : feeds) shapes.fed_.insert(node);
   inputs.feeds = &feeds;
   absl::optional<FunctionLibrary> library;
-  if (graph.has_functions()) library.emplace(graph.bytes(), inputs.producer, shapes.pool_, stop);
+  if (graph.has_functions()) library.emplace(graph.bytes(), inputs.producer, *shapes.pool_, stop);
   if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
   VariableFacts variables;
   inputs.variables = &variables;
   absl::optional<GraphInference> inference;
   for (int round = 0; round < kMaxVariableRounds; ++round) {
-    inference.emplace(inputs, shapes.pool_, library ? &*library : nullptr);
+    inference.emplace(inputs, *shapes.pool_, library ? &*library : nullptr);
     if (absl::Status status = inference->Run(stop); !status.ok()) return status;
     if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
-    if (!Learn(inference->TakeVariables(), shapes.pool_, &variables)) break;
+    if (!Learn(inference->TakeVariables(), *shapes.pool_, &variables)) break;
   }
+  const bool has_bounds = inference->has_bounds();
   shapes.first_ = std::move(inference->first());
   shapes.facts_ = std::move(inference->facts());
   for (const auto& [node, variable] : variables) {
@@ -165,13 +166,26 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
       break;
     }
   }
+  if (!has_bounds) return shapes;
+  inputs.strict = false;
+  inputs.exact = &shapes.facts_;
+  GraphInference bounds(inputs, *shapes.pool_, library ? &*library : nullptr);
+  if (absl::Status status = bounds.Run(stop); !status.ok()) return status;
+  if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
+  auto bounding = std::make_shared<Shapes>();
+  bounding->first_ = shapes.first_;
+  bounding->facts_ = std::move(bounds.facts());
+  bounding->pool_ = shapes.pool_;
+  bounding->fed_ = shapes.fed_;
+  bounding->captured_ = shapes.captured_;
+  shapes.bounds_ = std::move(bounding);
   return shapes;
 }
 
 int64_t Shapes::buffer_bytes(Tensor tensor) const {
   const TensorFact& f = fact(tensor);
   const int width = ElementBytes(static_cast<DataType>(f.dtype));
-  const int64_t elements = pool_.elements(f.shape);
+  const int64_t elements = pool_->elements(f.shape);
   return width == 0 || elements < 0 ? kUnknownSize : elements * width;
 }
 
@@ -184,7 +198,7 @@ v1::SizeUnknown Shapes::why_unknown(Tensor tensor) const {
   if (f.shape == kUnknownShape) {
     return f.stated ? v1::SIZE_UNKNOWN_RANK : v1::SIZE_UNKNOWN_NO_SHAPE;
   }
-  if (pool_.elements(f.shape) < 0) return v1::SIZE_UNKNOWN_DIM;
+  if (pool_->elements(f.shape) < 0) return v1::SIZE_UNKNOWN_DIM;
   if (size_bytes(tensor) == kUnknownSize) return v1::SIZE_UNKNOWN_DTYPE;
   return v1::SIZE_UNKNOWN_UNSPECIFIED;
 }
@@ -192,13 +206,13 @@ v1::SizeUnknown Shapes::why_unknown(Tensor tensor) const {
 absl::optional<absl::Span<const int64_t>> Shapes::value(Tensor tensor) const {
   const TensorFact& f = fact(tensor);
   if (!IsValueType(f.dtype) || f.extra <= kUnknownShape) return absl::nullopt;
-  return pool_[f.extra];
+  return (*pool_)[f.extra];
 }
 
 ShapeView Shapes::handle_shape(Tensor tensor) const {
   const TensorFact& f = fact(tensor);
   if (!IsHandleType(f.dtype) || f.extra <= kUnknownShape) return {};
-  return {true, pool_[f.extra]};
+  return {true, (*pool_)[f.extra]};
 }
 
 }  // namespace spillway::core

@@ -13,6 +13,7 @@
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPES_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -57,7 +58,7 @@ class Shapes {
   // What is known of one tensor; nothing of a port that is not there.
   ShapeView shape(Tensor tensor) const {
     const ShapeId id = fact(tensor).shape;
-    return {id != kUnknownShape, pool_[id]};
+    return {id != kUnknownShape, (*pool_)[id]};
   }
   OutputType type(Tensor tensor) const {
     const TensorFact& f = fact(tensor);
@@ -83,6 +84,10 @@ class Shapes {
     return found == captured_.end() ? kDtInvalid : found->second;
   }
 
+  // The same, but what is unknown here may be known there, as what it is at most: sizes that hang
+  // on values (Unique, Where, ...), and what is computed from these.
+  const Shapes& bounds() const { return bounds_ == nullptr ? *this : *bounds_; }
+
   // Whether the caller feeds this node.
   bool IsFed(NodeId node) const { return !fed_.empty() && fed_.contains(node); }
 
@@ -99,7 +104,8 @@ class Shapes {
 
   std::vector<uint32_t> first_;  // In facts_: num_nodes + 1.
   std::vector<TensorFact> facts_;
-  ShapePool pool_;
+  std::shared_ptr<ShapePool> pool_ = std::make_shared<ShapePool>();  // One with that of bounds().
+  std::shared_ptr<const Shapes> bounds_;                             // Null: there are no bounds.
   absl::flat_hash_set<NodeId> fed_;
   absl::flat_hash_map<NodeId, DataType> captured_;
   std::vector<NodeId> open_sources_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/gpu_memory.h"
 #include "rewrite_core/analysis/variable_aliases.h"
 
 namespace spillway::core {
@@ -61,6 +62,10 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
     case Fact::kHardware:
       if (hardware_) break;
       return Keep(Hardware::FromOptions(step_->hardware()), &hardware_);
+    case Fact::kGpuMemory:
+      if (gpu_memories_) break;
+      if (absl::Status s = Compute({Fact::kPlacement, Fact::kHardware}, stop); !s.ok()) return s;
+      return Keep(FindGpuMemories(placement_->devices(), step_->hardware(), stop), &gpu_memories_);
     case Fact::kProfile:
       if (profile_ || step_->profile().empty()) break;
       return Keep(Profile::Read(step_->profile(), graph, stop), &profile_);
@@ -110,6 +115,30 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
     }
   }
   return absl::OkStatus();
+}
+
+Hardware StepFacts::HardwareOf(int32_t gpu) const {
+  Hardware hardware = *hardware_;
+  // A graph without nodes on a GPU is simulated with one all the same.
+  if (gpu < static_cast<int32_t>(gpu_memories_->size()) && (*gpu_memories_)[gpu] > 0) {
+    hardware.gpu_memory_bytes = (*gpu_memories_)[gpu];
+    hardware.gpu_memory_source = v1::MEMORY_SOURCE_OPTION;
+  }
+  return hardware;
+}
+
+v1::HardwareReport StepFacts::ReportHardware() const {
+  v1::HardwareReport report = hardware_->ToReport();
+  *report.mutable_hardware()->mutable_gpu_memories() = step_->hardware().gpu_memories();
+  return report;
+}
+
+std::vector<int64_t> StepFacts::Budgets() const {
+  std::vector<int64_t> budgets;
+  for (int32_t gpu = 0; gpu < static_cast<int32_t>(gpu_memories_->size()); ++gpu) {
+    budgets.push_back(BudgetOf(gpu));
+  }
+  return budgets;
 }
 
 }  // namespace spillway::core

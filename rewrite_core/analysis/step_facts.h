@@ -9,6 +9,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_STEP_FACTS_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_STEP_FACTS_H_
 
+#include <cstdint>
 #include <initializer_list>
 #include <vector>
 
@@ -40,6 +41,7 @@ enum class Fact {
   kPlacement,        // Stands on kShapes.
   kLoops,            // Of loop_counts; stands on kShapes, and with control flow on kControlFlow.
   kHardware,         // Of hardware.
+  kGpuMemory,        // Of hardware; stands on kPlacement and kHardware.
   kProfile,          // Of profile.
   kBuffers,       // Stands on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
   kCosts,         // Of convolution_workspace_bytes; stands on kBuffers and kHardware.
@@ -79,6 +81,12 @@ class StepFacts {
     return loops_->order().empty() ? topology_->order() : loops_->order();
   }
   const Hardware& hardware() const { return *hardware_; }
+  // The same, with the memory of one GPU (an index into Placement::devices()). REQUIRES:
+  // kGpuMemory.
+  Hardware HardwareOf(int32_t gpu) const;
+  int64_t BudgetOf(int32_t gpu) const { return HardwareOf(gpu).device_budget_bytes(); }
+  std::vector<int64_t> Budgets() const;       // By GPU.
+  v1::HardwareReport ReportHardware() const;  // REQUIRES: kHardware.
   // Null where no profile was given.
   const Profile* profile() const { return profile_ ? &*profile_ : nullptr; }
   const Buffers& buffers() const { return *buffers_; }
@@ -102,6 +110,7 @@ class StepFacts {
   mutable absl::optional<Placement> placement_;
   mutable absl::optional<Loops> loops_;
   mutable absl::optional<Hardware> hardware_;
+  mutable absl::optional<std::vector<int64_t>> gpu_memories_;  // By GPU; 0: as the others.
   mutable absl::optional<Profile> profile_;
   mutable absl::optional<Buffers> buffers_;
   mutable absl::optional<Costs> costs_;

@@ -27,6 +27,8 @@ struct TensorFact {
   // What contradicts it is no error: it may not run (a Switch stands before it), or it rests on
   // what some node states.
   bool unsure = false;
+  // Where bounds are inferred (graph_inference.h): its dimensions and its value are at most these.
+  bool bounded = false;
 };
 
 inline bool IsHandleType(int dtype) { return dtype == kDtResource || dtype == kDtVariant; }

@@ -21,12 +21,24 @@ std::string LoopName(const Graph& graph, NodeId enter) {
   return ShownName(name ? AttrString(*name).value_or("") : "");
 }
 
+// Whether the handle of a variable comes in at a node from outside of the graph.
+bool IsOutsideHandle(const Graph& graph, NodeId id) {
+  const auto dtype = graph.op(id) == "Placeholder" ? graph.attr(id, "dtype") : absl::nullopt;
+  return dtype && AttrType(*dtype) == kDtResource;
+}
+
 std::string Message(const Graph& graph, v1::FitUnknownCause cause, int64_t count, NodeId id) {
   const std::string node = ShownName(graph.name(id));
   const std::string at =
       absl::StrCat(count == 1 ? "that of node " : "one of them that of node ", Quoted(node));
   switch (cause) {
     case v1::FIT_UNKNOWN_CAUSE_SIZES:
+      if (IsOutsideHandle(graph, id)) {
+        return absl::StrCat("the size of ", Count(count, "buffer"), " on GPUs is unknown, ",
+                            count == 1 ? "" : "one of them ", "the variable behind node ",
+                            Quoted(node), ", whose shape nobody states; give it as the feed of ",
+                            "that name (feeds), or a profile");
+      }
       return absl::StrCat("the size of ", Count(count, "buffer"), " on GPUs is unknown, ", at,
                           "; give batch_size or feeds, a graph with _output_shapes, or a profile");
     case v1::FIT_UNKNOWN_CAUSE_LOOPS:

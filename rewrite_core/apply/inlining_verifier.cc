@@ -20,6 +20,7 @@
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
+#include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -101,12 +102,24 @@ class InliningVerifier {
     DeviceName device;      // Where it would run.
     absl::string_view node_def;
     const Body* body = nullptr;
-    bool is_native = false;
-    std::vector<NodeId> arguments, results;  // The Identities, in after_.
+    CallKind kind = CallKind::kPartitioned;
+    std::vector<NodeId> arguments, results;  // The Identities, in after_; of an If or Case:
+                                             // Switches and Merges.
     NodeId start = kNoNode, end = kNoNode;   // The control nodes.
     std::vector<NodeId> images;              // Per node of the body; kNoNode: an inlined call.
     absl::flat_hash_map<NodeId, int> calls;  // Per such node: its index in calls_.
     std::deque<std::string> bound;           // Of a function with attributes: the bodies' nodes.
+    // Of an If or Case: what chooses a branch, the node behind each side, and the branches' calls.
+    NodeId chooser = kNoNode;
+    std::vector<NodeId> pivots;
+    std::vector<int> branches;
+    // Of a branch (of its caller, an If or Case; it has no node): which one, and its attributes.
+    int branch = -1;
+    absl::string_view function;
+    std::string attrs;
+
+    bool is_native() const { return kind == CallKind::kNative; }
+    bool is_lowered() const { return kind == CallKind::kIf || kind == CallKind::kCase; }
   };
 
   absl::Status CheckUndo() {
@@ -139,11 +152,10 @@ class InliningVerifier {
     for (NodeId id = 0; id < after_.num_nodes(); ++id) {
       if (poll_.Tick()) return absl::OkStatus();
       if (IsInlinedNode(after_, id)) {
-        const absl::string_view name = after_.name(id);
+        absl::string_view name = after_.name(id);
         const size_t slash = name.rfind("/_");
-        if (slash != absl::string_view::npos && absl::StartsWith(name, "Func/")) {
-          borders_[name.substr(0, slash)].push_back(id);
-        }
+        if (slash != absl::string_view::npos) borders_[name.substr(0, slash)].push_back(id);
+        if (absl::ConsumePrefix(&name, "Func/")) NoteBranch(name);
         continue;
       }
       origin_[id] = before_.Find(after_.name(id));
@@ -152,9 +164,7 @@ class InliningVerifier {
       if (!IsInlinedCall(after_, id)) continue;
       const NodeId call = origin_[id];
       const CallKind kind = table_->KindOf(before_.op(call));
-      if (kind != CallKind::kPartitioned && kind != CallKind::kNative) {
-        return Wrong("graph", after_.name(id), "it was no call");
-      }
+      if (!MayBeInlined(kind)) return Wrong("graph", after_.name(id), "it was no call");
       call_of_[call] = static_cast<int>(calls_.size());
       kept_.push_back(id);
       Call& made = calls_.emplace_back();
@@ -162,7 +172,7 @@ class InliningVerifier {
       made.name = std::string(before_.name(call));
       made.device = ParseDeviceName(before_.device(call));
       made.node_def = before_.node_bytes(call);
-      made.is_native = kind == CallKind::kNative;
+      made.kind = kind;
     }
     for (Call& call : calls_) {
       if (absl::Status s = FindBorders(&call); !s.ok()) return s;
@@ -170,8 +180,41 @@ class InliningVerifier {
     return absl::OkStatus();
   }
 
+  static bool MayBeInlined(CallKind kind) {
+    return kind == CallKind::kPartitioned || kind == CallKind::kNative || kind == CallKind::kIf ||
+           kind == CallKind::kCase;
+  }
+
+  // Of the name of a border, without `Func/`, `NODE/BRANCH/_N/WHAT/_M`: there is such a branch.
+  void NoteBranch(absl::string_view name) {
+    for (int part = 0; part < 2; ++part) {
+      const size_t slash = name.rfind('/');
+      if (slash == absl::string_view::npos) return;
+      name = name.substr(0, slash);
+    }
+    const size_t number = name.rfind("/_");
+    if (number == absl::string_view::npos) return;
+    std::vector<absl::string_view>& names = branches_[name.substr(0, number)];
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+
+  // The nodes of that name and op that nobody has claimed, which are claimed now.
+  std::vector<NodeId> TakeNodes(absl::string_view name, absl::string_view what,
+                                absl::string_view op) {
+    std::vector<NodeId> nodes;
+    const auto found = borders_.find(absl::StrCat(name, "/", what));
+    if (found == borders_.end()) return nodes;
+    for (NodeId id : found->second) {
+      if (claimed_[id] || after_.op(id) != op) continue;
+      claimed_[id] = true;
+      nodes.push_back(id);
+    }
+    return nodes;
+  }
+
   // The nodes that claim to be a call's borders.
   absl::Status FindBorders(Call* call) {
+    if (call->is_lowered()) return FindLowered(call);
     const auto take = [&](absl::string_view what) {
       const auto found = borders_.find(absl::StrCat("Func/", call->name, "/", what));
       return found == borders_.end() ? std::vector<NodeId>() : found->second;
@@ -195,6 +238,32 @@ class InliningVerifier {
     return absl::OkStatus();
   }
 
+  // The nodes that claim to be what an If or Case was lowered to.
+  absl::Status FindLowered(Call* call) {
+    const bool is_if = call->kind == CallKind::kIf;
+    const absl::string_view op = is_if ? "Switch" : "_SwitchN";
+    const std::vector<NodeId> chooser =
+        TakeNodes(call->name, is_if ? "switch_pred" : "branch_index", op);
+    const size_t count = LoweredFunctions(call->kind, call->node_def).size();
+    for (size_t branch = 0; branch < count; ++branch) {
+      for (NodeId id :
+           TakeNodes(call->name,
+                     is_if ? (branch == 0 ? "pivot_f" : "pivot_t") : absl::StrCat("pivot_", branch),
+                     "Identity")) {
+        call->pivots.push_back(id);
+      }
+    }
+    const std::vector<NodeId> end = TakeNodes(call->name, "branch_executed", "Merge");
+    if (chooser.size() != 1 || call->pivots.size() != count || end.size() != 1) {
+      return Wrong("body", call->name, "what it was lowered to is not all there");
+    }
+    call->chooser = chooser[0];
+    call->start = chooser[0];
+    call->end = end[0];
+    call->results = TakeNodes(call->name, is_if ? "output" : "merge", "Merge");
+    return absl::OkStatus();
+  }
+
   // Whether `now` in after_ is what `then` is, a tensor of before_ (`caller` -1) or of a body: the
   // tensor itself, or what Identities at the borders hand on, one behind the other.
   bool Is(Tensor now, Tensor then, int caller) const {
@@ -202,6 +271,7 @@ class InliningVerifier {
     while (true) {
       const absl::optional<Tensor> border = BorderOf(then, caller);
       if (!border.has_value()) break;
+      if (border->node == kNoNode) return false;
       if (now == *border) return true;
       // Nothing waits in between, and nothing is moved.
       const absl::Span<const Tensor> reads = after_.inputs(border->node);
@@ -240,6 +310,7 @@ class InliningVerifier {
     } else {
       const Call& in = calls_[*caller];
       if (then->node < in.body->num_arguments) {
+        if (in.branch >= 0) return false;  // Its arguments wait for its pivot.
         *then = in.caller < 0 ? before_.inputs(in.node)[then->node]
                               : calls_[in.caller].body->graph->inputs(in.node)[then->node];
         *caller = in.caller;
@@ -316,9 +387,10 @@ class InliningVerifier {
 
   // Its function, the images of the body's nodes, and the calls in it that were inlined.
   absl::Status ReadCall(int number) {
+    if (calls_[number].is_lowered()) return ReadLowered(number);
     Call& call = calls_[number];
-    const absl::string_view function =
-        CalledFunction(call.is_native ? CallKind::kNative : CallKind::kPartitioned, call.node_def);
+    const absl::string_view function = call.branch >= 0 ? absl::string_view(call.function)
+                                                        : CalledFunction(call.kind, call.node_def);
     auto body = BodyOfFunction(function);
     if (!body.ok()) return body.status();
     call.body = *body;
@@ -329,7 +401,7 @@ class InliningVerifier {
     }
     if (call.body->has_attrs) {
       const AttrValues values =
-          AttrsOfCall(call.is_native ? CallKind::kNative : CallKind::kPartitioned, call.node_def);
+          AttrsOfCall(call.kind, call.branch >= 0 ? absl::string_view(call.attrs) : call.node_def);
       for (NodeId id = 0; id < graph.num_nodes(); ++id) {
         std::string& bound = call.bound.emplace_back();
         if (!BindAttrs(graph.node_bytes(id), values, kMaxMessageBytes, &bound)) {
@@ -345,12 +417,95 @@ class InliningVerifier {
     return absl::OkStatus();
   }
 
+  // The branches of an If or Case, each a call; and the Switches of what they take, which are named
+  // by where that comes from.
+  absl::Status ReadLowered(int number) {
+    const bool is_if = calls_[number].kind == CallKind::kIf;
+    const std::vector<absl::string_view> functions =
+        LoweredFunctions(calls_[number].kind, calls_[number].node_def);
+    const absl::Span<const Tensor> inputs = InputsOf(calls_[number]);
+    for (size_t i = 1; i < inputs.size() && !inputs[i].is_control(); ++i) {
+      const NodeId id = FindSwitch(calls_[number], inputs[i]);
+      if (id == kNoNode) {
+        return Wrong("body", calls_[number].name, absl::StrCat("input ", i, " goes nowhere"));
+      }
+      calls_[number].arguments.push_back(id);
+    }
+    for (size_t branch = 0; branch < functions.size(); ++branch) {
+      const auto found = branches_.find(
+          absl::StrCat(calls_[number].name, "/",
+                       is_if ? (branch == 0 ? "else" : "then") : absl::StrCat("branch", branch)));
+      Call made;
+      if (found != branches_.end()) {
+        for (absl::string_view name : found->second) {
+          if (made.name.empty() && HasBorders(name)) made.name = std::string(name);
+        }
+      }
+      if (made.name.empty()) return Wrong("body", calls_[number].name, "a branch is gone");
+      made.caller = number;
+      made.kind = CallKind::kBranch;
+      made.branch = static_cast<int>(branch);
+      made.function = functions[branch];
+      made.device = calls_[number].device;
+      made.node_def = calls_[number].node_def;
+      if (is_if)
+        made.attrs = BranchAttrs(made.node_def, branch == 0 ? "else_branch" : "then_branch");
+      if (absl::Status s = FindBorders(&made); !s.ok()) return s;
+      calls_[number].branches.push_back(static_cast<int>(calls_.size()));
+      calls_.push_back(std::move(made));
+    }
+    return absl::OkStatus();
+  }
+
+  // Of a call: as its node has them, in before_ or in the caller's body.
+  absl::Span<const Tensor> InputsOf(const Call& call) const {
+    return call.caller < 0 ? before_.inputs(call.node)
+                           : calls_[call.caller].body->graph->inputs(call.node);
+  }
+
+  // The node of after_ that makes a tensor: its border, if it has one. kNoNode: there is none.
+  NodeId NodeNow(Tensor then, int caller) const {
+    const absl::optional<Tensor> border = BorderOf(then, caller);
+    if (border.has_value()) return border->node;
+    return caller < 0 ? after_.Find(before_.name(then.node)) : calls_[caller].images[then.node];
+  }
+
+  // The first Switch of an If or Case, claimed by nobody, of that tensor.
+  NodeId FindSwitch(const Call& call, Tensor input) {
+    const absl::string_view op = call.kind == CallKind::kIf ? "Switch" : "_SwitchN";
+    const NodeId source = NodeNow(input, call.caller);
+    if (source == kNoNode) return kNoNode;
+    const auto found = borders_.find(absl::StrCat(call.name, "/", after_.name(source)));
+    if (found == borders_.end()) return kNoNode;
+    for (NodeId id : found->second) {
+      if (claimed_[id] || after_.op(id) != op) continue;
+      claimed_[id] = true;
+      return id;
+    }
+    return kNoNode;
+  }
+
+  // The attributes of a NameAttrList in an attribute, as a node's.
+  static std::string BranchAttrs(absl::string_view node_def, absl::string_view key) {
+    std::string attrs;
+    const Attrs all = AttrsOf(node_def);
+    const auto found = all.find(key);
+    if (found == all.end()) return attrs;
+    WireReader reader(LastPayload(found->second, attr_value::kFunction));
+    while (reader.Next()) {
+      if (reader.IsBytes(name_attr_list::kAttr)) {
+        AppendBytesField(node_def::kAttr, reader.bytes(), &attrs);
+      }
+    }
+    return attrs;
+  }
+
   // The node of after_ that claims to be that node of the body: `CALL/NODE`, or `CALL/NODE_1`, ...
   // where that was taken. A call without one was inlined.
   absl::Status FindImage(int number, NodeId id) {
     const Graph& graph = *calls_[number].body->graph;
     const CallKind kind = table_->KindOf(graph.op(id));
-    const bool may_be_inlined = kind == CallKind::kPartitioned || kind == CallKind::kNative;
+    const bool may_be_inlined = MayBeInlined(kind);
     const std::string wanted = absl::StrCat(calls_[number].name, "/", graph.name(id));
     std::string name = wanted;
     for (int taken = 1;; ++taken) {
@@ -361,7 +516,7 @@ class InliningVerifier {
         calls_[number].images[id] = found;
         return absl::OkStatus();
       }
-      const bool has_borders = may_be_inlined && HasBorders(name);
+      const bool has_borders = may_be_inlined && (HasBorders(name) || HasLowered(name, kind));
       if (has_borders || (found == kNoNode && !IsBorderTaken(name))) break;
       name = absl::StrCat(wanted, "_", taken);
     }
@@ -372,7 +527,7 @@ class InliningVerifier {
     nested.name = std::move(name);
     nested.device = DeviceOf(calls_[number], graph.device(id));
     nested.node_def = NodeDefOf(calls_[number], id);
-    nested.is_native = kind == CallKind::kNative;
+    nested.kind = kind;
     if (absl::Status s = FindBorders(&nested); !s.ok()) return s;
     calls_[number].calls[id] = static_cast<int>(calls_.size());
     calls_.push_back(std::move(nested));
@@ -381,6 +536,13 @@ class InliningVerifier {
 
   // Whether there are borders of a call of that name that nobody has claimed, or somebody has.
   bool HasBorders(absl::string_view name) const { return BordersOf(name) == 1; }
+  // Likewise for what an If or Case was lowered to.
+  bool HasLowered(absl::string_view name, CallKind kind) const {
+    if (kind != CallKind::kIf && kind != CallKind::kCase) return false;
+    const auto found =
+        borders_.find(absl::StrCat(name, kind == CallKind::kIf ? "/switch_pred" : "/branch_index"));
+    return found != borders_.end() && !claimed_[found->second[0]];
+  }
   bool IsBorderTaken(absl::string_view name) const { return BordersOf(name) == 2; }
   int BordersOf(absl::string_view name) const {
     for (const char* what : {"input", "output", "input_control_node", "output_control_node"}) {
@@ -459,7 +621,7 @@ class InliningVerifier {
     fill(&name.task, call.device.task);
     fill(&name.type, call.device.type);
     fill(&name.index, call.device.index);
-    return call.is_native ? call.device : name;
+    return call.is_native() ? call.device : name;
   }
 
   static bool IsDevice(absl::string_view now, const DeviceName& wanted) {
@@ -472,6 +634,7 @@ class InliningVerifier {
 
   absl::Status CheckBody(int number) {
     const Call& call = calls_[number];
+    if (call.is_lowered()) return absl::OkStatus();
     const Graph& graph = *call.body->graph;
     for (NodeId id = call.body->num_arguments; id < graph.num_nodes(); ++id) {
       if (poll_.Tick()) return absl::OkStatus();
@@ -572,9 +735,9 @@ class InliningVerifier {
 
   absl::Status CheckBorders(int number) {
     const Call& call = calls_[number];
-    const absl::Span<const Tensor> inputs =
-        call.caller < 0 ? before_.inputs(call.node)
-                        : calls_[call.caller].body->graph->inputs(call.node);
+    if (call.is_lowered()) return CheckLowered(number);
+    if (call.branch >= 0) return CheckBranch(number);
+    const absl::Span<const Tensor> inputs = InputsOf(call);
     const auto first_control =
         std::find_if(inputs.begin(), inputs.end(), [](Tensor t) { return t.is_control(); });
     const size_t num_data = first_control - inputs.begin();
@@ -590,6 +753,13 @@ class InliningVerifier {
                         (!starts || now[1] == Tensor{call.start, kControl});
       if (!good) return Wrong("body", after_.name(id), "it is not the argument");
     }
+    if (absl::Status s = CheckResults(number); !s.ok()) return s;
+    if (absl::Status s = CheckStart(call, inputs, num_data); !s.ok()) return s;
+    return CheckEnd(call, number);
+  }
+
+  absl::Status CheckResults(int number) const {
+    const Call& call = calls_[number];
     for (size_t i = 0; i < call.results.size(); ++i) {
       const NodeId id = call.results[i];
       const absl::Span<const Tensor> now = after_.inputs(id);
@@ -598,25 +768,196 @@ class InliningVerifier {
         return Wrong("body", after_.name(id), "it is not the result");
       }
     }
-    if (absl::Status s = CheckStart(call, inputs, num_data); !s.ok()) return s;
+    return absl::OkStatus();
+  }
+
+  // A branch takes its side of the Switches, and waits for its pivot.
+  absl::Status CheckBranch(int number) {
+    const Call& call = calls_[number];
+    const Call& whole = calls_[call.caller];
+    if (call.arguments.size() != whole.arguments.size() ||
+        call.results.size() != whole.results.size()) {
+      return Wrong("body", call.name, "its arguments or results are not those of the node");
+    }
+    const absl::Span<const Tensor> waits =
+        call.start == kNoNode ? absl::Span<const Tensor>() : after_.inputs(call.start);
+    if (waits.empty() || after_.op(call.start) != "NoOp" ||
+        !(waits[0] == Tensor{whole.pivots[call.branch], kControl})) {
+      return Wrong("waits", call.name, "it does not wait for its side to be taken");
+    }
+    // More only for what is there in every iteration of a loop.
+    for (size_t i = 1; i < waits.size(); ++i) {
+      const bool known = std::find(whole.arguments.begin(), whole.arguments.end(), waits[i].node) !=
+                         whole.arguments.end();
+      if (!known || !waits[i].is_control()) {
+        return Wrong("waits", call.name, "it waits for more than its side");
+      }
+    }
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+      const NodeId id = call.arguments[i];
+      const absl::Span<const Tensor> now = after_.inputs(id);
+      const bool good = after_.op(id) == "Identity" && now.size() == 2 &&
+                        now[0] == Tensor{whole.arguments[i], call.branch} &&
+                        now[1] == Tensor{call.start, kControl};
+      if (!good) return Wrong("body", after_.name(id), "it is not the argument");
+    }
+    if (absl::Status s = CheckResults(number); !s.ok()) return s;
+    if (call.end == kNoNode) return Wrong("body", call.name, "it has no end");
     return CheckEnd(call, number);
+  }
+
+  // Whether `now` is result `port` of a call, or what that hands on.
+  bool IsResult(Tensor now, int number, int32_t port) const {
+    if (port >= static_cast<int32_t>(calls_[number].results.size())) return false;
+    const NodeId border = calls_[number].results[port];
+    if (now == Tensor{border, 0}) return true;
+    const absl::Span<const Tensor> reads = after_.inputs(border);
+    return !now.is_control() && reads.size() == 1 && !GetOutputType(after_, reads[0]).is_ref &&
+           Is(now, calls_[number].body->results[port], number);
+  }
+
+  // An If or Case: Switches of all that it takes, by its predicate; Merges of what its branches
+  // give; and its end, which is there when a branch is.
+  absl::Status CheckLowered(int number) {
+    const Call& call = calls_[number];
+    const bool is_if = call.kind == CallKind::kIf;
+    const auto count = static_cast<int32_t>(call.branches.size());
+    const absl::Span<const Tensor> inputs = InputsOf(call);
+    const size_t num_data =
+        std::find_if(inputs.begin(), inputs.end(), [](Tensor t) { return t.is_control(); }) -
+        inputs.begin();
+    const Attrs attrs = AttrsOf(call.node_def);
+    const std::vector<int32_t> takes = TypesOf(attrs, "Tin"), gives = TypesOf(attrs, "Tout");
+    const auto lowered = attrs.find("_lower_using_switch_merge");
+    if (lowered == attrs.end() || !AttrBool(lowered->second).value_or(false) || num_data == 0 ||
+        takes.size() + 1 != num_data || call.arguments.size() + 1 != num_data ||
+        gives.size() != call.results.size() || count == 0) {
+      return Wrong("body", call.name, "it is not a node that is lowered so");
+    }
+    const int32_t index_type = is_if ? kDtBool : kDtInt32;
+    // Type, number of inputs or outputs, and nothing else; and where it runs.
+    const auto has = [&](NodeId id, int32_t type, absl::string_view number_of) {
+      const Attrs now = AttrsOf(after_.node_bytes(id));
+      const auto of_type = now.find("T");
+      if (of_type == now.end() || AttrType(of_type->second) != type) return false;
+      const auto of_number = now.find(number_of);
+      return OtherFields(after_.node_bytes(id)).empty() &&
+             now.size() == 1u + !number_of.empty() + now.count("_class") &&
+             (number_of.empty() || (of_number != now.end() && AttrInt(of_number->second) == count));
+    };
+    const auto has_all = [&](NodeId id, int32_t type, absl::string_view number_of) {
+      return has(id, type, number_of) && AttrsOf(after_.node_bytes(id)).count("_class") == 0 &&
+             IsDevice(after_.device(id), call.device);
+    };
+    const absl::string_view outputs = is_if ? "" : "num_outs";
+    const absl::string_view choose = is_if ? "Switch" : "_SwitchN";
+    // The predicate, and what the node waited for.
+    const absl::Span<const Tensor> chooses = after_.inputs(call.chooser);
+    if (chooses.size() < 2 || !Is(chooses[0], inputs[0], call.caller) ||
+        !(chooses[1] == chooses[0]) || !has_all(call.chooser, index_type, outputs)) {
+      return Wrong("body", after_.name(call.chooser), "it does not choose as the node does");
+    }
+    for (int32_t branch = 0; branch < count; ++branch) {
+      const absl::Span<const Tensor> now = after_.inputs(call.pivots[branch]);
+      if (now.size() != 1 || !(now[0] == Tensor{call.chooser, branch}) ||
+          !has_all(call.pivots[branch], index_type, "")) {
+        return Wrong("body", after_.name(call.pivots[branch]), "it is not its side");
+      }
+    }
+    for (size_t i = 1; i < num_data; ++i) {
+      const NodeId id = call.arguments[i - 1];
+      const absl::Span<const Tensor> now = after_.inputs(id);
+      if (now.size() != 2 || after_.op(id) != choose || !Is(now[0], inputs[i], call.caller) ||
+          !Is(now[1], inputs[0], call.caller) || !has(id, takes[i - 1], outputs) ||
+          !IsBeside(id, inputs[i], call.caller)) {
+        return Wrong("body", after_.name(id), "it does not switch the input");
+      }
+    }
+    if (absl::Status s = CheckChooserWaits(call, inputs, num_data); !s.ok()) return s;
+    const auto side = [&](int32_t i) { return call.branches[is_if ? count - 1 - i : i]; };
+    for (size_t port = 0; port < call.results.size(); ++port) {
+      const NodeId id = call.results[port];
+      const absl::Span<const Tensor> now = after_.inputs(id);
+      bool good = static_cast<int32_t>(now.size()) == count && has_all(id, gives[port], "N");
+      for (int32_t i = 0; good && i < count; ++i) {
+        good = IsResult(now[i], side(i), static_cast<int32_t>(port));
+      }
+      if (!good) return Wrong("body", after_.name(id), "it is not the result of the branches");
+    }
+    const absl::Span<const Tensor> ends = after_.inputs(call.end);
+    bool good =
+        static_cast<int32_t>(ends.size()) == 2 * count && has_all(call.end, index_type, "N");
+    for (int32_t i = 0; good && i < count; ++i) {
+      good = ends[i] == Tensor{call.pivots[is_if ? count - 1 - i : i], 0} &&
+             ends[count + i] == Tensor{calls_[side(i)].end, kControl};
+    }
+    return good ? absl::OkStatus()
+                : Wrong("body", after_.name(call.end), "it is not the end of the branches");
+  }
+
+  // Whether a Switch runs where `input`, which it reads first, is made.
+  bool IsBeside(NodeId id, Tensor input, int caller) const {
+    const Attrs attrs = AttrsOf(after_.node_bytes(id));
+    const auto found = attrs.find("_class");
+    const std::string beside = absl::StrCat("loc:@", after_.name(after_.inputs(id)[0].node));
+    const NodeId source = NodeNow(input, caller);
+    return found != attrs.end() && source != kNoNode &&
+           AttrStrings(found->second) == std::vector<absl::string_view>{beside} &&
+           after_.device(id) == after_.device(source);
+  }
+
+  // Behind the predicate: what the node waited for, and no more than its inputs besides.
+  absl::Status CheckChooserWaits(const Call& call, absl::Span<const Tensor> inputs,
+                                 size_t num_data) const {
+    std::vector<Tensor> sources;
+    for (NodeId id : call.arguments) sources.push_back(after_.inputs(id)[0]);
+    sources.push_back(after_.inputs(call.chooser)[0]);
+    return CheckWaits(call, after_.inputs(call.chooser).subspan(2), inputs.subspan(num_data),
+                      sources);
+  }
+
+  static std::vector<int32_t> TypesOf(const Attrs& attrs, absl::string_view key) {
+    std::vector<int32_t> types;
+    const auto found = attrs.find(key);
+    if (found == attrs.end()) return types;
+    ForEachAttrType(found->second, [&types](DataType type) {
+      types.push_back(type);
+      return true;
+    });
+    return types;
   }
 
   // Waits for all that the call waited for. More only for its own inputs, or the frame that it is
   // in.
   absl::Status CheckStart(const Call& call, absl::Span<const Tensor> inputs,
                           size_t num_data) const {
-    std::vector<Tensor> controls(inputs.begin() + num_data, inputs.end());
-    // A call in a body gets the control node of its caller if it waits for nothing else.
-    const NodeId callers = call.caller < 0 ? kNoNode : calls_[call.caller].start;
-    const bool inherits = controls.empty() && callers != kNoNode;
+    std::vector<Tensor> sources;
+    for (NodeId argument : call.arguments) sources.push_back(after_.inputs(argument)[0]);
     if (call.start == kNoNode) {
-      return controls.empty() && !inherits ? absl::OkStatus()
-                                           : Wrong("waits", call.name, "it waits no more");
+      return inputs.size() == num_data && !Inherits(call, inputs.size() - num_data)
+                 ? absl::OkStatus()
+                 : Wrong("waits", call.name, "it waits no more");
     }
+    if (after_.op(call.start) != "NoOp") {
+      return Wrong("waits", after_.name(call.start), "it is not what the call waits for");
+    }
+    return CheckWaits(call, after_.inputs(call.start), inputs.subspan(num_data), sources);
+  }
+
+  // A call in a body gets the control node of its caller if it waits for nothing else.
+  bool Inherits(const Call& call, size_t num_controls) const {
+    return !call.is_lowered() && num_controls == 0 && call.caller >= 0 &&
+           calls_[call.caller].start != kNoNode;
+  }
+
+  // Whether `now` are `controls` of a call, which takes its data from `sources`; and more only for
+  // these, or the frame that it is in.
+  absl::Status CheckWaits(const Call& call, absl::Span<const Tensor> now,
+                          absl::Span<const Tensor> controls,
+                          const std::vector<Tensor>& sources) const {
     const absl::string_view name = after_.name(call.start);
-    const absl::Span<const Tensor> now = after_.inputs(call.start);
-    if (after_.op(call.start) != "NoOp" || now.size() < controls.size() + inherits) {
+    const bool inherits = Inherits(call, controls.size());
+    if (now.size() < controls.size() + inherits) {
       return Wrong("waits", name, "it is not what the call waits for");
     }
     size_t i = 0;
@@ -625,23 +966,31 @@ class InliningVerifier {
         return Wrong("waits", name, "it waits for another node than the call");
       }
     }
-    if (inherits && !(now[i++] == Tensor{callers, kControl})) {
+    if (inherits && !(now[i++] == Tensor{calls_[call.caller].start, kControl})) {
       return Wrong("waits", name, "it does not wait for what its caller waits for");
     }
     // What comes in from outside of a loop is there in every iteration; and a resource may be in
     // use by what makes the other inputs.
     bool may_wait_for_more = controls.empty() && !inherits;
-    for (NodeId argument : call.arguments) {
-      const NodeId source = after_.inputs(argument)[0].node;
-      may_wait_for_more |= after_.op_info(source).control_flow == ControlFlow::kEnter;
+    const absl::Span<const Tensor> more = now.subspan(i);
+    for (Tensor source : sources) {
+      may_wait_for_more |= after_.op_info(source.node).control_flow == ControlFlow::kEnter;
+      // What takes a resource has to wait for all that it takes.
+      const bool waits = std::any_of(more.begin(), more.end(), [&](Tensor t) {
+        return source.node == t.node || IsHandedOn(source.node, t.node);
+      });
+      if (!waits && controls.empty() && !inherits && after_.op(source.node) != "Placeholder" &&
+          std::any_of(sources.begin(), sources.end(),
+                      [this](Tensor t) { return GetOutputType(after_, t).dtype == kDtResource; })) {
+        return Wrong("waits", name, "it does not wait for an input of the call");
+      }
     }
     for (; i < now.size(); ++i) {
       if (!may_wait_for_more) return Wrong("waits", name, "it waits for more than the call");
       bool known = after_.op_info(now[i].node).control_flow == ControlFlow::kEnter ||
                    after_.op_info(now[i].node).control_flow == ControlFlow::kMerge;
-      for (NodeId argument : call.arguments) {
-        const NodeId source = after_.inputs(argument)[0].node;
-        known = known || source == now[i].node || IsHandedOn(source, now[i].node);
+      for (Tensor source : sources) {
+        known = known || source.node == now[i].node || IsHandedOn(source.node, now[i].node);
       }
       if (!known || !now[i].is_control()) {
         return Wrong("waits", name, "it waits for a node that is no input of the call");
@@ -654,14 +1003,14 @@ class InliningVerifier {
     if (call.end == kNoNode) return absl::OkStatus();
     const absl::Span<const Tensor> now = after_.inputs(call.end);
     bool good = after_.op(call.end) == "NoOp";
-    const size_t count = call.is_native ? call.results.size() : call.body->control_returns.size();
+    const size_t count = call.is_native() ? call.results.size() : call.body->control_returns.size();
     if (count == 0 && call.start != kNoNode) {
       good = good && now.size() == 1 && now[0] == Tensor{call.start, kControl};
     } else {
       good = good && now.size() == count;
       for (size_t i = 0; good && i < count; ++i) {
-        good = call.is_native ? now[i] == Tensor{call.results[i], kControl}
-                              : Is(now[i], {call.body->control_returns[i], kControl}, number);
+        good = call.is_native() ? now[i] == Tensor{call.results[i], kControl}
+                                : Is(now[i], {call.body->control_returns[i], kControl}, number);
       }
     }
     return good ? absl::OkStatus()
@@ -689,8 +1038,10 @@ class InliningVerifier {
   std::vector<bool> claimed_;   // Per node of after_: what it is is known.
   std::vector<int> call_of_;    // Per node of before_: its index in calls_, or -1.
   std::vector<NodeId> kept_;    // Nodes of after_ in the place of calls.
-  // By `Func/CALL/WHAT`: nodes of that name, in order.
+  // By `Func/CALL/WHAT` or `NODE/WHAT`: nodes of that name, in order.
   absl::flat_hash_map<std::string, std::vector<NodeId>> borders_;
+  // By `NODE/BRANCH`: the names of such branches.
+  absl::flat_hash_map<std::string, std::vector<absl::string_view>> branches_;
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;  // By function.
   std::deque<Call> calls_;
 };

@@ -17,6 +17,9 @@ namespace spillway::core {
 //   body     every node that claims to come from a call is one of the function's body, with its op,
 //            attributes, device and inputs, or hands on an argument or a result, or is a control
 //            node; and every node of the body is there, or is a call that was inlined itself
+//   lowered  in the place of an If or Case are Switches of its inputs by its predicate, its
+//   branches
+//            as calls that were inlined, each waiting for its side, and Merges of their results
 //   waits    what the call waited for, all of the body that could run without it waits for
 // Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug of ours. Thread-safe.
 absl::Status VerifyInlining(const Graph& before, const Graph& after, const StopToken& stop);

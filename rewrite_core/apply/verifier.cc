@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +110,22 @@ class Verifier {
     return absl::OkStatus();
   }
 
+  // What a loop leaves comes behind all of the loop: nothing that the loop waits for may wait for
+  // it. (With several loop variables no path of edges need say so.) Unless the graph was so before.
+  absl::Status Loops() const {
+    if (!before_.has_control_flow()) return absl::OkStatus();
+    const auto same = [](NodeId id) { return id; };
+    const auto was = [this](NodeId id) { return original_[id]; };
+    auto waits = LoopsWait(after_, was);
+    if (!waits.ok()) return waits.status();
+    if (*waits == kNoNode) return absl::OkStatus();
+    const auto before = LoopsWait(before_, same);
+    if (!before.ok()) return before.status();
+    return *before != kNoNode
+               ? absl::OkStatus()
+               : Fail("acyclic", after_.name(*waits), "a loop waits for what it leaves");
+  }
+
   // Reading the graph has shown that all original nodes are there.
   absl::Status Names(const v1::Step& step) const {
     for (const std::string& target : step.targets()) {
@@ -130,6 +147,60 @@ class Verifier {
   }
 
  private:
+  // A node of `graph` that waits for itself, if what a loop leaves waits for all nodes in the loop;
+  // kNoNode: there is none. `was`: a node's id in before_.
+  template <typename Was>
+  absl::StatusOr<NodeId> LoopsWait(const Graph& graph, Was was) const {
+    StopPoller poll(stop_);
+    std::map<FrameId, int64_t> inside;              // Nodes in a loop that have not run.
+    std::map<FrameId, std::vector<NodeId>> leaves;  // What it leaves.
+    const auto frame_in = [&](NodeId id) {
+      const NodeId node = was(id);
+      const FrameId in = node == kNoNode ? kRootFrame : control_flow_.output_frame(node);
+      return in == kUnknownFrame ? kRootFrame : in;
+    };
+    const auto frame_left = [&](NodeId id) {
+      const bool is_exit = graph.op_info(id).control_flow == ControlFlow::kExit;
+      const NodeId node = is_exit ? was(id) : kNoNode;
+      const FrameId left = node == kNoNode ? kRootFrame : control_flow_.input_frame(node);
+      return left == kUnknownFrame ? kRootFrame : left;
+    };
+    std::vector<int64_t> waiting(graph.num_nodes(), 0);
+    std::vector<NodeId> ready;
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (frame_in(id) != kRootFrame) ++inside[frame_in(id)];
+      for (Tensor input : graph.inputs(id)) {
+        if (poll.Tick()) return stop_.status("verify");
+        waiting[id] += !IsBackEdge(graph, input.node, id);
+      }
+      if (const FrameId left = frame_left(id); left != kRootFrame) {
+        ++waiting[id];
+        leaves[left].push_back(id);
+      }
+    }
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (waiting[id] == 0) ready.push_back(id);
+    }
+    const auto arrive = [&](NodeId id) {
+      if (--waiting[id] == 0) ready.push_back(id);
+    };
+    for (size_t done = 0; done < ready.size(); ++done) {
+      const NodeId id = ready[done];
+      const Graph::Readers readers = graph.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (poll.Tick()) return stop_.status("verify");
+        if (!IsBackEdge(graph, id, readers[i].node)) arrive(readers[i].node);
+      }
+      const FrameId in = frame_in(id);
+      if (in == kRootFrame || --inside[in] > 0) continue;
+      for (NodeId exit : leaves[in]) arrive(exit);
+    }
+    if (ready.size() == static_cast<size_t>(graph.num_nodes())) return kNoNode;
+    return static_cast<NodeId>(
+        std::find_if(waiting.begin(), waiting.end(), [](int64_t left) { return left > 0; }) -
+        waiting.begin());
+  }
+
   // An original node reads what it read, and waits at most for what is sound.
   absl::Status OriginalNode(NodeId id) const {
     const NodeId was = original_[id];
@@ -288,6 +359,7 @@ absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& contr
   if (absl::Status s = verifier.Edges(); !s.ok()) return s;
   auto topology = Topology::Build(*graph, stop);
   if (!topology.ok()) return Blame("acyclic", topology.status());
+  if (absl::Status s = verifier.Loops(); !s.ok()) return s;
   return verifier.Names(step);
 }
 

@@ -275,8 +275,8 @@ absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& ste
   auto table = FunctionTable::Read(graph.bytes(), stop);
   if (!table.ok()) return table.status();
   WorkGraph work(graph, borders == Borders::kDirect);
-  CallInliner inliner(*table, step, limits, lowering == Lowering::kOn, stop, &work,
-                      &inlined.summary);
+  CallInliner inliner(*table, step, limits, lowering != Lowering::kOff, lowering == Lowering::kOn,
+                      stop, &work, &inlined.summary);
   if (absl::Status s = inliner.Run(); !s.ok()) return s;
   inlined.too_large = inliner.too_large();
   if (work.num_expansions() == 0) return inlined;

@@ -48,7 +48,9 @@ enum class Borders {
 
 // Whether If, Case and While that ask for it (attribute _lower_using_switch_merge) are lowered to
 // Switch, Merge, Enter and their like (lowering.cc); their names stay as those of calls do.
-enum class Lowering { kOn, kOff };
+// kBranches: not While. What its body makes for the gradient it keeps in lists, which hold what
+// they are given until the gradient has taken it out: a swap of it would free nothing.
+enum class Lowering { kOn, kBranches, kOff };
 
 struct InlinedCalls {
   std::string graph_def;   // Empty: no call was inlined.

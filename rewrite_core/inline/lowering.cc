@@ -136,6 +136,7 @@ v1::KeptCallReason CallInliner::CheckLowered(NodeId id, CallKind kind, Call* cal
   call->node_def = work_.node_def(id);
   if (!lowers_ || !IsLowered(kind, call->node_def)) return v1::KEPT_CALL_REASON_OTHER_KIND;
   if (work_.IsOriginal(id) && fed_.contains(id)) return v1::KEPT_CALL_REASON_FED;
+  if (kind == CallKind::kWhile && !lowers_loops_) return v1::KEPT_CALL_REASON_LOOP;
   WireReader reader(call->node_def);
   while (reader.Next()) {
     if (!reader.IsBytes(node_def::kAttr)) continue;

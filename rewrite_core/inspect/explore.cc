@@ -68,8 +68,7 @@ absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEd
   if (!ordered.ok()) return ordered.status();
   const Hardware& hardware = simulator->facts().hardware();
   LowerBoundOptions options;
-  options.device_budget_bytes.assign(simulator->unswapped().devices.size(),
-                                     hardware.device_budget_bytes());
+  options.device_budget_bytes = simulator->facts().Budgets();
   options.copy_out_bytes_per_s = hardware.d2h_bytes_per_s;
   options.copy_in_bytes_per_s = hardware.h2d_bytes_per_s;
   // The operations are those of the step as it came, by whatever ids.
@@ -87,11 +86,11 @@ absl::StatusOr<int64_t> BoundNs(const std::vector<ControlEdge>& order_edges,
                                 StepSimulator* simulator, const StopToken& stop) {
   auto bounds = BoundsWith(order_edges, simulator, stop);
   if (!bounds.ok()) return bounds.status();
-  const int64_t budget = simulator->facts().hardware().device_budget_bytes();
+  const std::vector<int64_t> budgets = simulator->facts().Budgets();
   int64_t most = 0;
-  for (const DeviceBounds& device : *bounds) {
-    if (device.memory_bytes > budget) return 0;
-    most = std::max(most, device.step_time_ns);
+  for (size_t gpu = 0; gpu < budgets.size(); ++gpu) {
+    if ((*bounds)[gpu].memory_bytes > budgets[gpu]) return 0;
+    most = std::max(most, (*bounds)[gpu].step_time_ns);
   }
   return most;
 }

@@ -26,7 +26,7 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   }
   v1::SimulateReport report;
   *report.mutable_forecast() = *std::move(forecast);
-  *report.mutable_hardware() = facts.hardware().ToReport();
+  *report.mutable_hardware() = facts.ReportHardware();
   for (std::string& name : TargetNames(facts)) report.add_targets(std::move(name));
   report.set_node_count(CountActiveNodes(facts));
   for (v1::Warning& warning : ForecastWarnings(*simulator)) {

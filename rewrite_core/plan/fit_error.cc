@@ -9,7 +9,18 @@
 namespace spillway::core {
 namespace {
 
-std::string FailureText(const FitFailure& failure) {
+// Whether the bound is why nothing fits. What is resident says more, where that alone is too much.
+bool IsProof(const FitFailure& failure, int64_t budget_bytes) {
+  return failure.lower_bound_bytes > budget_bytes && !failure.lower_bound_node.empty() &&
+         failure.resident_bytes <= budget_bytes;
+}
+
+std::string FailureText(const FitFailure& failure, int64_t budget_bytes) {
+  if (IsProof(failure, budget_bytes)) {
+    return absl::StrCat("node ", Quoted(failure.lower_bound_node), " alone takes ",
+                        BytesText(failure.lower_bound_bytes),
+                        " while it runs, with what is resident");
+  }
   if (failure.node.empty()) {
     return absl::StrCat("what is resident (variables, constants) takes ",
                         BytesText(failure.resident_bytes),
@@ -20,6 +31,14 @@ std::string FailureText(const FitFailure& failure) {
                       BytesText(failure.in_use_bytes), " are in use",
                       failure.on_host ? " on the host" : "",
                       failure.fragmented ? ", and free memory is fragmented" : "");
+}
+
+std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
+  if (failure.lower_bound_bytes == 0 || IsProof(failure, budget_bytes)) return "";
+  const std::string& node = failure.lower_bound_node;
+  return absl::StrCat(", and no plan of swaps can do with less than ",
+                      BytesText(failure.lower_bound_bytes), " of that",
+                      node.empty() ? "" : absl::StrCat(" (", node, ")"));
 }
 
 // What of TensorFlow helps where memory is in pieces.
@@ -49,23 +68,33 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   const std::string help = smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
                                                        " bytes) of GPU memory ", remedy.effect)
                                         : "no budget helps";
+  // What would do for what is known.
+  const std::string unknown = failure.unknown.empty() || smallest <= 0
+                                  ? ""
+                                  : absl::StrCat(" as far as is known, but ", failure.unknown);
   const std::string resident = absl::StrCat(failure.resident_bytes);
   const std::string budget = absl::StrCat(budget_bytes);
   const std::string source = MemorySourceName(hardware.gpu_memory_source);
   const std::string smallest_text = absl::StrCat(smallest);
   const std::string memory_text = absl::StrCat(memory);
+  const std::string bound_text = absl::StrCat(failure.lower_bound_bytes);
   std::vector<ErrorDetail> details = {{"device", failure.gpu},
                                       {"node", failure.node},
                                       {"resident_bytes", resident},
                                       {"budget_bytes", budget},
                                       {"budget_source", source}};
+  if (failure.lower_bound_bytes > 0) {
+    details.push_back({"lower_bound_bytes", bound_text});
+    details.push_back({"lower_bound_node", failure.lower_bound_node});
+  }
   if (smallest > 0) {
     details.push_back({"smallest_budget_bytes", smallest_text});
     details.push_back({"smallest_gpu_memory_bytes", memory_text});
   }
   return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-               absl::StrCat(claim, ": ", FailureText(failure), "; ", help,
-                            "; or take a smaller batch", PiecesText(failure, hardware)),
+               absl::StrCat(claim, ": ", FailureText(failure, budget_bytes), "; ", help,
+                            BoundText(failure, budget_bytes), unknown, "; or take a smaller batch",
+                            PiecesText(failure, hardware)),
                details);
 }
 

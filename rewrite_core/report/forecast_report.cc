@@ -31,7 +31,7 @@ std::string NameOf(const StepFacts& facts, NodeId node) {
 
 StepTerms TermsOf(ForecastBudget budget, const StepFacts& facts) {
   if (budget == ForecastBudget::kNone) return StepTerms();
-  return StepTerms::AllGpus(facts.hardware().device_budget_bytes());
+  return StepTerms::AllGpus(facts.Budgets());
 }
 
 v1::OutOfMemory ToProto(const StepFacts& facts, const OutOfMemory& oom) {
@@ -105,6 +105,16 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
   return absl::OkStatus();
 }
 
+// Buffers on GPUs that the step makes and whose size is an upper bound.
+int64_t CountBoundedBuffers(const StepFacts& facts) {
+  int64_t count = 0;
+  for (const Buffers::Buffer& buffer : facts.buffers().buffers()) {
+    count += buffer.place >= 0 && facts.active_nodes().flags[buffer.first.node] &&
+             facts.buffers().is_bound(buffer.first);
+  }
+  return count;
+}
+
 // What unknown predicates are taken for, of conditionals where it makes a difference; or "".
 std::string WorseSides(const StepFacts& facts) {
   constexpr int kShown = 3;
@@ -123,6 +133,35 @@ std::string WorseSides(const StepFacts& facts) {
   return absl::StrCat("the value of ", Count(count, "predicate"),
                       " of conditionals is not known, and the side that makes more memory counts: ",
                       text, "; give what is fed with its value, among the feeds");
+}
+
+// Of the step as the graph is.
+absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const StopToken& stop) {
+  v1::KnownShare share;
+  int64_t tensors = 0, unknown = 0, bounded = 0, nodes = 0, unknown_nodes = 0;
+  const Buffers& buffers = facts.buffers();
+  const NodeFlags& runs = facts.active_nodes().flags;
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < facts.graph().num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("simulate");
+    if (!runs[id]) continue;
+    for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
+      const Tensor tensor{id, port};
+      if (buffers.place(tensor) < 0 || buffers.storage(tensor) == Storage::kNone) continue;
+      ++tensors;
+      unknown += buffers.bytes(tensor) == kUnknownSize;
+      bounded += buffers.is_bound(tensor);
+    }
+    if (facts.placement().node(id) == kHostPlace || !buffers.LaunchesKernel(id)) continue;
+    ++nodes;
+    unknown_nodes += !facts.costs()[id].is_known;
+  }
+  share.set_tensor_count(tensors);
+  share.set_unknown_tensor_count(unknown);
+  share.set_bounded_tensor_count(bounded);
+  share.set_node_count(nodes);
+  share.set_unknown_node_count(unknown_nodes);
+  return share;
 }
 
 // What is not known of the step with `plan`: copies of unknown size come on top.
@@ -179,7 +218,12 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
 
 absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
                                           StepSimulator* simulator, const StopToken& stop) {
-  return Forecast(plan, budget, /*is_last=*/false, simulator, stop);
+  auto forecast = Forecast(plan, budget, /*is_last=*/false, simulator, stop);
+  if (!forecast.ok()) return forecast;
+  auto share = FindKnownShare(simulator->facts(), stop);
+  if (!share.ok()) return share.status();
+  *forecast->mutable_known_share() = *std::move(share);
+  return forecast;
 }
 
 absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
@@ -189,7 +233,9 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
   const Workload& workload = simulator->unswapped();
   for (size_t i = 0; i < bounds->size(); ++i) {
     const DeviceBounds& found = (*bounds)[i];
-    v1::LowerBounds* out = forecast->mutable_devices(static_cast<int>(i))->mutable_bounds();
+    v1::DeviceForecast& device = *forecast->mutable_devices(static_cast<int>(i));
+    device.set_budget_bytes(simulator->facts().BudgetOf(static_cast<int32_t>(i)));
+    v1::LowerBounds* out = device.mutable_bounds();
     out->set_memory_bytes(found.memory_bytes);
     if (found.memory_op != kNoOp) {
       out->set_memory_node(NameOf(simulator->facts(), workload.ops[found.memory_op].node));
@@ -203,17 +249,21 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report) {
-  simulator->EndPlanning();
-  auto before = MakeForecast(SwapPlan(), ForecastBudget::kHardware, simulator, stop);
+  auto share = FindKnownShare(simulator->facts(), stop);  // Of the step, whatever the plan.
+  if (!share.ok()) return share.status();
+  simulator->EndPlanning();  // The costs go.
+  auto before = Forecast(SwapPlan(), ForecastBudget::kHardware, /*is_last=*/false, simulator, stop);
   if (!before.ok()) return before.status();
+  *before->mutable_known_share() = *share;
   if (absl::Status s = AddLowerBounds(simulator, stop, &*before); !s.ok()) return s;
   if (!plan.empty()) {
     auto after = Forecast(plan, ForecastBudget::kHardware, /*is_last=*/true, simulator, stop);
     if (!after.ok()) return after.status();
+    *after->mutable_known_share() = *share;
     *report->mutable_forecast_after() = *std::move(after);
   }
   *report->mutable_forecast_before() = *std::move(before);
-  *report->mutable_hardware() = simulator->facts().hardware().ToReport();
+  *report->mutable_hardware() = simulator->facts().ReportHardware();
   for (std::string& name : TargetNames(simulator->facts())) report->add_targets(std::move(name));
   return absl::OkStatus();
 }
@@ -296,6 +346,14 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
         absl::StrCat("the size of ", Count(notes.unknown_buffers, "buffer"),
                      " on GPUs is unknown and counts as 0 bytes, so peaks are too "
                      "low; feeds, batch_size, a graph with _output_shapes or a profile may help")));
+  }
+  if (const int64_t bounded = CountBoundedBuffers(facts); bounded > 0) {
+    warnings.push_back(MakeWarning(
+        v1::WARNING_CODE_UPPER_BOUNDS,
+        absl::StrCat("the size of ", Count(bounded, "buffer"),
+                     " on GPUs hangs on values (Unique, Where and their like) and counts as its "
+                     "upper bound, so peaks, times and what no plan can beat may be too high; a "
+                     "profile of a real run has what they are")));
   }
   if (notes.unknown_costs > 0) {
     warnings.push_back(MakeWarning(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,7 +38,7 @@ struct StepTerms {
   enum class Budgets : uint8_t {
     kNone,     // Memory without end, on the host too.
     kOneGpu,   // `gpu` has `budget_bytes` and its share of the host's memory; the others, no limit.
-    kAllGpus,  // Each GPU has `budget_bytes`; the host's memory is the hardware's.
+    kAllGpus,  // Each GPU has its own of `gpu_budgets`; the host's memory is the hardware's.
   };
   static StepTerms OneGpu(int32_t gpu, int64_t budget_bytes) {
     StepTerms terms;
@@ -46,9 +47,15 @@ struct StepTerms {
     terms.budget_bytes = budget_bytes;
     return terms;
   }
-  static StepTerms AllGpus(int64_t budget_bytes) {
+  // By GPU (Placement::devices()).
+  static StepTerms AllGpus(std::vector<int64_t> gpu_budgets) {
     StepTerms terms;
     terms.budgets = Budgets::kAllGpus;
+    terms.gpu_budgets = std::move(gpu_budgets);
+    return terms;
+  }
+  static StepTerms AllGpus(int64_t budget_bytes) {
+    StepTerms terms = AllGpus(std::vector<int64_t>());
     terms.budget_bytes = budget_bytes;
     return terms;
   }
@@ -56,6 +63,7 @@ struct StepTerms {
   Budgets budgets = Budgets::kNone;
   int32_t gpu = 0;                    // An index into Placement::devices().
   int64_t budget_bytes = kUnlimited;  // kUnlimited: only the host's memory is limited.
+  std::vector<int64_t> gpu_budgets;   // Of kAllGpus; empty: each GPU has budget_bytes.
   // Whether memory is placed (simulator.h) where the sum of bytes suffices. A step that takes at
   // most a quarter of the budgets is taken to find its places.
   bool place = true;

@@ -189,7 +189,8 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
       options.host_budget_bytes = host_bytes / static_cast<int64_t>(num_gpus);
       break;
     case StepTerms::Budgets::kAllGpus:
-      options.device_budget_bytes.assign(num_gpus, terms.budget_bytes);
+      options.device_budget_bytes = terms.gpu_budgets;
+      options.device_budget_bytes.resize(num_gpus, terms.budget_bytes);
       options.host_budget_bytes = host_bytes;
       break;
   }
@@ -308,7 +309,9 @@ const WorkloadNotes& StepSimulator::notes() const { return impl_->notes; }
 
 absl::StatusOr<std::unique_ptr<StepSimulator>> StepSimulator::Create(const StepFacts& facts,
                                                                      const StopToken& stop) {
-  if (absl::Status s = facts.Compute({Fact::kCosts, Fact::kActiveNodes}, stop); !s.ok()) return s;
+  if (absl::Status s = facts.Compute({Fact::kCosts, Fact::kGpuMemory, Fact::kActiveNodes}, stop);
+      !s.ok())
+    return s;
   auto impl = std::make_unique<Impl>(facts);
   if (absl::Status s = impl->Prepare(stop); !s.ok()) return s;
   return std::unique_ptr<StepSimulator>(new StepSimulator(std::move(impl)));
@@ -384,8 +387,7 @@ absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const std::
   }
   impl_->player.emplace();  // The bounds take about as much memory as it keeps.
   LowerBoundOptions options;
-  options.device_budget_bytes.assign(impl_->unswapped.devices.size(),
-                                     impl_->facts.hardware().device_budget_bytes());
+  options.device_budget_bytes = impl_->facts.Budgets();
   options.copy_out_bytes_per_s = impl_->facts.hardware().d2h_bytes_per_s;
   options.copy_in_bytes_per_s = impl_->facts.hardware().h2d_bytes_per_s;
   return ComputeLowerBounds(impl_->unswapped, impl_->prepared, order.empty() ? impl_->order : order,

@@ -3,6 +3,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COUNTED_SIMULATOR_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COUNTED_SIMULATOR_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -43,6 +44,9 @@ class CountedSimulator final : public PlanSimulator {
     if (budget_->Spend(steps_)) return budget_->status("the bounds of a step", remedy_);
     return simulator_->LowerBounds(order, stop);
   }
+
+  // Plays that the request's steps are enough for.
+  int64_t plays_left() const { return budget_->steps_left() / std::max<int64_t>(1, steps_); }
 
  private:
   PlanSimulator* const simulator_;

@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/device_fit.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,7 @@ v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t b
   v1::DeviceFit fit;
   fit.set_device(facts.placement().devices()[gpu]);
   fit.set_budget_bytes(budget_bytes);
-  fit.set_budget_source(facts.hardware().gpu_memory_source);
+  fit.set_budget_source(facts.HardwareOf(gpu).gpu_memory_source);
   fit.set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
   fit.set_full_speed_step_time_ns(unswapped.step_time_ns());
   return fit;
@@ -49,16 +50,27 @@ std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit
   const v1::DeviceFit* tightest = nullptr;
   for (const v1::DeviceFit& fit : fits) {
     if (!fit.not_needed()) return "";
-    if (tightest == nullptr || Margin(fit) < Margin(*tightest)) tightest = &fit;
+    // One of which not all is known says more than one that is tight.
+    const auto rank = [](const v1::DeviceFit& f) {
+      return std::make_pair(f.fit() != v1::FIT_UNKNOWN, Margin(f));
+    };
+    if (tightest == nullptr || rank(fit) < rank(*tightest)) tightest = &fit;
   }
   if (tightest == nullptr) return "";
-  const std::string of = absl::StrCat("no swapping is needed: a step takes at most ",
-                                      BytesText(tightest->unswapped_peak_bytes()), " of the ",
-                                      BytesText(tightest->budget_bytes()), " of a GPU (",
-                                      facts.hardware().MemoryOrigin(), ")");
+  Hardware hardware = facts.hardware();
+  hardware.gpu_memory_source = tightest->budget_source();
+  const std::string taken = absl::StrCat(BytesText(tightest->unswapped_peak_bytes()), " of the ",
+                                         BytesText(tightest->budget_bytes()), " of a GPU (",
+                                         hardware.MemoryOrigin(), ")");
   if (tightest->fit() == v1::FIT_UNKNOWN) {
-    return absl::StrCat(of, " as far as is known, but ", tightest->fit_unknown(0).message());
+    std::string text = absl::StrCat(
+        "unknown whether swapping is needed: what is known of a step takes at most ", taken);
+    for (int i = 0; i < tightest->fit_unknown_size(); ++i) {
+      absl::StrAppend(&text, i == 0 ? ", but " : "; and ", tightest->fit_unknown(i).message());
+    }
+    return text;
   }
+  const std::string of = absl::StrCat("no swapping is needed: a step takes at most ", taken);
   return Margin(*tightest) >= 0
              ? absl::StrCat(of, ", ", BytesText(Margin(*tightest)), " less than there is")
              : absl::StrCat(of, " if nothing waits for memory, and fits where it does");

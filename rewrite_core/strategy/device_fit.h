@@ -28,8 +28,9 @@ absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t
                         const StepFacts& facts, PlanSimulator* simulator, const StopToken& stop,
                         v1::DeviceFit* fit);
 
-// "no swapping is needed: ...", of the GPU that is tightest; empty if there is no GPU in `fits`, or
-// one that needs it. REQUIRES: kHardware.
+// "no swapping is needed: ...", of the GPU that is tightest, or, where not all is known of one,
+// "unknown whether swapping is needed: ..."; empty if there is no GPU in `fits`, or one that needs
+// it. REQUIRES: kHardware.
 std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit>& fits,
                           const StepFacts& facts);
 

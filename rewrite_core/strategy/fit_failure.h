@@ -6,6 +6,7 @@
 #include <string>
 
 #include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/plan/fit_error.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 
@@ -18,6 +19,11 @@ inline FitFailure FailureOf(const StepResult& result, int32_t gpu, const StepFac
   const OutOfMemory* oom = result.failure();
   failure.gpu = facts.placement().devices()[gpu];
   failure.resident_bytes = result.resident_bytes(gpu);
+  if (result.unknown != nullptr) {
+    for (const v1::FitUnknown& cause : DescribeUnknown(facts.graph(), *result.unknown, gpu)) {
+      failure.unknown += (failure.unknown.empty() ? "" : "; and ") + cause.message();
+    }
+  }
   if (oom == nullptr) return failure;
   if (oom->node != kNoNode) failure.node = std::string(facts.graph().name(oom->node));
   failure.requested_bytes = oom->requested_bytes;

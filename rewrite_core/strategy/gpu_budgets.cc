@@ -27,8 +27,7 @@ absl::Status CheckKnownBatch(const StepFacts& facts, absl::string_view instead) 
 absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& facts,
                                       PlanSimulator* simulator, const StopToken& stop,
                                       FitFailure* failure) {
-  const int64_t budget = facts.hardware().device_budget_bytes();
-  auto result = simulator->Simulate(plan, StepTerms::AllGpus(budget), stop);
+  auto result = simulator->Simulate(plan, StepTerms::AllGpus(facts.Budgets()), stop);
   if (!result.ok()) return result.status();
   if (result->fits) return true;
   const OutOfMemory* oom = result->failure();
@@ -39,16 +38,21 @@ absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& fac
 absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_bytes,
                               const StepFacts& facts, PlanSimulator* simulator,
                               const StopToken& stop) {
-  const int64_t budget = facts.hardware().device_budget_bytes();
+  const std::vector<std::string>& gpus = facts.placement().devices();
+  const auto failed = std::find(gpus.begin(), gpus.end(), failure.gpu);
+  const Hardware hardware =
+      facts.HardwareOf(static_cast<int32_t>(failed == gpus.end() ? 0 : failed - gpus.begin()));
+  const int64_t budget = hardware.device_budget_bytes();
   auto need = FindNeed(simulator, SwapPlan(), StepTerms::AllGpus(unswapped_peak_bytes),
                        unswapped_peak_bytes, stop);
   if (!need.ok()) return need.status();
   const std::string claim =
-      absl::StrCat("each GPU fits into its ", BudgetText(facts.hardware(), budget),
+      absl::StrCat(failure.unknown.empty() ? "each GPU fits into its "
+                                           : "what is known of each GPU fits into its ",
+                   BudgetText(hardware, budget),
                    " while the others do not wait for memory, but not all at once, on ",
                    failure.on_host ? "the host" : absl::StrCat("GPU ", Quoted(failure.gpu)));
-  return DoesNotFitError(claim, failure, facts.hardware(), budget,
-                         {*need, "nothing has to be swapped"});
+  return DoesNotFitError(claim, failure, hardware, budget, {*need, "nothing has to be swapped"});
 }
 
 }  // namespace spillway::core

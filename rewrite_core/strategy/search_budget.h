@@ -3,6 +3,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -28,6 +29,8 @@ class SearchBudget {
     steps_ += steps - 1;
     return Spend();
   }
+
+  int64_t steps_left() const { return std::max<int64_t>(0, max_steps_ - steps_); }
 
   // Whether Spend has returned true.
   bool is_over() const { return over_; }

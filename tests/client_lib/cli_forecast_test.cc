@@ -214,6 +214,27 @@ TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
   }
 }
 
+// A rewrite that plans for a budget knows that third answer, too; the graph is written.
+TEST_F(CliForecastTest, WhetherSwappingIsNeededMayBeUnknown) {
+  const std::string graph = dir_.Write("unknown.pb", GraphBytes(R"(
+    x = Placeholder() {dtype=float32, shape=(8,4)}
+    w = VariableV2() {dtype=float32, shape=(4,4)}
+    product = MatMul(x, w) {T=float32, transpose_a=false, transpose_b=false}
+    rows = OfAnotherPackage(product)
+    gradient = MatMul(x, rows) {T=float32, transpose_a=true, transpose_b=false}
+    rate = Const() {dtype=float32}
+    update = ApplyGradientDescent(w, rate, gradient) {T=float32}
+  )"));
+  for (const char* strategy : {"budget", "level"}) {
+    const std::string out = dir_ / absl::StrCat(strategy, ".pb");
+    const ChildResult result = Spillway({"rewrite", graph, "-o", out, "--strategy", strategy});
+    EXPECT_EQ(result.exit_code, 9) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("unknown whether swapping is needed"),
+                                  HasSubstr("'rows'"), Not(HasSubstr("no swapping is needed"))));
+    EXPECT_EQ(Spillway({"diff", graph, out}).exit_code, 0);
+  }
+}
+
 // A conditional takes the side that is fed, and where that is not known the worse one.
 TEST_F(CliForecastTest, ConditionalsTakeOneSide) {
   const Arguments simulate = {"simulate", Graph("cond_v1"), "--batch-size", "256"};

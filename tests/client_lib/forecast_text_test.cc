@@ -54,6 +54,7 @@ TEST(ForecastTextTest, AStepThatFits) {
         resident_bytes: 1073741824 peak_bytes: 4294967296 peak_node: "conv" compute_ns: 160000000
         stall_ns: 40000000 copy_out_ns: 20000000 copy_in_ns: 2000000 copy_out_bytes: 2048
         copy_in_bytes: 3072
+        budget_bytes: 8589934592
         bounds { memory_bytes: 2147483648 memory_node: "grad" step_time_ns: 190000000 }
       }
     }
@@ -82,8 +83,10 @@ constexpr char kTooLarge[] = R"(
     fit: FIT_DOES_NOT_FIT out_of_memory { device: "/gpu:1" node: "conv" requested_bytes: 1073741824
                     in_use_bytes: 7516192769 budget_bytes: 8589934592 }
     devices { device: "/gpu:0" peak_bytes: 4294967296
+              budget_bytes: 8589934592
               bounds { memory_bytes: 1048576 memory_node: "small" } }
     devices { device: "/gpu:1" peak_bytes: 12884901888
+              budget_bytes: 8589934592
               bounds { memory_bytes: 2147483648 memory_node: "grad" copy_out_bytes: 3221225472
                        copy_in_bytes: 4294967296 step_time_ns: 190000000 } }
   })";
@@ -118,6 +121,7 @@ TEST(ForecastTextTest, ANodeThatIsTooLargeCannotBeHelped) {
     forecast {
       fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1 in_use_bytes: 1 budget_bytes: 8589934592 }
       devices { peak_bytes: 17179869184
+                budget_bytes: 8589934592
                 bounds { memory_bytes: 9663676416 memory_node: "conv_grad" } }
     })"),
               AllOf(StartsWith("does not fit: the GPU would need 16.00 GiB, 8.00 GiB more than"),

@@ -125,7 +125,8 @@ TEST(InliningProperty, InlinedGraphsAreSoundAndComeBack) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const std::string bytes = RandomLibrary(seed).Graph();
     const TestGraph graph = TestGraph::FromBytes(bytes);
-    for (const core::Lowering lowering : {core::Lowering::kOff, core::Lowering::kOn}) {
+    for (const core::Lowering lowering :
+         {core::Lowering::kOff, core::Lowering::kBranches, core::Lowering::kOn}) {
       for (const Borders borders : {Borders::kDirect, Borders::kIdentities}) {
         const auto inlined =
             core::InlineCalls(*graph, {}, DefaultLimits(), StopToken(), borders, lowering);

@@ -17,6 +17,7 @@
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
+#include "tests/testing/proto_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -194,11 +195,53 @@ TEST(BudgetRewriteTest, OneOfTwoTowers) {
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), device);
 }
 
+// Each GPU has a budget of its own: only the one that has too little is planned.
+TEST(BudgetRewriteTest, GpusOfDifferentMemory) {
+  const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const int64_t memory =
+      static_cast<int64_t>(0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
+  const std::string small = ample.fits(1).device(), large = ample.fits(0).device();
+  const auto step = [&](const std::string& device) {
+    return absl::StrCat("step { batch_size: 32 hardware { gpu_memory_bytes: ", int64_t{1} << 50,
+                        " gpu_memories { device: '", device, "' gpu_memory_bytes: ", memory,
+                        " } } }");
+  };
+  for (const std::string strategy : {"budget {}", "level {}"}) {
+    SCOPED_TRACE(strategy);
+    v1::RewriteOptions options;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(step(small) + strategy, &options));
+    const auto answer = Rewrite(bytes, options, DefaultLimits(), StopToken());
+    ASSERT_THAT(answer, testing::IsOk());
+    const v1::RewriteReport& report = answer->report();
+    EXPECT_EQ(report.fits(1).budget_bytes(), memory * 9 / 10);
+    EXPECT_TRUE(report.fits(0).not_needed());
+    ASSERT_GT(report.swaps_size(), 0);
+    for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), small);
+    EXPECT_EQ(report.forecast_after().fit(), v1::FIT_FITS);
+    // It is that GPU's memory alone that the plan was made for.
+    const auto fit_with_small = [&](const std::string& device) {
+      v1::RewriteOptions of_step;
+      if (!google::protobuf::TextFormat::ParseFromString(step(device), &of_step)) std::abort();
+      v1::SimulateOptions simulated;
+      *simulated.mutable_step() = of_step.step();
+      const auto result =
+          SimulateGraph(answer->graph_def(), simulated, DefaultLimits(), StopToken());
+      return testing::ValueOrDie(result, device).forecast().fit();
+    };
+    EXPECT_EQ(fit_with_small(small), v1::FIT_FITS);
+    EXPECT_EQ(fit_with_small(large), v1::FIT_DOES_NOT_FIT);
+  }
+  EXPECT_THAT(TryBudget(bytes, step("/gpu:7")),
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "/gpu:7"));
+}
+
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20));
-  ASSERT_THAT(refused.status(), FailsWith(absl::StatusCode::kFailedPrecondition,
-                                          v1::ERROR_REASON_DOES_NOT_FIT, "no plan was found"));
+  ASSERT_THAT(refused.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "no plan of swaps can fit"));
   int64_t memory = 0;
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
   EXPECT_FALSE(ErrorDetailOf(refused, "node").empty() &&
@@ -210,6 +253,31 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   EXPECT_TRUE(TryBudget(bytes, OnGpu(32, memory * 21 / 20)).ok());
 }
 
+// Below the lower bound that is the proof, with the node; above it, it is told besides.
+TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const auto refused = [&](int64_t memory) { return TryBudget(bytes, OnGpu(32, memory)); };
+  const auto with_all = refused(64 << 20);
+  int64_t bound = 0, smallest = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(with_all, "lower_bound_bytes"), &bound));
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(with_all, "smallest_budget_bytes"), &smallest));
+  ASSERT_LT(bound, smallest);
+  const std::string node = ErrorDetailOf(with_all, "lower_bound_node");
+  const auto memory_for = [](int64_t budget) { return budget * 10 / 9; };
+  const auto below = refused(memory_for(bound) - 1024);
+  EXPECT_THAT(below.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        absl::StrCat("node '", node, "' alone takes")));
+  const auto above = refused(memory_for(bound) + 1024);
+  ASSERT_FALSE(above.ok());
+  EXPECT_THAT(above.status(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                        v1::ERROR_REASON_DOES_NOT_FIT, "no plan was found"));
+  EXPECT_THAT(above.status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "no plan of swaps can do with less than"));
+  EXPECT_EQ(ErrorDetailOf(above, "lower_bound_node"), node);
+}
+
 TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
@@ -219,6 +287,67 @@ TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
       WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "min_tensor_bytes: ", kLeast)).report();
   ASSERT_GT(report.swaps_size(), 0);
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_GE(swap.size_bytes(), kLeast);
+}
+
+// What is excluded does not travel, whatever it costs; with what is included, nothing else does.
+TEST(BudgetRewriteTest, FiltersSayWhatMayBeSwapped) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const std::string step = OnGpu(32, ample.fits(0).unswapped_peak_bytes() * 95 / 100);
+  std::map<std::string, std::string> types;
+  const testing::GraphDef graph = testing::ReadProto(bytes);
+  for (const auto& node : graph.node()) types[node.name()] = node.op();
+  // By the types of the ops on one side of the swaps: how often each is there.
+  const auto outputs = [&](const v1::RewriteReport& report) {
+    std::map<std::string, int> counts;
+    for (const v1::TensorSwap& swap : report.swaps()) {
+      ++counts[types.at(swap.tensor().substr(0, swap.tensor().rfind(':')))];
+    }
+    return counts;
+  };
+  const auto inputs = [&](const v1::RewriteReport& report) {
+    std::map<std::string, int> counts;
+    for (const v1::TensorSwap& swap : report.swaps()) {
+      for (const v1::SwapIn& swap_in : swap.swap_ins()) {
+        for (const v1::InputRef& ref : swap_in.consumers()) ++counts[types.at(ref.node())];
+      }
+    }
+    return counts;
+  };
+  const v1::RewriteReport all = WithBudget(bytes, step).report();
+  ASSERT_GT(outputs(all).size(), 0);
+  const std::string output = outputs(all).begin()->first, input = inputs(all).begin()->first;
+
+  const auto with = [&](const std::string& filter) {
+    return WithBudget(bytes, absl::StrCat(step, "budget { ", filter, " }")).report();
+  };
+  const v1::RewriteReport excluded = with(absl::StrCat("excl_output_by_types: '", output, "'"));
+  EXPECT_GT(excluded.swaps_size(), 0);
+  EXPECT_EQ(outputs(excluded).count(output), 0);
+  for (const v1::Decision& decision : excluded.decisions()) {
+    if (decision.reason() == v1::REASON_NOT_CHOSEN) {
+      EXPECT_NE(types.at(decision.tensor().substr(0, decision.tensor().rfind(':'))), output);
+    }
+  }
+  const v1::RewriteReport included = with(absl::StrCat("incl_output_by_types: '", output, "'"));
+  EXPECT_EQ(outputs(included).size(), 1);
+  EXPECT_EQ(outputs(included).count(output), 1);
+  const v1::RewriteReport unread = with(absl::StrCat("excl_input_by_types: '", input, "'"));
+  EXPECT_GT(unread.swaps_size(), 0);
+  EXPECT_EQ(inputs(unread).count(input), 0);
+}
+
+TEST(BudgetRewriteTest, FiltersAreChecked) {
+  const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
+  const auto refused = [&](const std::string& filter) {
+    return TryBudget(bytes, absl::StrCat(OnGpu(32, int64_t{1} << 50), "budget { ", filter, " }"));
+  };
+  EXPECT_THAT(refused("excl_input_by_types: 'Relu' incl_input_by_types: 'Relu'"),
+              IsInvalid(v1::ERROR_REASON_CONFLICTING_OPTIONS, "excl_input_by_types"));
+  EXPECT_THAT(refused("incl_output_by_scopes: 'nowhere/'"),
+              IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "nowhere/"));
+  EXPECT_THAT(refused("excl_output_by_scopes: ''"),
+              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "excl_output_by_scopes"));
 }
 
 // 16 MiB of 16.1: the variable of 4, and two of 6 beside it. Behind the hole that its initializer

@@ -102,6 +102,56 @@ TEST(InlinedRewrite, SwapsInABodyAndBack) {
   EXPECT_EQ(Rewritten(bytes, Level()).graph_def(), response.graph_def());
 }
 
+// As training graphs have it: the gradient's If reads what the first one's branches made.
+std::string BranchGraph(
+    const std::string& op = "If",
+    const std::string& attrs = "Tcond=bool, then_branch=\"chain\", else_branch=\"short\"") {
+  return GraphWithFunctions(
+      absl::StrCat(R"(
+a = Placeholder() {dtype=float32, shape=(1000,1000)}
+p = Placeholder() {dtype=)",
+                   op == "If" ? "bool" : "int32", R"(, shape=()}
+c = )",
+                   op, R"((p, a) {Tin=[float32], Tout=[float32], _lower_using_switch_merge=true, )",
+                   attrs, R"(}
+b = Neg(c) {T=float32}
+)"),
+      {Chain("chain"),
+       Function("short", "x:float32", "y:float32", "r = Neg(x) {T=float32}", {"y=r:y:0"})});
+}
+
+TEST(InlinedRewrite, SwapsInABranchAndBack) {
+  for (const std::string& bytes :
+       {BranchGraph(), BranchGraph("Case", "branches=[\"chain\", \"short\", \"chain\"]")}) {
+    const v1::RewriteResponse response = Rewritten(bytes, Level());
+    EXPECT_EQ(response.report().outcome(), v1::OUTCOME_REWRITTEN);
+    EXPECT_EQ(response.report().inlining().kept_call_count(), 0);
+    ASSERT_GE(response.report().swaps_size(), 1);
+    EXPECT_THAT(response.report().swaps(), ::testing::Contains(::testing::Property(
+                                               &v1::TensorSwap::tensor, HasSubstr("/n0:0"))));
+    const TestGraph after = TestGraph::FromBytes(response.graph_def());
+    EXPECT_EQ(after->op(after["c"]), "IdentityN");
+    EXPECT_EQ(Stripped(response.graph_def()), bytes);
+    EXPECT_EQ(Rewritten(response.graph_def(), Level()).graph_def(), response.graph_def());
+  }
+}
+
+// A body keeps in lists what its gradient reads.
+TEST(InlinedRewrite, ALoopStaysAndTheReportSaysWhy) {
+  const std::string bytes = GraphWithFunctions(
+      R"(
+a = Placeholder() {dtype=float32, shape=(1000,1000)}
+w = While(a) {T=[float32], cond="more", body="chain", _lower_using_switch_merge=true, output_shapes=[]}
+b = Neg(w) {T=float32}
+)",
+      {Chain("chain"),
+       Function("more", "x:float32", "y:bool", "k = Const() {dtype=bool}", {"y=k:output:0"})});
+  const v1::RewriteResponse response = Rewritten(bytes, Level());
+  EXPECT_EQ(response.graph_def(), bytes);
+  ASSERT_EQ(response.report().inlining().kept_calls_size(), 1);
+  EXPECT_EQ(response.report().inlining().kept_calls(0).reason(), v1::KEPT_CALL_REASON_LOOP);
+}
+
 TEST(InlinedRewrite, NeverLeavesTheCall) {
   const v1::RewriteResponse response = Rewritten(ChainGraph(), Level(v1::INLINE_CALLS_NEVER));
   EXPECT_EQ(response.report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
@@ -256,10 +306,45 @@ TEST(InliningVerifier, AcceptsBothKindsOfBorders) {
   }
 }
 
+// An If in a branch of one, with two results, a resource and what waits for it.
+std::string CheckedBranches() {
+  const FunctionDef inner_then = Function("inner_then", "x:float32 v:resource", "p:float32",
+                                          "k = Neg(x) {T=float32}", {"p=k:y:0"});
+  const FunctionDef inner_else =
+      Function("inner_else", "x:float32 v:resource", "p:float32",
+               "up = AssignVariableOp(v, x) {dtype=float32}\nk = Const(^up) {dtype=float32}",
+               {"p=k:output:0"}, {"up"});
+  const FunctionDef outer_then =
+      Function("outer_then", "x:float32 v:resource p:bool", "y:float32 z:float32",
+               "n = If(p, x, v) {Tcond=bool, Tin=[float32, resource], Tout=[float32], "
+               "then_branch=\"inner_then\", else_branch=\"inner_else\", "
+               "_lower_using_switch_merge=true}\nm = Exp(n:output:0) {T=float32}",
+               {"y=m:y:0", "z=n:output:0"}, {"n"});
+  const FunctionDef outer_else =
+      Function("outer_else", "x:float32 v:resource p:bool", "y:float32 z:float32",
+               "q = Sqrt(x) {T=float32}", {"y=q:y:0", "z=x"});
+  return GraphWithFunctions(R"(
+a = Placeholder() {dtype=float32, shape=(10)}
+v = VarHandleOp() {dtype=float32, shape=(10)}
+p = Placeholder() {dtype=bool, shape=()}
+w = NoOp()
+c = If(p, a, v, p, ^w) {Tcond=bool, Tin=[float32, resource, bool], Tout=[float32, float32], then_branch="outer_then", else_branch="outer_else", _lower_using_switch_merge=true}
+b = Neg(c) {T=float32}
+d = Neg(c:1) {T=float32}
+done = NoOp(^b, ^c)
+)",
+                            {inner_then, inner_else, outer_then, outer_else});
+}
+
+class InliningVerifierTest : public ::testing::TestWithParam<std::string (*)()> {};
+
+INSTANTIATE_TEST_SUITE_P(Graphs, InliningVerifierTest,
+                         ::testing::Values(&CheckedGraph, &CheckedBranches));
+
 // Each edit of one node of the inlined graph, of every node: its inputs, one by one, its op,
 // device, attributes and record; and a node that is gone, or one too many.
-TEST(InliningVerifier, RefusesEveryEdit) {
-  const std::string bytes = CheckedGraph();
+TEST_P(InliningVerifierTest, RefusesEveryEdit) {
+  const std::string bytes = GetParam()();
   const TestGraph graph = TestGraph::FromBytes(bytes);
   const InlinedCalls inlined = ValueOrDie(
       InlineCalls(*graph, {}, DefaultLimits(), StopToken(), Borders::kIdentities), "inline");

@@ -3,8 +3,8 @@
     python tests/tensorflow/make_tf2_graphs.py OUT_FOLDER
 
 Each shows something that forecasts got wrong once. Beside the graph, NAME.json has what the program
-itself knows of it: the bytes of its variables, the op that trains, how often its loops run, and
-shapes of some tensors, for a batch.
+itself knows of it: the bytes of its variables, the op that trains, how often its loops run, shapes
+of some tensors, and sizes that TensorFlow has seen, for a batch.
 """
 import gzip
 import json
@@ -14,6 +14,7 @@ import sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
+import numpy  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 v1 = tf.compat.v1
@@ -120,9 +121,62 @@ def recurrent():
         "loops": {"rnn/while/while_context": time, "gradients/rnn/while/while_context": time}}
 
 
+def sizes_of_values():
+    """Sizes that hang on values. TensorFlow runs it with many values: the largest that it has seen
+    of each tensor is among the facts, and which of them are so large with the worst values."""
+    with tf.Graph().as_default() as graph:
+        ids = v1.placeholder(tf.int32, [None], "ids")
+        x = v1.placeholder(tf.float32, [None, 4], "x")
+        table = v1.get_variable("table", [1000, 16], use_resource=True)
+        unique, at = tf.unique(ids)
+        count = tf.shape(unique)[0]
+        rows = tf.gather(table, unique, name="rows")
+        sums = tf.math.unsorted_segment_sum(x, at, count, name="sums")
+        tf.reshape(sums, tf.stack([count * 2, 2]), name="reshaped")
+        tf.reshape(x, tf.stack([-1, tf.minimum(count, 1)]), name="opened")
+        tf.concat([rows, tf.fill([count, 1], 1.)], 1, name="joined")
+        tf.range(count, name="counted")
+        found = tf.where(x > 0, name="found")
+        tf.gather_nd(x, found, name="positive")
+        tf.boolean_mask(x, ids > 5, name="masked")
+        tf.dynamic_partition(x, ids % 3, 3, name="parts")
+        kept = tf.image.non_max_suppression(tf.abs(x), x[:, 0], 5, name="boxes")
+        tf.gather(x, kept, name="best")
+        tf.raw_ops.ListDiff(x=ids, y=tf.constant([1, 2, 3]), name="others")
+        # These shrink as what they are computed with grows: nobody knows how large they are.
+        tf.zeros([tf.shape(x)[0] - count, 4], name="rest")
+        tf.identity(x[count:], name="tail")
+        tf.range(count, tf.shape(x)[0], name="range_to_end")
+        tf.zeros([tf.shape(x)[0] // count], name="quotient")
+        tf.zeros([40 + count * -1], name="negative")
+        operations = [op for op in graph.get_operations() if op.type not in (
+            "VarHandleOp", "Placeholder", "VarIsInitializedOp", "AssignVariableOp")]
+        tensors = [t for op in operations for t in op.outputs if t.dtype != tf.resource]
+        random = numpy.random.default_rng(1)
+        # All different and nothing below 0, which is the worst for most; and others.
+        draws = [(numpy.arange(6, 6 + BATCH) * 3, numpy.arange(BATCH * 4.).reshape(BATCH, 4) + 1)]
+        for _ in range(50):
+            few = random.integers(1, 40)
+            draws.append((random.integers(0, few, BATCH), random.normal(size=(BATCH, 4))))
+        draws.append((numpy.zeros(BATCH, int), -numpy.ones((BATCH, 4))))
+        seen, worst = {}, {}
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            for i, (some_ids, some_x) in enumerate(draws):
+                values = session.run(tensors, {ids: some_ids, x: some_x})
+                for tensor, value in zip(tensors, values):
+                    size = numpy.asarray(value).nbytes
+                    seen[tensor.name] = max(seen.get(tensor.name, 0), size)
+                    if i == 0:
+                        worst[tensor.name] = size
+        bounded = ["rows:0", "sums:0", "reshaped:0", "joined:0", "counted:0", "found:0",
+                   "positive:0", "parts:0"]
+    return graph, {"seen_bytes": seen, "bounds": {name: worst[name] for name in bounded}}
+
+
 def main():
     for make in (captured_variables, captured_embedding, updates_in_if, updates_in_function,
-                 recurrent):
+                 recurrent, sizes_of_values):
         graph, facts = make()
         for name, data in ((".pb", graph.as_graph_def(add_shapes=True).SerializeToString(
                                 deterministic=True)),

@@ -7,7 +7,9 @@ import argparse
 import fnmatch
 import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -16,6 +18,7 @@ from selftest import selftests  # noqa: E402
 from truth import cases, driver, graphs, live, worker  # noqa: E402
 
 OWN_GRAPHS = pathlib.Path(__file__).resolve().parent.parent / "graphs"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "training_programs.py"
 
 
 def arguments():
@@ -55,11 +58,27 @@ def selftest_jobs(options):
     return [driver.Job("selftest", {"selftest": True}, names)] if names else []
 
 
-def graph_jobs(options):
-    """The graphs that take longest first, so that two processes end about together."""
+def make_programs(options, folder):
+    """Writes the graphs of those programs of which a case may be wanted; whether that worked."""
+    keys = [worker.UNREWRITTEN] + [s.name + way for s in cases.SETS for way in ("", "/" + cases.LIVE)]
+    names = [name for name in cases.PROGRAMS
+             if any(wanted("%s/%s" % (name, key), options.k) for key in keys)]
+    if not names:
+        return True
+    done = subprocess.run([sys.executable, str(PROGRAMS), str(folder), *names], check=False,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        print("%s ended with %d: %s" % (PROGRAMS.name, done.returncode, done.stderr[-2000:]),
+              file=sys.stderr)
+    return done.returncode == 0
+
+
+def graph_jobs(options, made):
+    """The graphs that take longest first, so that two processes end about together. `made`: a folder
+    of graphs that were made now."""
     jobs = []
     ways = cases.WAYS if options.way == "both" else (options.way,)
-    roots = [OWN_GRAPHS] + options.graphs
+    roots = [OWN_GRAPHS, made] + options.graphs
     program = str(pathlib.Path(options.spillway).resolve()) if options.spillway else None
     found = [g for g in graphs.find(roots).values() if cases.in_mode(g, options.mode)]
     for graph in sorted(found, key=lambda g: (-cases.cost(g), g.name)):
@@ -84,6 +103,12 @@ def library_of(options):
 
 def main():
     options = arguments()
+    with tempfile.TemporaryDirectory(prefix="spillway-programs-") as made:
+        return run(options, pathlib.Path(made))
+
+
+def run(options, made):
+    """The exit code. `made`: an empty folder."""
     short = options.mode == cases.SHORT_MODE
     if options.graphs and short:
         print("run.py: --graphs takes effect only with --full and --all", file=sys.stderr)
@@ -103,7 +128,9 @@ def main():
                   "spillway_shared, name the file with --library, or give --way graphdef" %
                   library_of(options), file=sys.stderr)
             return 2
-        jobs += graph_jobs(options)
+        if not make_programs(options, made):
+            return 1
+        jobs += graph_jobs(options, made)
     if options.self_test != "no":
         jobs += selftest_jobs(options)
     if options.list:

@@ -89,7 +89,8 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
         `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes, or what is fed),
         `loop_counts={"rnn/while/while_context": 200}`,
-        `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`, `already_rewritten="replan"`,
+        `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`,
+        `gpu_memories={"/gpu:1": 12 << 30}` (GPUs that have another), `already_rewritten="replan"`,
         `simulation=False`, ...
 
     Raises:

@@ -15,6 +15,12 @@ from typing import Any, Dict, Iterable, Mapping, Optional
 
 from spillway.plan import Plan
 
+# Of the strategies level and budget.
+FILTERS = frozenset((
+    "excl_output_by_scopes", "incl_output_by_scopes", "excl_output_by_types",
+    "incl_output_by_types", "excl_input_by_scopes", "incl_input_by_scopes", "excl_input_by_types",
+    "incl_input_by_types"))
+
 STRATEGIES: Mapping[str, frozenset] = {
     "scope": frozenset((
         "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
@@ -22,11 +28,8 @@ STRATEGIES: Mapping[str, frozenset] = {
         "swap_branches", "branch_threshold", "debug", "debug_level")),
     "level": frozenset((
         "swapout_threshold", "swapin_ahead", "swapin_groupby", "sync_mode", "serialization",
-        "serialization_by_size", "excl_output_by_scopes", "incl_output_by_scopes",
-        "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
-        "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
-        "autotune_gpu_mem", "pace")),
-    "budget": frozenset(("planning_effort", "objective", "max_slowdown")),
+        "serialization_by_size", "is_training", "autotune_gpu_mem", "pace")) | FILTERS,
+    "budget": frozenset(("planning_effort", "objective", "max_slowdown")) | FILTERS,
 }
 # What plans nothing: `rewrite` takes them as strategies, and `strip` and `apply` are called so.
 OTHERS: Mapping[str, frozenset] = {
@@ -48,7 +51,7 @@ STEP = frozenset((
 
 # Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
 HARDWARE = frozenset((
-    "gpu_memory_bytes", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
+    "gpu_memory_bytes", "gpu_memories", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
     "mem_bytes_per_s", "mem_eff", "launch_s", "d2h_bytes_per_s", "h2d_bytes_per_s",
     "copy_latency_s", "allocator_reserve", "internal_fragmentation_fraction"))
 
@@ -107,7 +110,7 @@ def step_of(keywords: Mapping[str, Any]) -> Dict[str, Any]:
     """The Step, as JSON, of those keywords that are of a step or its machine."""
     step = {name: _value(name, value) for name, value in keywords.items()
             if name in STEP and value is not None}
-    machine = {name: value for name, value in keywords.items()
+    machine = {name: _value(name, value) for name, value in keywords.items()
                if name in HARDWARE and value is not None}
     if machine:
         step["hardware"] = {**step.get("hardware", {}), **machine}
@@ -154,6 +157,9 @@ def _value(name: str, value: Any) -> Any:
         return [{"name": _feed_name(feed), **_feed(fed)} for feed, fed in value.items()]
     if name == "loop_counts":
         return [{"name": loop, "count": int(count)} for loop, count in value.items()]
+    if name == "gpu_memories":
+        return [{"device": device, "gpu_memory_bytes": int(size)}
+                for device, size in value.items()]
     if name == "hardware":
         return {"preset": value} if isinstance(value, str) else dict(value)
     if name == "profile":

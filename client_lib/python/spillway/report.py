@@ -167,6 +167,16 @@ class DeviceForecast:
 
 
 @dataclass(frozen=True)
+class KnownShare:
+    """How much of a step on GPUs is known."""
+    tensor_count: int = 0
+    unknown_tensor_count: int = 0
+    bounded_tensor_count: int = 0
+    node_count: int = 0
+    unknown_node_count: int = 0
+
+
+@dataclass(frozen=True)
 class Forecast:
     """What a step takes. `fit` is FITS, DOES_NOT_FIT or UNKNOWN."""
     fit: str = _enum("FIT_")
@@ -176,6 +186,7 @@ class Forecast:
     synchronous_step_time_ns: Optional[int] = None
     devices: Tuple[DeviceForecast, ...] = _list_of(DeviceForecast)
     host_peak_bytes: int = 0
+    known_share: Optional[KnownShare] = _nested(KnownShare)
 
 
 @dataclass(frozen=True)

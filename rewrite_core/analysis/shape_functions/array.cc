@@ -107,7 +107,8 @@ void Reshape(ShapeContext& c) {
         known = c.Mul(known, dims[i]);
       }
     }
-    const int64_t elements = c.Elements(in);
+    // With less of the other dimensions it may be more.
+    const int64_t elements = c.is_bound(1) ? kUnknownDim : c.Elements(in);
     if (elements >= 0 && opens == 0 && known != elements && known >= 0) {
       c.Fail(absl::StrCat(elements, " elements do not make a shape of ", known));
     } else if (elements >= 0 && opens == 1 && known > 0) {
@@ -238,12 +239,19 @@ void Range(ShapeContext& c) {
 void LinSpace(ShapeContext& c) { c.set(0, c.Make({std::max(c.ScalarValue(2), kUnknownDim)})); }
 
 // ---- Of a size that depends on the values.
-void Where(ShapeContext& c) { c.set(0, c.Make({kUnknownDim, c.rank(c.input(0))})); }
+void Where(ShapeContext& c) {
+  const ShapeId in = c.input(0);
+  c.set(0, c.Make({kUnknownDim, c.rank(in)}));
+  c.set_bound(0, c.Make({c.Elements(in), c.rank(in)}));  // All of them.
+}
 
 // Unique(x) -> y, idx[, count].
 void Unique(ShapeContext& c) {
+  const ShapeId in = c.WithRank(0, 1);
   c.set_all(c.OfRank(1));
-  c.set(1, c.WithRank(0, 1));
+  c.set(1, in);
+  c.set_bound(0, in);
+  c.set_bound(2, in);
 }
 
 // UniqueV2(x, axis).
@@ -257,11 +265,18 @@ void UniqueV2(ShapeContext& c) {
   if (axes->size() > 1) return c.Fail("it takes one axis or none");
   const int axis = c.Axis(at, c.rank(in));
   if (axis < 0) return;
+  const ShapeId items = c.Make({c.dim(in, axis)});
   c.set(0, c.ReplaceDim(in, axis, kUnknownDim));
-  c.set(1, c.Make({c.dim(in, axis)}));
+  c.set(1, items);
+  c.set_bound(0, in);
+  c.set_bound(2, items);
 }
 
-void ListDiff(ShapeContext& c) { c.set_all(c.OfRank(1)); }
+void ListDiff(ShapeContext& c) {
+  c.set_all(c.OfRank(1));
+  c.set_bound(0, c.input(0));
+  c.set_bound(1, c.input(0));
+}
 
 void InvertPermutation(ShapeContext& c) {
   c.set(0, c.WithRank(0, 1));
@@ -313,7 +328,11 @@ void DynamicPartition(ShapeContext& c) {
   const ShapeId data = c.input(0), partitions = c.input(1);
   if (!c.known(data) || !c.known(partitions)) return;
   if (c.rank(partitions) > c.rank(data)) return c.Fail("partitions has a higher rank than data");
-  c.set_all(c.Concat(c.OfRank(1), c.Slice(data, c.rank(partitions))));
+  const ShapeId item = c.Slice(data, c.rank(partitions));
+  c.set_all(c.Concat(c.OfRank(1), item));
+  // Each part may be all of it.
+  const ShapeId all = c.Concat(c.Make({c.Elements(partitions)}), item);
+  for (int port = 0; port < c.num_outputs(); ++port) c.set_bound(port, all);
 }
 
 void Reverse(ShapeContext& c) {

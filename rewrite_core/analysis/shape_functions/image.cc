@@ -103,6 +103,12 @@ void NonMaxSuppression(ShapeContext& c) {
   const ShapeId selected = c.Make(
       {c.Bool("pad_to_max_output_size") ? std::max(c.ScalarValue(2), kUnknownDim) : kUnknownDim});
   c.set_all(selected);
+  const int64_t most = c.ScalarValue(2), boxes = c.dim(c.input(0), 0);
+  if (most >= 0) {
+    const ShapeId bound = c.Make({boxes < 0 ? most : std::min(most, boxes)});
+    c.set_bound(0, bound);
+    if (c.num_outputs() == 3) c.set_bound(1, bound);  // The scores.
+  }
   if (c.num_outputs() > 1) c.set(c.num_outputs() - 1, kScalar);
 }
 

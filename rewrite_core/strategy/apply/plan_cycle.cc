@@ -4,18 +4,39 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/polled_sort.h"
 
 namespace spillway::core {
 namespace {
 
-// The graph with a plan: node ids go on behind the graph's with a node for each swap-in. A swap-out
-// waits for its producer alone, so that its edges are the producer's.
+// The graph with a plan: node ids go on behind the graph's with a node for each swap-in, and one
+// for each loop, behind all that is in it. A swap-out waits for its producer alone, so that its
+// edges are the producer's.
 class PlannedGraph {
  public:
   PlannedGraph(const Graph& graph, const StopToken& stop)
       : graph_(graph), stop_(stop), poll_(stop), size_(graph.num_nodes()) {}
+
+  // Before Add.
+  void AddLoops(const ControlFlowAnalysis& control_flow) {
+    absl::flat_hash_map<FrameId, NodeId> ends;
+    const auto end_of = [&](FrameId frame) {
+      const auto [found, is_new] = ends.try_emplace(frame, size_);
+      size_ += is_new;
+      return found->second;
+    };
+    const auto is_loop = [](FrameId frame) {
+      return frame != kRootFrame && frame != kUnknownFrame;
+    };
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      const FrameId in = control_flow.input_frame(id), out = control_flow.output_frame(id);
+      if (is_loop(out)) AddEdge(id, end_of(out));
+      const bool leaves = graph_.op_info(id).control_flow == ControlFlow::kExit;
+      if (leaves && is_loop(in)) AddEdge(end_of(in), id);
+    }
+  }
 
   absl::Status Add(const SwapPlan& plan) {
     for (const PlannedSwap& swap : plan.swaps) {
@@ -138,11 +159,21 @@ class PlannedGraph {
 
 }  // namespace
 
-absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const SwapPlan& plan,
-                                     const StopToken& stop) {
-  PlannedGraph planned(graph, stop);
-  if (absl::Status s = planned.Add(plan); !s.ok()) return s;
-  return planned.FindCycle();
+absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const ControlFlowAnalysis& control_flow,
+                                     const SwapPlan& plan, const StopToken& stop) {
+  const auto find = [&](const SwapPlan& with, bool loops) -> absl::StatusOr<NodeId> {
+    PlannedGraph planned(graph, stop);
+    if (loops) planned.AddLoops(control_flow);
+    if (absl::Status s = planned.Add(with); !s.ok()) return s;
+    return planned.FindCycle();
+  };
+  if (!graph.has_control_flow()) return find(plan, /*loops=*/false);
+  auto found = find(plan, /*loops=*/true);
+  if (!found.ok() || *found == kNoNode) return found;
+  // A graph whose own loops are like that is judged without the rule.
+  const auto own = find(SwapPlan(), /*loops=*/true);
+  if (!own.ok()) return own;
+  return *own == kNoNode ? found : find(plan, /*loops=*/false);
 }
 
 }  // namespace spillway::core

@@ -5,16 +5,19 @@
 #define SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_CYCLE_H_
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/control_flow.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/swap_plan.h"
 
 namespace spillway::core {
 
-// A node of the graph on a cycle that the plan closes; kNoNode: it closes none. Linear in both but
-// for a sort. Errors: those of `stop`. REQUIRES: the graph has none but those of its loops.
-absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const SwapPlan& plan,
-                                     const StopToken& stop);
+// A node of the graph on a cycle that the plan closes; kNoNode: it closes none. What a loop leaves
+// comes behind all of the loop, so that nothing which the loop waits for may wait for that: with
+// several loop variables no path of edges need say so. Linear in both but for a sort. Errors: those
+// of `stop`. REQUIRES: the graph has no cycles but those of its loops.
+absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const ControlFlowAnalysis& control_flow,
+                                     const SwapPlan& plan, const StopToken& stop);
 
 }  // namespace spillway::core
 

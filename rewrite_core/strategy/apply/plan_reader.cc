@@ -50,7 +50,7 @@ class PlanReader {
       if (!control.ok()) return control.status();
       result.controls.push_back(*control);
     }
-    auto on_cycle = FindPlanCycle(graph_, result, steps_.stop());
+    auto on_cycle = FindPlanCycle(graph_, facts_.control_flow(), result, steps_.stop());
     if (!on_cycle.ok()) return on_cycle.status();
     if (*on_cycle != kNoNode) {
       return BadPlanError(

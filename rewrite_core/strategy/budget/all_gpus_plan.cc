@@ -8,6 +8,7 @@
 #include "rewrite_core/strategy/fit_failure.h"
 #include "rewrite_core/strategy/gpu_budgets.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
+#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 namespace {
@@ -37,6 +38,7 @@ absl::Status AllGpusPlan::PlanEach() {
   auto needs = Needs::Find(facts.graph(), facts.topology(), request_.stop);
   if (!needs.ok()) return needs.status();
   unswapped_fits_ = fits_;
+  request_.num_planned_gpus = lacking_.size();
   FitFailure failure;
   for (const double share : kBudgetShares) {
     swaps_.assign(lacking_.size(), {});
@@ -67,7 +69,7 @@ absl::Status AllGpusPlan::PlanEach() {
       if (*slow_ns == 0) return absl::OkStatus();
       if (!may_repair) {
         return TooSlowError(request_.objective, "", *slow_ns, request_.unswapped.step_time_ns(),
-                            facts.hardware(), request_.budget_bytes(),
+                            facts.hardware(), facts.hardware().device_budget_bytes(),
                             /*smallest_budget_bytes=*/0);
       }
       if (absl::Status s = PlanOne(next, share, *needs); !s.ok()) return s;
@@ -84,7 +86,7 @@ absl::Status AllGpusPlan::PlanEach() {
 absl::Status AllGpusPlan::PlanOne(size_t k, double share, const Needs& needs) {
   const size_t i = lacking_[k];
   const std::vector<PlannedSwap> others = OtherSwaps(k);
-  const GpuPlanTerms terms{gpus_[i], ShareOf(request_.budget_bytes(), share), others,
+  const GpuPlanTerms terms{gpus_[i], ShareOf(request_.budget_bytes(gpus_[i].index), share), others,
                            lacking_.size() == 1};
   auto planned = PlanGpu(terms, needs, unswapped_fits_[i], &request_, &ordered_, &has_gap_,
                          report_.mutable_devices(static_cast<int>(k)));
@@ -117,9 +119,20 @@ std::vector<PlannedSwap> AllGpusPlan::OtherSwaps(size_t k) const {
 absl::StatusOr<int64_t> AllGpusPlan::TooSlowTogether() {
   if (!request_.objective.max_slowdown() || gpus_.size() < 2) return 0;
   auto outcome = request_.simulator.Simulate(
-      plan_, are_all() ? StepTerms::AllGpus(request_.budget_bytes()) : StepTerms(), request_.stop);
+      plan_, are_all() ? StepTerms::AllGpus(request_.facts.Budgets()) : StepTerms(), request_.stop);
   if (!outcome.ok()) return outcome.status();
   return request_.IsTooSlow(outcome->step_time_ns()) ? outcome->step_time_ns() : 0;
+}
+
+// By GPU: the budgets, and then the other sizes.
+std::vector<std::vector<int64_t>> AllGpusPlan::AllBudgets() const {
+  std::vector<std::vector<int64_t>> all = {request_.facts.Budgets()};
+  for (int32_t gpu = 0; gpu < static_cast<int32_t>(all[0].size()); ++gpu) {
+    const std::vector<int64_t> others = request_.OtherBudgets(gpu);
+    all.resize(std::max(all.size(), others.size() + 1), all[0]);
+    for (size_t i = 0; i < others.size(); ++i) all[i + 1][gpu] = others[i];
+  }
+  return all;
 }
 
 // As PlanGpu does for one, of several GPUs: their plans by `level`, all at once. `planned`: what
@@ -134,7 +147,7 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   int64_t own_ns = kUnlimited;
   if (!has_none) {
     auto own =
-        simulator.Simulate(plan_, StepTerms::AllGpus(request_.budget_bytes()), request_.stop);
+        simulator.Simulate(plan_, StepTerms::AllGpus(request_.facts.Budgets()), request_.stop);
     if (!own.ok()) return UnlessTooLong(own.status());
     own_ns = own->step_time_ns();
     int64_t bound_ns = 0;
@@ -146,19 +159,22 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
     }
   }
   v1::RewriteOptions options = request_.options;
+  CopyFilters(request_.options.budget(), options.mutable_level());
   options.mutable_level()->set_pace(true);
   options.set_decision_detail(v1::DECISION_DETAIL_NONE);
   auto level = PlanLevel({request_.facts, request_.eligibility, options, request_.input.limits,
                           &simulator, request_.stop});
-  if (GetErrorReason(level.status()) == v1::ERROR_REASON_DOES_NOT_FIT) return planned;
+  const v1::ErrorReason why_not = GetErrorReason(level.status());
+  // Its built-in list may take all that filters leave.
+  if (why_not == v1::ERROR_REASON_DOES_NOT_FIT || why_not == v1::ERROR_REASON_BAD_OPTION) {
+    return planned;
+  }
   if (!level.ok()) return has_none ? level.status() : UnlessTooLong(level.status());
-  std::vector<int64_t> budgets = request_.OtherBudgets();
-  budgets.insert(budgets.begin(), request_.budget_bytes());
-  for (const int64_t budget : budgets) {
-    auto outcome = simulator.Simulate(level->plan, StepTerms::AllGpus(budget), request_.stop);
+  for (const std::vector<int64_t>& budgets : AllBudgets()) {
+    auto outcome = simulator.Simulate(level->plan, StepTerms::AllGpus(budgets), request_.stop);
     if (!outcome.ok()) return has_none ? outcome.status() : UnlessTooLong(outcome.status());
     if (!outcome->fits) return planned;
-    if (budget == budgets[0] &&
+    if (budgets == request_.facts.Budgets() &&
         (outcome->step_time_ns() >= own_ns || request_.IsTooSlow(outcome->step_time_ns()))) {
       return planned;
     }
@@ -169,7 +185,8 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   for (v1::LevelDevice& of_level : *level->report.mutable_level()->mutable_devices()) {
     v1::BudgetDevice& device = *report_.add_devices();
     device.set_device(of_level.device());
-    for (int64_t budget : request_.OtherBudgets()) device.add_other_budget_bytes(budget);
+    const int32_t gpu = gpus_[report_.devices_size() - 1].index;
+    for (int64_t budget : request_.OtherBudgets(gpu)) device.add_other_budget_bytes(budget);
     *device.mutable_level() = std::move(of_level);
   }
   return absl::OkStatus();

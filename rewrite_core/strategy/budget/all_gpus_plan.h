@@ -53,6 +53,7 @@ class AllGpusPlan {
   absl::StatusOr<int64_t> TooSlowTogether();
   absl::Status TakeLevelIfFaster(const absl::Status& planned);
   bool are_all() const;  // The machine's GPUs.
+  std::vector<std::vector<int64_t>> AllBudgets() const;
 
   const std::vector<WantedGpu>& gpus_;
   const std::vector<size_t>& lacking_;

@@ -10,8 +10,9 @@ std::pair<NodeId, int32_t> KeyOf(Tensor tensor) { return {tensor.node, tensor.po
 }  // namespace
 
 absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
-    const StepFacts& facts, const Eligibility& eligibility, const SwapPlan& plan,
-    const std::set<int32_t>& has_gap, const std::set<int32_t>& idle, const StopToken& stop) {
+    const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
+    const SwapPlan& plan, const std::set<int32_t>& has_gap, const std::set<int32_t>& idle,
+    const StopToken& stop) {
   const Graph& graph = facts.graph();
   std::set<std::pair<NodeId, int32_t>> swapped;
   for (const PlannedSwap& swap : plan.swaps) swapped.insert(KeyOf(swap.tensor));
@@ -19,6 +20,8 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
     if (swapped.count(KeyOf(tensor)) > 0) return v1::REASON_SWAPPED;
     const v1::Reason reason = eligibility.Judge(tensor);
     if (reason != v1::REASON_SWAPPED) return reason;
+    const v1::Reason filtered = filters.outputs.Judge(tensor.node);
+    if (filtered != v1::REASON_SWAPPED) return filtered;
     if (!facts.active_nodes().flags[tensor.node]) return v1::REASON_INACTIVE;
     if (idle.count(graph.device_id(tensor.node)) > 0) return v1::REASON_NOT_NEEDED;
     return has_gap.count(facts.buffers().buffer_of(tensor)) > 0 ? v1::REASON_NOT_CHOSEN

@@ -11,6 +11,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 
@@ -18,8 +19,9 @@ namespace spillway::core {
 // some time; `idle`: device ids (Graph::device_id) where no swapping is needed. Errors: those of
 // `stop`.
 absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
-    const StepFacts& facts, const Eligibility& eligibility, const SwapPlan& plan,
-    const std::set<int32_t>& has_gap, const std::set<int32_t>& idle, const StopToken& stop);
+    const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
+    const SwapPlan& plan, const std::set<int32_t>& has_gap, const std::set<int32_t>& idle,
+    const StopToken& stop);
 
 }  // namespace spillway::core
 

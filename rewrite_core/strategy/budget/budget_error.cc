@@ -15,7 +15,7 @@ namespace {
 // The host's memory, where it cannot hold what the GPU lacks.
 std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu) {
   const StepFacts& facts = request.facts;
-  const int64_t lacking = ordered.step().peak_bytes(gpu) - request.budget_bytes();
+  const int64_t lacking = ordered.step().peak_bytes(gpu) - request.budget_bytes(gpu);
   const int64_t host = facts.hardware().host_memory_bytes;
   const auto gpus = std::max<int64_t>(1, facts.placement().devices().size());
   if (lacking <= host / gpus) return "";
@@ -27,25 +27,36 @@ std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, i
 }  // namespace
 
 absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
-                         const StepResult& failure, int64_t smallest_budget_bytes) {
+                         const DeviceBounds& bounds, const StepResult& failure,
+                         int64_t smallest_budget_bytes) {
   const StepFacts& facts = request.facts;
   const std::string effect =
       request.objective.max_slowdown()
           ? absl::StrCat("there is one that takes at most ", request.objective.MaxSlowdownText())
           : "there is one";
   const std::string& name = facts.placement().devices()[gpu];
-  const std::string claim = absl::StrCat(
-      "no plan was found that fits the ", BudgetText(facts.hardware(), request.budget_bytes()),
-      " of GPU ", name.empty() ? "(no name)" : Quoted(name), HostText(request, ordered, gpu));
-  return DoesNotFitError(claim, FailureOf(failure, gpu, facts), facts.hardware(),
-                         request.budget_bytes(), {smallest_budget_bytes, effect});
+  FitFailure why = FailureOf(failure, gpu, facts);
+  why.lower_bound_bytes = bounds.memory_bytes;
+  if (bounds.memory_op != kNoOp) {
+    const NodeId node = ordered.step().ops[bounds.memory_op].node;
+    if (node != kNoNode) why.lower_bound_node = std::string(facts.graph().name(node));
+  }
+  if (why.node.empty()) why.resident_bytes = ordered.step().resident_bytes(gpu);
+  const Hardware hardware = facts.HardwareOf(gpu);
+  const int64_t budget = request.budget_bytes(gpu);
+  const bool is_proven = bounds.memory_bytes > budget;
+  const std::string claim =
+      absl::StrCat(is_proven ? "no plan of swaps can fit the " : "no plan was found that fits the ",
+                   BudgetText(hardware, budget), " of GPU ",
+                   name.empty() ? "(no name)" : Quoted(name), HostText(request, ordered, gpu));
+  return DoesNotFitError(claim, why, hardware, budget, {smallest_budget_bytes, effect});
 }
 
 absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,
                            int64_t smallest_budget_bytes) {
   return TooSlowError(request.objective, request.facts.placement().devices()[gpu], step_time_ns,
-                      request.unswapped.step_time_ns(), request.facts.hardware(),
-                      request.budget_bytes(), smallest_budget_bytes);
+                      request.unswapped.step_time_ns(), request.facts.HardwareOf(gpu),
+                      request.budget_bytes(gpu), smallest_budget_bytes);
 }
 
 }  // namespace spillway::core

@@ -13,10 +13,11 @@
 
 namespace spillway::core {
 
-// No plan was found for `gpu`; `failure`: that of the one that got furthest.
+// No plan was found for `gpu`, or none can be; `failure`: that of the one that got furthest.
 // `smallest_budget_bytes`: with which one is found; 0: none is known; likewise below.
 absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
-                         const StepResult& failure, int64_t smallest_budget_bytes);
+                         const DeviceBounds& bounds, const StepResult& failure,
+                         int64_t smallest_budget_bytes);
 
 // The fastest one found takes `step_time_ns`, which is more than max_slowdown allows.
 absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,

@@ -83,10 +83,22 @@ absl::StatusOr<BudgetPlanner> BudgetPlanner::Create(const StepFacts& facts,
                                                     const Eligibility& eligibility,
                                                     const Needs& needs, const StepOrder& order,
                                                     absl::Span<const int32_t> ranks,
+                                                    const SwapFilters* filters,
                                                     const StopToken& stop) {
-  BudgetPlanner planner(facts, eligibility, needs, order, ranks, stop);
+  BudgetPlanner planner(facts, eligibility, needs, order, ranks, filters, stop);
   if (absl::Status status = planner.FindGaps(); !status.ok()) return status;
   return planner;
+}
+
+bool BudgetPlanner::MayReadSwapIn(const StepOrder::Use& use) const {
+  std::vector<NodeId> reader = {use.position.node};
+  if (!readers_.Runs(reader[0])) return false;
+  if (filters_ != nullptr && (filters_->outputs.Judge(use.tensor.node) != v1::REASON_SWAPPED ||
+                              filters_->inputs.Judge(reader[0]) != v1::REASON_SWAPPED)) {
+    return false;
+  }
+  const auto self = [](NodeId node) { return node; };
+  return readers_.Keep(use.tensor, &reader, self) == v1::REASON_SWAPPED;
 }
 
 // The buffer is away before a use if that use, and all behind it of tensors that were made before,
@@ -99,12 +111,8 @@ absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
   for (size_t i = uses.size(); i-- > 0;) {
     if (poll->Tick()) return stop_->status("strategy");
     kept_from[i] = kept_from[i + 1];
-    const StepOrder::Use& use = uses[i];
-    std::vector<NodeId> reader = {use.position.node};
-    if (!readers_.Runs(reader[0]) || readers_.Keep(use.tensor, &reader, [](NodeId node) {
-          return node;
-        }) != v1::REASON_SWAPPED) {
-      kept_from[i] = std::min(kept_from[i], order_->slot(use.tensor.node));
+    if (!MayReadSwapIn(uses[i])) {
+      kept_from[i] = std::min(kept_from[i], order_->slot(uses[i].tensor.node));
     }
   }
   const Hardware& hardware = facts_->hardware();

@@ -32,6 +32,7 @@
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 
@@ -77,13 +78,13 @@ struct Away {
 
 class BudgetPlanner {
  public:
-  // `ranks`: of all nodes (RankByLaunch), along which all edges of plans grow. All must outlive the
-  // planner. Errors: those of `stop`.
+  // `ranks`: of all nodes (RankByLaunch), along which all edges of plans grow. `filters`: null, or
+  // those of the request. All must outlive the planner. Errors: those of `stop`.
   static absl::StatusOr<BudgetPlanner> Create(const StepFacts& facts,
                                               const Eligibility& eligibility, const Needs& needs,
                                               const StepOrder& order,
                                               absl::Span<const int32_t> ranks,
-                                              const StopToken& stop);
+                                              const SwapFilters* filters, const StopToken& stop);
 
   // The gaps that keep what is in use within the target, by index into gaps(); as many as help
   // where none suffice. Once `stop` has fired, nothing; likewise below.
@@ -113,10 +114,12 @@ class BudgetPlanner {
 
  private:
   BudgetPlanner(const StepFacts& facts, const Eligibility& eligibility, const Needs& needs,
-                const StepOrder& order, absl::Span<const int32_t> ranks, const StopToken& stop)
+                const StepOrder& order, absl::Span<const int32_t> ranks, const SwapFilters* filters,
+                const StopToken& stop)
       : facts_(&facts),
         needs_(&needs),
         order_(&order),
+        filters_(filters),
         stop_(&stop),
         readers_(facts, eligibility),
         soundness_(facts, ranks) {}
@@ -125,6 +128,7 @@ class BudgetPlanner {
   // Of the chosen gaps those that are needed, smaller ones in the place of some.
   std::vector<int32_t> Shrink(std::vector<int32_t> chosen, const BudgetSetting& setting) const;
   absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
+  bool MayReadSwapIn(const StepOrder::Use& use) const;
   using Ends = absl::flat_hash_map<int32_t, std::vector<Slot>>;
   Ends EndsOf(const std::vector<Away>& aways) const;
   std::vector<const StepOrder::Use*> Consumers(const Away& back, const Ends& ends) const;
@@ -134,6 +138,7 @@ class BudgetPlanner {
   const StepFacts* facts_;
   const Needs* needs_;
   const StepOrder* order_;
+  const SwapFilters* filters_;
   const StopToken* stop_;
   SwapInReaders readers_;
   Soundness soundness_;

@@ -1,5 +1,7 @@
 #include "rewrite_core/strategy/budget/budget_request.h"
 
+#include <algorithm>
+
 namespace spillway::core {
 namespace {
 
@@ -14,6 +16,21 @@ constexpr int kOtherSizes = 3;
 // Where any plan within max_slowdown will do, what is faster than it by one part in so many: no
 // less than the part by which SearchPlan takes a plan to be at full speed.
 constexpr int64_t kFastEnoughPart = 1000;
+
+// Of the plays that are left, one GPU of several has one part in so many times their number: a plan
+// takes more than one search, and plays in variations besides.
+constexpr int64_t kPartsPerGpu = 4;
+
+int PlaysOf(v1::PlanningEffort effort) {
+  switch (effort) {
+    case v1::PLANNING_EFFORT_LOW:
+      return kLowPlays;
+    case v1::PLANNING_EFFORT_HIGH:
+      return kHighPlays;
+    default:
+      return kMediumPlays;
+  }
+}
 
 v1::PlanningEffort EffortOf(const v1::RewriteOptions& options) {
   const v1::PlanningEffort effort = options.budget().planning_effort();
@@ -35,9 +52,9 @@ BudgetRequest::BudgetRequest(const StrategyInput& from)
                 "name some of the GPUs with devices, set planning_effort to LOW, or raise the "
                 "limit") {}
 
-std::vector<int64_t> BudgetRequest::OtherBudgets() const {
-  const int64_t budget = budget_bytes();
-  const int64_t rest = facts.hardware().gpu_memory_bytes - budget;
+std::vector<int64_t> BudgetRequest::OtherBudgets(int32_t gpu) const {
+  const int64_t budget = budget_bytes(gpu);
+  const int64_t rest = facts.HardwareOf(gpu).gpu_memory_bytes - budget;
   std::vector<int64_t> budgets;
   for (int i = 1; i <= kOtherSizes && rest >= kOtherSizes; ++i) {
     budgets.push_back(budget + rest / kOtherSizes * i);
@@ -46,14 +63,11 @@ std::vector<int64_t> BudgetRequest::OtherBudgets() const {
 }
 
 int BudgetRequest::max_plays() const {
-  switch (effort) {
-    case v1::PLANNING_EFFORT_LOW:
-      return kLowPlays;
-    case v1::PLANNING_EFFORT_HIGH:
-      return kHighPlays;
-    default:
-      return kMediumPlays;
-  }
+  const int plays = PlaysOf(effort);
+  if (num_planned_gpus < 2) return plays;
+  const int64_t parts = kPartsPerGpu * static_cast<int64_t>(num_planned_gpus);
+  return static_cast<int>(
+      std::max<int64_t>(kLowPlays, std::min<int64_t>(plays, simulator.plays_left() / parts)));
 }
 
 bool BudgetRequest::IsTooSlow(int64_t step_time_ns) const {

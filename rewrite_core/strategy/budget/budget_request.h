@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/objective.h"
 #include "rewrite_core/strategy/counted_simulator.h"
+#include "rewrite_core/strategy/op_filter.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/strategy_result.h"
 #include "spillway/v1/options.pb.h"
@@ -27,10 +29,13 @@ struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. `from` must outlive it.
   explicit BudgetRequest(const StrategyInput& from);
 
-  int64_t budget_bytes() const { return facts.hardware().device_budget_bytes(); }
-  // The sizes of memory between the budget and all of the GPU's in which a plan has to fit, too.
-  std::vector<int64_t> OtherBudgets() const;
-  // Plans that are simulated for one GPU.
+  // Of a GPU, by its index in Placement::devices().
+  int64_t budget_bytes(int32_t gpu) const { return facts.BudgetOf(gpu); }
+  // The sizes of memory between the budget and all of the GPU's in which a plan has to fit, too:
+  // as many for each GPU.
+  std::vector<int64_t> OtherBudgets(int32_t gpu) const;
+  // Plans that are simulated for one GPU: those of the effort, or, where several GPUs are planned,
+  // as many of them as leave the others their part of the request's steps.
   int max_plays() const;
 
   bool IsTooSlow(int64_t step_time_ns) const;
@@ -46,6 +51,8 @@ struct BudgetRequest {
   const Objective objective;
   SearchBudget steps;  // Of all GPUs.
   CountedSimulator simulator;
+  size_t num_planned_gpus = 1;
+  absl::optional<SwapFilters> filters;  // The strategy makes them first of all.
   // With memory without end, operations recorded; the strategy simulates it first.
   StepResult unswapped;
 };

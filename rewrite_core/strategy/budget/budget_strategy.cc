@@ -15,6 +15,7 @@
 #include "rewrite_core/strategy/budget/variations.h"
 #include "rewrite_core/strategy/device_fit.h"
 #include "rewrite_core/strategy/gpu_budgets.h"
+#include "rewrite_core/strategy/op_filter.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
@@ -38,6 +39,7 @@ class BudgetRun {
     if (objective.max_slowdown()) report_.set_max_slowdown(*objective.max_slowdown());
     result_.plan = ordered_.base();
     if (absl::Status s = CheckKnownBatch(facts_, ""); !s.ok()) return s;
+    if (absl::Status s = MakeFilters(); !s.ok()) return s;
     gpus_ = FindWantedGpus(facts_, request_.eligibility);
     if (gpus_.size() == 1 && gpus_[0].is_many) return TooManyGpusError();
     if (absl::Status s = SimulateUnswapped(); !s.ok()) return s;
@@ -45,8 +47,8 @@ class BudgetRun {
       if (absl::Status s = Plan(); !s.ok()) return s;
     }
     if (request_.options.decision_detail() != v1::DECISION_DETAIL_NONE) {
-      auto decisions =
-          DecideTensors(facts_, request_.eligibility, result_.plan, has_gap_, idle_, request_.stop);
+      auto decisions = DecideTensors(facts_, request_.eligibility, *request_.filters, result_.plan,
+                                     has_gap_, idle_, request_.stop);
       if (!decisions.ok()) return decisions.status();
       result_.decisions = *std::move(decisions);
     }
@@ -59,6 +61,23 @@ class BudgetRun {
   }
 
  private:
+  absl::Status MakeFilters() {
+    const Graph& graph = facts_.graph();
+    auto filters = SwapFilters::Create(graph, request_.options.budget(), request_.stop);
+    if (!filters.ok()) return filters.status();
+    bool any_output = false, any_input = false;
+    StopPoller poll(request_.stop);
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (poll.Tick()) return request_.stop.status("strategy");
+      any_output = any_output || filters->outputs.Judge(id) == v1::REASON_SWAPPED;
+      any_input = any_input || filters->inputs.Judge(id) == v1::REASON_SWAPPED;
+    }
+    if (!any_output && filters->outputs.is_given()) return filters->outputs.LeavesNothing();
+    if (!any_input && filters->inputs.is_given()) return filters->inputs.LeavesNothing();
+    request_.filters.emplace(*std::move(filters));
+    return absl::OkStatus();
+  }
+
   // What the step takes as the graph came, and on which GPUs that is too much.
   absl::Status SimulateUnswapped() {
     StepTerms terms;
@@ -74,7 +93,7 @@ class BudgetRun {
 
   absl::Status SimulateUnswapped(size_t i) {
     const int32_t gpu = gpus_[i].index;
-    const int64_t budget = request_.budget_bytes();
+    const int64_t budget = request_.budget_bytes(gpu);
     fits_.push_back(FitOfUnswapped(request_.unswapped, gpu, budget, facts_));
     auto outcome =
         request_.simulator.Simulate(ordered_.base(), StepTerms::OneGpu(gpu, budget), request_.stop);
@@ -105,7 +124,8 @@ class BudgetRun {
   // In how many variations the graph, which fits, does not. What is far from the budget does in
   // all.
   absl::StatusOr<int> CountUnfitAsItCame(size_t i) {
-    const bool is_far = fits_[i].need_bytes() <= request_.budget_bytes() / kFarFromBudget;
+    const bool is_far =
+        fits_[i].need_bytes() <= request_.budget_bytes(gpus_[i].index) / kFarFromBudget;
     if (!HasReserve(request_) || request_.objective.saves_memory() || is_far) return 0;
     return CountUnfit(ordered_.base(), gpus_[i].index, &request_);
   }
@@ -187,7 +207,10 @@ class BudgetRun {
 
 absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopToken&) {
   const v1::PlanningEffort effort = options.budget().planning_effort();
-  if (v1::PlanningEffort_IsValid(effort)) return CheckObjective(options.budget());
+  if (v1::PlanningEffort_IsValid(effort)) {
+    absl::Status s = CheckObjective(options.budget());
+    return s.ok() ? SwapFilters::Check(options.budget()) : s;
+  }
   return InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
       absl::StrCat("planning_effort is ", static_cast<int>(effort), "; it is LOW, MEDIUM or HIGH"),

@@ -24,8 +24,9 @@ absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest
   if (found->best && static_cast<double>(bound_ns) >= kFarFromBound * static_cast<double>(own_ns)) {
     return absl::OkStatus();
   }
-  auto tuned = TunePacedLevel(request->facts, request->eligibility, terms.gpu, terms.usable_bytes,
-                              base.cpu_device, &request->steps, &request->simulator, request->stop);
+  auto tuned = TunePacedLevel(request->facts, request->eligibility, request->options.budget(),
+                              terms.gpu, terms.usable_bytes, base.cpu_device, &request->steps,
+                              &request->simulator, request->stop);
   if (GetErrorReason(tuned.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
     found->cut_short = true;
     report->set_cut_short(true);
@@ -34,7 +35,7 @@ absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest
   if (!tuned.ok()) return tuned.status();
   if (!*tuned) return absl::OkStatus();
   SwapPlan& level = (*tuned)->plan;
-  std::vector<int64_t> budgets = request->OtherBudgets();
+  std::vector<int64_t> budgets = request->OtherBudgets(terms.gpu.index);
   budgets.insert(budgets.begin(), terms.usable_bytes);
   FoundPlan of_level;
   for (size_t k = 0; k < budgets.size(); ++k) {
@@ -69,7 +70,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   auto order = StepOrder::Create(request->facts, gpu, ordered->step(), request->stop);
   if (!order.ok()) return order.status();
   auto planner = BudgetPlanner::Create(request->facts, request->eligibility, needs, *order,
-                                       ordered->ranks(), request->stop);
+                                       ordered->ranks(), &*request->filters, request->stop);
   if (!planner.ok()) return planner.status();
   for (const Gap& gap : planner->gaps()) has_gap->insert(order->buffers()[gap.buffer]);
   GpuPlan result;
@@ -80,12 +81,19 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   if (!ordered->base().controls.empty()) {
     report->set_ordered_peak_bytes(ordered->step().peak_bytes(gpu));
   }
-  const int64_t bound_ns = ordered->BoundOf(gpu);
+  auto bounds = ordered->BoundsOf(gpu);
+  if (!bounds.ok()) return bounds.status();
+  // What no plan can do with less than, need not be searched for.
+  const bool may_fit = bounds->memory_bytes <= request->budget_bytes(gpu);
+  const int64_t bound_ns = may_fit ? bounds->step_time_ns : 0;
   if (bound_ns > 0) report->set_step_time_bound_ns(bound_ns);
 
   GpuSearch search(gpu, terms.other_swaps, needs, *ordered, *order, *planner, request, report);
   const bool saves_memory = request->objective.saves_memory();
-  auto found = saves_memory ? search.Least(terms.usable_bytes) : search.Fastest(terms.usable_bytes);
+  absl::StatusOr<PlanSearchResult> found = PlanSearchResult();
+  if (may_fit) {
+    found = saves_memory ? search.Least(terms.usable_bytes) : search.Fastest(terms.usable_bytes);
+  }
   if (!found.ok()) return found.status();
   if (found->best && !saves_memory) {
     absl::Status s = search.MakeSteady(terms.usable_bytes, terms.may_be_level, &*found);
@@ -97,19 +105,21 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
     result.plan.controls.insert(result.plan.controls.end(), chain.begin(), chain.end());
     result.plan.swaps = std::move(found->best->swaps);
   }
-  if (!found->cut_short && !(found->best && saves_memory)) {
+  if (may_fit && !found->cut_short && !(found->best && saves_memory)) {
     absl::Status s =
         TryLevel(terms, bound_ns, request, ordered->base(), &search, &*found, &result, report);
     if (!s.ok()) return s;
   }
   if (!found->best || request->IsTooSlow(found->best->outcome.step_time_ns())) {
-    auto smallest = search.SmallestBudget();
+    auto smallest = search.SmallestBudget(bounds->memory_bytes);
     if (!smallest.ok()) return smallest.status();
-    if (!found->best) return NoPlanError(*request, *ordered, gpu, found->failure, *smallest);
+    if (!found->best) {
+      return NoPlanError(*request, *ordered, gpu, *bounds, found->failure, *smallest);
+    }
     return SlowPlanError(*request, gpu, found->best->outcome.step_time_ns(), *smallest);
   }
   if (!found->cut_short) {
-    for (int64_t budget : request->OtherBudgets()) report->add_other_budget_bytes(budget);
+    for (int64_t budget : request->OtherBudgets(gpu)) report->add_other_budget_bytes(budget);
   }
 
   // A search that was cut short has left no steps for the need.

@@ -38,7 +38,7 @@ PlanSearchTerms GpuSearch::TermsOf(int64_t budget, int64_t usable, bool in_other
   terms.gpu = gpu_;
   terms.budget_bytes = budget;
   terms.other_swaps = other_swaps_;
-  if (in_other_sizes) terms.other_budgets = request_.OtherBudgets();
+  if (in_other_sizes) terms.other_budgets = request_.OtherBudgets(gpu_);
   if (budget < usable) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
   terms.full_speed_ns = request_.unswapped.step_time_ns();
   terms.max_plays = request_.max_plays();
@@ -150,7 +150,7 @@ absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, bool may_chain,
 
 absl::StatusOr<int> GpuSearch::CountUnfitInAll(const SwapPlan& plan, int64_t usable,
                                                int64_t most_ns) {
-  std::vector<int64_t> budgets = request_.OtherBudgets();
+  std::vector<int64_t> budgets = request_.OtherBudgets(gpu_);
   budgets.insert(budgets.begin(), usable);
   for (int64_t budget : budgets) {
     auto outcome =
@@ -182,7 +182,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
   for (const double share : kSteadyShares) {
     if (!unfit.ok() || *unfit == 0) break;
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share), usable, /*in_other_sizes=*/true);
-    terms.varied_steps = VariedSteps(request_, request_.budget_bytes());
+    terms.varied_steps = VariedSteps(request_, request_.budget_bytes(gpu_));
     terms.max_plays = std::max(kLowPlays, terms.max_plays / kSteadyPlaysPart);
     if (share == 1) terms.start = found->aways;
     terms.full_speed_ns = std::max(terms.full_speed_ns, fastest_ns + fastest_ns / kSteadyCostPart);
@@ -218,7 +218,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
+absl::StatusOr<int64_t> GpuSearch::SmallestBudget(int64_t lower_bound_bytes) {
   const int64_t peak = ordered_.step().peak_bytes(gpu_);
   auto need = FindNeed(&request_.simulator, ordered_.base(), StepTerms::OneGpu(gpu_, 0), peak,
                        request_.stop);
@@ -234,7 +234,8 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
     if (!found.ok()) return found.status();
     return found->best && !request_.IsTooSlow(found->best->outcome.step_time_ns());
   };
-  return LeastBudget(request_.budget_bytes(), *need, peak / kSmallestBudgetParts + 1, suffices);
+  const int64_t low = std::max(request_.budget_bytes(gpu_), lower_bound_bytes - 1);
+  return LeastBudget(low, *need, peak / kSmallestBudgetParts + 1, suffices);
 }
 
 }  // namespace spillway::core

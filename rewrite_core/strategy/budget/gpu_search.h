@@ -56,8 +56,9 @@ class GpuSearch {
   // budget.
   absl::Status ReportVariations(const SwapPlan& plan);
 
-  // The smallest budget known to do, by searches with the least effort; 0: none is known.
-  absl::StatusOr<int64_t> SmallestBudget();
+  // The smallest budget known to do, by searches with the least effort; 0: none is known. With less
+  // than `lower_bound_bytes` none does.
+  absl::StatusOr<int64_t> SmallestBudget(int64_t lower_bound_bytes);
 
  private:
   // A plan for `budget` fits `usable`, too; and the other sizes, if asked for.

@@ -10,15 +10,20 @@
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_planner.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
+#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 
 absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
-    const StepFacts& facts, const Eligibility& eligibility, const WantedGpu& gpu,
-    int64_t budget_bytes, const std::string& cpu_device, SearchBudget* steps,
+    const StepFacts& facts, const Eligibility& eligibility, const v1::BudgetStrategy& options,
+    const WantedGpu& gpu, int64_t budget_bytes, const std::string& cpu_device, SearchBudget* steps,
     PlanSimulator* simulator, const StopToken& stop) {
-  const v1::LevelStrategy options;
-  auto filters = LevelFilters::Create(facts, options, stop);
+  v1::LevelStrategy level;
+  CopyFilters(options, &level);
+  auto filters = LevelFilters::Create(facts, level, stop);
+  if (GetErrorReason(filters.status()) == v1::ERROR_REASON_BAD_OPTION) {
+    return absl::optional<LevelPlan>();  // Its built-in list takes what they leave.
+  }
   if (!filters.ok()) return filters.status();
   auto levels = LevelOrder::Build(facts.graph(), facts.topology(), facts.control_flow(), {}, stop);
   if (!levels.ok()) return levels.status();
@@ -32,7 +37,7 @@ absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
   if (!pacing.ok()) return pacing.status();
   base.controls = (*pacing)->order_edges();
   LevelPlanner planner(facts, *filters, *levels, *candidates, gpu, steps, pacing->get());
-  auto tuned = TuneLevel(LevelParameters(options).setting, base, gpu.index, budget_bytes, facts,
+  auto tuned = TuneLevel(LevelParameters(level).setting, base, gpu.index, budget_bytes, facts,
                          &planner, simulator, stop);
   if (tuned.ok()) {
     LevelPlan plan;

@@ -17,6 +17,7 @@
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/search_budget.h"
 #include "rewrite_core/strategy/wanted_gpus.h"
+#include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
@@ -26,11 +27,12 @@ struct LevelPlan {
   SwapPlan plan;           // With order edges and gates of its own.
 };
 
-// All of `level`'s parameters tuned, with `pace`, its filters as they are by default. Empty:
-// nothing fits. Errors: those of the tuner, but for DOES_NOT_FIT.
+// All of `level`'s parameters tuned, with `pace`, and the filters of `options`. Empty: nothing
+// fits, or they leave nothing of what `level` swaps. Errors: those of the tuner, but for
+// DOES_NOT_FIT.
 absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
-    const StepFacts& facts, const Eligibility& eligibility, const WantedGpu& gpu,
-    int64_t budget_bytes, const std::string& cpu_device, SearchBudget* steps,
+    const StepFacts& facts, const Eligibility& eligibility, const v1::BudgetStrategy& options,
+    const WantedGpu& gpu, int64_t budget_bytes, const std::string& cpu_device, SearchBudget* steps,
     PlanSimulator* simulator, const StopToken& stop);
 
 }  // namespace spillway::core

@@ -68,13 +68,13 @@ absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus, int64_t lea
   return absl::OkStatus();
 }
 
-int64_t OrderedStep::BoundOf(int32_t gpu) {
+absl::StatusOr<DeviceBounds> OrderedStep::BoundsOf(int32_t gpu) {
   if (bounds_.empty()) {  // Those of all GPUs, however often one is planned.
     auto bounds = request_.simulator.LowerBounds(step_.launch_ahead.order, request_.stop);
-    if (!bounds.ok()) return 0;
+    if (!bounds.ok()) return bounds.status();
     bounds_ = *std::move(bounds);
   }
-  return bounds_[gpu].memory_bytes > request_.budget_bytes() ? 0 : bounds_[gpu].step_time_ns;
+  return bounds_[gpu];
 }
 
 }  // namespace spillway::core

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/budget_request.h"
@@ -31,8 +32,8 @@ class OrderedStep {
   // Of all nodes (RankByLaunch), with base().
   const std::vector<int32_t>& ranks() const { return ranks_; }
 
-  // What no plan for the GPU beats in the order with the order edges; 0: no plan fits.
-  int64_t BoundOf(int32_t gpu);
+  // What no plan for the GPU beats in the order with the order edges. Errors: those of Simulate.
+  absl::StatusOr<DeviceBounds> BoundsOf(int32_t gpu);
 
  private:
   absl::Status AddEdges(const std::vector<int32_t>& gpus, int64_t least_part, double gain);

@@ -19,7 +19,8 @@ constexpr double kReserveShares[] = {0.9, 0.8, 0.7, 0.6, 0.5};
 }  // namespace
 
 bool HasReserve(const BudgetRequest& request) {
-  return request.facts.hardware().gpu_memory_bytes > request.budget_bytes();
+  const Hardware& hardware = request.facts.hardware();
+  return hardware.gpu_memory_bytes > hardware.device_budget_bytes();
 }
 
 std::vector<VariedStep> VariedSteps(const BudgetRequest& request, int64_t budget_bytes) {
@@ -38,7 +39,7 @@ std::vector<VariedStep> VariedSteps(const BudgetRequest& request, int64_t budget
 
 absl::StatusOr<int> CountUnfit(const SwapPlan& plan, int32_t gpu, BudgetRequest* request) {
   int count = 0;
-  for (const VariedStep& step : VariedSteps(*request, request->budget_bytes())) {
+  for (const VariedStep& step : VariedSteps(*request, request->budget_bytes(gpu))) {
     StepTerms terms = StepTerms::OneGpu(gpu, step.bytes);
     terms.placed_alone = true;
     terms.variation = step.variation;

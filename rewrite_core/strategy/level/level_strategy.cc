@@ -124,7 +124,7 @@ class Strategy {
     std::vector<int32_t> lacking;
     for (const WantedGpu& gpu : gpus) {
       if (parameters_.is_auto()) {
-        const StepTerms terms = StepTerms::OneGpu(gpu.index, budget_bytes());
+        const StepTerms terms = StepTerms::OneGpu(gpu.index, facts_.BudgetOf(gpu.index));
         auto outcome = simulator_.Simulate(base, terms, stop_);
         if (!outcome.ok()) return outcome.status();
         if (outcome->fits) continue;
@@ -163,8 +163,6 @@ class Strategy {
   absl::Status FitsApartAlone() {
     return NotTogetherError(together_, unswapped_peak_bytes_, facts_, &simulator_, stop_);
   }
-
-  int64_t budget_bytes() const { return facts_.hardware().device_budget_bytes(); }
 
   std::string WhyNothing() const {
     if (report_.devices().empty()) return "no node runs on a GPU: there is nothing to swap";
@@ -233,7 +231,7 @@ class Strategy {
       SwapPlan base;
       base.controls = controls;
       base.cpu_device = result_.plan.cpu_device;
-      const int64_t whole = budget_bytes();
+      const int64_t whole = facts_.BudgetOf(gpu.index);
       const bool is_retry = share_ < 1;
       const int64_t usable =
           is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;

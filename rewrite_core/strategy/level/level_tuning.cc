@@ -390,11 +390,11 @@ class Tuner {
     if (!smallest.ok()) return smallest.status();
     const std::string& gpu = facts_.placement().devices()[gpu_];
     const FitFailure failure = FailureOf(failure_, gpu_, facts_);
+    const Hardware hardware = facts_.HardwareOf(gpu_);
     const std::string claim = absl::StrCat("no setting of the strategy level fits the ",
-                                           BudgetText(facts_.hardware(), budget_bytes_), " of GPU ",
+                                           BudgetText(hardware, budget_bytes_), " of GPU ",
                                            gpu.empty() ? "(no name)" : Quoted(gpu));
-    return DoesNotFitError(claim, failure, facts_.hardware(), budget_bytes_,
-                           {*smallest, "there is one"});
+    return DoesNotFitError(claim, failure, hardware, budget_bytes_, {*smallest, "there is one"});
   }
 
   // The smallest budget that is known to do, up to rounding; 0: none is. Of the settings that every

@@ -5,7 +5,7 @@ skipped`.
     run.py [--tensorflow] [-k PATTERN]
 
 Without --tensorflow: what needs only Python (3.9 or later) and a build. With it: what needs
-TensorFlow 2.15 (tests/tensorflow/requirements.txt). SPILLWAY_BUILD is the build folder (default:
+TensorFlow 2.15 (tests/tensorflow/requirements.txt), 2.16 or 2.21. SPILLWAY_BUILD is the build folder (default:
 build).
 """
 

@@ -14,6 +14,13 @@ import tensorflow.compat.v1 as tf1
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(1)
 
+VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+# With Keras 2; Estimators and Keras in graph mode are there, too.
+KERAS_2 = VERSION < (2, 16)
+if not KERAS_2:
+    # It changes the last bits of graphs of Keras 3, and others where it cannot look through a swap.
+    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
+
 
 def config():
     """For sessions."""

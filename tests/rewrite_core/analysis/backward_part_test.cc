@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
-#include "tests/testing/function_text.h"
+#include "tests/testing/function_graph.h"
 #include "tests/testing/training_graph.h"
 
 namespace spillway::core {
@@ -316,37 +316,28 @@ INSTANTIATE_TEST_SUITE_P(Captured, BackwardPartTest, ::testing::Values(PartCase{
 TEST(BackwardPartTest, UpdatesInFunctions) {
   for (const char* update : {"ResourceApplyGradientDescent(v, rate, g) {T=float32}",
                              "AssignSubVariableOp(v, g) {dtype=float32}"}) {
-    const TestGraph graph =
-        testing::WithFunctions(absl::StrCat(R"(
-            x = Placeholder() {dtype=float32}
-            w = VarHandleOp() {dtype=float32, shape=(3)}
-            average = VarHandleOp() {dtype=float32, shape=(3)}
-            read = ReadVariableOp(w)
-            m = Mul(x, read)
-            r = Relu(m)
-            counted = PartitionedCall(average, r) {f=)",
-                                            testing::FunctionAttr("average"), R"(}
-            b_g = ReluGrad(x, r)
-            b_gw = Mul(b_g, x)
-            b_finite = IsFinite(b_gw)
-            b_all = All(b_finite, b_all_axes)
-            b_all_axes = Const()
-            b_rate = Const()
-            b_up = If(b_all, w, b_rate, b_gw) {then_branch=)",
-                                            testing::FunctionAttr("apply"),
-                                            ", else_branch=", testing::FunctionAttr("skip"), "}\n"),
-                               {{"apply",
-                                 {{"v", kDtResource}, {"rate", kDtFloat32}, {"g", kDtFloat32}},
-                                 absl::StrCat("up = ", update),
-                                 {}},
-                                {"skip",
-                                 {{"v", kDtResource}, {"rate", kDtFloat32}, {"g", kDtFloat32}},
-                                 "nothing = NoOp()",
-                                 {}},
-                                {"average",
-                                 {{"v", kDtResource}, {"x", kDtFloat32}},
-                                 "up = AssignSubVariableOp(v, x) {dtype=float32}",
-                                 {}}});
+    const std::string arguments = "v:resource rate:float32 g:float32";
+    const TestGraph graph = TestGraph::FromBytes(testing::GraphWithFunctions(
+        R"(
+        x = Placeholder() {dtype=float32}
+        w = VarHandleOp() {dtype=float32, shape=(3)}
+        average = VarHandleOp() {dtype=float32, shape=(3)}
+        read = ReadVariableOp(w)
+        m = Mul(x, read)
+        r = Relu(m)
+        counted = PartitionedCall(average, r) {f="average"}
+        b_g = ReluGrad(x, r)
+        b_gw = Mul(b_g, x)
+        b_finite = IsFinite(b_gw)
+        b_all = All(b_finite, b_all_axes)
+        b_all_axes = Const()
+        b_rate = Const()
+        b_up = If(b_all, w, b_rate, b_gw) {then_branch="apply", else_branch="skip"}
+        )",
+        {testing::Function("apply", arguments, "", absl::StrCat("up = ", update), {}),
+         testing::Function("skip", arguments, "", "nothing = NoOp()", {}),
+         testing::Function("average", "v:resource x:float32", "",
+                           "up = AssignSubVariableOp(v, x) {dtype=float32}", {})}));
     const BackwardPart part = Find(*graph);
     EXPECT_THAT(Names(*graph, part.updates), ElementsAre("b_up")) << update;
     for (NodeId id = 0; id < graph->num_nodes(); ++id) {

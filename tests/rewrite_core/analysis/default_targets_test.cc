@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
-#include "tests/testing/function_text.h"
+#include "tests/testing/function_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -58,28 +58,27 @@ TEST(DefaultTargetsTest, TheUpdatesAlone) { EXPECT_THAT(Targets(kNet), ElementsA
 // Of a graph that a tf.function is: the updates are in a function, the loss is a scalar before
 // them.
 TEST(DefaultTargetsTest, UpdatesInAFunction) {
-  const TestGraph graph = testing::WithFunctions(
-      absl::StrCat("w = Placeholder() {dtype=resource, shape=()}\n"
-                   "read = ReadVariableOp(w) {dtype=float32, _output_shapes=[(3)]}\n"
-                   "x = Placeholder() {dtype=float32, shape=(3)}\n"
-                   "axes = Const() {dtype=int32, _output_shapes=[(1)]}\n"
-                   "y = Mul(read, x) {T=float32}\n"
-                   "r = Relu(y) {T=float32}\n"
-                   "loss = Mean(r, axes) {T=float32, Tidx=int32, _output_shapes=[()]}\n"
-                   "g = ReluGrad(x, r) {T=float32}\n"
-                   "gw = Mul(g, x) {T=float32}\n"
-                   "up = StatefulPartitionedCall(gw, w) {Tout=[], f=",
-                   testing::FunctionAttr("update"), "}\ngroup = NoOp(^up)\n"),
-      {{"update",
-        {{"gradient", kDtFloat32}, {"variable", kDtResource}},
-        absl::StrCat("inner = PartitionedCall(variable, gradient) {Tout=[], f=",
-                     testing::FunctionAttr("inner"), "}"),
-        {}},
-       {"inner",
-        {{"v", kDtResource}, {"g", kDtFloat32}},
-        "named = Identity(v) {T=resource}\n"
-        "up = AssignSubVariableOp(named:output:0, g) {dtype=float32}",
-        {}}});
+  const TestGraph graph = TestGraph::FromBytes(testing::GraphWithFunctions(
+      R"(
+      w = Placeholder() {dtype=resource, shape=()}
+      read = ReadVariableOp(w) {dtype=float32, _output_shapes=[(3)]}
+      x = Placeholder() {dtype=float32, shape=(3)}
+      axes = Const() {dtype=int32, _output_shapes=[(1)]}
+      y = Mul(read, x) {T=float32}
+      r = Relu(y) {T=float32}
+      loss = Mean(r, axes) {T=float32, Tidx=int32, _output_shapes=[()]}
+      g = ReluGrad(x, r) {T=float32}
+      gw = Mul(g, x) {T=float32}
+      up = StatefulPartitionedCall(gw, w) {Tout=[], f="update"}
+      group = NoOp(^up)
+      )",
+      {testing::Function("update", "gradient:float32 variable:resource", "",
+                         "inner = PartitionedCall(variable, gradient) {Tout=[], f=\"inner\"}", {}),
+       testing::Function("inner", "v:resource g:float32", "", R"(
+           named = Identity(v) {T=resource}
+           up = AssignSubVariableOp(named:output:0, g) {dtype=float32}
+           )",
+                         {})}));
   EXPECT_THAT(Targets(graph), ElementsAre("up", "group", "loss"));
 }
 

@@ -1,5 +1,5 @@
 // Small graphs of TensorFlow 2 programs, against what the programs know of them (variables,
-// updates, iterations, shapes): tests/tensorflow/make_tf2_graphs.py.
+// updates, iterations, shapes, sizes at most): tests/tensorflow/make_tf2_graphs.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 
@@ -61,12 +62,37 @@ TEST_P(Tf2GraphsTest, IsWhatTheProgramSays) {
       ++checked;
     }
   }
+  if (facts.contains("bounds")) {
+    const Shapes& bounds = step.facts.shapes().bounds();
+    const auto bytes_of = [&](const std::string& name) {
+      const std::vector<std::string> parts = absl::StrSplit(name, ':');
+      return bounds.buffer_bytes({step.graph.Node(parts[0]), std::stoi(parts[1])});
+    };
+    int bounded = 0;
+    for (const auto& [name, seen] : facts["seen_bytes"].items()) {
+      if (bytes_of(name) == kUnknownSize) continue;
+      EXPECT_GE(bytes_of(name), seen.get<int64_t>()) << name;
+      ++bounded;
+    }
+    EXPECT_GE(bounded, 40);
+    for (const auto& [name, worst] : facts["bounds"].items()) {
+      EXPECT_EQ(bytes_of(name), worst.get<int64_t>()) << name;
+      EXPECT_TRUE(
+          step.facts.buffers().is_bound({step.graph.Node(name.substr(0, name.find(':'))), 0}))
+          << name;
+    }
+    for (const char* name : {"rest:0", "tail:0", "range_to_end:0", "quotient:0", "negative:0"}) {
+      EXPECT_EQ(bytes_of(name), kUnknownSize) << name;
+    }
+    ++checked;
+  }
   EXPECT_GE(checked, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, Tf2GraphsTest,
                          ::testing::Values("captured_variables", "captured_embedding",
-                                           "updates_in_if", "updates_in_function", "recurrent"),
+                                           "updates_in_if", "updates_in_function", "recurrent",
+                                           "sizes_of_values"),
                          [](const auto& param_info) { return std::string(param_info.param); });
 
 }  // namespace

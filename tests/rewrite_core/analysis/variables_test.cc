@@ -8,14 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
-#include "tests/testing/function_text.h"
+#include "tests/testing/function_graph.h"
 
 namespace spillway::core {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::FunctionAttr;
-using testing::FunctionText;
+using testing::Function;
+using testing::GraphWithFunctions;
 using testing::TestGraph;
 
 Variables Find(const TestGraph& graph) {
@@ -45,33 +45,35 @@ TEST(VariablesTest, HandlesThatAreReadAsVariables) {
 
 // Both branches count, and what they call. The predicate comes before the arguments.
 TEST(VariablesTest, CallsThatWrite) {
-  const std::vector<FunctionText> functions = {
-      {"then",
-       {{"a", kDtResource}, {"b", kDtResource}, {"c", kDtResource}},
-       absl::StrCat("call = PartitionedCall(c, x:y:0) {f=", FunctionAttr("deep"),
-                    "}\nx = Const() {dtype=float32}\nr = ReadVariableOp(b) {dtype=float32}"),
-       {}},
-      {"else",
-       {{"a", kDtResource}, {"b", kDtResource}, {"c", kDtResource}},
-       "one = Const() {dtype=float32}\nup = AssignAddVariableOp(a, one:output:0) {dtype=float32}",
-       {}},
-      {"deep",
-       {{"v", kDtResource}, {"g", kDtFloat32}},
-       "d = ReluGrad(g, g) {T=float32}\n"
-       "up = ResourceApplyGradientDescent(v, g, d:backprops:0) {T=float32}",
-       {}}};
-  const TestGraph graph = testing::WithFunctions(
-      absl::StrCat(
-          "p = Placeholder() {dtype=bool}\n"
-          "a = Placeholder() {dtype=resource}\n"
-          "b = Placeholder() {dtype=resource}\n"
-          "c = Placeholder() {dtype=resource}\n"
-          "g = Placeholder() {dtype=float32}\n"
-          "if = If(p, a, b, c) {then_branch=",
-          FunctionAttr("then"), ", else_branch=", FunctionAttr("else"),
-          "}\ncase = Case(p, b, a, c) {branches=", testing::FunctionListAttr({"else", "else"}),
-          "}\nby_name = deep(b, g)\nmissing = nowhere(a)\n"),
-      functions);
+  const std::string arguments = "a:resource b:resource c:resource";
+  const TestGraph graph = TestGraph::FromBytes(GraphWithFunctions(
+      R"(
+      p = Placeholder() {dtype=bool}
+      a = Placeholder() {dtype=resource}
+      b = Placeholder() {dtype=resource}
+      c = Placeholder() {dtype=resource}
+      g = Placeholder() {dtype=float32}
+      if = If(p, a, b, c) {then_branch="then", else_branch="else"}
+      case = Case(p, b, a, c) {branches=["else", "else"]}
+      by_name = deep(b, g)
+      missing = nowhere(a)
+      )",
+      {Function("then", arguments, "", R"(
+           call = PartitionedCall(c, x:y:0) {f="deep"}
+           x = Const() {dtype=float32}
+           r = ReadVariableOp(b) {dtype=float32}
+           )",
+                {}),
+       Function("else", arguments, "", R"(
+           one = Const() {dtype=float32}
+           up = AssignAddVariableOp(a, one:output:0) {dtype=float32}
+           )",
+                {}),
+       Function("deep", "v:resource g:float32", "", R"(
+           d = ReluGrad(g, g) {T=float32}
+           up = ResourceApplyGradientDescent(v, g, d:backprops:0) {T=float32}
+           )",
+                {})}));
   const Variables variables = Find(graph);
   const CallUse* call = variables.call(graph["if"]);
   ASSERT_NE(call, nullptr);
@@ -93,20 +95,22 @@ TEST(VariablesTest, CallsThatWrite) {
 
 // Functions that call themselves and each other end.
 TEST(VariablesTest, Recursion) {
-  const TestGraph graph = testing::WithFunctions(
-      absl::StrCat("h = Placeholder() {dtype=resource}\nc = PartitionedCall(h) {f=",
-                   FunctionAttr("f"), "}\n"),
-      {{"f",
-        {{"v", kDtResource}},
-        absl::StrCat("self = PartitionedCall(v) {f=", FunctionAttr("f"),
-                     "}\nother = PartitionedCall(v) {f=", FunctionAttr("g"), "}"),
-        {}},
-       {"g",
-        {{"v", kDtResource}},
-        absl::StrCat("back = PartitionedCall(v) {f=", FunctionAttr("f"),
-                     "}\none = Const() {dtype=float32}\n"
-                     "up = AssignVariableOp(v, one:output:0) {dtype=float32}"),
-        {}}});
+  const TestGraph graph = TestGraph::FromBytes(GraphWithFunctions(
+      R"(
+      h = Placeholder() {dtype=resource}
+      c = PartitionedCall(h) {f="f"}
+      )",
+      {Function("f", "v:resource", "", R"(
+           self = PartitionedCall(v) {f="f"}
+           other = PartitionedCall(v) {f="g"}
+           )",
+                {}),
+       Function("g", "v:resource", "", R"(
+           back = PartitionedCall(v) {f="f"}
+           one = Const() {dtype=float32}
+           up = AssignVariableOp(v, one:output:0) {dtype=float32}
+           )",
+                {})}));
   const Variables variables = Find(graph);
   const CallUse* call = variables.call(graph["c"]);
   ASSERT_NE(call, nullptr);

@@ -456,6 +456,35 @@ TEST(VerifierTest, ACycleThroughTheLoopsOwnBackEdgeIsNone) {
   EXPECT_THAT(VerifyText(kLoop, LoopAfter("b1 = Relu(switch:1", "b2")), IsRefusedBy("acyclic"));
 }
 
+// The second variable enters when the first has left: the body needs it before.
+TEST(VerifierTest, ALoopThatWaitsForWhatItLeavesIsRefused) {
+  constexpr char kTwo[] = R"(
+    x = Placeholder() {dtype=float32}
+    y = Relu(x) {T=float32}
+    y2 = Relu(y) {T=float32}
+    enter = Enter(x) {T=float32, frame_name="w"}
+    merge = Merge(enter, next) {T=float32, N=2}
+    less = Less(merge, merge) {T=float32}
+    cond = LoopCond(less)
+    switch = Switch(merge, cond) {T=float32}
+    other = Enter(y2) {T=float32, frame_name="w"}
+    other_merge = Merge(other, other_next) {T=float32, N=2}
+    other_switch = Switch(other_merge, cond) {T=float32}
+    b = AddV2(switch:1, other_switch:1) {T=float32}
+    next = NextIteration(b) {T=float32}
+    other_next = NextIteration(other_switch:1) {T=float32}
+    exit = Exit(switch) {T=float32}
+    z = Relu(exit) {T=float32}
+)";
+  const auto with = [&](absl::string_view control) {
+    return Replaced(kTwo, {{"y2 = Relu(y) {T=float32}",
+                            absl::StrCat("y2 = Relu(y, ^", control,
+                                         ") {T=float32, _spillway_undo=[\"^", control, "\"]}")}});
+  };
+  EXPECT_THAT(VerifyText(kTwo, with("x")), IsOk());
+  EXPECT_THAT(VerifyText(kTwo, with("z")), IsRefusedBy("acyclic"));
+}
+
 // ---- Names ----
 
 v1::RewriteOptions WithTarget(const std::string& name) {

@@ -78,6 +78,11 @@ SHORT = {
     "lstm_while_v2": _QUICK, "bert_tiny": _QUICK, "unet3d_s16": _QUICK,
 }
 
+# The programs of training_programs.py: in the short mode, found and live ones tell of all ways.
+PROGRAMS = ("mixed_precision", "loss_scale_optimizer", "gradient_accumulation", "mirrored_strategy",
+            "dataset_in_graph", "clip_by_global_norm")
+SHORT.update({name: ("found", "level_sync3", "budget") for name in PROGRAMS})
+
 # Graphs of which four steps take half a minute, so that in the full mode a set of every kind is enough.
 LARGE = ("bert_base", "resnet50_keras", "tfcnn_resnet50_nhwc_b2")
 _LARGE_SETS = ("lb1+grappler", "found", "fuse_lb3", "branch0_fuse_direct", "level_serial_all",
@@ -91,10 +96,12 @@ SHORT_LIVE = {
     "lstm_while_v2": ("lb1",), "bert_tiny": ("level_serial",), "unet3d_s16": ("fuse_lb3",),
 }
 
+SHORT_LIVE.update({name: ("lb1",) for name in PROGRAMS})
+
 # Instead of a set's budget_share, where swapping cannot save so much at the batch that runs.
 TUNED_SHARES = {
     "bert_base": 0.98, "cnn_mnist": 0.95, "cond_v1": 0.95, "mixed_fp16": 0.95,
-    "mnist_deep": 0.98,
+    "mnist_deep": 0.98, "mirrored_strategy": 0.9,
 }
 # By the strategy budget, where order edges alone, without a swap, do with more than that.
 _BUDGET_SHARES = {"resnet50_tf1_b4": 0.75}

@@ -4,7 +4,15 @@
 tensorflow_large_model_support: they change their import line and nothing else.
 """
 
-from spillway.tensorflow._function import rewrite_function, rewrite_train_function
-from spillway.tensorflow._live_graph import rewrite_graph
+import tensorflow
+
+from spillway.tensorflow import _versions
+
+# Before the rest, which asks for parts of TensorFlow that others do not have.
+_versions.check(tensorflow.__version__)
+
+# pylint: disable=wrong-import-position
+from spillway.tensorflow._function import rewrite_function, rewrite_train_function  # noqa: E402
+from spillway.tensorflow._live_graph import rewrite_graph  # noqa: E402
 
 __all__ = ["rewrite_function", "rewrite_graph", "rewrite_train_function"]

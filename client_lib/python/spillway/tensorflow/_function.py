@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional
+import types
+from typing import Any, Callable, Dict, List, Optional
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import concrete_function as concrete_lib
@@ -11,6 +12,10 @@ from tensorflow.python.ops import handle_data_util
 
 import spillway
 from spillway import _rewrite, errors
+from spillway.tensorflow import _bodies
+
+# Keywords that name nodes of the function itself: they hold in no body.
+_OF_THE_GRAPH = frozenset(("targets", "feeds", "loop_counts", "profile"))
 
 
 def rewrite_function(function: Any, *, fail_open: bool = False, **keywords: Any) -> Any:
@@ -21,9 +26,16 @@ def rewrite_function(function: Any, *, fail_open: bool = False, **keywords: Any)
         loss = step(images, labels)
 
     It takes and returns what `function` does, reads and writes the same variables, and gives the
-    same numbers, bit for bit. `function` itself stays as it is. Bodies of functions that it calls
-    are not rewritten; the report's warnings say how many there are. The report is its attribute
-    `spillway_report`.
+    same numbers, bit for bit. `function` itself stays as it is. Functions that it calls are inlined
+    where something is swapped then (`inline_calls`). A training step in the body of a loop, in a
+    side of a conditional or in a function that is not to be inlined is rewritten there, as a graph
+    of its own.
+
+    A function that has swaps in a body already is returned as it is.
+
+    Attributes of the result: `spillway_report`, the report; of a body, if the step is in one.
+    `spillway_reports`: that of the function itself under "", unless it has no step, and of each such
+    body under its function's name.
 
     Args:
       function: a ConcreteFunction with the gradients and updates in it.
@@ -40,24 +52,50 @@ def rewrite_function(function: Any, *, fail_open: bool = False, **keywords: Any)
             raise TypeError("a tf.function has a graph for each signature; pass "
                             "f.get_concrete_function(...)")
         raise TypeError("function is a %s; pass a ConcreteFunction" % type(function).__name__)
-    graph = function.graph
-    keywords.setdefault("targets", _targets(graph))
     try:
-        result = spillway.rewrite(graph.as_graph_def(add_shapes=True), **keywords)
+        return _rewritten(function, keywords)
     except errors.SpillwayError as error:
         if not fail_open:
             raise
         _rewrite.warn(error)
         return function
-    rewritten = _from_graph_def(function, result.graph_def)
-    rewritten.spillway_report = result.report
-    return rewritten
 
 
-def _targets(graph: Any) -> list:
-    names = [tensor.op.name for tensor in graph.outputs]
-    names += [operation.name for operation in graph.control_outputs]
-    return list(dict.fromkeys(names))
+def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
+    graph = function.graph
+    graph_def = graph.as_graph_def(add_shapes=True)
+    of_bodies = {name: value for name, value in keywords.items() if name not in _OF_THE_GRAPH}
+
+    def rewrite_body(body: Any, targets: List[str]) -> Any:
+        return spillway.rewrite(body, targets=targets, **of_bodies)
+
+    bodies = _bodies.Bodies(graph_def, rewrite_body)
+    changed = bodies.replace(graph, graph_def)
+    if bodies.had_swaps:
+        return function
+    reports = dict(bodies.reports)
+    try:
+        result = spillway.rewrite(
+            graph_def, **{"targets": _bodies.targets(graph), **keywords})
+        graph_def, reports[""] = result.graph_def, result.report
+    except errors.SpillwayError as error:
+        if not (changed and _bodies.says_no_step(error)):
+            raise
+    made = _from_graph_def(function, graph_def)
+    made._spillway_bodies = bodies.kept_alive  # pylint: disable=protected-access
+    made.spillway_reports = reports
+    made.spillway_report = _main_report(reports)
+    return made
+
+
+def _main_report(reports: Dict[str, Any]) -> Any:
+    """That of the function, unless only a body has a step that could be rewritten."""
+    own = reports.get("")
+    if own is not None and own.outcome != "NOTHING_TO_DO":
+        return own
+    most = max((report for name, report in reports.items() if name),
+               key=lambda report: report.swapped_tensor_count, default=None)
+    return own if most is None else most
 
 
 def _from_graph_def(function: Any, graph_def: Any) -> Any:
@@ -104,30 +142,69 @@ def rewrite_train_function(model: tf.keras.Model, *,
       on_rewrite: called with each concrete function that was made; `spillway_report` is its report.
       **keywords: those of `rewrite_function`.
 
-    Raises TypeError for a model that is not compiled, or runs eagerly; `fit` raises the rest.
+    Raises TypeError for a model that is not compiled, runs eagerly or is compiled by XLA; `fit`
+    raises the rest.
     """
     if getattr(model, "optimizer", None) is None:
         raise TypeError("the model is not compiled, so it has no step to rewrite")
     if getattr(model, "run_eagerly", False):
         raise TypeError("a model that runs eagerly has no graph to rewrite")
-    original = model.make_train_function()
-    if isinstance(original, _TrainFunction):
-        if original.keywords == keywords:
+    if getattr(model, "jit_compile", False):
+        raise TypeError("XLA compiles this model, and knows no swaps; pass jit_compile=False to "
+                        "compile (Keras 3 takes XLA by itself where there is a GPU)")
+    made = model.make_train_function()  # Keras 3 returns it only if it was there.
+    original = getattr(model, "train_function", None) or made
+    earlier = getattr(original, "_spillway", None)
+    if earlier is not None:
+        if earlier.keywords == keywords:
             return
-        original = original.original
-    model.train_function = _TrainFunction(original, on_rewrite, keywords)
+        original = earlier.whole
+    model.train_function = _TrainFunction.put_into(original, on_rewrite, keywords)
+
+
+# What Keras 3 calls the tf.function that its train function, a plain one, calls (3.4 and later;
+# keras/src/backend/tensorflow/trainer.py, _make_function).
+_INNER = "multi_step_on_iterator"
 
 
 class _TrainFunction:
-    """Stands for the train function of a Keras model."""
+    """Stands for the tf.function of a Keras model that trains on an iterator.
 
-    def __init__(self, original: Any, on_rewrite: Optional[Callable[[Any], None]],
+    Attributes:
+      whole: the model's train function as Keras made it.
+    """
+
+    @classmethod
+    def put_into(cls, whole: Any, on_rewrite: Optional[Callable[[Any], None]],
+                 keywords: Dict[str, Any]) -> Any:
+        """A train function that is `whole`, but for the tf.function."""
+        if hasattr(whole, "get_concrete_function"):
+            made = cls(whole, whole, on_rewrite, keywords)
+            made._spillway = made
+            return made
+        code = getattr(whole, "__code__", None)
+        names = code.co_freevars if code is not None else ()
+        if _INNER not in names:
+            raise TypeError("the model's train function is neither a tf.function nor one of Keras, "
+                            "so there is no graph to rewrite")
+        cells = list(whole.__closure__)
+        place = names.index(_INNER)
+        inner = cls(whole, cells[place].cell_contents, on_rewrite, keywords)
+        cells[place] = types.CellType(inner)
+        copy = types.FunctionType(code, whole.__globals__, whole.__name__, whole.__defaults__,
+                                  tuple(cells))
+        copy._spillway = inner  # type: ignore[attr-defined]
+        return copy
+
+    def __init__(self, whole: Any, original: Any, on_rewrite: Optional[Callable[[Any], None]],
                  keywords: Dict[str, Any]) -> None:
-        self.original, self.keywords = original, keywords
+        self.whole, self.original, self.keywords = whole, original, keywords
         self._on_rewrite = on_rewrite
         self._made: Dict[Any, Any] = {}  # By what the data looks like.
 
     def __call__(self, iterator: Any) -> Any:
+        if not hasattr(iterator, "element_spec"):
+            return self.original(iterator)  # Keras 3's train_on_batch.
         key = str(iterator.element_spec)
         if key not in self._made:
             function = self.original.get_concrete_function(iterator)

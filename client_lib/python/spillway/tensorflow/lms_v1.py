@@ -67,7 +67,7 @@ class LMS(_lms.Editor):
         scope = report.scope
         if scope is not None and scope.starting_ops_found:
             self._log_info("Starting ops: %s" % [
-                (name, graph.get_operation_by_name(name).type) for name in scope.starting_ops], 1)
+                (name, _type_of(graph, name)) for name in scope.starting_ops], 1)
         self._log_info("Edited model is valid and logically equivalent to the original one")
         self._log_info("Added %d ops into the model" % (
             report.node_count_after - report.node_count_before))
@@ -75,6 +75,13 @@ class LMS(_lms.Editor):
     def _log_last(self, report: spillway.Report) -> None:
         self._log_info("%d tensors will be swapped out(in) to(from) the host"
                        % report.swapped_tensor_count)
+
+
+def _type_of(graph: tf.Graph, name: str) -> str:
+    try:
+        return graph.get_operation_by_name(name).type
+    except KeyError:  # In a call that was inlined, or in the body of a loop.
+        return "in a function"
 
 
 class LMSSessionRunHook(tf.compat.v1.train.SessionRunHook):

@@ -100,7 +100,10 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
             self._log_setting(device)
         not_needed = {fit.device for fit in report.fits if fit.not_needed}
         if level.devices and all(device.device in not_needed for device in level.devices):
-            self._log_info("LMS is not necessary. Turned LMS off.")
+            unknown = [cause for fit in report.fits for cause in fit.fit_unknown]
+            self._log_info("LMS is not necessary. Turned LMS off." if not unknown else
+                           "It is not known whether LMS is necessary: %s. Turned LMS off." %
+                           unknown[0].message)
         outs = sum(device.swap_out_count for device in report.devices)
         ins = sum(device.swap_in_count for device in report.devices)
         self._log_info(
@@ -143,7 +146,7 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
 
     # As a Keras callback. In graph mode set_model comes first, and set_params has the batch.
     def set_model(self, model: Any) -> None:
-        self.model = model
+        super().set_model(model)
         self._keras_edited = False
         if self.batch_size is not None or not self._needs_batch():
             self._edit_once()

@@ -348,6 +348,39 @@ TEST_F(ApplyStrategyTest, LoopFrames) {
   EXPECT_THAT(apply("swaps { tensor: 'y:0' swap_ins { consumers { node: 'z' } } }"), IsOk());
 }
 
+// The second variable would enter when the first has left; the body needs it before.
+TEST_F(ApplyStrategyTest, ALoopDoesNotWaitForWhatItLeaves) {
+  const std::string bytes = GraphBytes(R"(
+      x = Placeholder() {dtype=float32, shape=(8)}
+      y = Relu(x) @/gpu:0 {T=float32}
+      y2 = Relu(y) @/gpu:0 {T=float32}
+      enter = Enter(x) @/gpu:0 {T=float32, frame_name="w"}
+      merge = Merge(enter, next) @/gpu:0 {T=float32, N=2}
+      less = Less(merge, merge) @/gpu:0 {T=float32}
+      cond = LoopCond(less)
+      switch = Switch(merge, cond) @/gpu:0 {T=float32}
+      other = Enter(y2) @/gpu:0 {T=float32, frame_name="w"}
+      other_merge = Merge(other, other_next) @/gpu:0 {T=float32, N=2}
+      other_switch = Switch(other_merge, cond) @/gpu:0 {T=float32}
+      b = AddV2(switch:1, other_switch:1) @/gpu:0 {T=float32}
+      next = NextIteration(b) @/gpu:0 {T=float32}
+      other_next = NextIteration(other_switch:1) @/gpu:0 {T=float32}
+      exit = Exit(switch) @/gpu:0 {T=float32}
+      z = Relu(exit) @/gpu:0 {T=float32}
+  )");
+  const auto apply = [&](const std::string& text) {
+    v1::Plan plan = PlanOf(text);
+    plan.clear_step();
+    plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
+    v1::RewriteOptions options;
+    plan.SerializeToString(options.mutable_apply()->mutable_plan());
+    return Rewrite(bytes, options, DefaultLimits(), StopToken());
+  };
+  EXPECT_THAT(apply("controls { source: 'x' node: 'y2' kind: EDGE_KIND_ORDER }"), IsOk());
+  EXPECT_THAT(apply("controls { source: 'z' node: 'y2' kind: EDGE_KIND_ORDER }"),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "close a cycle"));
+}
+
 // ---- Work.
 
 TEST_F(ApplyStrategyTest, TriggersTimesConsumersAreLimited) {

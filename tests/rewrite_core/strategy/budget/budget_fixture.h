@@ -27,9 +27,9 @@ struct OrderedStep : TestStep {
         order(ValueOrDie(core::StepOrder::Create(facts, 0, unswapped, {}), "order")),
         needs(ValueOrDie(core::Needs::Find(*graph, facts.topology(), {}), "needs")),
         ranks(ValueOrDie(core::RankByLaunch(facts, unswapped, {}, {}), "ranks")),
-        planner(
-            ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, ranks, stop),
-                       "planner")) {}
+        planner(ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, ranks,
+                                                       /*filters=*/nullptr, stop),
+                           "planner")) {}
 
   // With memory without end.
   core::StepResult Simulate(const core::SwapPlan& plan) const {

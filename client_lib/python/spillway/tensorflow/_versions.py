@@ -1,0 +1,33 @@
+"""The versions of TensorFlow that this part is for.
+
+It reaches into TensorFlow (function graphs, sessions, Keras's train function), so another version may
+break it in ways that no error tells. What is listed is what the tests run with.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+
+# The first one has ConcreteFunction.from_func_graph with a function type. The tests run with 2.15,
+# 2.16 and the last one (tests/run.sh --full).
+FIRST, LAST = (2, 15), (2, 21)
+
+# Set to 1, a version outside of these is a warning.
+OVERRIDE = "SPILLWAY_ANY_TENSORFLOW"
+
+
+def check(version: str) -> None:
+    """Raises ImportError if `version` (tf.__version__) is none of these; with the override, warns."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found and FIRST <= (int(found.group(1)), int(found.group(2))) <= LAST:
+        return
+    message = "spillway.tensorflow is for TensorFlow %d.%d to %d.%d, and this is %s" % (
+        *FIRST, *LAST, version)
+    if os.environ.get(OVERRIDE) == "1":
+        warnings.warn(message + "; it is used since %s is 1" % OVERRIDE, stacklevel=2)
+        return
+    raise ImportError(
+        "%s; install one of these, or rewrite GraphDefs and bytes by spillway.rewrite, which needs no "
+        "TensorFlow, or try it all the same with %s=1 in the environment" % (message, OVERRIDE))
