@@ -487,15 +487,6 @@ check_python_in_tensorflow() {
     "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
 }
 
-# check_other_tensorflow VERSION: the Python package with another TensorFlow that it is for.
-check_other_tensorflow() {
-  local folder=build/tf-$1-venv requirements=tests/client_lib/python/tensorflow-$1.txt
-  install_venv "$folder" "$requirements" "the Python package in TensorFlow $1 is"
-  [[ -e $folder/installed.txt ]] || return 0
-  run_counted "$results/tensorflow-$1.log" \
-    "$folder/bin/python" tests/client_lib/python/run.py --tensorflow
-}
-
 # What the plug-in is built with comes with the virtual environment, so it is built when that is there,
 # and the folder is configured as before in the end: later builds do not hang on the environment.
 build_plugin() {
@@ -515,6 +506,19 @@ build_plugin() {
 check_plugin() {
   run_counted "$results/tensorflow-plugin.log" \
     "$venv/bin/python" tests/client_lib/tensorflow_plugin/plugin_test.py
+}
+
+# check_other_tensorflow VERSION: the Python package, and the plug-in as it was built with 2.15, with
+# another TensorFlow that they are for. Each runs also if the other fails.
+check_other_tensorflow() {
+  local code=0 folder=build/tf-$1-venv requirements=tests/client_lib/python/tensorflow-$1.txt
+  install_venv "$folder" "$requirements" "the Python package in TensorFlow $1 is"
+  [[ -e $folder/installed.txt ]] || return 0
+  run_counted "$results/tensorflow-$1.log" \
+    "$folder/bin/python" tests/client_lib/python/run.py --tensorflow || code=1
+  run_counted "$results/tensorflow-$1-plugin.log" \
+    "$folder/bin/python" tests/client_lib/tensorflow_plugin/plugin_test.py || code=1
+  return "$code"
 }
 
 check_cpp_sample() {
