@@ -210,6 +210,9 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
   forecast.set_host_peak_bytes(std::max(ahead.host_peak_bytes, sync.host_peak_bytes));
   for (size_t gpu = 0; gpu < ahead.devices.size(); ++gpu) {
     AddDevice(facts, gpu, ahead.devices[gpu], sync.devices[gpu], &forecast);
+    if (budget == ForecastBudget::kNone) continue;
+    forecast.mutable_devices(static_cast<int>(gpu))
+        ->set_budget_bytes(facts.BudgetOf(static_cast<int32_t>(gpu)));
   }
   return forecast;
 }
@@ -233,9 +236,7 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
   const Workload& workload = simulator->unswapped();
   for (size_t i = 0; i < bounds->size(); ++i) {
     const DeviceBounds& found = (*bounds)[i];
-    v1::DeviceForecast& device = *forecast->mutable_devices(static_cast<int>(i));
-    device.set_budget_bytes(simulator->facts().BudgetOf(static_cast<int32_t>(i)));
-    v1::LowerBounds* out = device.mutable_bounds();
+    v1::LowerBounds* out = forecast->mutable_devices(static_cast<int>(i))->mutable_bounds();
     out->set_memory_bytes(found.memory_bytes);
     if (found.memory_op != kNoOp) {
       out->set_memory_node(NameOf(simulator->facts(), workload.ops[found.memory_op].node));

@@ -401,7 +401,8 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
   std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
   const std::string bin = dir_ / "bin";
   const std::string note = "spillway: 21.82 GiB per GPU, from nvidia-smi: 24.00 GiB less what ";
-  const Arguments rewrite = {"rewrite", graph, "-o", dir_ / "out", "--batch-size", "8"};
+  const Arguments rewrite = {"rewrite",      graph, "-o",     dir_ / "out",
+                             "--batch-size", "8",   "--feed", "dropout/keep_prob="};
   const auto rewrite_with = [&rewrite](const Arguments& more) {
     Arguments arguments = rewrite;
     arguments.insert(arguments.end(), more.begin(), more.end());

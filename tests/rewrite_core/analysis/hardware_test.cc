@@ -107,6 +107,7 @@ TEST(HardwareTest, ToProtoHasEveryNumberAndComesBackTheSame) {
     const v1::Hardware proto = preset.hardware.ToReport().hardware();
     const google::protobuf::Descriptor* type = v1::Hardware::descriptor();
     for (int i = 0; i < type->field_count(); ++i) {
+      if (type->field(i)->is_repeated()) continue;  // Of single GPUs: no preset has any.
       EXPECT_TRUE(proto.GetReflection()->HasField(proto, type->field(i))) << type->field(i)->name();
     }
     EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(

@@ -121,7 +121,7 @@ v1::Step StepWithBudget(int64_t budget_bytes) {
 absl::StatusOr<TunedLevel> Tune(const LevelSetting& wanted, FakePlanner planner,
                                 FakeSimulator* simulator, const StopToken& stop = StopToken()) {
   const testing::TestFacts f("the_node = NoOp() @/gpu:0", StepWithBudget(simulator->budget_bytes));
-  f.Compute({Fact::kHardware});
+  f.Compute({Fact::kGpuMemory});
   SwapPlan base;
   base.cpu_device = "/cpu:7";
   auto tuned =

@@ -324,8 +324,10 @@ class Comparison {
   std::map<std::string, v1::Reason> verdicts_;
 };
 
+// TFLMS knows no functional If.
 v1::RewriteOptions WithoutForecast(v1::RewriteOptions options) {
   options.set_simulation(v1::SIMULATION_OFF);
+  options.set_inline_calls(v1::INLINE_CALLS_NEVER);
   return options;
 }
 
