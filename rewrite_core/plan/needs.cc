@@ -1,5 +1,7 @@
 #include "rewrite_core/plan/needs.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/write_ops.h"
@@ -22,27 +24,54 @@ Kind KindOf(absl::string_view op) {
 
 }  // namespace
 
-absl::StatusOr<Needs> Needs::Find(const Graph& graph, const Topology& topology,
-                                  const StopToken& stop) {
+absl::StatusOr<Needs> Needs::Find(const StepFacts& facts, const StopToken& stop) {
+  const Graph& graph = facts.graph();
   Needs needs;
   std::vector<Kind> kinds;  // By Graph::op_id.
   for (int32_t op = 0; op < graph.num_ops(); ++op) kinds.push_back(KindOf(graph.op_name(op)));
-  needs.bits_.assign(graph.num_nodes(), 0);
-  int next_bit = kFirstRoot;
+  const auto kind_of = [&](NodeId id) {
+    const bool is_captured = facts.shapes().captured_variable(id) != kDtInvalid;
+    return is_captured ? kVariableOp : kinds[graph.op_id(id)];
+  };
   StopPoller poll(stop);
-  for (NodeId id : topology.order()) {
-    uint64_t& bits = needs.bits_[id];
-    bool has_data = false;
+  // Whether it has a bit of its own: nobody needs the writes that most steps end with.
+  const auto is_told_apart = [&](NodeId id) {
+    const Kind kind = kind_of(id);
+    if (kind == kWriteOp) return graph.readers(id).size() > 0;
+    if (kind != kOtherOp) return false;
+    for (Tensor input : graph.inputs(id)) {
+      if (!input.is_control()) return false;
+    }
+    return true;
+  };
+  size_t num_needs = 0;
+  for (NodeId id : facts.topology().order()) {
+    if (poll.Tick()) return stop.status("strategy");
+    num_needs += is_told_apart(id);
+  }
+  const auto nodes = static_cast<size_t>(std::max(1, graph.num_nodes()));
+  const size_t bits = kFirstBit + std::min(num_needs, kMaxNeeds);
+  needs.words_ =
+      std::min((bits + kBitsPerWord - 1) / kBitsPerWord, std::max<size_t>(1, kMaxWords / nodes));
+  needs.bits_.assign(needs.words_ * nodes, 0);
+  size_t next_bit = kFirstBit;
+  for (NodeId id : facts.topology().order()) {
+    uint64_t* own = &needs.bits_[needs.words_ * id];
     for (Tensor input : graph.inputs(id)) {
       if (poll.Tick()) return stop.status("strategy");
-      bits |= needs.bits_[input.node];
-      has_data = has_data || !input.is_control();
+      const uint64_t* of_input = &needs.bits_[needs.words_ * input.node];
+      for (size_t i = 0; i < needs.words_; ++i) own[i] |= of_input[i];
     }
-    const Kind kind = kinds[graph.op_id(id)];
-    if (kind == kWriteOp) bits |= kWrite;
-    if (kind == kVariableOp) bits |= kVariables;
-    if (kind == kOtherOp && !has_data) {
-      bits |= next_bit < 64 ? uint64_t{1} << next_bit++ : kTooMany;
+    if (kind_of(id) == kVariableOp) own[0] |= kVariables;
+    if (!is_told_apart(id)) {
+      if (kind_of(id) == kWriteOp) own[0] |= kTooMany;  // Nobody may wait for it itself.
+      continue;
+    }
+    if (next_bit < needs.words_ * kBitsPerWord) {
+      own[next_bit / kBitsPerWord] |= uint64_t{1} << next_bit % kBitsPerWord;
+      ++next_bit;
+    } else {
+      own[0] |= kTooMany;
     }
   }
   return needs;

@@ -1,5 +1,6 @@
 // What a node needs to run: feeds, iterators, queues and other things without inputs, initialized
-// variables, writes that come before. Whoever adds a control edge between two nodes of which
+// variables (captured ones, too, whose handles a caller passes in all at once), writes that come
+// before. Whoever adds a control edge between two nodes of which
 // neither leads to the other asks here whether it makes a run of one of them, in another step than
 // the one planned for (an inference, an initializer), run what that did without, and may fail or
 // write.
@@ -8,11 +9,12 @@
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_NEEDS_H_
 #define SPILLWAY_REWRITE_CORE_PLAN_NEEDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 
@@ -20,22 +22,31 @@ namespace spillway::core {
 
 class Needs {
  public:
-  // Errors: those of `stop`.
-  static absl::StatusOr<Needs> Find(const Graph& graph, const Topology& topology,
-                                    const StopToken& stop);
+  // Errors: those of `stop`. REQUIRES: kTopology and kShapes.
+  static absl::StatusOr<Needs> Find(const StepFacts& facts, const StopToken& stop);
 
   // Whether a wait of `v` for `u` makes nothing run that has an effect or may fail: u needs nothing
-  // that v does without. Of more than 61 things without inputs the others are not told apart: what
-  // needs one of them is never waited for.
+  // that v does without. Of more than kMaxNeeds things, or of fewer in a very large graph, the
+  // others are not told apart: what needs one of them is never waited for.
   bool MayWait(NodeId v, NodeId u) const {
-    return (bits_[u] & ~bits_[v]) == 0 && (bits_[u] & (kWrite | kTooMany)) == 0;
+    const uint64_t* of_u = &bits_[words_ * u];
+    const uint64_t* of_v = &bits_[words_ * v];
+    if ((of_u[0] & kTooMany) != 0) return false;
+    for (size_t i = 0; i < words_; ++i) {
+      if ((of_u[i] & ~of_v[i]) != 0) return false;
+    }
+    return true;
   }
 
  private:
-  static constexpr uint64_t kWrite = 1, kVariables = 2, kTooMany = 4;
-  static constexpr int kFirstRoot = 3;
+  static constexpr uint64_t kVariables = 1, kTooMany = 2;
+  static constexpr size_t kFirstBit = 2, kBitsPerWord = 64;
+  static constexpr size_t kMaxNeeds = 16 * kBitsPerWord - kFirstBit;
+  // Words of all nodes: 64 MiB.
+  static constexpr size_t kMaxWords = size_t{8} << 20;
 
-  std::vector<uint64_t> bits_;  // By node.
+  size_t words_ = 1;            // Of one node.
+  std::vector<uint64_t> bits_;  // By node, words_ each.
 };
 
 }  // namespace spillway::core

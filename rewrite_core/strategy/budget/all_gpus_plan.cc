@@ -35,7 +35,7 @@ bool AllGpusPlan::are_all() const {
 
 absl::Status AllGpusPlan::PlanEach() {
   const StepFacts& facts = request_.facts;
-  auto needs = Needs::Find(facts.graph(), facts.topology(), request_.stop);
+  auto needs = Needs::Find(facts, request_.stop);
   if (!needs.ok()) return needs.status();
   unswapped_fits_ = fits_;
   request_.num_planned_gpus = lacking_.size();

@@ -26,7 +26,7 @@ absl::StatusOr<StepResult> SimulateFreely(const SwapPlan& plan, PlanSimulator* s
 absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
     const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus, bool serializes,
     PlanSimulator* simulator, const StopToken& stop) {
-  auto needs = Needs::Find(facts.graph(), facts.topology(), stop);
+  auto needs = Needs::Find(facts, stop);
   if (!needs.ok()) return needs.status();
   auto pacing = absl::WrapUnique(new LevelPacing(facts, *std::move(needs)));
   auto unswapped = SimulateFreely(base, simulator, stop);

@@ -43,7 +43,7 @@ class Serializer {
 
   absl::StatusOr<Serialization> Run(const v1::RewriteOptions& options) {
     if (absl::Status s = facts_.Compute({Fact::kActiveNodes}, stop_); !s.ok()) return s;
-    auto needs = Needs::Find(graph_, facts_.topology(), stop_);
+    auto needs = Needs::Find(facts_, stop_);
     if (!needs.ok()) return needs.status();
 
     chosen_.assign(levels_.num_levels(), false);

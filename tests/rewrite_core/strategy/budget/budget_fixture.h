@@ -25,7 +25,7 @@ struct OrderedStep : TestStep {
         simulator(ValueOrDie(core::StepSimulator::Create(facts, {}), "simulator")),
         unswapped(Simulate({})),
         order(ValueOrDie(core::StepOrder::Create(facts, 0, unswapped, {}), "order")),
-        needs(ValueOrDie(core::Needs::Find(*graph, facts.topology(), {}), "needs")),
+        needs(ValueOrDie(core::Needs::Find(facts, {}), "needs")),
         ranks(ValueOrDie(core::RankByLaunch(facts, unswapped, {}, {}), "ranks")),
         planner(ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, ranks,
                                                        /*filters=*/nullptr, stop),
