@@ -164,6 +164,7 @@ class DeviceForecast:
     copy_out_bytes: int = 0
     copy_in_bytes: int = 0
     bounds: Optional[LowerBounds] = _nested(LowerBounds)
+    budget_bytes: int = 0
 
 
 @dataclass(frozen=True)
