@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/budget/plan_changes.h"
 #include "rewrite_core/strategy/budget/rehearsed_planner.h"
 #include "rewrite_core/strategy/budget/room_window.h"
 
@@ -69,12 +70,7 @@ constexpr int64_t kMostMend = 50;
 constexpr int kMendsToDouble = 10;
 constexpr Slot kLeastWidth = 3;
 
-// Where targets are raised by chance: in a run of at least and at most such a part of the step, by
-// at least and at most such a part of the budget; what does not fit then is mended so often.
-constexpr int kShortestRun = 64;
-constexpr int kLongestRun = 2;
-constexpr int64_t kLeastRaise = 256;
-constexpr int64_t kMostRaise = 16;
+// Where targets are raised by chance, what does not fit then is mended so often.
 constexpr int kRaiseMends = 3;
 // In per cent: how often room is made, instead of lowering targets; and how often a buffer that is
 // away to make room is let stay.
@@ -98,14 +94,8 @@ constexpr int64_t kFullSpeedPart = 2000;
 // Faster, or as fast with fewer bytes, by less than one part in so many is no better.
 constexpr int64_t kWorthwhilePart = 2000;
 
-// A buffer that is taken out by chance comes back so many slots before it is used.
-constexpr Slot kChanceAhead = 30;
-// Of at least this part of the bytes that it stands in for.
-constexpr int64_t kChanceLeast = 4;
-constexpr int kMaxGateSlots = 9;
 // The gates of what makes room for a change.
 constexpr int32_t kChangedGate = 1;
-constexpr int kMaxStride = 7;  // Powers of two.
 
 class PlanSearch {
  public:
@@ -117,6 +107,7 @@ class PlanSearch {
         simulator_(simulator),
         stop_(stop),
         varied_steps_(terms.varied_steps),
+        changes_(planner),
         rehearsed_(order, planner, terms.budget_bytes, kRehearsalsPerPlay * terms.max_plays, stop),
         plan_(base) {}
 
@@ -281,7 +272,8 @@ class PlanSearch {
       if (room < kMostStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
       room = -1;
       next = terms_.start;
-      for (int i = Random(kMostVaried); i >= 0 && !next.empty(); --i) Change(&next);
+      for (int i = changes_.Random(kMostVaried); i >= 0 && !next.empty(); --i)
+        changes_.Change(&next);
     }
     return absl::OkStatus();
   }
@@ -290,7 +282,7 @@ class PlanSearch {
   bool MakeRoomIn(std::vector<Away>* aways) const {
     const RoomWindow window = FindRoomWindow(pieces_, piece_bytes_, last_.at, *aways, planner_);
     Postpone(window.early, aways);
-    for (int32_t gap : window.added) aways->push_back(Chance(gap, 1));
+    for (int32_t gap : window.added) aways->push_back(changes_.Use(gap, 1));
     return !window.empty();
   }
 
@@ -438,41 +430,29 @@ class PlanSearch {
     while (!best_setting_.targets.empty() && MayPlay(kRaiseShare)) {
       ++tries_;
       BudgetSetting setting = best_setting_;
-      Raise(&setting.targets);
-      if (Random(4) == 0) {
-        const Construction& other = kConstructions[Random(std::size(kConstructions))];
+      changes_.Raise(terms_.budget_bytes, &setting.targets);
+      if (changes_.Random(4) == 0) {
+        const Construction& other = kConstructions[changes_.Random(std::size(kConstructions))];
         setting.slack = other.slack;
         setting.gate_slots = other.gate_slots;
         setting.least_part = other.least_part;
       }
       for (auto gap = setting.forced.begin(); gap != setting.forced.end();) {
-        gap = Random(100) < kStayChance ? setting.forced.erase(gap) : std::next(gap);
+        gap = changes_.Random(100) < kStayChance ? setting.forced.erase(gap) : std::next(gap);
       }
       absl::Status status;
-      if (rehearsed_.MayRehearse() && Random(2) == 0) {
-        setting.return_part = kReturnParts[Random(std::size(kReturnParts))];
+      if (rehearsed_.MayRehearse() && changes_.Random(2) == 0) {
+        setting.return_part = kReturnParts[changes_.Random(std::size(kReturnParts))];
         status = PlayIfRehearsed(std::move(setting));
-      } else if (Random(100) < kRoomChance) {
+      } else if (changes_.Random(100) < kRoomChance) {
         status = MakeRoomFor(std::move(setting), kRaiseRoomPlays).status();
       } else {
-        status = MendFrom(std::move(setting), kWidths[Random(std::size(kWidths))], kRaiseMends);
+        status =
+            MendFrom(std::move(setting), kWidths[changes_.Random(std::size(kWidths))], kRaiseMends);
       }
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
-  }
-
-  void Raise(std::vector<int64_t>* targets) {
-    const Slot slots = order_.num_slots();
-    const Slot shortest = std::max<Slot>(1, slots / kShortestRun);
-    const Slot run = shortest + Random(std::max<Slot>(1, slots / kLongestRun - shortest));
-    const Slot first = Random(slots) - run / 2;
-    const int64_t least = terms_.budget_bytes / kLeastRaise + 1;
-    const double range = static_cast<double>(terms_.budget_bytes / kMostRaise);
-    const int64_t by = least + static_cast<int64_t>(range * Random(1 << 10) / (1 << 10));
-    for (Slot slot = std::max(0, first); slot < std::min(slots, first + run); ++slot) {
-      (*targets)[slot] = std::min((*targets)[slot] + by, terms_.budget_bytes);
-    }
   }
 
   // Simulates the plan, and keeps it if it is better than the best. What was simulated before is
@@ -602,8 +582,8 @@ class PlanSearch {
       ++tries_;
       std::vector<Away> next = result_.best ? best_ : furthest_;
       if (next.empty()) return absl::OkStatus();
-      const int changes = 1 + Random(2);
-      for (int i = 0; i < changes && !next.empty(); ++i) Change(&next);
+      const int changes = 1 + changes_.Random(2);
+      for (int i = 0; i < changes && !next.empty(); ++i) changes_.Change(&next);
       RehearsedPlan plan;
       if (rehearsed_.MayRehearse()) {
         plan = rehearsed_.Mend(std::move(next), kChangedGate);
@@ -615,51 +595,6 @@ class PlanSearch {
       if (*verdict == Verdict::kBetter && plan.fits) rehearsed_ns_ = plan.step_time_ns;
     }
     return absl::OkStatus();
-  }
-
-  void Change(std::vector<Away>* aways) {
-    const int which = Random(static_cast<int>(aways->size()));
-    Away& away = (*aways)[which];
-    const Gap& gap = planner_.gaps()[away.gap];
-    switch (Random(6)) {
-      case 0:
-      case 1: {
-        const Slot stride = 1 << Random(kMaxStride);
-        away.trigger += Random(2) == 0 ? stride : -stride;
-        away.trigger = std::max(gap.after, std::min(gap.before - 1, away.trigger));
-        return;
-      }
-      case 2:
-        away.gate = Random(kMaxGateSlots);
-        return;
-      case 3:
-        aways->erase(aways->begin() + which);
-        return;
-      case 4:  // Another in its place.
-        if (const int other = AnotherFor(gap, *aways); other >= 0) away = Chance(other, away.gate);
-        return;
-      case 5:  // One more.
-        if (const int other = AnotherFor(gap, *aways); other >= 0) {
-          aways->push_back(Chance(other, 1));
-        }
-        return;
-    }
-  }
-
-  Away Chance(int gap, int32_t gate) const {
-    const Gap& taken = planner_.gaps()[gap];
-    return {gap, std::max(taken.after, taken.before - kChanceAhead), gate};
-  }
-
-  // A gap by chance that is not among them, of a buffer not much smaller; -1.
-  int AnotherFor(const Gap& gap, const std::vector<Away>& aways) {
-    const int other = Random(static_cast<int>(planner_.gaps().size()));
-    if (planner_.gaps()[other].bytes < gap.bytes / kChanceLeast ||
-        std::any_of(aways.begin(), aways.end(),
-                    [other](const Away& away) { return away.gap == other; })) {
-      return -1;
-    }
-    return other;
   }
 
   // FNV-1a.
@@ -676,12 +611,6 @@ class PlanSearch {
     return hash;
   }
 
-  // Knuth's linear congruential generator (MMIX), its upper bits.
-  int Random(int count) {
-    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<int>((random_ >> 33) % static_cast<uint64_t>(count));
-  }
-
   static constexpr Slot kNoneYet = std::numeric_limits<Slot>::min();
 
   const PlanSearchTerms& terms_;
@@ -690,6 +619,7 @@ class PlanSearch {
   PlanSimulator* const simulator_;
   const StopToken& stop_;
   std::vector<VariedStep> varied_steps_;  // Those that plans failed in last come first.
+  PlanChanges changes_;
   RehearsedPlanner rehearsed_;
   bool are_right_ = false;    // Rehearsals are, as a rule, of this step.
   int64_t rehearsed_ns_ = 0;  // The time that the best plan took in its rehearsal; 0: it had none.
@@ -706,7 +636,6 @@ class PlanSearch {
   Slot furthest_slot_ = kNoneYet;
   int64_t tries_ = 0;  // Plans that were judged.
   int num_varied_plays_ = 0;
-  uint64_t random_ = 1;
   PlanSearchResult result_;
 };
 

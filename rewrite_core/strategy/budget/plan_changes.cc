@@ -1,0 +1,86 @@
+#include "rewrite_core/strategy/budget/plan_changes.h"
+
+#include <algorithm>
+
+namespace spillway::core {
+namespace {
+
+// A buffer that is taken out comes back so many slots before it is used.
+constexpr Slot kUseAhead = 30;
+// Of at least this part of the bytes that it stands in for.
+constexpr int64_t kLeastPart = 4;
+constexpr int kMaxGateSlots = 9;
+constexpr int kMaxStride = 7;  // Powers of two.
+
+// Targets are raised in a run of at least and at most such a part of the step, by at least and at
+// most such a part of the budget.
+constexpr int kShortestRun = 64;
+constexpr int kLongestRun = 2;
+constexpr int64_t kLeastRaise = 256;
+constexpr int64_t kMostRaise = 16;
+
+}  // namespace
+
+// Knuth's linear congruential generator (MMIX), its upper bits.
+int PlanChanges::Random(int count) {
+  state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+  return static_cast<int>((state_ >> 33) % static_cast<uint64_t>(count));
+}
+
+void PlanChanges::Change(std::vector<Away>* aways) {
+  const int which = Random(static_cast<int>(aways->size()));
+  Away& away = (*aways)[which];
+  const Gap& gap = planner_.gaps()[away.gap];
+  switch (Random(6)) {
+    case 0:
+    case 1: {
+      const Slot stride = 1 << Random(kMaxStride);
+      away.trigger += Random(2) == 0 ? stride : -stride;
+      away.trigger = std::max(gap.after, std::min(gap.before - 1, away.trigger));
+      return;
+    }
+    case 2:
+      away.gate = Random(kMaxGateSlots);
+      return;
+    case 3:
+      aways->erase(aways->begin() + which);
+      return;
+    case 4:  // Another in its place.
+      if (const int other = AnotherFor(gap, *aways); other >= 0) away = Use(other, away.gate);
+      return;
+    case 5:  // One more.
+      if (const int other = AnotherFor(gap, *aways); other >= 0) aways->push_back(Use(other, 1));
+      return;
+  }
+}
+
+Away PlanChanges::Use(int32_t gap, int32_t gate) const {
+  const Gap& taken = planner_.gaps()[gap];
+  return {gap, std::max(taken.after, taken.before - kUseAhead), gate};
+}
+
+// A gap by chance that is not among them, of a buffer not much smaller; -1.
+int PlanChanges::AnotherFor(const Gap& gap, const std::vector<Away>& aways) {
+  const int other = Random(static_cast<int>(planner_.gaps().size()));
+  if (planner_.gaps()[other].bytes < gap.bytes / kLeastPart ||
+      std::any_of(aways.begin(), aways.end(),
+                  [other](const Away& away) { return away.gap == other; })) {
+    return -1;
+  }
+  return other;
+}
+
+void PlanChanges::Raise(int64_t budget_bytes, std::vector<int64_t>* targets) {
+  const auto slots = static_cast<Slot>(targets->size());
+  const Slot shortest = std::max<Slot>(1, slots / kShortestRun);
+  const Slot run = shortest + Random(std::max<Slot>(1, slots / kLongestRun - shortest));
+  const Slot first = Random(slots) - run / 2;
+  const int64_t least = budget_bytes / kLeastRaise + 1;
+  const double range = static_cast<double>(budget_bytes / kMostRaise);
+  const int64_t by = least + static_cast<int64_t>(range * Random(1 << 10) / (1 << 10));
+  for (Slot slot = std::max(0, first); slot < std::min(slots, first + run); ++slot) {
+    (*targets)[slot] = std::min((*targets)[slot] + by, budget_bytes);
+  }
+}
+
+}  // namespace spillway::core
