@@ -1,0 +1,109 @@
+// Plans tried on the simulator, one after the other: which is the best, and where the last one ran
+// out of memory. Of a search (plan_search.h), whose terms and limits they keep.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_TRIALS_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_TRIALS_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+#include "rewrite_core/strategy/budget/budget_planner.h"
+#include "rewrite_core/strategy/budget/plan_search.h"
+#include "rewrite_core/strategy/budget/step_order.h"
+
+namespace spillway::core {
+
+class PlanTrials {
+ public:
+  enum class Verdict { kBetter, kNotBetter, kDoesNotFit };
+  struct Judged {
+    Verdict verdict = Verdict::kNotBetter;
+    // Where in the order a plan that does not fit ran out, and what was lacking. kNoSlot: not on
+    // the GPU, or there is no place for what is resident.
+    Slot at = kNoSlot;
+    int64_t missing_bytes = 0;
+  };
+
+  // As SearchPlan's. All must outlive it.
+  PlanTrials(const PlanSearchTerms& terms, const SwapPlan& base, const BudgetPlanner& planner,
+             const StepOrder& order, PlanSimulator* simulator, const StopToken& stop)
+      : terms_(terms),
+        planner_(planner),
+        order_(order),
+        simulator_(simulator),
+        stop_(stop),
+        varied_steps_(terms.varied_steps),
+        plan_(base) {}
+
+  // Simulates the plan, and keeps it if it is better than the best. What was simulated before is
+  // not again, unless it is asked what lies where when it runs out. Errors: those of Simulate.
+  absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways, bool for_pieces);
+  // Something was tried that came to no plan.
+  void CountTry() { ++tries_; }
+
+  // Of the plan that was judged last; and what lies where it ran out, if that was of memory in
+  // pieces (StepResult::pieces).
+  const Judged& last() const { return last_; }
+  const std::vector<StepResult::Piece>& pieces() const { return pieces_; }
+  int64_t piece_bytes() const { return piece_bytes_; }
+
+  bool has_best() const { return result_.best.has_value(); }
+  const std::vector<Away>& best() const { return best_; }
+  // While there is none: of the plans that do not fit, the one that got furthest.
+  const std::vector<Away>& furthest() const { return furthest_; }
+
+  // Those that count.
+  int num_plays() const { return result_.num_plays - num_varied_plays_; }
+  bool MayPlay() const;
+  // A share of all plays; not once nothing is left to gain.
+  bool MayPlay(double share) const {
+    return MayPlay() && num_plays() <= share * terms_.max_plays && !IsDone();
+  }
+  // Whether the best is as fast as with memory without end.
+  bool IsDone() const;
+
+  PlanSearchResult TakeResult() &&;
+
+ private:
+  static constexpr Slot kNoneYet = std::numeric_limits<Slot>::min();
+
+  int64_t CopyTime(const std::vector<Away>& aways) const;
+  absl::StatusOr<Verdict> Simulate(const std::vector<Away>& aways);
+  bool IsWorthwhile(int64_t step_time_ns, int64_t bytes) const;
+  absl::StatusOr<absl::optional<StepResult>> FirstUnfit();
+  absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone,
+                                  const StepVariation& variation = StepVariation());
+  Verdict Fail(StepResult outcome, const std::vector<Away>& aways);
+  Slot SlotOf(const OutOfMemory& oom) const;
+
+  const PlanSearchTerms& terms_;
+  const BudgetPlanner& planner_;
+  const StepOrder& order_;
+  PlanSimulator* const simulator_;
+  const StopToken& stop_;
+  std::vector<VariedStep> varied_steps_;  // Those that plans failed in last come first.
+  SwapPlan plan_;                         // The base, and the swaps that are judged.
+  std::vector<Away> best_;
+  int64_t best_bytes_ = 0;  // That travel in it, one way.
+  absl::flat_hash_map<uint64_t, Judged> judged_;
+  Judged last_;
+  std::vector<StepResult::Piece> pieces_;
+  int64_t piece_bytes_ = 0;
+  std::vector<Away> furthest_;
+  Slot furthest_slot_ = kNoneYet;
+  int64_t tries_ = 0;
+  int num_varied_plays_ = 0;
+  PlanSearchResult result_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_TRIALS_H_
