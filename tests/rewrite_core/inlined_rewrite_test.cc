@@ -123,7 +123,8 @@ b = Neg(c) {T=float32}
 TEST(InlinedRewrite, SwapsInABranchAndBack) {
   for (const std::string& bytes :
        {BranchGraph(), BranchGraph("Case", "branches=[\"chain\", \"short\", \"chain\"]")}) {
-    const v1::RewriteResponse response = Rewritten(bytes, Level());
+    const v1::RewriteOptions options = Level(v1::INLINE_CALLS_ALWAYS);
+    const v1::RewriteResponse response = Rewritten(bytes, options);
     EXPECT_EQ(response.report().outcome(), v1::OUTCOME_REWRITTEN);
     EXPECT_EQ(response.report().inlining().kept_call_count(), 0);
     ASSERT_GE(response.report().swaps_size(), 1);
@@ -132,7 +133,7 @@ TEST(InlinedRewrite, SwapsInABranchAndBack) {
     const TestGraph after = TestGraph::FromBytes(response.graph_def());
     EXPECT_EQ(after->op(after["c"]), "IdentityN");
     EXPECT_EQ(Stripped(response.graph_def()), bytes);
-    EXPECT_EQ(Rewritten(response.graph_def(), Level()).graph_def(), response.graph_def());
+    EXPECT_EQ(Rewritten(response.graph_def(), options).graph_def(), response.graph_def());
   }
 }
 
@@ -146,7 +147,7 @@ b = Neg(w) {T=float32}
 )",
       {Chain("chain"),
        Function("more", "x:float32", "y:bool", "k = Const() {dtype=bool}", {"y=k:output:0"})});
-  const v1::RewriteResponse response = Rewritten(bytes, Level());
+  const v1::RewriteResponse response = Rewritten(bytes, Level(v1::INLINE_CALLS_ALWAYS));
   EXPECT_EQ(response.graph_def(), bytes);
   ASSERT_EQ(response.report().inlining().kept_calls_size(), 1);
   EXPECT_EQ(response.report().inlining().kept_calls(0).reason(), v1::KEPT_CALL_REASON_LOOP);
