@@ -66,11 +66,6 @@ absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEd
   terms.record_operations = true;
   auto ordered = simulator->Simulate(plan, terms, stop);
   if (!ordered.ok()) return ordered.status();
-  const Hardware& hardware = simulator->facts().hardware();
-  LowerBoundOptions options;
-  options.device_budget_bytes = simulator->facts().Budgets();
-  options.copy_out_bytes_per_s = hardware.d2h_bytes_per_s;
-  options.copy_in_bytes_per_s = hardware.h2d_bytes_per_s;
   // The operations are those of the step as it came, by whatever ids.
   const Workload& unswapped = simulator->unswapped();
   std::vector<OpId> ops(simulator->facts().graph().num_nodes(), kNoOp);
@@ -79,7 +74,7 @@ absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEd
   }
   std::vector<OpId> order;
   for (OpId id : ordered->launch_ahead.order) order.push_back(ops[ordered->ops[id].node]);
-  return ComputeLowerBounds(unswapped, order, options, stop);
+  return simulator->LowerBounds(order, stop);
 }
 
 absl::StatusOr<int64_t> BoundNs(const std::vector<ControlEdge>& order_edges,

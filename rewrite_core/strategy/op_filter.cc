@@ -72,6 +72,16 @@ v1::Reason OpFilter::Judge(NodeId id) const {
   return is_included ? v1::REASON_SWAPPED : v1::REASON_NOT_INCLUDED;
 }
 
+absl::Status OpFilter::CheckLeft(const StopToken& stop) const {
+  if (!is_given()) return absl::OkStatus();
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("strategy");
+    if (Judge(id) == v1::REASON_SWAPPED) return absl::OkStatus();
+  }
+  return LeavesNothing();
+}
+
 // As details, the first of them.
 absl::Status OpFilter::LeavesNothing() const {
   std::vector<std::string> given;

@@ -62,6 +62,9 @@ class OpFilter {
   // of what is included, every op is; with two, by either.
   v1::Reason Judge(NodeId id) const;
 
+  // LeavesNothing if the filter is given and no op of the graph may. Errors: also those of `stop`.
+  absl::Status CheckLeft(const StopToken& stop) const;
+
   // INVALID_ARGUMENT (BAD_OPTION): no op is left. Names the filters that are given, with values.
   absl::Status LeavesNothing() const;
 

@@ -62,18 +62,11 @@ class BudgetRun {
 
  private:
   absl::Status MakeFilters() {
-    const Graph& graph = facts_.graph();
-    auto filters = SwapFilters::Create(graph, request_.options.budget(), request_.stop);
+    auto filters = SwapFilters::Create(facts_.graph(), request_.options.budget(), request_.stop);
     if (!filters.ok()) return filters.status();
-    bool any_output = false, any_input = false;
-    StopPoller poll(request_.stop);
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-      if (poll.Tick()) return request_.stop.status("strategy");
-      any_output = any_output || filters->outputs.Judge(id) == v1::REASON_SWAPPED;
-      any_input = any_input || filters->inputs.Judge(id) == v1::REASON_SWAPPED;
+    for (const OpFilter* filter : {&filters->outputs, &filters->inputs}) {
+      if (absl::Status s = filter->CheckLeft(request_.stop); !s.ok()) return s;
     }
-    if (!any_output && filters->outputs.is_given()) return filters->outputs.LeavesNothing();
-    if (!any_input && filters->inputs.is_given()) return filters->inputs.LeavesNothing();
     request_.filters.emplace(*std::move(filters));
     return absl::OkStatus();
   }

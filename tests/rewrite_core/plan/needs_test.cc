@@ -20,6 +20,16 @@ class NeedsTest : public ::testing::Test {
     const Needs needs = testing::ValueOrDie(Needs::Find(f.facts, StopToken()), text);
     return needs.MayWait(f.graph[v], f.graph[u]);
   }
+
+  // `sumN` adds the feeds up to `xN`.
+  static std::string SumsOf(int feeds) {
+    std::string graph = "sum0 = Placeholder() {dtype=float32}\n";
+    for (int i = 1; i <= feeds; ++i) {
+      absl::StrAppend(&graph, "x", i, " = Placeholder() {dtype=float32}\n");
+      absl::StrAppend(&graph, "sum", i, " = AddV2(sum", i - 1, ", x", i, ") {T=float32}\n");
+    }
+    return graph;
+  }
 };
 
 TEST_F(NeedsTest, AFeedThatTheWaitingNodeDoesWithout) {
@@ -37,12 +47,7 @@ TEST_F(NeedsTest, AFeedThatTheWaitingNodeDoesWithout) {
 
 // A model's function has a placeholder for each captured constant.
 TEST_F(NeedsTest, ManyFeedsAreToldApart) {
-  std::string graph = "sum0 = Placeholder() {dtype=float32}\n";
-  constexpr int kFeeds = 300;
-  for (int i = 1; i <= kFeeds; ++i) {
-    absl::StrAppend(&graph, "x", i, " = Placeholder() {dtype=float32}\n");
-    absl::StrAppend(&graph, "sum", i, " = AddV2(sum", i - 1, ", x", i, ") {T=float32}\n");
-  }
+  const std::string graph = SumsOf(300);
   EXPECT_TRUE(MayWait(graph, "sum300", "sum299"));
   EXPECT_FALSE(MayWait(graph, "sum299", "sum300"));
   EXPECT_FALSE(MayWait(graph, "sum62", "x63"));
@@ -50,12 +55,7 @@ TEST_F(NeedsTest, ManyFeedsAreToldApart) {
 
 // More than there are bits for are never waited for.
 TEST_F(NeedsTest, VeryManyFeedsAreNot) {
-  std::string graph = "sum0 = Placeholder() {dtype=float32}\n";
-  constexpr int kFeeds = 2000;
-  for (int i = 1; i <= kFeeds; ++i) {
-    absl::StrAppend(&graph, "x", i, " = Placeholder() {dtype=float32}\n");
-    absl::StrAppend(&graph, "sum", i, " = AddV2(sum", i - 1, ", x", i, ") {T=float32}\n");
-  }
+  const std::string graph = SumsOf(2000);
   EXPECT_TRUE(MayWait(graph, "sum2000", "sum500"));
   EXPECT_FALSE(MayWait(graph, "sum2000", "sum1999"));
 }

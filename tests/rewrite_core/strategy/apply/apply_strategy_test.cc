@@ -61,6 +61,17 @@ class ApplyStrategyTest : public ::testing::Test {
     return plan;
   }
 
+  // For another graph, of no step.
+  absl::StatusOr<v1::RewriteResponse> ApplyTo(const std::string& bytes,
+                                              const std::string& text) const {
+    v1::Plan plan = PlanOf(text);
+    plan.clear_step();
+    plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
+    v1::RewriteOptions options;
+    plan.SerializeToString(options.mutable_apply()->mutable_plan());
+    return Rewrite(bytes, options, DefaultLimits(), StopToken());
+  }
+
   absl::StatusOr<v1::RewriteResponse> Apply(const v1::Plan& plan, const std::string& options = "",
                                             const v1::Limits& limits = DefaultLimits()) const {
     v1::RewriteOptions all;
@@ -332,14 +343,7 @@ TEST_F(ApplyStrategyTest, LoopFrames) {
       "t = NextIteration(w) @/gpu:0 {T=float32}\n"
       "y = Relu(x) @/gpu:0 {T=float32}\n"
       "z = Mul(y, x) @/gpu:0 {T=float32}\n");
-  const auto apply = [&](const std::string& text) {
-    v1::Plan plan = PlanOf(text);
-    plan.clear_step();
-    plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
-    v1::RewriteOptions options;
-    plan.SerializeToString(options.mutable_apply()->mutable_plan());
-    return Rewrite(bytes, options, DefaultLimits(), StopToken());
-  };
+  const auto apply = [&](const std::string& text) { return ApplyTo(bytes, text); };
   EXPECT_THAT(apply("swaps { tensor: 'q:0' swap_ins { consumers { node: 'w' } } }"),
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "IN_LOOP"));
   EXPECT_THAT(apply("controls { source: 'q' node: 'z' kind: EDGE_KIND_ORDER }"),
@@ -368,14 +372,7 @@ TEST_F(ApplyStrategyTest, ALoopDoesNotWaitForWhatItLeaves) {
       exit = Exit(switch) @/gpu:0 {T=float32}
       z = Relu(exit) @/gpu:0 {T=float32}
   )");
-  const auto apply = [&](const std::string& text) {
-    v1::Plan plan = PlanOf(text);
-    plan.clear_step();
-    plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
-    v1::RewriteOptions options;
-    plan.SerializeToString(options.mutable_apply()->mutable_plan());
-    return Rewrite(bytes, options, DefaultLimits(), StopToken());
-  };
+  const auto apply = [&](const std::string& text) { return ApplyTo(bytes, text); };
   EXPECT_THAT(apply("controls { source: 'x' node: 'y2' kind: EDGE_KIND_ORDER }"), IsOk());
   EXPECT_THAT(apply("controls { source: 'z' node: 'y2' kind: EDGE_KIND_ORDER }"),
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "close a cycle"));
