@@ -1,0 +1,302 @@
+// InliningCheck: calls, and the branches of what was lowered.
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "rewrite_core/apply/inlining_check.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/op_outputs.h"
+
+namespace spillway::core {
+
+absl::Status InliningCheck::CheckBody(int number) {
+  const Call& call = calls_[number];
+  if (call.is_lowered()) return absl::OkStatus();
+  const Graph& graph = *call.body->graph;
+  for (NodeId id = call.body->num_arguments; id < graph.num_nodes(); ++id) {
+    if (poll_.Tick()) return absl::OkStatus();
+    const NodeId image = call.images[id];
+    if (image == kNoNode) continue;
+    const absl::string_view name = after_.name(image);
+    if (!IsDevice(after_.device(image), DeviceOf(call, graph.device(id)))) {
+      return Wrong("body", name, "it has another device");
+    }
+    const absl::string_view node_def = NodeDefOf(call, id);
+    if (!SameAttrs(call, AttrsOf(node_def), AttrsOf(after_.node_bytes(image)), graph.op(id)) ||
+        OtherFields(node_def) != OtherFields(after_.node_bytes(image))) {
+      return Wrong("body", name, "its attributes are others");
+    }
+    const absl::Span<const Tensor> now = after_.inputs(image), then = graph.inputs(id);
+    // Nothing may run before the call would: neither what has no inputs nor a call, whose body
+    // may have such nodes.
+    const CallKind kind = table_->KindOf(graph.op(id));
+    const bool calls = kind == CallKind::kPartitioned || kind == CallKind::kNative ||
+                       graph.op(id) == "SymbolicGradient";
+    const bool waits =
+        call.start != kNoNode && (then.empty() || (calls && !then.back().is_control()));
+    if (now.size() != then.size() + waits ||
+        (waits && !(now.back() == Tensor{call.start, kControl}))) {
+      return Wrong("waits", name, "it has other inputs");
+    }
+    for (size_t i = 0; i < then.size(); ++i) {
+      if (poll_.Tick()) return absl::OkStatus();
+      if (!Is(now[i], then[i], number)) {
+        return Wrong("body", name, absl::StrCat("input ", i, " is another"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool InliningCheck::SameAttrs(const Call& call, Attrs then, Attrs now, absl::string_view op) const {
+  if (const auto colocated = then.find("_class"); colocated != then.end()) {
+    const std::vector<std::string> wanted = Colocation(call, colocated->second);
+    const auto found = now.find("_class");
+    const std::vector<absl::string_view> is =
+        found == now.end() ? std::vector<absl::string_view>() : AttrStrings(found->second);
+    if (!std::equal(is.begin(), is.end(), wanted.begin(), wanted.end(),
+                    [this](absl::string_view name, absl::string_view other) {
+                      return name == other || IsHandedOn(name, other);
+                    })) {
+      return false;
+    }
+    then.erase("_class");
+    now.erase("_class");
+  }
+  if (const auto frame = then.find("frame_name");
+      frame != then.end() && absl::EndsWith(op, "Enter")) {
+    const auto found = now.find("frame_name");
+    if (found == now.end() ||
+        AttrString(found->second) !=
+            absl::StrCat(call.name, "/", AttrString(frame->second).value_or(""))) {
+      return false;
+    }
+    then.erase("frame_name");
+    now.erase("frame_name");
+  }
+  return then == now;
+}
+
+bool InliningCheck::IsHandedOn(absl::string_view name, absl::string_view border) const {
+  if (!absl::ConsumePrefix(&name, "loc:@") || !absl::ConsumePrefix(&border, "loc:@")) {
+    return false;
+  }
+  const NodeId node = after_.Find(name), from = after_.Find(border);
+  return node != kNoNode && from != kNoNode && IsHandedOn(node, from);
+}
+
+bool InliningCheck::IsHandedOn(NodeId node, NodeId border) const {
+  while (border != node && origin_[border] == kNoNode && after_.op(border) == "Identity" &&
+         absl::StartsWith(after_.name(border), "Func/")) {
+    border = after_.inputs(border)[0].node;
+  }
+  return border == node;
+}
+
+std::vector<std::string> InliningCheck::Colocation(const Call& call,
+                                                   absl::string_view value) const {
+  std::vector<std::string> names;
+  for (absl::string_view name : AttrStrings(value)) {
+    absl::string_view other = name;
+    const NodeId found =
+        absl::ConsumePrefix(&other, "loc:@") ? call.body->graph->Find(other) : kNoNode;
+    if (found == kNoNode) {
+      names.emplace_back(name);
+    } else if (found < call.body->num_arguments) {
+      names.push_back(absl::StrCat("loc:@", after_.name(call.arguments[found])));
+    } else if (call.images[found] != kNoNode) {
+      names.push_back(absl::StrCat("loc:@", after_.name(call.images[found])));
+    }
+  }
+  return names;
+}
+
+DeviceName InliningCheck::DeviceOf(const Call& call, absl::string_view device) {
+  DeviceName name = ParseDeviceName(device);
+  const auto fill = [](std::string* part, const std::string& other) {
+    if (part->empty()) *part = other;
+  };
+  fill(&name.job, call.device.job);
+  fill(&name.replica, call.device.replica);
+  fill(&name.task, call.device.task);
+  fill(&name.type, call.device.type);
+  fill(&name.index, call.device.index);
+  return call.is_native() ? call.device : name;
+}
+
+bool InliningCheck::IsDevice(absl::string_view now, const DeviceName& wanted) {
+  const DeviceName is = ParseDeviceName(now);
+  // Any index of a type may be spelled so.
+  const bool same_index = is.index == wanted.index || (wanted.index.empty() && is.index == "*");
+  return is.job == wanted.job && is.replica == wanted.replica && is.task == wanted.task &&
+         is.type == wanted.type && same_index;
+}
+
+absl::Status InliningCheck::CheckBorders(int number) {
+  const Call& call = calls_[number];
+  if (call.is_lowered()) return CheckLowered(number);
+  if (call.branch >= 0) return CheckBranch(number);
+  const absl::Span<const Tensor> inputs = InputsOf(call);
+  const auto first_control =
+      std::find_if(inputs.begin(), inputs.end(), [](Tensor t) { return t.is_control(); });
+  const size_t num_data = first_control - inputs.begin();
+  if (num_data != call.arguments.size()) {
+    return Wrong("body", call.name, "it has other arguments");
+  }
+  const bool starts = call.start != kNoNode;
+  for (size_t i = 0; i < num_data; ++i) {
+    const NodeId id = call.arguments[i];
+    const absl::Span<const Tensor> now = after_.inputs(id);
+    const bool good = after_.op(id) == "Identity" && now.size() == 1u + starts &&
+                      Is(now[0], inputs[i], call.caller) &&
+                      (!starts || now[1] == Tensor{call.start, kControl});
+    if (!good) return Wrong("body", after_.name(id), "it is not the argument");
+  }
+  if (absl::Status s = CheckResults(number); !s.ok()) return s;
+  if (absl::Status s = CheckStart(call, inputs, num_data); !s.ok()) return s;
+  return CheckEnd(call, number);
+}
+
+absl::Status InliningCheck::CheckResults(int number) const {
+  const Call& call = calls_[number];
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    const NodeId id = call.results[i];
+    const absl::Span<const Tensor> now = after_.inputs(id);
+    if (after_.op(id) != "Identity" || now.size() != 1 ||
+        !Is(now[0], call.body->results[i], number)) {
+      return Wrong("body", after_.name(id), "it is not the result");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InliningCheck::CheckBranch(int number) {
+  const Call& call = calls_[number];
+  const Call& whole = calls_[call.caller];
+  if (call.arguments.size() != whole.arguments.size() ||
+      call.results.size() != whole.results.size()) {
+    return Wrong("body", call.name, "its arguments or results are not those of the node");
+  }
+  const absl::Span<const Tensor> waits =
+      call.start == kNoNode ? absl::Span<const Tensor>() : after_.inputs(call.start);
+  if (waits.empty() || after_.op(call.start) != "NoOp" ||
+      !(waits[0] == Tensor{whole.pivots[call.branch], kControl})) {
+    return Wrong("waits", call.name, "it does not wait for its side to be taken");
+  }
+  // More only for what is there in every iteration of a loop.
+  for (size_t i = 1; i < waits.size(); ++i) {
+    const bool known = std::find(whole.arguments.begin(), whole.arguments.end(), waits[i].node) !=
+                       whole.arguments.end();
+    if (!known || !waits[i].is_control()) {
+      return Wrong("waits", call.name, "it waits for more than its side");
+    }
+  }
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const NodeId id = call.arguments[i];
+    const absl::Span<const Tensor> now = after_.inputs(id);
+    const bool good = after_.op(id) == "Identity" && now.size() == 2 &&
+                      now[0] == Tensor{whole.arguments[i], call.branch} &&
+                      now[1] == Tensor{call.start, kControl};
+    if (!good) return Wrong("body", after_.name(id), "it is not the argument");
+  }
+  if (absl::Status s = CheckResults(number); !s.ok()) return s;
+  if (call.end == kNoNode) return Wrong("body", call.name, "it has no end");
+  return CheckEnd(call, number);
+}
+
+absl::Status InliningCheck::CheckStart(const Call& call, absl::Span<const Tensor> inputs,
+                                       size_t num_data) const {
+  std::vector<Tensor> sources;
+  for (NodeId argument : call.arguments) sources.push_back(after_.inputs(argument)[0]);
+  if (call.start == kNoNode) {
+    return inputs.size() == num_data && !Inherits(call, inputs.size() - num_data)
+               ? absl::OkStatus()
+               : Wrong("waits", call.name, "it waits no more");
+  }
+  if (after_.op(call.start) != "NoOp") {
+    return Wrong("waits", after_.name(call.start), "it is not what the call waits for");
+  }
+  return CheckWaits(call, after_.inputs(call.start), inputs.subspan(num_data), sources);
+}
+
+bool InliningCheck::Inherits(const Call& call, size_t num_controls) const {
+  return !call.is_lowered() && num_controls == 0 && call.caller >= 0 &&
+         calls_[call.caller].start != kNoNode;
+}
+
+absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor> now,
+                                       absl::Span<const Tensor> controls,
+                                       const std::vector<Tensor>& sources) const {
+  const absl::string_view name = after_.name(call.start);
+  const bool inherits = Inherits(call, controls.size());
+  if (now.size() < controls.size() + inherits) {
+    return Wrong("waits", name, "it is not what the call waits for");
+  }
+  size_t i = 0;
+  for (; i < controls.size(); ++i) {
+    if (!Is(now[i], controls[i], call.caller)) {
+      return Wrong("waits", name, "it waits for another node than the call");
+    }
+  }
+  if (inherits && !(now[i++] == Tensor{calls_[call.caller].start, kControl})) {
+    return Wrong("waits", name, "it does not wait for what its caller waits for");
+  }
+  // What comes in from outside of a loop is there in every iteration; and a resource may be in
+  // use by what makes the other inputs.
+  bool may_wait_for_more = controls.empty() && !inherits;
+  const absl::Span<const Tensor> more = now.subspan(i);
+  for (Tensor source : sources) {
+    may_wait_for_more |= after_.op_info(source.node).control_flow == ControlFlow::kEnter;
+    // What takes a resource has to wait for all that it takes.
+    const bool waits = std::any_of(more.begin(), more.end(), [&](Tensor t) {
+      return source.node == t.node || IsHandedOn(source.node, t.node);
+    });
+    if (!waits && controls.empty() && !inherits && after_.op(source.node) != "Placeholder" &&
+        std::any_of(sources.begin(), sources.end(),
+                    [this](Tensor t) { return GetOutputType(after_, t).dtype == kDtResource; })) {
+      return Wrong("waits", name, "it does not wait for an input of the call");
+    }
+  }
+  for (; i < now.size(); ++i) {
+    if (!may_wait_for_more) return Wrong("waits", name, "it waits for more than the call");
+    bool known = after_.op_info(now[i].node).control_flow == ControlFlow::kEnter ||
+                 after_.op_info(now[i].node).control_flow == ControlFlow::kMerge;
+    for (Tensor source : sources) {
+      known = known || source.node == now[i].node || IsHandedOn(source.node, now[i].node);
+    }
+    if (!known || !now[i].is_control()) {
+      return Wrong("waits", name, "it waits for a node that is no input of the call");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InliningCheck::CheckEnd(const Call& call, int number) const {
+  if (call.end == kNoNode) return absl::OkStatus();
+  const absl::Span<const Tensor> now = after_.inputs(call.end);
+  bool good = after_.op(call.end) == "NoOp";
+  const size_t count = call.is_native() ? call.results.size() : call.body->control_returns.size();
+  if (count == 0 && call.start != kNoNode) {
+    good = good && now.size() == 1 && now[0] == Tensor{call.start, kControl};
+  } else {
+    good = good && now.size() == count;
+    for (size_t i = 0; good && i < count; ++i) {
+      good = call.is_native() ? now[i] == Tensor{call.results[i], kControl}
+                              : Is(now[i], {call.body->control_returns[i], kControl}, number);
+    }
+  }
+  return good ? absl::OkStatus()
+              : Wrong("body", after_.name(call.end), "it is not the end of the call");
+}
+
+bool InliningCheck::IsResult(Tensor now, int number, int32_t port) const {
+  if (port >= static_cast<int32_t>(calls_[number].results.size())) return false;
+  const NodeId border = calls_[number].results[port];
+  if (now == Tensor{border, 0}) return true;
+  const absl::Span<const Tensor> reads = after_.inputs(border);
+  return !now.is_control() && reads.size() == 1 && !GetOutputType(after_, reads[0]).is_ref &&
+         Is(now, calls_[number].body->results[port], number);
+}
+
+}  // namespace spillway::core
