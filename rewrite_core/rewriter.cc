@@ -170,13 +170,8 @@ class Rewriter {
   // `file` with its calls inlined, and proved to be that; null if it has none that can be.
   absl::StatusOr<std::unique_ptr<StepSubject>> Inline(const StepSubject& file) {
     if (!MayHaveCalls(file.graph())) return nullptr;
-    // A lowered If has colocation constraints that TensorFlow's importer may not resolve, so it is
-    // for who asks for it.
-    const Lowering lowering =
-        Inlining() == v1::INLINE_CALLS_ALWAYS ? Lowering::kBranches : Lowering::kOff;
-    auto calls = Stage(v1::STAGE_PARSE, [&] {
-      return InlineCalls(file.graph(), step_, limits_, stop_, Borders::kDirect, lowering);
-    });
+    auto calls =
+        Stage(v1::STAGE_PARSE, [&] { return InlineCalls(file.graph(), step_, limits_, stop_); });
     if (!calls.ok()) return calls.status();
     if (calls->summary.kept_call_count() > 0 || calls->summary.inlined_call_count() > 0) {
       *report().mutable_inlining() = std::move(calls->summary);

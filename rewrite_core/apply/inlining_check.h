@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/device_name.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inline/function_table.h"
 
@@ -51,23 +52,30 @@ class InliningCheck {
     absl::string_view node_def;
     const Body* body = nullptr;
     CallKind kind = CallKind::kPartitioned;
-    std::vector<NodeId> arguments, results;  // The Identities, in after_; of an If or Case:
-                                             // Switches and Merges.
+    // The Identities, in after_. Of an If or Case: Switches and Merges. Of a While: Enters, and
+    // Exits (kNoNode: a resource, which a loop hands on as it is).
+    std::vector<NodeId> arguments, results;
     NodeId start = kNoNode, end = kNoNode;   // The control nodes.
     std::vector<NodeId> images;              // Per node of the body; kNoNode: an inlined call.
     absl::flat_hash_map<NodeId, int> calls;  // Per such node: its index in calls_.
     std::deque<std::string> bound;           // Of a function with attributes: the bodies' nodes.
     // Of an If or Case: what chooses a branch, the node behind each side, and the branches' calls.
+    // Of a While: its LoopCond; what its condition and its body wait for; their calls.
     NodeId chooser = kNoNode;
     std::vector<NodeId> pivots;
     std::vector<int> branches;
-    // Of a branch (of its caller, an If or Case; it has no node): which one, and its attributes.
+    std::vector<NodeId> merges, switches, nexts;  // Of a While, as its results.
+    // Of a branch (of its caller, which was lowered; it has no node): which one, and its
+    // attributes.
     int branch = -1;
     absl::string_view function;
     std::string attrs;
 
     bool is_native() const { return kind == CallKind::kNative; }
-    bool is_lowered() const { return kind == CallKind::kIf || kind == CallKind::kCase; }
+    bool is_loop() const { return kind == CallKind::kWhile; }
+    bool is_lowered() const {
+      return is_loop() || kind == CallKind::kIf || kind == CallKind::kCase;
+    }
   };
 
   // VERIFY_FAILED.
@@ -98,12 +106,18 @@ class InliningCheck {
   // The nodes that claim to be a call's borders.
   absl::Status FindBorders(Call* call);
 
-  // The nodes that claim to be what an If or Case was lowered to.
+  // The nodes that claim to be what an If or Case was lowered to; likewise of a While.
   absl::Status FindLowered(Call* call);
+  absl::Status FindLoop(Call* call);
 
   // Whether `now` in after_ is what `then` is, a tensor of before_ (`caller` -1) or of a body: the
   // tensor itself, or what Identities at the borders hand on, one behind the other.
   bool Is(Tensor now, Tensor then, int caller) const;
+
+  // The call that makes a tensor; null: none that was inlined.
+  const Call* CallAt(Tensor then, int caller) const;
+  // From a resource behind a loop to that before it.
+  void SkipLoops(Tensor* then, int* caller) const;
 
   // The border node that stands for a tensor; none: it is made by a node that was not inlined.
   absl::optional<Tensor> BorderOf(Tensor then, int caller) const;
@@ -124,9 +138,10 @@ class InliningCheck {
   // Its function, the images of the body's nodes, and the calls in it that were inlined.
   absl::Status ReadCall(int number);
 
-  // The branches of an If or Case, each a call; and the Switches of what they take, which are named
-  // by where that comes from.
+  // The branches of what was lowered, each a call; and the Switches of what they take, which are
+  // named by where that comes from.
   absl::Status ReadLowered(int number);
+  absl::Status ReadBranch(int number, int branch, absl::string_view function);
 
   // Of a call: as its node has them, in before_ or in the caller's body.
   absl::Span<const Tensor> InputsOf(const Call& call) const;
@@ -134,7 +149,10 @@ class InliningCheck {
   // The node of after_ that makes a tensor: its border, if it has one. kNoNode: there is none.
   NodeId NodeNow(Tensor then, int caller) const;
 
-  // The first Switch of an If or Case, claimed by nobody, of that tensor.
+  // How many inputs come before the control inputs.
+  static size_t NumData(absl::Span<const Tensor> inputs);
+
+  // The first Switch of what was lowered, claimed by nobody, of that tensor.
   NodeId FindSwitch(const Call& call, Tensor input);
 
   // The attributes of a NameAttrList in an attribute, as a node's.
@@ -163,20 +181,27 @@ class InliningCheck {
 
   absl::Status CheckBody(int number);
 
-  bool SameAttrs(const Call& call, Attrs then, Attrs now, absl::string_view op) const;
+  // Whether a node has the attributes `then` of the body's, in terms of the call.
+  bool SameAttrs(const Call& call, NodeId image, Attrs then) const;
 
   // Whether `border` names an Identity that hands on what the node in `name` makes.
   bool IsHandedOn(absl::string_view name, absl::string_view border) const;
   bool IsHandedOn(NodeId node, NodeId border) const;
 
-  std::vector<std::string> Colocation(const Call& call, absl::string_view value) const;
+  // Whether `loc:@NODE` names no node at all; nodes that do so are a group, and the first of them
+  // stands for it.
+  bool IsNowhere(const Call& call, absl::string_view name) const;
+  absl::Status FindGroups();
+  std::vector<std::string> Colocation(const Call& call, NodeId image,
+                                      absl::string_view value) const;
 
   absl::Status CheckBorders(int number);
 
   absl::Status CheckResults(int number) const;
 
-  // A branch takes its side of the Switches, and waits for its pivot.
+  // A branch takes its side of the Switches, or what its loop hands it, and waits for its pivot.
   absl::Status CheckBranch(int number);
+  Tensor BranchInput(const Call& whole, int branch, size_t i) const;
 
   // Whether `now` is result `port` of a call, or what that hands on.
   bool IsResult(Tensor now, int number, int32_t port) const;
@@ -185,6 +210,14 @@ class InliningCheck {
   // give; and its end, which is there when a branch is.
   absl::Status CheckLowered(int number);
 
+  // A While: a frame that is entered, a Merge and a Switch of each variable, by its condition; what
+  // its body gives goes round, and leaves by the Exits.
+  absl::Status CheckLoop(int number);
+  absl::Status CheckLoopVariable(int number, size_t i, DataType type, int64_t parallel) const;
+  // Whether a node of after_ has that op and those attributes, and nothing else.
+  bool IsMade(NodeId id, absl::string_view op,
+              const std::map<absl::string_view, std::string>& attrs) const;
+
   // Whether a Switch runs where `input`, which it reads first, is made.
   bool IsBeside(NodeId id, Tensor input, int caller) const;
 
@@ -192,7 +225,7 @@ class InliningCheck {
   absl::Status CheckChooserWaits(const Call& call, absl::Span<const Tensor> inputs,
                                  size_t num_data) const;
 
-  static std::vector<int32_t> TypesOf(const Attrs& attrs, absl::string_view key);
+  static std::vector<DataType> TypesOf(const Attrs& attrs, absl::string_view key);
 
   // Waits for all that the call waited for. More only for its own inputs, or the frame that it is
   // in.
@@ -227,6 +260,7 @@ class InliningCheck {
   absl::flat_hash_map<std::string, std::vector<absl::string_view>> branches_;
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;  // By function.
   std::deque<Call> calls_;
+  absl::flat_hash_map<absl::string_view, NodeId> groups_;  // By name: the first of the group.
 };
 
 }  // namespace spillway::core

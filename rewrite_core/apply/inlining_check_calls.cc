@@ -1,6 +1,7 @@
 // InliningCheck: calls, and the branches of what was lowered.
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -23,7 +24,7 @@ absl::Status InliningCheck::CheckBody(int number) {
       return Wrong("body", name, "it has another device");
     }
     const absl::string_view node_def = NodeDefOf(call, id);
-    if (!SameAttrs(call, AttrsOf(node_def), AttrsOf(after_.node_bytes(image)), graph.op(id)) ||
+    if (!SameAttrs(call, image, AttrsOf(node_def)) ||
         OtherFields(node_def) != OtherFields(after_.node_bytes(image))) {
       return Wrong("body", name, "its attributes are others");
     }
@@ -49,9 +50,11 @@ absl::Status InliningCheck::CheckBody(int number) {
   return absl::OkStatus();
 }
 
-bool InliningCheck::SameAttrs(const Call& call, Attrs then, Attrs now, absl::string_view op) const {
+bool InliningCheck::SameAttrs(const Call& call, NodeId image, Attrs then) const {
+  Attrs now = AttrsOf(after_.node_bytes(image));
+  const absl::string_view op = after_.op(image);
   if (const auto colocated = then.find("_class"); colocated != then.end()) {
-    const std::vector<std::string> wanted = Colocation(call, colocated->second);
+    const std::vector<std::string> wanted = Colocation(call, image, colocated->second);
     const auto found = now.find("_class");
     const std::vector<absl::string_view> is =
         found == now.end() ? std::vector<absl::string_view>() : AttrStrings(found->second);
@@ -94,10 +97,40 @@ bool InliningCheck::IsHandedOn(NodeId node, NodeId border) const {
   return border == node;
 }
 
-std::vector<std::string> InliningCheck::Colocation(const Call& call,
+absl::Status InliningCheck::FindGroups() {
+  for (const Call& call : calls_) {
+    if (call.is_lowered()) continue;
+    for (NodeId id = call.body->num_arguments; id < call.body->graph->num_nodes(); ++id) {
+      if (poll_.Tick()) return absl::OkStatus();
+      const absl::string_view node_def = NodeDefOf(call, id);
+      if (call.images[id] == kNoNode || !absl::StrContains(node_def, "_class")) continue;
+      const Attrs attrs = AttrsOf(node_def);
+      const auto found = attrs.find("_class");
+      if (found == attrs.end()) continue;
+      for (absl::string_view name : AttrStrings(found->second)) {
+        if (!IsNowhere(call, name)) continue;
+        NodeId& first = groups_.try_emplace(name, call.images[id]).first->second;
+        first = std::min(first, call.images[id]);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool InliningCheck::IsNowhere(const Call& call, absl::string_view name) const {
+  return absl::ConsumePrefix(&name, "loc:@") && call.body->graph->Find(name) == kNoNode &&
+         before_.Find(name) == kNoNode;
+}
+
+std::vector<std::string> InliningCheck::Colocation(const Call& call, NodeId image,
                                                    absl::string_view value) const {
   std::vector<std::string> names;
   for (absl::string_view name : AttrStrings(value)) {
+    if (IsNowhere(call, name)) {
+      const NodeId first = groups_.at(name);
+      if (first != image) names.push_back(absl::StrCat("loc:@", after_.name(first)));
+      continue;
+    }
     absl::string_view other = name;
     const NodeId found =
         absl::ConsumePrefix(&other, "loc:@") ? call.body->graph->Find(other) : kNoNode;
@@ -171,12 +204,24 @@ absl::Status InliningCheck::CheckResults(int number) const {
   return absl::OkStatus();
 }
 
+Tensor InliningCheck::BranchInput(const Call& whole, int branch, size_t i) const {
+  if (!whole.is_loop()) return {whole.arguments[i], branch};
+  if (whole.merges[i] == kNoNode) return {whole.arguments[i], 0};
+  constexpr int kBody = 1;
+  return branch == kBody ? Tensor{whole.switches[i], 1} : Tensor{whole.merges[i], 0};
+}
+
 absl::Status InliningCheck::CheckBranch(int number) {
   const Call& call = calls_[number];
   const Call& whole = calls_[call.caller];
+  const bool is_condition = whole.is_loop() && call.branch == 0;
   if (call.arguments.size() != whole.arguments.size() ||
-      call.results.size() != whole.results.size()) {
+      call.results.size() != (is_condition ? 1 : whole.results.size())) {
     return Wrong("body", call.name, "its arguments or results are not those of the node");
+  }
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    inputs.push_back(BranchInput(whole, call.branch, i));
   }
   const absl::Span<const Tensor> waits =
       call.start == kNoNode ? absl::Span<const Tensor>() : after_.inputs(call.start);
@@ -184,19 +229,26 @@ absl::Status InliningCheck::CheckBranch(int number) {
       !(waits[0] == Tensor{whole.pivots[call.branch], kControl})) {
     return Wrong("waits", call.name, "it does not wait for its side to be taken");
   }
-  // More only for what is there in every iteration of a loop.
-  for (size_t i = 1; i < waits.size(); ++i) {
-    const bool known = std::find(whole.arguments.begin(), whole.arguments.end(), waits[i].node) !=
-                       whole.arguments.end();
-    if (!known || !waits[i].is_control()) {
+  // More only for its inputs; for all of them where one is there in every iteration of a loop.
+  absl::flat_hash_set<NodeId> sources, waited;
+  for (Tensor input : inputs) sources.insert(input.node);
+  for (Tensor wait : waits) {
+    waited.insert(wait.node);
+    if (!(wait == waits[0] || sources.contains(wait.node)) || !wait.is_control()) {
       return Wrong("waits", call.name, "it waits for more than its side");
+    }
+  }
+  const bool is_strict =
+      whole.is_loop() && std::count(whole.merges.begin(), whole.merges.end(), kNoNode) > 0;
+  for (NodeId source : sources) {
+    if (is_strict && !waited.contains(source)) {
+      return Wrong("waits", call.name, "it does not wait for all that its loop hands it");
     }
   }
   for (size_t i = 0; i < call.arguments.size(); ++i) {
     const NodeId id = call.arguments[i];
     const absl::Span<const Tensor> now = after_.inputs(id);
-    const bool good = after_.op(id) == "Identity" && now.size() == 2 &&
-                      now[0] == Tensor{whole.arguments[i], call.branch} &&
+    const bool good = after_.op(id) == "Identity" && now.size() == 2 && now[0] == inputs[i] &&
                       now[1] == Tensor{call.start, kControl};
     if (!good) return Wrong("body", after_.name(id), "it is not the argument");
   }

@@ -55,8 +55,8 @@ std::string InliningCheck::OtherFields(absl::string_view node_def) {
 absl::Status InliningCheck::Run() {
   for (auto step :
        {&InliningCheck::CheckUndo, &InliningCheck::ReadLibrary, &InliningCheck::SortNodes,
-        &InliningCheck::ReadCalls, &InliningCheck::CheckGraph, &InliningCheck::CheckCalls,
-        &InliningCheck::CheckRest}) {
+        &InliningCheck::ReadCalls, &InliningCheck::FindGroups, &InliningCheck::CheckGraph,
+        &InliningCheck::CheckCalls, &InliningCheck::CheckRest}) {
     absl::Status status = (this->*step)();
     if (absl::Status s = stop_.status("verify"); !s.ok()) return s;
     if (!status.ok()) return status;
@@ -123,7 +123,7 @@ absl::Status InliningCheck::SortNodes() {
 
 bool InliningCheck::MayBeInlined(CallKind kind) {
   return kind == CallKind::kPartitioned || kind == CallKind::kNative || kind == CallKind::kIf ||
-         kind == CallKind::kCase;
+         kind == CallKind::kCase || kind == CallKind::kWhile;
 }
 
 void InliningCheck::NoteBranch(absl::string_view name) {
@@ -249,9 +249,12 @@ absl::Status InliningCheck::FindImage(int number, NodeId id) {
 }
 
 bool InliningCheck::HasLowered(absl::string_view name, CallKind kind) const {
-  if (kind != CallKind::kIf && kind != CallKind::kCase) return false;
-  const auto found =
-      borders_.find(absl::StrCat(name, kind == CallKind::kIf ? "/switch_pred" : "/branch_index"));
+  absl::string_view what;
+  if (kind == CallKind::kIf) what = "/switch_pred";
+  if (kind == CallKind::kCase) what = "/branch_index";
+  if (kind == CallKind::kWhile) what = "/LoopCond";
+  if (what.empty()) return false;
+  const auto found = borders_.find(absl::StrCat(name, what));
   return found != borders_.end() && !claimed_[found->second[0]];
 }
 
@@ -326,6 +329,7 @@ absl::Span<const Tensor> InliningCheck::InputsOf(const Call& call) const {
 }
 
 NodeId InliningCheck::NodeNow(Tensor then, int caller) const {
+  SkipLoops(&then, &caller);
   const absl::optional<Tensor> border = BorderOf(then, caller);
   if (border.has_value()) return border->node;
   return caller < 0 ? after_.Find(before_.name(then.node)) : calls_[caller].images[then.node];
@@ -334,6 +338,7 @@ NodeId InliningCheck::NodeNow(Tensor then, int caller) const {
 bool InliningCheck::Is(Tensor now, Tensor then, int caller) const {
   if (now.is_control() != then.is_control()) return false;
   while (true) {
+    SkipLoops(&then, &caller);
     const absl::optional<Tensor> border = BorderOf(then, caller);
     if (!border.has_value()) break;
     if (border->node == kNoNode) return false;
@@ -350,16 +355,29 @@ bool InliningCheck::Is(Tensor now, Tensor then, int caller) const {
   return now.node == calls_[caller].images[then.node] && now.port == then.port;
 }
 
-absl::optional<Tensor> InliningCheck::BorderOf(Tensor then, int caller) const {
-  const Call* call = nullptr;
-  if (caller < 0) {
-    if (call_of_[then.node] >= 0) call = &calls_[call_of_[then.node]];
-  } else {
-    const Call& in = calls_[caller];
-    if (then.node < in.body->num_arguments) return Tensor{in.arguments[then.node], then.port};
-    const auto nested = in.calls.find(then.node);
-    if (nested != in.calls.end()) call = &calls_[nested->second];
+const InliningCheck::Call* InliningCheck::CallAt(Tensor then, int caller) const {
+  if (caller < 0) return call_of_[then.node] < 0 ? nullptr : &calls_[call_of_[then.node]];
+  const auto nested = calls_[caller].calls.find(then.node);
+  return nested == calls_[caller].calls.end() ? nullptr : &calls_[nested->second];
+}
+
+void InliningCheck::SkipLoops(Tensor* then, int* caller) const {
+  // A graph with a cycle may lead back here.
+  for (size_t skipped = 0; skipped <= calls_.size() && !then->is_control(); ++skipped) {
+    const Call* loop = CallAt(*then, *caller);
+    if (loop == nullptr || !loop->is_loop()) return;
+    const auto port = static_cast<size_t>(then->port);
+    if (port >= loop->results.size() || loop->results[port] != kNoNode) return;
+    *then = InputsOf(*loop)[port];
+    *caller = loop->caller;
   }
+}
+
+absl::optional<Tensor> InliningCheck::BorderOf(Tensor then, int caller) const {
+  if (caller >= 0 && then.node < calls_[caller].body->num_arguments) {
+    return Tensor{calls_[caller].arguments[then.node], then.port};
+  }
+  const Call* call = CallAt(then, caller);
   if (call == nullptr) return absl::nullopt;
   if (then.is_control()) return Tensor{call->end, kControl};
   if (then.port >= static_cast<int32_t>(call->results.size())) return Tensor{kNoNode, 0};
@@ -432,7 +450,8 @@ absl::Status InliningCheck::CheckKept(NodeId id) const {
               after_.device(id) == before_.device(call.node) &&
               inputs.back() == Tensor{call.end, kControl};
   for (size_t i = 0; good && i < call.results.size(); ++i) {
-    good = inputs[i] == Tensor{call.results[i], 0};
+    good = call.results[i] == kNoNode ? Is(inputs[i], before_.inputs(call.node)[i], -1)
+                                      : inputs[i] == Tensor{call.results[i], 0};
   }
   return good ? absl::OkStatus() : Wrong("graph", call.name, "it is not the results of the call");
 }

@@ -158,6 +158,12 @@ std::string BoolAttr(bool value) {
   return out;
 }
 
+std::string IntAttr(int64_t value) {
+  std::string attr;
+  AppendVarintField(attr_value::kInt, static_cast<uint64_t>(value), &attr);
+  return attr;
+}
+
 std::string StringAttr(absl::string_view value) {
   std::string out;
   AppendBytesField(attr_value::kString, value, &out);

@@ -49,6 +49,7 @@ absl::optional<Shape> ParseShape(absl::string_view shape_proto);
 // Serialized AttrValues.
 std::string TypeAttr(DataType dtype);
 std::string BoolAttr(bool value);
+std::string IntAttr(int64_t value);
 std::string StringAttr(absl::string_view value);
 std::string StringListAttr(absl::Span<const std::string> values);
 

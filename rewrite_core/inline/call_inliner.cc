@@ -70,15 +70,8 @@ absl::optional<absl::string_view> FindAttr(absl::string_view node_def, absl::str
 }  // namespace
 
 CallInliner::CallInliner(const FunctionTable& table, const v1::Step& step, const v1::Limits& limits,
-                         bool lowers, bool lowers_loops, const StopToken& stop, WorkGraph* work,
-                         v1::Inlining* summary)
-    : table_(table),
-      stop_(stop),
-      poll_(stop),
-      work_(*work),
-      summary_(*summary),
-      lowers_(lowers),
-      lowers_loops_(lowers_loops) {
+                         const StopToken& stop, WorkGraph* work, v1::Inlining* summary)
+    : table_(table), stop_(stop), poll_(stop), work_(*work), summary_(*summary) {
   const Graph& graph = work_.original();
   for (const v1::Feed& feed : step.feeds()) {
     const absl::string_view name = feed.name();

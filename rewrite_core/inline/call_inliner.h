@@ -31,8 +31,7 @@ class LoweredNodes;  // Of lowering.cc.
 class CallInliner {
  public:
   CallInliner(const FunctionTable& table, const v1::Step& step, const v1::Limits& limits,
-              bool lowers, bool lowers_loops, const StopToken& stop, WorkGraph* work,
-              v1::Inlining* summary);
+              const StopToken& stop, WorkGraph* work, v1::Inlining* summary);
 
   // The only error is that of `stop`.
   absl::Status Run();
@@ -100,7 +99,6 @@ class CallInliner {
   absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, absl::string_view> devices_;
   // What the graph may still grow by, and bytes of bound attributes.
   int64_t nodes_left_ = 0, inputs_left_ = 0, bytes_left_ = 0, bound_bytes_left_ = 0;
-  const bool lowers_, lowers_loops_;
   bool too_large_ = false;
   bool frames_known_ = false;
   absl::optional<ControlFlowAnalysis> frames_;  // Of the original graph, if it has loops.

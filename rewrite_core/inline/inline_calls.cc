@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -133,7 +134,7 @@ class InlinedWriter {
       if (reader.IsBytes(node_def::kAttr)) {
         const AttrEntry attr = ReadAttrEntry(reader.bytes());
         if (attr.key == "_class") {
-          AppendColocation(call, attr.value, node);
+          AppendColocation(call, attr.value, work.name, node);
           continue;
         }
         if (attr.key == "frame_name" && absl::EndsWith(work.op, "Enter")) {
@@ -146,22 +147,36 @@ class InlinedWriter {
     }
   }
 
-  void AppendColocation(const Expansion& call, absl::string_view value, std::string* node) {
+  // A function may name a node that is nowhere: one of a graph that it was once made in.
+  // TensorFlow's importer refuses such a name, its placer takes it for one of a group; so the first
+  // of the group stands for it.
+  void AppendColocation(const Expansion& call, absl::string_view value, absl::string_view itself,
+                        std::string* node) {
     std::vector<std::string> names;
+    const auto add = [&names](absl::string_view name) {
+      names.push_back(absl::StrCat(kColocatedWith, name));
+    };
     for (absl::string_view name : AttrStrings(value)) {
       absl::string_view other = name;
-      const NodeId found =
-          absl::ConsumePrefix(&other, kColocatedWith) ? call.body->graph->Find(other) : kNoNode;
-      if (found == kNoNode) {
+      if (!absl::ConsumePrefix(&other, kColocatedWith)) {
         names.emplace_back(name);
+        continue;
+      }
+      const NodeId found = call.body->graph->Find(other);
+      if (found == kNoNode) {
+        if (graph_.Find(other) != kNoNode) {
+          add(other);
+        } else if (const auto [first, is_new] = groups_.try_emplace(other, itself); !is_new) {
+          add(first->second);
+        }
         continue;
       }
       // Nobody can be where a call is that is no more.
       const NodeId with = call.NodeOf(found);
       if (found < static_cast<NodeId>(call.body->arguments.size())) {
-        names.push_back(absl::StrCat(kColocatedWith, work_.name(work_.Source({with, 0}).node)));
+        add(work_.name(work_.Source({with, 0}).node));
       } else if (work_.ReplacedBy(with) == nullptr) {
-        names.push_back(absl::StrCat(kColocatedWith, work_.name(with)));
+        add(work_.name(with));
       }
     }
     if (!names.empty()) AppendAttrField("_class", StringListAttr(names), node);
@@ -255,6 +270,8 @@ class InlinedWriter {
   NodeId recorded_call_ = kNoNode;
   std::string record_;
   int64_t num_added_ = 0;
+  // By the name of a node that is nowhere: the first that is colocated with it.
+  absl::flat_hash_map<absl::string_view, absl::string_view> groups_;
 };
 
 }  // namespace
@@ -269,14 +286,13 @@ bool MayHaveCalls(const Graph& graph) {
 
 absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& step,
                                          const v1::Limits& limits, const StopToken& stop,
-                                         Borders borders, Lowering lowering) {
+                                         Borders borders) {
   InlinedCalls inlined;
   if (!MayHaveCalls(graph)) return inlined;
   auto table = FunctionTable::Read(graph.bytes(), stop);
   if (!table.ok()) return table.status();
   WorkGraph work(graph, borders == Borders::kDirect);
-  CallInliner inliner(*table, step, limits, lowering != Lowering::kOff, lowering == Lowering::kOn,
-                      stop, &work, &inlined.summary);
+  CallInliner inliner(*table, step, limits, stop, &work, &inlined.summary);
   if (absl::Status s = inliner.Run(); !s.ok()) return s;
   inlined.too_large = inliner.too_large();
   if (work.num_expansions() == 0) return inlined;

@@ -46,26 +46,20 @@ enum class Borders {
   kIdentities,
 };
 
-// Whether If, Case and While that ask for it (attribute _lower_using_switch_merge) are lowered to
-// Switch, Merge, Enter and their like (lowering.cc); their names stay as those of calls do.
-// kBranches: not While. What its body makes for the gradient it keeps in lists, which hold what
-// they are given until the gradient has taken it out: a swap of it would free nothing.
-enum class Lowering { kOn, kBranches, kOff };
-
 struct InlinedCalls {
   std::string graph_def;   // Empty: no call was inlined.
   v1::Inlining summary;    // What was done, and which calls stay, and why.
   bool too_large = false;  // A call stays for the limits: TOO_LARGE.
 };
 
-// Inlines the calls of `graph`; if that has undo records, strip leads nowhere from the result,
-// which is to be looked at only. Calls that are fed (step.feeds) stay, and those with which the
-// graph would grow beyond `limits`, or many times (kMaxGrowth): that is known before anything is
-// built. Errors: those of `stop`.
+// Inlines the calls of `graph`; If, Case and While that ask for it (_lower_using_switch_merge) are
+// lowered to Switch, Merge, Enter and their like, and their names stay as those of calls do. If
+// that has undo records, strip leads nowhere from the result, which is to be looked at only. Calls
+// that are fed (step.feeds) stay, and those with which the graph would grow beyond `limits`, or
+// many times (kMaxGrowth): that is known before anything is built. Errors: those of `stop`.
 absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& step,
                                          const v1::Limits& limits, const StopToken& stop,
-                                         Borders borders = Borders::kDirect,
-                                         Lowering lowering = Lowering::kOn);
+                                         Borders borders = Borders::kDirect);
 
 // Whether some node calls a function by its op type's nature or name; cheap.
 bool MayHaveCalls(const Graph& graph);

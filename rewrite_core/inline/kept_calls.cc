@@ -45,9 +45,6 @@ absl::string_view KeptCallText(v1::KeptCallReason reason) {
       return "the function cannot be read, or does not fit the call";
     case v1::KEPT_CALL_REASON_TOO_LARGE:
       return "the graph would grow beyond the limits";
-    case v1::KEPT_CALL_REASON_LOOP:
-      return "a rewrite keeps loops: their bodies keep in lists what the gradient reads, and no "
-             "swap frees what a list holds; simulate looks into them";
     default:
       return "calls of that kind are not inlined";
   }

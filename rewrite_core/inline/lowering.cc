@@ -17,12 +17,6 @@
 namespace spillway::core {
 namespace {
 
-std::string IntAttr(int64_t number) {
-  std::string value;
-  AppendVarintField(attr_value::kInt, static_cast<uint64_t>(number), &value);
-  return value;
-}
-
 std::string NumberField(absl::string_view key, int64_t number) {
   std::string attr;
   AppendAttrField(key, IntAttr(number), &attr);
@@ -134,9 +128,8 @@ v1::KeptCallReason CallInliner::CheckLowered(NodeId id, CallKind kind, Call* cal
   call->id = id;
   call->kind = kind;
   call->node_def = work_.node_def(id);
-  if (!lowers_ || !IsLowered(kind, call->node_def)) return v1::KEPT_CALL_REASON_OTHER_KIND;
+  if (!IsLowered(kind, call->node_def)) return v1::KEPT_CALL_REASON_OTHER_KIND;
   if (work_.IsOriginal(id) && fed_.contains(id)) return v1::KEPT_CALL_REASON_FED;
-  if (kind == CallKind::kWhile && !lowers_loops_) return v1::KEPT_CALL_REASON_LOOP;
   WireReader reader(call->node_def);
   while (reader.Next()) {
     if (!reader.IsBytes(node_def::kAttr)) continue;

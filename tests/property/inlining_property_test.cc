@@ -125,29 +125,24 @@ TEST(InliningProperty, InlinedGraphsAreSoundAndComeBack) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const std::string bytes = RandomLibrary(seed).Graph();
     const TestGraph graph = TestGraph::FromBytes(bytes);
-    for (const core::Lowering lowering :
-         {core::Lowering::kOff, core::Lowering::kBranches, core::Lowering::kOn}) {
-      for (const Borders borders : {Borders::kDirect, Borders::kIdentities}) {
-        const auto inlined =
-            core::InlineCalls(*graph, {}, DefaultLimits(), StopToken(), borders, lowering);
-        ASSERT_THAT(inlined, IsOk());
-        inlined_calls += inlined->summary.inlined_call_count();
-        kept_calls += inlined->summary.kept_call_count();
-        if (inlined->graph_def.empty()) continue;
-        auto after = ParseGraph(inlined->graph_def);
-        ASSERT_THAT(after, IsOk());
-        ASSERT_THAT(core::Topology::Build(*after, StopToken()), IsOk());
-        const auto stripped = core::Strip(*after, StopToken());
-        ASSERT_THAT(stripped, IsOk());
-        ASSERT_EQ(*stripped, bytes);
-        if (lowering == core::Lowering::kOn) continue;
-        ASSERT_THAT(core::VerifyInlining(*graph, *after, StopToken()), IsOk());
-      }
+    for (const Borders borders : {Borders::kDirect, Borders::kIdentities}) {
+      const auto inlined = core::InlineCalls(*graph, {}, DefaultLimits(), StopToken(), borders);
+      ASSERT_THAT(inlined, IsOk());
+      inlined_calls += inlined->summary.inlined_call_count();
+      kept_calls += inlined->summary.kept_call_count();
+      if (inlined->graph_def.empty()) continue;
+      auto after = ParseGraph(inlined->graph_def);
+      ASSERT_THAT(after, IsOk());
+      ASSERT_THAT(core::Topology::Build(*after, StopToken()), IsOk());
+      const auto stripped = core::Strip(*after, StopToken());
+      ASSERT_THAT(stripped, IsOk());
+      ASSERT_EQ(*stripped, bytes);
+      ASSERT_THAT(core::VerifyInlining(*graph, *after, StopToken()), IsOk());
     }
   }
   // Both happen often.
   EXPECT_GT(inlined_calls, 2000);
-  EXPECT_GT(kept_calls, 500);
+  EXPECT_GT(kept_calls, 300);
 }
 
 TEST(InliningProperty, RewritesComeBack) {
