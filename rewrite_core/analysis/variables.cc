@@ -72,12 +72,13 @@ struct FunctionUse {
   absl::string_view function_def;
   std::vector<ArgumentUse> arguments;
   bool has_gradients = false;
-  // Calls in the body: of whom, and for each of its arguments which of ours it is, or -1.
+  // Calls in the body: of whom, and by which of `inputs`. A node may call many functions.
   struct Call {
     int32_t callee;
-    std::vector<int32_t> arguments;
+    int32_t inputs;
   };
   std::vector<Call> calls;
+  std::vector<std::vector<int32_t>> inputs;  // For each of a node's which argument it is, or -1.
   std::vector<int32_t> callers;
 };
 
@@ -101,7 +102,8 @@ class LibraryUse {
     return Spread();
   }
 
-  // The functions that a node of that op calls, and at which input their arguments begin.
+  // The functions that a node of that op calls, each once, and at which input their arguments
+  // begin.
   std::vector<int32_t> Callees(absl::string_view op, NodeAttrs& attrs, int32_t* first) const {
     std::vector<int32_t> callees;
     const auto add = [&](absl::string_view name) {
@@ -122,6 +124,8 @@ class LibraryUse {
     const auto list = row->list.empty() ? absl::nullopt : attrs.Find(row->list);
     if (list) {
       for (absl::string_view name : AttrFunctions(*list)) add(name);
+      std::sort(callees.begin(), callees.end());
+      callees.erase(std::unique(callees.begin(), callees.end()), callees.end());
     }
     return callees;
   }
@@ -192,17 +196,17 @@ class LibraryUse {
       int32_t first = 0;
       const std::vector<int32_t> callees = Callees(node.op, attrs, &first);
       if (callees.empty()) continue;
-      FunctionUse::Call call;
+      std::vector<int32_t> inputs;
       int32_t position = 0;
       WireReader fields(node.bytes);
       while (fields.Next()) {
         if (poll_.Tick()) return false;
         if (!fields.IsBytes(node_def::kInput) || position++ < first) continue;
-        call.arguments.push_back(ArgumentOf(nodes, fields.bytes()));
+        inputs.push_back(ArgumentOf(nodes, fields.bytes()));
       }
+      use.inputs.push_back(std::move(inputs));
       for (int32_t callee : callees) {
-        call.callee = callee;
-        use.calls.push_back(call);
+        use.calls.push_back({callee, static_cast<int32_t>(use.inputs.size()) - 1});
         functions_[callee].callers.push_back(number);
         if (callee == number) use.callers.push_back(number);
       }
@@ -227,12 +231,13 @@ class LibraryUse {
         if (poll_.Tick()) return false;
         const FunctionUse& callee = functions_[call.callee];
         if (callee.has_gradients && !use.has_gradients) changed = use.has_gradients = true;
-        const size_t count = std::min(call.arguments.size(), callee.arguments.size());
+        const std::vector<int32_t>& inputs = use.inputs[call.inputs];
+        const size_t count = std::min(inputs.size(), callee.arguments.size());
         steps += 1 + static_cast<int64_t>(count);
         for (size_t i = 0; i < count; ++i) {
           if (poll_.Tick()) return false;
-          if (call.arguments[i] < 0) continue;
-          ArgumentUse& ours = use.arguments[call.arguments[i]];
+          if (inputs[i] < 0) continue;
+          ArgumentUse& ours = use.arguments[inputs[i]];
           const ArgumentUse theirs = callee.arguments[i];
           if (theirs.is_variable && !ours.is_variable) changed = ours.is_variable = true;
           if (Stronger(ours.write, theirs.write) != ours.write) {

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -289,6 +290,12 @@ absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& ste
                                          Borders borders) {
   InlinedCalls inlined;
   if (!MayHaveCalls(graph)) return inlined;
+  // Who reads the results of a call with a cycle through it would read itself. The analysis of the
+  // graph as it is says where the cycle is.
+  if (auto order = Topology::Build(graph, stop); !order.ok()) {
+    if (absl::Status s = stop.status("inline"); !s.ok()) return s;
+    return inlined;
+  }
   auto table = FunctionTable::Read(graph.bytes(), stop);
   if (!table.ok()) return table.status();
   WorkGraph work(graph, borders == Borders::kDirect);

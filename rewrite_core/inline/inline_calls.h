@@ -52,11 +52,12 @@ struct InlinedCalls {
   bool too_large = false;  // A call stays for the limits: TOO_LARGE.
 };
 
-// Inlines the calls of `graph`; If, Case and While that ask for it (_lower_using_switch_merge) are
-// lowered to Switch, Merge, Enter and their like, and their names stay as those of calls do. If
-// that has undo records, strip leads nowhere from the result, which is to be looked at only. Calls
-// that are fed (step.feeds) stay, and those with which the graph would grow beyond `limits`, or
-// many times (kMaxGrowth): that is known before anything is built. Errors: those of `stop`.
+// Inlines the calls of `graph`. If, Case and While that ask for it (_lower_using_switch_merge) are
+// lowered to Switch, Merge, Enter and their like (lowering.cc); their names stay as those of calls
+// do. If the graph has undo records, strip leads nowhere from the result, which is to be looked at
+// only. Calls that are fed (step.feeds) stay, and those with which the graph would grow beyond
+// `limits`, or many times (kMaxGrowth): that is known before anything is built; and all calls of a
+// graph with a cycle. Errors: those of `stop`.
 absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& step,
                                          const v1::Limits& limits, const StopToken& stop,
                                          Borders borders = Borders::kDirect);

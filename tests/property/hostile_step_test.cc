@@ -352,6 +352,28 @@ TEST(Functions, OfManyArgumentsInManyBranches) {
   EXPECT_THAT(Bounded(bytes, 400 * kMiB, [&] { return Simulate(bytes); }), IsOk());
 }
 
+// In a body, of as many functions that take next to nothing.
+TEST(Functions, OfManyInputsAndManyBranches) {
+  GraphDef graph;
+  constexpr int kBranches = 30'000;
+  FunctionDef* function = AddFunction(&graph, "f", {"a"});
+  NodeDef* node = function->add_node_def();
+  node->set_name("case");
+  node->set_op("Case");
+  node->add_input("a");
+  for (int i = 0; i < kBranches; ++i) {
+    const std::string name = absl::StrCat("b", i);
+    AddResult(AddFunction(&graph, name, {"x"}), "y", "x");
+    node->add_input("a");
+    (*node->mutable_attr())["branches"].mutable_list()->add_func()->set_name(name);
+  }
+  (*node->mutable_attr())["Tout"].mutable_list()->add_type(kDtFloat);
+  AddResult(function, "r", "case:output:0");
+  AddCalls(&graph, "f", 1);
+  const std::string bytes = WriteProto(graph);
+  EXPECT_THAT(Bounded(bytes, 400 * kMiB, [&] { return Simulate(bytes); }), IsOk());
+}
+
 // A body of few nodes that are long, for as many shapes as there are calls.
 TEST(Functions, OfLongNodesCalledOften) {
   GraphDef graph;

@@ -473,6 +473,29 @@ TEST(InlineCalls, TooLarge) {
   EXPECT_EQ(ReasonOf(GraphWithFunctions(kOneCall, functions)), v1::KEPT_CALL_REASON_TOO_LARGE);
 }
 
+// Who reads the results of these would read itself, by way of Identities or of a loop's resources.
+TEST(InlineCalls, NoneInAGraphWithACycle) {
+  const FunctionDef same =
+      Function("same", "x:float32 v:resource", "y:float32 u:resource", "", {"y=x", "u=v"});
+  const FunctionDef more = Function("more", "x:float32 v:resource", "y:bool",
+                                    "k = Const() {dtype=bool}", {"y=k:output:0"});
+  const std::string nodes[] = {
+      "c = PartitionedCall(a, c:1) {Tin=[float32, resource], Tout=[float32, resource], f=\"same\"}",
+      "c = While(a, c:1) {T=[float32, resource], cond=\"more\", body=\"same\", "
+      "_lower_using_switch_merge=true}",
+      "c = While(a, d:1) {T=[float32, resource], cond=\"more\", body=\"same\", "
+      "_lower_using_switch_merge=true}\n"
+      "d = PartitionedCall(a, c:1) {Tin=[float32, resource], Tout=[float32, resource], f=\"same\"}",
+  };
+  for (const std::string& cyclic : nodes) {
+    const std::string bytes =
+        GraphWithFunctions(absl::StrCat("a = Placeholder() {dtype=float32, shape=(10)}\n", cyclic,
+                                        "\nb = Neg(c) {T=float32}"),
+                           {same, more});
+    EXPECT_EQ(Inlined(bytes), "nothing\n") << cyclic;
+  }
+}
+
 TEST(InlineCalls, Limits) {
   const std::string bytes = GraphWithFunctions(kOneCall, {Relu()});
   const InlinedCalls inlined = Inline(bytes);
