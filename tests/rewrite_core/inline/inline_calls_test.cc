@@ -243,11 +243,13 @@ TEST(InlineCalls, DevicesColocationAndFrames) {
                {"y=q:output:0"});
   EXPECT_EQ(Inlined(GraphWithFunctions(R"(
 a = Placeholder() {dtype=float32}
+elsewhere = NoOp()
 c = PartitionedCall(a) @/job:w/task:1/device:CPU:0 {Tin=[float32], Tout=[float32], f="f"}
 )",
                                        {f})),
             Text(R"(
 a = Placeholder() {dtype=float32}
+elsewhere = NoOp()
 c = IdentityN(Func/c/output/_1, ^Func/c/output_control_node/_2) @/job:w/task:1/device:CPU:0 {T=[float32]}
 Func/c/input/_0 = Identity(a) {T=float32, _class=["loc:@a"]}
 c/r = Relu(Func/c/input/_0) @/job:w/task:1/device:GPU:1 {T=float32, _class=["loc:@Func/c/input/_0"]}
