@@ -1,6 +1,6 @@
 """Rewriting by the command line `spillway`.
 
-A rewriter, for the checks, is anything with the two methods of SpillwayCommand. The self-test has
+A rewriter, for the checks, is anything with the methods of SpillwayCommand. The self-test has
 another one, made by hand.
 """
 import json
@@ -46,6 +46,12 @@ class SpillwayCommand:
     def rewrite(self, graph_bytes, strategy, options):
         """(rewritten bytes, report as a dict)."""
         return self._run(graph_bytes, ["rewrite"], ["--strategy", strategy] + flags(options))
+
+    def inlined(self, graph_bytes):
+        """The bytes with calls inlined, and no swap: none is as far as that."""
+        return self._run(graph_bytes, ["rewrite"], flags({
+            "strategy": "level", "swapout_threshold": 2**30, "swapin_ahead": 1, "swapin_groupby": 0,
+            "sync_mode": 0, "simulation": "off", "inline_calls": "always"}), report=False)[0]
 
     def strip(self, graph_bytes):
         """The bytes as they were before the rewrite."""
