@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -66,18 +67,17 @@ class BodyBuilder {
     std::string* const graph_def = &body->graph_def;
     graph_def->reserve(function_def.size());
     for (absl::string_view name : body->arguments) {
-      nodes_[name] = Node{"_Arg", {}, {}};
-      std::string node;
-      AppendBytesField(node_def::kName, name, &node);
-      AppendBytesField(node_def::kOp, "_Arg", &node);
-      AppendBytesField(graph_def::kNode, node, graph_def);
+      nodes_[name] = Node();
+      node_.clear();
+      AppendBytesField(node_def::kName, name, &node_);
+      AppendBytesField(node_def::kOp, "_Arg", &node_);
+      AppendBytesField(graph_def::kNode, node_, graph_def);
     }
     absl::flat_hash_map<absl::string_view, absl::string_view> returns;
     WireReader first(function_def);
     while (first.Next()) {
       if (first.IsBytes(function_def::kNode)) {
-        nodes_[LastPayload(first.bytes(), node_def::kName)] =
-            Node{LastPayload(first.bytes(), node_def::kOp), first.bytes(), {}};
+        AddNode(first.bytes());
       } else if (first.IsBytes(function_def::kReturn)) {
         returns[LastPayload(first.bytes(), map_entry::kKey)] =
             LastPayload(first.bytes(), map_entry::kValue);
@@ -98,47 +98,75 @@ class BodyBuilder {
   }
 
  private:
+  // What is known of an op type.
+  struct Op {
+    absl::string_view name;
+    absl::string_view outputs;  // Their names, if the table of such has them.
+    OpInfo info;
+  };
   struct Node {
-    absl::string_view op;
+    const Op* op = nullptr;  // None: an argument.
     absl::string_view node_def;
     // By output argument, as far as they were asked for: its first port. A list may be read at many
     // places, and the node's attributes should not be.
     std::vector<int64_t> first_ports;
   };
 
+  void AddNode(absl::string_view bytes) {
+    absl::string_view name, op;
+    WireReader reader(bytes);
+    while (reader.Next()) {
+      if (reader.IsBytes(node_def::kName)) name = reader.bytes();
+      if (reader.IsBytes(node_def::kOp)) op = reader.bytes();
+    }
+    nodes_[name] = Node{&OpOf(op), bytes, {}};
+  }
+
+  // Looked up once for all nodes of that type.
+  const Op& OpOf(absl::string_view name) {
+    std::unique_ptr<Op>& op = ops_[name];
+    if (op == nullptr) {
+      op = std::make_unique<Op>();
+      op->name = name;
+      op->info = FindOp(name);
+      const auto row = std::lower_bound(
+          std::begin(kOutputNames), std::end(kOutputNames), name,
+          [](const OutputNames& names, absl::string_view wanted) { return names.op < wanted; });
+      if (row != std::end(kOutputNames) && row->op == name) op->outputs = row->names;
+    }
+    return *op;
+  }
+
   bool AppendNode(absl::string_view bytes, std::string* graph_def) {
-    std::string node, spelling;
+    node_.clear();
     WireReader reader(bytes);
     while (reader.Next()) {
       if (!reader.IsBytes(node_def::kInput)) {
-        node.append(reader.whole().data(), reader.whole().size());
-      } else if (!Spell(reader.bytes(), &spelling)) {
+        node_.append(reader.whole().data(), reader.whole().size());
+      } else if (!Spell(reader.bytes(), &spelling_)) {
         return false;
       } else {
-        AppendBytesField(node_def::kInput, spelling, &node);
+        AppendBytesField(node_def::kInput, spelling_, &node_);
       }
     }
-    AppendBytesField(graph_def::kNode, node, graph_def);
+    AppendBytesField(graph_def::kNode, node_, graph_def);
     return reader.ok();
   }
 
   // The position of an output argument among those of the op; -1 if it has none of that name.
-  int FindOutput(absl::string_view op, absl::string_view name) {
-    const auto row = std::lower_bound(
-        std::begin(kOutputNames), std::end(kOutputNames), op,
-        [](const OutputNames& names, absl::string_view wanted) { return names.op < wanted; });
-    if (row != std::end(kOutputNames) && row->op == op) {
+  int FindOutput(const Op& op, absl::string_view name) {
+    if (!op.outputs.empty()) {
       int position = 0;
-      for (absl::string_view candidate : absl::StrSplit(row->names, ' ')) {
+      for (absl::string_view candidate : absl::StrSplit(op.outputs, ' ')) {
         if (candidate == name) return position;
         ++position;
       }
       return -1;
     }
-    if (FindOp(op).known) return 0;  // It has one.
-    const absl::string_view function_def = find_(op);
+    if (op.info.known) return 0;  // It has one.
+    const absl::string_view function_def = find_(op.name);
     if (function_def.empty()) return 0;  // An op of somebody else: as if it had one.
-    const auto [outputs, is_new] = outputs_.try_emplace(op);
+    const auto [outputs, is_new] = outputs_.try_emplace(op.name);
     if (is_new) {
       // Of lists it cannot be told.
       const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
@@ -166,16 +194,16 @@ class BodyBuilder {
     if (!number.empty() && (!absl::SimpleAtoi(number, &index) || index < 0)) return false;
     int64_t port = index;
     if (first_colon < input.size() && !node->second.node_def.empty()) {
-      const int argument = FindOutput(node->second.op, output);
+      const Op& op = *node->second.op;
+      const int argument = FindOutput(op, output);
       if (argument < 0) return false;
       std::vector<int64_t>& first_ports = node->second.first_ports;
       if (argument > 0 && argument >= static_cast<int>(first_ports.size())) {
         // Each output of a library function is one tensor.
-        const OpInfo op = FindOp(node->second.op);
-        const OutputSignature outputs(op);
+        const OutputSignature outputs(op.info);
         attrs_.Reset(node->second.node_def);
         for (int i = static_cast<int>(first_ports.size()); i <= argument; ++i) {
-          first_ports.push_back(op.known ? outputs.FirstPort(i, attrs_) : i);
+          first_ports.push_back(op.info.known ? outputs.FirstPort(i, attrs_) : i);
         }
       }
       const int64_t first = argument > 0 ? first_ports[argument] : 0;
@@ -188,9 +216,11 @@ class BodyBuilder {
   }
 
   const FunctionFinder& find_;
+  absl::flat_hash_map<absl::string_view, std::unique_ptr<Op>> ops_;
   absl::flat_hash_map<absl::string_view, Node> nodes_;
   absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // Of functions.
   NodeAttrs attrs_;
+  std::string node_, spelling_;  // Scratch.
 };
 
 }  // namespace

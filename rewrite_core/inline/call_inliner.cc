@@ -116,6 +116,7 @@ absl::Status CallInliner::Run() {
     } else {
       Lower(call);
     }
+    if (absl::Status s = stop_.status("inline"); !s.ok()) return s;
     summary_.set_inlined_call_count(summary_.inlined_call_count() + 1);
   }
   return absl::OkStatus();
@@ -293,13 +294,14 @@ DataType CallInliner::TypeOf(const BorderType& type, const Call& call) const {
 
 bool CallInliner::BindNodes(Call* call) {
   const Graph& graph = *call->body->graph;
+  std::string bound;
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return false;
-    std::string bound;
+    bound.clear();
     const auto max_bytes = static_cast<size_t>(std::max<int64_t>(bound_bytes_left_, 0));
     if (!BindAttrs(graph.node_bytes(id), call->attrs, max_bytes, &bound)) return false;
     bound_bytes_left_ -= static_cast<int64_t>(bound.size());
-    call->bound.push_back(work_.Keep(std::move(bound)));
+    call->bound.push_back(work_.Keep(bound));
   }
   return true;
 }
@@ -384,7 +386,7 @@ absl::string_view CallInliner::DeviceOf(absl::string_view device, absl::string_v
   if (!name.type.empty()) {
     absl::StrAppend(&merged, "/device:", name.type, ":", name.index.empty() ? "*" : name.index);
   }
-  return known->second = work_.Keep(std::move(merged));
+  return known->second = work_.Keep(merged);
 }
 
 bool CallInliner::IsReference(Tensor tensor, const InlineBody& current) const {
@@ -431,14 +433,15 @@ void CallInliner::Replace(const Call& call) {
   }
   const Tensor input_control{made.input_control, kControl};
 
+  std::string attrs;
   const auto identity = [&](const char* what, DataType dtype, absl::string_view shape) {
     WorkNode node = base;
     node.name = work_.BorderName(call_name, what);
     node.op = "Identity";
-    std::string attrs;
+    attrs.clear();
     AppendAttrField("T", TypeAttr(dtype), &attrs);
     if (!shape.empty()) AppendAttrField(kOutputShapesAttr, ShapesAttr(shape), &attrs);
-    node.attrs = work_.Keep(std::move(attrs));
+    node.attrs = work_.Keep(attrs);
     return node;
   };
   made.first_argument = work_.num_nodes();
@@ -454,15 +457,20 @@ void CallInliner::Replace(const Call& call) {
   }
 
   made.first_node = work_.num_nodes();
+  std::vector<absl::string_view> devices(graph.num_devices(), device);
+  for (int32_t i = 0; i < graph.num_devices() && !made.is_native; ++i) {
+    devices[i] = DeviceOf(graph.device_name(i), device);
+  }
   std::vector<Tensor> reads;
   const auto arguments = static_cast<NodeId>(body.arguments.size());
   for (NodeId id = arguments; id < graph.num_nodes(); ++id) {
+    if (poll_.Tick()) return;
     const CallKind kind = body.kinds[graph.op_id(id)];
     const bool calls = IsCall(kind) || graph.op(id) == "SymbolicGradient";
     WorkNode node = base;
-    node.name = work_.UniqueName(absl::StrCat(made.prefix, graph.name(id)));
+    node.name = work_.UniqueName(made.prefix, graph.name(id));
     node.op = graph.op(id);
-    node.device = made.is_native ? device : DeviceOf(graph.device(id), device);
+    node.device = devices[graph.device_id(id)];
     node.node_def = call.bound.empty() ? graph.node_bytes(id) : call.bound[id];
     node.body_node = id;
     node.expansion = number;

@@ -75,6 +75,7 @@ class CallInliner {
   bool BindNodes(Call* call);
   void Note(NodeId id, CallKind kind, v1::KeptCallReason reason);
 
+  // Half done where the call must end.
   void Replace(const Call& call);
   void Lower(const Call& call);
   void LowerBranches(const Call& call, const std::vector<Tensor>& inputs,
