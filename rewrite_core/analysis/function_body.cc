@@ -15,6 +15,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/name_index.h"
 #include "rewrite_core/graph/op_registry.h"
 
 namespace spillway::core {
@@ -54,9 +55,10 @@ constexpr OutputNames kOutputNames[] = {
 // spelled as in a graph (`node:port` for `node:output:index`).
 class BodyBuilder {
  public:
-  explicit BodyBuilder(const FunctionFinder& find) : find_(find) {}
+  BodyBuilder(const FunctionFinder& find, const StopToken& stop)
+      : find_(find), stop_(stop), poll_(stop) {}
 
-  // False if the body has something that cannot be told.
+  // False if the body has something that cannot be told, or the call must end.
   bool Build(absl::string_view function_def, FunctionBody* body) {
     const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
     std::vector<absl::string_view> outputs;
@@ -64,10 +66,10 @@ class BodyBuilder {
         !ReadArguments(signature, op_def::kOutputArg, &outputs)) {
       return false;
     }
+    if (!MakeRoom(function_def, body)) return false;
     std::string* const graph_def = &body->graph_def;
-    graph_def->reserve(function_def.size());
     for (absl::string_view name : body->arguments) {
-      nodes_[name] = Node();
+      AddNode(name, Node());
       node_.clear();
       AppendBytesField(node_def::kName, name, &node_);
       AppendBytesField(node_def::kOp, "_Arg", &node_);
@@ -76,8 +78,9 @@ class BodyBuilder {
     absl::flat_hash_map<absl::string_view, absl::string_view> returns;
     WireReader first(function_def);
     while (first.Next()) {
+      if (poll_.Tick()) return false;
       if (first.IsBytes(function_def::kNode)) {
-        AddNode(first.bytes());
+        ReadNode(first.bytes());
       } else if (first.IsBytes(function_def::kReturn)) {
         returns[LastPayload(first.bytes(), map_entry::kKey)] =
             LastPayload(first.bytes(), map_entry::kValue);
@@ -85,6 +88,7 @@ class BodyBuilder {
     }
     WireReader second(function_def);
     while (second.Next()) {
+      if (poll_.Tick()) return false;
       if (second.IsBytes(function_def::kNode) && !AppendNode(second.bytes(), graph_def)) {
         return false;
       }
@@ -106,20 +110,45 @@ class BodyBuilder {
   };
   struct Node {
     const Op* op = nullptr;  // None: an argument.
-    absl::string_view node_def;
-    // By output argument, as far as they were asked for: its first port. A list may be read at many
-    // places, and the node's attributes should not be.
-    std::vector<int64_t> first_ports;
+    absl::string_view name, node_def;
   };
 
-  void AddNode(absl::string_view bytes) {
+  // A function may have more nodes than there is memory for what is known of them: what counts
+  // memory hears of all of it before any is used.
+  bool MakeRoom(absl::string_view function_def, FunctionBody* body) {
+    size_t count = body->arguments.size();
+    WireReader reader(function_def);
+    while (reader.Next()) {
+      if (poll_.Tick()) return false;
+      count += reader.IsBytes(function_def::kNode);
+    }
+    nodes_.reserve(count);
+    body->graph_def.reserve(function_def.size());
+    if (stop_.ShouldStop(1)) return false;
+    index_.Reset(count);
+    return !stop_.ShouldStop(1);
+  }
+
+  // Of several of one name the last one counts.
+  void AddNode(absl::string_view name, Node node) {
+    node.name = name;
+    const auto id = static_cast<int32_t>(nodes_.size());
+    const int32_t other = index_.Insert(name, NameIndex::Tag(name), id, name_of_);
+    if (other == NameIndex::kNotFound) {
+      nodes_.push_back(node);
+    } else {
+      nodes_[other] = node;
+    }
+  }
+
+  void ReadNode(absl::string_view bytes) {
     absl::string_view name, op;
     WireReader reader(bytes);
     while (reader.Next()) {
       if (reader.IsBytes(node_def::kName)) name = reader.bytes();
       if (reader.IsBytes(node_def::kOp)) op = reader.bytes();
     }
-    nodes_[name] = Node{&OpOf(op), bytes, {}};
+    AddNode(name, Node{&OpOf(op), {}, bytes});
   }
 
   // Looked up once for all nodes of that type.
@@ -141,6 +170,7 @@ class BodyBuilder {
     node_.clear();
     WireReader reader(bytes);
     while (reader.Next()) {
+      if (poll_.Tick()) return false;
       if (!reader.IsBytes(node_def::kInput)) {
         node_.append(reader.whole().data(), reader.whole().size());
       } else if (!Spell(reader.bytes(), &spelling_)) {
@@ -188,25 +218,16 @@ class BodyBuilder {
     const size_t second_colon = std::min(output.find(':'), output.size());
     const absl::string_view number = output.substr(std::min(second_colon + 1, output.size()));
     output = output.substr(0, second_colon);
-    const auto node = nodes_.find(name);
-    if (node == nodes_.end()) return false;
+    const int32_t id = index_.Find(name, NameIndex::Tag(name), name_of_);
+    if (id == NameIndex::kNotFound) return false;
+    const Node& node = nodes_[id];
     int64_t index = 0;
     if (!number.empty() && (!absl::SimpleAtoi(number, &index) || index < 0)) return false;
     int64_t port = index;
-    if (first_colon < input.size() && !node->second.node_def.empty()) {
-      const Op& op = *node->second.op;
-      const int argument = FindOutput(op, output);
+    if (first_colon < input.size() && !node.node_def.empty()) {
+      const int argument = FindOutput(*node.op, output);
       if (argument < 0) return false;
-      std::vector<int64_t>& first_ports = node->second.first_ports;
-      if (argument > 0 && argument >= static_cast<int>(first_ports.size())) {
-        // Each output of a library function is one tensor.
-        const OutputSignature outputs(op.info);
-        attrs_.Reset(node->second.node_def);
-        for (int i = static_cast<int>(first_ports.size()); i <= argument; ++i) {
-          first_ports.push_back(op.info.known ? outputs.FirstPort(i, attrs_) : i);
-        }
-      }
-      const int64_t first = argument > 0 ? first_ports[argument] : 0;
+      const int64_t first = argument > 0 ? FirstPort(id, argument) : 0;
       if (first < 0) return false;
       port += first;
     }
@@ -215,9 +236,36 @@ class BodyBuilder {
     return true;
   }
 
+  int64_t FirstPort(int32_t id, int argument) {
+    const Op& op = *nodes_[id].op;
+    if (!op.info.known) return argument;  // Each output of a library function is one tensor.
+    std::vector<int64_t>& first_ports = first_ports_[id];
+    if (argument >= static_cast<int>(first_ports.size())) {
+      const OutputSignature outputs(op.info);
+      attrs_.Reset(nodes_[id].node_def);
+      for (int i = static_cast<int>(first_ports.size()); i <= argument; ++i) {
+        first_ports.push_back(outputs.FirstPort(i, attrs_));
+      }
+    }
+    return first_ports[argument];
+  }
+
+  // What index_ asks.
+  struct NameOf {
+    const std::vector<Node>& nodes;
+    absl::string_view operator()(int32_t id) const { return nodes[id].name; }
+  };
+
   const FunctionFinder& find_;
+  const StopToken& stop_;
+  StopPoller poll_;
   absl::flat_hash_map<absl::string_view, std::unique_ptr<Op>> ops_;
-  absl::flat_hash_map<absl::string_view, Node> nodes_;
+  std::vector<Node> nodes_;
+  NameIndex index_;
+  const NameOf name_of_{nodes_};
+  // Of nodes with several outputs, by output argument, as far as they were asked for: its first
+  // port. A list may be read at many places, and the node's attributes should not be.
+  absl::flat_hash_map<int32_t, std::vector<int64_t>> first_ports_;
   absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // Of functions.
   NodeAttrs attrs_;
   std::string node_, spelling_;  // Scratch.
@@ -226,8 +274,8 @@ class BodyBuilder {
 }  // namespace
 
 bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& find,
-                       FunctionBody* body) {
-  return BodyBuilder(find).Build(function_def, body);
+                       const StopToken& stop, FunctionBody* body) {
+  return BodyBuilder(find, stop).Build(function_def, body);
 }
 
 }  // namespace spillway::core

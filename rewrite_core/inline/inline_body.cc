@@ -114,7 +114,7 @@ class BodyReader {
       return function == FunctionTable::kNoFunction ? absl::string_view()
                                                     : table_[function].function_def;
     };
-    if (!WriteFunctionBody(function_def_, find, &text)) return false;
+    if (!WriteFunctionBody(function_def_, find, stop_, &text)) return false;
     body_->bytes = std::move(text.graph_def);
     if (body_->bytes.empty()) return false;  // Nothing goes in and nothing is in it.
     auto graph = Graph::Parse(body_->bytes, AnySize(), stop_);

@@ -34,7 +34,9 @@ class InlinedWriter {
     if (!FindChanged()) return stop_.status("inline");
     const absl::string_view bytes = graph_.bytes();
     std::string out;
+    // What counts memory hears of it before any is used.
     out.reserve(bytes.size() + LikelySize());
+    if (stop_.ShouldStop(1)) return stop_.status("inline");
     size_t done = 0;
     for (NodeId id : changed_) {
       if (poll_.Tick()) return stop_.status("inline");
