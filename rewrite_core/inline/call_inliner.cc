@@ -1,6 +1,7 @@
 #include "rewrite_core/inline/call_inliner.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -246,7 +247,7 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
     }
   }
   if (call->body->has_dead_results) return v1::KEPT_CALL_REASON_DEAD_RESULTS;
-  if (call->body->has_attrs && !BindNodes(call)) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
+  if (call->body->has_attrs && !BindNodes(number, call)) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   if (work_.IsOriginal(id) && !Admit(id, function.size)) return v1::KEPT_CALL_REASON_TOO_LARGE;
   return v1::KEPT_CALL_REASON_UNSPECIFIED;
 }
@@ -292,8 +293,20 @@ DataType CallInliner::TypeOf(const BorderType& type, const Call& call) const {
   return dtype > kRefOffset ? static_cast<DataType>(dtype - kRefOffset) : dtype;
 }
 
-bool CallInliner::BindNodes(Call* call) {
+bool CallInliner::BindNodes(int32_t function, Call* call) {
+  // Most calls of a function have the same attributes.
+  std::string key;
+  AppendVarint(function, &key);
+  for (const auto& [name, value] :
+       std::map<absl::string_view, absl::string_view>(call->attrs.begin(), call->attrs.end())) {
+    AppendBytesField(map_entry::kKey, name, &key);
+    AppendBytesField(map_entry::kValue, value, &key);
+  }
+  const auto [known, is_new] = bound_.try_emplace(std::move(key));
+  call->bound_nodes = known->second.get();
+  if (!is_new) return call->bound_nodes != nullptr;
   const Graph& graph = *call->body->graph;
+  auto nodes = std::make_unique<BoundNodes>();
   std::string bound;
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return false;
@@ -301,8 +314,10 @@ bool CallInliner::BindNodes(Call* call) {
     const auto max_bytes = static_cast<size_t>(std::max<int64_t>(bound_bytes_left_, 0));
     if (!BindAttrs(graph.node_bytes(id), call->attrs, max_bytes, &bound)) return false;
     bound_bytes_left_ -= static_cast<int64_t>(bound.size());
-    call->bound.push_back(work_.Keep(bound));
+    nodes->push_back(work_.Keep(bound));
   }
+  known->second = std::move(nodes);
+  call->bound_nodes = known->second.get();
   return true;
 }
 
@@ -471,7 +486,7 @@ void CallInliner::Replace(const Call& call) {
     node.name = work_.UniqueName(made.prefix, graph.name(id));
     node.op = graph.op(id);
     node.device = devices[graph.device_id(id)];
-    node.node_def = call.bound.empty() ? graph.node_bytes(id) : call.bound[id];
+    node.node_def = call.bound_nodes == nullptr ? graph.node_bytes(id) : (*call.bound_nodes)[id];
     node.body_node = id;
     node.expansion = number;
     reads.clear();
