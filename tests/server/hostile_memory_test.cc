@@ -227,9 +227,12 @@ TEST_F(HostileMemoryTest, SmallNodesOfAFunction) {
                                   {testing::Function("f", "", "", "n = NoOp() {}", {}, {"n"})})));
   ASSERT_TRUE(graph.mutable_library()->mutable_function(0)->MergeFromString(body));
   const std::string bytes = graph.SerializeAsString();
-  const grpc::Status status = Send(bytes, AllInlined());
-  EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED") << status.error_message();
-  SendManyTimes(4, bytes, AllInlined());
+  // Inlined, or looked into for the shapes of what the call gives.
+  for (const v1::RewriteOptions& options : {AllInlined(), EverythingAsked()}) {
+    const grpc::Status status = Send(bytes, options);
+    EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED") << status.error_message();
+    SendManyTimes(4, bytes, options);
+  }
 }
 
 }  // namespace
