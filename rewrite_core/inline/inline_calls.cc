@@ -78,23 +78,31 @@ class InlinedWriter {
     return true;
   }
 
-  // What the new nodes will take, a little more as a rule: nothing depends on it but time.
-  size_t LikelySize() const {
-    // Of a node: op, type and device of a border, longer sizes; its record, besides the call's
-    // name.
-    constexpr size_t kNodeBytes = 64, kRecordBytes = 40;
+  // What the result will take besides the graph's own bytes, a little more as a rule: nothing
+  // depends on it but time.
+  size_t LikelySize() {
+    // Of each new node: its record, besides the call's name, and sizes of fields.
+    constexpr size_t kNodeBytes = 64;
     size_t size = 0;
     for (int32_t i = 0; i < work_.num_expansions(); ++i) {
       const Expansion& call = work_.expansion(i);
-      if (call.body == nullptr) continue;  // A few nodes.
+      if (call.body == nullptr) continue;
       const Graph& body = *call.body->graph;
       const NodeId top = work_.IsOriginal(call.call) ? call.call : work_.node(call.call).top_call;
-      const size_t nodes = body.num_nodes() + call.results.size();
-      size += body.bytes().size() + nodes * (kRecordBytes + graph_.name(top).size()) +
-              (nodes + body.num_inputs()) * (call.prefix.size() + 2) +
-              (nodes - body.num_nodes() + call.body->arguments.size()) * kNodeBytes;
+      size += body.bytes().size() + body.num_nodes() * (kNodeBytes + graph_.name(top).size()) +
+              (body.num_nodes() + body.num_inputs()) * call.prefix.size();
     }
-    return size;
+    for (NodeId id = graph_.num_nodes(); id < work_.num_nodes(); ++id) {
+      if (poll_.Tick()) break;  // Run looks next.
+      const WorkNode& node = work_.node(id);
+      if (node.body_node != kNoNode) continue;
+      // What it reads and is colocated with has a name like its own.
+      size += kNodeBytes + node.name.size() * (2 + node.num_inputs) + node.device.size() +
+              node.attrs.size() + graph_.name(node.top_call).size();
+    }
+    // Records of what they were, or of some inputs with others' names.
+    for (NodeId id : changed_) size += 2 * graph_.node_field(id).size() + kNodeBytes;
+    return std::min<size_t>(size, kMaxMessageBytes);
   }
 
   bool AppendNew(std::string* out) {
