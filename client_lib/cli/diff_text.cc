@@ -68,6 +68,9 @@ Rows Facts(const v1::GraphDiff& diff) {
   const auto add = [&rows](const char* what, bool any, const std::string& text) {
     if (any) rows.push_back({what, text});
   };
+  add("calls inlined", !diff.inlined_calls().empty(),
+      absl::StrCat(diff.inlined_calls_size(), ", with ",
+                   FormatCount(diff.inlined_node_count(), "node"), " of their functions"));
   add("nodes added", !diff.added().empty(), ByOp(diff.added()));
   add("nodes removed", !diff.removed().empty(), ByOp(diff.removed()));
   add("nodes changed", !diff.changed().empty(), absl::StrCat(diff.changed_size()));
@@ -204,7 +207,11 @@ std::string ClosingLine(const v1::GraphDiff& diff) {
                                 : absl::StrCat(FormatCount(diff.swaps_size(), "tensor"),
                                                " swapped out, ", FormatCount(swap_ins, "swap-in"),
                                                ", ", without_trigger, " without trigger");
-  return absl::StrCat("\n", swaps,
+  const std::string calls =
+      diff.inlined_calls().empty()
+          ? ""
+          : absl::StrCat(FormatCount(diff.inlined_calls_size(), "call"), " inlined, ");
+  return absl::StrCat("\n", calls, swaps,
                       "; other differences: ", others == 0 ? "none" : absl::StrCat(others), "\n");
 }
 
@@ -219,6 +226,8 @@ std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style) {
   const auto all = [](const auto&) { return true; };
   const auto others = [](const auto& entry) { return !entry.in_swap(); };
   std::string text = FormatFacts(Facts(diff), style);
+  absl::StrAppend(&text, List("calls inlined", diff.inlined_calls(), style, all,
+                              [](const std::string& call) { return call; }));
   if (!diff.swaps().empty()) absl::StrAppend(&text, "\n", style.Heading("swaps"), "\n");
   for (const v1::FoundSwap& swap : diff.swaps()) absl::StrAppend(&text, SwapText(swap));
   absl::StrAppend(&text, List("other nodes added", diff.added(), style, others, NodeText),

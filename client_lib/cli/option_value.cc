@@ -186,7 +186,11 @@ absl::Status AddGpuMemories(absl::string_view flag, const std::vector<std::strin
     const size_t equals = text.rfind('=');
     int64_t bytes = 0;
     if (equals == std::string::npos || equals == 0) {
-      return BadValue(flag, text, "DEVICE=BYTES, e.g. /gpu:1=12GiB");
+      const bool is_count = ParseByteCount(flag, text, &bytes).ok();
+      return BadValue(flag, text,
+                      absl::StrCat("DEVICE=BYTES, e.g. /gpu:1=12GiB; for all GPUs give "
+                                   "--gpu-memory-bytes ",
+                                   is_count ? text : "8GiB"));
     }
     absl::Status s = ParseByteCount(flag, absl::string_view(text).substr(equals + 1), &bytes);
     if (!s.ok()) return s;

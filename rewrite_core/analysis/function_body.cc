@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -14,6 +15,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/name_index.h"
 #include "rewrite_core/graph/op_registry.h"
 
 namespace spillway::core {
@@ -53,9 +55,10 @@ constexpr OutputNames kOutputNames[] = {
 // spelled as in a graph (`node:port` for `node:output:index`).
 class BodyBuilder {
  public:
-  explicit BodyBuilder(const FunctionFinder& find) : find_(find) {}
+  BodyBuilder(const FunctionFinder& find, const StopToken& stop)
+      : find_(find), stop_(stop), poll_(stop) {}
 
-  // False if the body has something that cannot be told.
+  // False if the body has something that cannot be told, or the call must end.
   bool Build(absl::string_view function_def, FunctionBody* body) {
     const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
     std::vector<absl::string_view> outputs;
@@ -63,21 +66,21 @@ class BodyBuilder {
         !ReadArguments(signature, op_def::kOutputArg, &outputs)) {
       return false;
     }
+    if (!MakeRoom(function_def, body)) return false;
     std::string* const graph_def = &body->graph_def;
-    graph_def->reserve(function_def.size());
     for (absl::string_view name : body->arguments) {
-      nodes_[name] = Node{"_Arg", {}, {}};
-      std::string node;
-      AppendBytesField(node_def::kName, name, &node);
-      AppendBytesField(node_def::kOp, "_Arg", &node);
-      AppendBytesField(graph_def::kNode, node, graph_def);
+      AddNode(name, Node());
+      node_.clear();
+      AppendBytesField(node_def::kName, name, &node_);
+      AppendBytesField(node_def::kOp, "_Arg", &node_);
+      AppendBytesField(graph_def::kNode, node_, graph_def);
     }
     absl::flat_hash_map<absl::string_view, absl::string_view> returns;
     WireReader first(function_def);
     while (first.Next()) {
+      if (poll_.Tick()) return false;
       if (first.IsBytes(function_def::kNode)) {
-        nodes_[LastPayload(first.bytes(), node_def::kName)] =
-            Node{LastPayload(first.bytes(), node_def::kOp), first.bytes(), {}};
+        ReadNode(first.bytes());
       } else if (first.IsBytes(function_def::kReturn)) {
         returns[LastPayload(first.bytes(), map_entry::kKey)] =
             LastPayload(first.bytes(), map_entry::kValue);
@@ -85,6 +88,7 @@ class BodyBuilder {
     }
     WireReader second(function_def);
     while (second.Next()) {
+      if (poll_.Tick()) return false;
       if (second.IsBytes(function_def::kNode) && !AppendNode(second.bytes(), graph_def)) {
         return false;
       }
@@ -98,47 +102,101 @@ class BodyBuilder {
   }
 
  private:
+  // What is known of an op type.
+  struct Op {
+    absl::string_view name;
+    absl::string_view outputs;  // Their names, if the table of such has them.
+    OpInfo info;
+  };
   struct Node {
-    absl::string_view op;
-    absl::string_view node_def;
-    // By output argument, as far as they were asked for: its first port. A list may be read at many
-    // places, and the node's attributes should not be.
-    std::vector<int64_t> first_ports;
+    const Op* op = nullptr;  // None: an argument.
+    absl::string_view name, node_def;
   };
 
-  bool AppendNode(absl::string_view bytes, std::string* graph_def) {
-    std::string node, spelling;
+  // A function may have more nodes than there is memory for what is known of them: what counts
+  // memory hears of all of it before any is used.
+  bool MakeRoom(absl::string_view function_def, FunctionBody* body) {
+    size_t count = body->arguments.size();
+    WireReader reader(function_def);
+    while (reader.Next()) {
+      if (poll_.Tick()) return false;
+      count += reader.IsBytes(function_def::kNode);
+    }
+    nodes_.reserve(count);
+    body->graph_def.reserve(function_def.size());
+    if (stop_.ShouldStop(1)) return false;
+    index_.Reset(count);
+    return !stop_.ShouldStop(1);
+  }
+
+  // Of several of one name the last one counts.
+  void AddNode(absl::string_view name, Node node) {
+    node.name = name;
+    const auto id = static_cast<int32_t>(nodes_.size());
+    const int32_t other = index_.Insert(name, NameIndex::Tag(name), id, name_of_);
+    if (other == NameIndex::kNotFound) {
+      nodes_.push_back(node);
+    } else {
+      nodes_[other] = node;
+    }
+  }
+
+  void ReadNode(absl::string_view bytes) {
+    absl::string_view name, op;
     WireReader reader(bytes);
     while (reader.Next()) {
+      if (reader.IsBytes(node_def::kName)) name = reader.bytes();
+      if (reader.IsBytes(node_def::kOp)) op = reader.bytes();
+    }
+    AddNode(name, Node{&OpOf(op), {}, bytes});
+  }
+
+  // Looked up once for all nodes of that type.
+  const Op& OpOf(absl::string_view name) {
+    std::unique_ptr<Op>& op = ops_[name];
+    if (op == nullptr) {
+      op = std::make_unique<Op>();
+      op->name = name;
+      op->info = FindOp(name);
+      const auto row = std::lower_bound(
+          std::begin(kOutputNames), std::end(kOutputNames), name,
+          [](const OutputNames& names, absl::string_view wanted) { return names.op < wanted; });
+      if (row != std::end(kOutputNames) && row->op == name) op->outputs = row->names;
+    }
+    return *op;
+  }
+
+  bool AppendNode(absl::string_view bytes, std::string* graph_def) {
+    node_.clear();
+    WireReader reader(bytes);
+    while (reader.Next()) {
+      if (poll_.Tick()) return false;
       if (!reader.IsBytes(node_def::kInput)) {
-        node.append(reader.whole().data(), reader.whole().size());
-      } else if (!Spell(reader.bytes(), &spelling)) {
+        node_.append(reader.whole().data(), reader.whole().size());
+      } else if (!Spell(reader.bytes(), &spelling_)) {
         return false;
       } else {
-        AppendBytesField(node_def::kInput, spelling, &node);
+        AppendBytesField(node_def::kInput, spelling_, &node_);
       }
     }
-    AppendBytesField(graph_def::kNode, node, graph_def);
+    AppendBytesField(graph_def::kNode, node_, graph_def);
     return reader.ok();
   }
 
   // The position of an output argument among those of the op; -1 if it has none of that name.
-  int FindOutput(absl::string_view op, absl::string_view name) {
-    const auto row = std::lower_bound(
-        std::begin(kOutputNames), std::end(kOutputNames), op,
-        [](const OutputNames& names, absl::string_view wanted) { return names.op < wanted; });
-    if (row != std::end(kOutputNames) && row->op == op) {
+  int FindOutput(const Op& op, absl::string_view name) {
+    if (!op.outputs.empty()) {
       int position = 0;
-      for (absl::string_view candidate : absl::StrSplit(row->names, ' ')) {
+      for (absl::string_view candidate : absl::StrSplit(op.outputs, ' ')) {
         if (candidate == name) return position;
         ++position;
       }
       return -1;
     }
-    if (FindOp(op).known) return 0;  // It has one.
-    const absl::string_view function_def = find_(op);
+    if (op.info.known) return 0;  // It has one.
+    const absl::string_view function_def = find_(op.name);
     if (function_def.empty()) return 0;  // An op of somebody else: as if it had one.
-    const auto [outputs, is_new] = outputs_.try_emplace(op);
+    const auto [outputs, is_new] = outputs_.try_emplace(op.name);
     if (is_new) {
       // Of lists it cannot be told.
       const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
@@ -160,25 +218,16 @@ class BodyBuilder {
     const size_t second_colon = std::min(output.find(':'), output.size());
     const absl::string_view number = output.substr(std::min(second_colon + 1, output.size()));
     output = output.substr(0, second_colon);
-    const auto node = nodes_.find(name);
-    if (node == nodes_.end()) return false;
+    const int32_t id = index_.Find(name, NameIndex::Tag(name), name_of_);
+    if (id == NameIndex::kNotFound) return false;
+    const Node& node = nodes_[id];
     int64_t index = 0;
     if (!number.empty() && (!absl::SimpleAtoi(number, &index) || index < 0)) return false;
     int64_t port = index;
-    if (first_colon < input.size() && !node->second.node_def.empty()) {
-      const int argument = FindOutput(node->second.op, output);
+    if (first_colon < input.size() && !node.node_def.empty()) {
+      const int argument = FindOutput(*node.op, output);
       if (argument < 0) return false;
-      std::vector<int64_t>& first_ports = node->second.first_ports;
-      if (argument > 0 && argument >= static_cast<int>(first_ports.size())) {
-        // Each output of a library function is one tensor.
-        const OpInfo op = FindOp(node->second.op);
-        const OutputSignature outputs(op);
-        attrs_.Reset(node->second.node_def);
-        for (int i = static_cast<int>(first_ports.size()); i <= argument; ++i) {
-          first_ports.push_back(op.known ? outputs.FirstPort(i, attrs_) : i);
-        }
-      }
-      const int64_t first = argument > 0 ? first_ports[argument] : 0;
+      const int64_t first = argument > 0 ? FirstPort(id, argument) : 0;
       if (first < 0) return false;
       port += first;
     }
@@ -187,17 +236,46 @@ class BodyBuilder {
     return true;
   }
 
+  int64_t FirstPort(int32_t id, int argument) {
+    const Op& op = *nodes_[id].op;
+    if (!op.info.known) return argument;  // Each output of a library function is one tensor.
+    std::vector<int64_t>& first_ports = first_ports_[id];
+    if (argument >= static_cast<int>(first_ports.size())) {
+      const OutputSignature outputs(op.info);
+      attrs_.Reset(nodes_[id].node_def);
+      for (int i = static_cast<int>(first_ports.size()); i <= argument; ++i) {
+        first_ports.push_back(outputs.FirstPort(i, attrs_));
+      }
+    }
+    return first_ports[argument];
+  }
+
+  // What index_ asks.
+  struct NameOf {
+    const std::vector<Node>& nodes;
+    absl::string_view operator()(int32_t id) const { return nodes[id].name; }
+  };
+
   const FunctionFinder& find_;
-  absl::flat_hash_map<absl::string_view, Node> nodes_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  absl::flat_hash_map<absl::string_view, std::unique_ptr<Op>> ops_;
+  std::vector<Node> nodes_;
+  NameIndex index_;
+  const NameOf name_of_{nodes_};
+  // Of nodes with several outputs, by output argument, as far as they were asked for: its first
+  // port. A list may be read at many places, and the node's attributes should not be.
+  absl::flat_hash_map<int32_t, std::vector<int64_t>> first_ports_;
   absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // Of functions.
   NodeAttrs attrs_;
+  std::string node_, spelling_;  // Scratch.
 };
 
 }  // namespace
 
 bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& find,
-                       FunctionBody* body) {
-  return BodyBuilder(find).Build(function_def, body);
+                       const StopToken& stop, FunctionBody* body) {
+  return BodyBuilder(find, stop).Build(function_def, body);
 }
 
 }  // namespace spillway::core

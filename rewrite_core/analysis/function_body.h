@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
 
@@ -29,9 +30,10 @@ using FunctionFinder = std::function<absl::string_view(absl::string_view name)>;
 
 // Inputs are spelled as in a graph (`node:port` for `node:output:index`); all else is as it was.
 // False if something cannot be told: arguments that are lists of tensors, outputs that nobody
-// knows. Untrusted bytes: what is malformed is left to Graph::Parse.
+// knows; or if the call must end (ask `stop`). Untrusted bytes: what is malformed is left to
+// Graph::Parse.
 bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& find,
-                       FunctionBody* body);
+                       const StopToken& stop, FunctionBody* body);
 
 }  // namespace spillway::core
 

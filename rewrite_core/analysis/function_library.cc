@@ -102,7 +102,7 @@ std::unique_ptr<FunctionLibrary::Body> FunctionLibrary::Build(absl::string_view 
     const auto found = functions_.find(name);
     return found == functions_.end() ? absl::string_view() : found->second.function_def;
   };
-  if (!WriteFunctionBody(function_def, find, &text)) return nullptr;
+  if (!WriteFunctionBody(function_def, find, stop_, &text)) return nullptr;
   body->bytes = std::move(text.graph_def);
   auto graph = Graph::Parse(body->bytes, NoLimits(), stop_);
   if (!graph.ok()) return nullptr;

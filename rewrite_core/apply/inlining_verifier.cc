@@ -287,7 +287,7 @@ absl::StatusOr<const InliningCheck::Body*> InliningCheck::BodyOfFunction(absl::s
   };
   auto made = std::make_unique<Body>();
   made->has_attrs = (*table_)[function].has_attrs;
-  if (!WriteFunctionBody(function_def, find, &text)) {
+  if (!WriteFunctionBody(function_def, find, stop_, &text)) {
     return Wrong("body", name, "the function cannot be read");
   }
   made->bytes = std::move(text.graph_def);

@@ -33,8 +33,13 @@ inline void AppendVarintField(uint32_t field, uint64_t value, std::string* out) 
 }
 
 inline void AppendBytesField(uint32_t field, absl::string_view bytes, std::string* out) {
-  AppendVarint(field << 3 | 2, out);
-  AppendVarint(bytes.size(), out);
+  if (field < 16 && bytes.size() < 0x80) {  // Nearly all.
+    const char header[] = {static_cast<char>(field << 3 | 2), static_cast<char>(bytes.size())};
+    out->append(header, sizeof(header));
+  } else {
+    AppendVarint(field << 3 | 2, out);
+    AppendVarint(bytes.size(), out);
+  }
   out->append(bytes.data(), bytes.size());
 }
 

@@ -10,8 +10,8 @@
 
 namespace spillway::core {
 
-NodeId Graph::Find(absl::string_view name) const {
-  return names_.Find(name, NameIndex::Tag(name), [this](NodeId id) { return this->name(id); });
+NodeId Graph::Find(absl::string_view name, uint32_t tag) const {
+  return names_.Find(name, tag, [this](NodeId id) { return this->name(id); });
 }
 
 absl::string_view Graph::node_field(NodeId id) const {

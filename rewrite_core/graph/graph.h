@@ -95,7 +95,9 @@ class Graph {
   std::vector<absl::string_view> input_spellings(NodeId id) const;
 
   // The node of that name, or kNoNode.
-  NodeId Find(absl::string_view name) const;
+  NodeId Find(absl::string_view name) const { return Find(name, NameIndex::Tag(name)); }
+  // The same, for who has the name's tag.
+  NodeId Find(absl::string_view name, uint32_t tag) const;
 
   // The serialized NodeDef (without its field header in the GraphDef), and with it.
   absl::string_view node_bytes(NodeId id) const { return View(nodes_[id].begin, nodes_[id].size); }

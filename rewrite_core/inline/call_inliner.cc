@@ -1,6 +1,7 @@
 #include "rewrite_core/inline/call_inliner.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -109,6 +110,7 @@ absl::Status CallInliner::Run() {
     } else {
       Lower(call);
     }
+    if (absl::Status s = stop_.status("inline"); !s.ok()) return s;
     summary_.set_inlined_call_count(summary_.inlined_call_count() + 1);
   }
   return absl::OkStatus();
@@ -238,7 +240,7 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
     }
   }
   if (call->body->has_dead_results) return v1::KEPT_CALL_REASON_DEAD_RESULTS;
-  if (call->body->has_attrs && !BindNodes(call)) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
+  if (call->body->has_attrs && !BindNodes(number, call)) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   if (work_.IsOriginal(id) && !Admit(id, function.size)) return v1::KEPT_CALL_REASON_TOO_LARGE;
   return v1::KEPT_CALL_REASON_UNSPECIFIED;
 }
@@ -284,16 +286,31 @@ DataType CallInliner::TypeOf(const BorderType& type, const Call& call) const {
   return dtype > kRefOffset ? static_cast<DataType>(dtype - kRefOffset) : dtype;
 }
 
-bool CallInliner::BindNodes(Call* call) {
+bool CallInliner::BindNodes(int32_t function, Call* call) {
+  // Most calls of a function have the same attributes.
+  std::string key;
+  AppendVarint(function, &key);
+  for (const auto& [name, value] :
+       std::map<absl::string_view, absl::string_view>(call->attrs.begin(), call->attrs.end())) {
+    AppendBytesField(map_entry::kKey, name, &key);
+    AppendBytesField(map_entry::kValue, value, &key);
+  }
+  const auto [known, is_new] = bound_.try_emplace(std::move(key));
+  call->bound_nodes = known->second.get();
+  if (!is_new) return call->bound_nodes != nullptr;
   const Graph& graph = *call->body->graph;
+  auto nodes = std::make_unique<BoundNodes>();
+  std::string bound;
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return false;
-    std::string bound;
+    bound.clear();
     const auto max_bytes = static_cast<size_t>(std::max<int64_t>(bound_bytes_left_, 0));
     if (!BindAttrs(graph.node_bytes(id), call->attrs, max_bytes, &bound)) return false;
     bound_bytes_left_ -= static_cast<int64_t>(bound.size());
-    call->bound.push_back(work_.Keep(std::move(bound)));
+    nodes->push_back(work_.Keep(bound));
   }
+  known->second = std::move(nodes);
+  call->bound_nodes = known->second.get();
   return true;
 }
 
@@ -377,7 +394,7 @@ absl::string_view CallInliner::DeviceOf(absl::string_view device, absl::string_v
   if (!name.type.empty()) {
     absl::StrAppend(&merged, "/device:", name.type, ":", name.index.empty() ? "*" : name.index);
   }
-  return known->second = work_.Keep(std::move(merged));
+  return known->second = work_.Keep(merged);
 }
 
 bool CallInliner::IsReference(Tensor tensor, const InlineBody& current) const {
@@ -424,14 +441,15 @@ void CallInliner::Replace(const Call& call) {
   }
   const Tensor input_control{made.input_control, kControl};
 
+  std::string attrs;
   const auto identity = [&](const char* what, DataType dtype, absl::string_view shape) {
     WorkNode node = base;
     node.name = work_.BorderName(call_name, what);
     node.op = "Identity";
-    std::string attrs;
+    attrs.clear();
     AppendAttrField("T", TypeAttr(dtype), &attrs);
     if (!shape.empty()) AppendAttrField(kOutputShapesAttr, ShapesAttr(shape), &attrs);
-    node.attrs = work_.Keep(std::move(attrs));
+    node.attrs = work_.Keep(attrs);
     return node;
   };
   made.first_argument = work_.num_nodes();
@@ -447,16 +465,21 @@ void CallInliner::Replace(const Call& call) {
   }
 
   made.first_node = work_.num_nodes();
+  std::vector<absl::string_view> devices(graph.num_devices(), device);
+  for (int32_t i = 0; i < graph.num_devices() && !made.is_native; ++i) {
+    devices[i] = DeviceOf(graph.device_name(i), device);
+  }
   std::vector<Tensor> reads;
   const auto arguments = static_cast<NodeId>(body.arguments.size());
   for (NodeId id = arguments; id < graph.num_nodes(); ++id) {
+    if (poll_.Tick()) return;
     const CallKind kind = body.kinds[graph.op_id(id)];
     const bool calls = IsCall(kind) || graph.op(id) == "SymbolicGradient";
     WorkNode node = base;
-    node.name = work_.UniqueName(absl::StrCat(made.prefix, graph.name(id)));
+    node.name = work_.UniqueName(made.prefix, graph.name(id));
     node.op = graph.op(id);
-    node.device = made.is_native ? device : DeviceOf(graph.device(id), device);
-    node.node_def = call.bound.empty() ? graph.node_bytes(id) : call.bound[id];
+    node.device = devices[graph.device_id(id)];
+    node.node_def = call.bound_nodes == nullptr ? graph.node_bytes(id) : (*call.bound_nodes)[id];
     node.body_node = id;
     node.expansion = number;
     reads.clear();

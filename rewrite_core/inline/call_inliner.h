@@ -40,6 +40,8 @@ class CallInliner {
   bool too_large() const { return too_large_; }
 
  private:
+  // The NodeDefs of a body's nodes, with the attributes of a call.
+  using BoundNodes = std::vector<absl::string_view>;
   // How a call is used.
   struct Use {
     bool by_control = false;  // Some node waits for its end.
@@ -52,9 +54,9 @@ class CallInliner {
     CallKind kind = CallKind::kNone;
     absl::string_view node_def;
     const InlineBody* body = nullptr;
-    AttrValues attrs;                      // Only for a function with attributes.
-    std::vector<absl::string_view> bound;  // Likewise: the NodeDefs of the body's nodes.
-    int num_data = 0;                      // Data inputs.
+    AttrValues attrs;                         // Only for a function with attributes.
+    const BoundNodes* bound_nodes = nullptr;  // Likewise.
+    int num_data = 0;                         // Data inputs.
     std::vector<DataType> input_types;
     // Of what is lowered: the functions, and the types of the results.
     std::vector<absl::string_view> functions;
@@ -71,9 +73,10 @@ class CallInliner {
   v1::KeptCallReason CheckTypes(const Call& call, std::vector<DataType>* input_types) const;
   v1::KeptCallReason CheckLowered(NodeId id, CallKind kind, Call* call);
   bool FitsLowered(const Call& call, const InlineBody& body, size_t function) const;
-  bool BindNodes(Call* call);
+  bool BindNodes(int32_t function, Call* call);
   void Note(NodeId id, CallKind kind, v1::KeptCallReason reason);
 
+  // Half done where the call must end.
   void Replace(const Call& call);
   void Lower(const Call& call);
   void LowerBranches(const Call& call, const std::vector<Tensor>& inputs,
@@ -96,6 +99,8 @@ class CallInliner {
   std::vector<CallKind> kinds_;                      // By op id of the original graph.
   std::vector<std::unique_ptr<InlineBody>> bodies_;  // Per function.
   std::vector<bool> read_;                           // Likewise: whether it was tried.
+  // By function and attributes; null: they cannot be bound.
+  absl::flat_hash_map<std::string, std::unique_ptr<BoundNodes>> bound_;
   absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, absl::string_view> devices_;
   // What the graph may still grow by, and bytes of bound attributes.
   int64_t nodes_left_ = 0, inputs_left_ = 0, bytes_left_ = 0, bound_bytes_left_ = 0;

@@ -287,10 +287,12 @@ class FunctionScanner {
       if (reader.IsBytes(node_def::kDevice)) device = reader.bytes();
       if (reader.IsBytes(node_def::kAttr)) names += NamesIn(ReadAttrEntry(reader.bytes()));
     }
-    if (FindOp(op).control_flow == ControlFlow::kSwitch) {
-      table_.functions_[number].has_switch = true;
+    const auto [known, is_new] = ops_.try_emplace(op);
+    if (is_new) {
+      known->second = {FindOp(op).control_flow == ControlFlow::kSwitch, table_.KindOf(op)};
     }
-    const CallKind kind = table_.KindOf(op);
+    const auto [is_switch, kind] = known->second;
+    if (is_switch) table_.functions_[number].has_switch = true;
     const bool lowers = IsLowered(kind, node_def);
     const bool calls = IsCall(kind) || lowers;
     if (inputs == 0 || calls) {  // It waits for the input control node.
@@ -418,6 +420,8 @@ class FunctionScanner {
   StopPoller poll_;
   FunctionTable table_;
   std::vector<std::vector<Callee>> callees_;  // Per function.
+  // Of each op type: whether it is a Switch, and what it does with functions.
+  absl::flat_hash_map<absl::string_view, std::pair<bool, CallKind>> ops_;
 };
 
 absl::StatusOr<FunctionTable> FunctionTable::Read(absl::string_view graph_def,

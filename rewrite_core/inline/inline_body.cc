@@ -114,7 +114,7 @@ class BodyReader {
       return function == FunctionTable::kNoFunction ? absl::string_view()
                                                     : table_[function].function_def;
     };
-    if (!WriteFunctionBody(function_def_, find, &text)) return false;
+    if (!WriteFunctionBody(function_def_, find, stop_, &text)) return false;
     body_->bytes = std::move(text.graph_def);
     if (body_->bytes.empty()) return false;  // Nothing goes in and nothing is in it.
     auto graph = Graph::Parse(body_->bytes, AnySize(), stop_);
@@ -172,6 +172,10 @@ class BodyReader {
       body_->kinds.push_back(table_.KindOf(graph.op_name(op)));
       has_effect_.push_back(HasEffect(graph.op_name(op), graph.op_type_info(op).known));
     }
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      body_->copied.push_back(CopiedFields(graph.node_bytes(id)));
+    }
     body_->last_port.assign(graph.num_nodes(), -1);
     for (NodeId id = 0; id < graph.num_nodes(); ++id) {
       for (Tensor input : graph.inputs(id)) {
@@ -184,6 +188,22 @@ class BodyReader {
       body_->last_port[result.node] = std::max(body_->last_port[result.node], result.port);
     }
     return true;
+  }
+
+  static absl::string_view CopiedFields(absl::string_view node_def) {
+    absl::string_view copied;
+    WireReader reader(node_def);
+    while (reader.Next()) {
+      if (IsWrittenAnew(reader)) continue;
+      const absl::string_view field = reader.whole();
+      if (copied.empty()) copied = field.substr(0, 0);
+      if (copied.data() + copied.size() != field.data()) return {};
+      copied = absl::string_view(copied.data(), copied.size() + field.size());
+      if (reader.IsBytes(node_def::kAttr) && NamesNodes(ReadAttrEntry(reader.bytes()).key)) {
+        return {};
+      }
+    }
+    return copied;
   }
 
   // An op that nobody knows may do anything.

@@ -13,8 +13,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/inline/function_table.h"
 
 namespace spillway::core {
@@ -35,7 +37,10 @@ struct InlineBody {
   std::vector<NodeId> control_returns;  // The same nodes, in their order.
   std::vector<CallKind> kinds;          // By op id.
   std::vector<int32_t> last_port;       // Per node that calls: the last port read, or -1.
-  bool has_attrs = false;               // FunctionTable::Function::has_attrs.
+  // Per node: the fields of its NodeDef that every call copies as they are, one behind the other:
+  // all but name, op, inputs and device. Empty where some need the call's name, or lie apart.
+  std::vector<absl::string_view> copied;
+  bool has_attrs = false;  // FunctionTable::Function::has_attrs.
 
   // By ValidateSideEffectsExecution and ValidateNoDeadOutputs of TensorFlow's
   // grappler/optimizers/function_optimizer.cc: whether some node has an effect besides its outputs;
@@ -46,6 +51,14 @@ struct InlineBody {
   bool effects_reach_results = true;
   bool has_dead_results = false;
 };
+
+// Whether the current field of a NodeDef is one of those that are written anew for each call: name,
+// op, inputs, device.
+inline bool IsWrittenAnew(const WireReader& reader) {
+  return reader.field() >= node_def::kName && reader.field() <= node_def::kDevice;
+}
+// Whether an attribute names nodes or loop frames, which get the call's name before them.
+inline bool NamesNodes(absl::string_view key) { return key == "_class" || key == "frame_name"; }
 
 // Null if the body cannot be read (or `stop` fired: ask it): arguments that are lists, inputs that
 // name nothing, a cycle.

@@ -33,11 +33,12 @@ class InlinedWriter {
       : work_(work), graph_(work.original()), stop_(stop), poll_(stop) {}
 
   absl::StatusOr<std::string> Run() {
-    std::string added;
-    if (!FindChanged() || !AppendNew(&added)) return stop_.status("inline");
+    if (!FindChanged()) return stop_.status("inline");
     const absl::string_view bytes = graph_.bytes();
     std::string out;
-    out.reserve(bytes.size() + added.size() + added.size() / 8);
+    // What counts memory hears of it before any is used.
+    out.reserve(bytes.size() + LikelySize());
+    if (stop_.ShouldStop(1)) return stop_.status("inline");
     size_t done = 0;
     for (NodeId id : changed_) {
       if (poll_.Tick()) return stop_.status("inline");
@@ -52,7 +53,7 @@ class InlinedWriter {
       done = begin + field.size();
     }
     out.append(bytes.data() + done, graph_.nodes_end() - done);
-    out.append(added);
+    if (!AppendNew(&out)) return stop_.status("inline");
     out.append(bytes.data() + graph_.nodes_end(), bytes.size() - graph_.nodes_end());
     return out;
   }
@@ -77,6 +78,33 @@ class InlinedWriter {
     std::sort(changed_.begin(), changed_.end());
     changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
     return true;
+  }
+
+  // What the result will take besides the graph's own bytes, a little more as a rule: nothing
+  // depends on it but time.
+  size_t LikelySize() {
+    // Of each new node: its record, besides the call's name, and sizes of fields.
+    constexpr size_t kNodeBytes = 64;
+    size_t size = 0;
+    for (int32_t i = 0; i < work_.num_expansions(); ++i) {
+      const Expansion& call = work_.expansion(i);
+      if (call.body == nullptr) continue;
+      const Graph& body = *call.body->graph;
+      const NodeId top = work_.IsOriginal(call.call) ? call.call : work_.node(call.call).top_call;
+      size += body.bytes().size() + body.num_nodes() * (kNodeBytes + graph_.name(top).size()) +
+              (body.num_nodes() + body.num_inputs()) * call.prefix.size();
+    }
+    for (NodeId id = graph_.num_nodes(); id < work_.num_nodes(); ++id) {
+      if (poll_.Tick()) break;  // Run looks next.
+      const WorkNode& node = work_.node(id);
+      if (node.body_node != kNoNode) continue;
+      // What it reads and is colocated with has a name like its own.
+      size += kNodeBytes + node.name.size() * (2 + node.num_inputs) + node.device.size() +
+              node.attrs.size() + graph_.name(node.top_call).size();
+    }
+    // Records of what they were, or of some inputs with others' names.
+    for (NodeId id : changed_) size += 2 * graph_.node_field(id).size() + kNodeBytes;
+    return std::min<size_t>(size, kMaxMessageBytes);
   }
 
   bool AppendNew(std::string* out) {
@@ -106,20 +134,21 @@ class InlinedWriter {
         AppendAttrField(
             "_class", StringListAttr({absl::StrCat(kColocatedWith, work_.name(with.node))}), &node);
       }
-      AppendAttrField(kUndoAttr, RecordOf(work.top_call), &node);
+      node.append(RecordOf(work.top_call));
       AppendBytesField(graph_def::kNode, node, out);
     }
     return true;
   }
 
-  // The undo record of what comes from that call. Calls come one after the other.
-  absl::string_view RecordOf(NodeId top_call) {
+  // The undo record of what comes from that call, as a field. Calls come one after the other.
+  const std::string& RecordOf(NodeId top_call) {
     if (recorded_call_ != top_call) {
       recorded_call_ = top_call;
       UndoRecord record;
       record.added = true;
       record.call = std::string(graph_.name(top_call));
-      record_ = UndoAttr(record);
+      record_.clear();
+      AppendAttrField(kUndoAttr, UndoAttr(record), &record_);
     }
     return record_;
   }
@@ -129,9 +158,16 @@ class InlinedWriter {
   // TensorFlow's core/framework/node_def_util.cc).
   void AppendBodyAttrs(const WorkNode& work, std::string* node) {
     const Expansion& call = work_.expansion(work.expansion);
+    const absl::string_view copied = call.body->copied[work.body_node];
+    const bool is_bound =
+        work.node_def.data() != call.body->graph->node_bytes(work.body_node).data();
+    if (!is_bound && !copied.empty()) {
+      node->append(copied.data(), copied.size());
+      return;
+    }
     WireReader reader(work.node_def);
     while (reader.Next()) {
-      if (reader.field() >= node_def::kName && reader.field() <= node_def::kDevice) continue;
+      if (IsWrittenAnew(reader)) continue;
       if (reader.IsBytes(node_def::kAttr)) {
         const AttrEntry attr = ReadAttrEntry(reader.bytes());
         if (attr.key == "_class") {

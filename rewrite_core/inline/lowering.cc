@@ -112,7 +112,7 @@ class LoweredNodes {
     std::string attrs;
     if (dtype != kDtInvalid) AppendAttrField("T", TypeAttr(dtype), &attrs);
     absl::StrAppend(&attrs, more);
-    node.attrs = work_.Keep(std::move(attrs));
+    node.attrs = work_.Keep(attrs);
     return node;
   }
   Tensor Add(const WorkNode& node, absl::Span<const Tensor> inputs) {

@@ -1,10 +1,19 @@
 #include "rewrite_core/inline/work_graph.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace spillway::core {
+namespace {
+
+// Texts are short; a longer one has a block of its own.
+constexpr size_t kBlockBytes = size_t{64} << 10;
+constexpr size_t kFirstNames = 1024;
+
+}  // namespace
 
 NodeId WorkGraph::Add(WorkNode node, absl::Span<const Tensor> inputs) {
   node.first_input = static_cast<uint32_t>(inputs_.size());
@@ -46,14 +55,49 @@ void WorkGraph::Spell(Tensor tensor, std::string* spelling) const {
   if (!now.is_control() && now.port != 0) absl::StrAppend(spelling, ":", now.port);
 }
 
-absl::string_view WorkGraph::UniqueName(std::string wanted) {
-  std::string& name = strings_.emplace_back(std::move(wanted));
-  const size_t size = name.size();
-  for (int number = 0; graph_.Find(name) != kNoNode || !names_.insert(name).second;) {
-    name.resize(size);
-    absl::StrAppend(&name, "_", ++number);
+absl::string_view WorkGraph::Keep(absl::string_view text) {
+  if (text.size() > free_bytes_) {
+    const size_t size = std::max(text.size(), kBlockBytes);
+    blocks_.emplace_back(new char[size]);
+    free_ = blocks_.back().get();
+    free_bytes_ = size;
   }
-  return name;
+  char* const kept = free_;
+  if (!text.empty()) std::memcpy(kept, text.data(), text.size());
+  free_ += text.size();
+  free_bytes_ -= text.size();
+  return {kept, text.size()};
+}
+
+absl::string_view WorkGraph::UniqueName(absl::string_view first, absl::string_view second) {
+  wanted_.assign(first.data(), first.size());
+  wanted_.append(second.data(), second.size());
+  const size_t size = wanted_.size();
+  uint32_t tag = NameIndex::Tag(wanted_);
+  for (int number = 0; !IsFree(wanted_, tag);) {
+    wanted_.resize(size);
+    absl::StrAppend(&wanted_, "_", ++number);
+    tag = NameIndex::Tag(wanted_);
+  }
+  if (names_.size() == index_room_) {
+    index_room_ = std::max(2 * index_room_, kFirstNames);
+    index_.Reset(index_room_);
+    for (size_t i = 0; i < names_.size(); ++i) Index(i);
+  }
+  names_.emplace_back(Keep(wanted_), tag);
+  Index(names_.size() - 1);
+  return names_.back().first;
+}
+
+bool WorkGraph::IsFree(absl::string_view name, uint32_t tag) const {
+  return graph_.Find(name, tag) == kNoNode && index_.Find(name, tag, [this](int32_t i) {
+    return names_[i].first;
+  }) == NameIndex::kNotFound;
+}
+
+void WorkGraph::Index(size_t i) {
+  index_.Insert(names_[i].first, names_[i].second, static_cast<int32_t>(i),
+                [this](int32_t other) { return names_[other].first; });
 }
 
 absl::string_view WorkGraph::BorderName(absl::string_view call, absl::string_view what) {

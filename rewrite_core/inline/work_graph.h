@@ -7,13 +7,15 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/name_index.h"
 #include "rewrite_core/inline/inline_body.h"
 
 namespace spillway::core {
@@ -105,23 +107,34 @@ class WorkGraph {
   void Spell(Tensor tensor, std::string* spelling) const;
 
   // A copy that lives as long as the graph.
-  absl::string_view Keep(std::string text) { return strings_.emplace_back(std::move(text)); }
-  // A name that no node has, reserved from then on: `wanted`, or `wanted_1`, `wanted_2`, ...
-  absl::string_view UniqueName(std::string wanted);
+  absl::string_view Keep(absl::string_view text);
+  // A name that no node has, reserved from then on: `first` and `second` joined, and `_1`, `_2`,
+  // ... behind that, if need be.
+  absl::string_view UniqueName(absl::string_view first, absl::string_view second = {});
   // The same of the form `Func/CALL/WHAT/_N`.
   absl::string_view BorderName(absl::string_view call, absl::string_view what);
   // And of the form `NODE/WHAT/_N`.
   absl::string_view NumberedName(absl::string_view node, absl::string_view what);
 
  private:
+  // Whether neither graph has a node of that name; `tag`: NameIndex's.
+  bool IsFree(absl::string_view name, uint32_t tag) const;
+  void Index(size_t i);  // Of names_.
+
   const Graph& graph_;
   const bool direct_;
-  std::vector<WorkNode> nodes_;
+  std::deque<WorkNode> nodes_;  // They are many and large: never moved.
   std::vector<Tensor> inputs_;
   std::vector<int32_t> replaced_;  // Per node: its expansion, or -1.
   std::vector<Expansion> expansions_;
-  std::deque<std::string> strings_;
-  absl::flat_hash_set<absl::string_view> names_;
+  std::vector<std::unique_ptr<char[]>> blocks_;  // Of text that is kept.
+  char* free_ = nullptr;                         // In the last block.
+  size_t free_bytes_ = 0;
+  // Names of new nodes, with their tags.
+  std::vector<std::pair<absl::string_view, uint32_t>> names_;
+  NameIndex index_;
+  size_t index_room_ = 0;
+  std::string wanted_;       // Scratch.
   int64_t next_number_ = 0;  // Of border names.
 };
 

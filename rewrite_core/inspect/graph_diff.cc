@@ -1,6 +1,7 @@
 #include "rewrite_core/inspect/graph_diff.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/error.h"
@@ -15,6 +17,10 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/strip.h"
+#include "rewrite_core/graph/undo.h"
+#include "rewrite_core/inline/function_table.h"
+#include "rewrite_core/inline/inline_calls.h"
 
 namespace spillway::core {
 namespace {
@@ -370,10 +376,118 @@ absl::StatusOr<Graph> ParseNamed(absl::string_view name, absl::string_view bytes
   return WithDetail(named, "graph", name);
 }
 
+// Both graphs have passed the real ones, and how far one may grow is bounded (call_inliner.cc).
+v1::Limits AnyLimits() {
+  v1::Limits limits;
+  limits.set_max_graph_bytes(kMaxMessageBytes);
+  limits.set_max_node_count(std::numeric_limits<int32_t>::max());
+  limits.set_max_input_count(std::numeric_limits<int32_t>::max());
+  return limits;
+}
+
+// A, with those of its calls inlined that B's undo records name: as a rewrite made it before it
+// inserted swaps.
+class InlinedAsInB {
+ public:
+  InlinedAsInB(const Graph& a, const Graph& b, const StopToken& stop)
+      : a_(a), b_(b), stop_(stop), poll_(stop) {}
+
+  // False: there are no such calls, or the records are not of this A. The only error is that of the
+  // stop token.
+  absl::StatusOr<bool> Run() {
+    if (!FindCalls()) return stop_.status(kDiffStage);
+    if (calls_.empty()) return false;
+    // Whether conditionals were lowered no record says: the graph that has more of B is it.
+    for (const Lowering lowering : {Lowering::kOff, Lowering::kBranches}) {
+      auto inlined = InlineCalls(a_, step_, AnyLimits(), stop_, Borders::kDirect, lowering);
+      if (!inlined.ok()) return inlined.status();
+      if (inlined->graph_def.empty()) continue;
+      auto graph = Graph::Parse(inlined->graph_def, AnyLimits(), stop_);
+      if (absl::Status s = stop_.status(kDiffStage); !s.ok()) return s;
+      if (!graph.ok()) continue;
+      const int64_t foreign = CountForeign(*graph);
+      if (absl::Status s = stop_.status(kDiffStage); !s.ok()) return s;
+      if (graph_.has_value() && foreign >= foreign_) break;
+      foreign_ = foreign;
+      bytes_ = std::move(inlined->graph_def);  // Large: it stays where it is.
+      graph_ = *std::move(graph);
+      if (foreign == 0) break;
+    }
+    return graph_.has_value();
+  }
+
+  const Graph& graph() const { return *graph_; }
+
+  void Tell(v1::GraphDiff* diff) const {
+    for (NodeId call : calls_) {
+      // New nodes stand behind the old ones.
+      if (IsInlinedCall(*graph_, call)) diff->add_inlined_calls(ShownName(a_.name(call)));
+    }
+    diff->set_inlined_node_count(graph_->num_nodes() - a_.num_nodes());
+    diff->set_node_count_a(a_.num_nodes());
+    diff->set_graph_bytes_a(static_cast<int64_t>(a_.bytes().size()));
+    diff->set_identical(false);
+    diff->set_same_graph(false);
+  }
+
+ private:
+  // False if the call must end.
+  bool FindCalls() {
+    std::vector<bool> inlined(a_.num_nodes(), false);
+    std::string last;  // One call's nodes stand together.
+    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      if (!b_.has_undo(id)) continue;
+      const auto record = ParseUndoAttr(b_.name(id), b_.attr(id, kUndoAttr).value_or(""));
+      if (!record.ok() || !record->call.has_value() || *record->call == last) continue;
+      last = *record->call;
+      const NodeId call = a_.Find(last);
+      if (call != kNoNode) inlined[call] = true;
+    }
+    for (NodeId id = 0; id < a_.num_nodes(); ++id) {
+      if (poll_.Tick()) return false;
+      if (a_.op_info(id).known && KindOfOp(a_.op(id)) == CallKind::kNone) continue;
+      if (inlined[id]) {
+        calls_.push_back(id);
+      } else {  // Calls that are fed stay.
+        step_.add_feeds()->set_name(std::string(a_.name(id)));
+      }
+    }
+    return true;
+  }
+
+  // Nodes that B does not have, or has as others.
+  int64_t CountForeign(const Graph& graph) {
+    int64_t count = 0;
+    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      if (poll_.Tick()) return count;
+      const NodeId in_b = b_.Find(graph.name(id));
+      count += in_b == kNoNode || b_.op(in_b) != graph.op(id);
+    }
+    return count;
+  }
+
+  const Graph& a_;
+  const Graph& b_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  std::vector<NodeId> calls_;  // Of a_, by id.
+  v1::Step step_;
+  std::string bytes_;  // What graph_ points into.
+  absl::optional<Graph> graph_;
+  int64_t foreign_ = 0;
+};
+
 }  // namespace
 
 absl::StatusOr<v1::GraphDiff> DiffGraphs(const Graph& a, const Graph& b, const StopToken& stop) {
-  return Differ(a, b, stop).Run();
+  InlinedAsInB inlined(a, b, stop);
+  const auto found = inlined.Run();
+  if (!found.ok()) return found.status();
+  if (!*found) return Differ(a, b, stop).Run();
+  auto diff = Differ(inlined.graph(), b, stop).Run();
+  if (diff.ok()) inlined.Tell(&*diff);
+  return diff;
 }
 
 absl::StatusOr<v1::GraphDiff> DiffGraphs(absl::string_view a, absl::string_view b,

@@ -14,8 +14,10 @@
 
 namespace spillway::core {
 
-// Compares two graphs; nodes are matched by name. Neither needs to be one that TensorFlow would
-// run: cycles do not matter. Time grows with the size of both and not faster.
+// Compares two graphs; nodes are matched by name. Calls of A that were inlined in B (its undo
+// records tell) are inlined in A, too, before that: what is left is what the swaps changed. Neither
+// needs to be one that TensorFlow would run: cycles do not matter. Time grows with the size of both
+// and not faster.
 //
 // The only error is that of `stop`. Attributes are compared as bytes.
 absl::StatusOr<v1::GraphDiff> DiffGraphs(const Graph& a, const Graph& b, const StopToken& stop);

@@ -42,6 +42,31 @@ swaps
 )");
 }
 
+TEST(DiffTextTest, CallsThatWereInlinedComeFirst) {
+  EXPECT_EQ(DiffText(R"(
+      node_count_a: 3 node_count_b: 23 graph_bytes_a: 1024 graph_bytes_b: 2048
+      inlined_calls: "step" inlined_calls: "loss" inlined_node_count: 18
+      added { name: "out" op: "Identity" in_swap: true }
+      added { name: "in" op: "Identity" in_swap: true }
+      swaps { tensor: "step/relu:0" swap_out: "out" swap_ins { name: "in" triggers: "t"
+        consumers { node: "g" input_index: 1 } } })"),
+            R"(  nodes          3 -> 23 (+20)
+  size           1.00 KiB -> 2.00 KiB
+  calls inlined  2, with 18 nodes of their functions
+  nodes added    2 Identity
+
+calls inlined
+  step
+  loss
+
+swaps
+  step/relu:0 (size unknown) waits on no stated device from out;
+    in brings it back for g (input 1) when t has ended
+
+2 calls inlined, 1 tensor swapped out, 1 swap-in, 0 without trigger; other differences: none
+)");
+}
+
 TEST(DiffTextTest, EveryOtherDifferenceIsALineAndCounted) {
   EXPECT_EQ(DiffText(R"(
       node_count_a: 3 node_count_b: 3 graph_bytes_a: 9 graph_bytes_b: 9

@@ -12,6 +12,7 @@
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/inline/inline_calls.h"
 #include "rewrite_core/inline/looked_through.h"
+#include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/function_graph.h"
 #include "tests/testing/graph_text.h"
@@ -163,6 +164,18 @@ TEST(InliningProperty, RewritesComeBack) {
     const auto stripped = core::Rewrite(response->graph_def(), strip, DefaultLimits(), StopToken());
     ASSERT_THAT(stripped, IsOk());
     ASSERT_EQ(stripped->graph_def(), bytes);
+    // A diff tells the swaps, and calls that were inlined, and nothing else.
+    const auto diff = core::DiffGraphs(bytes, response->graph_def(), DefaultLimits(), StopToken());
+    ASSERT_THAT(diff, IsOk());
+    ASSERT_EQ(diff->swaps_size(), response->report().swaps_size());
+    const bool changed = response->report().outcome() == v1::OUTCOME_REWRITTEN;
+    ASSERT_EQ(diff->inlined_calls_size() > 0, inlined && changed);
+    ASSERT_EQ(diff->added_size(),
+              diff->node_count_b() - diff->node_count_a() - diff->inlined_node_count());
+    for (const v1::DiffNode& node : diff->added()) ASSERT_TRUE(node.in_swap()) << node.name();
+    for (const v1::InputChange& input : diff->rewired()) ASSERT_TRUE(input.in_swap());
+    ASSERT_EQ(diff->removed_size() + diff->changed_size() + diff->controls_removed_size(), 0);
+    ASSERT_FALSE(diff->reordered() || diff->library_changed() || diff->other_fields_changed());
     // The same options change nothing.
     const auto again = core::Rewrite(response->graph_def(), options, DefaultLimits(), StopToken());
     ASSERT_THAT(again, IsOk());

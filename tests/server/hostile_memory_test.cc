@@ -14,6 +14,7 @@
 #include "server/memory_budget.h"
 #include "tests/server/daemon.h"
 #include "tests/server/test_client.h"
+#include "tests/testing/function_graph.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/training_graph.h"
 
@@ -174,6 +175,64 @@ TEST_F(HostileMemoryTest, PatternsThatGrow) {
         absl::StrCat("(a{30}b{30}){", 20 + i % 10, "}", i));
   }
   SendManyTimes(8, SmallGraph(), options);
+}
+
+// A file of kilobytes with `calls` calls of a function of `nodes` nodes: a hundred times as large
+// once they are inlined, which no size that is known beforehand tells.
+std::string SmallFileOfCalls(int calls, int nodes) {
+  std::string text = "x0 = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n";
+  for (int i = 0; i < calls; ++i) {
+    absl::StrAppend(&text, "x", i + 1, " = PartitionedCall(x", i,
+                    ") @/gpu:0 {Tin=[float32], Tout=[float32], f=\"f\"}\n");
+  }
+  std::string body, last = "x";
+  for (int i = 0; i < nodes; ++i) {
+    absl::StrAppend(&body, "n", i, " = Neg(", last, ") {T=float32}\n");
+    last = absl::StrCat("n", i, ":y:0");
+  }
+  return testing::GraphWithFunctions(
+      text, {testing::Function("f", "x:float32", "y:float32", body, {"y=" + last})});
+}
+
+v1::RewriteOptions AllInlined() {
+  v1::RewriteOptions options = EverythingAsked();
+  options.set_inline_calls(v1::INLINE_CALLS_ALWAYS);
+  options.mutable_outputs()->RemoveLast();  // No patch goes with it.
+  return options;
+}
+
+// As ManyAtOnce, but nothing of it is in the files. Of the large ones some fit at once.
+TEST_F(HostileMemoryTest, ManySmallFilesOfCalls) {
+  for (const int calls : {40, 300}) {
+    const std::string graph = SmallFileOfCalls(calls, 1000);
+    ASSERT_LT(graph.size(), 150'000);
+    const grpc::Status status = Send(graph, AllInlined());
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    SendManyTimes(24, graph, AllInlined());
+  }
+}
+
+// Nodes of functions are no nodes of the graph, until something reads a body.
+TEST_F(HostileMemoryTest, SmallNodesOfAFunction) {
+  std::string body;
+  for (int i = 0; i < 2'000'000; ++i) {
+    const std::string name = absl::StrCat(absl::Hex(i));
+    const std::string node =
+        absl::StrCat("\n", std::string(1, static_cast<char>(name.size())), name, "\x12\x04NoOp");
+    absl::StrAppend(&body, "\x1a", std::string(1, static_cast<char>(node.size())), node);
+  }
+  testing::GraphDef graph;
+  ASSERT_TRUE(graph.ParseFromString(
+      testing::GraphWithFunctions("c = PartitionedCall() {f=\"f\"}\nd = NoOp(^c)",
+                                  {testing::Function("f", "", "", "n = NoOp() {}", {}, {"n"})})));
+  ASSERT_TRUE(graph.mutable_library()->mutable_function(0)->MergeFromString(body));
+  const std::string bytes = graph.SerializeAsString();
+  // Inlined, or looked into for the shapes of what the call gives.
+  for (const v1::RewriteOptions& options : {AllInlined(), EverythingAsked()}) {
+    const grpc::Status status = Send(bytes, options);
+    EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED") << status.error_message();
+    SendManyTimes(4, bytes, options);
+  }
 }
 
 }  // namespace

@@ -232,6 +232,27 @@ Func/c/output_control_node/_3 = NoOp(^Func/c/output/_1, ^Func/c/output/_2) @/gpu
 )"));
 }
 
+// Bodies are bound once per attributes, not once per function.
+TEST(InlineCalls, EachCallGetsItsOwnAttributes) {
+  const FunctionDef f =
+      Function("MyOp", "x:$T", "y:$T", "r = Relu(x) {T=\"$T\"}", {"y=r:activations:0"});
+  const FunctionDef other = Function("Other", "x:$T", "y:$T", "n = Neg(x) {T=\"$T\"}", {"y=n:y:0"});
+  const std::string inlined = Inlined(GraphWithFunctions(R"(
+a = Placeholder() {dtype=float64}
+h = Placeholder() {dtype=float16}
+c = MyOp(a) {T=float64}
+d = MyOp(h) {T=float16}
+e = MyOp(c) {T=float64}
+f = Other(d) {T=float16}
+)",
+                                                         {f, other}));
+  for (const char* node :
+       {"c/r = Relu(Func/c/input/_0) {T=float64}", "d/r = Relu(Func/d/input/_3) {T=float16}",
+        "e/r = Relu(Func/e/input/_6) {T=float64}", "f/n = Neg(Func/f/input/_9) {T=float16}"}) {
+    EXPECT_THAT(inlined, ::testing::HasSubstr(node));
+  }
+}
+
 // Devices of the body: what they leave open is the call's. Colocation and frames by new names.
 TEST(InlineCalls, DevicesColocationAndFrames) {
   const FunctionDef f =
@@ -515,9 +536,10 @@ TEST(InlineCalls, Limits) {
                      with(&v1::Limits::set_max_graph_bytes,
                           static_cast<int64_t>(inlined.graph_def.size()) - 1)),
             v1::KEPT_CALL_REASON_TOO_LARGE);
-  EXPECT_THAT(InlineCalls(*TestGraph::FromBytes(bytes), {}, DefaultLimits(),
-                          StopToken::AfterStepsForTest(0)),
-              IsOk());  // Too short to look at the token.
+  // However short it is, it looks at the token before it takes memory.
+  EXPECT_FALSE(InlineCalls(*TestGraph::FromBytes(bytes), {}, DefaultLimits(),
+                           StopToken::AfterStepsForTest(0))
+                   .ok());
 }
 
 TEST(InlineCalls, ManyKeptCallsAreToldInPart) {

@@ -6,8 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/capabilities.h"
+#include "rewrite_core/rewriter.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/function_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -300,6 +303,114 @@ TEST(GraphDiffTest, EveryLoopNoticesTheStop) {
   const StopToken stop = StopToken::AfterStepsForTest(1);
   EXPECT_EQ(DiffGraphs(*a, *b, stop).status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(stop.steps_after_stop(), 0);
+}
+
+// Two calls of one function whose body keeps a tensor for later.
+std::string TwoCalls() {
+  return testing::GraphWithFunctions(
+      "a = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n"
+      "c = PartitionedCall(a) @/gpu:0 {Tin=[float32], Tout=[float32], f=\"f\"}\n"
+      "d = PartitionedCall(c) @/gpu:0 {Tin=[float32], Tout=[float32], f=\"f\"}\n"
+      "e = Neg(d) @/gpu:0 {T=float32}",
+      {testing::Function("f", "x:float32", "y:float32",
+                         "r = Relu(x) {T=float32}\n"
+                         "s = Relu(r:activations:0) {T=float32}\n"
+                         "t = Relu(s:activations:0) {T=float32}\n"
+                         "u = Relu(t:activations:0) {T=float32}\n"
+                         "v = AddV2(u:activations:0, r:activations:0) {T=float32}",
+                         {"y=v:z:0"})});
+}
+
+v1::RewriteOptions Inlining(const std::string& fed = "") {
+  v1::RewriteOptions options;
+  options.set_inline_calls(v1::INLINE_CALLS_ALWAYS);
+  v1::LevelStrategy& level = *options.mutable_level();
+  level.set_swapout_threshold(2);
+  level.set_swapin_ahead(1);
+  level.set_swapin_groupby(0);
+  if (!fed.empty()) {
+    v1::Feed& feed = *options.mutable_step()->add_feeds();
+    feed.set_name(fed);
+    for (int i = 0; i < 2; ++i) feed.add_dims(64);
+  }
+  return options;
+}
+
+std::string Rewritten(const std::string& graph, const v1::RewriteOptions& options) {
+  return testing::ValueOrDie(Rewrite(graph, options, DefaultLimits(), StopToken()), "rewrite")
+      .graph_def();
+}
+
+v1::GraphDiff DiffFiles(const std::string& a, const std::string& b) {
+  return testing::ValueOrDie(DiffGraphs(a, b, DefaultLimits(), StopToken()), "diff");
+}
+
+TEST(GraphDiffTest, CallsThatWereInlinedAreToldAsSuch) {
+  const std::string before = TwoCalls();
+  const v1::GraphDiff diff = DiffFiles(before, Rewritten(before, Inlining()));
+  EXPECT_FALSE(diff.same_graph());
+  EXPECT_THAT(diff.inlined_calls(), ElementsAre("c", "d"));
+  EXPECT_EQ(diff.node_count_a(), 4);
+  ASSERT_EQ(diff.swaps_size(), 2);
+  EXPECT_EQ(diff.swaps(0).tensor(), "c/r:0");
+  EXPECT_EQ(diff.swaps(0).size_bytes(), 64 * 64 * 4);
+  EXPECT_EQ(diff.swaps(1).tensor(), "d/r:0");
+  EXPECT_EQ(diff.added_size(), 4);
+  for (const v1::DiffNode& node : diff.added()) EXPECT_TRUE(node.in_swap()) << node.name();
+  // What the inlining alone makes of it.
+  EXPECT_EQ(diff.inlined_node_count(), diff.node_count_b() - diff.node_count_a() - 4);
+  EXPECT_GT(diff.inlined_node_count(), 2 * 5);
+  EXPECT_THAT(diff.removed(), IsEmpty());
+  EXPECT_THAT(diff.changed(), IsEmpty());
+  for (const v1::InputChange& input : diff.rewired()) EXPECT_TRUE(input.in_swap());
+}
+
+TEST(GraphDiffTest, CallsThatStayedAreNotInlined) {
+  const std::string before = TwoCalls();
+  const v1::GraphDiff diff = DiffFiles(before, Rewritten(before, Inlining("c")));
+  EXPECT_THAT(diff.inlined_calls(), ElementsAre("d"));
+  ASSERT_EQ(diff.swaps_size(), 1);
+  EXPECT_EQ(diff.swaps(0).tensor(), "d/r:0");
+  EXPECT_EQ(diff.added_size(), 2);
+  EXPECT_THAT(diff.changed(), IsEmpty());
+}
+
+TEST(GraphDiffTest, InlinedWithoutASwapIsNotTheSameGraph) {
+  const std::string before = TwoCalls();
+  v1::RewriteOptions options = Inlining();
+  options.set_min_tensor_bytes(1 << 30);
+  const v1::GraphDiff diff = DiffFiles(before, Rewritten(before, options));
+  EXPECT_FALSE(diff.same_graph());
+  EXPECT_FALSE(diff.identical());
+  EXPECT_THAT(diff.inlined_calls(), ElementsAre("c", "d"));
+  EXPECT_THAT(diff.added(), IsEmpty());
+  EXPECT_THAT(diff.rewired(), IsEmpty());
+}
+
+// Both have the calls inlined: nothing of that is between them.
+TEST(GraphDiffTest, TwoInlinedGraphsAreComparedAsTheyAre) {
+  const std::string before = TwoCalls();
+  v1::RewriteOptions options = Inlining();
+  options.set_min_tensor_bytes(1 << 30);
+  const v1::GraphDiff diff = DiffFiles(Rewritten(before, options), Rewritten(before, Inlining()));
+  EXPECT_THAT(diff.inlined_calls(), IsEmpty());
+  EXPECT_EQ(diff.swaps_size(), 2);
+  EXPECT_EQ(diff.added_size(), 4);
+}
+
+// Records that are not of this A: its call of that name is of another function.
+TEST(GraphDiffTest, RecordsOfAnotherGraphHideNothing) {
+  const std::string other = testing::GraphWithFunctions(
+      "a = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n"
+      "c = PartitionedCall(a) @/gpu:0 {Tin=[float32], Tout=[float32], f=\"g\"}\n"
+      "d = Neg(c) {T=float32}\n"
+      "e = Neg(d) @/gpu:0 {T=float32}",
+      {testing::Function("g", "x:float32", "y:float32", "w = Neg(x) {T=float32}", {"y=w:y:0"})});
+  const v1::GraphDiff diff = DiffFiles(other, Rewritten(TwoCalls(), Inlining()));
+  EXPECT_THAT(diff.inlined_calls(), ElementsAre("c"));
+  EXPECT_THAT(Names(diff.removed()), ElementsAre("c/w"));
+  EXPECT_THAT(Names(diff.added()), ::testing::Contains("d/r"));
+  EXPECT_TRUE(diff.library_changed());
 }
 
 }  // namespace

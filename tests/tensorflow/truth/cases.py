@@ -212,7 +212,7 @@ class Case:
     def options_for(self, graph, rewriter, graph_bytes):
         """{option: value} for a rewrite of graph_bytes."""
         options = dict(self.set.options)
-        if self.set.like and graph.name in KNOWN or self.set.name in KNOWN.get(graph.name, {}):
+        if (self.set.like or self.set.name) in KNOWN.get(graph.name, {}):
             options["inline_calls"] = "never"  # IBM's programs do not look into calls.
         if self.strategy == "scope" and not self.set.find_backward:
             options["optimizer_scopes"] = list(graph.optimizer_scopes)
