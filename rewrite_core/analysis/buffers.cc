@@ -75,6 +75,13 @@ constexpr Row kRows[] = {
           "TensorListFromTensor TensorListGetItem TensorListPopBack TensorListResize "
           "TensorListConcatLists"),
     {"StackPopV2", Alias::kNever, 0, -1, 0, true},
+    // An optional, of one tensor as a rule, holds what it is given (OptionalFromValueOp in
+    // core/kernels/optional_ops.cc).
+    {"OptionalFromValue OptionalGetValue", Alias::kFrom, 0, -1, 0, true},
+    {"OptionalNone", Alias::kNever, 0, -1, 0, true},
+    // Dimensions that are not known are taken for 0 (FakeParamOp in
+    // core/kernels/functional_ops.cc).
+    Small(0, "FakeParam"),
     // Hands on what it reads (set_output(i, input(j)), or CopyFrom with another shape).
     {"Identity StopGradient PreventGradient CheckNumerics CheckNumericsV2 Reshape Squeeze "
      "ExpandDims "
@@ -224,6 +231,7 @@ class BufferFinder {
         if (poll.Tick()) return stop.status("buffers");
         KeepElement(id);
       }
+      if (!HoldLists(&poll)) return stop.status("buffers");
     }
     result_.buffers_.shrink_to_fit();
     return std::move(result_);
@@ -238,7 +246,7 @@ class BufferFinder {
       if (measured != kUnknownSize) return measured;
     }
     const int64_t bytes = shapes_.bounds().buffer_bytes(tensor);
-    if (bytes != kUnknownSize || tensor.port == 0) return bytes;
+    if (bytes != kUnknownSize) return bytes;
     const Row* row = rows_[graph_.op_id(tensor.node)];
     return row != nullptr && row->small_output == tensor.port ? 0 : kUnknownSize;
   }
@@ -304,6 +312,8 @@ class BufferFinder {
     const Tensor element = inputs[row->element];
     const NodeId list = ListOf(id, 0);
     if (element.is_control() || list == kNoNode) return;
+    // A list that began full, as that of a gradient: what is set takes the place of what was there.
+    if (graph_.op(id) == "TensorListSetItem" && graph_.op(list) == "TensorListFromTensor") return;
     const int32_t held = row->unpacks ? out({id, 0}).buffer : out(MadeInLoop(element)).buffer;
     if (held == kNoBuffer) return;
     Buffers::Buffer& buffer = result_.buffers_[held];
@@ -313,6 +323,48 @@ class BufferFinder {
     if (loop == nullptr || loops_.loop(list) == loop) return;
     buffer.copies = std::max(buffer.copies, loop->runs / loops_.runs(list));
     buffer.copies_known = buffer.copies_known && loop->is_known;
+  }
+
+  // Whether a node is part of a loop's body, or of a loop in it.
+  bool IsWithin(NodeId id, const Loops::Loop* loop) const {
+    constexpr int kMaxDepth = 64;
+    const Loops::Loop* around = loops_.loop(id);
+    for (int depth = 0; around != nullptr && around != loop; ++depth) {
+      if (depth == kMaxDepth) return true;
+      around = loops_.loop(around->enter);
+    }
+    return around == loop;
+  }
+
+  // A loop that takes elements out of a list and is played once would let go of the list after its
+  // last reader in the body; but each iteration takes but one.
+  bool HoldLists(StopPoller* poll) {
+    absl::flat_hash_map<std::pair<const Loops::Loop*, Place>, std::vector<NodeId>> ends;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll->Tick()) return false;
+      if (graph_.op_info(id).control_flow != ControlFlow::kNextIteration) continue;
+      if (loops_.loop(id) != nullptr) ends[{loops_.loop(id), placement_.node(id)}].push_back(id);
+    }
+    constexpr size_t kMostHeld = 1 << 20;  // Of all loops.
+    size_t count = 0;
+    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      if (poll->Tick()) return false;
+      const Loops::Loop* loop = loops_.loop(id);
+      if (loop == nullptr || result_.num_outputs(id) == 0) continue;
+      // A list is a loop variable; what a stack holds, is known where it is popped.
+      const bool is_variable = graph_.op_info(id).control_flow == ControlFlow::kMerge;
+      if (!is_variable && graph_.op(id) != "StackPopV2") continue;
+      const int32_t held = out(is_variable ? MadeInLoop({id, 0}) : Tensor{id, 0}).buffer;
+      if (held == kNoBuffer) continue;
+      const Buffers::Buffer& buffer = result_.buffers_[held];
+      if (buffer.copies <= 1 || IsWithin(buffer.first.node, loop)) continue;
+      const auto last = ends.find({loop, buffer.place});
+      if (last == ends.end()) continue;
+      count += last->second.size();
+      if (count > kMostHeld) return true;
+      for (NodeId end : last->second) result_.held_[end].push_back(buffer.first);
+    }
+    return true;
   }
 
   // Of the variable that a handle stands for.

@@ -12,7 +12,8 @@
 // Lists (Stack, TensorArray, TensorList) hold the memory of what is written to them. Who writes
 // gives out, as the list or as the flow that stands for it, the memory of the element; who takes an
 // element out shares it. What a loop writes to a list is there as often as the loop runs
-// (Buffer::copies), until nobody reads the list any more.
+// (Buffer::copies), until nobody reads the list any more; a loop that takes elements out reads it
+// until its last iteration ends.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
@@ -24,6 +25,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "rewrite_core/analysis/conditionals.h"
 #include "rewrite_core/analysis/loops.h"
 #include "rewrite_core/analysis/placement.h"
@@ -101,6 +103,13 @@ class Buffers {
   int32_t buffer_of(Tensor tensor) const { return outputs_[index(tensor)].buffer; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
 
+  // Of a NextIteration: what another loop has written to lists of which this one's iterations each
+  // take an element.
+  absl::Span<const Tensor> held(NodeId id) const {
+    const auto found = held_.find(id);
+    return found == held_.end() ? absl::Span<const Tensor>() : found->second;
+  }
+
   // Whether a node on a GPU launches a kernel there. Not so what only hands memory on or names it,
   // nor what works in host memory.
   bool LaunchesKernel(NodeId id) const;
@@ -127,8 +136,9 @@ class Buffers {
   std::vector<Output> outputs_;
   std::vector<Buffer> buffers_;
   absl::flat_hash_map<int32_t, Tensor> shared_;  // By index.
-  std::vector<Reuse> reuse_;                     // By Graph::op_id.
-  std::vector<bool> bookkeeping_;                // By Graph::op_id.
+  absl::flat_hash_map<NodeId, std::vector<Tensor>> held_;
+  std::vector<Reuse> reuse_;       // By Graph::op_id.
+  std::vector<bool> bookkeeping_;  // By Graph::op_id.
 };
 
 }  // namespace spillway::core

@@ -84,12 +84,14 @@ constexpr BoundedValues kBoundedValues[] = {
     {"StridedSlice Gather GatherV2 TensorArrayV3", InputBit(0)},
     {"Slice", InputBit(0) | InputBit(2)},
     {"Range SparseToDense OneHot TensorListReserve", InputBit(1)},
+    {"SparseSegmentMeanGrad SparseSegmentSqrtNGrad SparseSegmentSumGrad", InputBit(3)},
     {"UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum ScatterNd",
      InputBit(2)},
 };
 
 bool SameFact(const TensorFact& a, const TensorFact& b) {
-  return a.shape == b.shape && a.extra == b.extra && a.unsure == b.unsure;
+  return a.shape == b.shape && a.extra == b.extra && a.unsure == b.unsure &&
+         a.no_content == b.no_content;
 }
 
 }  // namespace
@@ -394,6 +396,7 @@ absl::Status GraphInference::Run(const StopToken& stop) {
           const TensorFact joined = context_.JoinFacts(before[0], fact);
           fact.shape = joined.shape;
           fact.extra = joined.extra;
+          fact.no_content = joined.no_content;
         }
       }
       if (std::equal(before.begin(), before.end(), facts_.begin() + first_[id], SameFact)) continue;

@@ -565,6 +565,7 @@ void ShapeContext::set_fact(int port, const TensorFact& from) {
   if (!HasOutput(port)) return;
   TensorFact& to = outputs_[port];
   to.shape = from.shape;
+  to.no_content = from.no_content;
   const bool same_kind =
       (IsHandleType(to.dtype) && IsHandleType(from.dtype)) ||
       (IsValueType(to.dtype) && IsValueType(from.dtype) && IsSameKind(to.dtype, from.dtype));
@@ -590,6 +591,13 @@ bool ShapeContext::Call(absl::string_view function, int first,
 }
 
 TensorFact ShapeContext::JoinFacts(const TensorFact& a, const TensorFact& b) {
+  if (a.no_content != b.no_content) {
+    TensorFact joined = a.no_content ? b : a;
+    // The stand-in is of the same rank, and may know a dimension that the other does not.
+    const ShapeId stated = a.no_content ? a.shape : b.shape;
+    joined.shape = MergeStatements(pool_, joined.shape, stated).value_or(joined.shape);
+    return joined;
+  }
   TensorFact joined = a;
   joined.shape = Join(a.shape, b.shape);
   if (a.extra == b.extra) return joined;

@@ -178,6 +178,9 @@ class ShapeContext {
   void set_handle(int port, ShapeId shape);
   void pass_extra(int port, int input);             // Its value or handle is that input's.
   void set_fact(int port, const TensorFact& fact);  // Shape, and value or handle.
+  void set_no_content(int port) {                   // TensorFact::no_content.
+    if (HasOutput(port)) outputs_[port].no_content = true;
+  }
   // The same tensor as that input: shape, and value or handle.
   void pass(int port, int input) { set_fact(port, fact(input)); }
   // Of an output whose size hangs on values: the most that it may be. It counts only where bounds

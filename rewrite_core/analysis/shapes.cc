@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/function_library.h"
 #include "rewrite_core/analysis/graph_inference.h"
+#include "rewrite_core/analysis/table_rows.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -145,7 +146,10 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
     inference.emplace(inputs, *shapes.pool_, library ? &*library : nullptr);
     if (absl::Status status = inference->Run(stop); !status.ok()) return status;
     if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
-    if (!Learn(inference->TakeVariables(), *shapes.pool_, &variables)) break;
+    VariableFacts said = inference->TakeVariables();
+    NoteTableRows({graph, inference->first(), inference->facts()}, *shapes.pool_, &poll, &said);
+    if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
+    if (!Learn(said, *shapes.pool_, &variables)) break;
   }
   const bool has_bounds = inference->has_bounds();
   shapes.first_ = std::move(inference->first());

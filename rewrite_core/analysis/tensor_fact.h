@@ -27,6 +27,8 @@ struct TensorFact {
   // What contradicts it is no error: it may not run (a Switch stands before it), or it rests on
   // what some node states.
   bool unsure = false;
+  // No step reads what it holds: it stands in for a result that this side of a conditional lacks.
+  bool no_content = false;
   // Where bounds are inferred (graph_inference.h): its dimensions and its value are at most these.
   bool bounded = false;
 };

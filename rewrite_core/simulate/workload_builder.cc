@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/simulate/node_linker.h"
 #include "rewrite_core/simulate/plan_overlay.h"
@@ -83,6 +84,7 @@ class Builder : private NodeLinker<Builder> {
   absl::Status MakeOps();
   OpId AddOp(OpKind kind, Place device, int64_t duration_ns, NodeId node);
   BufferId AddBuffer(Place place, int64_t bytes, bool resident, Tensor tensor);
+  absl::Status HoldInLoops();
   absl::Status SortCopies();
   absl::Status FinishReuses();
   absl::Status Finish(bool keeps_all);
@@ -286,6 +288,29 @@ void Builder::AddReuse(OpId op, BufferId output, absl::Span<const BufferId> cand
   reuses_.push_back({op, output, begin, static_cast<int32_t>(candidates_.size())});
 }
 
+// What ends an iteration reads the lists that the loop takes from. When all nodes are linked: not
+// each comes after what it holds.
+absl::Status Builder::HoldInLoops() {
+  if (facts_.loops().empty()) return absl::OkStatus();
+  absl::flat_hash_set<BufferId> has;
+  for (NodeId id = 0; id < num_nodes_; ++id) {
+    if (poll_.Tick()) return Stopped();
+    const absl::Span<const Tensor> held = facts_.buffers().held(id);
+    if (held.empty() || !runs_[id]) continue;
+    has = {kNoBufferId};
+    for (Tensor input : overlay_.Inputs(id)) {
+      if (!input.is_control()) has.insert(BufferOf(input));
+    }
+    for (Tensor tensor : held) {
+      if (poll_.Tick()) return Stopped();
+      if (!IsDead(tensor) && has.insert(BufferOf(tensor)).second) {
+        Read(op_of_[id], BufferOf(tensor));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Builder::FinishReuses() {
   // `reuses` has an item for each buffer written, or none: outputs that reuse come with the others.
   std::vector<BufferId> chosen(workload_.buffers.size(), kNoBufferId);
@@ -405,6 +430,7 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
       if (runs_[num_nodes_ + i]) LinkNode(num_nodes_ + i, op_of_[num_nodes_ + i]);
     }
   }
+  if (absl::Status status = HoldInLoops(); !status.ok()) return status;
   if (absl::Status status = Finish(keeps_all); !status.ok()) return status;
   return std::move(workload_);
 }

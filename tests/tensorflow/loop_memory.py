@@ -60,6 +60,7 @@ CASES = {
     "dynamic_rnn/32x200x128x2500": (two_lstms, False, (32, 200, 128, 2500)),
     "dynamic_rnn_small_vocabulary/32x60x256x64": (two_lstms, False, (32, 60, 256, 64)),
     "gru/32x60x256x64": (gru, False, (32, 60, 256, 64)),
+    "functional/32x40x256x5000": (two_lstms, True, (32, 40, 256, 5000)),
     "functional/32x60x256x64": (two_lstms, True, (32, 60, 256, 64)),
 }
 

@@ -42,8 +42,10 @@ def captured_variables():
 
 
 def captured_embedding():
-    """Rows of a captured table: the batch is in the indices, how many rows there are nowhere."""
+    """Rows of a captured table: the batch is in the indices, how many rows there are in a constant
+    of the gradient alone; of the table's slot nowhere."""
     table, dense = tf.Variable(tf.ones([1000, 64])), tf.Variable(tf.ones([64, 8]))
+    squares = tf.Variable(tf.ones([1000, 64]))
 
     @tf.function
     def step(ids):
@@ -52,12 +54,53 @@ def captured_embedding():
             logits = tf.identity(tf.nn.relu(rows) @ dense, name="logits")
             loss = tf.reduce_sum(logits)
         by_table, by_dense = tape.gradient(loss, (table, dense))
-        table.scatter_sub(tf.IndexedSlices(0.1 * by_table.values, by_table.indices))
+        values, at = by_table.values, by_table.indices
+        squares.scatter_add(tf.IndexedSlices(values * values, at))
+        rate = 0.1 * tf.math.rsqrt(tf.gather(squares, at))
+        table.scatter_sub(tf.IndexedSlices(rate * values, at))
         dense.assign_sub(0.1 * by_dense)
         return loss
 
     graph = step.get_concrete_function(tf.TensorSpec([None], tf.int32)).graph
-    return graph, {"shapes": {"logits": [BATCH, 8], "embedding_lookup": [BATCH, 64]}}
+    return graph, {"variable_bytes": bytes_of((table, dense, squares)),
+                   "shapes": {"logits": [BATCH, 8], "embedding_lookup": [BATCH, 64]}}
+
+
+def tables_by_the_same_ids():
+    """Two tables of one width whose rows the same indices take; the second is not trained, and how
+    many rows it has stands nowhere."""
+    table, fixed = tf.Variable(tf.ones([1000, 64])), tf.Variable(tf.ones([30, 64]))
+
+    @tf.function
+    def step(ids):
+        with tf.GradientTape() as tape:
+            rows = tf.nn.embedding_lookup(table, ids) * tf.nn.embedding_lookup(fixed, ids)
+            loss = tf.reduce_sum(rows)
+        by_table = tape.gradient(loss, table)
+        table.scatter_sub(tf.IndexedSlices(0.1 * by_table.values, by_table.indices))
+        return loss
+
+    graph = step.get_concrete_function(tf.TensorSpec([None], tf.int32)).graph
+    return graph, {"variable_bytes": -2}  # Unknown each.
+
+
+def optionals():
+    """Branches hand tensors to their gradient in optionals, which other branches leave empty."""
+    weight = tf.Variable(tf.ones([20, 20]))
+
+    @tf.function
+    def step(x, which):
+        with tf.GradientTape() as tape:
+            x = x @ weight
+            y = tf.switch_case(which, [lambda: x * 2., lambda: tf.tanh(x), lambda: x])
+            y = tf.cond(which > 0, lambda: tf.nn.relu(y @ weight), lambda: y)
+            loss = tf.reduce_sum(y)
+        weight.assign_sub(0.1 * tf.identity(tape.gradient(loss, weight), name="gradient"))
+        return tf.identity(y, name="chosen")
+
+    graph = step.get_concrete_function(tf.TensorSpec([None, 20]),
+                                       tf.TensorSpec([], tf.int32)).graph
+    return graph, {"shapes": {"chosen": [BATCH, 20], "gradient": [20, 20]}}
 
 
 def updates_in_if():
@@ -175,8 +218,8 @@ def sizes_of_values():
 
 
 def main():
-    for make in (captured_variables, captured_embedding, updates_in_if, updates_in_function,
-                 recurrent, sizes_of_values):
+    for make in (captured_variables, captured_embedding, tables_by_the_same_ids, optionals,
+                 updates_in_if, updates_in_function, recurrent, sizes_of_values):
         graph, facts = make()
         for name, data in ((".pb", graph.as_graph_def(add_shapes=True).SerializeToString(
                                 deterministic=True)),

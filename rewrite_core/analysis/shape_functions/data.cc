@@ -218,11 +218,38 @@ void ParseSingleSequenceExample(ShapeContext& c) {
 // DecodeCSV(records, defaults...): a column each.
 void DecodeCsv(ShapeContext& c) { c.set_all(c.input(0)); }
 
+// FakeParam(): what a branch gives out in the stead of a tensor that only another one computes.
+void FakeParam(ShapeContext& c) {
+  StatedShape(c);
+  c.set_no_content(0);
+}
+
+// ---- Optionals, in which a conditional hands tensors to its gradient. As lists of one element,
+// where they hold one tensor.
+void OptionalFromValue(ShapeContext& c) {
+  c.set(0, kScalar);
+  if (c.num_inputs() == 1 && c.known(c.input(0))) {
+    c.set_handle(0, c.Concat(c.Make({1}), c.input(0)));
+  }
+}
+
+void OptionalNone(ShapeContext& c) {
+  c.set(0, kScalar);
+  c.set_no_content(0);
+}
+
+// OptionalGetValue(optional).
+void OptionalGetValue(ShapeContext& c) {
+  OutputShapes(c);
+  const ShapeId held = c.handle(0);
+  if (c.num_outputs() == 1 && c.rank(held) > 0) c.refine(0, c.Slice(held, 1));
+}
+
 constexpr ShapeRule kDataRules[] = {
     // Iterators, feeds of accelerators.
     {"DatasetToSingleElement", OutputShapes},
     {"ExperimentalDatasetToSingleElement", OutputShapes},
-    {"FakeParam", StatedShape},
+    {"FakeParam", FakeParam},
     {"GetElementAtIndex", OutputShapes},
     {"InfeedDequeue", StatedShape},
     {"InfeedDequeueTuple", TupleShapes},
@@ -230,7 +257,9 @@ constexpr ShapeRule kDataRules[] = {
     {"IteratorGetNextSync", OutputShapes},
     {"MapDefun", MapDefun},
     {"MultiDeviceIteratorGetNextFromShard", OutputShapes},
-    {"OptionalGetValue", OutputShapes},
+    {"OptionalFromValue", OptionalFromValue},
+    {"OptionalGetValue", OptionalGetValue},
+    {"OptionalNone", OptionalNone},
     {"OutfeedDequeue", StatedShape},
     {"OutfeedDequeueTuple", TupleShapes},
     {"OutfeedDequeueTupleV2", TupleShapes},

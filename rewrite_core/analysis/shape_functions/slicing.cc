@@ -130,6 +130,10 @@ void SplitV(ShapeContext& c) {
   if (axis < 0) return;
   const auto sizes = c.Value(1);
   if (c.num_outputs() == 1 && !sizes) return c.set(0, in);
+  DimVector items;  // Those that are not put out yet.
+  if (const auto value = PutsOutIntegers(c) && c.rank(in) == 1 ? c.Value(0) : absl::nullopt) {
+    items.assign(value->begin(), value->end());
+  }
   int64_t rest = c.dim(in, axis);
   for (size_t i = 0; sizes && i < sizes->size(); ++i) {
     if ((*sizes)[i] != -1) rest = c.Sub(rest, (*sizes)[i]);
@@ -140,6 +144,12 @@ void SplitV(ShapeContext& c) {
       dim = (*sizes)[i] == -1 ? rest : std::max((*sizes)[i], kUnknownDim);
     }
     c.set(i, c.ReplaceDim(in, axis, dim));
+    if (dim < 0 || dim > static_cast<int64_t>(items.size()) || c.is_bound(1)) {
+      items.clear();  // Nor is it known where the next one begins.
+      continue;
+    }
+    c.set_value(i, absl::MakeConstSpan(items).first(dim));
+    items.erase(items.begin(), items.begin() + dim);
   }
 }
 

@@ -117,6 +117,10 @@ void FillEmptyRows(ShapeContext& c) {
   c.set(1, c.OfRank(1));
   c.set(2, c.Make({c.dim(c.ShapeFromValue(2), 0)}));
   c.set(3, c.Make({SparseElements(c, 0, 1)}));
+  // One more for each row, if all are empty.
+  const int64_t most = c.Add(SparseElements(c, 0, 1), c.dim(c.ShapeFromValue(2), 0));
+  c.set_bound(0, c.Make({most, SparseRank(c, 0, 2)}));
+  c.set_bound(1, c.Make({most}));
 }
 
 // SparseFillEmptyRowsGrad(reverse_index_map, grad_values) -> values' gradient, the default's.

@@ -91,8 +91,8 @@ TEST_P(Tf2GraphsTest, IsWhatTheProgramSays) {
 
 INSTANTIATE_TEST_SUITE_P(Graphs, Tf2GraphsTest,
                          ::testing::Values("captured_variables", "captured_embedding",
-                                           "updates_in_if", "updates_in_function", "recurrent",
-                                           "sizes_of_values"),
+                                           "tables_by_the_same_ids", "optionals", "updates_in_if",
+                                           "updates_in_function", "recurrent", "sizes_of_values"),
                          [](const auto& param_info) { return std::string(param_info.param); });
 
 }  // namespace
