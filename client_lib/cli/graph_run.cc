@@ -55,6 +55,13 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!call.ok()) return call.status();
   absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
   if (!bytes.ok()) return bytes.status();
+  // What is no graph is told of later, by who reads it.
+  const auto format = files.format.has_value() ? absl::StatusOr<format::GraphFormat>(*files.format)
+                                               : format::RecogniseFormat(*bytes);
+  if (format.ok()) {
+    absl::Status status = CheckNotBinaryOnTerminal(files.output, format::IsText(*format));
+    if (!status.ok()) return status;
+  }
   const auto outputs =
       CreateOutputs({files.output, files.report, files.patch, files.plan}, session.cancellation);
   if (!outputs.ok()) return outputs.status();
