@@ -1,6 +1,5 @@
 #include "rewrite_core/graph/near_in_graph.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
