@@ -1,5 +1,6 @@
 #include "spillway/local_connection.h"
 
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -101,7 +102,16 @@ class LocalConnection : public Connection {
     const internal::CallLimits limits(call);
     if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
     internal::ProgressReporter(call).Report(Stage::kRewriting);
-    return work(limits.MakeStopToken());
+    core::StopToken stop = limits.MakeStopToken();
+    std::mutex mutex;
+    int64_t tried = 0, best_ns = 0;  // Guarded by it.
+    const core::PlanListener listener = [&](int64_t step_time_ns) {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (step_time_ns > 0 && (best_ns == 0 || step_time_ns < best_ns)) best_ns = step_time_ns;
+      call.on_plan(++tried, best_ns);
+    };
+    if (call.on_plan) stop.set_plan_listener(&listener);
+    return work(stop);
   }
 
   const v1::Limits limits_;

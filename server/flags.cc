@@ -15,6 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/rewriter.h"
 #include "server/connection_limit.h"
 #include "server/listen_address.h"
@@ -31,7 +33,7 @@ constexpr char kAbout[] =
     "otherwise.";
 
 constexpr char kFooter[] =
-    "Sizes take a unit (64MiB, 2gb; factors of 1024), durations need one (500ms, 30s, 5m, inf).\n"
+    "Sizes take a unit (64MiB, of 1024; 2GB, of 1000), durations need one (500ms, 30s, 5m, inf).\n"
     "\n"
     "On SIGTERM or SIGINT the server drains and exits 0; a second signal ends it at once (exit "
     "3).\n"
@@ -100,14 +102,21 @@ std::string SizeText(int64_t bytes) {
   return bytes % kKiB == 0 ? absl::StrCat(bytes / kKiB, "KiB") : absl::StrCat(bytes);
 }
 
+// A size as a plain number, which CLI11 reads on.
+std::string SizeAsNumber(std::string& text) {
+  const absl::optional<int64_t> bytes = core::ParseBytes(text);
+  if (!bytes.has_value()) return absl::StrCat("'", text, "' is not ", core::kByteGrammar);
+  text = absl::StrCat(*bytes);
+  return "";
+}
+
 // Binds a flag to a number of bytes, of which 0 means none.
 CLI::Option* AddSize(CLI::App& app, Settings& settings, const std::string& name, int64_t& value,
                      const std::string& help) {
   settings.push_back({name, [&value] { return SizeText(value); }});
   return app.add_option(name, value, help)
       ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->transform(CLI::Validator(SizeAsNumber, ""))
       ->default_str(SizeText(value));
 }
 
@@ -126,7 +135,7 @@ CLI::Option* AddLimit(CLI::App& app, Settings& settings, const std::string& name
         (limits.*set)(given);
       },
       help);
-  if (is_size) option->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""));
+  if (is_size) option->transform(CLI::Validator(SizeAsNumber, ""));
   return option->type_name(is_size ? "SIZE" : "NUMBER")
       ->default_str(is_size ? SizeText(value) : absl::StrCat(value));
 }
@@ -201,7 +210,7 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
          "resident memory is at most 256MiB above it. If not given: the cgroup's limit less "
          "256MiB and a tenth, or half of the machine's memory")
       ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
+      ->transform(CLI::Validator(SizeAsNumber, ""))
       ->check(CLI::PositiveNumber.description(""))
       ->group(capacity);
   AddLimit(

@@ -1,11 +1,13 @@
 #include "client_lib/cli/app.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
@@ -20,6 +22,7 @@
 #include "client_lib/cli/explore_command.h"
 #include "client_lib/cli/file_error.h"
 #include "client_lib/cli/health_command.h"
+#include "client_lib/cli/help_command.h"
 #include "client_lib/cli/help_format.h"
 #include "client_lib/cli/inspect_command.h"
 #include "client_lib/cli/own_version.h"
@@ -29,7 +32,7 @@
 #include "client_lib/cli/simulate_command.h"
 #include "client_lib/cli/strip_command.h"
 #include "client_lib/cli/style.h"
-#include "rewrite_core/base/error.h"
+#include "client_lib/cli/usage_error.h"
 
 namespace spillway::cli {
 namespace {
@@ -42,28 +45,31 @@ absl::Status FlushOutput() {
   return FileError(errno != 0 ? errno : EIO, "write", "-", "the output is incomplete");
 }
 
+// `spillway ... | head`: who reads has enough, which is no error to tell of. The program ends as
+// tools do that never asked for anything else: by the signal.
+int EndByClosedPipe() {
+  signal(SIGPIPE, SIG_DFL);
+  raise(SIGPIPE);
+  return 128 + SIGPIPE;  // What a shell makes of it; not reached unless the signal is blocked.
+}
+
 int Finish(absl::StatusOr<ExitCode> result) {
   if (absl::Status status = FlushOutput(); result.ok() && !status.ok()) result = status;
   if (result.ok()) return static_cast<int>(*result);
+  if (IsClosedPipe(result.status())) return EndByClosedPipe();
   std::cerr << StyleOf(STDERR_FILENO).Error(absl::StrCat("spillway: ", ErrorText(result.status())))
             << "\n";
   return static_cast<int>(ExitCodeOf(result.status()));
 }
 
 // CLI11 throws for --help and --version, too.
-int FinishParse(const CLI::App& app, const CLI::ParseError& error) {
+int FinishParse(const CLI::App& app, const CLI::ParseError& error,
+                const std::vector<std::string>& words) {
   if (error.get_exit_code() == 0) {
     app.exit(error, std::cout, std::cerr);
     return Finish(ExitCode::kDone);
   }
-  const auto commands = app.get_subcommands();
-  if (commands.empty() && !app.remaining().empty()) {
-    std::cerr << "spillway: there is no command " << core::Quoted(app.remaining()[0])
-              << "; see spillway --help [USAGE]\n";
-  } else {
-    std::cerr << "spillway: " << error.what() << "; see spillway "
-              << (commands.empty() ? "" : commands[0]->get_name() + " ") << "--help [USAGE]\n";
-  }
+  std::cerr << "spillway: " << UsageText(app, error, words) << " [USAGE]\n";
   return static_cast<int>(ExitCode::kUsage);
 }
 
@@ -79,6 +85,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
       "spillway");
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_help_flag("-h,--help", "Print this help.");
+  app.set_help_all_flag("--help-all", "Print this help, with all flags.");
   app.set_version_flag("--version", absl::StrCat("spillway ", OwnVersion()), "Print the version.");
   app.require_subcommand(1);
   AddRewriteCommand(&app, &session);
@@ -94,14 +101,17 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddHealthCommand(&app, &session);
   for (CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) AddColorFlag(command);
   AddCompletionCommand(&app, &session);
-  app.footer(
-      absl::StrCat("Example:\n"
-                   "  spillway rewrite graph.pb -o out.pb\n\n",
-                   kExitCodeHelp, "\n\nspillway COMMAND --help tells more of each command."));
+  AddHelpCommand(&app, &session);
+  AddVersionCommand(&app, &session);
+  app.footer(absl::StrCat(
+      "Example:\n"
+      "  spillway rewrite graph.pb -o out.pb\n\n",
+      kExitCodeHelp,
+      "\n\nspillway COMMAND --help tells what most need of a command, --help-all everything."));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return FinishParse(app, error);
+    return FinishParse(app, error, {argv + 1, argv + argc});
   }
   return Finish(session.run());
 }

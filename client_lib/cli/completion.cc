@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "client_lib/cli/help_format.h"
 
 namespace spillway::cli {
 namespace {
@@ -36,9 +37,7 @@ CompletionFlag DescribeFlag(const CLI::Option& option) {
   flag.help = ShortHelp(option.get_description());
   flag.takes_value = option.get_items_expected_max() > 0;
   flag.repeatable = option.get_items_expected_max() > 1;
-  // A validator adds its own words behind a colon.
-  const std::string type = option.get_type_name();
-  flag.value_name = type.substr(0, type.find(':'));
+  flag.value_name = TypeNameOf(option);
   flag.values = WordsIn(flag.value_name);
   return flag;
 }

@@ -3,15 +3,32 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/Validators.hpp"
 #include "client_lib/cli/completion.h"
+#include "spillway/client.h"
+#include "spillway/local_connection.h"
 
 namespace spillway::cli {
 namespace {
 
+// The presets are no enum of the API: whoever works in this process knows them.
+void AddPresets(CompletionCommand* command) {
+  for (CompletionFlag& flag : command->flags) {
+    if (flag.names != std::vector<std::string>{"--hardware"}) continue;
+    const auto capabilities = Client(MakeLocalConnection()).GetCapabilities();
+    if (!capabilities.ok()) return;
+    for (const v1::HardwareReport& preset : capabilities->hardware_presets()) {
+      flag.values.push_back(preset.hardware().preset());
+    }
+    flag.values.push_back("auto");
+  }
+}
+
 ExitCode Run(const CLI::App& app, const std::string& shell) {
-  const CompletionTree tree = DescribeForCompletion(app);
+  CompletionTree tree = DescribeForCompletion(app);
+  for (CompletionCommand& command : tree.commands) AddPresets(&command);
   std::cout << (shell == "bash"  ? BashCompletion(tree)
                 : shell == "zsh" ? ZshCompletion(tree)
                                  : FishCompletion(tree));

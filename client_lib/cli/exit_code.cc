@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/file_error.h"
+#include "client_lib/cli/flag_names.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -81,7 +82,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 std::string ErrorText(const absl::Status& status) {
   std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
   if (reason.empty()) reason = absl::StatusCodeToString(status.code());
-  return absl::StrCat(status.message(), " [", reason, "]");
+  return absl::StrCat(MessageInFlags(status), " [", reason, "]");
 }
 
 const char kExitCodeHelp[] =
@@ -95,9 +96,9 @@ const char kExitCodeHelp[] =
     "  6  the timeout passed, or the program was interrupted\n"
     "  7  internal: a bug of ours, please report it\n"
     "  8  no plan of swaps fits into the GPU's memory: the message says what would do;\n"
-    "     simulate --check: the step does not fit\n"
+    "     simulate --require-fit: the step does not fit\n"
     "  9  it is not known whether the step fits: the message names what is missing. rewrite,\n"
-    "     which has written the graph; simulate --check\n"
+    "     which has written the graph; simulate --require-fit\n"
     "  126, 127  run: the command cannot be executed, does not exist; otherwise\n"
     "     the exit code of run is that of its command";
 

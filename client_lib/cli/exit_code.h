@@ -20,7 +20,8 @@ enum class ExitCode {
   kInternal = 7,    // A bug of ours.
   kDoesNotFit = 8,  // No plan of swaps fits into the memory that there is; or no step (`simulate`).
   // Whether the step fits is not known: what is known of it does. Of `rewrite` with a strategy that
-  // plans for a budget (the graph is written all the same), and of `simulate --check`.
+  // plans for a budget (the graph is written all the same), and of `simulate
+  // --require-fit`.
   kFitUnknown = 9,
 
   // `run` alone; the numbers that shells have for them. Otherwise its command's own.

@@ -1,5 +1,6 @@
 #include "client_lib/cli/explore_command.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
+#include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/step_flags.h"
+#include "client_lib/cli/text_table.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -101,24 +104,68 @@ bool SizeIsBatch(const v1::Step& step) {
   return true;
 }
 
+// What is known while the search goes on.
+class SizesSoFar {
+ public:
+  void Add(const v1::ExploredSize& size) {
+    const bool fits = size.has_swapped() || size.unswapped().fit() != v1::FIT_DOES_NOT_FIT;
+    ++tried_;
+    if (fits) fits_ = std::max(fits_, size.size());
+    if (!fits && (fits_not_ == 0 || size.size() < fits_not_)) fits_not_ = size.size();
+  }
+
+  bool any() const { return tried_ > 0; }
+
+  // `12 sizes tried, 96 fits, 128 does not`.
+  std::string Text() const {
+    return absl::StrCat(FormatCount(tried_, "size"), " tried",
+                        fits_ > 0 ? absl::StrCat(", ", fits_, " fits") : "",
+                        fits_not_ > 0 ? absl::StrCat(", ", fits_not_, " does not") : "");
+  }
+
+ private:
+  int64_t tried_ = 0;
+  int64_t fits_ = 0, fits_not_ = 0;  // The largest and the least; 0: none.
+};
+
 absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
                      const Client& client, const CallOptions& call, Style style,
                      std::ostream& out) {
   ExplorationText text(SizeIsBatch(options.step()), options.swapping(), style);
+  SizesSoFar so_far;
   const auto report = client.Explore(
-      graph, options, [&](const v1::ExploredSize& size) { out << text.Row(size) << std::flush; },
+      graph, options,
+      [&](const v1::ExploredSize& size) {
+        PrintBesideProgress([&] { out << text.Row(size) << std::flush; });
+        so_far.Add(size);
+        TellProgress(absl::StrCat("exploring: ", so_far.Text()));
+      },
       call);
-  if (!report.ok()) return report.status();
-  out << text.Result(*report);
+  if (!report.ok()) {
+    const bool stopped =
+        absl::IsDeadlineExceeded(report.status()) || absl::IsCancelled(report.status());
+    return stopped && so_far.any()
+               ? core::WithMoreText(report.status(), absl::StrCat("; so far: ", so_far.Text()))
+               : report.status();
+  }
+  PrintBesideProgress([&] { out << text.Result(*report) << std::flush; });
   return absl::OkStatus();
 }
 
 absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) {
   absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
-  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options->no_budget(), options->mutable_step()));
-  const PerGraphRun run{flags.input, flags.format,         flags.json,      "exploration",
-                        "exploring", /*as_it_comes=*/true, flags.connection};
+  const auto filled = FillHardware(kNvidiaSmiTime, options->no_budget(), options->mutable_step());
+  if (!filled.ok()) return filled.status();
+  TellGpuMemory(*filled);
+  const PerGraphRun run{flags.input,
+                        flags.format,
+                        flags.json,
+                        "exploration",
+                        "exploring",
+                        /*as_it_comes=*/true,
+                        flags.connection,
+                        /*tells_progress=*/true};
   return PrintPerGraph(run, session,
                        [&](absl::string_view graph, const Client& client, const CallOptions& call,
                            Style style, std::ostream& out) {
@@ -156,7 +203,9 @@ void AddExploreCommand(CLI::App* app, Session* session) {
         ->group("Sizes");
   };
   add(kSizes, &flags->sizes,
-      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP, at most 10,000. With "
+      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP, at most 10,000; more than 16 "
+      "are tried coarse to fine, so that what is known when you stop it is of the whole range. "
+      "With "
       "--no-budget these alone; else the largest that fits is looked for, too. [default: powers of "
       "two up to the first that does not fit]",
       "N,N:N,...");

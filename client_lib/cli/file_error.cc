@@ -1,5 +1,6 @@
 #include "client_lib/cli/file_error.h"
 
+#include <cerrno>
 #include <cstring>
 
 #include "absl/strings/cord.h"
@@ -9,7 +10,7 @@
 namespace spillway::cli {
 namespace {
 
-// Marks a status; its value is empty. Stays inside this program.
+// Marks a status; its value is the number of the error. Stays inside this program.
 constexpr char kFileErrorTypeUrl[] = "spillway.cli/file_error";
 
 }  // namespace
@@ -22,8 +23,12 @@ absl::Status FileError(int error_number, absl::string_view action, absl::string_
   absl::Status status(
       absl::ErrnoToStatusCode(error_number),
       absl::StrCat("cannot ", action, " ", name, ": ", std::strerror(error_number), "; ", advice));
-  status.SetPayload(kFileErrorTypeUrl, absl::Cord());
+  status.SetPayload(kFileErrorTypeUrl, absl::Cord(absl::StrCat(error_number)));
   return status;
+}
+
+bool IsClosedPipe(const absl::Status& status) {
+  return status.GetPayload(kFileErrorTypeUrl) == absl::Cord(absl::StrCat(EPIPE));
 }
 
 bool IsFileError(const absl::Status& status) {

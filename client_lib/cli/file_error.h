@@ -14,6 +14,9 @@ absl::Status FileError(int error_number, absl::string_view action, absl::string_
 
 bool IsFileError(const absl::Status& status);
 
+// Whether one is that nobody reads what is written (EPIPE): `spillway ... | head`.
+bool IsClosedPipe(const absl::Status& status);
+
 }  // namespace spillway::cli
 
 #endif  // SPILLWAY_CLIENT_LIB_CLI_FILE_ERROR_H_

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client_lib/cli/flag_names.h"
 #include "client_lib/cli/text_table.h"
 
 namespace spillway::cli {
@@ -121,7 +122,9 @@ std::string StepText(const v1::SimulateReport& report) {
 
 template <typename Warnings>
 void AddWarnings(const Warnings& warnings, Rows* facts) {
-  for (const v1::Warning& warning : warnings) facts->push_back({"warning", warning.message()});
+  for (const v1::Warning& warning : warnings) {
+    facts->push_back({"warning", InFlags(warning.message())});
+  }
 }
 
 // What was simulated in the place of the graph's calls.

@@ -3,8 +3,10 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "client_lib/cli/text_table.h"
+#include "client_lib/internal/gpu_name.h"
 
 namespace spillway::cli {
 namespace {
@@ -45,6 +47,32 @@ std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step) 
   std::string line = Fill(limit, &found);
   if (!line.empty()) step->mutable_hardware()->MergeFrom(found);
   return line;
+}
+
+absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hardware) {
+  constexpr char kAuto[] = "auto";
+  if (hardware->preset() != kAuto) return std::string();
+  const absl::Time deadline = absl::Now() + limit;
+  const absl::StatusOr<internal::NamedMachine> machine = internal::AskMachine(limit);
+  if (!machine.ok()) return machine.status();
+  hardware->set_preset(machine->preset);
+  std::string line = absl::StrCat("--hardware ", machine->preset, ", from nvidia-smi: ",
+                                  machine->gpu_count > 1
+                                      ? absl::StrCat(machine->gpu_count, " times ", machine->gpu)
+                                      : machine->gpu);
+  if (hardware->has_gpu_memory_bytes()) return line;
+  const std::string memory = Fill(deadline - absl::Now(), hardware);
+  return memory.empty() ? line : absl::StrCat(line, "; ", memory);
+}
+
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOptions* options) {
+  if (options->step().hardware().preset().empty()) return FillGpuMemory(limit, options);
+  return FindMachine(limit, options->mutable_step()->mutable_hardware());
+}
+
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step) {
+  if (step->hardware().preset().empty()) return FillGpuMemory(limit, no_budget, step);
+  return FindMachine(limit, step->mutable_hardware());
 }
 
 void TellGpuMemory(const std::string& line) {

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client_lib/internal/gpu_memory.h"
 #include "spillway/v1/options.pb.h"
@@ -20,6 +21,15 @@ using internal::kNvidiaSmiTime;
 // waited for no longer than `limit`. Returns a line for the user; empty: nothing was filled in.
 std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options);
 std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step);
+
+// In place of the preset `auto`, that of this machine's GPUs (internal/gpu_name.h), and, if nothing
+// says how much memory they have, what nvidia-smi says. Returns a line for the user; empty: the
+// preset was another. BAD_OPTION if this machine's is not known.
+absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hardware);
+
+// Both, one after the other. FindMachine comes first: it says the memory, too.
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOptions* options);
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step);
 
 // Prints such a line on standard error, if it is one.
 void TellGpuMemory(const std::string& line);

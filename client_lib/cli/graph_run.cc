@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/summary.h"
+#include "client_lib/cli/text_table.h"
 
 namespace spillway::cli {
 namespace {
@@ -32,6 +34,13 @@ void PrintSummary(const RewrittenFile& file) {
       std::cerr << FormatSummary(graph.response.report(), graph.name, style);
     }
   }
+}
+
+void TellPlans(int64_t tried, int64_t best_ns) {
+  TellProgress(absl::StrCat("rewriting: ", FormatCount(tried, "plan"), " tried",
+                            best_ns > 0
+                                ? absl::StrCat(", best step so far ", FormatMilliseconds(best_ns))
+                                : ", none fits so far"));
 }
 
 // Planned for a budget, and not known to fit it.
@@ -55,6 +64,13 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!call.ok()) return call.status();
   absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
   if (!bytes.ok()) return bytes.status();
+  // What is no graph is told of later, by who reads it.
+  const auto format = files.format.has_value() ? absl::StatusOr<format::GraphFormat>(*files.format)
+                                               : format::RecogniseFormat(*bytes);
+  if (format.ok()) {
+    absl::Status status = CheckNotBinaryOnTerminal(files.output, format::IsText(*format));
+    if (!status.ok()) return status;
+  }
   const auto outputs =
       CreateOutputs({files.output, files.report, files.patch, files.plan}, session.cancellation);
   if (!outputs.ok()) return outputs.status();
@@ -62,6 +78,8 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   SetOutputs(files, &options);
   ProgressLine progress(files.quiet);
   call->on_progress = progress.callback();
+  // A plan that is applied is not searched for, and nothing is to be seen of one that is not shown.
+  if (call->on_progress) call->on_plan = TellPlans;
   absl::StatusOr<RewrittenFile> result = RewriteGraphFile(
       *std::move(bytes), files.format, options, connection.Connect(files.quiet), *call, plans);
   progress.End();

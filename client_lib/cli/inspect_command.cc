@@ -108,8 +108,10 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
   memory_options.set_no_budget(flags.step.no_budget());
   memory_options.set_memory(true);
   if (flags.memory) {
-    TellGpuMemory(
-        FillGpuMemory(kNvidiaSmiTime, memory_options.no_budget(), memory_options.mutable_step()));
+    const auto filled =
+        FillHardware(kNvidiaSmiTime, memory_options.no_budget(), memory_options.mutable_step());
+    if (!filled.ok()) return filled.status();
+    TellGpuMemory(*filled);
   }
   v1::InspectOptions options;
   if (!flags.memory) *options.mutable_step() = *step;

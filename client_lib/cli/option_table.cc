@@ -62,7 +62,7 @@ constexpr OptionRow kCommon[] = {
 constexpr OptionRow kHardware[] = {
     {"preset",
      "The machine that a step is simulated on, and that plans are made for; spillway "
-     "capabilities lists the presets.",
+     "capabilities lists the presets. auto: that of this machine's GPUs, as nvidia-smi names them.",
      "p100_pcie", "--hardware"},
     {"gpu_memory_bytes",
      "What TensorFlow's allocator can use on each GPU (less than the board has); less "

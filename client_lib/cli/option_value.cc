@@ -10,7 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "client_lib/cli/input_file.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -28,24 +30,13 @@ absl::Status BadValue(absl::string_view flag, absl::string_view text, absl::stri
                             {{"flag", flag}, {"value", text}});
 }
 
-// "1536", "1.5KiB", "12 GiB".
 absl::Status ParseByteCount(absl::string_view flag, absl::string_view text, int64_t* value) {
-  if (absl::SimpleAtoi(text, value)) return absl::OkStatus();
-  constexpr struct {
-    absl::string_view unit;
-    int shift;
-  } kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-  for (const auto& [unit, shift] : kUnits) {
-    absl::string_view number = text;
-    double count = 0;
-    if (!absl::ConsumeSuffix(&number, unit) || !absl::SimpleAtod(number, &count)) continue;
-    count *= static_cast<double>(int64_t{1} << shift);
-    // 2^63, which a double holds exactly. Not-a-number fails both.
-    if (!(count > -0x1p63 && count < 0x1p63)) break;
-    *value = static_cast<int64_t>(count);
-    return absl::OkStatus();
-  }
-  return BadValue(flag, text, "a number of bytes, plain or with KiB, MiB, GiB or TiB behind it");
+  const absl::optional<int64_t> bytes = core::ParseBytes(text);
+  // A plain number below 0 is judged by the core, which knows the range.
+  const bool is_negative = absl::StartsWith(text, "-") && absl::SimpleAtoi(text, value);
+  if (!bytes.has_value() && !is_negative) return BadValue(flag, text, core::kByteGrammar);
+  if (bytes.has_value()) *value = *bytes;
+  return absl::OkStatus();
 }
 
 template <typename Int>

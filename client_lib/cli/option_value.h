@@ -2,8 +2,8 @@
 //
 // Syntax: a list whose flag is given once is split at commas (`\,` is a comma inside an item); if
 // the flag is repeated, each text is one item, commas and all. Everything else is one text, given
-// once. Fields whose names end in `_bytes` take units (1536, 1.5KiB, 12GiB); a field of type bytes
-// takes a file, whose content is its value.
+// once. Fields whose names end in `_bytes` take units (1536, 1.5KiB, 16GB: base/byte_text.h); a
+// field of type bytes takes a file, whose content is its value.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_OPTION_VALUE_H_
 

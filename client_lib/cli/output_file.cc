@@ -146,13 +146,26 @@ absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& output
   for (const bool direct : {false, true}) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i]->direct() != direct) continue;
-      if (absl::Status status = outputs[i]->Write(contents[i]); !status.ok()) return status;
+      absl::Status status = outputs[i]->Write(contents[i]);
+      // With files beside it, that these were not kept has to be told.
+      if (IsClosedPipe(status) && outputs.size() > 1) {
+        return FileError(EIO, "write", "-", "nobody reads it any more, and no file was kept");
+      }
+      if (!status.ok()) return status;
     }
   }
   for (const auto& output : outputs) {
     if (absl::Status status = output->Commit(); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text) {
+  if (path != "-" || is_text || isatty(STDOUT_FILENO) != 1) return absl::OkStatus();
+  return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                            "-o -: the graph is binary, and standard output is a terminal; give -o "
+                            "FILE, or send it on with > FILE or | PROGRAM",
+                            {{"flag", "-o"}, {"value", "-"}});
 }
 
 bool SameFile(const std::string& a, const std::string& b) {

@@ -59,6 +59,10 @@ absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
 absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& outputs,
                           const std::vector<std::string>& contents);
 
+// CONFLICTING_OPTIONS if `path` is standard output, that is a terminal, and what would be written
+// there is no text.
+absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text);
+
 // Whether both paths name one file, existing or not; "-" is no file.
 bool SameFile(const std::string& a, const std::string& b);
 

@@ -29,8 +29,9 @@ absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& se
       ReadGraphFile(run.input, run.format, session.cancellation);
   if (!file.ok()) return file.status();
   const bool as_it_comes = run.as_it_comes && !run.json;
-  // Lines of text on the same terminal would be in its way; they show that something happens.
-  ProgressLine progress(/*quiet=*/as_it_comes && isatty(STDOUT_FILENO) == 1, run.doing);
+  // Lines of text on the same terminal would be in its way, unless who prints them takes care.
+  ProgressLine progress(
+      /*quiet=*/as_it_comes && !run.tells_progress && isatty(STDOUT_FILENO) == 1, run.doing);
   call->on_progress = progress.callback();
   const Client client = run.connection.Connect(/*quiet=*/false);
   const absl::Time deadline = absl::Now() + call->timeout;

@@ -34,6 +34,8 @@ struct PerGraphRun {
   // What is printed as text is printed as it comes, and not only if all goes well.
   bool as_it_comes = false;
   const ConnectionFlags& connection;
+  // What is printed as it comes goes by PrintBesideProgress.
+  bool tells_progress = false;
 };
 
 // Prints what `print` says of each graph of the file on standard output: as text, each under its

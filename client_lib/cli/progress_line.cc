@@ -23,6 +23,7 @@ constexpr char kErase[] = "\r\033[K";
 // Standard error, as the two writers share it.
 std::mutex terminal_mutex;
 std::string drawn;  // The line that stands there; guarded by terminal_mutex.
+std::string told;   // Of TellProgress; guarded by terminal_mutex.
 
 // Not std::cerr: a line goes out in one piece.
 void WriteAll(absl::string_view text) {
@@ -52,6 +53,11 @@ void Erase() {
   WriteAll(kErase);
 }
 
+std::string Doing(const std::string& otherwise) {
+  std::lock_guard<std::mutex> lock(terminal_mutex);
+  return told.empty() ? otherwise : told;
+}
+
 // `120 of 480 MiB`; with a decimal where the whole is small.
 std::string BytesMoved(const Progress& progress) {
   constexpr double kBytesPerMib = 1 << 20;
@@ -78,6 +84,7 @@ std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
 
 ProgressLine::ProgressLine(bool quiet, absl::string_view doing)
     : enabled_(!quiet && isatty(STDERR_FILENO) == 1), doing_(doing), start_(absl::Now()) {
+  TellProgress("");
   if (enabled_) thread_ = std::thread([this] { DrawUntilEnd(); });
 }
 
@@ -106,10 +113,22 @@ void ProgressLine::DrawUntilEnd() {
   while (!ended_changed_.wait_for(lock, pause, [this] { return ended_; })) {
     const Progress progress = progress_;
     lock.unlock();
-    Draw(FormatProgress(progress, absl::Now() - start_, doing_));
+    Draw(FormatProgress(progress, absl::Now() - start_, Doing(doing_)));
     lock.lock();
     pause = kInterval;
   }
+}
+
+void TellProgress(std::string doing) {
+  std::lock_guard<std::mutex> lock(terminal_mutex);
+  told = std::move(doing);
+}
+
+void PrintBesideProgress(const std::function<void()>& print) {
+  std::lock_guard<std::mutex> lock(terminal_mutex);
+  if (!drawn.empty()) WriteAll(kErase);
+  drawn.clear();  // It is drawn anew in a moment.
+  print();
 }
 
 void PrintAboveProgress(absl::string_view line) {

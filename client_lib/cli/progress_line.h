@@ -51,6 +51,14 @@ class ProgressLine {
   std::thread thread_;
 };
 
+// What the core does now, in place of what the line was made with: `exploring: 5 sizes tried`.
+// Until the line ends. Thread-safe.
+void TellProgress(std::string doing);
+
+// Calls `print`, which writes on standard output, with the progress line out of its way: both may
+// be one terminal.
+void PrintBesideProgress(const std::function<void()>& print);
+
 // Writes `line`, which ends with a line end, on standard error: above the progress line, if there
 // is one.
 void PrintAboveProgress(absl::string_view line);

@@ -22,13 +22,12 @@ constexpr char kRewriteFooter[] =
     "\n"
     "Examples:\n"
     "  spillway rewrite graph.pb -o out.pb\n"
-    "  spillway rewrite graph.pb -o out.pb --hardware v100_nvlink2 --batch-size 256\n"
+    "  spillway rewrite graph.pb -o out.pb --hardware a100_80gb_sxm4 --batch-size 256\n"
     "  spillway rewrite graph.pb -o out.pb --strategy scope \\\n"
-    "      --optimizer-scopes gradients,Momentum --lb 3 --ctrld-strategy direct_order --feed "
-    "images=128,224,224,3\n"
-    "  spillway rewrite graph.pb --report - | jq .devices\n"
-    "  spillway rewrite graph.pb --save-plan plan.json && spillway apply plan.json graph.pb -o "
-    "out.pb\n"
+    "      --optimizer-scopes gradients,Momentum --lb 3 \\\n"
+    "      --ctrld-strategy direct_order --feed images=128,224,224,3\n"
+    "  spillway rewrite graph.pb --save-plan plan.json\n"
+    "  spillway apply plan.json graph.pb -o out.pb\n"
     "  spillway rewrite - -o - --server host:7070 <in.pb >out.pb";
 
 // The order is that of --help.
@@ -57,8 +56,9 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<v1::RewriteOptions> options = flags->options.Build();
       if (!options.ok()) return options.status();
-      const std::string note = FillGpuMemory(kNvidiaSmiTime, &*options);
-      if (!flags->files.files().quiet) TellGpuMemory(note);
+      const absl::StatusOr<std::string> note = FillHardware(kNvidiaSmiTime, &*options);
+      if (!note.ok()) return note.status();
+      if (!flags->files.files().quiet) TellGpuMemory(*note);
       return RunOnGraph(flags->files.files(), *std::move(options), flags->connection, *session);
     };
   });

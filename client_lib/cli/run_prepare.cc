@@ -235,8 +235,9 @@ absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
   const absl::StatusOr<std::string> bytes =
       RunInChild(deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
         stage = "asking nvidia-smi for the memory of the GPUs";
-        FillGpuMemory(std::min(kNvidiaSmiTime, deadline.Remaining() / kNvidiaSmiPart),
-                      &complete.options);
+        const auto filled = FillHardware(
+            std::min(kNvidiaSmiTime, deadline.Remaining() / kNvidiaSmiPart), &complete.options);
+        if (!filled.ok()) return filled.status();
         absl::StatusOr<PreparedGraph> prepared = Prepare(complete, deadline, stage);
         if (!prepared.ok()) return prepared.status();
         *prepared->report.mutable_hardware()->mutable_hardware() =

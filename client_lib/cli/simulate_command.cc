@@ -25,7 +25,7 @@ struct SimulateFlags {
   const StepFlags step;
   const ConnectionFlags connection;
   bool json = false;
-  bool check = false;
+  bool require_fit = false;
 };
 
 absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session) {
@@ -34,7 +34,9 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   v1::SimulateOptions options;
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
-  TellGpuMemory(FillGpuMemory(kNvidiaSmiTime, options.no_budget(), options.mutable_step()));
+  const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
+  if (!filled.ok()) return filled.status();
+  TellGpuMemory(*filled);
   // Of several graphs the worst: one that does not fit is known not to.
   ExitCode worst = ExitCode::kDone;
   const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
@@ -53,7 +55,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
                                          : FormatSimulation(*report, style));
                       return absl::OkStatus();
                     });
-  if (!printed.ok() || !flags.check) return printed;
+  if (!printed.ok() || !flags.require_fit) return printed;
   return worst;
 }
 
@@ -73,8 +75,10 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
   command->add_flag("--json", flags->json, "JSON (SimulateReport in simulate.proto).")
       ->group("What to write");
   command
-      ->add_flag("--check", flags->check,
-                 "Ends with exit code 8 if the step does not fit, with 9 if that is not known.")
+      ->add_flag(
+          "--require-fit,--check", flags->require_fit,
+          "A gate for job scripts: ends with exit code 8 if the step does not fit, with 9 if "
+          "that is not known.")
       ->group("What to write");
   command->footer(
       "Times are estimates: operations and bytes of each node on the machine's numbers. A profile\n"
@@ -82,6 +86,7 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
       "\n"
       "Examples:\n"
       "  spillway simulate graph.pb --hardware v100_nvlink2 --batch-size 128\n"
+      "  spillway simulate out.pb --require-fit && python3 train.py\n"
       "  spillway simulate graph.pb --server host:7070 --timeout 30s\n"
       "  spillway simulate rewritten.pb --gpu-memory-bytes 12GiB --json | jq -r .forecast.fit");
   command->final_callback(

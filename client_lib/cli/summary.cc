@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/fit_text.h"
+#include "client_lib/cli/flag_names.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
@@ -123,7 +124,7 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
   }
   if (report.stages_size() > 0) facts.push_back({"time", StageText(report)});
   for (const v1::Warning& warning : report.warnings()) {
-    facts.push_back({"warning", warning.message()});
+    facts.push_back({"warning", InFlags(warning.message())});
   }
   const v1::Advice& advice = report.advice();
   if (!advice.host_memory_variable().empty()) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "client_lib/cli/line_width.h"
 
 namespace spillway::cli {
 
@@ -15,7 +16,8 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr size_t kIndent = 2;  // In front of each column.
+constexpr size_t kIndent = 2;      // In front of each column.
+constexpr size_t kLeastText = 20;  // However narrow the line.
 
 std::vector<size_t> Widths(const Rows& rows) {
   std::vector<size_t> widths;
@@ -28,9 +30,10 @@ std::vector<size_t> Widths(const Rows& rows) {
 
 // Takes from the widest columns what a line has too much.
 void FitLine(std::vector<size_t>* widths) {
+  const size_t width = LineWidth(kMaxLineWidth);
   size_t total = 0;
-  for (const size_t width : *widths) total += kIndent + width;
-  for (; total > kMaxLineWidth; --total) --*std::max_element(widths->begin(), widths->end());
+  for (const size_t column : *widths) total += kIndent + column;
+  for (; total > width; --total) --*std::max_element(widths->begin(), widths->end());
 }
 
 // Each word of `text` at most `width` long.
@@ -74,7 +77,8 @@ std::string FormatTableRow(const std::vector<std::string>& cells,
 std::string FormatFacts(const Rows& rows, Style style) {
   const std::vector<size_t> widths = Widths(rows);
   const size_t label_width = widths.empty() ? 0 : widths[0];
-  const size_t text_width = kMaxLineWidth - 2 * kIndent - label_width;
+  const size_t margin = 2 * kIndent + label_width;
+  const size_t text_width = std::max(LineWidth(kMaxLineWidth), margin + kLeastText) - margin;
   std::string text;
   std::string label;  // An empty one stands for that of the row before.
   for (const auto& row : rows) {
@@ -105,7 +109,8 @@ std::string Shortened(absl::string_view text, size_t width) {
 std::string Paragraph(absl::string_view text, size_t indent) {
   constexpr size_t kHanging = 2;
   const std::string margin(indent, ' ');
-  const size_t width = kMaxLineWidth - indent - kHanging;
+  const size_t width =
+      std::max(LineWidth(kMaxLineWidth), indent + kHanging + kLeastText) - indent - kHanging;
   const std::string lines = Wrap(WithShortWords(text, width), width);
   return absl::StrCat(
       margin,

@@ -11,7 +11,8 @@
 
 namespace spillway::cli {
 
-// What no line of a report is longer than, in characters.
+// What no line of a report is longer than, in characters, unless COLUMNS or the terminal say
+// otherwise (line_width.h).
 inline constexpr size_t kMaxLineWidth = 100;
 
 // Rows of cells, one line each, indented by two spaces; the first row is the heading. The first

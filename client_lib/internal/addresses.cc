@@ -2,10 +2,13 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -33,17 +36,102 @@ bool IsLoopback(const std::string& host) {
   return std::memcmp(&ipv6, &in6addr_loopback, sizeof(ipv6)) == 0;
 }
 
+absl::Status BadTarget(absl::string_view target, absl::string_view address,
+                       absl::string_view what) {
+  return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                            absl::StrCat("the server ", core::Quoted(address), " ", what),
+                            {{"target", target}, {"value", address}});
+}
+
+// Of `address`, less what says that it is one of the Internet; the rest of those that gRPC takes
+// (unix:, xds:) is its own to judge.
+absl::Status CheckHostAndPort(absl::string_view target, absl::string_view address,
+                              absl::string_view host_port) {
+  absl::string_view port;
+  if (absl::StartsWith(host_port, "[")) {
+    const size_t end = host_port.find(']');
+    if (end == absl::string_view::npos || end == 1) {
+      return BadTarget(target, address, "has a broken IPv6 address; give [ADDRESS]:PORT");
+    }
+    port = host_port.substr(end + 1);
+  } else {
+    const size_t colon = host_port.find(':');
+    if (colon != host_port.rfind(':')) {
+      return BadTarget(target, address,
+                       "has several colons; give HOST:PORT, and an IPv6 address in brackets, as "
+                       "[::1]:7070");
+    }
+    if (colon == 0) return BadTarget(target, address, "has no host; give HOST:PORT");
+    if (colon != absl::string_view::npos) port = host_port.substr(colon);
+  }
+  if (!absl::ConsumePrefix(&port, ":") || port.empty()) {
+    return BadTarget(target, address,
+                     absl::StrCat("has no port; give HOST:PORT, as ",
+                                  host_port.substr(0, host_port.find(':')), ":7070"));
+  }
+  // Digits alone: SimpleAtoi takes signs and spaces, too.
+  constexpr int kMaxPort = 65535;
+  int number = 0;
+  const bool digits = std::all_of(port.begin(), port.end(), absl::ascii_isdigit);
+  if (!digits || !absl::SimpleAtoi(port, &number) || number < 1 || number > kMaxPort) {
+    return BadTarget(target, address,
+                     absl::StrCat("has ", core::Quoted(port),
+                                  " as its port; give a number from 1 "
+                                  "to ",
+                                  kMaxPort));
+  }
+  return absl::OkStatus();
+}
+
+// gRPC would dial port 443 where none is given, take port 99999 for 34463, and ask name servers for
+// `http://host`.
+absl::Status CheckAddress(absl::string_view target, absl::string_view address) {
+  if (address.empty()) {
+    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                              absl::StrCat("the servers ", core::Quoted(target),
+                                           " have an empty address; give HOST:PORT[,HOST:PORT...]"),
+                              {{"target", target}});
+  }
+  if (std::any_of(address.begin(), address.end(), absl::ascii_isspace)) {
+    return BadTarget(target, address, "has a space in it; give HOST:PORT");
+  }
+  absl::string_view rest = address;
+  if (absl::ConsumePrefix(&rest, kNameScheme)) {
+    if (absl::ConsumePrefix(&rest, "//")) {
+      const size_t slash = rest.find('/');
+      if (slash == absl::string_view::npos) {
+        return BadTarget(target, address, "lacks a slash; give dns:///HOST:PORT");
+      }
+      rest.remove_prefix(slash + 1);
+    }
+    return CheckHostAndPort(target, address, rest);
+  }
+  if (absl::ConsumePrefix(&rest, "ipv4:") || absl::ConsumePrefix(&rest, "ipv6:")) {
+    return CheckHostAndPort(target, address, rest);
+  }
+  for (const absl::string_view scheme : {"unix:", "unix-abstract:", "xds:"}) {
+    if (!absl::StartsWith(address, scheme)) continue;
+    if (address.size() > scheme.size()) return absl::OkStatus();
+    return BadTarget(target, address, "has nothing behind its scheme; give the path of the socket");
+  }
+  if (const size_t scheme = address.find("://"); scheme != absl::string_view::npos) {
+    return BadTarget(target, address,
+                     absl::StrCat("begins with ", address.substr(0, scheme),
+                                  "://, which gRPC does not know; "
+                                  "give HOST:PORT alone",
+                                  absl::EqualsIgnoreCase(address.substr(0, scheme), "https")
+                                      ? ", and TLS as an option"
+                                      : ""));
+  }
+  return CheckHostAndPort(target, address, address);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> SplitTarget(absl::string_view target) {
   std::vector<std::string> addresses = absl::StrSplit(target, ',');
-  if (addresses.size() == 1) return addresses;
   for (const std::string& address : addresses) {
-    if (!address.empty()) continue;
-    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                              absl::StrCat("the servers ", core::Quoted(target),
-                                           " have an empty address; give HOST:PORT[,HOST:PORT...]"),
-                              {{"target", std::string(target)}});
+    if (absl::Status s = CheckAddress(target, address); !s.ok()) return s;
   }
   return addresses;
 }

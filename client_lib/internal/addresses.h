@@ -10,8 +10,10 @@
 
 namespace spillway::internal {
 
-// The addresses between the commas of `target`; one without commas is one address, even if it is
-// empty. Error: INVALID_ARGUMENT (BAD_OPTION), an address among several is empty.
+// The addresses between the commas of `target`, each HOST:PORT, [IPV6]:PORT, dns:///HOST:PORT, or a
+// socket as unix:PATH. Checked before anything is dialled: what gRPC would make of a port that is
+// missing or above 65535, or of http://, is not what was meant. Error: INVALID_ARGUMENT
+// (BAD_OPTION), naming the address.
 absl::StatusOr<std::vector<std::string>> SplitTarget(absl::string_view target);
 
 // Whether one address stands for all that a name has: `dns:...`.

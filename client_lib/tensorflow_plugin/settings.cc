@@ -65,21 +65,48 @@ std::string TakeNumber(const std::string& text, Settings* settings) {
   return "";
 }
 
-// As flags of the program take it: 1536, 512MiB, 12GiB.
-std::string TakeMemory(const std::string& text, Settings* settings) {
-  const std::vector<std::pair<std::string, int>> units = {
-      {"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-  int64_t value = 0;
-  std::string rest;
-  if (Number(text, &value, &rest)) {
-    for (const auto& [unit, shift] : units) {
-      if (rest != unit || value < 1 || value > (std::numeric_limits<int64_t>::max() >> shift))
-        continue;
-      settings->gpu_memory_bytes = value << shift;
-      return "";
+// A size as all programs of Spillway take it (rewrite_core/base/byte_text.h, which the plug-in does
+// not link; tests/testing/sizes.txt binds both): 1536, 1.5GiB, 16 GB. Below 0: it is none.
+int64_t Bytes(std::string text) {
+  const std::vector<std::pair<std::string, int64_t>> units = {{"", 1},
+                                                              {"b", 1},
+                                                              {"kb", 1'000},
+                                                              {"mb", 1'000'000},
+                                                              {"gb", 1'000'000'000},
+                                                              {"tb", 1'000'000'000'000},
+                                                              {"kib", int64_t{1} << 10},
+                                                              {"mib", int64_t{1} << 20},
+                                                              {"gib", int64_t{1} << 30},
+                                                              {"tib", int64_t{1} << 40}};
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const size_t end = text.find_first_not_of("0123456789.");
+  const std::string number = text.substr(0, end);
+  std::string name = end == std::string::npos ? "" : text.substr(end);
+  name.erase(0, name.find_first_not_of(' '));
+  for (const auto& [unit, bytes] : units) {
+    if (name != unit) continue;
+    int64_t whole = 0;
+    std::string rest;
+    if (Number(number, &whole, &rest) && rest.empty()) {
+      return whole > std::numeric_limits<int64_t>::max() / bytes ? -1 : whole * bytes;
     }
+    // A digit on both sides of its only point.
+    const size_t point = number.find('.');
+    if (point == std::string::npos || point == 0 || point + 1 == number.size() ||
+        number.find('.', point + 1) != std::string::npos) {
+      return -1;
+    }
+    const double value = std::strtod(number.c_str(), nullptr) * static_cast<double>(bytes);
+    return value < 0x1p63 ? static_cast<int64_t>(value) : -1;
   }
-  return "has to be a whole number of bytes, above 0, as 17179869184 or 16GiB";
+  return -1;
+}
+
+std::string TakeMemory(const std::string& text, Settings* settings) {
+  const int64_t bytes = Bytes(text);
+  if (bytes < 1) return "has to be a number of bytes, above 0, as 17179869184, 16GB or 16GiB";
+  settings->gpu_memory_bytes = bytes;
+  return "";
 }
 
 std::string TakeOptions(const std::string& text, Settings* settings) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/default_targets.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/near_in_graph.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 
@@ -33,7 +34,8 @@ absl::StatusOr<NodeId> FindTarget(const Graph& graph, absl::string_view target,
   }
   const NodeId node = graph.Find(name);
   if (node == kNoNode)
-    return BadTarget(v1::ERROR_REASON_NAME_MATCHES_NOTHING, target, "names no node of the graph");
+    return BadTarget(v1::ERROR_REASON_NAME_MATCHES_NOTHING, target,
+                     absl::StrCat("names no node of the graph", NearNodes(graph, name)));
   if (colon != absl::string_view::npos) {
     const int count = counts[node];
     if (count >= 0 && port >= count) {

@@ -9,68 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/near_names.h"
 
 namespace spillway::core {
 namespace {
-
-// What the allocator of TensorFlow 1.x was seen to get of a 16 GB card, and about the same share of
-// larger ones.
-constexpr int64_t kOf16Gb = 15955132416;
-constexpr int64_t kOf40Gb = 39400000000;
-constexpr int64_t kOf80Gb = 78000000000;
-
-// peak_flops, memory rates and links of data sheets where nothing else is said: fp32 on P100 and
-// V100, TensorFloat-32 without sparsity on A100 and H100 (strict fp32 on A100: 19.5e12). eff_conv
-// of p100_pcie is fitted to 255 images/s of ResNet-50 fp32 at batch 150; the other cards copy the
-// efficiencies of their kind and are not calibrated. Link rates are those that pinned copies reach.
-std::vector<HardwarePreset> MakePresets() {
-  const Hardware p100 = {"p100_pcie", kOf16Gb, 512'000'000'000, 10.6e12, 0.83, 0.8,
-                         732e9,       0.75,    10e-6,           12e9,    12e9, 20e-6};
-  Hardware observed = p100;
-  observed.preset = "p100_pcie_observed";
-  observed.d2h_bytes_per_s = observed.h2d_bytes_per_s = 6e9;
-  Hardware v100 = p100;
-  v100.preset = "v100_pcie";
-  v100.peak_flops = 14e12;
-  v100.mem_bytes_per_s = 900e9;
-  Hardware nvlink = v100;
-  nvlink.preset = "v100_nvlink2";
-  nvlink.peak_flops = 15.7e12;
-  nvlink.d2h_bytes_per_s = nvlink.h2d_bytes_per_s = 68e9;
-  const Hardware a100 = {"a100_40gb_pcie4",
-                         kOf40Gb,
-                         512'000'000'000,
-                         156e12,
-                         0.4,
-                         0.6,
-                         1555e9,
-                         0.8,
-                         5e-6,
-                         25e9,
-                         25e9,
-                         15e-6};
-  Hardware g10 = a100;
-  g10.preset = "a100_40gb_g10";
-  g10.host_memory_bytes = 128'000'000'000;
-  g10.d2h_bytes_per_s = g10.h2d_bytes_per_s = 15.754e9;
-  g10.copy_latency_s = 45e-6;
-  const Hardware h100 = {
-      "h100_pcie5", kOf80Gb, 1'024'000'000'000, 378e12, 0.4, 0.6, 2000e9, 0.8, 5e-6, 52e9,
-      52e9,         15e-6};
-  std::vector<HardwarePreset> presets = {
-      {"P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50", p100},
-      {"the same with the link that a published run of TFLMS v2 reached", observed},
-      {"V100 16 GB, PCIe 3.0; not calibrated", v100},
-      {"V100 16 GB, NVLink 2.0 to the host (POWER9); not calibrated", nvlink},
-      {"A100 40 GB, PCIe 4.0, TF32; not calibrated", a100},
-      {"A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)", g10},
-      {"H100 80 GB, PCIe 5.0, TF32; not calibrated", h100},
-  };
-  for (HardwarePreset& preset : presets) {
-    preset.hardware.gpu_memory_source = v1::MEMORY_SOURCE_PRESET;
-  }
-  return presets;
-}
 
 // The numbers: how they are called, where they are, what they may be.
 struct CountField {
@@ -152,12 +94,17 @@ bool HasEveryNumber(const v1::Hardware& options) {
   return true;
 }
 
-}  // namespace
-
-absl::Span<const HardwarePreset> HardwarePresets() {
-  static const auto& presets = *new std::vector<HardwarePreset>(MakePresets());
-  return presets;
+absl::Status NoSuchPreset(absl::string_view name) {
+  std::vector<absl::string_view> known;
+  for (const HardwarePreset& preset : HardwarePresets()) known.push_back(preset.hardware.preset);
+  return InvalidError(
+      v1::ERROR_REASON_BAD_OPTION,
+      absl::StrCat("hardware.preset is ", Quoted(name), ", which does not exist",
+                   DidYouMean(name, known), "; there are ", absl::StrJoin(known, ", ")),
+      {{"option", "hardware.preset"}, {"value", name}});
 }
+
+}  // namespace
 
 absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
   Hardware hardware;
@@ -168,14 +115,7 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
       if (preset.hardware.preset == name) hardware = preset.hardware;
     }
     if (hardware.preset.empty()) {
-      return InvalidError(
-          v1::ERROR_REASON_BAD_OPTION,
-          absl::StrCat("hardware.preset is ", Quoted(name), ", which does not exist; there are ",
-                       absl::StrJoin(HardwarePresets(), ", ",
-                                     [](std::string* out, const HardwarePreset& known) {
-                                       absl::StrAppend(out, known.hardware.preset);
-                                     })),
-          {{"option", "hardware.preset"}, {"value", name}});
+      return NoSuchPreset(name);
     }
   }
   for (const CountField& field : kCounts) {

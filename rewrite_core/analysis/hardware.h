@@ -69,13 +69,15 @@ std::string MemorySourceName(v1::MemorySource source);
 
 inline constexpr absl::string_view kDefaultPreset = "p100_pcie";
 
-// A machine by name. `about` is one line on what it is and where its numbers are from.
+// A machine by name.
 struct HardwarePreset {
-  absl::string_view about;
+  absl::string_view about;   // What it is, in one line.
+  absl::string_view source;  // Where its numbers are public: the vendor's sheet, a paper,
+  absl::string_view says;    // and what was taken from there.
   Hardware hardware;
 };
 
-// All presets, the default first.
+// All presets, the default first: hardware_presets.cc.
 absl::Span<const HardwarePreset> HardwarePresets();
 
 }  // namespace spillway::core

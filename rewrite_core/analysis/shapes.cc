@@ -13,6 +13,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/near_in_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -38,7 +39,9 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
   }
   const NodeId node = graph.Find(name);
   if (node == kNoNode) {
-    return BadFeed(feed.name(), "names no node of the graph; feeds are named as in the graph",
+    return BadFeed(feed.name(),
+                   absl::StrCat("names no node of the graph", NearNodes(graph, name),
+                                "; feeds are named as in the graph"),
                    v1::ERROR_REASON_NAME_MATCHES_NOTHING);
   }
   const int count = counts[node];

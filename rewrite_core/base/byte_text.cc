@@ -1,17 +1,71 @@
 #include "rewrite_core/base/byte_text.h"
 
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace spillway::core {
+namespace {
+
+constexpr struct {
+  absl::string_view name;
+  int64_t bytes;
+} kUnits[] = {
+    {"B", 1},
+    {"kB", 1'000},
+    {"MB", 1'000'000},
+    {"GB", 1'000'000'000},
+    {"TB", 1'000'000'000'000},
+    {"KiB", int64_t{1} << 10},
+    {"MiB", int64_t{1} << 20},
+    {"GiB", int64_t{1} << 30},
+    {"TiB", int64_t{1} << 40},
+};
+
+// The bytes of the unit; 0: there is none.
+int64_t UnitBytes(absl::string_view name) {
+  if (name.empty()) return 1;
+  for (const auto& unit : kUnits) {
+    if (absl::EqualsIgnoreCase(unit.name, name)) return unit.bytes;
+  }
+  return 0;
+}
+
+}  // namespace
 
 std::string BytesText(int64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  constexpr const char* kNames[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return absl::StrCat(bytes, " bytes");
   double value = static_cast<double>(bytes) / 1024;
   int unit = 0;
   for (; value >= 1024 && unit < 5; ++unit) value /= 1024;
-  return absl::StrFormat("%.2f %s", value, kUnits[unit]);
+  return absl::StrFormat("%.2f %s", value, kNames[unit]);
+}
+
+absl::optional<int64_t> ParseBytes(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  size_t end = 0;
+  while (end < text.size() && (absl::ascii_isdigit(text[end]) || text[end] == '.')) ++end;
+  const absl::string_view number = text.substr(0, end);
+  const int64_t unit = UnitBytes(absl::StripLeadingAsciiWhitespace(text.substr(end)));
+  if (unit == 0 || number.empty()) return absl::nullopt;
+  int64_t whole = 0;
+  if (absl::SimpleAtoi(number, &whole)) {
+    if (whole > std::numeric_limits<int64_t>::max() / unit) return absl::nullopt;
+    return whole * unit;
+  }
+  double value = 0;
+  // A digit on both sides of its only point.
+  if (number.front() == '.' || number.back() == '.' || !absl::SimpleAtod(number, &value)) {
+    return absl::nullopt;
+  }
+  value *= static_cast<double>(unit);
+  if (!(value < 0x1p63)) return absl::nullopt;  // Which a double holds exactly.
+  return static_cast<int64_t>(value);
 }
 
 }  // namespace spillway::core

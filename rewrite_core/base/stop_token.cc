@@ -13,7 +13,10 @@ StopToken StopToken::AfterStepsForTest(int64_t steps) {
 }
 
 StopToken::StopToken(const StopToken& other)
-    : deadline_(other.deadline_), cancelled_(other.cancelled_), step_limit_(other.step_limit_) {}
+    : deadline_(other.deadline_),
+      cancelled_(other.cancelled_),
+      plan_listener_(other.plan_listener_),
+      step_limit_(other.step_limit_) {}
 
 bool StopToken::ShouldStop(int64_t steps) const {
   const int64_t total = steps_.fetch_add(steps, std::memory_order_relaxed) + steps;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 #include "absl/status/status.h"
@@ -12,7 +13,12 @@
 
 namespace spillway::core {
 
-// Says when work should end. Thread-safe; the flag given must outlive it.
+// What a search for plans tells while it runs: a plan was simulated, and its step takes so long; 0
+// if it does not fit. Of one call at a time; must be short.
+using PlanListener = std::function<void(int64_t step_time_ns)>;
+
+// Says when work should end, and takes word of how far it is: the caller's line into a call that
+// runs. Thread-safe; the flag given, and the listener, must outlive it.
 class StopToken {
  public:
   // Never stops.
@@ -35,6 +41,13 @@ class StopToken {
   // OK while ShouldStop has not returned true; otherwise the error, which names `stage`.
   absl::Status status(absl::string_view stage) const;
 
+  // Whom TellPlan tells; null: nobody. Set before the work begins; copies have it, too.
+  void set_plan_listener(const PlanListener* listener) { plan_listener_ = listener; }
+  bool tells_plans() const { return plan_listener_ != nullptr; }
+  void TellPlan(int64_t step_time_ns) const {
+    if (plan_listener_ != nullptr) (*plan_listener_)(step_time_ns);
+  }
+
   // Steps counted so far, and those counted after the token fired: how late loops noticed.
   int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
   int64_t steps_after_stop() const { return steps_after_stop_.load(std::memory_order_relaxed); }
@@ -42,6 +55,7 @@ class StopToken {
  private:
   absl::Time deadline_ = absl::InfiniteFuture();
   const std::atomic<bool>* cancelled_ = nullptr;
+  const PlanListener* plan_listener_ = nullptr;
   int64_t step_limit_ = std::numeric_limits<int64_t>::max();
   mutable std::atomic<int64_t> steps_{0};
   mutable std::atomic<int64_t> steps_after_stop_{0};

@@ -1,6 +1,7 @@
 #include "rewrite_core/inspect/explore.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -320,11 +321,30 @@ class Explorer {
     return swapped ? FitsSwapped(size) : Fits(size);
   }
 
+  // Long lists coarse to fine: the least and the largest, those in the middle between two that were
+  // tried, and so on. Who stops has seen the whole range. Short lists are quicker read ascending.
+  static std::vector<int64_t> InOrder(std::vector<int64_t> sizes) {
+    constexpr size_t kShort = 16;
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    if (sizes.size() <= kShort) return sizes;
+    std::vector<int64_t> ordered = {sizes.front(), sizes.back()};
+    std::deque<std::pair<size_t, size_t>> gaps = {{0, sizes.size() - 1}};
+    while (!gaps.empty()) {
+      const auto [low, high] = gaps.front();
+      gaps.pop_front();
+      if (high - low < 2) continue;
+      const size_t middle = low + (high - low) / 2;
+      ordered.push_back(sizes[middle]);
+      gaps.push_back({low, middle});
+      gaps.push_back({middle, high});
+    }
+    return ordered;
+  }
+
   // Those asked for, each in both ways before the next.
   absl::Status TrySizes() {
-    std::vector<int64_t> sizes(options_.sizes().begin(), options_.sizes().end());
-    std::sort(sizes.begin(), sizes.end());
-    for (int64_t size : sizes) {
+    for (int64_t size : InOrder({options_.sizes().begin(), options_.sizes().end()})) {
       if (absl::Status s = TrySize(size, &unswapped_); !s.ok()) return s;
       if (!options_.swapping()) continue;
       if (absl::Status s = TrySize(size, &swapped_); !s.ok()) return s;

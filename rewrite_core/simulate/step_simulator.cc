@@ -129,6 +129,8 @@ class StepSimulator::Impl {
   // Memory without end, varied as `terms` say; and all that they say.
   SimulationOptions UnlimitedOf(const StepTerms& terms) const;
   SimulationOptions OptionsOf(const StepTerms& terms) const;
+  // Whether no GPU has more memory than the machine's.
+  bool IsOfTheMachine(const SimulationOptions& options) const;
   absl::StatusOr<StepResult> Simulate(const PreparedWorkload& workload, const StepTerms& terms,
                                       bool is_unswapped, const StopToken& stop);
   // Counted, and then, if that fits, placed. The result's verdict is there.
@@ -222,7 +224,22 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
     }
   }
   if (wants_order) KeepOrder(terms, &result);
+  if (!is_unswapped && stop.tells_plans()) {
+    // With more memory than there is it is no plan for this machine.
+    stop.TellPlan(result.fits && IsOfTheMachine(options) ? result.step_time_ns() : 0);
+  }
   return result;
+}
+
+bool StepSimulator::Impl::IsOfTheMachine(const SimulationOptions& options) const {
+  const std::vector<int64_t> budgets = facts.Budgets();
+  bool is_limited = false;
+  for (size_t gpu = 0; gpu < std::min(budgets.size(), options.device_budget_bytes.size()); ++gpu) {
+    if (options.device_budget_bytes[gpu] == kUnlimited) continue;  // Another GPU's turn.
+    if (options.device_budget_bytes[gpu] > budgets[gpu]) return false;
+    is_limited = true;
+  }
+  return is_limited;
 }
 
 absl::Status StepSimulator::Impl::Climb(const StepTerms& terms, const SimulationOptions& options,

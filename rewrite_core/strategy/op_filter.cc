@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/near_in_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -36,11 +37,11 @@ absl::Status CheckOverlap(const OpFilterOptions& options, absl::string_view by,
 }
 
 absl::Status MatchesNothing(absl::string_view option, absl::string_view value,
-                            absl::string_view what) {
-  return InvalidError(
-      v1::ERROR_REASON_NAME_MATCHES_NOTHING,
-      absl::StrCat(option, " has ", Quoted(value), ", ", what, "; spell it as the graph does"),
-      {{"option", option}, {"value", value}});
+                            absl::string_view what, absl::string_view near) {
+  return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
+                      absl::StrCat(option, " has ", Quoted(value), ", ", what, near,
+                                   "; spell it as the graph does"),
+                      {{"option", option}, {"value", value}});
 }
 
 }  // namespace
@@ -128,7 +129,7 @@ absl::Status OpFilter::MatchTypes(absl::string_view kind, const Strings& types,
     const auto found = ops.find(type);
     if (found == ops.end()) {
       return MatchesNothing(OptionName(kind, options_, "types"), type,
-                            "a type that no op of the graph has");
+                            "a type that no op of the graph has", NearTypes(*graph_, type));
     }
     (*flags)[found->second] = true;
   }
@@ -150,7 +151,7 @@ absl::Status OpFilter::MatchScopes(absl::string_view kind, const Strings& scopes
   for (int i = 0; i < scopes.size(); ++i) {
     if (used[i]) continue;
     return MatchesNothing(OptionName(kind, options_, "scopes"), scopes[i],
-                          "with which no op's name begins");
+                          "with which no op's name begins", NearScopes(*graph_, scopes[i]));
   }
   return absl::OkStatus();
 }

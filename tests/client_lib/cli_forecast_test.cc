@@ -208,7 +208,7 @@ TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
                                               {{"--batch-size", "300"}, 8},
                                               {{"--gpu-memory-bytes", "1MiB"}, 8},
                                               {{"--no-budget"}, 0}}) {
-    Arguments check = {"simulate", graph, "--check"};
+    Arguments check = {"simulate", graph, "--require-fit"};
     check.insert(check.end(), flags.begin(), flags.end());
     EXPECT_EQ(Spillway(check).exit_code, code) << ::testing::PrintToString(flags);
   }
@@ -439,6 +439,73 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
   EXPECT_THAT(again.err, HasSubstr(" per GPU from nvidia-smi, from the cache)\n"));
 }
 
+// As `nvidia-smi --query-gpu=name` and the query of the memory answer on two L4.
+TEST_F(CliForecastTest, HardwareAutoIsTheMachineThatNvidiaSmiNames) {
+  const std::string graph = Graph("mnist_deep");
+  std::filesystem::create_directory(dir_ / "bin");
+  dir_.Write("bin/nvidia-smi",
+             "#!/bin/sh\ncase $1 in *=name) echo NVIDIA L4; echo NVIDIA L4;; "
+             "*) echo 23034, 8.9; echo 23034, 8.9;; esac\n");
+  std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
+  const Arguments simulate = {"simulate", graph, "--batch-size", "8", "--hardware", "auto"};
+  const ChildResult text = WithPath(dir_ / "bin", simulate);
+  EXPECT_THAT(text.err,
+              StartsWith("spillway: --hardware l4, from nvidia-smi: 2 times NVIDIA L4; "));
+  EXPECT_THAT(text.out, HasSubstr("  machine      l4, "));
+  Arguments as_json = simulate;
+  as_json.push_back("--json");
+  const json machine = json::parse(WithPath(dir_ / "bin", as_json).out)["hardware"]["hardware"];
+  EXPECT_EQ(machine["preset"], "l4");
+  EXPECT_EQ(machine["gpu_memory_source"], "MEMORY_SOURCE_NVIDIA_SMI");
+  EXPECT_EQ(machine["mem_bytes_per_s"], 300e9);
+  // What the user says of the memory counts more.
+  as_json.insert(as_json.end(), {"--gpu-memory-bytes", "8GB"});
+  const json given = json::parse(WithPath(dir_ / "bin", as_json).out)["hardware"]["hardware"];
+  EXPECT_EQ(given["gpu_memory_bytes"], "8000000000");
+  EXPECT_EQ(given["gpu_memory_source"], "MEMORY_SOURCE_OPTION");
+  for (const Arguments& command : std::vector<Arguments>{
+           {"explore", graph, "--sizes", "8", "--hardware", "auto"},
+           {"inspect", graph, "--memory", "--hardware", "auto"},
+           {"rewrite", graph, "-o", dir_ / "out", "--strategy", "level", "--batch-size", "8",
+            "--feed", "dropout/keep_prob=", "--hardware", "auto"},
+           {"run", "--graph", graph, "--cache-dir", dir_ / "cache", "--strategy", "scope",
+            "--fail-closed", "--hardware", "auto", "--", "true"}}) {
+    WithPath(dir_ / "bin", command);
+  }
+  // Where it names none, a preset has to be named.
+  dir_.Write("bin/nvidia-smi", "#!/bin/sh\necho NVIDIA GeForce RTX 3090\n");
+  const std::string path = getenv("PATH");
+  setenv("PATH", absl::StrCat(dir_ / "bin", ":", path).c_str(), 1);
+  ExpectError(Spillway(simulate), 2,
+              {"--hardware is auto, and there is no preset for 'NVIDIA GeForce RTX 3090'"});
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(CliForecastTest, ALongListOfSizesIsTriedCoarseToFine) {
+  const std::string graph = Graph("mnist_deep");
+  const ChildResult explored = Spillway(
+      {"explore", graph, "--sizes", "1:33", "--no-budget", "--feed", "dropout/keep_prob="});
+  ASSERT_EQ(explored.exit_code, 0) << explored.err;
+  std::vector<int> sizes;
+  for (const absl::string_view line : absl::StrSplit(explored.out, '\n')) {
+    int size = 0;
+    const absl::string_view first = absl::StripLeadingAsciiWhitespace(line);
+    if (absl::SimpleAtoi(first.substr(0, first.find(' ')), &size)) sizes.push_back(size);
+  }
+  ASSERT_EQ(sizes.size(), 33) << explored.out;
+  EXPECT_THAT(std::vector<int>(sizes.begin(), sizes.begin() + 5),
+              ::testing::ElementsAre(1, 33, 17, 9, 25));
+  std::sort(sizes.begin(), sizes.end());
+  for (int i = 0; i < 33; ++i) EXPECT_EQ(sizes[i], i + 1);
+  // Stopped, it says what it knows.
+  const ChildResult stopped =
+      Spillway({"explore", Graph("resnet50_free"), "--sizes", "1:9000", "--timeout", "3s"});
+  EXPECT_EQ(stopped.exit_code, 6);
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr("; so far: "), HasSubstr(" sizes tried, "),
+                                 HasSubstr(" does not [STOPPED]")));
+  EXPECT_THAT(stopped.out, HasSubstr(" 9000 "));
+}
+
 // The command runs with the rewritten graph all the same.
 TEST_F(CliForecastTest, AnNvidiaSmiThatHangsLeavesTimeForTheRewrite) {
   const std::string graph = Graph("mnist_deep");
@@ -515,19 +582,19 @@ TEST_F(CliForecastTest, BadInput) {
       {{free, "--feed", "images=yes"}, 2, {"--feed", "'images=yes'"}},
       {{free, "--feed", "images=8,x"}, 2, {"--feed", "'images=8,x'"}},
       {{free, "--hardware", "gtx"}, 2, {"'gtx'", "p100_pcie", "BAD_OPTION"}},
-      {{free, "--d2h-bytes-per-s", "nan"}, 2, {"d2h_bytes_per_s is nan", "BAD_OPTION"}},
-      {{free, "--h2d-bytes-per-s", "-1"}, 2, {"h2d_bytes_per_s is -1", "BAD_OPTION"}},
-      {{free, "--mem-bytes-per-s", "inf"}, 2, {"mem_bytes_per_s is inf", "BAD_OPTION"}},
-      {{free, "--peak-flops", "0"}, 2, {"peak_flops is 0", "BAD_OPTION"}},
-      {{free, "--eff-conv", "1.1"}, 2, {"eff_conv is 1.1", "BAD_OPTION"}},
-      {{free, "--launch-s", "-0.1"}, 2, {"launch_s is -0.1", "BAD_OPTION"}},
-      {{free, "--gpu-memory-bytes", "0"}, 2, {"gpu_memory_bytes is 0", "BAD_OPTION"}},
-      {{free, "--gpu-memory-bytes", "12GB"}, 2, {"--gpu-memory-bytes", "'12GB'", "GiB"}},
+      {{free, "--d2h-bytes-per-s", "nan"}, 2, {"--d2h-bytes-per-s is nan", "BAD_OPTION"}},
+      {{free, "--h2d-bytes-per-s", "-1"}, 2, {"--h2d-bytes-per-s is -1", "BAD_OPTION"}},
+      {{free, "--mem-bytes-per-s", "inf"}, 2, {"--mem-bytes-per-s is inf", "BAD_OPTION"}},
+      {{free, "--peak-flops", "0"}, 2, {"--peak-flops is 0", "BAD_OPTION"}},
+      {{free, "--eff-conv", "1.1"}, 2, {"--eff-conv is 1.1", "BAD_OPTION"}},
+      {{free, "--launch-s", "-0.1"}, 2, {"--launch-s is -0.1", "BAD_OPTION"}},
+      {{free, "--gpu-memory-bytes", "0"}, 2, {"--gpu-memory-bytes is 0", "BAD_OPTION"}},
+      {{free, "--gpu-memory-bytes", "12G"}, 2, {"--gpu-memory-bytes", "'12G'", "GiB"}},
       {{free, "--gpu-memory", "10GiB"},
        2,
        {"'10GiB' is not DEVICE=BYTES", "for all GPUs give --gpu-memory-bytes 10GiB"}},
       {{free, "--gpu-memory", "=x"}, 2, {"'=x' is not DEVICE=BYTES", "--gpu-memory-bytes 8GiB"}},
-      {{free, "--convolution-workspace-bytes", "-1"}, 2, {"convolution_workspace_bytes is -1"}},
+      {{free, "--convolution-workspace-bytes", "-1"}, 2, {"--convolution-workspace-bytes is -1"}},
       {{free, "--targets", "nope"}, 2, {"'nope'", "NAME_MATCHES_NOTHING"}},
       {{free, "--targets", "images:1"}, 2, {"'images:1'"}},
   };
@@ -541,13 +608,13 @@ TEST_F(CliForecastTest, BadInput) {
     }
   }
   for (const auto& [arguments, exit_code, texts] : std::vector<BadCase>{
-           {{"simulate", free, "--batch-size", "0"}, 2, {"batch_size is 0", "BAD_OPTION"}},
-           {{"simulate", free, "--batch-size", "-3"}, 2, {"batch_size is -3", "BAD_OPTION"}},
+           {{"simulate", free, "--batch-size", "0"}, 2, {"--batch-size is 0", "BAD_OPTION"}},
+           {{"simulate", free, "--batch-size", "-3"}, 2, {"--batch-size is -3", "BAD_OPTION"}},
            {{"simulate", free, "--feed", "images=N,224,224,3"}, 2, {"--feed", "N,224"}},
            {{"simulate", free, "--feed", "images=2147483647,224,224,3", "--batch-size",
              "2147483648"},
             2,
-            {"batch_size is 2147483648"}},
+            {"--batch-size is 2147483648"}},
            {{"simulate", free, "--profile", empty}, 2, {"--profile", "empty'"}},
            {{"simulate", free, "--profile", dir_ / "none"}, 4, {"none'", "FILE"}},
            {{"simulate", free, "--profile", profile}, 2, {"profile is of another graph"}},
@@ -559,10 +626,10 @@ TEST_F(CliForecastTest, BadInput) {
             2,
             {"profile is neither", "BAD_OPTION"}},
            {{"explore", free, "--profile", profile}, 2, {"--profile", "USAGE"}},
-           {{"explore", free, "--batch-size", "8"}, 2, {"batch_size", "CONFLICTING_OPTIONS"}},
-           {{"explore", free, "--no-budget"}, 2, {"no_budget", "CONFLICTING_OPTIONS"}},
+           {{"explore", free, "--batch-size", "8"}, 2, {"--batch-size", "CONFLICTING_OPTIONS"}},
+           {{"explore", free, "--no-budget"}, 2, {"--no-budget", "CONFLICTING_OPTIONS"}},
            {{"explore", fixed}, 2, {"the graph fixes the batch", "BAD_OPTION"}},
-           {{"explore", free, "--multiple-of", "0"}, 2, {"multiple_of is 0", "BAD_OPTION"}},
+           {{"explore", free, "--multiple-of", "0"}, 2, {"--multiple-of is 0", "BAD_OPTION"}},
            {{"explore", free, "--multiple-of", "x"}, 2, {"--multiple-of", "'x'"}},
            {{"inspect", free, "--shapes", "--memory"}, 2, {"--shapes", "--memory"}},
            {{"inspect", free, "--shapes", "--json"}, 2, {"--shapes", "--json"}},
@@ -587,7 +654,7 @@ TEST_F(CliForecastTest, BadInput) {
   for (const char* size : {"0", "-1", "2147483648"}) {
     SCOPED_TRACE(size);
     ExpectError(Spillway({"explore", free, "--sizes", size}), 2,
-                {absl::StrCat("sizes is ", size, "; give sizes from 1 to")});
+                {absl::StrCat("--sizes is ", size, "; give sizes from 1 to")});
   }
 }
 

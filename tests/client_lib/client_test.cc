@@ -5,6 +5,8 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
@@ -210,6 +212,28 @@ TEST(ProgressTest, AStreamCountsBytesBothWays) {
                                         : static_cast<int64_t>(response->graph_def().size()));
   }
   EXPECT_EQ(received, response->graph_def().size());
+}
+
+TEST(ProgressTest, TellsOfEachPlanInProcess) {
+  v1::RewriteOptions options;
+  options.mutable_step()->set_batch_size(64);
+  // Less than the step takes: plans have to be tried.
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(64 << 20);
+  CallOptions call;
+  std::vector<std::pair<int64_t, int64_t>> told;
+  call.on_plan = [&told](int64_t tried, int64_t best) { told.push_back({tried, best}); };
+  const auto response =
+      Client(MakeLocalConnection()).Rewrite(testing::ReadFile(testing::kMnistPath), options, call);
+  ASSERT_FALSE(told.empty()) << response.status();
+  for (size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].first, static_cast<int64_t>(i) + 1);
+    if (i == 0 || told[i - 1].second == 0) continue;
+    EXPECT_GT(told[i].second, 0);
+    EXPECT_LE(told[i].second, told[i - 1].second);
+  }
+  // The plan that was taken is one of them, and no plan is better than the best.
+  EXPECT_TRUE(response.ok()) << response.status();
+  EXPECT_GT(told.back().second, 0);
 }
 
 TEST(ProgressTest, MayCancelTheCall) {

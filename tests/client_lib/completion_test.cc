@@ -36,7 +36,7 @@ std::vector<std::string> Offered(const std::vector<std::string>& words) {
 // The names at the start of lines of --help: another way to what there is.
 std::vector<std::string> FlagsInHelp(const std::string& command) {
   std::vector<std::string> flags;
-  const std::string help = RunChild({kProgram, command, "--help"}).out;
+  const std::string help = RunChild({kProgram, command, "--help-all"}).out;
   for (const absl::string_view line : absl::StrSplit(help, '\n')) {
     if (!absl::StartsWith(line, "  -")) continue;
     const absl::string_view names = line.substr(2, line.find(' ', 2) - 2);
@@ -63,6 +63,9 @@ TEST(BashCompletionTest, OffersTheWordsOfAFlag) {
   EXPECT_THAT(Offered({"rewrite", "--already-rewritten", ""}), ElementsAre("keep", "replan"));
   EXPECT_THAT(Offered({"rewrite", "--already-rewritten", "=", "re"}), ElementsAre("replan"));
   EXPECT_THAT(Offered({"rewrite", "in.pb", "--ctrld-strategy", "d"}), ElementsAre("direct_order"));
+  // Presets, which are no enum.
+  EXPECT_THAT(Offered({"rewrite", "--hardware", "v100_n"}), ElementsAre("v100_nvlink2"));
+  EXPECT_THAT(Offered({"explore", "--hardware", ""}), IsSupersetOf({"p100_pcie", "h100_pcie5"}));
   // Another command does not have it.
   EXPECT_THAT(Offered({"strip", "--already-rewritten", ""}), IsEmpty());
 }

@@ -127,7 +127,7 @@ TEST_F(DoorsTest, TheProgram) {
 // Each command that asks somebody may ask a server, in the same words.
 TEST_F(DoorsTest, TheConnectionFlagsOfEveryCommand) {
   for (const std::string& command : In(kCommand, /*all=*/false)) {
-    const std::string help = RunChild({kProgram, command, "--help"}).out;
+    const std::string help = RunChild({kProgram, command, "--help-all"}).out;
     for (const char* flag :
          {"--server", "--timeout", "--tls", "--tls-ca", "--tls-cert", "--tls-key",
           "--tls-server-name", "--token-file", "--token-in-clear", "--request-id"}) {

@@ -180,5 +180,35 @@ TEST(ProgressLineTest, StaysOutOfPipesAndOfQuietRuns) {
   EXPECT_THAT(run.seen(), Not(HasSubstr("rewriting")));
 }
 
+// In process: how many plans were tried, and the best so far. Interrupted, it leaves nothing.
+TEST(ProgressLineTest, TuningTellsItsPlans) {
+  const TempDir folder;
+  OnTerminal run({"rewrite", SPILLWAY_TEST_GRAPHS "/resnet50_tf1/graph_shapes.pb", "-o",
+                  folder / "out.pb", "--gpu-memory-bytes", "8GiB", "--planning-effort", "high"},
+                 120);
+  ASSERT_TRUE(run.ReadUntil(" plans tried")) << run.seen();
+  run.Interrupt();
+  EXPECT_EQ(run.Finish(), 6) << run.seen();
+  EXPECT_TRUE(folder.Names().empty());
+}
+
+// Rows on standard output and the line on standard error, on one terminal.
+TEST(ProgressLineTest, ExploringTellsItsSizes) {
+  const TempDir folder;
+  const std::string graph = folder / "graph.pb";
+  ASSERT_EQ(
+      testing::RunChild({"/bin/sh", "-c",
+                         "gzip -dc " SPILLWAY_TEST_GRAPHS "/resnet50_free/graph.pb.gz > " + graph})
+          .exit_code,
+      0);
+  OnTerminal run({"explore", graph, "--sizes", "1:9000"}, 120);
+  ASSERT_TRUE(run.ReadUntil(" sizes tried")) << run.seen();
+  EXPECT_THAT(run.seen(), HasSubstr("spillway: exploring: "));
+  EXPECT_THAT(run.seen(), HasSubstr(" 9000 "));
+  run.Interrupt();
+  EXPECT_EQ(run.Finish(), 6) << run.seen();
+  EXPECT_THAT(run.seen(), HasSubstr("; so far: "));
+}
+
 }  // namespace
 }  // namespace spillway::cli

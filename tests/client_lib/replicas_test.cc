@@ -89,6 +89,51 @@ TEST(AddressesTest, ATargetIsSplitAtItsCommas) {
   }
 }
 
+TEST(AddressesTest, WhatNobodyMeansIsNotDialled) {
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"", "empty"},
+      {"localhost", "no port; give HOST:PORT, as localhost:7070"},
+      {"localhost:", "no port"},
+      {"localhost:99999", "'99999' as its port; give a number from 1 to 65535"},
+      {"localhost:0", "'0' as its port"},
+      {"localhost:-1", "'-1' as its port"},
+      {"localhost:+1", "'+1' as its port"},
+      {"localhost:http", "'http' as its port"},
+      {"localhost:7070/x", "'7070/x' as its port"},
+      {"http://localhost:7070", "http://"},
+      {"https://localhost", "TLS as an option"},
+      {"grpc://localhost:7070", "grpc://"},
+      {"::1:7070", "in brackets"},
+      {"[::1]", "no port"},
+      {"[::1:7070", "broken IPv6"},
+      {"[]:7070", "broken IPv6"},
+      {":7070", "no host"},
+      {"a b:7070", "space"},
+      {"dns:///host", "no port"},
+      {"dns:///host:99999", "'99999'"},
+      {"dns://host:7070", "slash"},
+      {"ipv4:127.0.0.1", "no port"},
+      {"unix:", "socket"},
+      {"a:1,b", "'b' has no port"},
+  };
+  for (const auto& [target, says] : kWrong) {
+    const auto split = internal::SplitTarget(target);
+    EXPECT_EQ(ErrorInfoOf(split.status()).reason(), "BAD_OPTION") << target;
+    EXPECT_THAT(std::string(split.status().message()), HasSubstr(says)) << target;
+    // So says every call, at once, whatever retries there are.
+    RemoteOptions options;
+    options.target = target;
+    const absl::Status called = Client(MakeRemoteConnection(options)).GetCapabilities().status();
+    EXPECT_EQ(called.message(), split.status().message());
+    EXPECT_EQ(ErrorInfoOf(called).reason(), "BAD_OPTION") << target;
+  }
+  for (const char* right : {"localhost:1", "host:65535", "[::1]:7070", "127.0.0.1:7070",
+                            "unix:/run/s", "unix:///run/s", "unix-abstract:s", "xds:///service",
+                            "dns:host:7070", "dns://8.8.8.8/host:7070", "ipv6:[::1]:7070"}) {
+    EXPECT_TRUE(internal::SplitTarget(right).ok()) << right;
+  }
+}
+
 TEST(AddressesTest, WhatStaysOnThisMachine) {
   for (const char* here :
        {"unix:/run/s", "unix:///run/s", "unix-abstract:s", "localhost:7070", "LocalHost:7070",

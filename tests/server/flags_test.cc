@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "tests/testing/sizes.h"
 
 namespace spillway::server {
 namespace {
@@ -55,6 +56,23 @@ TEST(FlagsTest, DefaultsAreThoseOfOptions) {
   EXPECT_EQ(flags.options->idle_timeout, defaults.idle_timeout);
   EXPECT_EQ(flags.options->drain_delay, absl::ZeroDuration());
   EXPECT_EQ(flags.options->drain_timeout, absl::Seconds(30));
+}
+
+TEST(FlagsTest, SizesAreThoseOfEveryProgram) {
+  const auto sizes = size_table::ReadSizes();
+  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  for (const auto& [text, bytes] : sizes) {
+    const ParsedFlags flags = Parse({"--cache-bytes", text.c_str()});
+    // Above 2^50, no size is the memory of a machine; what it is has been read.
+    if (bytes < 0) {
+      EXPECT_FALSE(flags.options.has_value()) << text;
+      EXPECT_THAT(flags.text, HasSubstr("--cache-bytes")) << text;
+    } else if (flags.options.has_value()) {
+      EXPECT_EQ(flags.options->cache_bytes, bytes) << text;
+    } else {
+      EXPECT_GT(bytes, int64_t{1} << 30) << text << ": " << flags.text;
+    }
+  }
 }
 
 TEST(FlagsTest, EveryFlagReachesItsField) {
@@ -134,7 +152,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.max_connections, 15);
   EXPECT_EQ(options.max_queued_requests, 4);
   EXPECT_EQ(options.idle_timeout, absl::Seconds(5));
-  EXPECT_EQ(options.limits.max_graph_bytes(), 6 << 20);
+  EXPECT_EQ(options.limits.max_graph_bytes(), 6'000'000);
   EXPECT_EQ(options.limits.max_unary_bytes(), 700);
   EXPECT_EQ(options.limits.max_node_count(), 8);
   EXPECT_EQ(options.limits.max_search_steps(), 9);

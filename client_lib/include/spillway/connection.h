@@ -51,6 +51,9 @@ struct CallOptions {
   // call waits for it, and MUST NOT throw. It may cancel `cancellation`.
   std::function<void(const Progress&)> on_progress;
 
+  // In process alone, by the same rules: told of each plan that is simulated. 0: none fits so far.
+  std::function<void(int64_t plans_tried, int64_t best_step_time_ns)> on_plan;
+
   // What is sent with the call besides; empty: nothing. In process they have no effect. What does
   // not have its form is INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
   //

@@ -13,6 +13,7 @@ import json
 import math
 from typing import Any, Dict, Iterable, Mapping, Optional
 
+from spillway._size import bytes_of
 from spillway.plan import Plan
 
 # Of the strategies level and budget.
@@ -158,10 +159,14 @@ def _value(name: str, value: Any) -> Any:
     if name == "loop_counts":
         return [{"name": loop, "count": int(count)} for loop, count in value.items()]
     if name == "gpu_memories":
-        return [{"device": device, "gpu_memory_bytes": int(size)}
+        return [{"device": device, "gpu_memory_bytes": int(bytes_of(name, size))}
                 for device, size in value.items()]
+    if name.endswith("_bytes"):
+        return bytes_of(name, value)
     if name == "hardware":
-        return {"preset": value} if isinstance(value, str) else dict(value)
+        if isinstance(value, str):
+            return {"preset": value}
+        return {key: _value(key, inner) for key, inner in value.items()}
     if name == "profile":
         if hasattr(value, "SerializeToString"):  # A RunMetadata or StepStats.
             value = value.SerializeToString()

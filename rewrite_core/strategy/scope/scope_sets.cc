@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "rewrite_core/analysis/backward_part.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/near_in_graph.h"
 #include "rewrite_core/strategy/name_pattern.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/seed_search.h"
@@ -58,10 +59,10 @@ absl::Status BadNumber(absl::string_view option, int value, absl::string_view re
 }
 
 absl::Status ScopeMatchesNothing(absl::string_view option, absl::string_view value,
-                                 absl::string_view where) {
+                                 absl::string_view where, absl::string_view near) {
   return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                       absl::StrCat(option, " has ", Quoted(value), ", which matches no op", where,
-                                   "; names and types are those of the graph"),
+                                   near, "; names and types are those of the graph"),
                       {{"option", option}, {"value", value}});
 }
 
@@ -110,7 +111,8 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   if (!flags.ok()) return flags.status();
   constexpr char kWhere[] = " that the starting ops reach";
   for (size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) return ScopeMatchesNothing(scopes_option, scopes[i], kWhere);
+    if (!used[i])
+      return ScopeMatchesNothing(scopes_option, scopes[i], kWhere, NearScopes(graph, scopes[i]));
   }
   if (types.empty()) return flags;
   const absl::flat_hash_set<absl::string_view> wanted(types.begin(), types.end());
@@ -125,7 +127,8 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
     found.insert(graph.op(id));
   }
   for (const std::string& type : types) {
-    if (!found.contains(type)) return ScopeMatchesNothing(types_option, type, kWhere);
+    if (!found.contains(type))
+      return ScopeMatchesNothing(types_option, type, kWhere, NearTypes(graph, type));
   }
   return flags;
 }
@@ -160,7 +163,8 @@ absl::Status SetBackward(const Graph& graph, const v1::ScopeStrategy& options, S
     if (!used[i]) sets->unmatched_scopes.push_back(options.optimizer_scopes(i));
   }
   if (sets->backward_count == 0) {
-    return ScopeMatchesNothing("optimizer_scopes", options.optimizer_scopes(0), " of the graph");
+    return ScopeMatchesNothing("optimizer_scopes", options.optimizer_scopes(0), " of the graph",
+                               NearScopes(graph, options.optimizer_scopes(0)));
   }
   return absl::OkStatus();
 }
@@ -207,7 +211,9 @@ absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
   const auto matched = Match(graph, patterns, nullptr, &used, budget);
   if (!matched.ok()) return matched.status();
   for (size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) return ScopeMatchesNothing(of_option[i], patterns[i].text(), " of the graph");
+    if (!used[i])
+      return ScopeMatchesNothing(of_option[i], patterns[i].text(), " of the graph",
+                                 NearScopes(graph, patterns[i].text()));
   }
   for (NodeId id = 0; id < graph.num_nodes(); ++id) {
     if ((*matched)[id]) sets->seeds.push_back(id);

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rewrite_core/graph/near_in_graph.h"
 #include "rewrite_core/plan/readers.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
@@ -296,12 +297,16 @@ void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& ord
   if (order.backward_start != kNoOrder) report->set_backward_start_level(order.backward_start);
 }
 
-void WarnOfUnmatched(const std::vector<std::string>& scopes, v1::RewriteReport* report) {
+void WarnOfUnmatched(const Graph& graph, const std::vector<std::string>& scopes,
+                     v1::RewriteReport* report) {
   if (scopes.empty()) return;
   v1::Warning* warning = report->add_warnings();
   warning->set_code(v1::WARNING_CODE_NAME_MATCHES_NOTHING);
-  warning->set_message(
-      absl::StrCat("optimizer_scopes that match no op: ", absl::StrJoin(scopes, ", ")));
+  warning->set_message(absl::StrCat(
+      "optimizer_scopes that match no op: ",
+      absl::StrJoin(scopes, ", ", [&graph](std::string* out, const std::string& scope) {
+        absl::StrAppend(out, scope, NearScopes(graph, scope));
+      })));
 }
 
 }  // namespace
@@ -332,7 +337,7 @@ absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input) {
       BuildScopeOrder(facts.graph(), facts.topology(), sets->backward, sets->seeds, input.stop);
   if (!order.ok()) return order.status();
 
-  WarnOfUnmatched(sets->unmatched_scopes, &result.report);
+  WarnOfUnmatched(facts.graph(), sets->unmatched_scopes, &result.report);
   ReportSets(facts.graph(), *sets, *order, &report);
   absl::Status status = ScopePlanner(input, *sets, *order, &budget, &result).Run();
   if (!status.ok()) return status;

@@ -56,6 +56,25 @@ class OptionsTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "lb is of the strategy scope.*strategy='scope'"):
             options.to_json(None, {"lb": 1})
 
+    def test_sizes_are_those_of_every_program(self):
+        count = 0
+        for line in (common.ROOT / "tests" / "testing" / "sizes.txt").read_text().splitlines():
+            if line.startswith(("#", "-")) or "|" not in line:  # Below 0 the library judges.
+                continue
+            count += 1
+            text, size = line.split("|")
+            if size == "-":
+                with self.assertRaisesRegex(ValueError, "min_tensor_bytes: .* is not a number of"):
+                    options.to_json(None, {"min_tensor_bytes": text})
+                continue
+            made = json.loads(options.to_json(None, {"min_tensor_bytes": text}))
+            self.assertEqual(int(made["min_tensor_bytes"]), int(size), text)
+        self.assertGreaterEqual(count, 30)
+        step = json.loads(options.to_json(None, {
+            "gpu_memory_bytes": "16GiB", "gpu_memories": {"/gpu:1": "12GB"}}))["step"]
+        self.assertEqual(int(step["hardware"]["gpu_memory_bytes"]), 16 << 30)
+        self.assertEqual(int(step["hardware"]["gpu_memories"][0]["gpu_memory_bytes"]), 12 * 10**9)
+
     def test_an_unknown_strategy(self):
         with self.assertRaisesRegex(TypeError, "no strategy 'best'; there are budget, level, scope"):
             options.to_json("best", {})

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client_lib/temp_dir.h"
+#include "tests/testing/sizes.h"
 
 namespace spillway::tensorflow_plugin {
 namespace {
@@ -67,6 +68,17 @@ TEST(SettingsTest, Environment) {
   EXPECT_EQ(settings.timeout_s, 7);
 }
 
+TEST(SettingsTest, SizesAreThoseOfEveryProgram) {
+  const auto sizes = size_table::ReadSizes();
+  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  for (const auto& [text, bytes] : sizes) {
+    if (text.empty()) continue;  // As if it were not set.
+    const Settings settings = Read({{"SPILLWAY_GPU_MEMORY_BYTES", text}});
+    EXPECT_EQ(settings.problem.empty(), bytes > 0) << text;
+    EXPECT_EQ(settings.gpu_memory_bytes, bytes > 0 ? bytes : 0) << text;
+  }
+}
+
 TEST(SettingsTest, TheEnvironmentCountsMoreThanTheFile) {
   const TempDir dir;
   const std::string file = dir.Write("settings.json", R"({
@@ -100,10 +112,10 @@ TEST(SettingsTest, WhatCannotBeUsedIsNamed) {
       {"SPILLWAY_JOB_BATCH_SIZE", "2147483648", "from 1 to 2147483647"},
       {"SPILLWAY_JOB_BATCH_SIZE", "99999999999999999999", "from 1 to 2147483647"},
       {"SPILLWAY_JOB_BATCH_SIZE", "12.5", "from 1 to 2147483647"},
-      {"SPILLWAY_GPU_MEMORY_BYTES", "16GB",
-       "SPILLWAY_GPU_MEMORY_BYTES is '16GB'; it has to be a whole number of bytes"},
-      {"SPILLWAY_GPU_MEMORY_BYTES", "9223372036854775807GiB", "whole number of bytes"},
-      {"SPILLWAY_GPU_MEMORY_BYTES", "0", "whole number of bytes"},
+      {"SPILLWAY_GPU_MEMORY_BYTES", "16G",
+       "SPILLWAY_GPU_MEMORY_BYTES is '16G'; it has to be a number of bytes"},
+      {"SPILLWAY_GPU_MEMORY_BYTES", "9223372036854775807GiB", "a number of bytes"},
+      {"SPILLWAY_GPU_MEMORY_BYTES", "0", "a number of bytes"},
       {"SPILLWAY_FAIL_CLOSED", "maybe", "SPILLWAY_FAIL_CLOSED is 'maybe'; it has to be 1 or 0"},
       {"SPILLWAY_OPTIONS", "{", "SPILLWAY_OPTIONS is '{'; it has to be a JSON object"},
       {"SPILLWAY_TIMEOUT_S", "0", "SPILLWAY_TIMEOUT_S is '0'; it has to be a whole number"},

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "tests/testing/sizes.h"
+
 namespace spillway::core {
 namespace {
 
@@ -23,6 +25,12 @@ TEST(ByteTextTest, TheLargestUnitOfWhichThereIsOne) {
 
 TEST(ByteTextTest, TheLargestNumberHasAText) {
   EXPECT_EQ(BytesText(std::numeric_limits<int64_t>::max()), "8.00 EiB");
+}
+
+TEST(ParseBytesTest, TheGrammarOfAllPrograms) {
+  const auto sizes = size_table::ReadSizes();
+  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  for (const auto& [text, bytes] : sizes) EXPECT_EQ(ParseBytes(text).value_or(-1), bytes) << text;
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+#include "client_lib/cli/usage_error.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client_lib/cli/help_command.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/near_names.h"
+
+namespace spillway::cli {
+namespace {
+
+// CLI11 keeps what it did not expect in an order of its own; here, as it was given.
+std::vector<std::string> InOrder(std::vector<std::string> unexpected,
+                                 const std::vector<std::string>& words) {
+  std::vector<std::string> ordered;
+  for (const std::string& word : words) {
+    const auto found = std::find(unexpected.begin(), unexpected.end(), word);
+    if (found == unexpected.end()) continue;
+    ordered.push_back(word);
+    unexpected.erase(found);
+  }
+  ordered.insert(ordered.end(), unexpected.begin(), unexpected.end());
+  return ordered;
+}
+
+bool IsFlag(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+std::vector<std::string> FlagsOf(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
+// `not expected: 'a' 'b'`, with the flag that the first unknown one may be.
+std::string Unexpected(const CLI::App& command, const std::vector<std::string>& unexpected) {
+  std::string text = absl::StrCat(
+      "not expected: ",
+      absl::StrJoin(unexpected, " ",
+                    [](std::string* out, const std::string& word) { *out += core::Quoted(word); }));
+  const auto flag = std::find_if(unexpected.begin(), unexpected.end(), IsFlag);
+  if (flag != unexpected.end()) {
+    const std::vector<std::string> known = FlagsOf(command);
+    absl::StrAppend(
+        &text, core::DidYouMean(flag->substr(0, flag->find('=')), {known.begin(), known.end()}));
+  } else if (command.get_name() == "run") {
+    absl::StrAppend(&text, "; -- goes in front of the command to run");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string UsageText(const CLI::App& app, const CLI::ParseError& error,
+                      const std::vector<std::string>& words) {
+  const auto commands = app.get_subcommands();
+  std::string text = error.what();
+  if (commands.empty()) {
+    const std::vector<std::string> unexpected = InOrder(app.remaining(), words);
+    if (!unexpected.empty()) {
+      text =
+          IsFlag(unexpected[0]) ? Unexpected(app, unexpected) : NoSuchCommand(app, unexpected[0]);
+    }
+    return absl::StrCat(text, "; see spillway --help");
+  }
+  const std::vector<std::string> unexpected = InOrder(app.remaining(/*recurse=*/true), words);
+  // What is missing may be what is misspelled.
+  if (!unexpected.empty()) text = Unexpected(*commands[0], unexpected);
+  return absl::StrCat(text, "; see spillway ", commands[0]->get_name(), " --help");
+}
+
+}  // namespace spillway::cli

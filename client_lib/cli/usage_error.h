@@ -1,0 +1,19 @@
+// What is said of a command line that cannot be read.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_USAGE_ERROR_H_
+#define SPILLWAY_CLIENT_LIB_CLI_USAGE_ERROR_H_
+
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+
+namespace spillway::cli {
+
+// One sentence for `error`, with what may have been meant, and where to read on. `words`: the
+// command line without the program's name.
+std::string UsageText(const CLI::App& app, const CLI::ParseError& error,
+                      const std::vector<std::string>& words);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_USAGE_ERROR_H_

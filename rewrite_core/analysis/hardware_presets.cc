@@ -1,0 +1,173 @@
+// The presets: the machines that clusters have, as data. One row each; CONTRIBUTING.md, "How to
+// add".
+//
+// What is not of a row's own source:
+//   gpu_memory_bytes   what the allocator gets of a card: of 16 GB as TensorFlow 1.x was seen to,
+//   and
+//                      about the same share of 40 and 80 GB. Of the others what nvidia-smi says
+//                      they have (memory.total) less what client_lib/internal/gpu_memory.cc takes
+//                      off, rounded down to 0.1 GB.
+//   host_memory_bytes  of a common host with such a card: an assumption.
+//   peak_flops         fp32 until Volta and on T4; from Ampere on TensorFloat-32 without sparsity,
+//                      which is what TensorFlow multiplies float32 with (strict fp32 on
+//                      A100: 19.5e12).
+//   efficiencies       eff_conv of p100_pcie is fitted to 255 images/s of ResNet-50 fp32 at batch
+//                      150. The other cards copy the efficiencies of their kind; not calibrated.
+//   links              what pinned copies reach: 12 GB/s over PCIe 3.0 x16 (of 15.75), 25 over 4.0
+//                      (of 31.5), 52 over 5.0 (of 63); of NVLink the same four fifths, but for
+//                      v100_nvlink2, which is published.
+#include <vector>
+
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/hardware.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr double kPcie3 = 12e9, kPcie4 = 25e9, kPcie5 = 52e9;  // Bytes per second, each way.
+constexpr int64_t kOf16Gb = 15'955'132'416;
+constexpr int64_t kOf40Gb = 39'400'000'000;
+constexpr int64_t kOf80Gb = 78'000'000'000;
+constexpr int64_t kSmallHost = 128'000'000'000;
+constexpr int64_t kHost = 512'000'000'000;
+constexpr int64_t kLargeHost = 1'024'000'000'000;
+
+constexpr char kP100Sheet[] =
+    "https://images.nvidia.com/content/tesla/pdf/nvidia-tesla-p100-PCIe-datasheet.pdf";
+constexpr char kV100Sheet[] =
+    "https://images.nvidia.com/content/technologies/volta/pdf/"
+    "volta-v100-datasheet-update-us-1165301-r5.pdf";
+constexpr char kT4Sheet[] =
+    "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/tesla-t4/"
+    "t4-tensor-core-datasheet-951643.pdf";
+constexpr char kA100Sheet[] =
+    "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
+    "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf";
+constexpr char kA10Sheet[] =
+    "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a10/pdf/a10-datasheet.pdf";
+constexpr char kL4Page[] = "https://www.nvidia.com/en-us/data-center/l4/";
+constexpr char kL40sPage[] = "https://www.nvidia.com/en-us/data-center/l40s/";
+constexpr char kH100Page[] = "https://www.nvidia.com/en-us/data-center/h100/";
+constexpr char kH200Page[] = "https://www.nvidia.com/en-us/data-center/h200/";
+constexpr char kGh200Page[] = "https://www.nvidia.com/en-us/data-center/grace-hopper-superchip/";
+constexpr char kTflmsRun[] =
+    "TFLMS v2's demo of 2020: tf_cnn_benchmarks, ResNet-50, batch 200, 21 of 255 images/s";
+constexpr char kG10[] = "https://doi.org/10.1145/3613424.3614309";
+
+// How fast kernels of a generation are, of what the card can.
+struct Kind {
+  double eff_conv, eff_matmul, mem_eff, launch_s, copy_latency_s;
+};
+constexpr Kind kFp32 = {0.83, 0.8, 0.75, 10e-6, 20e-6};
+constexpr Kind kTf32 = {0.4, 0.6, 0.8, 5e-6, 15e-6};
+
+HardwarePreset Make(const char* name, const char* about, const char* source, const char* says,
+                    int64_t gpu_memory_bytes, int64_t host_memory_bytes, double peak_flops,
+                    double mem_bytes_per_s, double link_bytes_per_s, const Kind& kind) {
+  HardwarePreset preset{about, source, says, {}};
+  Hardware& machine = preset.hardware;
+  machine.preset = name;
+  machine.gpu_memory_bytes = gpu_memory_bytes;
+  machine.host_memory_bytes = host_memory_bytes;
+  machine.peak_flops = peak_flops;
+  machine.eff_conv = kind.eff_conv;
+  machine.eff_matmul = kind.eff_matmul;
+  machine.mem_bytes_per_s = mem_bytes_per_s;
+  machine.mem_eff = kind.mem_eff;
+  machine.launch_s = kind.launch_s;
+  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = link_bytes_per_s;
+  machine.copy_latency_s = kind.copy_latency_s;
+  machine.gpu_memory_source = v1::MEMORY_SOURCE_PRESET;
+  return preset;
+}
+
+// The order of --help and of errors; the default first.
+std::vector<HardwarePreset> MakePresets() {
+  std::vector<HardwarePreset> presets = {
+      Make("p100_pcie", "P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50",
+           kP100Sheet, "fp32 10.6 TFLOPS (SXM2; 9.3 PCIe), 732 GB/s, PCIe x16 Gen3", kOf16Gb, kHost,
+           10.6e12, 732e9, kPcie3, kFp32),
+      Make("p100_pcie_observed", "the same with the link that a published run of TFLMS v2 reached",
+           kTflmsRun, "20.33 GiB out and 31.36 GiB in, each step", kOf16Gb, kHost, 10.6e12, 732e9,
+           6e9, kFp32),
+      Make("v100_pcie", "V100 16 GB, PCIe 3.0; not calibrated", kV100Sheet,
+           "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways", kOf16Gb, kHost, 14e12, 900e9, kPcie3,
+           kFp32),
+      Make("v100_nvlink2", "V100 16 GB, NVLink 2.0 to the host (POWER9); not calibrated",
+           kV100Sheet,
+           "fp32 15.7 TFLOPS (SXM2), 900 GB/s; three links of 25 GB/s each way to a "
+           "POWER9",
+           kOf16Gb, kHost, 15.7e12, 900e9, 68e9, kFp32),
+      Make("a100_40gb_pcie4", "A100 40 GB, PCIe 4.0, TF32; not calibrated", kA100Sheet,
+           "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways", kOf40Gb, kHost, 156e12,
+           1555e9, kPcie4, kTf32),
+      Make("a100_40gb_g10",
+           "A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)", kG10,
+           "128 GB of host memory, PCIe 3.0 x16 at 15.754 GB/s, 45 us", kOf40Gb, kSmallHost, 156e12,
+           1555e9, 15.754e9, kTf32),
+      Make(
+          "h100_pcie5", "H100 80 GB, PCIe 5.0, TF32; not calibrated", kH100Page,
+          "PCIe: TF32 756 TFLOPS with sparsity, half without, 2 TB/s, PCIe Gen5 128 GB/s both ways",
+          kOf80Gb, kLargeHost, 378e12, 2000e9, kPcie5, kTf32),
+      Make("t4", "T4 16 GB, PCIe 3.0; not calibrated", kT4Sheet,
+           "fp32 8.1 TFLOPS, up to 320 GB/s, x16 PCIe Gen3; nvidia-smi 15360 MiB", 14'200'000'000,
+           kSmallHost, 8.1e12, 320e9, kPcie3, kFp32),
+      Make("v100_32gb_pcie", "V100 32 GB, PCIe 3.0; not calibrated", kV100Sheet,
+           "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways; nvidia-smi 32768 MiB", 31'800'000'000,
+           kHost, 14e12, 900e9, kPcie3, kFp32),
+      Make("v100_16gb_sxm2", "V100 16 GB SXM2, PCIe 3.0 to the host; not calibrated", kV100Sheet,
+           "fp32 15.7 TFLOPS, 900 GB/s; NVLink goes to other GPUs", kOf16Gb, kHost, 15.7e12, 900e9,
+           kPcie3, kFp32),
+      Make("v100_32gb_sxm2", "V100 32 GB SXM2, PCIe 3.0 to the host; not calibrated", kV100Sheet,
+           "fp32 15.7 TFLOPS, 900 GB/s; nvidia-smi 32768 MiB", 31'800'000'000, kHost, 15.7e12,
+           900e9, kPcie3, kFp32),
+      Make("a10", "A10 24 GB, PCIe 4.0, TF32; not calibrated", kA10Sheet,
+           "TF32 62.5 TFLOPS, 600 GB/s, PCIe Gen4 64 GB/s both ways; nvidia-smi 23028 MiB",
+           21'800'000'000, kSmallHost, 62.5e12, 600e9, kPcie4, kTf32),
+      Make(
+          "l4", "L4 24 GB, PCIe 4.0, TF32; not calibrated", kL4Page,
+          "TF32 120 TFLOPS with sparsity, half without, 300 GB/s, PCIe Gen4 x16 64 GB/s both ways; "
+          "nvidia-smi 23034 MiB",
+          21'800'000'000, kSmallHost, 60e12, 300e9, kPcie4, kTf32),
+      Make("l40s", "L40S 48 GB, PCIe 4.0, TF32; not calibrated", kL40sPage,
+           "TF32 183 TFLOPS, 864 GB/s, PCIe Gen4 x16 64 GB/s both ways; nvidia-smi 46068 MiB",
+           44'700'000'000, kHost, 183e12, 864e9, kPcie4, kTf32),
+      Make("a100_40gb_sxm4", "A100 40 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated",
+           kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways", kOf40Gb, kHost,
+           156e12, 1555e9, kPcie4, kTf32),
+      Make("a100_80gb_pcie4", "A100 80 GB, PCIe 4.0, TF32; not calibrated", kA100Sheet,
+           "TF32 156 TFLOPS, 1,935 GB/s, PCIe Gen4 64 GB/s both ways", kOf80Gb, kHost, 156e12,
+           1935e9, kPcie4, kTf32),
+      Make("a100_80gb_sxm4", "A100 80 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated",
+           kA100Sheet, "TF32 156 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s both ways", kOf80Gb,
+           kLargeHost, 156e12, 2039e9, kPcie4, kTf32),
+      Make("h100_sxm5", "H100 80 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated", kH100Page,
+           "SXM: TF32 989 TFLOPS with sparsity, half without, 3.35 TB/s, PCIe Gen5 128 GB/s both "
+           "ways",
+           kOf80Gb, kLargeHost, 494.5e12, 3350e9, kPcie5, kTf32),
+      Make("h200_sxm5", "H200 141 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated", kH200Page,
+           "TF32 989 TFLOPS with sparsity, half without, 4.8 TB/s, PCIe Gen5 128 GB/s both ways; "
+           "nvidia-smi 143771 MiB",
+           139'600'000'000, kLargeHost, 494.5e12, 4800e9, kPcie5, kTf32),
+      Make("gh200_nvlink_c2c",
+           "GH200: H100 96 GB with 480 GB of Grace's memory over NVLink-C2C, TF32; not calibrated",
+           kGh200Page,
+           "TF32 989 TFLOPS with sparsity, half without, 96 GB at 4 TB/s, 480 GB LPDDR5X, "
+           "NVLink-C2C "
+           "900 GB/s both ways; nvidia-smi 97871 MiB",
+           95'000'000'000, 480'000'000'000, 494.5e12, 4000e9, 360e9, kTf32),
+  };
+  for (HardwarePreset& preset : presets) {
+    if (preset.hardware.preset == "a100_40gb_g10") preset.hardware.copy_latency_s = 45e-6;
+  }
+  return presets;
+}
+
+}  // namespace
+
+absl::Span<const HardwarePreset> HardwarePresets() {
+  static const auto& presets = *new std::vector<HardwarePreset>(MakePresets());
+  return presets;
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,87 @@
+#include "rewrite_core/base/near_names.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::core {
+namespace {
+
+constexpr size_t kMaxWord = 128;
+constexpr size_t kMaxKnown = 20'000;
+constexpr size_t kMaxNear = 3;
+// One letter in so many may be wrong; of short words one at least.
+constexpr size_t kLettersPerMistake = 3;
+// A beginning says little if it is shorter.
+constexpr size_t kLeastBeginning = 3;
+
+}  // namespace
+
+size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit) {
+  const size_t beyond = limit + 1;
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > limit) return beyond;
+  std::vector<size_t> before(a.size() + 1), above(a.size() + 1), row(a.size() + 1);
+  const auto same = [&](size_t i, size_t j) {
+    return absl::ascii_tolower(a[i]) == absl::ascii_tolower(b[j]);
+  };
+  for (size_t i = 0; i <= a.size(); ++i) above[i] = i;
+  for (size_t j = 0; j < b.size(); ++j) {
+    row[0] = j + 1;
+    size_t least = row[0];
+    for (size_t i = 0; i < a.size(); ++i) {
+      row[i + 1] = std::min({row[i] + 1, above[i + 1] + 1, above[i] + (same(i, j) ? 0 : 1)});
+      if (i > 0 && j > 0 && same(i, j - 1) && same(i - 1, j)) {
+        row[i + 1] = std::min(row[i + 1], before[i - 1] + 1);
+      }
+      least = std::min(least, row[i + 1]);
+    }
+    if (least > limit) return beyond;
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return std::min(above[a.size()], beyond);
+}
+
+std::vector<std::string> NearNames(absl::string_view word,
+                                   const std::vector<absl::string_view>& known) {
+  if (word.size() < 2 || word.size() > kMaxWord) return {};  // Of one letter all are near.
+  const size_t limit = std::max<size_t>(1, word.size() / kLettersPerMistake);
+  std::vector<std::pair<size_t, size_t>> near;  // The distance, and which one.
+  for (size_t i = 0; i < std::min(known.size(), kMaxKnown); ++i) {
+    if (known[i] == word) continue;  // That it is no mistake of spelling, the caller knows.
+    const size_t distance = EditDistance(word, known[i], limit);
+    if (distance <= limit) {
+      near.push_back({distance, i});
+    } else if (word.size() >= kLeastBeginning && absl::StartsWithIgnoreCase(known[i], word)) {
+      near.push_back({limit + 1, i});
+    }
+  }
+  std::sort(near.begin(), near.end());
+  std::vector<std::string> names;
+  for (const auto& found : near) {
+    // Where it is but for upper and lower case, nothing else was meant.
+    if (found.first > 0 && near.front().first == 0) break;
+    const std::string name(known[found.second]);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (names.size() == kMaxNear) break;
+  }
+  return names;
+}
+
+std::string DidYouMean(absl::string_view word, const std::vector<absl::string_view>& known) {
+  const std::vector<std::string> names = NearNames(word, known);
+  if (names.empty()) return "";
+  return absl::StrCat(
+      "; did you mean ",
+      absl::StrJoin(names, " or ",
+                    [](std::string* out, const std::string& name) { *out += Quoted(name); }),
+      "?");
+}
+
+}  // namespace spillway::core
