@@ -397,23 +397,15 @@ class InlinedAsInB {
   absl::StatusOr<bool> Run() {
     if (!FindCalls()) return stop_.status(kDiffStage);
     if (calls_.empty()) return false;
-    // Whether conditionals were lowered no record says: the graph that has more of B is it.
-    for (const Lowering lowering : {Lowering::kOff, Lowering::kBranches}) {
-      auto inlined = InlineCalls(a_, step_, AnyLimits(), stop_, Borders::kDirect, lowering);
-      if (!inlined.ok()) return inlined.status();
-      if (inlined->graph_def.empty()) continue;
-      auto graph = Graph::Parse(inlined->graph_def, AnyLimits(), stop_);
-      if (absl::Status s = stop_.status(kDiffStage); !s.ok()) return s;
-      if (!graph.ok()) continue;
-      const int64_t foreign = CountForeign(*graph);
-      if (absl::Status s = stop_.status(kDiffStage); !s.ok()) return s;
-      if (graph_.has_value() && foreign >= foreign_) break;
-      foreign_ = foreign;
-      bytes_ = std::move(inlined->graph_def);  // Large: it stays where it is.
-      graph_ = *std::move(graph);
-      if (foreign == 0) break;
-    }
-    return graph_.has_value();
+    auto inlined = InlineCalls(a_, step_, AnyLimits(), stop_);
+    if (!inlined.ok()) return inlined.status();
+    if (inlined->graph_def.empty()) return false;
+    bytes_ = std::move(inlined->graph_def);  // Large: it stays where it is.
+    auto graph = Graph::Parse(bytes_, AnyLimits(), stop_);
+    if (absl::Status s = stop_.status(kDiffStage); !s.ok()) return s;
+    if (!graph.ok()) return false;
+    graph_ = *std::move(graph);
+    return true;
   }
 
   const Graph& graph() const { return *graph_; }
@@ -456,17 +448,6 @@ class InlinedAsInB {
     return true;
   }
 
-  // Nodes that B does not have, or has as others.
-  int64_t CountForeign(const Graph& graph) {
-    int64_t count = 0;
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-      if (poll_.Tick()) return count;
-      const NodeId in_b = b_.Find(graph.name(id));
-      count += in_b == kNoNode || b_.op(in_b) != graph.op(id);
-    }
-    return count;
-  }
-
   const Graph& a_;
   const Graph& b_;
   const StopToken& stop_;
@@ -475,7 +456,6 @@ class InlinedAsInB {
   v1::Step step_;
   std::string bytes_;  // What graph_ points into.
   absl::optional<Graph> graph_;
-  int64_t foreign_ = 0;
 };
 
 }  // namespace
