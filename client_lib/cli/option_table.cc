@@ -54,8 +54,9 @@ constexpr OptionRow kCommon[] = {
      "identity", ""},
     {"simulation", "Whether the report says what a step takes before and after.", "on", ""},
     {"inline_calls",
-     "Whether calls of functions (PartitionedCall and its like) are replaced by the functions' "
-     "bodies, whose tensors can be swapped then: auto does so if something is swapped.",
+     "Whether calls of functions (PartitionedCall, If, While and their like) are replaced by the "
+     "functions' bodies, whose tensors can be swapped then (not in loops): auto does so if "
+     "something is swapped.",
      "auto", ""},
 };
 
