@@ -39,7 +39,7 @@ clone; a few minutes when there is a build already.
   sanitizers   builds all that they can run (preset `asan`), with assertions, and runs it, instead;
                fuzzes each target for a minute
   tsan         the preset `tsan` (thread sanitizer): the tests with threads (tests/CMakeLists.txt)
-  TensorFlow   every graph with every parameter set (of the three largest, with a few) instead of the
+  TensorFlow   every graph, the small ones that train with every parameter set, instead of the
                short list; four graphs under a real memory limit: each plan trains three times
                in the memory that it was made for; the Python package with TensorFlow 2.16 and 2.21,
                in environments of their own (build/tf-2.16-venv, build/tf-2.21-venv)

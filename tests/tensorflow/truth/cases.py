@@ -66,7 +66,7 @@ EXCLUDED_SCOPES = {
     "unet3d_s16": ("down0_a",),
 }
 
-# How much is run: a part that takes minutes; every graph with every set, but of LARGE ones a few; all.
+# How much is run: a part that takes minutes; every graph, with every set or a set of every kind; all.
 SHORT_MODE, FULL, ALL = "short", "full", "all"
 
 # The short mode: these graphs, and of each these sets; None: all that are not full_only.
@@ -83,9 +83,10 @@ PROGRAMS = ("mixed_precision", "loss_scale_optimizer", "gradient_accumulation", 
             "dataset_in_graph", "clip_by_global_norm")
 SHORT.update({name: ("found", "level_sync3", "budget") for name in PROGRAMS})
 
-# Graphs of which four steps take half a minute, so that in the full mode a set of every kind is enough.
+# Graphs of which four steps take half a minute. In the full mode a set of every kind is enough for
+# these, for the programs, and for graphs that are not trained (small ones of their kind are).
 LARGE = ("bert_base", "resnet50_keras", "tfcnn_resnet50_nhwc_b2")
-_LARGE_SETS = ("lb1+grappler", "found", "fuse_lb3", "branch0_fuse_direct", "level_serial_all",
+_EVERY_KIND = ("lb1+grappler", "found", "fuse_lb3", "branch0_fuse_direct", "level_serial_all",
                "level_tuned", "budget")
 
 # Of these graphs the short mode also edits some in place.
@@ -269,7 +270,8 @@ def of_graph(graph, mode, ways=WAYS):
 def _takes(mode, graph, parameters, way):
     if mode == SHORT_MODE:
         return _is_short(graph, parameters, way)
-    return mode == ALL or graph.name not in LARGE or parameters.name in _LARGE_SETS
+    few = graph.name in LARGE or graph.name in PROGRAMS or graph.not_trained
+    return mode == ALL or not few or parameters.name in _EVERY_KIND
 
 
 def _has(graph, parameters, way):
