@@ -157,11 +157,13 @@ class FunctionTest(unittest.TestCase):
                 self.assertTrue(found == expected)  # Too long to print.
                 report = step.spillway_report
                 self.assertEqual(report.outcome, "REWRITTEN")
-                added = [name for names in swaps_in_bodies(step.graph).values() for name in names]
-                if not in_bodies:
-                    added = tf_common.swap_names(step.graph)
-                self.assertEqual(len(added), sum(len(swap.swap_ins) + 1 for swap in report.swaps))
-                self.assertTrue(added)
+                below = [name for names in swaps_in_bodies(step.graph).values() for name in names]
+                here = tf_common.swap_names(step.graph)
+                self.assertEqual(len(below) + len(here),
+                                 sum(len(swap.swap_ins) + 1 for swap in report.swaps))
+                self.assertTrue(below or here)
+                self.assertFalse(below and here)
+                self.assertEqual(bool(below), in_bodies)
         self.assertEqual(original.graph.as_graph_def(), before)
 
     def test_calls(self):
@@ -182,13 +184,14 @@ class FunctionTest(unittest.TestCase):
         self.check(not_inlined, True)
 
     def test_gradients_that_a_loop_adds_up(self):
-        """The loop updates no weight, so it is no step: nothing in it is swapped, which is said."""
+        """The loop updates no weight, so it is no step: it is looked into, and nothing in it swapped."""
         expected, _ = train(accumulating, None)
         found, step = train(accumulating, dict(PARAMETERS["level"]))
         self.assertTrue(found == expected)
         self.assertEqual(swaps_in_bodies(step.graph), {})
-        self.assertIn("FUNCTION_BODIES",
-                      {warning.code for warning in step.spillway_report.warnings})
+        report = step.spillway_report
+        self.assertNotIn("FUNCTION_BODIES", {warning.code for warning in report.warnings})
+        self.assertEqual([swap.tensor for swap in report.swaps if "/body/" in swap.tensor], [])
 
     def test_calls_may_stay(self):
         _, step = train(calls, dict(PARAMETERS["level"], inline_calls="never"))

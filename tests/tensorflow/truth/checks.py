@@ -540,7 +540,8 @@ def check_case(graph, case, rewriter, base, result):
         return
     before = train.parse(original)
     try:
-        if int(report.get("inlining", {}).get("inlined_call_count", 0)):
+        if report.get("outcome") == "OUTCOME_REWRITTEN" and int(
+                report.get("inlining", {}).get("inlined_call_count", 0)):
             # That these are TensorFlow's own is what inlining.py shows.
             before = train.parse(rewriter.inlined(original))
             for node in before.node:
@@ -569,7 +570,9 @@ def check_live_case(graph, case, rewriter, editor, base, result):
     sent = tf_graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
     try:
         options = case.options_for(graph, rewriter, sent)
-        rewritten = train.parse(rewriter.rewrite(sent, case.strategy, options)[0])
+        # A live graph keeps its calls.
+        rewritten = train.parse(rewriter.rewrite(sent, case.strategy,
+                                                 dict(options, inline_calls="never"))[0])
         report = editor.edit(tf_graph, case.strategy, options)
     except rewrite.RewriteFailed as error:
         result.problem("rewrite", str(error))

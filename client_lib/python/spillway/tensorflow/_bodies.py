@@ -1,8 +1,9 @@
 """Swaps in the bodies of functions that stay functions.
 
-A rewrite inlines the calls of a graph. What it does not look into are the bodies of loops and the
-sides of conditionals (Keras runs its step in one where `steps_per_execution` is above 1), and
-functions that are not to be inlined (`_noinline`). Where the body of such a function updates
+A rewrite inlines the calls of a graph, and lowers its loops and conditionals; but it swaps nothing in
+loops (Keras runs its step in one where `steps_per_execution` is above 1), does not look into
+functions that are not to be inlined (`_noinline`), and takes a step in a side of a conditional for
+something that may not run. Where the body of such a function updates
 weights, there may be a whole training step in it: it is rewritten as a graph of its own, and the
 node runs the rewritten function instead.
 
@@ -78,6 +79,7 @@ class Bodies:
     Attributes:
       reports: of each body in which the strategy found a step, by the name of its function: the new
         one, if it was rewritten.
+      changed_side: whether a side of a conditional was rewritten.
       had_swaps: whether a body was rewritten before. It is left as it is: strip would need the
         functions that it called.
       kept_alive: what has to live as long as the rewritten functions are to be run.
@@ -93,6 +95,7 @@ class Bodies:
         self._new_names: Dict[str, str] = {}  # Of each function that was looked at.
         self._made: List[Any] = []  # FunctionDefs.
         self.reports: Dict[str, Any] = {}
+        self.changed_side = False
         self.had_swaps = False
         self.kept_alive: List[Any] = []
 
@@ -106,6 +109,7 @@ class Bodies:
                 continue
             if nodes is None:
                 nodes = {node.name: node for node in graph_def.node}
+            self.changed_side = self.changed_side or nodes[use.node].op in _BRANCHES
             value = nodes[use.node].attr[use.attr]
             (value.func if use.index is None else value.list.func[use.index]).name = new_name
         if nodes is not None:

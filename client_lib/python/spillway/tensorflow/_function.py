@@ -74,6 +74,8 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
     if bodies.had_swaps:
         return function
     reports = dict(bodies.reports)
+    if bodies.changed_side:  # Lowered, it would be planned for once more.
+        keywords = {"inline_calls": "never", **keywords}
     try:
         result = spillway.rewrite(
             graph_def, **{"targets": _bodies.targets(graph), **keywords})
