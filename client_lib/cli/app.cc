@@ -1,6 +1,7 @@
 #include "client_lib/cli/app.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -37,12 +38,20 @@
 namespace spillway::cli {
 namespace {
 
-// What was printed may sit in a buffer: whether it came out is known only now.
+// Whether standard output is a pipe that nobody reads any more.
+bool IsOutputClosed() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, /*timeout=*/0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+// What was printed may sit in a buffer: whether it came out is known only now. What failed before,
+// the stream does not tell.
 absl::Status FlushOutput() {
   errno = 0;
   std::cout.flush();
   if (std::cout.good()) return absl::OkStatus();
-  return FileError(errno != 0 ? errno : EIO, "write", "-", "the output is incomplete");
+  const int error = errno != 0 ? errno : IsOutputClosed() ? EPIPE : EIO;
+  return FileError(error, "write", "-", "the output is incomplete");
 }
 
 // `spillway ... | head`: who reads has enough, which is no error to tell of. The program ends as

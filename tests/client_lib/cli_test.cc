@@ -435,7 +435,8 @@ TEST(CliTest, AClosedPipeIsNoError) {
   const TempDir dir;
   for (const Arguments& arguments :
        {Rewrite(kMnistPath, {"-o", "-", "--quiet"}), Arguments{"--help"},
-        Arguments{"rewrite", "--help"}, Arguments{"capabilities"}, Arguments{"version"}}) {
+        Arguments{"rewrite", "--help"}, Arguments{"capabilities"}, Arguments{"version"},
+        Arguments{"inspect", kMnistPath, "--shapes"}}) {  // More than a buffer holds.
     int output[2], errors[2];
     ASSERT_EQ(pipe2(output, O_CLOEXEC), 0);
     ASSERT_EQ(pipe2(errors, O_CLOEXEC), 0);
