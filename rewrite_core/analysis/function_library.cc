@@ -1,6 +1,5 @@
 #include "rewrite_core/analysis/function_library.h"
 
-#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -12,6 +11,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/no_limits.h"
 
 namespace spillway::core {
 namespace {
@@ -23,14 +23,6 @@ constexpr int64_t kBytesPerStep = 256;
 
 constexpr int64_t CallSteps(size_t tensors) {
   return 1 + static_cast<int64_t>(tensors) / kTensorsPerStep;
-}
-
-v1::Limits NoLimits() {
-  v1::Limits limits;
-  limits.set_max_graph_bytes(kMaxMessageBytes);
-  limits.set_max_node_count(std::numeric_limits<int32_t>::max());
-  limits.set_max_input_count(std::numeric_limits<int32_t>::max());
-  return limits;
 }
 
 }  // namespace

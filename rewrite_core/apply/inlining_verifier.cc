@@ -1,7 +1,6 @@
 #include "rewrite_core/apply/inlining_verifier.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -15,6 +14,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/no_limits.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/undo.h"
@@ -292,12 +292,7 @@ absl::StatusOr<const InliningCheck::Body*> InliningCheck::BodyOfFunction(absl::s
   }
   made->bytes = std::move(text.graph_def);
   made->num_arguments = static_cast<int>(text.arguments.size());
-  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  v1::Limits limits;
-  limits.set_max_graph_bytes(kMax);
-  limits.set_max_node_count(kMax);
-  limits.set_max_input_count(kMax);
-  auto graph = Graph::Parse(made->bytes, limits, stop_);
+  auto graph = Graph::Parse(made->bytes, NoLimits(), stop_);
   if (!graph.ok()) return Wrong("body", name, graph.status().message());
   made->graph = *std::move(graph);
   for (const std::string& spelling : text.results) {

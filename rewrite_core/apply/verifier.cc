@@ -1,7 +1,6 @@
 #include "rewrite_core/apply/verifier.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/no_limits.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 
@@ -35,16 +35,6 @@ absl::Status Blame(absl::string_view check, const absl::Status& status) {
   const v1::ErrorInfo info = GetErrorInfo(status);
   const auto node = info.metadata().find("node");
   return Fail(check, node == info.metadata().end() ? "?" : node->second, status.message());
-}
-
-// Limits that refuse nothing: the input passed the real ones, and the result is a little larger.
-v1::Limits NoLimits() {
-  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  v1::Limits limits;
-  limits.set_max_graph_bytes(kMax);
-  limits.set_max_node_count(kMax);
-  limits.set_max_input_count(kMax);
-  return limits;
 }
 
 // The fields of a NodeDef that no edit may touch: all but the inputs and the undo record.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -13,6 +12,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/no_limits.h"
 
 namespace spillway::core {
 namespace {
@@ -76,15 +76,6 @@ bool IsIn(const absl::string_view (&sorted)[size], absl::string_view op) {
   return std::binary_search(std::begin(sorted), std::end(sorted), op);
 }
 
-// Limits that refuse nothing: the graph that the body is of passed the real ones.
-v1::Limits AnySize() {
-  v1::Limits limits;
-  limits.set_max_graph_bytes(kMaxMessageBytes);
-  limits.set_max_node_count(std::numeric_limits<int32_t>::max());
-  limits.set_max_input_count(std::numeric_limits<int32_t>::max());
-  return limits;
-}
-
 class BodyReader {
  public:
   BodyReader(const FunctionTable& table, int32_t function, const StopToken& stop)
@@ -117,7 +108,7 @@ class BodyReader {
     if (!WriteFunctionBody(function_def_, find, stop_, &text)) return false;
     body_->bytes = std::move(text.graph_def);
     if (body_->bytes.empty()) return false;  // Nothing goes in and nothing is in it.
-    auto graph = Graph::Parse(body_->bytes, AnySize(), stop_);
+    auto graph = Graph::Parse(body_->bytes, NoLimits(), stop_);
     if (!graph.ok() || !Topology::Build(*graph, stop_).ok()) return false;
     body_->graph = *std::move(graph);
     for (const std::string& spelling : text.results) {

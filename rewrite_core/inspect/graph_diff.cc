@@ -1,7 +1,6 @@
 #include "rewrite_core/inspect/graph_diff.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
+#include "rewrite_core/graph/no_limits.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/undo.h"
 #include "rewrite_core/inline/function_table.h"
@@ -376,15 +376,6 @@ absl::StatusOr<Graph> ParseNamed(absl::string_view name, absl::string_view bytes
   return WithDetail(named, "graph", name);
 }
 
-// Both graphs have passed the real ones, and how far one may grow is bounded (call_inliner.cc).
-v1::Limits AnyLimits() {
-  v1::Limits limits;
-  limits.set_max_graph_bytes(kMaxMessageBytes);
-  limits.set_max_node_count(std::numeric_limits<int32_t>::max());
-  limits.set_max_input_count(std::numeric_limits<int32_t>::max());
-  return limits;
-}
-
 // A, with those of its calls inlined that B's undo records name: as a rewrite made it before it
 // inserted swaps.
 class InlinedAsInB {
@@ -397,11 +388,11 @@ class InlinedAsInB {
   absl::StatusOr<bool> Run() {
     if (!FindCalls()) return stop_.status(kDiffStage);
     if (calls_.empty()) return false;
-    auto inlined = InlineCalls(a_, step_, AnyLimits(), stop_);
+    auto inlined = InlineCalls(a_, step_, NoLimits(), stop_);
     if (!inlined.ok()) return inlined.status();
     if (inlined->graph_def.empty()) return false;
     bytes_ = std::move(inlined->graph_def);  // Large: it stays where it is.
-    auto graph = Graph::Parse(bytes_, AnyLimits(), stop_);
+    auto graph = Graph::Parse(bytes_, NoLimits(), stop_);
     if (absl::Status s = stop_.status(kDiffStage); !s.ok()) return s;
     if (!graph.ok()) return false;
     graph_ = *std::move(graph);

@@ -502,9 +502,10 @@ def check_crossings(graph, after, report, trained, expected_others, result):
             switched += through
     if expected_others is not None:
         explained |= flow.to_moved()
+        others = {_unnumbered(other) for other in expected_others}
         problems += ["not planned, and not in the unrewritten graph: %s" % str(c)
                      for c in sorted(flow.found - explained)
-                     if _unnumbered(c) not in {_unnumbered(other) for other in expected_others}]
+                     if _unnumbered(c) not in others]
     result.problems_from("crossings", problems)
     if any(idle):
         result.notes.append("%d swap-outs and %d swap-ins are no part of a step" % tuple(idle))
