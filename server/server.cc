@@ -36,6 +36,7 @@
 #include "server/memory_budget.h"
 #include "server/metrics.h"
 #include "server/process_metrics.h"
+#include "server/reflected_files.h"
 #include "server/rewrite_service.h"
 #include "server/service_state.h"
 #include "server/tls_credentials.h"
@@ -283,6 +284,7 @@ absl::Status Server::Parts::StartMetrics() {
 
 void Server::Parts::StartGrpc() {
   grpc::EnableDefaultHealthCheckService(true);
+  LinkReflectedFiles();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetTransportOptions(state.options, builder);

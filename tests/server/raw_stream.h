@@ -1,4 +1,4 @@
-// A call of any method with messages as raw bytes: for grpc.health.v1 and reflection, whose schemas
+// A call of any method with messages as raw bytes: for grpc.health.v1 and reflection, whose stubs
 // Debian's gRPC does not install. A unary call is a stream of one message on the wire.
 #ifndef SPILLWAY_TESTS_SERVER_RAW_STREAM_H_
 #define SPILLWAY_TESTS_SERVER_RAW_STREAM_H_

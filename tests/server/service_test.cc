@@ -4,9 +4,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "rewrite_core/base/crc32c.h"
@@ -226,6 +230,25 @@ TEST_F(ServiceTest, ReflectionListsTheService) {
   ASSERT_TRUE(answer.has_value());
   EXPECT_THAT(*answer, HasSubstr("spillway.v1.RewriteService"));
   EXPECT_THAT(*answer, HasSubstr("grpc.health.v1.Health"));
+}
+
+TEST_F(ServiceTest, ReflectionTellsHealthAndErrorDetails) {
+  const std::pair<const char*, const char*> kFiles[] = {
+      {"grpc.health.v1.Health", "grpc/health/v1/health.proto"},
+      {"google.rpc.ErrorInfo", "google/rpc/error_details.proto"},
+      {"google.rpc.Status", "google/rpc/status.proto"},
+  };
+  for (const auto& [symbol, file] : kFiles) {
+    // A ServerReflectionRequest with file_containing_symbol (field 4). The answer repeats it, but
+    // the file's name is in its descriptor alone.
+    const std::string request =
+        absl::StrCat("\x22", std::string(1, static_cast<char>(std::strlen(symbol))), symbol);
+    RawStream reflection(client_->channel(),
+                         "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", request);
+    const std::optional<std::string> answer = reflection.Next();
+    ASSERT_TRUE(answer.has_value()) << symbol;
+    EXPECT_THAT(*answer, HasSubstr(file)) << symbol;
+  }
 }
 
 TEST_F(ServiceTest, TakenAddressesAreErrorsThatNameThem) {
