@@ -18,7 +18,8 @@ clone; a few minutes when there is a build already.
                promtool; the dashboard's expressions against a Prometheus that scrapes a server
                under load; HAProxy in front of a server, flooded
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
-               later; grpcurl and ghz, which are built with Go 1.19 or later
+               later; grpcurl, ghz and a client in Go, which are built with Go 1.19 or later; what
+               proto/any_language.md says, as it stands there
   Python       the Python package in process and on a server, and its wheel (Python 3.9 or later)
   faults       two replicas that are killed in turns, for 15 s, while clients call; frames of HTTP/2
                that no client would send
@@ -351,10 +352,11 @@ install_clients() {
   install_go_clients
 }
 
-# grpcurl and ghz, of fixed versions that Debian's Go can build, into build/tools/bin. A minute or two
-# on two cores, once.
+# grpcurl, ghz and protoc's plug-ins for Go, of fixed versions that Debian's Go can build, into
+# build/tools/bin. A minute or two on two cores, once.
 install_go_clients() {
-  if command -v grpcurl >/dev/null && command -v ghz >/dev/null; then
+  if command -v grpcurl >/dev/null && command -v ghz >/dev/null &&
+      command -v protoc-gen-go-grpc >/dev/null; then
     return
   fi
   local minor
@@ -363,12 +365,17 @@ install_go_clients() {
     skip "no Go 1.19 or later here: grpcurl and ghz are not tested"
     return
   fi
-  echo "Building grpcurl and ghz with $(go env GOVERSION)."
+  echo "Building grpcurl, ghz and protoc's plug-ins with $(go env GOVERSION)."
   export GOBIN=$PWD/build/tools/bin
-  if ! go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.1 >"$results/go.log" 2>&1 ||
-     ! go install github.com/bojand/ghz/cmd/ghz@v0.93.0 >>"$results/go.log" 2>&1; then
-    skip "Go cannot build grpcurl and ghz here (log: $results/go.log): they are not tested"
-  fi
+  local tool
+  for tool in github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.1 github.com/bojand/ghz/cmd/ghz@v0.93.0 \
+      google.golang.org/protobuf/cmd/protoc-gen-go@v1.33.0 \
+      google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.3.0; do
+    if ! go install "$tool" >>"$results/go.log" 2>&1; then
+      skip "Go cannot build $tool here (log: $results/go.log): Go's clients are not tested"
+      return
+    fi
+  done
 }
 
 # Each runs also if another fails.
@@ -386,7 +393,24 @@ run_clients() {
     run_counted "$results/client-go.log" "$with_server" \
       tests/integration/foreign/go_clients.py || code=1
   fi
+  run_page "$with_server" || code=1
   return "$code"
+}
+
+# run_page WITH_SERVER: what proto/any_language.md says, of the tools that are here.
+run_page() {
+  [[ -e $clients_venv/installed.txt ]] || return 0
+  local parts=(Python)
+  ! command -v grpcurl >/dev/null || parts+=(grpcurl)
+  # What the client in Go is built with, fetched once.
+  if command -v protoc-gen-go-grpc >/dev/null &&
+      go mod download google.golang.org/grpc@v1.61.0 >>"$results/go.log" 2>&1; then
+    parts+=(Go)
+  else
+    skip "Go cannot get gRPC here (log: $results/go.log): the client in Go is not tested"
+  fi
+  run_counted "$results/client-page.log" "$1" \
+    "$clients_venv/bin/python" tests/integration/foreign/page.py "${parts[@]}"
 }
 
 # The package without TensorFlow, by any Python that can make a virtual environment.

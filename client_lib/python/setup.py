@@ -1,9 +1,9 @@
-"""Puts the built library into the wheel: libspillway.so.0 and libspillway_client.so.0, which it
-loads from its own folder.
+"""Puts the built library into the wheel, and gRPC stubs (make_stubs.py).
 
-They are those of SPILLWAY_LIBRARY (the path of a libspillway.so.0), otherwise of the newest build
-in this repository (build*/lib). Debian's protobuf, gRPC, Abseil, RE2 and OpenSSL are not in the
-wheel: see README.md.
+The library is that of SPILLWAY_LIBRARY (the path of a libspillway.so.0), otherwise of the newest build
+in this repository (build*/lib): libspillway.so.0 and libspillway_client.so.0, which it loads from its
+own folder. They need Debian 12's protobuf, gRPC, Abseil, RE2 and OpenSSL, which are not in the wheel.
+A libspillway.so.0 of deploy/portable has all that in it, and goes into the wheel alone.
 """
 
 import glob
@@ -22,7 +22,13 @@ except ImportError:  # Before setuptools 70.1.
     from wheel.bdist_wheel import bdist_wheel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIBRARIES = ("libspillway.so.0", "libspillway_client.so.0")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))  # As pip's own builds do not.
+
+import make_stubs  # pylint: disable=wrong-import-position
+
+LIBRARY = "libspillway.so.0"
+# The other half, which LIBRARY loads, unless it has all in itself.
+CLIENT = "libspillway_client.so.0"
 
 
 def project_version():
@@ -31,34 +37,49 @@ def project_version():
     return re.search(r"^project\(.*?VERSION ([0-9.]+)", text, re.DOTALL | re.MULTILINE).group(1)
 
 
-def library_folder():
-    """Where the built libraries are."""
+def libraries(library):
+    """The files that a libspillway.so.0 is made of; none if one of them is missing."""
+    if not library.exists():
+        return []
+    if CLIENT.encode() not in library.read_bytes():  # The name that it would load.
+        return [library]
+    client = library.with_name(CLIENT)
+    return [library, client] if client.exists() else []
+
+
+def built_libraries():
+    """Those that go into the wheel."""
     given = os.environ.get("SPILLWAY_LIBRARY")
-    if given:
-        found = [pathlib.Path(given)]
-    else:
-        found = [pathlib.Path(path) for path in glob.glob(str(ROOT / "build*/lib" / LIBRARIES[0]))]
-    found = [path.parent for path in found
-             if all((path.parent / name).exists() for name in LIBRARIES)]
+    found = [pathlib.Path(path) for path in
+             ([given] if given else glob.glob(str(ROOT / "build*/lib" / LIBRARY)))]
+    found = [files for files in map(libraries, found) if files]
     if not found:
         sys.exit(
-            "Spillway's libraries %s are not %s. Build them first (cmake --preset release && cmake "
-            "--build build --target spillway_shared), or set SPILLWAY_LIBRARY to a %s" % (
-                " and ".join(LIBRARIES),
-                "beside " + given if given else "in %s/build*/lib" % ROOT, LIBRARIES[0]))
-    return max(found, key=lambda folder: (folder / LIBRARIES[0]).stat().st_mtime)
+            "Spillway's libraries %s and %s are not %s. Build them first (cmake --preset release && "
+            "cmake --build build --target spillway_shared), or set SPILLWAY_LIBRARY to a %s" % (
+                LIBRARY, CLIENT, "beside " + given if given else "in %s/build*/lib" % ROOT, LIBRARY))
+    return max(found, key=lambda files: files[0].stat().st_mtime)
 
 
 class BuildWithLibrary(build_py):
-    """Copies the libraries beside the package."""
+    """Copies the library into the package, and makes the stubs beside it."""
 
     def run(self):
         super().run()
         target = pathlib.Path(self.build_lib) / "spillway" / "lib"
-        target.mkdir(parents=True, exist_ok=True)
-        folder = library_folder()
-        for name in LIBRARIES:
-            shutil.copyfile(folder / name, target / name)  # Follows links.
+        shutil.rmtree(target, ignore_errors=True)  # That of another build, in the same folder.
+        target.mkdir(parents=True)
+        files = built_libraries()
+        for path in files:
+            shutil.copyfile(path, target / path.name)  # Follows links.
+        # Of what is linked into the library, if anything is.
+        licenses = files[0].with_name("licenses")
+        if licenses.is_dir():
+            shutil.copytree(licenses, target / "licenses")
+        try:
+            make_stubs.make(self.build_lib)
+        except make_stubs.StubsError as error:
+            sys.exit("The wheel's gRPC stubs: %s" % error)
 
 
 class PlatformWheel(bdist_wheel):

@@ -57,7 +57,7 @@ Loaded Load() {
   void* const handle = Open(&error);
   if (handle == nullptr) {
     loaded.problem = "the plug-in cannot load Spillway's library (" + error +
-                     "); install the package spillway of the same version beside it, or set " +
+                     "); install the package spillway-lms of the same version beside it, or set " +
                      kVariable + " to a " + kName;
     return loaded;
   }

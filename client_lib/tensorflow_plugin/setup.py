@@ -2,7 +2,7 @@
 plug-ins when it is imported.
 
 It is that of SPILLWAY_TENSORFLOW_PLUGINS (a folder), otherwise of the newest build in this repository
-(build*/lib/tensorflow-plugins). Spillway's library is in the wheel `spillway`, of the same version.
+(build*/lib/tensorflow-plugins). Spillway's library is in the wheel `spillway-lms`, of the same version.
 """
 
 import glob
@@ -78,7 +78,7 @@ class PluginDistribution(Distribution):
 
 setup(
     version=project_version(),
-    install_requires=["spillway==" + project_version()],
+    install_requires=["spillway-lms==" + project_version()],
     packages=[],
     distclass=PluginDistribution,
     cmdclass={"build_py": BuildWithPlugin, "bdist_wheel": PlatformWheel},

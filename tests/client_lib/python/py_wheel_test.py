@@ -42,6 +42,7 @@ class WheelTest(unittest.TestCase):
         shutil.copytree(common.PACKAGE, source,
                         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
         shutil.copy(common.ROOT / "CMakeLists.txt", cls.folder / "tree")
+        shutil.copytree(common.ROOT / "proto", cls.folder / "tree" / "proto")
         cls.source = source
         cls.builder = cls._environment("builder")
         cls.build = cls._pip_wheel(SPILLWAY_LIBRARY=str(common.LIBRARY))
@@ -66,12 +67,17 @@ class WheelTest(unittest.TestCase):
 
     def test_it_works_in_a_clean_environment(self):
         self.assertEqual(self.build.returncode, 0, self.build.stdout)
-        wheel, = (self.folder / "wheels").glob("spillway-*-py3-none-linux_*.whl")
+        wheel, = (self.folder / "wheels").glob("spillway_lms-*-py3-none-linux_*.whl")
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
         for name in ("spillway/lib/libspillway.so.0", "spillway/lib/libspillway_client.so.0",
-                     "spillway/py.typed", "spillway/tensorflow/lms_v1.py"):
+                     "spillway/py.typed", "spillway/tensorflow/lms_v1.py",
+                     "spillway_grpc/v1/rewrite_service_pb2_grpc.py", "spillway_grpc/v1/options_pb2.pyi"):
             self.assertIn(name, names)
+        # Nothing else is put among everybody's packages.
+        self.assertEqual({name.split("/")[0].split("-")[0] for name in names},
+                         {"spillway", "spillway_grpc", "spillway_lms"})
+        self.check_stubs(wheel)
         clean = self._environment("venv")
         subprocess.run([str(clean), "-m", "pip", "install", "--quiet", "--no-index",
                         "--disable-pip-version-check", str(wheel)], check=True)
@@ -87,6 +93,33 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         project = (common.ROOT / "CMakeLists.txt").read_text()
         self.assertIn("VERSION " + done.stdout.strip(), project)
+
+    def check_stubs(self, wheel):
+        """All that is said in the .proto files is there, and nothing is imported by their own names."""
+        with zipfile.ZipFile(wheel) as archive:
+            stubs = {name: archive.read(name).decode() for name in archive.namelist()
+                     if name.startswith("spillway_grpc/") and name.endswith((".py", ".pyi"))}
+        protos = sorted(path.stem for path in (common.ROOT / "proto/spillway/v1").glob("*.proto"))
+        self.assertEqual(sorted(pathlib.Path(name).stem[:-len("_pb2")] for name in stubs
+                                if name.endswith("_pb2.py")), protos)
+        for name, text in stubs.items():
+            self.assertNotRegex(text, r"(?m)^(from|import) spillway\.", name)
+            self.assertNotIn("'spillway.v1.%s'" % pathlib.Path(name).stem, text, name)
+
+    def test_an_incomplete_library_is_refused(self):
+        # libspillway.so.0 without the half that it loads would be found out at the first call only.
+        alone = self.folder / "alone" / "libspillway.so.0"
+        alone.parent.mkdir()
+        shutil.copyfile(common.LIBRARY, alone)
+        failed = self._pip_wheel(SPILLWAY_LIBRARY=str(alone))
+        self.assertNotEqual(failed.returncode, 0)
+        self.assertIn("libspillway_client.so.0 are not beside " + str(alone), failed.stdout)
+
+    def test_without_protoc_it_says_what_to_install(self):
+        failed = self._pip_wheel(SPILLWAY_LIBRARY=str(common.LIBRARY), PATH="/nonexistent")
+        self.assertNotEqual(failed.returncode, 0)
+        self.assertIn("protoc is not on the PATH: install it (Debian: apt-get install "
+                      "protobuf-compiler)", failed.stdout)
 
     def test_without_a_build_it_says_what_to_do(self):
         failed = self._pip_wheel()

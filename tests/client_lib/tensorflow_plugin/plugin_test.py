@@ -288,6 +288,7 @@ class WheelTest(unittest.TestCase):
             shutil.copytree(common.ROOT / "client_lib" / name, tree / "client_lib" / name,
                             ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
         shutil.copy(common.ROOT / "CMakeLists.txt", tree)
+        shutil.copytree(common.ROOT / "proto", tree / "proto")
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
         environment = {**os.environ, "SPILLWAY_LIBRARY": str(common.LIBRARY),
                        "SPILLWAY_TENSORFLOW_PLUGINS": str(PLUGINS)}
