@@ -1,7 +1,5 @@
 #include "client_lib/cli/gpu_memory.h"
 
-#include <iostream>
-
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
@@ -73,10 +71,6 @@ absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOption
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step) {
   if (step->hardware().preset().empty()) return FillGpuMemory(limit, no_budget, step);
   return FindMachine(limit, step->mutable_hardware());
-}
-
-void TellGpuMemory(const std::string& line) {
-  if (!line.empty()) std::cerr << absl::StrCat("spillway: ", line, "\n");
 }
 
 }  // namespace spillway::cli

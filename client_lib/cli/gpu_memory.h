@@ -31,9 +31,6 @@ absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hard
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOptions* options);
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step);
 
-// Prints such a line on standard error, if it is one.
-void TellGpuMemory(const std::string& line);
-
 }  // namespace spillway::cli
 
 #endif  // SPILLWAY_CLIENT_LIB_CLI_GPU_MEMORY_H_

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/input_file.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/rewrite_graph_file.h"
@@ -57,7 +58,7 @@ bool IsFitUnknown(const RewrittenFile& file) {
 
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
-                                    const SavedPlans* plans) {
+                                    const SavedPlans* plans, const StoredProfiles* profiles) {
   // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
   absl::StatusOr<CallOptions> call = connection.MakeCall(session);
@@ -81,9 +82,13 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   // A plan that is applied is not searched for, and nothing is to be seen of one that is not shown.
   if (call->on_progress) call->on_plan = TellPlans;
   absl::StatusOr<RewrittenFile> result = RewriteGraphFile(
-      *std::move(bytes), files.format, options, connection.Connect(files.quiet), *call, plans);
+      *std::move(bytes), files.format, options, connection.Connect(files.quiet), *call, plans,
+      profiles);
   progress.End();
   if (!result.ok()) return WithInputName(result.status(), files.input);
+  for (const RewrittenGraph& graph : result->graphs) {
+    if (!files.quiet) TellNote(graph.profile_note);
+  }
 
   std::vector<std::string> contents;  // In the order of `outputs`.
   if (!files.output.empty()) contents.push_back(std::move(result->bytes));

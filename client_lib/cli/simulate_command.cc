@@ -10,15 +10,19 @@
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/step_flags.h"
+#include "client_lib/cli/stored_profile.h"
 
 namespace spillway::cli {
 namespace {
 
 struct SimulateFlags {
   explicit SimulateFlags(CLI::App* command)
-      : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {
+    AddStoredProfileFlag(command, &without_stored_profile);
+  }
 
   std::string input;
   absl::optional<format::GraphFormat> format;
@@ -26,6 +30,7 @@ struct SimulateFlags {
   const ConnectionFlags connection;
   bool json = false;
   bool require_fit = false;
+  bool without_stored_profile = false;
 };
 
 absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session) {
@@ -36,7 +41,9 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   options.set_no_budget(flags.step.no_budget());
   const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
   if (!filled.ok()) return filled.status();
-  TellGpuMemory(*filled);
+  TellNote(*filled);
+  const StoredProfiles profiles =
+      flags.without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(flags.input);
   // Of several graphs the worst: one that does not fit is known not to.
   ExitCode worst = ExitCode::kDone;
   const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
@@ -45,7 +52,9 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
       PrintPerGraph(run, session,
                     [&](absl::string_view graph, const Client& client, const CallOptions& call,
                         Style style, std::ostream& out) {
-                      const auto report = client.Simulate(graph, options, call);
+                      v1::SimulateOptions with_profile = options;
+                      TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
+                      const auto report = client.Simulate(graph, with_profile, call);
                       if (!report.ok()) return report.status();
                       const v1::Fit fit = report->forecast().fit();
                       if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
