@@ -119,8 +119,9 @@ class Reader {
       if (reader.IsBytes(kDeviceNode)) nodes.push_back(reader.bytes());
     }
     if (!reader.ok()) return false;
-    // A GPU's streams and copies: the kernels of nodes that its own entries have.
-    const bool own = !absl::StrContains(name, "/stream:") && !absl::StrContains(name, "memcpy");
+    // A GPU's streams and copies, and waits for it: kernels of nodes that its own entries have.
+    const bool own = !absl::StrContains(name, "/stream:") && !absl::StrContains(name, "memcpy") &&
+                     !absl::EndsWith(name, "/sync");
     if (own) trace_.devices.push_back(name);
     records_.clear();
     for (absl::string_view node : nodes) {
