@@ -31,6 +31,15 @@ std::string FolderOf(const std::string& graph_file) {
   return folder.empty() ? "." : folder.string();
 }
 
+// What a graph's profile is found by. Errors: those of CanonicalSha256; LIMIT_EXCEEDED.
+absl::StatusOr<std::string> Sha256OfGraph(absl::string_view graph_def) {
+  if (graph_def.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+                       "the graph has 2 GiB or more, and protobuf reads no more");
+  }
+  return core::CanonicalSha256(graph_def, core::StopToken());
+}
+
 std::string FileNameOf(absl::string_view sha256) {
   return absl::StrCat(kPrefix, sha256.substr(0, kHashDigits), kSuffix);
 }
@@ -63,8 +72,7 @@ std::string FedText(const v1::Step& step) {
 absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string_view graph_def,
                                          const v1::Step& step, absl::string_view profile,
                                          const CancellationToken& token) {
-  const absl::StatusOr<std::string> sha256 =
-      core::CanonicalSha256(graph_def, core::StopToken());
+  const absl::StatusOr<std::string> sha256 = Sha256OfGraph(graph_def);
   if (!sha256.ok()) return sha256.status();
   v1::StoredProfile stored;
   stored.set_graph_sha256(*sha256);
@@ -112,8 +120,7 @@ StoredProfiles StoredProfiles::Beside(const std::string& input) {
 
 std::string StoredProfiles::AddTo(absl::string_view graph_def, v1::Step* step) const {
   if (names_.empty() || !step->profile().empty()) return "";
-  const absl::StatusOr<std::string> sha256 =
-      core::CanonicalSha256(graph_def, core::StopToken());
+  const absl::StatusOr<std::string> sha256 = Sha256OfGraph(graph_def);
   if (!sha256.ok()) return "";
   const std::string name = FileNameOf(*sha256);
   if (!std::binary_search(names_.begin(), names_.end(), name)) return "";
