@@ -43,11 +43,10 @@ absl::StatusOr<std::string> ReadOriginal(const std::string& path, const Session&
       ReadGraphFile(path, /*format=*/absl::nullopt, session.cancellation);
   if (!file.ok()) return file.status();
   if (file->num_graphs() != 1) {
-    return core::InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("--original ", core::Quoted(path), " holds ", file->num_graphs(),
-                     " graphs; give a file of one"),
-        {{"flag", "--original"}});
+    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                              absl::StrCat("--original ", core::Quoted(path), " holds ",
+                                           file->num_graphs(), " graphs; give a file of one"),
+                              {{"flag", "--original"}});
   }
   return std::string(file->graph(0));
 }
@@ -88,25 +87,24 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
   const PerGraphRun run{flags.input, flags.format,          flags.json,      "check",
                         "checking",  /*as_it_comes=*/false, flags.connection};
   std::string stored;
-  absl::StatusOr<ExitCode> result =
-      PrintPerGraph(run, session,
-                    [&](absl::string_view graph, const Client& client, const CallOptions& call,
-                        Style style, std::ostream& out) {
-                      const absl::StatusOr<CheckedRun> checked =
-                          CheckRun(client, graph, original, *step, flags.step.no_budget(),
-                                   *run_metadata, call);
-                      if (!checked.ok()) return checked.status();
-                      if (flags.save_profile) {
-                        const absl::StatusOr<std::string> path = StoreProfile(
-                            flags.original.empty() ? flags.input : flags.original,
-                            checked->original, *step, *run_metadata, session.cancellation);
-                        if (!path.ok()) return path.status();
-                        stored = *path;
-                      }
-                      out << (flags.json ? ToJson(checked->check, /*with_zeros=*/true)
-                                         : FormatCheck(checked->check, style));
-                      return absl::OkStatus();
-                    });
+  absl::StatusOr<ExitCode> result = PrintPerGraph(
+      run, session,
+      [&](absl::string_view graph, const Client& client, const CallOptions& call, Style style,
+          std::ostream& out) {
+        const absl::StatusOr<CheckedRun> checked =
+            CheckRun(client, graph, original, *step, flags.step.no_budget(), *run_metadata, call);
+        if (!checked.ok()) return checked.status();
+        if (flags.save_profile) {
+          const absl::StatusOr<std::string> path =
+              StoreProfile(flags.original.empty() ? flags.input : flags.original, checked->original,
+                           *step, *run_metadata, session.cancellation);
+          if (!path.ok()) return path.status();
+          stored = *path;
+        }
+        out << (flags.json ? ToJson(checked->check, /*with_zeros=*/true)
+                           : FormatCheck(checked->check, style));
+        return absl::OkStatus();
+      });
   if (result.ok() && !stored.empty()) {
     TellNote(absl::StrCat("the trace is kept in ", stored,
                           ": rewrite, simulate and run take its times for this graph, fed the "

@@ -132,10 +132,14 @@ std::string SeenAs(const std::string& device, const Swaps& swaps, const CheckTra
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != places.end()) return std::string(most->first);
   const std::string wanted = PlaceOf(device);
+  std::vector<absl::string_view> gpus;
   for (const absl::string_view name : trace.devices) {
     if (!wanted.empty() && PlaceOf(name) == wanted) return std::string(name);
+    if (absl::StartsWith(PlaceOf(name), "gpu")) gpus.push_back(name);
   }
-  return "";
+  // Nodes without a device: TensorFlow takes the first GPU, and without any the CPU.
+  if (!device.empty() || trace.devices.empty()) return "";
+  return std::string(gpus.empty() ? trace.devices[0] : gpus[0]);
 }
 
 template <typename Map>
@@ -170,6 +174,23 @@ absl::Status CheckSameGraph(const Swaps& swaps, const CheckTrace& trace) {
                    " nor any other tensor that this graph swaps is in it; give the RunMetadata of "
                    "a training step"),
       {{"option", "RUN_METADATA"}});
+}
+
+// What the core says of a profile, of the run that is one here.
+absl::Status AsOfRun(const absl::Status& status) {
+  constexpr absl::string_view kProfile = "profile ";
+  const absl::string_view said = status.message();
+  const auto info = ErrorInfoOf(status);
+  const auto option = info.metadata().find("option");
+  if (option == info.metadata().end() || option->second != "profile" ||
+      !absl::StartsWith(said, kProfile)) {
+    return status;
+  }
+  const absl::string_view what = said.substr(kProfile.size(), said.rfind("; ") - kProfile.size());
+  return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                            absl::StrCat("RUN_METADATA ", what,
+                                         "; give the RunMetadata of a training step of this graph"),
+                            {{"option", "RUN_METADATA"}});
 }
 
 void AddUnplanned(const Swaps& swaps, const CheckTrace& trace, v1::RunCheck* check) {
@@ -230,7 +251,7 @@ absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view grap
   options.mutable_step()->set_profile(run_metadata.data(), run_metadata.size());
   const absl::StatusOr<v1::SimulateReport> corrected =
       client.Simulate(graph_def, options, Until(deadline, call));
-  if (!corrected.ok()) return corrected.status();
+  if (!corrected.ok()) return AsOfRun(corrected.status());
 
   Ran(*trace, &run.check).Add(swaps);
   v1::CheckedFigure& step_time = *run.check.mutable_step_time_ns();

@@ -19,8 +19,9 @@ struct CheckedRun {
 };
 
 // `graph_def` is the graph that ran, `run_metadata` the trace of one step of it. What it swaps is
-// what its own record says, or, where `original` is not empty, what differs from that graph, whoever
-// rewrote it. `step` has no profile; `no_budget` as in SimulateOptions. `call.timeout` holds for all that is asked of `client`.
+// what its own record says, or, where `original` is not empty, what differs from that graph,
+// whoever rewrote it. `step` has no profile; `no_budget` as in SimulateOptions. `call.timeout`
+// holds for all that is asked of `client`.
 //
 // Errors: BAD_OPTION if `run_metadata` is no trace or of another graph; those of Client::Strip,
 // Diff and Simulate.

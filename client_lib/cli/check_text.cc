@@ -78,9 +78,9 @@ std::vector<std::vector<std::string>> Notes(const v1::RunCheck& check) {
   }
   for (const v1::CheckedDevice& device : check.devices()) {
     if (device.seen_as().empty()) {
-      notes.push_back({"device", absl::StrCat(device.device().empty() ? "the graph's device"
-                                                                      : device.device(),
-                                              " is not in the trace")});
+      notes.push_back(
+          {"device", absl::StrCat(device.device().empty() ? "the graph's device" : device.device(),
+                                  " is not in the trace")});
     } else if (absl::StrContains(device.seen_as(), "CPU:")) {
       notes.push_back({"device", absl::StrCat("the step ran on ", device.seen_as(),
                                               ": CPUs of one process share buffers, so that swaps "
@@ -109,8 +109,7 @@ std::string FormatCheck(const v1::RunCheck& check, Style style) {
   rows.push_back(Row("step, launched ahead", check.step_time_ns(), FormatMilliseconds));
   for (const v1::CheckedDevice& device : check.devices()) {
     if (device.seen_as().empty()) continue;
-    const std::string name =
-        check.devices_size() == 1 ? "" : absl::StrCat(device.device(), ": ");
+    const std::string name = check.devices_size() == 1 ? "" : absl::StrCat(device.device(), ": ");
     rows.push_back(Row(name + "peak of the step", device.step_peak_bytes(), FormatBytes));
     if (device.in_use_peak_bytes().has_seen()) {
       rows.push_back(

@@ -37,7 +37,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 50;
 
 // Bytes of an element by DataType (types.proto); 0: of no fixed width.
 int64_t ElementBytes(uint64_t dtype) {
-  constexpr int64_t kBytes[] = {0, 4, 8, 4, 1, 2, 1, 0, 8, 8, 1, 1, 1,
+  constexpr int64_t kBytes[] = {0, 4, 8, 4, 1, 2,  1, 0, 8, 8, 1, 1, 1,
                                 4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1};
   return dtype < std::size(kBytes) ? kBytes[dtype] : 0;
 }
@@ -175,8 +175,7 @@ class Reader {
       while (fields.Next()) {
         if (fields.IsVarint(kRecordUs)) record.first = static_cast<int64_t>(fields.number());
         if (fields.IsVarint(kRecordBytes)) {
-          record.second =
-              std::clamp(static_cast<int64_t>(fields.number()), -kMaxBytes, kMaxBytes);
+          record.second = std::clamp(static_cast<int64_t>(fields.number()), -kMaxBytes, kMaxBytes);
         }
       }
       if (!fields.ok()) return false;

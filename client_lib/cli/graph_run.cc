@@ -81,9 +81,9 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   call->on_progress = progress.callback();
   // A plan that is applied is not searched for, and nothing is to be seen of one that is not shown.
   if (call->on_progress) call->on_plan = TellPlans;
-  absl::StatusOr<RewrittenFile> result = RewriteGraphFile(
-      *std::move(bytes), files.format, options, connection.Connect(files.quiet), *call, plans,
-      profiles);
+  absl::StatusOr<RewrittenFile> result =
+      RewriteGraphFile(*std::move(bytes), files.format, options, connection.Connect(files.quiet),
+                       *call, plans, profiles);
   progress.End();
   if (!result.ok()) return WithInputName(result.status(), files.input);
   for (const RewrittenGraph& graph : result->graphs) {

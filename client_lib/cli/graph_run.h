@@ -15,8 +15,8 @@ namespace spillway::cli {
 
 // Reads files.input, rewrites it as `options` say, and writes all of `files` or, where anything
 // fails, none of them. `options.outputs` is set from `files`. `plans`, unless it is null, are
-// applied. `profiles`, unless it is null, has profiles of runs. kFitUnknown: a plan was made for a budget, and it is not known
-// whether the step fits.
+// applied. `profiles`, unless it is null, has profiles of runs. kFitUnknown: a plan was made for a
+// budget, and it is not known whether the step fits.
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
                                     const SavedPlans* plans = nullptr,

@@ -24,11 +24,13 @@ absl::Status TakeHardwareFile(v1::Hardware* hardware) {
   v1::Hardware machine;
   const auto parsed = google::protobuf::util::JsonStringToMessage(*json, &machine);
   if (!parsed.ok()) {
+    // The first of its lines: the others point into the text.
+    const std::string why(parsed.message());
     return core::InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("--hardware ", core::Quoted(path), " is no machine: ", core::Quoted(std::string(parsed.message())),
-                     "; give the fields of Hardware in hardware.proto as JSON, e.g. "
-                     "{\"preset\": \"a100_80gb_sxm4\", \"d2h_bytes_per_s\": 2.1e10}"),
+        absl::StrCat("--hardware ", core::Quoted(path), " is no machine (",
+                     absl::string_view(why).substr(0, why.find('\n')),
+                     "); give the fields of Hardware, as hardware.proto has them, in JSON"),
         {{"flag", "--hardware"}, {"value", path}});
   }
   // What is given beside the file replaces what it says.

@@ -65,9 +65,8 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
       if (!note.ok()) return note.status();
       if (!flags->files.files().quiet) TellNote(*note);
       const GraphFiles& files = flags->files.files();
-      const StoredProfiles profiles = flags->without_stored_profile
-                                          ? StoredProfiles()
-                                          : StoredProfiles::Beside(files.input);
+      const StoredProfiles profiles =
+          flags->without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(files.input);
       return RunOnGraph(files, *std::move(options), flags->connection, *session,
                         /*plans=*/nullptr, &profiles);
     };

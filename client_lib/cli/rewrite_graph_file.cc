@@ -40,8 +40,7 @@ absl::StatusOr<v1::RewriteResponse> RewriteWithProfile(const StoredProfiles& pro
                                                        absl::string_view graph,
                                                        v1::RewriteOptions options,
                                                        const Client& client,
-                                                       const CallOptions& call,
-                                                       std::string* note) {
+                                                       const CallOptions& call, std::string* note) {
   *note = profiles.AddTo(graph, options.mutable_step());
   return client.Rewrite(graph, options, call);
 }
@@ -135,11 +134,10 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
     graph.name = file->NameOf(i);
     graph.tags = file->tags(i);
     const CallOptions rest = Until(deadline, call);
-    auto response = plans != nullptr ? Apply(*plans, i, file->graph(i), options, client, rest)
-                    : profiles != nullptr
-                        ? RewriteWithProfile(*profiles, file->graph(i), options, client, rest,
-                                             &graph.profile_note)
-                        : client.Rewrite(file->graph(i), options, rest);
+    auto response = plans != nullptr      ? Apply(*plans, i, file->graph(i), options, client, rest)
+                    : profiles != nullptr ? RewriteWithProfile(*profiles, file->graph(i), options,
+                                                               client, rest, &graph.profile_note)
+                                          : client.Rewrite(file->graph(i), options, rest);
     if (!response.ok()) {
       if (!OptionsAreForAnother(response.status())) return file->WithName(i, response.status());
       if (first_error.ok()) first_error = file->WithName(i, response.status());

@@ -147,12 +147,9 @@ absl::Status SharedFailure(const PrepareRequest& request, const CacheEntry& entr
 }
 
 // Rewrites `graph` and stores the result in `entry`.
-absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
-                                              const PrepareRequest& request,
-                                              const StoredProfiles& profiles,
-                                              const CacheEntry& entry,
-                                              const internal::Deadline& deadline,
-                                              ChildStage& stage) {
+absl::StatusOr<PreparedGraph> RewriteAndStore(
+    const std::string& graph, const PrepareRequest& request, const StoredProfiles& profiles,
+    const CacheEntry& entry, const internal::Deadline& deadline, ChildStage& stage) {
   stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
   CallOptions call;
   call.timeout = deadline.Remaining();

@@ -11,19 +11,19 @@
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/option_table.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/internal/graph_identity.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/graph/canonical_form.h"
 #include "spillway/v1/check.pb.h"
 
 namespace spillway::cli {
 namespace {
 
-constexpr absl::string_view kPrefix = "spillway-profile-";
-constexpr absl::string_view kSuffix = ".pb";
+constexpr absl::string_view kProfilePrefix = "spillway-profile-";
+constexpr absl::string_view kProfileSuffix = ".pb";
 // Digits of the hash in a file's name: enough that no two graphs of a folder share them.
-constexpr size_t kHashDigits = 16;
+constexpr size_t kProfileHashDigits = 16;
 
 std::string FolderOf(const std::string& graph_file) {
   const std::filesystem::path folder =
@@ -31,17 +31,8 @@ std::string FolderOf(const std::string& graph_file) {
   return folder.empty() ? "." : folder.string();
 }
 
-// What a graph's profile is found by. Errors: those of CanonicalSha256; LIMIT_EXCEEDED.
-absl::StatusOr<std::string> Sha256OfGraph(absl::string_view graph_def) {
-  if (graph_def.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
-    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
-                       "the graph has 2 GiB or more, and protobuf reads no more");
-  }
-  return core::CanonicalSha256(graph_def, core::StopToken());
-}
-
 std::string FileNameOf(absl::string_view sha256) {
-  return absl::StrCat(kPrefix, sha256.substr(0, kHashDigits), kSuffix);
+  return absl::StrCat(kProfilePrefix, sha256.substr(0, kProfileHashDigits), kProfileSuffix);
 }
 
 // Of a step, what its sizes hang on, in one order.
@@ -72,7 +63,7 @@ std::string FedText(const v1::Step& step) {
 absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string_view graph_def,
                                          const v1::Step& step, absl::string_view profile,
                                          const CancellationToken& token) {
-  const absl::StatusOr<std::string> sha256 = Sha256OfGraph(graph_def);
+  const absl::StatusOr<std::string> sha256 = internal::GraphSha256(graph_def);
   if (!sha256.ok()) return sha256.status();
   v1::StoredProfile stored;
   stored.set_graph_sha256(*sha256);
@@ -83,8 +74,7 @@ absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string
                        "RUN_METADATA has nearly 2 GiB, too much to be stored beside the graph; "
                        "trace one step alone");
   }
-  const std::string path =
-      (std::filesystem::path(FolderOf(beside)) / FileNameOf(*sha256)).string();
+  const std::string path = (std::filesystem::path(FolderOf(beside)) / FileNameOf(*sha256)).string();
   const auto outputs = CreateOutputs({path}, token);
   if (!outputs.ok()) return outputs.status();
   std::string bytes;
@@ -109,8 +99,8 @@ StoredProfiles StoredProfiles::Beside(const std::string& input) {
     // Whoever waits for a named pipe waits long.
     std::error_code no_file;
     if (!entry->is_regular_file(no_file)) continue;
-    if (absl::StartsWith(name, kPrefix) && absl::EndsWith(name, kSuffix) &&
-        name.size() == kPrefix.size() + kHashDigits + kSuffix.size()) {
+    if (absl::StartsWith(name, kProfilePrefix) && absl::EndsWith(name, kProfileSuffix) &&
+        name.size() == kProfilePrefix.size() + kProfileHashDigits + kProfileSuffix.size()) {
       profiles.names_.push_back(name);
     }
   }
@@ -120,7 +110,7 @@ StoredProfiles StoredProfiles::Beside(const std::string& input) {
 
 std::string StoredProfiles::AddTo(absl::string_view graph_def, v1::Step* step) const {
   if (names_.empty() || !step->profile().empty()) return "";
-  const absl::StatusOr<std::string> sha256 = Sha256OfGraph(graph_def);
+  const absl::StatusOr<std::string> sha256 = internal::GraphSha256(graph_def);
   if (!sha256.ok()) return "";
   const std::string name = FileNameOf(*sha256);
   if (!std::binary_search(names_.begin(), names_.end(), name)) return "";

@@ -16,8 +16,8 @@
 namespace spillway::cli {
 
 // Writes `profile`, a serialized RunMetadata or StepStats of a step that fed what `step` says, into
-// the folder of the graph file `beside`, for the graph `graph_def`. Returns the file's path. Errors:
-// FileErrors; RESOURCE_EXHAUSTED (LIMIT_EXCEEDED) above 2 GiB.
+// the folder of the graph file `beside`, for the graph `graph_def`. Returns the file's path.
+// Errors: FileErrors; RESOURCE_EXHAUSTED (LIMIT_EXCEEDED) above 2 GiB.
 absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string_view graph_def,
                                          const v1::Step& step, absl::string_view profile,
                                          const CancellationToken& token);

@@ -12,10 +12,10 @@
 namespace spillway::cli {
 namespace {
 
-using testing::RawField;
-using testing::RawNumber;
 using ::testing::ElementsAre;
 using ::testing::Pair;
+using testing::RawField;
+using testing::RawNumber;
 using ::testing::UnorderedElementsAre;
 
 constexpr char kGpu[] = "/job:localhost/replica:0/task:0/device:GPU:0";
@@ -24,8 +24,8 @@ constexpr uint64_t kEpochUs = 1'700'000'000'000'000;
 // A NodeExecStats that began `start_us` after the step, and ended `length_us` later.
 std::string Node(const std::string& name, uint64_t start_us, uint64_t length_us,
                  const std::string& more = "") {
-  return RawField(2, RawField(1, name) + RawNumber(2, kEpochUs + start_us) +
-                         RawNumber(5, length_us) + more);
+  return RawField(
+      2, RawField(1, name) + RawNumber(2, kEpochUs + start_us) + RawNumber(5, length_us) + more);
 }
 
 std::string Device(const std::string& name, const std::string& nodes) {
@@ -33,11 +33,10 @@ std::string Device(const std::string& name, const std::string& nodes) {
 }
 
 // An AllocatorMemoryUsed with one record.
-std::string Memory(const std::string& allocator, uint64_t in_use, uint64_t when_us,
-                   int64_t bytes) {
-  return RawField(6, RawField(1, allocator) + RawNumber(5, in_use) +
-                         RawField(6, RawNumber(1, when_us) +
-                                         RawNumber(2, static_cast<uint64_t>(bytes))));
+std::string Memory(const std::string& allocator, uint64_t in_use, uint64_t when_us, int64_t bytes) {
+  return RawField(
+      6, RawField(1, allocator) + RawNumber(5, in_use) +
+             RawField(6, RawNumber(1, when_us) + RawNumber(2, static_cast<uint64_t>(bytes))));
 }
 
 // Slot 0, floats of this shape, in a buffer of 4096 bytes.
@@ -83,12 +82,13 @@ TEST(CheckTraceTest, ShapesThatCannotBeAreNotKnown) {
   const std::string negative = Dim(~uint64_t{0});
   const std::string unknown_rank = RawNumber(3, 1);
   for (const std::string& shape : {huge, negative, unknown_rank}) {
-    const auto trace = ReadCheckTrace(Device(kGpu, Node("a", 0, 1, Output(shape))));
+    const std::string bytes = Device(kGpu, Node("a", 0, 1, Output(shape)));
+    const auto trace = ReadCheckTrace(bytes);
     ASSERT_TRUE(trace.ok());
     EXPECT_EQ(trace->nodes.at("a").output_bytes, 4096);  // Requested, as the shape does not tell.
   }
-  EXPECT_EQ(ReadCheckTrace(Device(kGpu, Node("a", 0, 1, Output(""))))->nodes.at("a").output_bytes,
-            4);  // A scalar.
+  const std::string scalar = Device(kGpu, Node("a", 0, 1, Output("")));
+  EXPECT_EQ(ReadCheckTrace(scalar)->nodes.at("a").output_bytes, 4);
 }
 
 TEST(CheckTraceTest, NumbersWithoutSenseDoNoHarm) {
@@ -100,7 +100,8 @@ TEST(CheckTraceTest, NumbersWithoutSenseDoNoHarm) {
   for (int i = 0; i < 5; ++i) {
     records += Memory("GPU_0_bfc", kMinusOne >> 1, 1, std::numeric_limits<int64_t>::max());
   }
-  const auto trace = ReadCheckTrace(Device(kGpu, node + Node("b", 0, kMinusOne, records)));
+  const std::string bytes = Device(kGpu, node + Node("b", 0, kMinusOne, records));
+  const auto trace = ReadCheckTrace(bytes);
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_GE(trace->step_ns.value_or(0), 0);
   EXPECT_GT(trace->allocated_peak_bytes.at(kGpu), 0);

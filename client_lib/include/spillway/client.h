@@ -10,7 +10,8 @@
 //   if (!response.ok()) {
 //     // E.g. INVALID_ARGUMENT: a graph that is none, with reason MALFORMED_GRAPH.
 //     std::cerr << response.status().message();
-//     if (spillway::ErrorReasonOf(response.status()) == spillway::v1::ERROR_REASON_DOES_NOT_FIT) ...
+//     if (spillway::ErrorReasonOf(response.status()) == spillway::v1::ERROR_REASON_DOES_NOT_FIT)
+//     ...
 //   }
 //
 // With spillway::MakeRemoteConnection({"host:port"}) the same calls go to a server, and end in the

@@ -68,10 +68,10 @@ struct CallOptions {
   // RemoteOptions::token_file: 1 to 4096 characters of RFC 6750.
   std::string token = {};
   // What else is to go with the call, for proxies and interceptors: names and values of gRPC
-  // metadata, in this order. A name is of 1 to 64 small letters, digits, `-`, `_` and `.`; not one of
-  // the three above, nor one that gRPC and HTTP keep for themselves (`grpc-...`, `te`, `host`,
-  // `content-type`, `user-agent`, `...-bin`). A value is printable ASCII, at most 1024 characters; at
-  // most 32 of them.
+  // metadata, in this order. A name is of 1 to 64 small letters, digits, `-`, `_` and `.`; not one
+  // of the three above, nor one that gRPC and HTTP keep for themselves (`grpc-...`, `te`, `host`,
+  // `content-type`, `user-agent`, `...-bin`). A value is printable ASCII, at most 1024 characters;
+  // at most 32 of them.
   std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
