@@ -3,6 +3,7 @@ runs out of it may not go on: `gpu_worker.py JOB`, a JSON object with `do` and w
 line of standard output is the result, as JSON.
 """
 import json
+import os
 import pathlib
 import statistics
 import sys
@@ -20,8 +21,12 @@ def session_config(tf, rehearse):
     config = tf.compat.v1.ConfigProto(allow_soft_placement=False)
     if rehearse:
         config.device_count["CPU"] = 2
-    # As in the forecast: nobody else edits the graph.
+        # The same bits every time.
+        config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = 1
+    # As in the forecast: nobody else edits the graph. TensorFlow's own pass (L1) would merge swap-ins
+    # that are equal in input and control inputs.
     config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1
     return config
 
 
@@ -232,6 +237,8 @@ def engines(step_stats):
 
 def main():
     job = json.loads(sys.argv[1])
+    if job["rehearse"]:
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # Whose kernels sum in another order at will.
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
     if not job["rehearse"] and not gpus(tf):
         print(json.dumps({"no_gpu": True}))

@@ -33,8 +33,9 @@ SHARES = {"none": (0.9, 1.0, 1.1), "budget": (1.0, 1.25, 1.5, 2.0), "level": (1.
 # Of a rehearsal: as few as meet every kind of answer.
 REHEARSED_SHARES = {"none": (1.0,), "budget": (2.0,), "level": (2.0,), "scope": (1.0,)}
 # What a rehearsed GPU holds: some hundred times what one example of the tiny networks takes.
-REHEARSED_BYTES = {"resnet50": 24 << 20, "bert": 8 << 20, "unet": 24 << 20}
-LARGEST_BATCH = 1 << 14
+REHEARSED_BYTES = {"resnet50": 6 << 20, "bert": 3 << 20, "unet": 5 << 20}
+# Two batches that tell what an example takes, and with it about where the largest is.
+PROBES = 8, 16
 WORKER_TIMEOUT_S = 900
 MIB = 1 << 20
 
@@ -85,20 +86,31 @@ class Bench:
             machine["gpu_memory_bytes"] = REHEARSED_BYTES[program]
         return machine
 
-    def foretold(self, graph, program):
-        return spillway.simulate(graph, **self.machine_for(program))["forecast"]
+    def foretold(self, graph, program, **more):
+        return spillway.simulate(graph, **self.machine_for(program), **more)["forecast"]
 
     def largest_batch(self, program):
-        """The largest that is foretold to fit as it came, by doubling and halving, to a twentieth."""
+        """The largest that is foretold to fit as it came, to a twentieth: from what two others take, and
+        then by halving. Graphs take seconds to make."""
         def fits(batch):
             fit = self.foretold(self.graph(program, batch)[0], program)["fit"]
             say("  %s at batch %d: %s" % (program, batch, fit.lower()[4:].replace("_", " ")))
             return fit == "FIT_FITS"
 
-        low, high = 0, 1
-        while high <= LARGEST_BATCH and fits(high):
-            low, high = high, 2 * high
-        while high - low > max(1, low // 20):
+        peaks = [int(self.foretold(self.graph(program, batch)[0], program,
+                                   no_budget=True)["devices"][0]["peak_bytes"])
+                 for batch in PROBES]
+        each = max(1, (peaks[1] - peaks[0]) // (PROBES[1] - PROBES[0]))
+        # A tenth is the reserve that a budget has by default.
+        room = 0.9 * self.machine_for(program)["gpu_memory_bytes"] - peaks[0]
+        low, high = 0, max(1, PROBES[0] + int(room // each))
+        while fits(high):
+            low, high = high, high + max(1, high // 10)
+        step = max(1, high // 10)
+        while low == 0 and high > 1:
+            below = max(1, high - step)
+            low, high, step = (below, high, step) if fits(below) else (0, below, 2 * step)
+        while high - low > max(1, low // (5 if self.flags.rehearse else 20)):
             middle = (low + high) // 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low
