@@ -117,6 +117,9 @@ class SpillwayWarning(UserWarning):
     """With `fail_open`: the graph was not rewritten, for the reason in the message."""
 
 
+# Characters of a value in a sentence.
+_SHOWN_VALUE = 80
+
 _OPTION = ("UNKNOWN_OPTION", "BAD_OPTION", "CONFLICTING_OPTIONS", "BAD_REGEX",
            "NAME_MATCHES_NOTHING", "BAD_PLAN", "OTHER_GRAPH")
 _GRAPH = ("MALFORMED_GRAPH", "EMPTY_GRAPH", "BAD_NODE_NAME", "DUPLICATE_NODE", "DANGLING_INPUT",
@@ -139,6 +142,15 @@ _BY_CODE = {
     "UNAVAILABLE": UnavailableError,
     "INTERNAL": InternalError,
 }
+
+
+def bad_option(option: str, value: object, wrong: str) -> InvalidOptionError:
+    """For a value of a keyword that cannot be sent: `OPTION: VALUE WRONG`."""
+    shown = repr(value)
+    if len(shown) > _SHOWN_VALUE:
+        shown = shown[:_SHOWN_VALUE] + "..."
+    return InvalidOptionError("%s: %s %s" % (option, shown, wrong), code="INVALID_ARGUMENT",
+                              reason="BAD_OPTION", metadata={"option": option, "value": shown})
 
 
 def make_error(code: int, message: str, reason: str, metadata: Mapping[str, str]) -> SpillwayError:
