@@ -53,6 +53,8 @@ class Where:
             _checked(name, getattr(self, name))
         if self.retries is not None:
             self._set("retries", whole_of("retries", self.retries, 31))
+            if self.retries < 0:
+                raise errors.bad_option("retries", self.retries, "is below 0; 0 is to try once")
         self._set("hedge_after", seconds_of("hedge_after", self.hedge_after))
         if server is None:
             # retries=0 is given, too.

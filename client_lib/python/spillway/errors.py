@@ -18,9 +18,10 @@ CODE_NAMES = (
 
 
 class SpillwayError(Exception):
-    """A call failed. `str()` is one sentence that says what to do.
+    """A call failed. `str()` is one sentence that says what to do, in the words of Python's keywords.
 
     Attributes:
+      message: the sentence as every program of Spillway says it, with the names of the API's fields.
       code: the gRPC code as a name, e.g. `INVALID_ARGUMENT`.
       reason: for programs; a value of `ErrorReason` in error.proto without its prefix, e.g.
         `DANGLING_INPUT`. Stable. Empty where there is none.
@@ -36,7 +37,9 @@ class SpillwayError(Exception):
         self.metadata = dict(metadata or {})
 
     def __str__(self) -> str:
-        return "%s [%s]" % (self.message, self.reason) if self.reason else self.message
+        from spillway import _sentences  # pylint: disable=import-outside-toplevel,cyclic-import
+        sentence = _sentences.in_keywords(self.message)
+        return "%s [%s]" % (sentence, self.reason) if self.reason else sentence
 
 
 class NativeLibraryError(SpillwayError, ImportError):

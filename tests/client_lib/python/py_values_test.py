@@ -236,6 +236,17 @@ MISTAKES = [
     ("explore", dict(multiple_of="two"), OPTION, r"^multiple_of: 'two' is not a whole number"),
     ("explore", dict(swapping="perhaps"), OPTION, r"^swapping: 'perhaps' is neither True nor"),
     ("inspect", dict(largest_tensor_count="all"), OPTION, r"^largest_tensor_count: 'all' is not"),
+    # What the library says, in the words of keywords.
+    ("rewrite", dict(gpu_memory_bytes=0), OPTION, r"^gpu_memory_bytes is 0; give a number of bytes"),
+    ("simulate", dict(allocator_reserve=2), OPTION, r"^allocator_reserve is 2; give a number from 0"),
+    ("rewrite", dict(hardware="v100"), OPTION,
+     r"^hardware is 'v100', which does not exist; did you mean 'v100_pcie'"),
+    ("rewrite", dict(inline_calls="always", patch=True, batch_size=8), OPTION,
+     r"^inline_calls is always, and a patch is asked for"),
+    ("rewrite", dict(objective="free_swaps_only", max_slowdown=1.5), OPTION,
+     r"the objective free_swaps_only allows no slowdown; take smallest_peak with max_slowdown"),
+    ("rewrite", dict(targets="hardware.preset"), OPTION, r"^target 'hardware.preset' names no node"),
+    ("rewrite", dict(server="h:1", retries=-1), OPTION, r"^retries: -1 is below 0; 0 is to try once"),
     # Names.
     ("rewrite", dict(batch_sise=3), TYPE, r"^there is no option 'batch_sise'; did you mean "
                                           r"'batch_size'\?; those of the strategy budget are "),
