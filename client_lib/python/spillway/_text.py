@@ -137,11 +137,14 @@ def setting(report: Report) -> List[Fact]:
 def cost(report: Report) -> List[Fact]:
     """What the swaps cost."""
     facts = []
+    before, after = report.forecast_before, report.forecast_after
+    # A fit's peak is that of the plan with memory to spare; what is told is that of the step.
+    peaks = {} if after is None else {gpu.device: gpu.peak_bytes for gpu in after.devices}
     for fit in report.fits:
         if fit.step_time_ns is not None:
             facts.append((_of_device("step", fit.device, report.fits), _slowdown(
-                fit.step_time_ns, fit.full_speed_step_time_ns, fit.peak_bytes)))
-    before, after = report.forecast_before, report.forecast_after
+                fit.step_time_ns, fit.full_speed_step_time_ns,
+                peaks.get(fit.device, fit.peak_bytes))))
     if not facts and after is not None:
         facts.append(("step", _slowdown(
             after.step_time_ns, None if before is None else before.step_time_ns,
