@@ -157,7 +157,7 @@ class CheckTest(unittest.TestCase):
         self.assertEqual((device.in_use_peak_bytes.planned, device.in_use_peak_bytes.seen),
                          (3000, 2900))
         self.assertRegex(str(found), "^as planned: all 2 swap-outs and 3 swap-ins ran")
-        self.assertIn("step: 1.0 ms planned, 0.1 ms seen (9.0 %)", str(found))
+        self.assertIn("step: 1.0 ms planned, 0.09 ms seen (9.0 %)", str(found))
         self.assertIn("<td>3</td><td>3</td><td>100.0 %</td>", found._repr_html_())
 
     def test_a_run_metadata_says_the_same_as_its_step_stats(self):
