@@ -320,6 +320,16 @@ int64_t PeakOf(const v1::DeviceMemory& memory) {
   return peak;
 }
 
+// Which way of running the step is shown.
+std::string PlayedText(const v1::PlayedStep& played) {
+  return absl::StrCat(
+      played.play() == v1::PLAY_SYNCHRONOUS
+          ? "synchronous: memory is taken when an op runs"
+          : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
+            "launched",
+      played.unlimited_memory() ? "; with memory without end" : "");
+}
+
 // The timeline of one GPU as bars, one for each part of the step: the most bytes in it.
 std::string Bars(const v1::DeviceMemory& memory) {
   if (memory.timeline().empty()) return "";
@@ -535,6 +545,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
         {"resident", absl::StrCat(FormatBytes(device.resident_bytes()),
                                   ": variables, optimizer slots, constants")},
     };
+    if (report.has_played()) facts.push_back({"shown", PlayedText(report.played())});
     absl::StrAppend(&text, d > 0 ? "\n" : "",
                     style.Heading(absl::StrCat("memory of ", GpuText(memory.device()))), "\n",
                     FormatFacts(facts, style), "\n", Bars(memory), "\n");

@@ -12,6 +12,7 @@ from spillway._call import Progress
 from spillway._check import Check, check
 from spillway._client import Client
 from spillway._native import library as _library
+from spillway._plot import plot
 from spillway._questions import capabilities, diff, explore, inspect, simulate
 from spillway._rewrite import RewriteResult, apply, rewrite, strip
 from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
@@ -27,8 +28,8 @@ __all__ = [
     "InternalError", "InvalidGraphError", "InvalidOptionError", "LimitExceededError",
     "LiveGraphError", "NativeLibraryError", "NoBackwardPartError", "Patch", "Plan", "Progress",
     "Report", "RewriteResult", "SpillwayError", "SpillwayWarning", "UnavailableError",
-    "apply", "capabilities", "check", "diff", "explore", "inspect", "library_version", "rewrite",
-    "simulate", "strip",
+    "apply", "capabilities", "check", "diff", "explore", "inspect", "library_version", "plot",
+    "rewrite", "simulate", "strip",
 ]
 
 

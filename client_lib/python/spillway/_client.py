@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
-from spillway import _call, _questions, _rewrite
+from spillway import _call, _plot, _questions, _rewrite
 
 
 class Client:
@@ -45,6 +45,9 @@ class Client:
 
     def explore(self, graph: Any, **keywords: Any) -> Dict[str, Any]:
         return _questions.explore(graph, **self._where, **keywords)
+
+    def plot(self, what: Any, file: Any = None, **keywords: Any) -> Any:
+        return _plot.plot(what, file, **self._where, **keywords)
 
     def diff(self, graph_a: Any, graph_b: Any, **keywords: Any) -> Dict[str, Any]:
         return _questions.diff(graph_a, graph_b, **self._where, **keywords)

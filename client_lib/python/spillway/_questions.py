@@ -51,13 +51,17 @@ def inspect(graph: Any, *, server: Optional[str] = None, timeout: Optional[float
 
 def simulate(graph: Any, *, server: Optional[str] = None, timeout: Optional[float] = None,
              progress: Optional[_call.Progress] = None, memory: bool = False,
-             no_budget: bool = False, **keywords: Any) -> Dict[str, Any]:
+             trace: bool = False, play: Optional[str] = None, no_budget: bool = False,
+             **keywords: Any) -> Dict[str, Any]:
     """What a step of the graph takes on a machine, rewritten or not: SimulateReport of
     simulate.proto. Whether it fits is in `["forecast"]["fit"]`: FIT_FITS, FIT_DOES_NOT_FIT or
     FIT_UNKNOWN.
 
     Args:
       memory: also how much memory is in use over the step, and what is alive at its peak.
+      trace: also when each operation ran, on which engine.
+      play: which way of running the step memory and trace show: `launched_ahead`, as TensorFlow
+        does it (the default), or `synchronous`.
       no_budget: with unlimited memory.
       **keywords: of the options of `rewrite` those that say what a step is: `feeds`, `batch_size`,
         `targets`, `hardware` and its numbers, `profile`, `convolution_workspace_bytes`,
@@ -67,7 +71,7 @@ def simulate(graph: Any, *, server: Optional[str] = None, timeout: Optional[floa
     Raises TypeError for another keyword, and SpillwayError.
     """
     _check_names("simulate", keywords, options.STEP | options.HARDWARE | _WHERE)
-    wanted = {"step": options.step_of(keywords), "memory": memory, "no_budget": no_budget}
+    wanted = simulate_options(keywords, memory=memory, trace=trace, play=play, no_budget=no_budget)
     message, _ = _rewrite.serialized(graph)
     with _call.Call(_where(server, keywords), timeout, progress) as call:
         encoded = _encoded("SimulateOptions", wanted)
@@ -129,6 +133,16 @@ def capabilities(*, server: Optional[str] = None, timeout: Optional[float] = Non
     with _call.Call(_call.Where(server, **where), timeout, None) as call:
         return _answer(call, "GetCapabilitiesResponse",
                        _native.library().spillway_get_capabilities, call.handle)
+
+
+def simulate_options(keywords: Mapping[str, Any], *, memory: bool, trace: bool,
+                     play: Optional[str], no_budget: bool) -> Dict[str, Any]:
+    """SimulateOptions as JSON; of `keywords` what says what a step is."""
+    wanted = {"step": options.step_of(keywords), "memory": memory, "trace": trace,
+              "no_budget": no_budget}
+    if play is not None:
+        wanted["play"] = "PLAY_" + play.upper()
+    return wanted
 
 
 def _check_names(function: str, keywords: Mapping[str, Any], known: FrozenSet[str]) -> None:
