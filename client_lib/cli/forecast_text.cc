@@ -28,6 +28,9 @@ const char* kNotKnown = "-";
 // A graph that was returned as it came.
 const char* kAsItIs = "as it is";
 
+// Of the two ways of running a step, that which its times are of.
+const char* kLaunchedAhead = "of steps launched ahead, as TensorFlow runs them";
+
 // What is known of it fits.
 bool MayFit(const v1::Forecast& forecast) { return forecast.fit() != v1::FIT_DOES_NOT_FIT; }
 
@@ -497,7 +500,7 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
 
 std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& report) {
   if (!report.has_forecast_before()) return {};
-  Rows facts = {{"machine", HardwareText(report.hardware())}};
+  Rows facts = {{"machine", HardwareText(report.hardware())}, {"times", kLaunchedAhead}};
   const auto add = [&facts, &report](const char* label, const v1::Forecast& forecast) {
     if (MayFit(forecast)) {
       AddUnknown(label, forecast, &facts);
@@ -604,6 +607,7 @@ std::string ExplorationText::Heading(const std::vector<size_t>& widths) const {
 
 std::string ExplorationText::Result(const v1::ExploreReport& report) const {
   Rows facts = {{"machine", HardwareText(report.hardware())},
+                {"times", kLaunchedAhead},
                 {"step", TargetsText(report.targets())}};
   if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
     AddUnknown("unknown", size->unswapped(), &facts);

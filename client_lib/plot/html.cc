@@ -15,6 +15,7 @@ constexpr char kHead[] =
 constexpr char kLayout[] =
     "body{margin:0}\n"
     "svg{display:block;margin:0 auto;max-width:100%;height:auto}\n"
+    ".swap{pointer-events:bounding-box}\n"
     "#tip{position:fixed;display:none;max-width:40em;padding:4px 8px;border-radius:4px;"
     "font:12px system-ui,'DejaVu Sans',sans-serif;overflow-wrap:anywhere;pointer-events:none;"
     "background:#1A1A1A;color:#FFFFFF;border:1px solid #878D96}\n";
