@@ -22,7 +22,8 @@ constexpr const char* kMostUsed[] = {
     "quiet",       "strategy",  "feed",        "batch-size",       "targets",   "hardware",
     "objective",   "graph",     "fail-open",   "gpu-memory-bytes", "server",    "timeout",
     "fail-closed", "cache-dir", "sizes",       "swapping",         "no-budget", "memory",
-    "top",         "format",    "require-fit", "multiple-of",
+    "top",         "format",    "require-fit", "multiple-of",      "trace",     "theme",
+    "throughput",
 };
 
 size_t Width() { return LineWidth(kUsualWidth); }
