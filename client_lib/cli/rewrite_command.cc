@@ -35,7 +35,7 @@ constexpr char kRewriteFooter[] =
 // The order is that of --help.
 struct RewriteFlags {
   explicit RewriteFlags(CLI::App* command)
-      : files(command, {/*patch=*/true, /*plan=*/true}),
+      : files(command, {/*patch=*/true, /*plan=*/true, /*trace=*/true}),
         options(command),
         connection(command, ConnectionFlags::Kind::kRewrite) {
     AddStoredProfileFlag(command, &without_stored_profile);

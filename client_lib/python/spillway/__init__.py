@@ -13,6 +13,7 @@ from spillway._call import Progress
 from spillway._check import Check, check
 from spillway._client import Client
 from spillway._native import library as _library
+from spillway._plot import plot
 from spillway._questions import capabilities, diff, explore, inspect, simulate
 from spillway._rewrite import RewriteResult, apply, rewrite, strip
 from spillway._version import __version__
@@ -33,7 +34,7 @@ __all__ = [
     "NativeLibraryError", "NoBackwardPartError", "Patch", "Plan", "Progress", "Report",
     "RewriteResult", "SimulateReport", "SpillwayError", "SpillwayWarning", "TensorSummary",
     "UnavailableError", "__version__", "apply", "capabilities", "check", "diff", "explore",
-    "inspect", "library_version", "rewrite", "simulate", "strip",
+    "inspect", "library_version", "plot", "rewrite", "simulate", "strip",
 ]
 
 

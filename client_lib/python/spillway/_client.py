@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Union
 
-from spillway import _call, _doors, _questions, _rewrite
-from spillway._types import Duration, Feeds, Path
+from spillway import _call, _doors, _plot, _questions, _rewrite
+from spillway._types import Duration, Feeds, Path, PictureFormat, Play, Theme
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
 from spillway.plan import Plan
@@ -65,10 +65,11 @@ class Client:
                                   **self._where, **keywords)
 
     @_doors.visible(_doors.ClientSimulateKeywords)
-    def simulate(self, graph: Any, *, memory: bool = False, no_budget: bool = False,
+    def simulate(self, graph: Any, *, memory: bool = False, trace: bool = False,
+                 play: Optional[Play] = None, no_budget: bool = False,
                  **keywords: Unpack[_doors.ClientSimulateKeywords]) -> SimulateReport:
-        return _questions.simulate(graph, memory=memory, no_budget=no_budget, **self._where,
-                                   **keywords)
+        return _questions.simulate(graph, memory=memory, trace=trace, play=play,
+                                   no_budget=no_budget, **self._where, **keywords)
 
     @_doors.visible(_doors.ClientSimulateKeywords)
     def explore(self, graph: Any, *, on_size: Optional[Callable[[ExploredSize], object]] = None,
@@ -77,6 +78,17 @@ class Client:
                 **keywords: Unpack[_doors.ClientSimulateKeywords]) -> ExploreReport:
         return _questions.explore(graph, on_size=on_size, sizes=sizes, multiple_of=multiple_of,
                                   swapping=swapping, no_budget=no_budget, **self._where, **keywords)
+
+    @_doors.visible(_doors.ClientSimulateKeywords)
+    def plot(self, what: Any, file: Optional[Path] = None, *, before: Any = None,
+             format: Optional[PictureFormat] = None,  # pylint: disable=redefined-builtin
+             theme: Theme = "auto", title: Optional[str] = None, plan: bool = True,
+             throughput: bool = False, play: Optional[Play] = None, no_budget: bool = False,
+             sizes: Union[Iterable[int], str] = (),
+             **keywords: Unpack[_doors.ClientSimulateKeywords]) -> Union[str, bytes]:
+        return _plot.plot(what, file, before=before, format=format, theme=theme, title=title,
+                          plan=plan, throughput=throughput, play=play, no_budget=no_budget,
+                          sizes=sizes, **self._where, **keywords)
 
     @_doors.visible(_doors.ClientPlainKeywords)
     def diff(self, graph_a: Any, graph_b: Any,

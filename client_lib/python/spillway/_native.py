@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Optional
 from spillway import errors
 
 # Of spillway.h; the library's own may be higher.
-API_VERSION = 4
+API_VERSION = 6
 SONAME = "libspillway.so.0"
 VARIABLE = "SPILLWAY_LIBRARY"
 _BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME)
@@ -69,6 +69,7 @@ _PROTOTYPES = {
     "simulate": (_P, _P, _S, _N, _S, _N, _P, _OUT),
     "explore": (_P, _P, _S, _N, _S, _N, _P, PART, _P, _OUT),
     "diff": (_P, _P, _S, _N, _S, _N, _P, _OUT),
+    "draw": (_P, _S, _S, _N, _S, _N, _S, _S, _S, _OUT),
     "message_from_json": (_P, _S, _S, _N, _OUT),
     "message_to_json": (_P, _S, _S, _N, _OUT),
 }

@@ -241,6 +241,10 @@ def _simulation(report: SimulateReport) -> str:
         facts.append(("machine", machine.preset))
     if report.targets:
         facts.append(("targets", _names(report.targets)))
+    if report.played is not None:
+        facts.append(("shown", "the step %s%s" % (
+            "run synchronously" if report.played.play == "SYNCHRONOUS" else "launched ahead",
+            ", with unlimited memory" if report.played.unlimited_memory else "")))
     for memory in report.memory:
         facts.append(("alive", ", ".join(
             "%s %s" % (_tensor_name(live.tensor), _tensor_size(live.tensor))

@@ -1,7 +1,7 @@
 """What values keywords take. options.py says what it makes of them."""
 
 import os
-from typing import Any, Callable, Iterable, Mapping, Union
+from typing import Any, Callable, Iterable, Literal, Mapping, Union
 
 # Bytes: 1536, or as on the command line: "1.5KiB", "16GB" (10^9), "16GiB" (2^30).
 Size = Union[int, str]
@@ -32,3 +32,12 @@ Path = Union[str, os.PathLike[str]]
 # (stage, done, total): stage is `sending`, `rewriting` or `receiving`; bytes, both 0 where there is
 # nothing to count.
 Progress = Callable[[str, int, int], None]
+
+# A way of running a step: as TensorFlow does it, or one operation after another (Play in
+# simulate.proto).
+Play = Literal["launched_ahead", "synchronous"]
+PLAYS = ("launched_ahead", "synchronous")
+
+# Of pictures: what is made, and for which background.
+PictureFormat = Literal["svg", "html", "png", "trace"]
+Theme = Literal["auto", "light", "dark"]

@@ -56,6 +56,12 @@ SizeUnknown = Literal["", "NO_SHAPE", "RANK", "DIM", "DTYPE"]
 RewrittenBy = Literal["", "NOBODY", "SPILLWAY", "OTHER"]
 """Who rewrote a graph."""
 
+Play = Literal["", "LAUNCHED_AHEAD", "SYNCHRONOUS"]
+"""A way of running a step."""
+
+Engine = Literal["", "COMPUTE", "COPY_OUT", "COPY_IN", "HOST"]
+"""What runs an operation."""
+
 Reason = Literal[
     "", "SWAPPED", "NO_LATE_CONSUMER", "EXCLUDED", "NOT_INCLUDED", "TOO_SMALL", "LIMIT_REACHED",
     "REFERENCE", "RESOURCE", "VARIABLE_ALIAS", "HOST_MEMORY", "CPU_PRODUCER", "OTHER_DEVICE",
@@ -957,16 +963,24 @@ class LiveTensor(Message):
 
 @dataclass(frozen=True, repr=False)
 class DeviceMemory(Message):
-    """The memory of one GPU over a step that is simulated synchronously: within the budgets if what
-    is known of it fits them, otherwise with unlimited memory."""
+    """The memory of one GPU over the step that is played (SimulateReport.played): within the
+    budgets if what is known of it fits them, otherwise with unlimited memory."""
     device: str = ""
     timeline: Tuple[MemorySample, ...] = ()
     """Bytes in use from that moment on, whenever they change."""
     alive_at_peak: Tuple[LiveTensor, ...] = ()
     """What is alive at the peak, largest first. Buffers are named by the first of their tensors."""
+    peak_bytes: int = 0
+    """The most of the timeline, and when that was first in use. DeviceForecast.peak_bytes may be
+    more: it is of the worse of the two ways."""
+    peak_ns: int = 0
+    resident_bytes: int = 0
+    """Of it, what is there before the step and after it."""
 
     _name = "DeviceMemory"
-    _kinds = {"timeline": MemorySample, "alive_at_peak": LiveTensor}
+    _kinds = {
+        "timeline": MemorySample, "alive_at_peak": LiveTensor, "peak_bytes": int, "peak_ns": int,
+        "resident_bytes": int}
 
 
 @dataclass(frozen=True, repr=False)
@@ -979,6 +993,61 @@ class DistanceCount(Message):
 
     _name = "DistanceCount"
     _kinds = {"distance": int, "edge_count": int, "tensor_bytes": int}
+
+
+@dataclass(frozen=True, repr=False)
+class PlayedStep(Message):
+    """The step that memory and trace show."""
+    play: Play = ""
+    """How it was run."""
+    unlimited_memory: bool = False
+    """With unlimited memory: what is known of it does not fit the budgets, or there are none."""
+    step_time_ns: int = 0
+    """How long it took."""
+
+    _name = "PlayedStep"
+    _kinds = {"play": Enum("PLAY_"), "step_time_ns": int}
+
+
+@dataclass(frozen=True, repr=False)
+class TraceSpan(Message):
+    """One operation. Times are nanoseconds since the start of the step."""
+    node: str = ""
+    """The node; of a copy the one whose output travels. Of a loop's body: all iterations
+    together."""
+    engine: Engine = ""
+    """Where it ran."""
+    device: Optional[int] = None
+    """On which GPU: an index into Forecast.devices. Absent of ENGINE_HOST."""
+    start_ns: int = 0
+    """When its engine took it up, and for how long it ran."""
+    duration_ns: int = 0
+    bytes: int = 0
+    """Of copies: the bytes that travel."""
+    given_ns: int = 0
+    """When it was given its memory: launched ahead, a kernel is so when it is launched."""
+    waited_ns: int = 0
+    """For how long it waited for that memory."""
+    copied_out: Optional[int] = None
+    """Of a copy to the GPU: the copy to the host, by its place in `spans`, that brought there what
+    it takes back (a swap, or what goes from one GPU to another). Absent where the host made it."""
+
+    _name = "TraceSpan"
+    _kinds = {
+        "engine": Enum("ENGINE_"), "device": int, "start_ns": int, "duration_ns": int, "bytes": int,
+        "given_ns": int, "waited_ns": int, "copied_out": int}
+
+
+@dataclass(frozen=True, repr=False)
+class StepTrace(Message):
+    """When the operations of a step ran. What takes no time (bookkeeping) is left out, but for
+    copies."""
+    spans: Tuple[TraceSpan, ...] = ()
+    """In order of their start; of several at one moment, in order of the graph's nodes, copies
+    last."""
+
+    _name = "StepTrace"
+    _kinds = {"spans": TraceSpan}
 
 
 @dataclass(frozen=True, repr=False)
@@ -998,11 +1067,16 @@ class SimulateReport(Message):
     """Data edges between nodes of the GPUs by distance in levels, ascending; only with memory."""
     inlining: Optional[Inlining] = None
     """The graph's calls: what is simulated is the graph with them inlined."""
+    played: Optional[PlayedStep] = None
+    """The step that memory and trace show; only with one of these."""
+    trace: Optional[StepTrace] = None
+    """When each operation of that step ran; only if it was asked for."""
 
     _name = "SimulateReport"
     _kinds = {
         "forecast": Forecast, "hardware": HardwareReport, "node_count": int, "warnings":
-        ReportWarning, "memory": DeviceMemory, "distances": DistanceCount, "inlining": Inlining}
+        ReportWarning, "memory": DeviceMemory, "distances": DistanceCount, "inlining": Inlining,
+        "played": PlayedStep, "trace": StepTrace}
 
 
 @dataclass(frozen=True, repr=False)

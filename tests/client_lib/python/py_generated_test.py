@@ -25,7 +25,9 @@ DOORS = {
                       "explore": spillway.explore, "diff": spillway.diff,
                       "capabilities": spillway.capabilities},
     "_client.py": {name: getattr(spillway.Client, name) for name in (
-        "rewrite", "apply", "strip", "inspect", "simulate", "explore", "diff", "capabilities")},
+        "rewrite", "apply", "strip", "inspect", "simulate", "explore", "plot", "diff",
+        "capabilities")},
+    "_plot.py": {"plot": spillway.plot},
     "horovod.py": {"rewrite": horovod.rewrite, "rewrite_graph": horovod.rewrite_graph},
 }
 
@@ -139,7 +141,10 @@ class SignatureTest(unittest.TestCase):
                 (spillway.rewrite, rewrite | every | strategies),
                 (spillway.apply, rewrite - {"strategy"} | every - settled),
                 (spillway.strip, rewrite - {"strategy"}),
-                (spillway.simulate, call | step | {"memory", "no_budget"}),
+                (spillway.simulate, call | step | {"memory", "trace", "play", "no_budget"}),
+                (spillway.plot, call | step | {
+                    "what", "file", "before", "format", "theme", "title", "plan", "throughput",
+                    "play", "no_budget", "sizes"}),
                 (spillway.explore, call | step | {
                     "on_size", "sizes", "multiple_of", "swapping", "no_budget"}),
                 (spillway.inspect, call | {
@@ -148,7 +153,8 @@ class SignatureTest(unittest.TestCase):
                 (spillway.Client, {"server"} | where - {"token", "request_id", "traceparent"}),
                 (spillway.Client.rewrite, client | every | strategies | {
                     "strategy", "fail_open", "patch", "save_plan"}),
-                (spillway.Client.simulate, client | step | {"memory", "no_budget"}),
+                (spillway.Client.simulate, client | step | {
+                    "memory", "trace", "play", "no_budget"}),
                 (horovod.rewrite, rewrite | every | strategies | {
                     "folder", "rank", "size", "local_size", "wait"})):
             positional = {"graph", "graph_a", "graph_b", "plan", "self", "hvd"}

@@ -138,8 +138,8 @@ class RewriteTest(unittest.TestCase):
             self.assertRegex(said.getvalue(), "before: does not fit\nafter: fits; ")
             self.assertIn(b"lms/swapin_", out.read_bytes())
             drawn = xml.etree.ElementTree.parse(svg).getroot()
-        texts = " ".join(t.text for t in drawn.iter("{http://www.w3.org/2000/svg}text"))
-        peaks = [float(p) for p in re.findall(r"(\d+) MiB at the peak", texts)]
+        peaks = [int(mark.get("data-peak-bytes")) / (1 << 20)
+                 for mark in drawn.iter("{http://www.w3.org/2000/svg}circle")]
         self.assertGreater(peaks[0], 8000)
         self.assertLessEqual(peaks[1], 8000)
 

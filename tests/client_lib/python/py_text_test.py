@@ -1,5 +1,6 @@
 """What people read: print, repr, a notebook; and answers as numbers."""
 
+import base64
 import copy
 import dataclasses
 import html.parser
@@ -8,6 +9,7 @@ import pickle
 import re
 import types
 import unittest
+import xml.etree.ElementTree
 from unittest import mock
 
 import common
@@ -32,8 +34,10 @@ class Tags(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
-        if tag != "img":
-            self.open.append(tag)
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.add(tag)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
@@ -103,6 +107,11 @@ class ResultTest(unittest.TestCase):
         self.assertEqual([sizes[tensor] for tensor, _, _ in shown], ten)
         for tensor, size, _ in shown:
             self.assertEqual(size, _size.format_bytes(sizes[tensor]))
+        picture = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', view).group(1)
+        drawn = xml.etree.ElementTree.fromstring(base64.b64decode(picture))
+        peaks = [mark.get("data-peak-bytes") for mark in drawn.iter() if mark.get("data-peak-bytes")]
+        self.assertEqual(len(peaks), 2)  # Before and after, on the machine of the rewrite.
+        self.assertLessEqual(int(peaks[1]), self.report.fits[0].budget_bytes)
 
     def test_names_of_a_graph_are_no_markup(self):
         evil = "<script>alert(1)</script>&"

@@ -5,7 +5,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.etree.ElementTree
 
 import numpy as np
 
@@ -91,6 +93,35 @@ class LinesTest(unittest.TestCase):
         lines = self.lines(lambda: lms_v2.LMS(hardware="v100_nvlink2").run(graph))
         self.assertIn("[LMS][0] LMS is not necessary. Turned LMS off.", lines)
         self.assertEqual(tf_common.swap_names(graph), [])
+
+    def test_autotune_plot_draws_the_step_before_and_after(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "memory.svg")
+            graph = tf_common.live(common.graph("resnet50_tf1_b4"))
+            lms = lms_v2.LMS(swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)
+            lms.autotune_plot = file
+            lines = self.lines(lambda: lms.run(graph))
+            self.assertIn("[LMS][0] The memory of a step before and after is drawn in " + file, lines)
+            picture = xml.etree.ElementTree.parse(file).getroot()
+            texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+            for start in ("before: peak ", "after: peak ", "launched ahead, as TensorFlow runs it"):
+                self.assertTrue([text for text in texts if text.startswith(start)], start)
+            # True has a name for it; and a picture that cannot be written ends no training.
+            here = os.getcwd()
+            self.addCleanup(os.chdir, here)
+            os.chdir(folder)
+            graph = tf_common.live(common.graph("mnist_deep"))
+            lms = lms_v2.LMS(swapout_threshold=2, swapin_ahead=1, swapin_groupby=0)
+            lms.autotune_plot = True
+            lms.run(graph)
+            self.assertTrue(os.path.exists("tflms_memory.svg"))
+            graph = tf_common.live(common.graph("mnist_deep"))
+            lms = lms_v2.LMS(swapout_threshold=2, swapin_ahead=1, swapin_groupby=0)
+            lms.autotune_plot = "/nowhere/memory.svg"
+            with self.assertLogs("tensorflow", "WARNING") as logs:
+                self.assertTrue(lms.run(graph))
+            self.assertIn("autotune_plot: nothing is drawn: ", "\n".join(logs.output))
+            os.chdir(here)
 
 
 class ParametersTest(unittest.TestCase):

@@ -5,8 +5,9 @@
     lms.run()
 
 One class is `run()`, session hook and Keras callback. What is -1 is tuned, by a simulator that
-plays a step on the machine of `hardware`. What differs: the picture of `autotune_plot` is not
-drawn, and where no setting fits, DoesNotFitError says with how much memory one would.
+plays a step on the machine of `hardware`. What differs: `autotune_plot` draws the memory of a step
+before and after the edit, simulated, and where no setting fits, DoesNotFitError says with how much
+memory one would.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ _SYNC_MODES = (
 )
 
 
+# Where autotune_plot = True draws, and what of the edit's keywords the picture has.
+_PLOT_FILE = "tflms_memory.svg"
+_DRAWN_WITH = _lms.CALL_KEYWORDS - {"progress", "fail_open"}
+
+
 class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRunHook):
     """Edits a graph for Large Model Support: by `run`, as a Keras callback, or as a session hook.
 
@@ -40,7 +46,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
       `timeout`, `fail_open`, `hardware`, ...
 
     Attributes, to set before the edit: `batch_size` (examples), `is_training`, `autotune_gpu_mem`
-      (GiB), `autotune_plot` (ignored), and the filters
+      (GiB), `autotune_plot` (True: draws the edit into tflms_memory.svg in the current folder; or the
+      name of a file, .svg, .html or .png), and the filters
       `{excl,incl}_{output,input}_by_{scopes,types}` (sets of names).
 
     Raises TypeError for a keyword that does not exist, ValueError for a sync_mode that does not.
@@ -67,7 +74,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         self.is_training = True
         self.batch_size: Optional[int] = more.pop("batch_size", None)
         self.autotune_gpu_mem: Optional[float] = None
-        self.autotune_plot = False
+        self.autotune_plot: Any = False
+        self._edited: Optional[tf.Graph] = None
         self.excl_output_by_scopes: Iterable[str] = set()
         self.excl_output_by_types: Iterable[str] = set()
         self.excl_input_by_scopes: Iterable[str] = set()
@@ -87,6 +95,7 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
                 "autotune_gpu_mem": self.autotune_gpu_mem, **self._more}
 
     def _log_result(self, graph: tf.Graph, report: spillway.Report) -> None:
+        self._edited = graph
         level = report.level
         if level is None:
             return
@@ -143,6 +152,24 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
             self._log_info("The session's gpu_options.experimental needs "
                            "internal_fragmentation_fraction: %g" %
                            report.advice.internal_fragmentation_fraction)
+
+        self._draw()
+
+    def _draw(self) -> None:
+        """autotune_plot: what the edit did to the memory of a step. Training goes on without it."""
+        if not self.autotune_plot or self._edited is None:
+            return
+        file = _PLOT_FILE if self.autotune_plot is True else self.autotune_plot
+        keywords = {name: value for name, value in self._keywords().items()
+                    if name in options.STEP | options.HARDWARE | _DRAWN_WITH and value is not None}
+        if self.autotune_gpu_mem is not None:
+            keywords["gpu_memory_bytes"] = int(self.autotune_gpu_mem * (1 << 30))
+        try:
+            spillway.plot(self._edited, file, plan=False, **keywords)
+        except (spillway.SpillwayError, OSError, ValueError) as error:
+            tf.compat.v1.logging.warning("[LMS] autotune_plot: nothing is drawn: %s", error)
+            return
+        self._log_info("The memory of a step before and after is drawn in %s" % file)
 
     # As a session hook.
     def begin(self) -> None:
