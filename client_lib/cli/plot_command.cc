@@ -73,7 +73,7 @@ absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
   }
   if (form != PictureForm::kPng) return absl::OkStatus();
   if (absl::Status s = CheckPng(); !s.ok()) return s;
-  return CheckNotBinaryOnTerminal(flags.output, /*is_text=*/false);
+  return CheckNotBinaryOnTerminal(flags.output, /*is_text=*/false, "picture");
 }
 
 plot::Theme ThemeOf(const PlotFlags& flags, PictureForm form) {
