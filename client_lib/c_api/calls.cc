@@ -17,6 +17,8 @@
 #include "client_lib/c_api/call_table.h"
 #include "client_lib/c_api/handles.h"
 #include "client_lib/internal/gpu_memory.h"
+#include "client_lib/plot/chrome_trace.h"
+#include "client_lib/plot/picture.h"
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
 #include "spillway/client.h"
@@ -490,6 +492,79 @@ spillway_status* FindGpuMemory(int64_t* bytes) {
   });
 }
 
+// One of the words that an argument may be; `choices` are what each stands for.
+template <typename Choice>
+absl::Status Choose(const char* argument, absl::string_view given,
+                    std::initializer_list<std::pair<absl::string_view, Choice>> choices,
+                    Choice* chosen) {
+  std::string words;
+  for (const auto& [word, choice] : choices) {
+    if (given == word) {
+      *chosen = choice;
+      return absl::OkStatus();
+    }
+    absl::StrAppend(&words, words.empty() ? "" : ", ", word);
+  }
+  return BadArgument(argument, absl::StrCat("is ", core::Quoted(given), "; give one of ", words));
+}
+
+spillway_status* Draw(const char* name, const void* report, size_t report_size, const void* before,
+                      size_t before_size, const char* format, const char* theme, const char* title,
+                      spillway_buffer** picture_out) {
+  return Guarded([&] {
+    absl::Status status =
+        CheckGiven({{name, "name"}, {format, "format"}, {picture_out, "picture"}});
+    if (!status.ok()) return status;
+    enum class Form { kSvg, kHtml, kTrace };
+    Form form = Form::kSvg;
+    status =
+        Choose<Form>("format", format,
+                     {{"svg", Form::kSvg}, {"html", Form::kHtml}, {"trace", Form::kTrace}}, &form);
+    if (!status.ok()) return status;
+    plot::PictureOptions options;
+    options.format = form == Form::kHtml ? plot::Format::kHtml : plot::Format::kSvg;
+    options.title = TextOrNone(title);
+    status = Choose<plot::Theme>("theme", TextOrNone(theme),
+                                 {{"", plot::Theme::kAuto},
+                                  {"auto", plot::Theme::kAuto},
+                                  {"light", plot::Theme::kLight},
+                                  {"dark", plot::Theme::kDark}},
+                                 &options.theme);
+    if (!status.ok()) return status;
+    bool is_step = false;
+    status =
+        Choose<bool>("name", name, {{"SimulateReport", true}, {"ExploreReport", false}}, &is_step);
+    if (!status.ok()) return status;
+    if (before_size > 0 && (!is_step || form == Form::kTrace)) {
+      return BadArgument("before", "is of use beside a picture of a SimulateReport alone");
+    }
+    absl::StatusOr<std::string> picture;
+    if (is_step) {
+      v1::SimulateReport step, first;
+      status = Parse(report, report_size, "report", &step);
+      if (!status.ok()) return status;
+      status = Parse(before, before_size, "before", &first);
+      if (!status.ok()) return status;
+      if (form == Form::kTrace) {
+        plot::ChromeTrace trace;
+        trace.Add(step);
+        picture = trace.Json();
+      } else {
+        picture = plot::DrawStep(step, before_size > 0 ? &first : nullptr, options);
+      }
+    } else {
+      if (form == Form::kTrace) return BadArgument("format", "is trace, of a SimulateReport alone");
+      v1::ExploreReport sizes;
+      status = Parse(report, report_size, "report", &sizes);
+      if (!status.ok()) return status;
+      picture = plot::DrawThroughput(sizes, options);
+    }
+    if (!picture.ok()) return picture.status();
+    *picture_out = NewBuffer(*std::move(picture));
+    return absl::OkStatus();
+  });
+}
+
 spillway_status* MessageFromJson(const char* name, const char* json, size_t json_size,
                                  spillway_buffer** message_out) {
   return Guarded([&] {
@@ -564,6 +639,7 @@ constexpr CallTable kTable = {
     Explore,
     Diff,
     FindGpuMemory,
+    Draw,
     MessageFromJson,
     MessageToJson,
 };

@@ -228,6 +228,13 @@ spillway_status* spillway_diff(spillway_client* client, const void* a, size_t a_
   return Forward(&CallTable::diff, client, a, a_size, b, b_size, call, diff);
 }
 
+spillway_status* spillway_draw(const char* name, const void* report, size_t report_size,
+                               const void* before, size_t before_size, const char* format,
+                               const char* theme, const char* title, spillway_buffer** picture) {
+  return Forward(&CallTable::draw, name, report, report_size, before, before_size, format, theme,
+                 title, picture);
+}
+
 spillway_status* spillway_find_gpu_memory(int64_t* bytes) {
   return Forward(&CallTable::find_gpu_memory, bytes);
 }

@@ -17,6 +17,7 @@
 #include "client_lib/cli/anonymize_command.h"
 #include "client_lib/cli/apply_command.h"
 #include "client_lib/cli/capabilities_command.h"
+#include "client_lib/cli/check_command.h"
 #include "client_lib/cli/completion_command.h"
 #include "client_lib/cli/diff_command.h"
 #include "client_lib/cli/exit_code.h"
@@ -27,6 +28,7 @@
 #include "client_lib/cli/help_format.h"
 #include "client_lib/cli/inspect_command.h"
 #include "client_lib/cli/own_version.h"
+#include "client_lib/cli/plot_command.h"
 #include "client_lib/cli/rewrite_command.h"
 #include "client_lib/cli/run_command.h"
 #include "client_lib/cli/session.h"
@@ -104,7 +106,9 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddInspectCommand(&app, &session);
   AddSimulateCommand(&app, &session);
   AddExploreCommand(&app, &session);
+  AddPlotCommand(&app, &session);
   AddDiffCommand(&app, &session);
+  AddCheckCommand(&app, &session);
   AddAnonymizeCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);

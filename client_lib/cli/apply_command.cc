@@ -34,7 +34,7 @@ struct ApplyFlags {
       : plan(command->add_option(
             "PLAN", plan_path,
             "The plan: JSON, as rewrite --save-plan has written it. - is standard input.")),
-        files(command, {/*patch=*/true, /*plan=*/false}),
+        files(command, {/*patch=*/true, /*plan=*/false, /*trace=*/false}),
         connection(command, ConnectionFlags::Kind::kRewrite) {
     plan->required()->type_name("");
     for (const OptionRow& row : CommonOptions()) {

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/progress_line.h"
+#include "client_lib/cli/size_list.h"
 #include "client_lib/cli/step_flags.h"
 #include "client_lib/cli/text_table.h"
 #include "rewrite_core/base/error.h"
@@ -25,8 +25,6 @@ namespace {
 
 constexpr char kSizes[] = "--sizes";
 constexpr char kMultipleOf[] = "--multiple-of";
-// More would take minutes, and no one reads such a table.
-constexpr int64_t kMaxSizes = 10'000;
 
 struct ExploreFlags {
   // A profile is of one size.
@@ -43,36 +41,6 @@ struct ExploreFlags {
   bool json = false;
 };
 
-absl::Status BadSizes(absl::string_view text) {
-  return core::InvalidError(
-      v1::ERROR_REASON_BAD_OPTION,
-      absl::StrCat(
-          kSizes, ": ", core::Quoted(text),
-          " is no list of sizes; give whole numbers and ranges FROM:TO or FROM:TO:STEP, at most ",
-          kMaxSizes, " sizes: 32,64,128 or 224:1024:32"),
-      {{"flag", kSizes}, {"value", text}});
-}
-
-// "32", "32:64", "32:64:8", appended to `options`. `text`: one item of the list. False if it is
-// none. The core judges whether a number is a size.
-bool AddSizes(const std::string& text, v1::ExploreOptions* options) {
-  const std::vector<std::string> parts = absl::StrSplit(text, ':');
-  int64_t from = 0, to = 0, step = 1;
-  if (parts.size() > 3 || !absl::SimpleAtoi(parts[0], &from)) return false;
-  to = from;
-  if (parts.size() > 1 && !absl::SimpleAtoi(parts[1], &to)) return false;
-  if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &step)) return false;
-  if (parts.size() == 1) {
-    options->add_sizes(from);
-    return options->sizes_size() <= kMaxSizes;
-  }
-  if (from < 1 || to < from || step < 1) return false;
-  if ((to - from) / step >= kMaxSizes - options->sizes_size()) return false;
-  const int64_t count = (to - from) / step + 1;
-  for (int64_t i = 0; i < count; ++i) options->add_sizes(from + i * step);
-  return true;
-}
-
 absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
   v1::ExploreOptions options;
   absl::StatusOr<v1::Step> step = flags.step.Build(/*feeds_with_size=*/true);
@@ -80,11 +48,7 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
   options.set_swapping(flags.swapping);
-  for (const std::string& text : flags.sizes) {
-    for (const std::string& item : SplitList(text)) {
-      if (!AddSizes(item, &options)) return BadSizes(text);
-    }
-  }
+  if (absl::Status s = AddSizeLists(kSizes, flags.sizes, &options); !s.ok()) return s;
   if (!flags.multiple_of.empty()) {
     const auto* field = v1::ExploreOptions::descriptor()->FindFieldByName("multiple_of");
     absl::Status status = SetField(kMultipleOf, flags.multiple_of, field, &options);
@@ -157,7 +121,7 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
   if (!options.ok()) return options.status();
   const auto filled = FillHardware(kNvidiaSmiTime, options->no_budget(), options->mutable_step());
   if (!filled.ok()) return filled.status();
-  TellGpuMemory(*filled);
+  TellNote(*filled);
   const PerGraphRun run{flags.input,
                         flags.format,
                         flags.json,

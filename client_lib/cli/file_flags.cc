@@ -66,8 +66,14 @@ FileFlags::FileFlags(CLI::App* command, Also also) {
   }
   if (also.plan) {
     add("--save-plan", &files_.plan,
-        "What was chosen, as JSON, to be reviewed, kept, and applied without planning: spillway "
+        "What was chosen, as JSON: to be reviewed, kept, and applied without planning: spillway "
         "apply. - is standard output.");
+  }
+  if (also.trace) {
+    add("--trace", &files_.trace,
+        "A simulated step of the new graph, for Perfetto: launched ahead as TensorFlow runs it, in "
+        "the Trace Event format, which ui.perfetto.dev and chrome://tracing open. - is standard "
+        "output.");
   }
   command->add_flag("--quiet", files_.quiet, "No summary on standard error.")
       ->group("What to write");
@@ -98,11 +104,13 @@ std::vector<NamedPath> OutputsOf(const GraphFiles& files) {
   return {{"-o", files.output},
           {"--report", files.report},
           {"--patch", files.patch},
-          {"--save-plan", files.plan}};
+          {"--save-plan", files.plan},
+          {"--trace", files.trace}};
 }
 
 absl::Status CheckFiles(const GraphFiles& files) {
-  if (files.output.empty() && files.report.empty() && files.patch.empty() && files.plan.empty()) {
+  if (files.output.empty() && files.report.empty() && files.patch.empty() && files.plan.empty() &&
+      files.trace.empty()) {
     return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
   }
   return CheckOutputs(files.input, OutputsOf(files));

@@ -23,6 +23,7 @@ struct GraphFiles {
   bool quiet = false;  // No summary on standard error.
   // Of the input, and so of the output; none: recognised.
   absl::optional<format::GraphFormat> format = absl::nullopt;
+  std::string trace = "";  // JSON, of a step of the graph after the rewrite.
 };
 
 // Adds --format to `command`, which sets `*format`. A name that is none is a CLI::ValidationError.
@@ -36,11 +37,11 @@ class FileFlags {
  public:
   // What a command can write besides graph and report.
   struct Also {
-    bool patch, plan;
+    bool patch, plan, trace;
   };
 
-  // Adds IN, -o, --report, --json, --format and --quiet to `command`; as `also` says, --patch and
-  // --save-plan, too.
+  // Adds IN, -o, --report, --json, --format and --quiet to `command`; as `also` says, --patch,
+  // --save-plan and --trace, too.
   FileFlags(CLI::App* command, Also also);
 
   const GraphFiles& files() const { return files_; }

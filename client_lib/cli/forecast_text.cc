@@ -28,6 +28,9 @@ const char* kNotKnown = "-";
 // A graph that was returned as it came.
 const char* kAsItIs = "as it is";
 
+// Of the two ways of running a step, that which its times are of.
+const char* kLaunchedAhead = "of steps launched ahead, as TensorFlow runs them";
+
 // What is known of it fits.
 bool MayFit(const v1::Forecast& forecast) { return forecast.fit() != v1::FIT_DOES_NOT_FIT; }
 
@@ -320,6 +323,17 @@ int64_t PeakOf(const v1::DeviceMemory& memory) {
   return peak;
 }
 
+// Which way of running the step is shown; the timeline ends with the last change.
+std::string PlayedText(const v1::PlayedStep& played) {
+  return absl::StrCat(
+      played.play() == v1::PLAY_SYNCHRONOUS
+          ? "synchronous: memory is taken when an op runs"
+          : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
+            "launched",
+      "; the step takes ", FormatMilliseconds(played.step_time_ns()),
+      played.unlimited_memory() ? ", with memory without end" : "");
+}
+
 // The timeline of one GPU as bars, one for each part of the step: the most bytes in it.
 std::string Bars(const v1::DeviceMemory& memory) {
   if (memory.timeline().empty()) return "";
@@ -487,7 +501,7 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
 
 std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& report) {
   if (!report.has_forecast_before()) return {};
-  Rows facts = {{"machine", HardwareText(report.hardware())}};
+  Rows facts = {{"machine", HardwareText(report.hardware())}, {"times", kLaunchedAhead}};
   const auto add = [&facts, &report](const char* label, const v1::Forecast& forecast) {
     if (MayFit(forecast)) {
       AddUnknown(label, forecast, &facts);
@@ -535,6 +549,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
         {"resident", absl::StrCat(FormatBytes(device.resident_bytes()),
                                   ": variables, optimizer slots, constants")},
     };
+    if (report.has_played()) facts.push_back({"shown", PlayedText(report.played())});
     absl::StrAppend(&text, d > 0 ? "\n" : "",
                     style.Heading(absl::StrCat("memory of ", GpuText(memory.device()))), "\n",
                     FormatFacts(facts, style), "\n", Bars(memory), "\n");
@@ -593,6 +608,7 @@ std::string ExplorationText::Heading(const std::vector<size_t>& widths) const {
 
 std::string ExplorationText::Result(const v1::ExploreReport& report) const {
   Rows facts = {{"machine", HardwareText(report.hardware())},
+                {"times", kLaunchedAhead},
                 {"step", TargetsText(report.targets())}};
   if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
     AddUnknown("unknown", size->unswapped(), &facts);

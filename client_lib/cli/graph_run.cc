@@ -8,18 +8,22 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client_lib/cli/input_file.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/output_file.h"
+#include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/summary.h"
 #include "client_lib/cli/text_table.h"
+#include "client_lib/plot/chrome_trace.h"
 
 namespace spillway::cli {
 namespace {
 
 void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
-  if (!files.output.empty()) options->add_outputs(v1::OUTPUT_GRAPH);
+  if (!files.output.empty() || !files.trace.empty()) options->add_outputs(v1::OUTPUT_GRAPH);
   if (!files.patch.empty()) options->add_outputs(v1::OUTPUT_PATCH);
   if (!files.plan.empty()) options->add_outputs(v1::OUTPUT_PLAN);
   if (!files.report.empty() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
@@ -43,6 +47,27 @@ void TellPlans(int64_t tried, int64_t best_ns) {
                                 : ", none fits so far"));
 }
 
+// The step of each graph in a file, as the rewrite was told it, in the Trace Event format.
+absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& step,
+                                    const Client& client, const CallOptions& call) {
+  auto graphs = format::GraphFile::Read(file.bytes, file.format);
+  if (!graphs.ok()) return graphs.status();
+  v1::SimulateOptions options;
+  *options.mutable_step() = step;
+  options.set_memory(true);
+  options.set_trace(true);
+  plot::ChromeTrace trace;
+  const absl::Time deadline = absl::Now() + call.timeout;
+  for (size_t i = 0; i < graphs->num_graphs(); ++i) {
+    // A MetaGraph that was kept has another purpose, and perhaps no step of that kind.
+    if (!file.graphs[i].kept_because.ok()) continue;
+    const auto report = client.Simulate(graphs->graph(i), options, Until(deadline, call));
+    if (!report.ok()) return graphs->WithName(i, report.status());
+    trace.Add(*report, graphs->NameOf(i));
+  }
+  return trace.Json();
+}
+
 // Planned for a budget, and not known to fit it.
 bool IsFitUnknown(const RewrittenFile& file) {
   for (const RewrittenGraph& graph : file.graphs) {
@@ -57,7 +82,7 @@ bool IsFitUnknown(const RewrittenFile& file) {
 
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
-                                    const SavedPlans* plans) {
+                                    const SavedPlans* plans, const StoredProfiles* profiles) {
   // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
   absl::StatusOr<CallOptions> call = connection.MakeCall(session);
@@ -71,8 +96,8 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
     absl::Status status = CheckNotBinaryOnTerminal(files.output, format::IsText(*format));
     if (!status.ok()) return status;
   }
-  const auto outputs =
-      CreateOutputs({files.output, files.report, files.patch, files.plan}, session.cancellation);
+  const auto outputs = CreateOutputs(
+      {files.output, files.report, files.patch, files.plan, files.trace}, session.cancellation);
   if (!outputs.ok()) return outputs.status();
 
   SetOutputs(files, &options);
@@ -80,10 +105,20 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   call->on_progress = progress.callback();
   // A plan that is applied is not searched for, and nothing is to be seen of one that is not shown.
   if (call->on_progress) call->on_plan = TellPlans;
-  absl::StatusOr<RewrittenFile> result = RewriteGraphFile(
-      *std::move(bytes), files.format, options, connection.Connect(files.quiet), *call, plans);
+  const Client client = connection.Connect(files.quiet);
+  const absl::Time deadline = absl::Now() + call->timeout;
+  absl::StatusOr<RewrittenFile> result =
+      RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans, profiles);
+  absl::StatusOr<std::string> trace;
+  if (result.ok() && !files.trace.empty()) {
+    trace = TraceOf(*result, options.step(), client, Until(deadline, *call));
+    if (!trace.ok()) result = trace.status();
+  }
   progress.End();
   if (!result.ok()) return WithInputName(result.status(), files.input);
+  for (const RewrittenGraph& graph : result->graphs) {
+    if (!files.quiet) TellNote(graph.profile_note);
+  }
 
   std::vector<std::string> contents;  // In the order of `outputs`.
   if (!files.output.empty()) contents.push_back(std::move(result->bytes));
@@ -94,6 +129,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
     if (!plan.ok()) return plan.status();
     contents.push_back(*std::move(plan));
   }
+  if (!files.trace.empty()) contents.push_back(*std::move(trace));
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!files.quiet) PrintSummary(*result);
   // A plan that is applied was judged when it was made.

@@ -11,7 +11,7 @@ namespace {
 
 struct StripFlags {
   explicit StripFlags(CLI::App* command)
-      : files(command, {/*patch=*/false, /*plan=*/false}),
+      : files(command, {/*patch=*/false, /*plan=*/false, /*trace=*/false}),
         connection(command, ConnectionFlags::Kind::kRewrite) {}
 
   const FileFlags files;

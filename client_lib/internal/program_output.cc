@@ -1,9 +1,12 @@
 #include "client_lib/internal/program_output.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +31,9 @@ std::vector<std::string> Candidates(const std::string& name) {
 }
 
 // After fork in a process with threads: nothing but what signal handlers may call.
-[[noreturn]] void Exec(int output, const std::vector<std::string>& paths, char** arguments) {
+// `input` -1: none.
+[[noreturn]] void Exec(int input, int output, const std::vector<std::string>& paths,
+                       char** arguments) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -38,18 +43,34 @@ std::vector<std::string> Candidates(const std::string& name) {
   signal(SIGXFSZ, SIG_DFL);
   // Where this process has no standard streams, the pipe may have taken the number of one.
   output = fcntl(output, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (input >= 0) input = fcntl(input, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(null_fd, STDIN_FILENO);
+  dup2(input >= 0 ? input : null_fd, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(null_fd, STDERR_FILENO);
   for (const std::string& path : paths) execve(path.c_str(), arguments, environ);
   _exit(127);
 }
 
-}  // namespace
+// A file that is nowhere but in memory, with these bytes, to be read from its start; -1: no memory.
+// So the program may read and write in any order, and never waits for us.
+int FileWith(absl::string_view bytes) {
+  const int fd = memfd_create("spillway", MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  while (!bytes.empty()) {
+    const ssize_t count = write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  if (bytes.empty() && lseek(fd, 0, SEEK_SET) == 0) return fd;
+  close(fd);
+  return -1;
+}
 
-absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
-                                     const Deadline& deadline) {
+// `input` -1: none. It stays open.
+absl::optional<std::string> Run(const std::vector<std::string>& command, int input,
+                                size_t max_output, const Deadline& deadline) {
   const std::vector<std::string> paths = Candidates(command[0]);
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -57,7 +78,7 @@ absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return absl::nullopt;
   const pid_t child = fork();
-  if (child == 0) Exec(fds[1], paths, arguments.data());
+  if (child == 0) Exec(input, fds[1], paths, arguments.data());
   close(fds[1]);
   if (child < 0) {
     close(fds[0]);
@@ -65,7 +86,7 @@ absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
   }
   setpgid(child, child);  // Here, too: it may not have come so far when it is to be killed.
   std::string output;
-  const bool complete = ReadUntil(deadline, fds[0], kMaxOutput, &output);
+  const bool complete = ReadUntil(deadline, fds[0], max_output, &output);
   close(fds[0]);
   int status = complete ? Reap(deadline, child) : -1;
   if (status < 0) {
@@ -75,6 +96,32 @@ absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
   }
   if (status != 0) return absl::nullopt;
   return output;
+}
+
+}  // namespace
+
+absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
+                                     const Deadline& deadline) {
+  return Run(command, /*input=*/-1, kMaxOutput, deadline);
+}
+
+absl::optional<std::string> FilteredBy(const std::vector<std::string>& command,
+                                       absl::string_view input, size_t max_output,
+                                       const Deadline& deadline) {
+  const int file = FileWith(input);
+  if (file < 0) return absl::nullopt;
+  absl::optional<std::string> output = Run(command, file, max_output, deadline);
+  close(file);
+  return output;
+}
+
+bool IsProgramInPath(const std::string& name) {
+  for (const std::string& path : Candidates(name)) {
+    struct stat info;
+    const bool is_file = stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+    if (is_file && access(path.c_str(), X_OK) == 0) return true;
+  }
+  return false;
 }
 
 }  // namespace spillway::internal

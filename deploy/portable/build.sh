@@ -86,6 +86,8 @@ if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
   export CCACHE_DEPEND=${CCACHE_DEPEND-1}
   export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
+  # The compiler is a script here, which is written anew with each sysroot.
+  export CCACHE_COMPILERCHECK='%compiler% -v'
 fi
 
 # once NAME COMMAND...: unless it has been done before; the end of its log is shown if it fails.

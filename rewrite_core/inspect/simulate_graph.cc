@@ -3,10 +3,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/inline/kept_calls.h"
 #include "rewrite_core/inline/looked_through.h"
 #include "rewrite_core/report/forecast_report.h"
+#include "rewrite_core/report/played_step.h"
 
 namespace spillway::core {
 
@@ -32,10 +35,10 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   for (v1::Warning& warning : ForecastWarnings(*simulator)) {
     *report.add_warnings() = std::move(warning);
   }
-  if (options.memory()) {
+  if (options.memory() || options.trace()) {
     const bool fits = report.forecast().fit() != v1::FIT_DOES_NOT_FIT;
     absl::Status status =
-        DescribeMemory(fits ? budget : ForecastBudget::kNone, simulator, stop, &report);
+        DescribePlay(options, fits ? budget : ForecastBudget::kNone, simulator, stop, &report);
     if (!status.ok()) return status;
   }
   return report;
@@ -45,6 +48,13 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                                  const v1::SimulateOptions& options,
                                                  const v1::Limits& limits, const StopToken& stop) {
   if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
+  if (!v1::Play_IsValid(options.play())) {
+    const std::string value = absl::StrCat(options.play());
+    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                        absl::StrCat("play has the unknown value ", value,
+                                     "; give one of its values in simulate.proto"),
+                        {{"option", "play"}, {"value", value}});
+  }
   // Before the graph is read, as Rewrite does.
   if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
     return hardware.status();

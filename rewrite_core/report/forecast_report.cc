@@ -1,14 +1,12 @@
 #include "rewrite_core/report/forecast_report.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/shown_name.h"
-#include "rewrite_core/report/tensor_summary.h"
 
 namespace spillway::core {
 namespace {
@@ -60,49 +58,6 @@ void AddDevice(const StepFacts& facts, size_t gpu, const DeviceUse& ahead, const
   device->set_stall_ns(ahead.stall_ns);
   device->set_copy_out_bytes(ahead.copy_out_bytes);
   device->set_copy_in_bytes(ahead.copy_in_bytes);
-}
-
-absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
-                            v1::SimulateReport* report) {
-  const Graph& graph = facts.graph();
-  const Placement& placement = facts.placement();
-  const NodeFlags& active = facts.active_nodes().flags;
-  struct Count {
-    int64_t edges = 0;
-    int64_t bytes = 0;
-  };
-  std::map<int32_t, Count> counts;
-  StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
-    if (!active[id] || placement.node(id) < 0) continue;
-    // Readers are in order of ports; each tensor counts once in a distance.
-    std::map<int32_t, int32_t> last_port;
-    const Graph::Readers readers = graph.readers(id);
-    for (uint32_t i = 0; i < readers.size(); ++i) {
-      if (poll.Tick()) return stop.status("simulate");
-      const auto [reader, index, port] = readers[i];
-      if (port == kControl || !active[reader] || placement.node(reader) < 0) continue;
-      if (facts.conditionals().IsDead(Tensor{id, port})) continue;
-      const int32_t distance = facts.topology().level(reader) - facts.topology().level(id);
-      if (distance <= 0) continue;  // The back edge of a loop.
-      Count& count = counts[distance];
-      ++count.edges;
-      const auto [it, is_first] = last_port.try_emplace(distance, port);
-      if (!is_first && it->second == port) continue;
-      it->second = port;
-      const int64_t bytes = facts.shapes().size_bytes({id, port});
-      if (bytes == kUnknownSize) continue;
-      // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
-      if (__builtin_add_overflow(count.bytes, bytes, &count.bytes)) count.bytes = kUnlimited;
-    }
-  }
-  for (const auto& [distance, count] : counts) {
-    v1::DistanceCount* out = report->add_distances();
-    out->set_distance(distance);
-    out->set_edge_count(count.edges);
-    out->set_tensor_bytes(count.bytes);
-  }
-  return absl::OkStatus();
 }
 
 // Buffers on GPUs that the step makes and whose size is an upper bound.
@@ -267,52 +222,6 @@ absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, con
   *report->mutable_hardware() = simulator->facts().ReportHardware();
   for (std::string& name : TargetNames(simulator->facts())) report->add_targets(std::move(name));
   return absl::OkStatus();
-}
-
-absl::Status DescribeMemory(ForecastBudget budget, StepSimulator* simulator, const StopToken& stop,
-                            v1::SimulateReport* report) {
-  const StepFacts& facts = simulator->facts();
-  StepTerms terms = TermsOf(budget, facts);
-  terms.always_synchronous = true;
-  terms.place = false;
-  terms.record_memory = true;
-  auto result = simulator->Simulate(SwapPlan(), terms, stop);
-  if (!result.ok()) return result.status();
-  StopPoller poll(stop);
-  const std::vector<WorkloadBuffer>& buffers = result->buffers;
-  std::vector<std::vector<BufferId>> live(result->synchronous.devices.size());
-  for (BufferId id = 0; id < static_cast<BufferId>(buffers.size()); ++id) {
-    if (poll.Tick()) return stop.status("simulate");
-    if (buffers[id].resident && buffers[id].device >= 0) live[buffers[id].device].push_back(id);
-  }
-  for (size_t i = 0; i < live.size(); ++i) {
-    const DeviceUse& use = result->synchronous.devices[i];
-    v1::DeviceMemory* memory = report->add_memory();
-    memory->set_device(facts.placement().devices()[i]);
-    for (const MemoryPoint& point : use.timeline) {
-      const auto add = [memory, &point](int64_t bytes) {
-        v1::MemorySample* sample = memory->add_timeline();
-        sample->set_time_ns(point.time_ns);
-        sample->set_bytes(bytes);
-      };
-      // What was there for no time shows, too: the peak may be that.
-      if (point.high_bytes > point.bytes) add(point.high_bytes);
-      add(point.bytes);
-    }
-    std::vector<BufferId>& ids = live[i];
-    ids.insert(ids.end(), use.at_peak.begin(), use.at_peak.end());
-    std::sort(ids.begin(), ids.end(), [&buffers](BufferId a, BufferId b) {
-      return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
-    });
-    for (BufferId id : ids) {
-      if (poll.Tick()) return stop.status("simulate");
-      v1::LiveTensor* tensor = memory->add_alive_at_peak();
-      *tensor->mutable_tensor() = Summarize(facts.graph(), facts.shapes(), buffers[id].tensor);
-      tensor->mutable_tensor()->set_size_bytes(buffers[id].bytes);
-      tensor->set_resident(buffers[id].resident);
-    }
-  }
-  return CountDistances(facts, stop, report);
 }
 
 std::vector<std::string> TargetNames(const StepFacts& facts) {

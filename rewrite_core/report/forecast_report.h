@@ -1,5 +1,5 @@
-// What a simulated step is told as: forecasts, the memory of a step over time, and what they leave
-// out. Renders messages and decides nothing.
+// What a simulated step is told as: forecasts, and what they leave out. Renders messages and
+// decides nothing.
 //
 // Thread safety: one call at a time for each simulator.
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_FORECAST_REPORT_H_
@@ -16,7 +16,6 @@
 #include "rewrite_core/simulate/step_simulator.h"
 #include "spillway/v1/forecast.pb.h"
 #include "spillway/v1/report.pb.h"
-#include "spillway/v1/simulate.pb.h"
 
 namespace spillway::core {
 
@@ -41,12 +40,6 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 // those of the two above.
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report);
-
-// Fills in memory and distances of `report`: of the step as the graph is, simulated synchronously
-// (launched ahead, memory would be shown when it is given out, long before it is used). With
-// kHardware the step must fit. Errors: those of Simulate.
-absl::Status DescribeMemory(ForecastBudget budget, StepSimulator* simulator, const StopToken& stop,
-                            v1::SimulateReport* report);
 
 // What forecasts of this step leave out.
 std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator);

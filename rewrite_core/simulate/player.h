@@ -107,7 +107,11 @@ class Player : private PlayerState {
   void RecordGrant(int32_t device, int64_t bytes, bool new_peak);
   void RecordTimes(OpId id, int64_t duration_ns, int64_t end_ns) {
     if (!options_->record_times) return;
-    result_.times[workload_->IdOf(id)] = {now_, end_ns - duration_ns, end_ns};
+    OpTimes& times = result_.times[workload_->IdOf(id)];
+    times.given_ns = now_;
+    times.start_ns = end_ns - duration_ns;
+    times.end_ns = end_ns;
+    if (times.asked_ns == OpTimes::kNeverRun) times.asked_ns = now_;  // It did not wait.
   }
   void FindAtPeak();
   SimulationResult TakeResult();

@@ -110,6 +110,7 @@ void Player::Wait(const Asked& asking, MemoryPool* memory, const Device* device)
   result_.waited = true;
   need_[id] = asking.need;
   waited_.push_back({now_, id, asking.number});
+  if (options_->record_times) result_.times[workload_->IdOf(id)].asked_ns = now_;
   memory->Wait(id, device != nullptr && device->diverged ? LargestPiece(id) : asking.need);
 }
 

@@ -177,6 +177,7 @@ struct OpTimes {
   int64_t given_ns = kNeverRun;  // When it was given its memory: launched, issued or started.
   int64_t start_ns = kNeverRun;  // When its engine took it up,
   int64_t end_ns = kNeverRun;    // and was done.
+  int64_t asked_ns = kNeverRun;  // When it asked for its memory: given_ns, unless it had to wait.
 };
 
 struct SimulationResult {

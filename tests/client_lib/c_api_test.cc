@@ -394,6 +394,14 @@ TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
       spillway_diff(client.get(), "", 0, nullptr, 5, nullptr, &out),
       spillway_diff(client.get(), "", 0, "", 0, nullptr, nullptr),
       spillway_find_gpu_memory(nullptr),
+      spillway_draw(nullptr, "", 0, nullptr, 0, "svg", nullptr, nullptr, &out),
+      spillway_draw("SimulateReport", nullptr, 5, nullptr, 0, "svg", nullptr, nullptr, &out),
+      spillway_draw("SimulateReport", "", 0, nullptr, 5, "svg", nullptr, nullptr, &out),
+      spillway_draw("SimulateReport", "", 0, nullptr, 0, nullptr, nullptr, nullptr, &out),
+      spillway_draw("SimulateReport", "", 0, nullptr, 0, "svg", nullptr, nullptr, nullptr),
+      // There is nothing to draw.
+      spillway_draw("SimulateReport", "", 0, nullptr, 0, "svg", nullptr, nullptr, &out),
+      spillway_draw("ExploreReport", "", 0, nullptr, 0, "svg", nullptr, nullptr, &out),
       spillway_message_from_json(nullptr, "{}", 2, &out),
       spillway_message_from_json("RewriteOptions", nullptr, 0, &out),
       spillway_message_from_json("RewriteOptions", "{}", 2, nullptr),
@@ -449,6 +457,42 @@ TEST(CApiTest, GpuMemoryIsThatOfNvidiaSmi) {
   EXPECT_EQ(Taken(spillway_find_gpu_memory(&bytes)), kOk);
   EXPECT_EQ(bytes, 0);
   setenv("PATH", path.c_str(), 1);
+}
+
+TEST(CApiTest, PicturesOfMessages) {
+  v1::SimulateReport report;
+  report.mutable_forecast()->add_devices()->set_device("/gpu:0");
+  report.mutable_played()->set_step_time_ns(1000);
+  report.add_memory()->add_timeline()->set_bytes(256);
+  const std::string bytes = report.SerializeAsString();
+  const auto draw = [&](const char* name, const char* format, const char* theme,
+                        const std::string& before, std::string* picture) {
+    spillway_buffer* out = nullptr;
+    const std::string said = Taken(spillway_draw(name, bytes.data(), bytes.size(), before.data(),
+                                                 before.size(), format, theme, "<title>", &out));
+    const COwner<spillway_buffer> owner(out);
+    *picture = std::string(spillway_buffer_data(out), spillway_buffer_size(out));
+    return said;
+  };
+  std::string picture, other;
+  EXPECT_EQ(draw("SimulateReport", "svg", nullptr, "", &picture), kOk);
+  EXPECT_THAT(picture, HasSubstr("&lt;title&gt;"));
+  EXPECT_THAT(picture, HasSubstr("prefers-color-scheme"));
+  EXPECT_EQ(draw("SimulateReport", "svg", "dark", bytes, &other), kOk);
+  EXPECT_THAT(other, HasSubstr("before: "));
+  EXPECT_EQ(draw("SimulateReport", "html", "auto", "", &other), kOk);
+  EXPECT_THAT(other, HasSubstr("<!DOCTYPE html>"));
+  EXPECT_EQ(draw("SimulateReport", "trace", nullptr, "", &other), kOk);
+  EXPECT_THAT(other, HasSubstr("\"traceEvents\""));
+  EXPECT_THAT(draw("SimulateReport", "gif", nullptr, "", &other),
+              HasSubstr("format is 'gif'; give one of svg, html, trace"));
+  EXPECT_THAT(draw("SimulateReport", "svg", "blue", "", &other), HasSubstr("theme is 'blue'"));
+  EXPECT_THAT(draw("Report", "svg", nullptr, "", &other), HasSubstr("name is 'Report'"));
+  EXPECT_THAT(draw("SimulateReport", "trace", nullptr, bytes, &other),
+              HasSubstr("before is of use"));
+  EXPECT_THAT(draw("ExploreReport", "trace", nullptr, "", &other), HasSubstr("format is trace"));
+  EXPECT_THAT(draw("SimulateReport", "svg", nullptr, "\xff", &other),
+              HasSubstr("before is not a serialized"));
 }
 
 TEST(CApiJsonTest, OptionsThereAndBack) {

@@ -236,6 +236,7 @@ TEST(ForecastTextTest, BeforeAndAfter) {
   EXPECT_EQ(
       FormatFacts(ForecastFacts(report)),
       R"(  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times    of steps launched ahead, as TensorFlow runs them
   before   does not fit: the GPU would need 12.00 GiB, 4.00 GiB more than its 8.00 GiB
            conv asks for 1.00 GiB, where 7.00 GiB of 8.00 GiB are in use
 )");
@@ -293,6 +294,7 @@ TEST(ForecastTextTest, Sizes) {
   128              no     9.00 GiB           -           -
 batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
   machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times    of steps launched ahead, as TensorFlow runs them
   step     all that train_op needs
 )");
 }
@@ -345,6 +347,7 @@ TEST(ForecastTextTest, SizesWithSwapping) {
 batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
 with swapping batch 128: 320.0 examples/s, 80% of full speed
   machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times    of steps launched ahead, as TensorFlow runs them
   step     all that train_op needs
 )");
 }

@@ -149,7 +149,8 @@ class Load:
         self.problems = []
         self.codes = {name: {} for name in self.commands}
         # Two of the large one are more than the server takes at once.
-        plans = [["large"], ["large"], ["small", "strip", "rubbish"], ["small", "strip"]]
+        # Enough of the small ones that one of them waits at most moments.
+        plans = [["large"]] * 2 + [["small", "strip", "rubbish"]] + [["small", "strip"]] * 3
         self.threads = [
             threading.Thread(target=self.run, args=(plan,), daemon=True) for plan in plans
         ]

@@ -84,6 +84,18 @@ std::string CheckReport(const v1::SimulateReport& report) {
     for (const v1::MemorySample& sample : memory.timeline()) most = std::max(most, sample.bytes());
     // Workspaces are no tensors.
     if (alive > most) return absl::StrCat(alive, " bytes alive in ", most);
+    if (memory.peak_bytes() != most) return absl::StrCat("peak ", memory.peak_bytes(), ", ", most);
+  }
+  int64_t last_ns = 0;
+  for (const v1::TraceSpan& span : report.trace().spans()) {
+    if (span.start_ns() < last_ns || span.duration_ns() < 0 || span.waited_ns() < 0 ||
+        span.given_ns() > span.start_ns()) {
+      return absl::StrCat("out of order: ", span.ShortDebugString());
+    }
+    last_ns = span.start_ns();
+    if (span.start_ns() + span.duration_ns() > report.played().step_time_ns()) {
+      return absl::StrCat("after the step's end: ", span.ShortDebugString());
+    }
   }
   return CheckForecast(report.forecast(), budget);
 }
@@ -93,6 +105,8 @@ std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& optio
   *simulate_options.mutable_step() = options.step();
   simulate_options.set_no_budget(options.no_budget());
   simulate_options.set_memory(true);
+  simulate_options.set_trace(true);
+  simulate_options.set_play(graph.size() % 2 == 0 ? v1::PLAY_LAUNCHED_AHEAD : v1::PLAY_SYNCHRONOUS);
   const auto simulate = [&] {
     return core::SimulateGraph(graph, simulate_options, FuzzLimits(),
                                core::StopToken::AfterStepsForTest(kMostSteps));

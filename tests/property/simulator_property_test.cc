@@ -39,6 +39,8 @@ std::string Text(const SimulationResult& result) {
   if (result.waited) text += "waited\n";
   for (const OpTimes& at : result.times) {
     absl::StrAppend(&text, at.given_ns, ":", at.start_ns, "-", at.end_ns, " ");
+    // Who is out of memory was given none.
+    if (at.given_ns != OpTimes::kNeverRun) absl::StrAppend(&text, "asked ", at.asked_ns, " ");
   }
   for (const DeviceUse& use : result.devices) {
     absl::StrAppend(&text, "resident ", use.resident_bytes, " peak ", use.peak_bytes, " by ",

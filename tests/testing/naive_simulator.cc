@@ -510,7 +510,7 @@ class Naive {
     if (!options_.record_times) return;
     result_.times.assign(num_ops_, core::OpTimes());
     for (const auto& [op, given] : given_at_) {
-      result_.times[op] = {given, end_.at(op) - Duration(op), end_.at(op)};
+      result_.times[op] = {given, end_.at(op) - Duration(op), end_.at(op), asked_at_.at(op)};
     }
   }
 

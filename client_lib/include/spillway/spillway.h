@@ -44,7 +44,7 @@ extern "C" {
 #endif
 
 /* Of this header. The library's own may be higher, never lower. */
-#define SPILLWAY_C_API_VERSION 5
+#define SPILLWAY_C_API_VERSION 6
 SPILLWAY_EXPORT int32_t spillway_c_api_version(void);
 
 /* The library's version, `MAJOR.MINOR.PATCH`. */
@@ -247,6 +247,21 @@ SPILLWAY_EXPORT spillway_status* spillway_explore(spillway_client* client, const
 SPILLWAY_EXPORT spillway_status* spillway_diff(spillway_client* client, const void* a,
                                                size_t a_size, const void* b, size_t b_size,
                                                spillway_call* call, spillway_buffer** diff);
+
+/* ---- Pictures. Pure functions of messages: no client, no file. Since version 6. */
+
+/* A picture of `report`, a text in UTF-8. `name`: which message it is, "SimulateReport" (with
+   memory and trace: the memory of a step and what its engines do) or "ExploreReport" (throughput
+   against size). `before`: a SimulateReport of the step before a rewrite, to be drawn beside it;
+   NULL and 0 for none. `format`: "svg", "html" (a page that needs nothing else), or "trace" (the
+   Trace Event format, for Perfetto; of a SimulateReport, without `before`). `theme`: "light",
+   "dark", or NULL or "auto" for what whoever looks at it prefers. `title`: NULL or "" for what is
+   shown. */
+SPILLWAY_EXPORT spillway_status* spillway_draw(const char* name, const void* report,
+                                               size_t report_size, const void* before,
+                                               size_t before_size, const char* format,
+                                               const char* theme, const char* title,
+                                               spillway_buffer** picture);
 
 /* ---- This machine. */
 

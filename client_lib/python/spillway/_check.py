@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import collections
+import os
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from spillway import _native, _trace, errors
-from spillway.report import (DeviceForecast, Report, TensorSwap, _milliseconds, _rows, format_bytes)
+from spillway import _measured, _native, _plot, _trace, errors
+from spillway._notebook import note, table
+from spillway._size import format_bytes, format_time
+from spillway.messages import DeviceForecast, TensorSwap
+from spillway.report import Report
 
 # Names in a sentence; the attributes have all.
 _NAMES_SHOWN = 5
@@ -47,7 +51,7 @@ class DeviceCheck:
     in_use_peak_bytes: Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Check:
     """A plan and a traced step, side by side. `str()` says it in words; a notebook shows a table.
 
@@ -79,14 +83,18 @@ class Check:
         """Every planned swap ran and moved its tensor, and no other swap did."""
         return not (self.missing or self.unmoved or self.unplanned)
 
+    def __repr__(self) -> str:
+        return "<Check: %s>" % _words(self)[0]
+
     def __str__(self) -> str:
         return "\n".join(_words(self))
 
     def _repr_html_(self) -> str:
-        return _table(self)
+        return _html(self)
 
 
-def check(report: Any, run_metadata: Any) -> Check:
+def check(report: Any, run_metadata: Any, *,
+          trace: Union[None, str, "os.PathLike[str]"] = None, **keywords: Any) -> Check:
     """Compares what was planned with what one step of training did.
 
     Run a step of the rewritten graph, not the first, with
@@ -98,15 +106,22 @@ def check(report: Any, run_metadata: Any) -> Check:
       report: a Report, a RewriteResult, a serialized RewriteReport, or its JSON (`--report` of the
         program `spillway`).
       run_metadata: a RunMetadata or StepStats, or its bytes.
+      trace: a file: gets the step as it is foretold and the step that ran, side by side, in the
+        Trace Event format, for Perfetto and chrome://tracing. `report` has to be a RewriteResult.
+      **keywords: with `trace`, those of `simulate` that the rewrite was given: `batch_size`, ...
 
     Raises:
       TypeError: something else was given.
       InvalidOptionError: run_metadata holds no step, or is of another graph.
       SpillwayError: the report is damaged.
     """
-    plan, trace = _report(report), _trace.read(run_metadata)
-    _check_same_graph(plan, trace)
-    ran = _Ran(plan, trace)
+    plan, seen = _report(report), _trace.read(run_metadata)
+    _check_same_graph(plan, seen)
+    if trace is not None:
+        _write_trace(report, seen, trace, keywords)
+    elif keywords:
+        raise TypeError("%s: of use with trace= alone" % ", ".join(sorted(keywords)))
+    ran = _Ran(plan, seen)
     forecast = plan.forecast_after or plan.forecast_before
     planned_names = {swap.swap_out for swap in plan.swaps} | {
         back.name for swap in plan.swaps for back in swap.swap_ins}
@@ -116,12 +131,22 @@ def check(report: Any, run_metadata: Any) -> Check:
         bytes_out=Figure(sum(swap.size_bytes or 0 for swap in plan.swaps), ran.bytes_out),
         bytes_in=Figure(sum((swap.size_bytes or 0) * len(swap.swap_ins) for swap in plan.swaps),
                         ran.bytes_in),
-        step_time_ns=Figure(forecast.step_time_ns if forecast else None, trace.step_ns),
-        devices=_devices(plan, trace), missing=tuple(ran.missing), unmoved=tuple(ran.unmoved),
-        unplanned=tuple(name for name in trace.nodes
+        step_time_ns=Figure(forecast.step_time_ns if forecast else None, seen.step_ns),
+        devices=_devices(plan, seen), missing=tuple(ran.missing), unmoved=tuple(ran.unmoved),
+        unplanned=tuple(name for name in seen.nodes
                         if _SWAP_NODE.search(name) and not _added(name)
                         and name not in planned_names),
         unknown_size_count=sum(swap.size_bytes is None for swap in plan.swaps))
+
+
+def _write_trace(report: Any, seen: _trace.Trace, file: Any, keywords: Mapping[str, Any]) -> None:
+    graph = getattr(report, "graph_def", None)
+    if graph is None:
+        raise TypeError("trace= needs the graph that ran; pass the RewriteResult, not its report")
+    foretold = _plot.plot(graph, format="trace", **keywords)
+    assert isinstance(foretold, str)  # A PNG alone is bytes.
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(_measured.beside(foretold, seen))
 
 
 def _report(report: Any) -> Report:
@@ -268,7 +293,7 @@ def _words(result: Check) -> List[str]:
     if result.unknown_size_count:
         lines.append("planned bytes are without %d tensors of unknown size"
                      % result.unknown_size_count)
-    lines.append("step: %s" % _pair(result.step_time_ns, _milliseconds))
+    lines.append("step: %s" % _pair(result.step_time_ns, format_time))
     for device in result.devices:
         name = device.device or "device (none given)"
         if not device.seen_as:
@@ -284,14 +309,14 @@ def _words(result: Check) -> List[str]:
     return lines
 
 
-def _table(result: Check) -> str:
+def _html(result: Check) -> str:
     def row(name: str, figure: Figure, show: Any) -> List[str]:
         return [name, show(figure.planned), show(figure.seen), _percent(figure) or "-"]
 
     rows = [row("swap-outs", result.swap_outs, str), row("swap-ins", result.swap_ins, str),
             row("copied out", result.bytes_out, format_bytes),
             row("copied in", result.bytes_in, format_bytes),
-            row("step", result.step_time_ns, _milliseconds)]
+            row("step", result.step_time_ns, format_time)]
     for device in result.devices:
         name = device.device or "(none given)"
         rows.append(row("%s: peak of the step" % name, device.step_peak_bytes, format_bytes))
@@ -300,7 +325,5 @@ def _table(result: Check) -> str:
     notes = [("did not run", result.missing), ("moved nothing", result.unmoved),
              ("not in the report", result.unplanned)]
     listed = [["%s: %s" % (what, _some(names))] for what, names in notes if names]
-    return "<p><b>Spillway</b>: %s</p><table>%s%s</table>%s" % (
-        "as planned" if result.as_planned else "not all as planned",
-        _rows("th", [["", "planned", "seen", "share"]]), _rows("td", rows),
-        "<table>%s</table>" % _rows("td", listed) if listed else "")
+    return note("as planned" if result.as_planned else "not all as planned") + table(
+        ["", "planned", "seen", "share"], rows) + (table([], listed) if listed else "")

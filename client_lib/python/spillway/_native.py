@@ -12,14 +12,15 @@ ctypes gives up the GIL while a function of the library runs: other threads go o
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import threading
-from typing import Callable, Optional
+from typing import Any, Callable, Dict, Optional
 
 from spillway import errors
 
 # Of spillway.h; the library's own may be higher.
-API_VERSION = 4
+API_VERSION = 6
 SONAME = "libspillway.so.0"
 VARIABLE = "SPILLWAY_LIBRARY"
 _BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME)
@@ -68,6 +69,7 @@ _PROTOTYPES = {
     "simulate": (_P, _P, _S, _N, _S, _N, _P, _OUT),
     "explore": (_P, _P, _S, _N, _S, _N, _P, PART, _P, _OUT),
     "diff": (_P, _P, _S, _N, _S, _N, _P, _OUT),
+    "draw": (_P, _S, _S, _N, _S, _N, _S, _S, _S, _OUT),
     "message_from_json": (_P, _S, _S, _N, _OUT),
     "message_to_json": (_P, _S, _S, _N, _OUT),
 }
@@ -177,3 +179,9 @@ def message_to_json(name: str, message: bytes) -> str:
     """JSON of a serialized message of spillway.v1."""
     return produce(
         library().spillway_message_to_json, name.encode(), message, len(message)).decode()
+
+
+def decoded(name: str, message: bytes) -> Dict[str, Any]:
+    """A serialized message of spillway.v1 as proto3's JSON."""
+    data: Dict[str, Any] = json.loads(message_to_json(name, message))
+    return data

@@ -281,9 +281,14 @@ def fit(layers, data, keywords=None, steps=1, made=None, callbacks=()):
     return history.history["loss"], bits(model.variables), bits(model.optimizer.variables)
 
 
+# Keras 3 writes a recurrent layer as a loop, Keras 2 as a function. A loop is lowered, and in the order
+# of the strategy scope, which is TFLMS v1's, what reads behind it may have no place (NO_ORDER).
+SCOPE_MAY_FIND_NOTHING = not tf_common.KERAS_2
+
+
 class FitTest(unittest.TestCase):
 
-    def check(self, layers, data, steps, *labels):
+    def check(self, layers, data, steps, *labels, may_find_nothing=()):
         expected = fit(layers, data, steps=steps)
         for label in labels:
             with self.subTest(parameters=label):
@@ -293,6 +298,8 @@ class FitTest(unittest.TestCase):
                 self.assertEqual(found[0], expected[0])
                 self.assertTrue(found == expected)
                 self.assertEqual(len(made), 1)
+                if label in may_find_nothing:
+                    continue
                 added = tf_common.swap_names(made[0].graph)
                 added += [name for names in swaps_in_bodies(made[0].graph).values()
                           for name in names]
@@ -303,10 +310,12 @@ class FitTest(unittest.TestCase):
         self.check(cnn, IMAGES, 2, "scope", "level")
 
     def test_recurrent_layers(self):
-        self.check(recurrent, WORDS, 1, "scope", "level")
+        self.check(recurrent, WORDS, 1, "scope", "level",
+                   may_find_nothing=("scope",) if SCOPE_MAY_FIND_NOTHING else ())
 
     def test_recurrent_layers_several_steps_per_execution(self):
-        self.check(recurrent, WORDS, 4, "scope")
+        self.check(recurrent, WORDS, 4, "scope", "level",
+                   may_find_nothing=("scope",) if SCOPE_MAY_FIND_NOTHING else ())
 
     def test_callbacks_of_lms_several_steps_per_execution(self):
         expected = fit(cnn, IMAGES, steps=2)

@@ -105,28 +105,160 @@ TEST(SimulateGraphTest, EveryFigureOfTwoLayers) {
   EXPECT_THAT(report.distances(), IsEmpty());
 }
 
+std::vector<std::pair<int64_t, int64_t>> TimelineOf(const v1::DeviceMemory& memory) {
+  std::vector<std::pair<int64_t, int64_t>> timeline;
+  for (const v1::MemorySample& sample : memory.timeline()) {
+    timeline.emplace_back(sample.time_ns(), sample.bytes() - kWeightBytes);
+  }
+  return timeline;
+}
+
 TEST(SimulateGraphTest, MemoryOverTheStep) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
+  for (const v1::Play play :
+       {v1::PLAY_UNSPECIFIED, v1::PLAY_LAUNCHED_AHEAD, v1::PLAY_SYNCHRONOUS}) {
+    options.set_play(play);
+    const v1::SimulateReport report = Simulated(kTwoLayers, options);
+    EXPECT_EQ(report.played().play(),
+              play == v1::PLAY_SYNCHRONOUS ? v1::PLAY_SYNCHRONOUS : v1::PLAY_LAUNCHED_AHEAD);
+    EXPECT_FALSE(report.played().unlimited_memory());
+    EXPECT_EQ(report.played().step_time_ns(), kCopyNs + 20);
+    EXPECT_FALSE(report.has_trace());
+    ASSERT_EQ(report.memory_size(), 1);
+    const v1::DeviceMemory& memory = report.memory(0);
+    const auto timeline = TimelineOf(memory);
+    // x comes; y beside it; x goes as z comes; z is the target's, and goes with the step.
+    ASSERT_GE(timeline.size(), 3u);
+    EXPECT_THAT(timeline[0], Pair(0, kLayerBytes));
+    EXPECT_THAT(timeline[1], Pair(kCopyNs, 2 * kLayerBytes));
+    for (const auto& [time, bytes] : timeline) EXPECT_LE(bytes, 2 * kLayerBytes) << time;
+    EXPECT_LE(timeline.back().first, kCopyNs + 20);
+    EXPECT_EQ(memory.resident_bytes(), kWeightBytes);
+    EXPECT_EQ(memory.peak_bytes(), kWeightBytes + 2 * kLayerBytes);
+    EXPECT_EQ(memory.peak_ns(), kCopyNs);
+    std::vector<std::string> alive;
+    for (const v1::LiveTensor& live : memory.alive_at_peak()) {
+      alive.push_back(live.tensor().tensor());
+      EXPECT_EQ(live.resident(), live.tensor().tensor() == "w:0");
+      EXPECT_EQ(live.tensor().size_bytes(), live.resident() ? kWeightBytes : kLayerBytes);
+    }
+    EXPECT_THAT(alive, ElementsAre("w:0", "x:0", "y:0"));
+  }
+}
+
+// A kernel of a second, and one behind it that is launched at once: launched ahead its memory is
+// taken then, synchronously when it runs.
+TEST(SimulateGraphTest, TheTwoPlaysDiffer) {
+  v1::SimulateOptions options = Options();
+  options.set_memory(true);
+  options.set_trace(true);
+  options.mutable_step()->mutable_hardware()->set_launch_s(0);
+  options.mutable_step()->mutable_hardware()->set_peak_flops(2 * 64 * 64 * 64);  // Of one MatMul.
+  constexpr char kThreeLayers[] = R"(
+    w = VariableV2() {dtype=float32, shape=(64,64)}
+    x = Identity(w) {T=float32}
+    a = MatMul(x, x) {T=float32}
+    b = MatMul(a, x) {T=float32}
+    z = MatMul(b, x) {T=float32}
+  )";
+  const v1::SimulateReport ahead = Simulated(kThreeLayers, options);
+  options.set_play(v1::PLAY_SYNCHRONOUS);
+  const v1::SimulateReport sync = Simulated(kThreeLayers, options);
+  for (const v1::SimulateReport* report : {&ahead, &sync}) {
+    ASSERT_EQ(report->trace().spans_size(), 3);
+    EXPECT_EQ(report->trace().spans(2).node(), "z");
+    EXPECT_GT(report->trace().spans(2).start_ns(), 0);
+  }
+  EXPECT_EQ(ahead.trace().spans(2).given_ns(), 0);
+  EXPECT_EQ(sync.trace().spans(2).given_ns(), sync.trace().spans(2).start_ns());
+  EXPECT_EQ(TimelineOf(ahead.memory(0)).back().first, 0);
+  EXPECT_GT(TimelineOf(sync.memory(0)).back().first, 0);
+  EXPECT_EQ(ahead.played().step_time_ns(), ahead.forecast().step_time_ns());
+  EXPECT_EQ(sync.played().step_time_ns(), sync.forecast().synchronous_step_time_ns());
+}
+
+// A tensor that goes to the host and comes back, by nodes that anybody may have written.
+TEST(SimulateGraphTest, TheTraceOfASwap) {
+  constexpr char kSwapped[] = R"(
+    w = VariableV2() @/gpu:0 {dtype=float32, shape=(64,64)}
+    x = Identity(w) @/gpu:0 {T=float32}
+    a = MatMul(x, x) @/gpu:0 {T=float32}
+    b = MatMul(a, a) @/gpu:0 {T=float32}
+    out = Identity(a) @/cpu:0 {T=float32}
+    in = Identity(out, ^b) @/cpu:0 {T=float32}
+    z = MatMul(in, b) @/gpu:0 {T=float32}
+  )";
+  v1::SimulateOptions options = Options();
+  options.set_trace(true);
+  const v1::SimulateReport report = Simulated(kSwapped, options);
+  EXPECT_THAT(report.memory(), IsEmpty());
+  EXPECT_THAT(report.distances(), IsEmpty());
+  std::vector<std::string> spans;
+  for (const v1::TraceSpan& span : report.trace().spans()) {
+    spans.push_back(absl::StrCat(v1::Engine_Name(span.engine()), " ", span.node(), " ",
+                                 span.start_ns(), "+", span.duration_ns(), " ", span.bytes()));
+    EXPECT_EQ(span.device(), 0);
+    EXPECT_EQ(span.waited_ns(), 0);
+    EXPECT_LE(span.given_ns(), span.start_ns());
+  }
+  // Two launches, the copy of a behind the first; then back, which waits for both; then z.
+  const int64_t out_ns = 1000 + kWeightBytes, in_ns = 1000 + 2 * kWeightBytes;
+  EXPECT_THAT(spans, ElementsAre("ENGINE_COMPUTE a 0+10 0", "ENGINE_COMPUTE b 10+10 0",
+                                 absl::StrCat("ENGINE_COPY_OUT a 10+", out_ns, " ", kWeightBytes),
+                                 absl::StrCat("ENGINE_COPY_IN in ", 10 + out_ns, "+", in_ns, " ",
+                                              kWeightBytes),
+                                 absl::StrCat("ENGINE_COMPUTE z ", 10 + out_ns + in_ns, "+10 0")));
+  EXPECT_EQ(report.trace().spans(3).copied_out(), 2);
+  EXPECT_FALSE(report.trace().spans(2).has_copied_out());
+  EXPECT_EQ(report.played().step_time_ns(), 20 + out_ns + in_ns);
+}
+
+// Of memory that is there for one of two kernels at a time, the second waits for the first to let
+// go. (Synchronously: what is launched lets go at once.)
+TEST(SimulateGraphTest, TheTraceTellsWhoWaitsForMemory) {
+  constexpr char kTwoBranches[] = R"(
+    w = VariableV2() {dtype=float32, shape=(64,64)}
+    x = Identity(w) {T=float32}
+    a = MatMul(x, x) @/gpu:0 {T=float32}
+    out = Identity(a) @/cpu:0 {T=float32}
+    b = MatMul(x, x) @/gpu:0 {T=float32}
+    done = NoOp(^b, ^out)
+  )";
+  v1::SimulateOptions options = Options();
+  options.set_trace(true);
+  options.mutable_step()->clear_targets();
+  options.mutable_step()->add_targets("done");
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(2 * kWeightBytes);
+  const v1::SimulateReport report = Simulated(kTwoBranches, options);
+  ASSERT_EQ(report.forecast().fit(), v1::FIT_FITS);
+  ASSERT_EQ(report.trace().spans_size(), 3);
+  const v1::TraceSpan& copy = report.trace().spans(1);
+  const v1::TraceSpan& b = report.trace().spans(2);
+  EXPECT_EQ(copy.engine(), v1::ENGINE_COPY_OUT);
+  EXPECT_EQ(b.node(), "b");
+  EXPECT_EQ(b.given_ns(), copy.start_ns() + copy.duration_ns());
+  EXPECT_GT(b.waited_ns(), 0);
+  EXPECT_LE(b.waited_ns(), b.given_ns());
+}
+
+// What does not fit is played with unlimited memory, and says so.
+TEST(SimulateGraphTest, AStepThatDoesNotFitIsPlayedAllTheSame) {
+  v1::SimulateOptions options = Options();
+  options.set_memory(true);
+  options.set_trace(true);
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes);
   const v1::SimulateReport report = Simulated(kTwoLayers, options);
-  ASSERT_EQ(report.memory_size(), 1);
-  std::vector<std::pair<int64_t, int64_t>> timeline;
-  for (const v1::MemorySample& sample : report.memory(0).timeline()) {
-    timeline.emplace_back(sample.time_ns(), sample.bytes() - kWeightBytes);
-  }
-  // x comes; y beside it; x goes as z comes; z is the target's, and goes with the step.
-  ASSERT_GE(timeline.size(), 3u);
-  EXPECT_THAT(timeline[0], Pair(0, kLayerBytes));
-  EXPECT_THAT(timeline[1], Pair(kCopyNs, 2 * kLayerBytes));
-  for (const auto& [time, bytes] : timeline) EXPECT_LE(bytes, 2 * kLayerBytes) << time;
-  EXPECT_LE(timeline.back().first, kCopyNs + 20);
-  std::vector<std::string> alive;
-  for (const v1::LiveTensor& live : report.memory(0).alive_at_peak()) {
-    alive.push_back(live.tensor().tensor());
-    EXPECT_EQ(live.resident(), live.tensor().tensor() == "w:0");
-    EXPECT_EQ(live.tensor().size_bytes(), live.resident() ? kWeightBytes : kLayerBytes);
-  }
-  EXPECT_THAT(alive, ElementsAre("w:0", "x:0", "y:0"));
+  EXPECT_EQ(report.forecast().fit(), v1::FIT_DOES_NOT_FIT);
+  EXPECT_TRUE(report.played().unlimited_memory());
+  EXPECT_EQ(report.played().step_time_ns(), kCopyNs + 20);
+  EXPECT_EQ(report.memory(0).peak_bytes(), report.forecast().devices(0).peak_bytes());
+  EXPECT_EQ(report.trace().spans_size(), 3);
+  // A play of a newer API is not taken for another.
+  options.set_play(static_cast<v1::Play>(7));
+  const auto refused = SimulateGraph(GraphBytes(kTwoLayers), options, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(refused.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
 }
 
 TEST(SimulateGraphTest, DistancesOfTheGpusEdges) {

@@ -2,22 +2,26 @@
 
     from spillway.tensorflow.lms_v2 import LMS            # was: tensorflow_large_model_support
     lms = LMS(swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)
-    lms.run(tf.compat.v1.get_default_graph())
+    lms.run()
 
 One class is `run()`, session hook and Keras callback. What is -1 is tuned, by a simulator that
-plays a step on the machine of `hardware`. What differs: the picture of `autotune_plot` is not
-drawn, and where no setting fits, DoesNotFitError says with how much memory one would.
+plays a step on the machine of `hardware`. What differs: `autotune_plot` draws the memory of a step
+before and after the edit, simulated, and where no setting fits, DoesNotFitError says with how much
+memory one would.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional
 
 import tensorflow as tf
 
 import spillway
-from spillway import options
+from spillway import _doors, options
 from spillway.tensorflow import _lms
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["LMS", "LMSHook", "LMSKerasCallback", "LMSSessionRunHook"]
 
@@ -29,6 +33,11 @@ _SYNC_MODES = (
 )
 
 
+# Where autotune_plot = True draws, and what of the edit's keywords the picture has.
+_PLOT_FILE = "tflms_memory.svg"
+_DRAWN_WITH = _lms.CALL_KEYWORDS - {"progress", "fail_open"}
+
+
 class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRunHook):
     """Edits a graph for Large Model Support: by `run`, as a Keras callback, or as a session hook.
 
@@ -37,7 +46,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
       `timeout`, `fail_open`, `hardware`, ...
 
     Attributes, to set before the edit: `batch_size` (examples), `is_training`, `autotune_gpu_mem`
-      (GiB), `autotune_plot` (ignored), and the filters
+      (GiB), `autotune_plot` (True: draws the edit into tflms_memory.svg in the current folder; or the
+      name of a file, .svg, .html or .png), and the filters
       `{excl,incl}_{output,input}_by_{scopes,types}` (sets of names).
 
     Raises TypeError for a keyword that does not exist, ValueError for a sync_mode that does not.
@@ -45,11 +55,12 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
 
     _strategy = "level"
 
+    @_doors.visible(_doors.LmsV2Keywords)
     def __init__(self, swapout_threshold: int = -1, swapin_groupby: int = -1,
                  swapin_ahead: int = -1, sync_mode: int = 0, serialization: Iterable[Any] = (),
                  serialization_by_size: float = 0, debug: bool = False, debug_level: int = 1,
                  cpu_device: str = "/cpu:0", gpu_device: Optional[str] = None,
-                 **more: Any) -> None:
+                 **more: Unpack[_doors.LmsV2Keywords]) -> None:
         super().__init__()
         self._set_up(debug, debug_level)
         if sync_mode not in range(len(_SYNC_MODES)):
@@ -63,7 +74,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         self.is_training = True
         self.batch_size: Optional[int] = more.pop("batch_size", None)
         self.autotune_gpu_mem: Optional[float] = None
-        self.autotune_plot = False
+        self.autotune_plot: Any = False
+        self._edited: Optional[tf.Graph] = None
         self.excl_output_by_scopes: Iterable[str] = set()
         self.excl_output_by_types: Iterable[str] = set()
         self.excl_input_by_scopes: Iterable[str] = set()
@@ -72,8 +84,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         self.incl_output_by_types: Iterable[str] = set()
         self.incl_input_by_scopes: Iterable[str] = set()
         self.incl_input_by_types: Iterable[str] = set()
-        options.to_json(self._strategy, {
-            name: None for name in more if name not in _lms.CALL_KEYWORDS})
+        options.check_names(self._strategy, [
+            name for name in more if name not in _lms.CALL_KEYWORDS])
 
     def _keywords(self) -> dict:
         filters = {"%s_%s_by_%s" % (what, end, kind): None for what in ("excl", "incl")
@@ -83,6 +95,7 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
                 "autotune_gpu_mem": self.autotune_gpu_mem, **self._more}
 
     def _log_result(self, graph: tf.Graph, report: spillway.Report) -> None:
+        self._edited = graph
         level = report.level
         if level is None:
             return
@@ -139,6 +152,24 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
             self._log_info("The session's gpu_options.experimental needs "
                            "internal_fragmentation_fraction: %g" %
                            report.advice.internal_fragmentation_fraction)
+
+        self._draw()
+
+    def _draw(self) -> None:
+        """autotune_plot: what the edit did to the memory of a step. Training goes on without it."""
+        if not self.autotune_plot or self._edited is None:
+            return
+        file = _PLOT_FILE if self.autotune_plot is True else self.autotune_plot
+        keywords = {name: value for name, value in self._keywords().items()
+                    if name in options.STEP | options.HARDWARE | _DRAWN_WITH and value is not None}
+        if self.autotune_gpu_mem is not None:
+            keywords["gpu_memory_bytes"] = int(self.autotune_gpu_mem * (1 << 30))
+        try:
+            spillway.plot(self._edited, file, plan=False, **keywords)
+        except (spillway.SpillwayError, OSError, ValueError) as error:
+            tf.compat.v1.logging.warning("[LMS] autotune_plot: nothing is drawn: %s", error)
+            return
+        self._log_info("The memory of a step before and after is drawn in %s" % file)
 
     # As a session hook.
     def begin(self) -> None:

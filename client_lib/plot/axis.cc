@@ -1,0 +1,77 @@
+#include "client_lib/plot/axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+
+namespace spillway::plot {
+namespace {
+
+struct Unit {
+  double size;
+  const char* name;
+  double from;  // For values of at least so much.
+};
+
+// The last that is for such a value; they ascend.
+Unit UnitFor(double most, absl::Span<const Unit> units) {
+  Unit chosen = units.front();
+  for (const Unit& unit : units) {
+    if (unit.from <= most) chosen = unit;
+  }
+  return chosen;
+}
+
+// 1, 2 or 5 times a power of ten, at least `step`.
+double RoundStep(double step) {
+  const double power = std::pow(10, std::floor(std::log10(step)));
+  // What is a rounding error above a round step is that step.
+  for (double factor : {1.0, 2.0, 5.0}) {
+    if (step <= factor * power * (1 + 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+Axis MakeAxis(double most, int count, bool whole, absl::Span<const Unit> units) {
+  if (!(most > 0) || !std::isfinite(most)) most = units.front().size;
+  const Unit unit = UnitFor(most, units);
+  const double step = RoundStep(most / unit.size / count);
+  const int digits = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+  Axis axis;
+  axis.unit = unit.name;
+  const double steps = most / unit.size / step;
+  const int last = static_cast<int>(whole ? std::ceil(steps - 1e-9) : std::floor(steps + 1e-9));
+  axis.end = whole ? last * step * unit.size : most;
+  for (int i = 0; i <= last; ++i) {
+    axis.ticks.push_back({i * step * unit.size, absl::StrFormat("%.*f", digits, i * step)});
+  }
+  return axis;
+}
+
+}  // namespace
+
+Axis BytesAxis(double most, int count, bool whole) {
+  constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB, kTiB = 1024 * kGiB;
+  constexpr Unit kUnits[] = {{1, "bytes", 0},
+                             {kKiB, "KiB", kKiB},
+                             {kMiB, "MiB", kMiB},
+                             {kGiB, "GiB", kGiB},
+                             {kTiB, "TiB", kTiB}};
+  return MakeAxis(most, count, whole, kUnits);
+}
+
+Axis TimeAxis(double most_ns, int count, bool whole) {
+  // A step of three seconds is one of 3000 ms, as the program prints it.
+  constexpr Unit kUnits[] = {
+      {1, "ns", 0}, {1e3, "\xc2\xb5s", 1e3}, {1e6, "ms", 1e6}, {1e9, "s", 1e10}};
+  return MakeAxis(most_ns, count, whole, kUnits);
+}
+
+Axis NumberAxis(double most, int count, bool whole) {
+  constexpr Unit kUnits[] = {{1, "", 0}};
+  return MakeAxis(most, count, whole, kUnits);
+}
+
+}  // namespace spillway::plot

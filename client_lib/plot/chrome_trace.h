@@ -1,0 +1,44 @@
+// A simulated step in the Trace Event format, which Perfetto (ui.perfetto.dev) and chrome://tracing
+// open: a process for each GPU, a thread for each engine, the memory as a counter, its peak as an
+// instant, swaps as flows from the copy out to the copy in.
+//
+// The format: "Trace Event Format",
+// docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_CLIENT_LIB_PLOT_CHROME_TRACE_H_
+#define SPILLWAY_CLIENT_LIB_PLOT_CHROME_TRACE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "spillway/v1/simulate.pb.h"
+
+namespace spillway::plot {
+
+class ChromeTrace {
+ public:
+  // Adds the step of a report with memory and trace. `name`: in front of its GPUs' names, where a
+  // file has several graphs; may be empty.
+  void Add(const v1::SimulateReport& report, absl::string_view name = "");
+
+  // All of it, with a line end.
+  std::string Json() const;
+
+ private:
+  void Event(absl::string_view event);
+  void NameProcess(int64_t process, absl::string_view name);
+  void NameThread(int64_t process, int thread, absl::string_view name);
+  void AddMemory(const v1::DeviceMemory& memory, int64_t process);
+  void AddSpans(const v1::SimulateReport& report, int64_t first_process);
+
+  std::string events_;
+  std::string about_;  // Of each step.
+  int64_t next_process_ = 1;
+  int64_t next_flow_ = 1;
+};
+
+}  // namespace spillway::plot
+
+#endif  // SPILLWAY_CLIENT_LIB_PLOT_CHROME_TRACE_H_

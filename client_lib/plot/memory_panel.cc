@@ -1,0 +1,171 @@
+#include "client_lib/plot/memory_panel.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client_lib/plot/text.h"
+#include "client_lib/plot/timeline.h"
+#include "rewrite_core/base/byte_text.h"
+
+namespace spillway::plot {
+namespace {
+
+// Of a label beside a mark.
+constexpr double kLabelGap = 8;
+constexpr double kLabelHeight = 14;
+// Two labels nearer than this would cover each other.
+constexpr double kLabelWidth = 190;
+// Of the list of what is alive.
+constexpr double kListRowHeight = 21;
+constexpr double kListHead = 18;
+constexpr size_t kNameBytes = 27;
+
+using core::BytesText;
+
+double StepEnd(const GpuStep& step) {
+  return static_cast<double>(std::max<int64_t>(step.report->played().step_time_ns(), 0));
+}
+
+// The steps of a line, from left to right, as a path.
+std::string StepPath(const PlotArea& area, const std::vector<Sample>& samples, double end_ns) {
+  std::string path;
+  for (const Sample& sample : samples) {
+    const std::string x = Pixels(area.X(sample.ns)), y = Pixels(area.Y(sample.bytes));
+    if (path.empty()) {
+      absl::StrAppend(&path, "M", x, " ", y);
+    } else {
+      absl::StrAppend(&path, "H", x, "V", y);
+    }
+  }
+  if (!path.empty()) absl::StrAppend(&path, "H", Pixels(area.X(end_ns)));
+  return path;
+}
+
+struct Mark {
+  Point at;
+  std::string label;
+};
+
+Mark PeakOf(const PlotArea& area, const GpuStep& step, const char* name) {
+  const v1::DeviceMemory& memory = step.memory();
+  return {{area.X(static_cast<double>(memory.peak_ns())),
+           area.Y(static_cast<double>(memory.peak_bytes()))},
+          absl::StrCat(name, "peak ", BytesText(memory.peak_bytes()), " at ",
+                       TimeText(static_cast<double>(memory.peak_ns())))};
+}
+
+// Above the mark, or, if that is taken or out of the panel, below.
+void DrawMark(const PlotArea& area, const Mark& mark, const GpuStep& step, bool below,
+              const char* style, Svg* svg) {
+  const v1::DeviceMemory& memory = step.memory();
+  svg->Circle(mark.at, 4, style,
+              {mark.label, absl::StrCat(Data("peak-bytes", memory.peak_bytes()),
+                                        Data("peak-ns", memory.peak_ns()))});
+  below = below || mark.at.y - kLabelGap - kLabelHeight < area.top;
+  const bool at_right = mark.at.x > area.left + area.width / 2;
+  svg->Text({mark.at.x + (at_right ? -kLabelGap : kLabelGap),
+             mark.at.y + (below ? kLabelGap + kLabelHeight - 4 : -kLabelGap)},
+            at_right ? Svg::Anchor::kEnd : Svg::Anchor::kStart, mark.label, "label");
+}
+
+void DrawLine(const PlotArea& area, const GpuStep& step, const char* style, bool filled, Svg* svg) {
+  const double end_ns = StepEnd(step);
+  const int columns = std::max(1, static_cast<int>(area.width * end_ns / area.x.end));
+  const std::string path = StepPath(area, Thinned(step.memory(), end_ns, columns), end_ns);
+  if (path.empty()) return;
+  if (filled) {
+    svg->Path(absl::StrCat(path, "V", Pixels(area.bottom()), "H", Pixels(area.left), "Z"),
+              "after-area");
+  }
+  svg->Path(path, style);
+}
+
+}  // namespace
+
+double MostBytes(const GpuStep& step, const GpuStep& before) {
+  int64_t most = 0;
+  for (const GpuStep* shown : {&step, &before}) {
+    most = std::max(most, shown->budget_bytes());
+    if (shown->has_memory()) most = std::max(most, shown->memory().peak_bytes());
+  }
+  return static_cast<double>(most);
+}
+
+void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg) {
+  DrawAxes(area, "time in the step", "memory in use", /*ticks_below=*/false, svg);
+  const v1::DeviceMemory& memory = step.memory();
+  const double resident_y = area.Y(static_cast<double>(memory.resident_bytes()));
+  svg->Rect({area.left, resident_y}, area.width, area.bottom() - resident_y, "resident",
+            {absl::StrCat("resident: ", BytesText(memory.resident_bytes()),
+                          " of variables, optimizer slots and constants"),
+             Data("resident-bytes", memory.resident_bytes())});
+  DrawLine(area, step, "after", /*filled=*/true, svg);
+  if (before.has_memory()) DrawLine(area, before, "before", /*filled=*/false, svg);
+  const int64_t budget = step.budget_bytes();
+  const double budget_y = area.Y(static_cast<double>(budget));
+  if (budget > 0) {
+    svg->Line({area.left, budget_y}, {area.right(), budget_y}, "budget",
+              {absl::StrCat("budget: ", BytesText(budget)), Data("budget-bytes", budget)});
+  }
+  // Where the pointer is, a page tells the time and the memory.
+  svg->Rect({area.left, area.top}, area.width, area.height, "hit",
+            {"", absl::StrFormat(" data-end-ns=\"%.0f\" data-end-bytes=\"%.0f\"", area.x.end,
+                                 area.y.end)});
+  const Mark after = PeakOf(area, step, before.has_memory() ? "after: " : "");
+  bool below = budget > 0 && after.at.y > budget_y && after.at.y - budget_y < 2 * kLabelHeight;
+  if (before.has_memory()) {
+    const Mark mark = PeakOf(area, before, "before: ");
+    DrawMark(area, mark, before, /*below=*/false, "before-mark halo", svg);
+    const double apart_y = after.at.y - mark.at.y, apart_x = after.at.x - mark.at.x;
+    below = below || (apart_y < 2 * kLabelHeight && apart_y > -2 * kLabelHeight &&
+                      apart_x < kLabelWidth && apart_x > -kLabelWidth);
+  }
+  DrawMark(area, after, step, below, "after-mark halo", svg);
+  if (budget > 0) {
+    const bool has_room = budget_y - kLabelHeight - 4 > area.top;
+    svg->Text({area.left + kLabelGap, has_room ? budget_y - 5 : budget_y + kLabelHeight},
+              Svg::Anchor::kStart, absl::StrCat("budget ", BytesText(budget)), "label");
+  }
+  if (area.bottom() - resident_y > kLabelHeight + 2) {
+    svg->Text({area.right() - kLabelGap, area.bottom() - 5}, Svg::Anchor::kEnd,
+              absl::StrCat("resident ", BytesText(memory.resident_bytes())), "label");
+  }
+}
+
+void DrawAlive(Point corner, double width, double height, const GpuStep& step, Svg* svg) {
+  const v1::DeviceMemory& memory = step.memory();
+  const int all = memory.alive_at_peak_size();
+  const int rows = std::min(all, static_cast<int>((height - kListHead) / kListRowHeight) - 1);
+  svg->Text({corner.x, corner.y + 10}, Svg::Anchor::kStart, "alive at the peak, largest first");
+  int64_t rest = 0;
+  for (int i = 0; i < all; ++i) {
+    const v1::LiveTensor& live = memory.alive_at_peak(i);
+    const int64_t bytes = std::max<int64_t>(live.tensor().size_bytes(), 0);
+    if (i >= rows) {
+      if (__builtin_add_overflow(rest, bytes, &rest)) rest = INT64_MAX;
+      continue;
+    }
+    const double y = corner.y + kListHead + kListRowHeight * i;
+    const double most =
+        static_cast<double>(std::max<int64_t>(memory.alive_at_peak(0).tensor().size_bytes(), 1));
+    const std::string tip =
+        absl::StrCat(live.tensor().tensor(), ": ", BytesText(bytes), " ", live.tensor().dtype(),
+                     live.tensor().shape(), live.resident() ? " (resident)" : "");
+    svg->Rect({corner.x, y + 2}, std::clamp(width * static_cast<double>(bytes) / most, 1.0, width),
+              kListRowHeight - 4, live.resident() ? "resident" : "after-area",
+              {tip, Data("bytes", bytes)});
+    svg->Text({corner.x + 4, y + 14}, Svg::Anchor::kStart,
+              Shortened(live.tensor().tensor(), kNameBytes), "note", {tip, ""});
+    svg->Text({corner.x + width, y + 14}, Svg::Anchor::kEnd, BytesText(bytes), "note");
+  }
+  if (all > rows) {
+    svg->Text({corner.x + 4, corner.y + kListHead + kListRowHeight * rows + 14},
+              Svg::Anchor::kStart, absl::StrCat("and ", all - rows, " more: ", BytesText(rest)),
+              "note");
+  }
+}
+
+}  // namespace spillway::plot

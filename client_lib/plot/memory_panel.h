@@ -1,0 +1,41 @@
+// The memory of one GPU over a step: the budget, what is resident, the step and, beside it, the
+// one before it was rewritten; what is alive at the peak.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_CLIENT_LIB_PLOT_MEMORY_PANEL_H_
+#define SPILLWAY_CLIENT_LIB_PLOT_MEMORY_PANEL_H_
+
+#include <cstdint>
+
+#include "client_lib/plot/plot_area.h"
+#include "client_lib/plot/svg.h"
+#include "spillway/v1/simulate.pb.h"
+
+namespace spillway::plot {
+
+// One GPU of a step.
+struct GpuStep {
+  const v1::SimulateReport* report = nullptr;  // Null: there is none.
+  int gpu = 0;
+
+  bool has_memory() const { return report != nullptr && gpu < report->memory_size(); }
+  const v1::DeviceMemory& memory() const { return report->memory(gpu); }
+  // 0: there is none.
+  int64_t budget_bytes() const {
+    if (report == nullptr || gpu >= report->forecast().devices_size()) return 0;
+    return report->forecast().devices(gpu).budget_bytes();
+  }
+};
+
+// The most of all that the panel shows, in bytes.
+double MostBytes(const GpuStep& step, const GpuStep& before);
+
+// `area.y` counts bytes, `area.x` nanoseconds.
+void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg);
+
+// The largest buffers that are alive at the peak, `height` high from `corner` on.
+void DrawAlive(Point corner, double width, double height, const GpuStep& step, Svg* svg);
+
+}  // namespace spillway::plot
+
+#endif  // SPILLWAY_CLIENT_LIB_PLOT_MEMORY_PANEL_H_

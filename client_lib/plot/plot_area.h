@@ -1,0 +1,56 @@
+// Where in a picture a diagram is, and what its axes count.
+//
+// Thread safety: a plain value.
+#ifndef SPILLWAY_CLIENT_LIB_PLOT_PLOT_AREA_H_
+#define SPILLWAY_CLIENT_LIB_PLOT_PLOT_AREA_H_
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client_lib/plot/axis.h"
+#include "client_lib/plot/svg.h"
+
+namespace spillway::plot {
+
+struct PlotArea {
+  double left = 0, top = 0, width = 0, height = 0;
+  Axis x, y;
+
+  double bottom() const { return top + height; }
+  double right() const { return left + width; }
+  double X(double value) const { return left + width * Within(value / x.end); }
+  double Y(double value) const { return bottom() - height * Within(value / y.end); }
+
+ private:
+  // What is beyond an axis is at its end.
+  static double Within(double share) { return std::min(std::max(share, 0.0), 1.0); }
+};
+
+// `memory in use (GiB)`.
+inline std::string AxisTitle(const char* what, const Axis& axis) {
+  return axis.unit.empty() ? what : absl::StrCat(what, " (", axis.unit, ")");
+}
+
+// The frame, grid lines and ticks of both axes; the y axis with its title. `ticks_below`: with the
+// labels of the x axis, and its title.
+void DrawAxes(const PlotArea& area, const char* x_title, const char* y_title, bool ticks_below,
+              Svg* svg);
+// The vertical grid lines alone, and below the ticks as above.
+void DrawXGrid(const PlotArea& area, Svg* svg);
+void DrawXTicks(const PlotArea& area, const char* x_title, Svg* svg);
+
+// One entry of a legend: a swatch of a style, and what it stands for.
+struct LegendEntry {
+  enum class Shape { kLine, kBox, kArrow };
+  Shape shape;
+  std::string style;
+  std::string text;
+};
+// In one row from `at` on.
+void DrawLegend(Point at, const std::vector<LegendEntry>& entries, Svg* svg);
+
+}  // namespace spillway::plot
+
+#endif  // SPILLWAY_CLIENT_LIB_PLOT_PLOT_AREA_H_

@@ -1,0 +1,152 @@
+// DrawThroughput of picture.h.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client_lib/plot/heading.h"
+#include "client_lib/plot/picture.h"
+#include "client_lib/plot/plot_area.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::plot {
+namespace {
+
+constexpr double kRateWidth = 900;
+constexpr double kRateMargin = 16;
+constexpr double kRateLeft = 88;
+constexpr double kPlotHeight = 360;
+constexpr double kRateLegend = 24;
+constexpr double kRateTicks = 52;
+constexpr int kRateSteps = 8;
+
+struct Rate {
+  double size;
+  double per_s;
+};
+
+// One line of the diagram.
+struct Series {
+  const char* name;
+  const char* style;
+  const char* mark;  // Of its points; null: it has none.
+  std::vector<Rate> rates;
+};
+
+// Adds a rate that is one.
+void AddRate(double size, double per_s, Series* series) {
+  if (size > 0 && std::isfinite(per_s) && per_s > 0) series->rates.push_back({size, per_s});
+}
+
+// Examples per second where the size counts them, else steps.
+std::vector<Series> SeriesOf(const v1::ExploreReport& report) {
+  Series full{"full speed, if memory were no matter", "full", nullptr, {}};
+  Series bound{"no plan of swaps is faster", "bound", nullptr, {}};
+  Series plain{"without swapping", "before", "before-mark halo", {}};
+  Series swapped{"with swapping", "after", "after-mark halo", {}};
+  for (const v1::ExploredSize& size : report.sizes()) {
+    const double at = static_cast<double>(size.size());
+    if (!(at > 0)) continue;
+    const double per = report.size_is_batch() ? 1 : at;
+    if (size.has_full_speed_sizes_per_s()) AddRate(at, size.full_speed_sizes_per_s() / per, &full);
+    if (size.has_bound_sizes_per_s()) AddRate(at, size.bound_sizes_per_s() / per, &bound);
+    if (size.has_sizes_per_s()) AddRate(at, size.sizes_per_s() / per, &plain);
+    if (size.has_swapped_sizes_per_s()) AddRate(at, size.swapped_sizes_per_s() / per, &swapped);
+  }
+  std::vector<Series> all;
+  // Both are the same where nothing needs to be swapped: what is dashed is drawn above.
+  for (Series* series : {&full, &bound, &swapped, &plain}) {
+    std::stable_sort(series->rates.begin(), series->rates.end(),
+                     [](const Rate& a, const Rate& b) { return a.size < b.size; });
+    if (!series->rates.empty()) all.push_back(std::move(*series));
+  }
+  return all;
+}
+
+std::string LargestText(const v1::ExploreReport& report) {
+  const auto fit = [](v1::Fit known) {
+    return known == v1::FIT_UNKNOWN ? " (as far as is known)" : "";
+  };
+  std::vector<std::string> texts;
+  if (report.has_largest_fitting_size()) {
+    texts.push_back(absl::StrCat("without swapping: ", report.largest_fitting_size(),
+                                 fit(report.largest_fit())));
+  }
+  if (report.has_largest_fitting_size_swapped()) {
+    texts.push_back(absl::StrCat("with swapping: ", report.largest_fitting_size_swapped(),
+                                 fit(report.largest_fit_swapped())));
+  }
+  if (texts.empty()) return "";
+  return absl::StrCat("largest ", report.size_is_batch() ? "batch " : "size ",
+                      absl::StrJoin(texts, "; "));
+}
+
+void DrawSeries(const PlotArea& area, const Series& series, const char* unit, Svg* svg) {
+  std::string path;
+  for (const Rate& rate : series.rates) {
+    absl::StrAppend(&path, path.empty() ? "M" : "L", Pixels(area.X(rate.size)), " ",
+                    Pixels(area.Y(rate.per_s)));
+  }
+  svg->Path(path, series.style);
+  if (series.mark == nullptr) return;
+  for (const Rate& rate : series.rates) {
+    svg->Circle({area.X(rate.size), area.Y(rate.per_s)}, 4, series.mark,
+                {absl::StrFormat("%s, %.0f: %.1f %s", series.name, rate.size, rate.per_s, unit),
+                 absl::StrCat(" data-size=\"", absl::StrFormat("%.0f", rate.size),
+                              "\" data-per-s=\"", absl::StrFormat("%.4f", rate.per_s), "\"")});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DrawThroughput(const v1::ExploreReport& report,
+                                           const PictureOptions& options) {
+  const std::vector<Series> all = SeriesOf(report);
+  double most_size = 0, most_rate = 0;
+  for (const Series& series : all) {
+    for (const Rate& rate : series.rates) {
+      most_size = std::max(most_size, rate.size);
+      most_rate = std::max(most_rate, rate.per_s);
+    }
+  }
+  if (all.empty()) {
+    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                              "the report has no size that fits, and so no throughput to draw; "
+                              "explore smaller sizes, or a GPU with more memory",
+                              {{"option", "sizes"}});
+  }
+  const bool is_batch = report.size_is_batch();
+  const char* unit = is_batch ? "examples/s" : "steps/s";
+  const std::string title = !options.title.empty()
+                                ? options.title
+                                : absl::StrCat("Throughput against ", is_batch ? "batch" : "size");
+  std::vector<std::string> lines;
+  if (std::string machine = MachineText(report.hardware()); !machine.empty()) {
+    lines.push_back(machine);
+  }
+  lines.push_back("a step is launched ahead, as TensorFlow runs it");
+  if (std::string largest = LargestText(report); !largest.empty()) lines.push_back(largest);
+  lines.insert(lines.end(), options.notes.begin(), options.notes.end());
+  Svg svg;
+  double y = DrawHeading(title, lines, kRateMargin, kRateWidth - 2 * kRateMargin, &svg);
+  std::vector<LegendEntry> legend;
+  for (const Series& series : all) {
+    legend.push_back({LegendEntry::Shape::kLine, series.style, series.name});
+  }
+  DrawLegend({kRateMargin, y + 8}, legend, &svg);
+  y += kRateLegend;
+  const PlotArea area{kRateLeft,
+                      y,
+                      kRateWidth - kRateLeft - kRateMargin - 12,
+                      kPlotHeight,
+                      NumberAxis(most_size, kRateSteps, /*whole=*/true),
+                      NumberAxis(most_rate, kRateSteps, /*whole=*/true)};
+  DrawAxes(area, is_batch ? "examples in a batch" : "size", unit, /*ticks_below=*/true, &svg);
+  for (const Series& series : all) DrawSeries(area, series, unit, &svg);
+  return Finished(svg, kRateWidth, area.bottom() + kRateTicks, title, options);
+}
+
+}  // namespace spillway::plot

@@ -1,0 +1,211 @@
+"""Pictures: the memory of a step before and after a rewrite, or throughput against size.
+
+They are drawn by the library, as SVG or as a page; PNG is made of SVG by the program rsvg-convert
+(Debian: librsvg2-bin).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+from typing import (TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple,
+                    Union)
+
+from spillway import _call, _doors, _native, _questions, _rewrite, errors, options
+from spillway._message import Message
+from spillway._types import Duration, Path, PictureFormat, Play, Progress, Theme
+from spillway._values import sizes_of
+from spillway.messages import ExploreReport, SimulateReport
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+# By the end of a file's name. A trace is for Perfetto and chrome://tracing.
+_FORMATS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".json": "trace"}
+_CONVERTER = "rsvg-convert"
+_CONVERT_SECONDS = 60
+# Where there is no plan to draw, the graph is drawn as it is, and the title says why.
+_NO_PLAN = ("DOES_NOT_FIT", "NO_BACKWARD_PART", "NAME_MATCHES_NOTHING", "FOREIGN_REWRITE",
+            "SEARCH_TOO_LONG")
+
+
+class _Message(NamedTuple):
+    """A serialized message of spillway.v1, by name."""
+    name: str
+    message: bytes
+
+
+@_doors.visible(_doors.SimulateKeywords)
+def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
+         format: Optional[PictureFormat] = None,  # pylint: disable=redefined-builtin
+         theme: Theme = "auto", title: Optional[str] = None, plan: bool = True,
+         throughput: bool = False, play: Optional[Play] = None, no_budget: bool = False,
+         sizes: Union[Iterable[int], str] = (), server: Union[str, List[str], None] = None,
+         timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
+         **keywords: Unpack[_doors.SimulateKeywords]) -> Union[str, bytes]:
+    """Draws the memory of a step and what its engines do, beside the step before a rewrite; or
+    throughput against batch.
+
+    Args:
+      what: a graph (bytes, a GraphDef, a tf.Graph): one that was rewritten is drawn beside what
+        `strip` gives, any other beside what `rewrite` would make of it. Or an answer of `simulate`
+        with memory and trace, or of `explore`.
+      file: where the picture goes. None: nowhere; it is returned all the same.
+      before: the graph, or the answer of `simulate`, to be drawn beside `what`.
+      format: `svg`, `html` (a page that tells what is under the pointer), `png`, or `trace` (for
+        Perfetto and chrome://tracing). Default: by the file's name; svg without one.
+      theme: `light`, `dark`, or `auto`: as who looks at it prefers (a PNG is light then).
+      title: what stands above it.
+      plan: False draws a graph that was not rewritten as it is.
+      throughput: draw throughput against batch, as `explore` finds it, at `sizes` if they are given.
+      play: which way of running the step is shown: `launched_ahead`, as TensorFlow does it (the
+        default), or `synchronous`.
+      **keywords: those of `simulate`.
+
+    Returns: the picture, as text; a PNG as bytes.
+
+    Raises SpillwayError, TypeError for another keyword, and OSError if the file cannot be written.
+    """
+    _questions._check_names(plot, keywords)  # pylint: disable=protected-access
+    kind = _format_of(file, format)
+    call = _Caller(server, timeout, progress, play, no_budget, keywords)
+    report = _as_report(what)
+    if report is None and throughput:
+        report = call.explore(_rewrite.serialized(what)[0], sizes, plan)
+    first = None
+    if report is None and before is None:
+        graph = _rewrite.serialized(what)[0]
+        graph, earlier, note = call.both(graph, plan and not no_budget and kind != "trace")
+        report = call.simulate(graph)
+        first = call.simulate(earlier) if earlier is not None and kind != "trace" else None
+        title = title or note
+    elif report is None:
+        report = call.simulate(_rewrite.serialized(what)[0])
+    if before is not None:
+        first = _as_report(before) or call.simulate(_rewrite.serialized(before)[0])
+        if kind == "trace" or (report.name, first.name) != ("SimulateReport",) * 2:
+            raise TypeError("before is drawn beside the picture of a step alone")
+    picture = _draw(report, first, "svg" if kind == "png" else kind,
+                    "light" if kind == "png" and theme == "auto" else theme, title)
+    content: Union[str, bytes] = _png(picture) if kind == "png" else picture.decode()
+    if file is not None:
+        with open(file, "wb") as out:
+            out.write(content if isinstance(content, bytes) else content.encode())
+    return content
+
+
+class _Caller:
+    """The calls that a picture takes, all with the same step."""
+
+    def __init__(self, server: Any, timeout: Optional[Duration], progress: Optional[Progress],
+                 play: Optional[Play], no_budget: bool, keywords: Mapping[str, Any]) -> None:
+        self._where = _questions._where(server, keywords)  # pylint: disable=protected-access
+        self._timeout, self._progress = timeout, progress
+        self._play, self._no_budget, self._keywords = play, no_budget, keywords
+
+    def simulate(self, graph: bytes) -> _Message:
+        wanted = _questions.simulate_options(self._keywords, memory=True, trace=True,
+                                             play=self._play, no_budget=self._no_budget)
+        return self._ask("SimulateReport", "SimulateOptions", "spillway_simulate", graph, wanted)
+
+    def explore(self, graph: bytes, sizes: Any, swapping: bool) -> _Message:
+        wanted = {"step": options.step_of(self._keywords, with_size=True),
+                  "no_budget": self._no_budget, "sizes": sizes_of("sizes", sizes),
+                  "swapping": swapping and not self._no_budget}
+        return self._ask("ExploreReport", "ExploreOptions", "spillway_explore", graph, wanted,
+                         _native.PART(), None)
+
+    def both(self, graph: bytes, plan: bool) -> Tuple[bytes, Optional[bytes], Optional[str]]:
+        """The graph to draw, the one before it was rewritten, and what to say if there is none."""
+        where = {name: value for name, value in vars(self._where).items() if value is not None}
+        where.update(timeout=self._timeout, progress=self._progress)
+        try:
+            stripped = _rewrite.strip(graph, **where)
+            if stripped.report is not None and stripped.report.outcome == "STRIPPED":
+                return graph, stripped.graph_def, None
+            if not plan:
+                return graph, None, None
+            step = {name: value for name, value in self._keywords.items()
+                    if name in options.STEP | options.HARDWARE}
+            planned = _rewrite.rewrite(graph, **where, **step)
+        except errors.SpillwayError as error:
+            if error.reason not in _NO_PLAN:
+                raise
+            return graph, None, "A training step as it is: %s" % error.message
+        if planned.report is None or planned.report.outcome != "REWRITTEN":
+            return graph, None, "A training step as it is: nothing is swapped"
+        return planned.graph_def, graph, None
+
+    def _ask(self, name: str, options_name: str, function: str, graph: bytes,
+             wanted: Dict[str, Any], *more: Any) -> _Message:
+        encoded = _native.message_from_json(options_name, options.dump(wanted))
+        out = ctypes.c_void_p()
+        with _call.Call(self._where, self._timeout, self._progress) as call:
+            call.run(getattr(_native.library(), function), call.client, graph, len(graph), encoded,
+                     len(encoded), call.handle, *more, ctypes.byref(out))
+        return _Message(name, _native.take(out))
+
+
+def _format_of(file: Any, given: Optional[str]) -> str:
+    known = sorted(set(_FORMATS.values()))
+    if given is not None:
+        if given not in known:
+            raise ValueError("format is %r; give one of %s" % (given, ", ".join(known)))
+        return given
+    if file is None:
+        return "svg"
+    ending = os.path.splitext(os.fspath(file))[1].lower()
+    if ending not in _FORMATS:
+        raise ValueError("%r does not say what to draw; give a name that ends in .svg, .html, .png "
+                         "or .json (a trace), or format=" % os.fspath(file))
+    return _FORMATS[ending]
+
+
+def _as_report(what: Any) -> Optional[_Message]:
+    """An answer of simulate or explore, also as a dict, as a message; None if it is no answer."""
+    if isinstance(what, (SimulateReport, ExploreReport)):
+        what = what.to_dict()
+    if isinstance(what, Message) or (
+            isinstance(what, Mapping) and "forecast" not in what and "sizes" not in what):
+        raise TypeError("a %s is drawn if it is an answer of simulate or explore"
+                        % type(what).__name__)
+    if not isinstance(what, Mapping):
+        return None
+    name = "ExploreReport" if "sizes" in what else "SimulateReport"
+    return _Message(name, _native.message_from_json(name, json.dumps(dict(what))))
+
+
+def _draw(report: _Message, before: Optional[_Message], kind: str, theme: str,
+          title: Optional[str]) -> bytes:
+    first = b"" if before is None else before.message
+    return _native.produce(
+        _native.library().spillway_draw, report.name.encode(), report.message, len(report.message),
+        first, len(first), kind.encode(), theme.encode(), (title or "").encode())
+
+
+def _folders() -> List[str]:
+    """Of PATH those that are absolute: what lies where someone happens to be is not for us to run."""
+    return [folder for folder in os.environ.get("PATH", "").split(os.pathsep)
+            if os.path.isabs(folder)]
+
+
+def _png(svg: bytes) -> bytes:
+    for folder in _folders():
+        program = os.path.join(folder, _CONVERTER)
+        if os.path.isfile(program) and os.access(program, os.X_OK):
+            break
+    else:
+        raise errors.InvalidOptionError(
+            "a PNG is drawn by %s, which is in no absolute folder of PATH; install the package "
+            "librsvg2-bin, or draw an svg or html" % _CONVERTER,
+            code="INVALID_ARGUMENT", reason="BAD_OPTION")
+    try:
+        done = subprocess.run([program, "--format=png", "--zoom=2"], input=svg,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                              timeout=_CONVERT_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise errors.InternalError("%s has made no PNG of the picture: %s" % (_CONVERTER, error),
+                                   code="INTERNAL", reason="INTERNAL") from error
+    return done.stdout

@@ -1,0 +1,203 @@
+#include "rewrite_core/report/played_step.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "rewrite_core/base/polled_sort.h"
+#include "rewrite_core/base/shown_name.h"
+#include "rewrite_core/report/tensor_summary.h"
+
+namespace spillway::core {
+namespace {
+
+bool IsCopy(const WorkloadOp& op) {
+  return op.kind == OpKind::kCopyOut || op.kind == OpKind::kCopyIn;
+}
+
+v1::Engine EngineOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::kCompute:
+      return v1::ENGINE_COMPUTE;
+    case OpKind::kHost:
+      return v1::ENGINE_HOST;
+    case OpKind::kCopyOut:
+      return v1::ENGINE_COPY_OUT;
+    case OpKind::kCopyIn:
+      return v1::ENGINE_COPY_IN;
+  }
+  return v1::ENGINE_UNSPECIFIED;
+}
+
+absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
+                            v1::SimulateReport* report) {
+  const Graph& graph = facts.graph();
+  const Placement& placement = facts.placement();
+  const NodeFlags& active = facts.active_nodes().flags;
+  struct Count {
+    int64_t edges = 0;
+    int64_t bytes = 0;
+  };
+  std::map<int32_t, Count> counts;
+  StopPoller poll(stop);
+  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    if (!active[id] || placement.node(id) < 0) continue;
+    // Readers are in order of ports; each tensor counts once in a distance.
+    std::map<int32_t, int32_t> last_port;
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("simulate");
+      const auto [reader, index, port] = readers[i];
+      if (port == kControl || !active[reader] || placement.node(reader) < 0) continue;
+      if (facts.conditionals().IsDead(Tensor{id, port})) continue;
+      const int32_t distance = facts.topology().level(reader) - facts.topology().level(id);
+      if (distance <= 0) continue;  // The back edge of a loop.
+      Count& count = counts[distance];
+      ++count.edges;
+      const auto [it, is_first] = last_port.try_emplace(distance, port);
+      if (!is_first && it->second == port) continue;
+      it->second = port;
+      const int64_t bytes = facts.shapes().size_bytes({id, port});
+      if (bytes == kUnknownSize) continue;
+      // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
+      if (__builtin_add_overflow(count.bytes, bytes, &count.bytes)) count.bytes = kUnlimited;
+    }
+  }
+  for (const auto& [distance, count] : counts) {
+    v1::DistanceCount* out = report->add_distances();
+    out->set_distance(distance);
+    out->set_edge_count(count.edges);
+    out->set_tensor_bytes(count.bytes);
+  }
+  return absl::OkStatus();
+}
+
+// The timeline of one GPU, its peak, and what is alive then: `ids`, which are sorted by size.
+absl::Status AddMemory(const StepFacts& facts, const StepResult& result, const DeviceUse& use,
+                       std::vector<BufferId> ids, const StopToken& stop, v1::DeviceMemory* memory) {
+  memory->set_resident_bytes(use.resident_bytes);
+  const auto add = [memory](int64_t time_ns, int64_t bytes) {
+    v1::MemorySample* sample = memory->add_timeline();
+    sample->set_time_ns(time_ns);
+    sample->set_bytes(bytes);
+    if (bytes <= memory->peak_bytes()) return;
+    memory->set_peak_bytes(bytes);
+    memory->set_peak_ns(time_ns);
+  };
+  StopPoller poll(stop);
+  for (const MemoryPoint& point : use.timeline) {
+    if (poll.Tick()) return stop.status("simulate");
+    // What was there for no time shows, too: the peak may be that.
+    if (point.high_bytes > point.bytes) add(point.time_ns, point.high_bytes);
+    add(point.time_ns, point.bytes);
+  }
+  const std::vector<WorkloadBuffer>& buffers = result.buffers;
+  const auto is_larger = [&buffers](BufferId a, BufferId b) {
+    return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
+  };
+  if (!PolledSort(ids.begin(), ids.end(), is_larger, &poll)) return stop.status("simulate");
+  for (BufferId id : ids) {
+    if (poll.Tick()) return stop.status("simulate");
+    v1::LiveTensor* tensor = memory->add_alive_at_peak();
+    *tensor->mutable_tensor() = Summarize(facts.graph(), facts.shapes(), buffers[id].tensor);
+    tensor->mutable_tensor()->set_size_bytes(buffers[id].bytes);
+    tensor->set_resident(buffers[id].resident);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddMemories(const StepFacts& facts, const StepResult& result,
+                         const SimulationResult& played, const StopToken& stop,
+                         v1::SimulateReport* report) {
+  StopPoller poll(stop);
+  const std::vector<WorkloadBuffer>& buffers = result.buffers;
+  std::vector<std::vector<BufferId>> live(played.devices.size());
+  for (BufferId id = 0; id < static_cast<BufferId>(buffers.size()); ++id) {
+    if (poll.Tick()) return stop.status("simulate");
+    if (buffers[id].resident && buffers[id].device >= 0) live[buffers[id].device].push_back(id);
+  }
+  for (size_t i = 0; i < live.size(); ++i) {
+    const DeviceUse& use = played.devices[i];
+    live[i].insert(live[i].end(), use.at_peak.begin(), use.at_peak.end());
+    v1::DeviceMemory* memory = report->add_memory();
+    memory->set_device(facts.placement().devices()[i]);
+    absl::Status status = AddMemory(facts, result, use, std::move(live[i]), stop, memory);
+    if (!status.ok()) return status;
+  }
+  return CountDistances(facts, stop, report);
+}
+
+// `workload`: what `played` is a run of.
+absl::Status AddTrace(const StepFacts& facts, const Workload& workload,
+                      const SimulationResult& played, const StopToken& stop, v1::StepTrace* trace) {
+  StopPoller poll(stop);
+  std::vector<OpId> ran;
+  std::vector<OpId> writer(workload.buffers.size(), kNoOp);  // Of what copies to the host write.
+  for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
+    if (poll.Tick()) return stop.status("simulate");
+    const OpTimes& times = played.times[id];
+    if (times.given_ns == OpTimes::kNeverRun) continue;
+    const WorkloadOp& op = workload.ops[id];
+    if (!IsCopy(op) && times.end_ns == times.start_ns) continue;
+    ran.push_back(id);
+    if (op.kind != OpKind::kCopyOut) continue;
+    for (BufferId written : workload.writes[id]) writer[written] = id;
+  }
+  const auto is_earlier = [&played](OpId a, OpId b) {
+    return played.times[a].start_ns < played.times[b].start_ns;
+  };
+  if (!PolledSort(ran.begin(), ran.end(), is_earlier, &poll)) return stop.status("simulate");
+  std::vector<int32_t> place(workload.ops.size(), -1);  // In the trace.
+  for (OpId id : ran) {
+    if (poll.Tick()) return stop.status("simulate");
+    const WorkloadOp& op = workload.ops[id];
+    const OpTimes& times = played.times[id];
+    place[id] = trace->spans_size();
+    v1::TraceSpan* span = trace->add_spans();
+    if (op.node != kNoNode) span->set_node(ShownName(facts.graph().name(op.node)));
+    span->set_engine(EngineOf(op.kind));
+    if (op.kind != OpKind::kHost) span->set_device(op.device);
+    span->set_start_ns(times.start_ns);
+    span->set_duration_ns(times.end_ns - times.start_ns);
+    span->set_given_ns(times.given_ns);
+    span->set_waited_ns(times.given_ns - times.asked_ns);
+    if (!IsCopy(op)) continue;
+    const BufferId read = workload.reads[id][0];
+    span->set_bytes(workload.buffers[read].bytes);
+    // A copy to the host ends before what it brought goes back.
+    if (op.kind != OpKind::kCopyIn || writer[read] == kNoOp) continue;
+    if (place[writer[read]] >= 0) span->set_copied_out(place[writer[read]]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status DescribePlay(const v1::SimulateOptions& options, ForecastBudget budget,
+                          StepSimulator* simulator, const StopToken& stop,
+                          v1::SimulateReport* report) {
+  const StepFacts& facts = simulator->facts();
+  StepTerms terms;
+  if (budget == ForecastBudget::kHardware) terms = StepTerms::AllGpus(facts.Budgets());
+  terms.always_synchronous = true;
+  terms.record_memory = options.memory();
+  terms.record_operations = options.trace();
+  const auto result = simulator->Simulate(SwapPlan(), terms, stop);
+  if (!result.ok()) return result.status();
+  const bool is_synchronous = options.play() == v1::PLAY_SYNCHRONOUS;
+  const SimulationResult& played = is_synchronous ? result->synchronous : result->launch_ahead;
+  v1::PlayedStep* step = report->mutable_played();
+  step->set_play(is_synchronous ? v1::PLAY_SYNCHRONOUS : v1::PLAY_LAUNCHED_AHEAD);
+  step->set_unlimited_memory(budget == ForecastBudget::kNone);
+  step->set_step_time_ns(played.step_time_ns);
+  if (options.memory()) {
+    absl::Status status = AddMemories(facts, *result, played, stop, report);
+    if (!status.ok()) return status;
+  }
+  if (!options.trace()) return absl::OkStatus();
+  return AddTrace(facts, simulator->unswapped(), played, stop, report->mutable_trace());
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,337 @@
+// `plot`, and `--trace` of simulate and rewrite, as their users run them.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/temp_dir.h"
+#include "tests/client_lib/test_graphs.h"
+#include "tests/testing/files.h"
+#include "tests/testing/graph_text.h"
+#include "tests/testing/raw_bytes.h"
+#include "tests/testing/xml_elements.h"
+
+namespace spillway::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
+
+using Words = std::vector<std::string>;
+
+ChildResult Call(Words words, const std::string& input = "") {
+  words.insert(words.begin(), kProgram);
+  return RunChild(words, input);
+}
+
+ChildResult Done(const Words& words, const std::string& input = "") {
+  ChildResult result = Call(words, input);
+  EXPECT_EQ(result.exit_code, 0) << ::testing::PrintToString(words) << result.err;
+  return result;
+}
+
+Words With(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+void ExpectFails(const ChildResult& result, int exit_code, const std::vector<std::string>& texts) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_THAT(result.err, StartsWith("spillway: "));
+  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+  for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text));
+}
+
+json Parsed(const std::string& text) {
+  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  EXPECT_FALSE(parsed.is_discarded()) << text.substr(0, 200);
+  return parsed;
+}
+
+int64_t Int(const json& value) {
+  int64_t number = 0;
+  EXPECT_TRUE(value.is_string() && absl::SimpleAtoi(value.get<std::string>(), &number)) << value;
+  return number;
+}
+
+std::vector<XmlElement> Svg(const std::string& text) {
+  std::string problem;
+  std::vector<XmlElement> elements = ParseXml(text, &problem);
+  EXPECT_EQ(problem, "") << text.substr(0, 200);
+  return elements;
+}
+
+std::string AllText(const std::vector<XmlElement>& elements) {
+  std::string text;
+  for (const XmlElement& element : elements) {
+    if (element.name == "text") absl::StrAppend(&text, element.text, "\n");
+  }
+  return text;
+}
+
+// The `data-` number of the elements that have it, in order.
+std::vector<int64_t> DataOf(const std::vector<XmlElement>& elements, const std::string& name) {
+  std::vector<int64_t> values;
+  for (const XmlElement& element : elements) {
+    const auto it = element.attributes.find("data-" + name);
+    int64_t value = 0;
+    if (it != element.attributes.end() && absl::SimpleAtoi(it->second, &value)) {
+      values.push_back(value);
+    }
+  }
+  return values;
+}
+
+// ResNet-50 with IBM's swaps, made once.
+class CliPlotTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new TempDir();
+    graph_ = dir_->Write("resnet50.pb", ReadTestGraph("resnet50_tf1/graph.pb"));
+    swapped_ = *dir_ / "swapped.pb";
+    Done({"rewrite", graph_, "-o", swapped_, "--trace", *dir_ / "rewrite.json", "--quiet",
+          "--strategy", "scope", "--optimizer-scopes", "gradients,Momentum", "--lb", "3"});
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+
+  static TempDir* dir_;
+  static std::string graph_, swapped_;
+};
+
+TempDir* CliPlotTest::dir_ = nullptr;
+std::string CliPlotTest::graph_, CliPlotTest::swapped_;
+
+// The trace of a rewrite is that of its graph; and both are what the report says.
+TEST_F(CliPlotTest, TheTraceOfARewriteIsThatOfItsGraph) {
+  const std::string file = *dir_ / "simulate.json";
+  const json report = Parsed(Done({"simulate", swapped_, "--trace", file, "--json"}).out);
+  EXPECT_EQ(ReadFile(file), ReadFile(*dir_ / "rewrite.json"));
+  const json trace = Parsed(ReadFile(file));
+  std::map<std::string, int64_t> bytes;
+  std::set<std::string> brought_back;
+  int64_t most = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "C") most = std::max(most, event["args"]["bytes"].get<int64_t>());
+    if (event["ph"] != "X" || event["cat"] == "compute") continue;
+    const std::string name = event["name"];
+    if (event["cat"] == "copy in" && absl::StartsWith(name, "lms/")) brought_back.insert(name);
+    bytes[event["cat"]] += event["args"].value("bytes", int64_t{0});
+  }
+  const json& device = report["forecast"]["devices"][0];
+  EXPECT_EQ(bytes["copy out"], Int(device["copy_out_bytes"]));
+  EXPECT_EQ(bytes["copy in"], Int(device["copy_in_bytes"]));
+  EXPECT_EQ(most, Int(report["memory"][0]["peak_bytes"]));
+  EXPECT_EQ(report["played"]["play"], "PLAY_LAUNCHED_AHEAD");
+  EXPECT_EQ(report["played"]["step_time_ns"], report["forecast"]["step_time_ns"]);
+  // Counted by another program of ours, which looks at the two graphs alone.
+  std::set<std::string> swap_ins;
+  const json diff = Parsed(Call({"diff", graph_, swapped_, "--json"}).out);
+  for (const json& node : diff["added"]) {
+    const std::string name = node["name"];
+    if (absl::StartsWith(name, "lms/swapin_")) swap_ins.insert(name);
+  }
+  EXPECT_GT(swap_ins.size(), 300u);
+  EXPECT_EQ(brought_back, swap_ins);
+  // The other way of running a step has another time.
+  const json sync =
+      Parsed(Done({"simulate", swapped_, "--trace", file, "--json", "--play", "synchronous"}).out);
+  EXPECT_EQ(sync["played"]["step_time_ns"], sync["forecast"]["synchronous_step_time_ns"]);
+  EXPECT_EQ(Parsed(ReadFile(file))["otherData"]["steps"][0]["play"], "synchronous");
+}
+
+TEST_F(CliPlotTest, InspectShowsWhatRewriteForetells) {
+  const std::string text = Done({"inspect", "--memory", swapped_}).out;
+  EXPECT_THAT(text, HasSubstr("launched ahead, as TensorFlow runs it"));
+  EXPECT_THAT(Done({"inspect", "--memory", swapped_, "--play", "synchronous"}).out,
+              HasSubstr("synchronous: memory is taken when an op runs"));
+}
+
+TEST_F(CliPlotTest, BeforeAndAfterOfARewrittenGraph) {
+  const std::string picture = *dir_ / "memory.svg";
+  Done({"plot", swapped_, "-o", picture});
+  const auto elements = Svg(ReadFile(picture));
+  const std::string text = AllText(elements);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("swapped.pb: memory of a training step, before and after"),
+                    HasSubstr("p100_pcie"), HasSubstr("launched ahead"), HasSubstr("before: peak "),
+                    HasSubstr("after: peak "), HasSubstr("copy out"),
+                    HasSubstr("time in the step (ms)"), HasSubstr("memory in use (GiB)")));
+  const json after = Parsed(Done({"inspect", "--memory", "--json", swapped_}).out);
+  const json before = Parsed(Done({"inspect", "--memory", "--json", graph_}).out);
+  EXPECT_THAT(DataOf(elements, "peak-bytes"),
+              ::testing::ElementsAre(Int(before["memory"][0]["peak_bytes"]),
+                                     Int(after["memory"][0]["peak_bytes"])));
+  EXPECT_THAT(DataOf(elements, "budget-bytes"),
+              ::testing::ElementsAre(Int(after["forecast"]["devices"][0]["budget_bytes"])));
+  EXPECT_EQ(DataOf(elements, "out-ns").size(), 12u);  // The largest swaps.
+  // Given both, it is the same picture.
+  const std::string two = Done({"plot", graph_, swapped_, "-o", "-"}).out;
+  EXPECT_EQ(two, ReadFile(picture));
+  // So it is of their reports.
+  const auto report = [](const std::string& graph) {
+    return Done({"simulate", graph, "--json", "--trace", "/dev/null"}).out;
+  };
+  const std::string a = dir_->Write("before.json", report(graph_));
+  const std::string b = dir_->Write("swapped.pb.json", report(swapped_));
+  EXPECT_EQ(Done({"plot", a, b, "-o", "-", "--title",
+                  "swapped.pb: memory of a training step, before and after"})
+                .out,
+            two);
+}
+
+TEST_F(CliPlotTest, OneGraphAlone) {
+  const std::string text = AllText(Svg(Done({"plot", graph_, "--no-plan", "-o", "-"}).out));
+  EXPECT_THAT(text, AllOf(HasSubstr("does not fit"), HasSubstr("unlimited memory"),
+                          Not(HasSubstr("before:"))));
+  // Where there is no plan, it says why.
+  EXPECT_THAT(AllText(Svg(Done({"plot", graph_, "-o", "-", "--gpu-memory-bytes", "1GiB"}).out)),
+              HasSubstr("there is no plan: "));
+  EXPECT_THAT(AllText(Svg(Done({"plot", graph_, "-o", "-", "--gpu-memory-bytes", "64GiB"}).out)),
+              HasSubstr("nothing is swapped"));
+  // The smallest graph.
+  const std::string one = dir_->Write("one.pb", GraphBytes("a = NoOp() @/gpu:0"));
+  Svg(Done({"plot", one, "-o", "-", "--no-plan"}).out);
+  const std::string host = dir_->Write("host.pb", GraphBytes("a = NoOp() @/cpu:0"));
+  ExpectFails(Call({"plot", host, "-o", "-", "--no-plan"}), 2,
+              {"no node of this step runs on a GPU"});
+}
+
+TEST_F(CliPlotTest, PagesAndThemes) {
+  const std::string page = *dir_ / "memory.html";
+  Done({"plot", swapped_, "-o", page, "--theme", "dark", "--title", "</title><script>x"});
+  const std::string html = ReadFile(page);
+  EXPECT_THAT(
+      html, AllOf(StartsWith("<!DOCTYPE html>"), HasSubstr("#15181D"), Not(HasSubstr("<script>x")),
+                  Not(HasSubstr("prefers-color-scheme")), HasSubstr("default-src 'none'")));
+  EXPECT_EQ(Done({"plot", swapped_, "-o", "-", "--as", "html", "--theme", "dark", "--title",
+                  "</title><script>x"})
+                .out,
+            html);
+}
+
+TEST_F(CliPlotTest, PngByAnotherProgram) {
+  const std::string picture = *dir_ / "memory.png";
+  const std::string path = getenv("PATH");
+  std::filesystem::create_directory(*dir_ / "bin");
+  setenv("PATH", (*dir_ / "bin").c_str(), 1);
+  const Words plot = {"plot", swapped_, "-o", picture};
+  ExpectFails(Call(plot), 2, {"rsvg-convert", "librsvg2-bin", "-o FILE.svg"});
+  EXPECT_FALSE(std::filesystem::exists(picture));
+  // It gets the picture, light, on its standard input, and no shell is there.
+  const auto install = [&](const std::string& script) {
+    dir_->Write("bin/rsvg-convert", "#!/bin/sh\n" + script);
+    std::filesystem::permissions(*dir_ / "bin/rsvg-convert", std::filesystem::perms::owner_all);
+  };
+  install(absl::StrCat("PATH=", path, "; printf '\\211PNG'; echo \"$@\"; cat\n"));
+  Done(plot);
+  const std::string made = ReadFile(picture);
+  EXPECT_THAT(made, AllOf(StartsWith("\x89PNG--format=png --zoom=2\n<?xml "),
+                          ::testing::EndsWith("</svg>\n"), HasSubstr(".paper{fill:#FFFFFF}"),
+                          Not(HasSubstr("prefers-color-scheme"))));
+  install("exit 3\n");
+  ExpectFails(Call(plot), 7, {"rsvg-convert has made no PNG"});
+  install("echo no picture\n");
+  ExpectFails(Call(plot), 7, {"rsvg-convert has made no PNG"});
+  EXPECT_EQ(ReadFile(picture), made);  // What was there stays.
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(CliPlotTest, ThroughputAgainstBatch) {
+  const std::string free = dir_->Write("free.pb", ReadTestGraph("resnet50_free/graph.pb"));
+  const Words sizes = {"--sizes", "50,100", "--no-budget"};
+  const auto elements = Svg(Done(With({"plot", free, "--throughput", "-o", "-"}, sizes)).out);
+  EXPECT_THAT(DataOf(elements, "size"), ::testing::ElementsAre(50, 100));
+  EXPECT_THAT(AllText(elements), AllOf(HasSubstr("examples in a batch"), HasSubstr("examples/s"),
+                                       HasSubstr("free.pb: throughput against batch")));
+  const std::string report =
+      dir_->Write("sizes.json", Done(With({"explore", free, "--json"}, sizes)).out);
+  EXPECT_EQ(DataOf(Svg(Done({"plot", report, "-o", "-"}).out), "size"), DataOf(elements, "size"));
+}
+
+TEST_F(CliPlotTest, Mistakes) {
+  const std::string svg = *dir_ / "x.svg";
+  const std::string rewrite = dir_->Write(
+      "rewrite_report.json", "{\"outcome\": \"OUTCOME_REWRITTEN\", \"forecast_before\": {}}");
+  const std::string no_memory =
+      dir_->Write("no_memory.json", "{\"forecast\": {\"fit\": \"FIT_FITS\"}}");
+  const std::string models = dir_->Write("models.json", "{\"meta_graphs\": []}");
+  const std::string other = dir_->Write("other.json", "{\"a\": [1, {\"b\": 2}]}");
+  const std::string damaged = dir_->Write("damaged.json", "{\"forecast\": ");
+  const std::string wrong = dir_->Write("wrong.json", "{\"forecast\": 5, \"memory\": []}");
+  const std::string sizes = dir_->Write("none.json", "{\"sizes\": [{\"size\": \"8\"}]}");
+  const std::string deep = dir_->Write("deep.json", "{\"forecast\":" + std::string(100'000, '['));
+  struct Mistake {
+    Words words;
+    int exit_code;
+    std::vector<std::string> texts;
+  };
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{graph_, "-o", *dir_ / "x.jpg"}, 2, {".svg, .html or .png", "--as"}},
+           {{graph_, "-o", *dir_ / "picture"}, 2, {"--as svg|html|png"}},
+           {{graph_, "-o", graph_, "--as", "svg"}, 2, {"would overwrite the input"}},
+           {{graph_, "-o", svg, "--sizes", "1,2"}, 2, {"--sizes", "--throughput"}},
+           {{graph_, swapped_, "-o", svg, "--throughput"}, 2, {"GRAPH2"}},
+           {{"-", "-", "-o", svg}, 2, {"both standard input"}},
+           {{graph_, "-o", "/nowhere/x.svg"}, 4, {"/nowhere/x.svg", "FILE"}},
+           {{*dir_ / "nothing", "-o", svg}, 4, {"nothing'", "FILE"}},
+           {{rewrite, "-o", svg}, 2, {"report of a rewrite", "spillway plot IN OUT"}},
+           {{no_memory, "-o", svg}, 2, {"no memory over time", "--trace STEP.json --json"}},
+           {{models, "-o", svg}, 2, {"MetaGraph", "jq"}},
+           {{other, "-o", svg}, 2, {"no report of simulate"}},
+           {{damaged, "-o", svg}, 2, {"damaged"}},
+           {{deep, "-o", svg}, 2, {"damaged"}},
+           {{wrong, "-o", svg}, 2, {"is not a SimulateReport"}},
+           {{sizes, "-o", svg}, 2, {"no size that fits"}},
+           {{sizes, graph_, "-o", svg}, 2, {"GRAPH2"}},
+           {{graph_, sizes, "-o", svg}, 2, {"report of explore"}},
+           {{no_memory, "-o", svg, "--throughput"}, 2, {"no memory over time"}},
+           {{graph_, "-o", svg, "--throughput", "--sizes", "x"}, 2, {"--sizes: 'x'"}},
+           {{graph_, "-o", svg, "--hardware", "gtx"}, 2, {"'gtx'"}},
+           {{graph_, "-o", svg, "--play", "backwards"}, 2, {"--play", "'backwards'"}},
+       }) {
+    SCOPED_TRACE(::testing::PrintToString(mistake.words));
+    ExpectFails(Call(With({"plot"}, mistake.words)), mistake.exit_code, mistake.texts);
+    EXPECT_FALSE(std::filesystem::exists(svg));
+  }
+  // Of --trace.
+  ExpectFails(Call({"simulate", graph_, "--trace", "-"}), 2, {"--trace - and what is printed"});
+  ExpectFails(Call({"simulate", graph_, "--trace", graph_}), 2, {"would overwrite the input"});
+  ExpectFails(Call({"simulate", graph_, "--play", "synchronous"}), 2, {"--trace alone"});
+  ExpectFails(Call({"inspect", graph_, "--play", "synchronous"}), 2, {"--play", "--memory"});
+  ExpectFails(Call({"rewrite", graph_, "--trace", "-", "--json"}), 2,
+              {"both write to standard output"});
+}
+
+// Several graphs in one file.
+TEST_F(CliPlotTest, SavedModels) {
+  const std::string graph = ReadTestGraph("cond_v1/graph.pb");
+  const std::string meta = RawField(1, RawField(4, "train")) + RawField(2, graph);
+  const std::string model =
+      dir_->Write("saved_model.pb", RawNumber(1, 1) + RawField(2, meta) + RawField(2, meta));
+  const std::string trace = *dir_ / "model.json";
+  Done({"simulate", model, "--batch-size", "8", "--trace", trace});
+  EXPECT_EQ(Parsed(ReadFile(trace))["otherData"]["steps"].size(), 2u);
+  EXPECT_THAT(AllText(Svg(Done({"plot", model, "-o", "-", "--batch-size", "8", "--no-plan"}).out)),
+              HasSubstr("has 2 graphs; this is of MetaGraph 0"));
+}
+
+}  // namespace
+}  // namespace spillway::testing

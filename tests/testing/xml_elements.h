@@ -1,0 +1,27 @@
+// Reads XML strictly, for tests of what writes it: what is not well-formed is told, never guessed.
+// The subset that pictures need: elements, attributes in double quotes, text, the five entities and
+// numeric ones, one declaration at the start.
+#ifndef SPILLWAY_TESTS_TESTING_XML_ELEMENTS_H_
+#define SPILLWAY_TESTS_TESTING_XML_ELEMENTS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace spillway::testing {
+
+struct XmlElement {
+  std::string name;
+  std::map<std::string, std::string> attributes;  // With entities read.
+  std::string text;                               // Its own, without that of elements in it.
+  int parent = -1;                                // An index into the list; -1: it is the root.
+};
+
+// The elements in order of their start. `*problem` is "" if the text is well-formed.
+std::vector<XmlElement> ParseXml(absl::string_view text, std::string* problem);
+
+}  // namespace spillway::testing
+
+#endif  // SPILLWAY_TESTS_TESTING_XML_ELEMENTS_H_
