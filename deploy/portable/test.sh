@@ -13,7 +13,8 @@ Tries what build.sh left in build-portable/dist/:
   - on a bare Debian with Python (made with debootstrap, kept in build-portable/roots/): the wheel
     is installed without a network, rewrites in process and on the tar file's server, and gives the
     bytes that the program gives
-  - the program gives the bytes that build/bin/spillway gives, also from a server over TLS
+  - the program gives the bytes that build/bin/spillway gives, also from a server over TLS; the tests
+    of the Python package pass with this library and these programs
   - beside TensorFlow, with --tensorflow: in one process with it, loaded before and after it, a
     rewritten graph trains to the same bits, and the stubs call a server by grpcio; the plug-in's
     wheel is found and plans
@@ -150,6 +151,24 @@ speaks_tls() {
   return "$code"
 }
 
+# The tests of the Python package, with this library and these programs. What is about the library's
+# other half has to fail: there is none.
+passes_the_package_tests() {
+  local build=$work/build
+  mkdir -p "$build/lib"
+  cp "$library" "$build/lib/"
+  cp -r "$programs" "$build/bin"
+  SPILLWAY_BUILD=$build python3 tests/client_lib/python/run.py >"$work/package" 2>&1 || true
+  tail -n 1 "$work/package"
+  grep -qE '^[1-9][0-9]+ passed' "$work/package" || { tail -n 20 "$work/package"; return 1; }
+  diff <(sed -nE 's/^(test_[a-z_]+) .*\.\.\. (FAIL|ERROR)$/\1/p' "$work/package" | sort) - <<'HALVES'
+test_a_library_of_something_else
+test_an_incomplete_library_is_refused
+test_it_works_in_a_clean_environment
+test_without_the_client_library_beside_it
+HALVES
+}
+
 # A root of SUITE with Python, as it was made before or new.
 bare_root() {
   local suite=$1 root=$folder/roots/$1 from=$mirror
@@ -226,6 +245,7 @@ else
 fi
 
 check "TLS, and a server by its name" speaks_tls
+check "the tests of the Python package" passes_the_package_tests
 for suite in "${suites[@]}"; do
   check "a bare Debian $suite is made" bare_root "$suite"
   check "wheel, program and server on a bare Debian $suite" in_root "$suite"
