@@ -128,4 +128,6 @@ absl::StatusOr<ServingStatus> Client::CheckHealth(absl::string_view service,
 
 v1::ErrorInfo ErrorInfoOf(const absl::Status& status) { return core::GetErrorInfo(status); }
 
+v1::ErrorReason ErrorReasonOf(const absl::Status& status) { return core::GetErrorReason(status); }
+
 }  // namespace spillway

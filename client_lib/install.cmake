@@ -42,8 +42,8 @@ foreach(kind shared static)
       OUTPUT_NAME ${name}
       VERSION ${PROJECT_VERSION} SOVERSION ${SPILLWAY_SOVERSION}
       POSITION_INDEPENDENT_CODE ON
-      ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
-      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+      ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
+      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
   endforeach()
 endforeach()
 target_link_libraries(spillway_client_static PUBLIC ${client_private_deps})
@@ -68,6 +68,13 @@ set_target_properties(spillway_shared PROPERTIES
   LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/libspillway.map)
 # libspillway.so is built to be used with it, but does not link it.
 add_dependencies(spillway_shared spillway_client_shared)
+
+# The names of an installed package, for a project that has this one in its tree (add_subdirectory,
+# FetchContent).
+add_library(spillway::spillway ALIAS spillway_shared)
+add_library(spillway::client ALIAS spillway_client_shared)
+add_library(spillway::spillway_static ALIAS spillway_static)
+add_library(spillway::client_static ALIAS spillway_client_static)
 
 # ---- What `cmake --install` puts where. Components: programs, libraries, development, completions.
 include(CMakePackageConfigHelpers)

@@ -521,6 +521,14 @@ check_other_tensorflow() {
   return "$code"
 }
 
+# The program for whoever has a GPU, played on the CPU.
+check_on_a_gpu() {
+  run_counted "$results/tensorflow-on_a_gpu.log" \
+    env PYTHONPATH=client_lib/python SPILLWAY_LIBRARY="$PWD/build/lib/libspillway.so.0" \
+    CUDA_VISIBLE_DEVICES=-1 "$venv/bin/python" tests/tensorflow/on_a_gpu.py --rehearse \
+    --out "$results/on_a_gpu"
+}
+
 check_cpp_sample() {
   run_counted "$results/tensorflow-cpp.log" tests/tensorflow/cpp_sample.sh "$venv/bin/python" build
 }
@@ -634,7 +642,7 @@ if have_tensorflow; then
   section "TensorFlow: programs" at_once check_python_in_tensorflow check_tensor_bytes check_plugin \
     "run_tensorflow shape_functions.py" "run_tensorflow backward_part.py" \
     "run_tensorflow inlining.py" \
-    "run_tensorflow formats.py" check_op_tables check_cpp_sample
+    "run_tensorflow formats.py" check_op_tables check_cpp_sample check_on_a_gpu
   section "TensorFlow: training" check_training
   if [[ $full == yes ]]; then
     section "TensorFlow: memory limit" check_memory_limit

@@ -17,6 +17,7 @@
 #include "client_lib/cli/anonymize_command.h"
 #include "client_lib/cli/apply_command.h"
 #include "client_lib/cli/capabilities_command.h"
+#include "client_lib/cli/check_command.h"
 #include "client_lib/cli/completion_command.h"
 #include "client_lib/cli/diff_command.h"
 #include "client_lib/cli/exit_code.h"
@@ -107,6 +108,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddExploreCommand(&app, &session);
   AddPlotCommand(&app, &session);
   AddDiffCommand(&app, &session);
+  AddCheckCommand(&app, &session);
   AddAnonymizeCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);

@@ -11,6 +11,7 @@
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/progress_line.h"
@@ -120,7 +121,7 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
   if (!options.ok()) return options.status();
   const auto filled = FillHardware(kNvidiaSmiTime, options->no_budget(), options->mutable_step());
   if (!filled.ok()) return filled.status();
-  TellGpuMemory(*filled);
+  TellNote(*filled);
   const PerGraphRun run{flags.input,
                         flags.format,
                         flags.json,

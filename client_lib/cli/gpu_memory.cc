@@ -1,10 +1,9 @@
 #include "client_lib/cli/gpu_memory.h"
 
-#include <iostream>
-
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "client_lib/cli/hardware_file.h"
 #include "client_lib/cli/text_table.h"
 #include "client_lib/internal/gpu_name.h"
 
@@ -51,6 +50,10 @@ std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step) 
 
 absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hardware) {
   constexpr char kAuto[] = "auto";
+  if (IsHardwareFile(hardware->preset())) {
+    if (absl::Status status = TakeHardwareFile(hardware); !status.ok()) return status;
+    return std::string();
+  }
   if (hardware->preset() != kAuto) return std::string();
   const absl::Time deadline = absl::Now() + limit;
   const absl::StatusOr<internal::NamedMachine> machine = internal::AskMachine(limit);
@@ -73,10 +76,6 @@ absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOption
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step) {
   if (step->hardware().preset().empty()) return FillGpuMemory(limit, no_budget, step);
   return FindMachine(limit, step->mutable_hardware());
-}
-
-void TellGpuMemory(const std::string& line) {
-  if (!line.empty()) std::cerr << absl::StrCat("spillway: ", line, "\n");
 }
 
 }  // namespace spillway::cli

@@ -24,15 +24,13 @@ std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step);
 
 // In place of the preset `auto`, that of this machine's GPUs (internal/gpu_name.h), and, if nothing
 // says how much memory they have, what nvidia-smi says. Returns a line for the user; empty: the
-// preset was another. BAD_OPTION if this machine's is not known.
+// preset was another. BAD_OPTION if this machine's is not known. In place of a preset that is a
+// file (hardware_file.h), what the file says.
 absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hardware);
 
 // Both, one after the other. FindMachine comes first: it says the memory, too.
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOptions* options);
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step);
-
-// Prints such a line on standard error, if it is one.
-void TellGpuMemory(const std::string& line);
 
 }  // namespace spillway::cli
 

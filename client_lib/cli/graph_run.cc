@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/input_file.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/progress_line.h"
@@ -81,7 +82,7 @@ bool IsFitUnknown(const RewrittenFile& file) {
 
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
-                                    const SavedPlans* plans) {
+                                    const SavedPlans* plans, const StoredProfiles* profiles) {
   // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
   absl::StatusOr<CallOptions> call = connection.MakeCall(session);
@@ -107,7 +108,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   const Client client = connection.Connect(files.quiet);
   const absl::Time deadline = absl::Now() + call->timeout;
   absl::StatusOr<RewrittenFile> result =
-      RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans);
+      RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans, profiles);
   absl::StatusOr<std::string> trace;
   if (result.ok() && !files.trace.empty()) {
     trace = TraceOf(*result, options.step(), client, Until(deadline, *call));
@@ -115,6 +116,9 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   }
   progress.End();
   if (!result.ok()) return WithInputName(result.status(), files.input);
+  for (const RewrittenGraph& graph : result->graphs) {
+    if (!files.quiet) TellNote(graph.profile_note);
+  }
 
   std::vector<std::string> contents;  // In the order of `outputs`.
   if (!files.output.empty()) contents.push_back(std::move(result->bytes));

@@ -8,17 +8,19 @@
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/saved_plans.h"
 #include "client_lib/cli/session.h"
+#include "client_lib/cli/stored_profile.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::cli {
 
 // Reads files.input, rewrites it as `options` say, and writes all of `files` or, where anything
 // fails, none of them. `options.outputs` is set from `files`. `plans`, unless it is null, are
-// applied. kFitUnknown: a plan was made for a budget, and it is not known
-// whether the step fits.
+// applied. `profiles`, unless it is null, has profiles of runs. kFitUnknown: a plan was made for a
+// budget, and it is not known whether the step fits.
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
-                                    const SavedPlans* plans = nullptr);
+                                    const SavedPlans* plans = nullptr,
+                                    const StoredProfiles* profiles = nullptr);
 
 }  // namespace spillway::cli
 

@@ -18,12 +18,12 @@ constexpr size_t kNameWidth = 28;
 constexpr size_t kFewFlags = 16;
 // Of a command with more, these: what most who use it give. All commands spell them the same way.
 constexpr const char* kMostUsed[] = {
-    "help",        "help-all",  "output",      "report",           "json",      "save-plan",
-    "quiet",       "strategy",  "feed",        "batch-size",       "targets",   "hardware",
-    "objective",   "graph",     "fail-open",   "gpu-memory-bytes", "server",    "timeout",
-    "fail-closed", "cache-dir", "sizes",       "swapping",         "no-budget", "memory",
-    "top",         "format",    "require-fit", "multiple-of",      "trace",     "theme",
-    "throughput",
+    "help",        "help-all",     "output",      "report",           "json",      "save-plan",
+    "quiet",       "strategy",     "feed",        "batch-size",       "targets",   "hardware",
+    "objective",   "graph",        "fail-open",   "gpu-memory-bytes", "server",    "timeout",
+    "fail-closed", "cache-dir",    "sizes",       "swapping",         "no-budget", "memory",
+    "top",         "format",       "require-fit", "multiple-of",      "trace",     "theme",
+    "throughput",  "save-profile",
 };
 
 size_t Width() { return LineWidth(kUsualWidth); }

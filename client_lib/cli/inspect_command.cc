@@ -12,6 +12,7 @@
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/inspect_text.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/play_flag.h"
@@ -115,7 +116,7 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
     const auto filled =
         FillHardware(kNvidiaSmiTime, memory_options.no_budget(), memory_options.mutable_step());
     if (!filled.ok()) return filled.status();
-    TellGpuMemory(*filled);
+    TellNote(*filled);
   }
   v1::InspectOptions options;
   if (!flags.memory) *options.mutable_step() = *step;

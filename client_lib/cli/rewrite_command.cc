@@ -7,7 +7,9 @@
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/graph_run.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/option_flags.h"
+#include "client_lib/cli/stored_profile.h"
 
 namespace spillway::cli {
 namespace {
@@ -35,11 +37,14 @@ struct RewriteFlags {
   explicit RewriteFlags(CLI::App* command)
       : files(command, {/*patch=*/true, /*plan=*/true, /*trace=*/true}),
         options(command),
-        connection(command, ConnectionFlags::Kind::kRewrite) {}
+        connection(command, ConnectionFlags::Kind::kRewrite) {
+    AddStoredProfileFlag(command, &without_stored_profile);
+  }
 
   const FileFlags files;
   const OptionFlags options;
   const ConnectionFlags connection;
+  bool without_stored_profile = false;
 };
 
 }  // namespace
@@ -58,8 +63,12 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
       if (!options.ok()) return options.status();
       const absl::StatusOr<std::string> note = FillHardware(kNvidiaSmiTime, &*options);
       if (!note.ok()) return note.status();
-      if (!flags->files.files().quiet) TellGpuMemory(*note);
-      return RunOnGraph(flags->files.files(), *std::move(options), flags->connection, *session);
+      if (!flags->files.files().quiet) TellNote(*note);
+      const GraphFiles& files = flags->files.files();
+      const StoredProfiles profiles =
+          flags->without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(files.input);
+      return RunOnGraph(files, *std::move(options), flags->connection, *session,
+                        /*plans=*/nullptr, &profiles);
     };
   });
 }

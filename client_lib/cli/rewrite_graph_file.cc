@@ -36,6 +36,15 @@ bool WantsGraph(const v1::RewriteOptions& options) {
          std::count(options.outputs().begin(), options.outputs().end(), v1::OUTPUT_GRAPH) > 0;
 }
 
+absl::StatusOr<v1::RewriteResponse> RewriteWithProfile(const StoredProfiles& profiles,
+                                                       absl::string_view graph,
+                                                       v1::RewriteOptions options,
+                                                       const Client& client,
+                                                       const CallOptions& call, std::string* note) {
+  *note = profiles.AddTo(graph, options.mutable_step());
+  return client.Rewrite(graph, options, call);
+}
+
 absl::StatusOr<v1::RewriteResponse> Apply(const SavedPlans& plans, size_t index,
                                           absl::string_view graph, v1::RewriteOptions options,
                                           const Client& client, const CallOptions& call) {
@@ -110,7 +119,8 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
                                                absl::optional<format::GraphFormat> format,
                                                const v1::RewriteOptions& options,
                                                const Client& client, const CallOptions& call,
-                                               const SavedPlans* plans) {
+                                               const SavedPlans* plans,
+                                               const StoredProfiles* profiles) {
   absl::StatusOr<GraphFile> file = GraphFile::Read(std::move(bytes), format);
   if (!file.ok()) return file.status();
   RewrittenFile result;
@@ -123,9 +133,11 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
     RewrittenGraph& graph = result.graphs.emplace_back();
     graph.name = file->NameOf(i);
     graph.tags = file->tags(i);
-    auto response = plans == nullptr
-                        ? client.Rewrite(file->graph(i), options, Until(deadline, call))
-                        : Apply(*plans, i, file->graph(i), options, client, Until(deadline, call));
+    const CallOptions rest = Until(deadline, call);
+    auto response = plans != nullptr      ? Apply(*plans, i, file->graph(i), options, client, rest)
+                    : profiles != nullptr ? RewriteWithProfile(*profiles, file->graph(i), options,
+                                                               client, rest, &graph.profile_note)
+                                          : client.Rewrite(file->graph(i), options, rest);
     if (!response.ok()) {
       if (!OptionsAreForAnother(response.status())) return file->WithName(i, response.status());
       if (first_error.ok()) first_error = file->WithName(i, response.status());

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "client_lib/cli/saved_plans.h"
+#include "client_lib/cli/stored_profile.h"
 #include "client_lib/format/graph_file.h"
 #include "spillway/client.h"
 
@@ -24,6 +25,8 @@ struct RewrittenGraph {
   // backward part, nothing that the options name, or another plan than the one to apply. OK: it was
   // rewritten (or the report says why not).
   absl::Status kept_because;
+  // What there is to tell of a stored profile; empty: nothing.
+  std::string profile_note;
 };
 
 struct RewrittenFile {
@@ -43,14 +46,15 @@ struct RewrittenFile {
 
 // Rewrites every graph of the file with content `bytes` as `options` say. Empty `options.outputs`
 // stand for graph and report. `call.timeout` holds for all graphs together. `plans`, unless it is
-// null, are applied to their graphs.
+// null, are applied to their graphs. `profiles`, unless it is null, has profiles of runs for them.
 // Errors are those of GraphFile::Read and of Client::Rewrite, with the name of the MetaGraph in
 // front; if no graph can be rewritten, that of the first. The result is all or nothing.
 absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
                                                absl::optional<format::GraphFormat> format,
                                                const v1::RewriteOptions& options,
                                                const Client& client, const CallOptions& call,
-                                               const SavedPlans* plans = nullptr);
+                                               const SavedPlans* plans = nullptr,
+                                               const StoredProfiles* profiles = nullptr);
 
 }  // namespace spillway::cli
 

@@ -20,6 +20,7 @@
 #include "client_lib/cli/run_exec.h"
 #include "client_lib/cli/run_metrics.h"
 #include "client_lib/cli/run_prepare.h"
+#include "client_lib/cli/stored_profile.h"
 #include "client_lib/cli/text_table.h"
 #include "rewrite_core/base/error.h"
 
@@ -90,6 +91,7 @@ struct RunFlags {
         ->type_name("FILE")
         ->envname("SPILLWAY_METRICS_TEXTFILE");
     add_flag("--no-advice-env", &no_advice, "Leaves TF_GPU_HOST_MEM_LIMIT_IN_MB alone.");
+    AddStoredProfileFlag(command, &without_stored_profile);
     add_flag("--quiet", &quiet, "No summary on standard error; warnings stay.");
   }
 
@@ -102,6 +104,7 @@ struct RunFlags {
   bool fail_closed = false;
   bool no_advice = false;
   bool quiet = false;
+  bool without_stored_profile = false;
 };
 
 // The order is that of --help.
@@ -316,6 +319,7 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   request.format = flags.format;
   request.cache_dir = flags.cache_dir;
   request.report = flags.report;
+  request.stored_profiles = !flags.without_stored_profile;
   request.server = flags.ServerName();
   request.connection = flags.ConnectionText();
   request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };

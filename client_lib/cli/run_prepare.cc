@@ -17,6 +17,7 @@
 #include "client_lib/cli/own_version.h"
 #include "client_lib/cli/rewrite_graph_file.h"
 #include "client_lib/cli/run_cache.h"
+#include "client_lib/cli/stored_profile.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
@@ -27,7 +28,7 @@ namespace spillway::cli {
 namespace {
 
 // To be changed when an entry of the cache is laid out differently.
-constexpr char kCacheFormat[] = "spillway-run-1";
+constexpr char kCacheFormat[] = "spillway-run-2";
 constexpr char kReportSuffix[] = ".json";
 // What a file system or a shell could choke on is left out of the names in the cache.
 constexpr size_t kMaxExtension = 16;
@@ -78,12 +79,14 @@ std::string ExtensionOf(const std::string& path) {
 
 // The digest of all that decides the result. The server's version is not in it: to ask for it, the
 // server would have to be there also for graphs that are in the cache.
-std::string CacheKey(const PrepareRequest& request, const std::string& graph) {
+std::string CacheKey(const PrepareRequest& request, const std::string& graph,
+                     const StoredProfiles& profiles) {
   core::Sha256 digest;
   digest.Update(
       Pack({kCacheFormat, OwnVersion(), request.server, DeterministicBytes(request.options),
             ExtensionOf(request.input),
-            request.format.has_value() ? absl::StrCat(static_cast<int>(*request.format)) : ""}));
+            request.format.has_value() ? absl::StrCat(static_cast<int>(*request.format)) : "",
+            profiles.Contents()}));
   digest.Update(graph);
   return absl::BytesToHexString(digest.Finish());
 }
@@ -144,16 +147,15 @@ absl::Status SharedFailure(const PrepareRequest& request, const CacheEntry& entr
 }
 
 // Rewrites `graph` and stores the result in `entry`.
-absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph,
-                                              const PrepareRequest& request,
-                                              const CacheEntry& entry,
-                                              const internal::Deadline& deadline,
-                                              ChildStage& stage) {
+absl::StatusOr<PreparedGraph> RewriteAndStore(
+    const std::string& graph, const PrepareRequest& request, const StoredProfiles& profiles,
+    const CacheEntry& entry, const internal::Deadline& deadline, ChildStage& stage) {
   stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
   CallOptions call;
   call.timeout = deadline.Remaining();
   absl::StatusOr<RewrittenFile> rewritten =
-      RewriteGraphFile(graph, request.format, request.options, request.connect(), call);
+      RewriteGraphFile(graph, request.format, request.options, request.connect(), call,
+                       /*plans=*/nullptr, &profiles);
   if (!rewritten.ok()) {
     ShareFailure(rewritten.status(), request, entry);
     return WithInputName(rewritten.status(), request.input);
@@ -193,8 +195,11 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
   }
   const absl::StatusOr<std::string> graph = ReadInput(request.input, CancellationToken());
   if (!graph.ok()) return graph.status();
+  const StoredProfiles profiles =
+      request.stored_profiles ? StoredProfiles::Beside(request.input) : StoredProfiles();
   stage = "waiting for another run that rewrites the same graph";
-  const absl::StatusOr<CacheEntry> entry = CacheEntry::Lock(*folder, CacheKey(request, *graph));
+  const absl::StatusOr<CacheEntry> entry =
+      CacheEntry::Lock(*folder, CacheKey(request, *graph, profiles));
   if (!entry.ok()) return entry.status();
   stage = "reading the cache";
   absl::StatusOr<PreparedGraph> prepared = PreparedGraph();
@@ -202,7 +207,7 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
     if (absl::Status status = SharedFailure(request, *entry); !status.ok()) {
       return WithInputName(status, request.input);
     }
-    prepared = RewriteAndStore(*graph, request, *entry, deadline, stage);
+    prepared = RewriteAndStore(*graph, request, profiles, *entry, deadline, stage);
     if (!prepared.ok()) return prepared;
     stage = "deleting old entries of the cache";
     PruneCache(*folder, absl::Now() - absl::Hours(24 * kUnusedDays));

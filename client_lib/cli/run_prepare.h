@@ -29,6 +29,8 @@ struct PrepareRequest {
   // How it is asked: runs that give the same here and want the same fail for the same reasons.
   std::string connection;
   v1::RewriteOptions options;
+  // Whether profiles of runs that are stored beside the graph are used.
+  bool stored_profiles = true;
   // Called in the child: a connection has threads, and this process may not.
   std::function<Client()> connect;
 };

@@ -12,10 +12,12 @@
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/json.h"
 #include "client_lib/cli/not_empty.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/play_flag.h"
 #include "client_lib/cli/step_flags.h"
+#include "client_lib/cli/stored_profile.h"
 #include "client_lib/plot/chrome_trace.h"
 #include "rewrite_core/base/error.h"
 
@@ -24,7 +26,9 @@ namespace {
 
 struct SimulateFlags {
   explicit SimulateFlags(CLI::App* command)
-      : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {
+    AddStoredProfileFlag(command, &without_stored_profile);
+  }
 
   std::string input;
   absl::optional<format::GraphFormat> format;
@@ -34,6 +38,7 @@ struct SimulateFlags {
   const CLI::Option* play = nullptr;
   bool json = false;
   bool require_fit = false;
+  bool without_stored_profile = false;
 };
 
 // The file is opened before the work, and written after it.
@@ -70,7 +75,9 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   if (!trace_file.ok()) return trace_file.status();
   const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
   if (!filled.ok()) return filled.status();
-  TellGpuMemory(*filled);
+  TellNote(*filled);
+  const StoredProfiles profiles =
+      flags.without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(flags.input);
   // Of several graphs the worst: one that does not fit is known not to.
   ExitCode worst = ExitCode::kDone;
   plot::ChromeTrace trace;
@@ -81,7 +88,9 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
       PrintPerGraph(run, session,
                     [&](absl::string_view graph, const Client& client, const CallOptions& call,
                         Style style, std::ostream& out) {
-                      const auto report = client.Simulate(graph, options, call);
+                      v1::SimulateOptions with_profile = options;
+                      TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
+                      const auto report = client.Simulate(graph, with_profile, call);
                       if (!report.ok()) return report.status();
                       const v1::Fit fit = report->forecast().fit();
                       if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;

@@ -53,6 +53,63 @@ absl::StatusOr<std::string> TokenOf(const RemoteOptions& options, const CallOpti
   return BadHeader("token_file", absl::StrCat(name, " holds no token: ", kForm));
 }
 
+// As CallOptions::metadata has it. The whole is well below what servers take (8 KiB) where it is
+// used for what it is for; gRPC refuses more by itself.
+constexpr size_t kMaxEntries = 32;
+constexpr size_t kMaxKeyBytes = 64;
+constexpr size_t kMaxValueBytes = 1024;
+
+// Names that others write: gRPC (PROTOCOL-HTTP2.md), HTTP/2, and the fields of CallOptions.
+bool IsReserved(absl::string_view key) {
+  for (const absl::string_view taken :
+       {"authorization", core::kRequestIdKey, core::kTraceparentKey, "te", "host", "connection",
+        "content-type", "content-length", "transfer-encoding", "user-agent"}) {
+    if (key == taken) return true;
+  }
+  return absl::StartsWith(key, "grpc-") || absl::EndsWith(key, "-bin");
+}
+
+bool IsKey(absl::string_view key) {
+  if (key.empty() || key.size() > kMaxKeyBytes || IsReserved(key)) return false;
+  for (const char c : key) {
+    if (!absl::ascii_islower(c) && !absl::ascii_isdigit(c) && c != '-' && c != '_' && c != '.') {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsValue(absl::string_view value) {
+  if (value.size() > kMaxValueBytes) return false;
+  for (const char c : value) {
+    if (!absl::ascii_isprint(c)) return false;
+  }
+  return true;
+}
+
+absl::Status AddMetadata(const CallOptions& call, CallHeaders* headers) {
+  if (call.metadata.size() > kMaxEntries) {
+    return BadHeader("metadata", absl::StrCat("metadata has ", call.metadata.size(),
+                                              " entries; at most ", kMaxEntries, " are sent"));
+  }
+  for (const auto& [key, value] : call.metadata) {
+    if (!IsKey(key)) {
+      return BadHeader("metadata",
+                       absl::StrCat("metadata cannot be called ", core::Quoted(key),
+                                    ": a name is 1 to ", kMaxKeyBytes,
+                                    " small letters, digits and -_., and none that gRPC, HTTP or "
+                                    "another field of CallOptions has"));
+    }
+    if (!IsValue(value)) {
+      return BadHeader("metadata", absl::StrCat("the value of metadata ", core::Quoted(key),
+                                                " cannot be sent: it has to be at most ",
+                                                kMaxValueBytes, " printable ASCII characters"));
+    }
+    headers->emplace_back(key, value);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSecret(const RemoteOptions& options, const std::vector<std::string>& addresses) {
   if (options.tls.has_value() || options.token_in_clear) return absl::OkStatus();
   for (const std::string& address : addresses) {
@@ -91,6 +148,7 @@ absl::StatusOr<CallHeaders> MakeCallHeaders(const RemoteOptions& options,
     }
     headers.emplace_back(core::kTraceparentKey, call.traceparent);
   }
+  if (absl::Status status = AddMetadata(call, &headers); !status.ok()) return status;
   const absl::StatusOr<std::string> token = TokenOf(options, call);
   if (!token.ok()) return token.status();
   if (!token->empty()) {

@@ -1,4 +1,5 @@
-// Internal. The metadata that a call sends besides gRPC's own: request id, traceparent and token.
+// Internal. The metadata that a call sends besides gRPC's own: request id, traceparent, token, and
+// what the caller adds.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CALL_HEADERS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_CALL_HEADERS_H_
 

@@ -135,9 +135,14 @@ bool IsAdded(absl::string_view name) {
 enum class Source : uint8_t { kNone, kDevice, kStream, kAllStreams };
 
 Source SourceOf(absl::string_view device) {
+  // Copies: `/device:GPU:0/memcpy`, and `/device:GPU:0/stream:14<MemcpyD2H>`; waits of the host:
+  // `/device:GPU:0/sync` (TensorFlow 2, ConvertGpuXSpaceToStepStats in xplane_to_step_stats.cc).
+  if (absl::StrContains(absl::AsciiStrToLower(device), "memcpy") ||
+      absl::EndsWith(device, "/sync")) {
+    return Source::kNone;
+  }
   if (absl::StrContains(device, "/stream:all")) return Source::kAllStreams;
   if (absl::StrContains(device, "/stream:")) return Source::kStream;
-  if (absl::StrContains(device, "memcpy")) return Source::kNone;
   return Source::kDevice;
 }
 

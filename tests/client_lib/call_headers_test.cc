@@ -42,13 +42,15 @@ TEST(CallHeadersTest, ArriveWithEveryCall) {
   call.request_id = "job-17/step:3";
   call.traceparent = kTraceparent;
   call.token = "abc-._~+/123==";
+  call.metadata = {{"x-tenant", "vision group"}, {"x-empty", ""}};
   const std::string graph = ReadFile(kMnistPath);
   const auto expect = [&](const absl::Status& status, const char* name) {
     EXPECT_TRUE(status.ok()) << name << ": " << status;
     EXPECT_THAT(
         server.last_metadata(),
         IsSupersetOf({Pair("x-request-id", "job-17/step:3"), Pair("traceparent", kTraceparent),
-                      Pair("authorization", "Bearer abc-._~+/123==")}))
+                      Pair("authorization", "Bearer abc-._~+/123=="),
+                      Pair("x-tenant", "vision group"), Pair("x-empty", "")}))
         << name;
     // So that the next call has to bring its own.
     EXPECT_TRUE(Client(MakeRemoteConnection(options)).GetCapabilities().ok());
@@ -76,6 +78,38 @@ TEST(CallHeadersTest, WithoutThemNoneIsSent) {
   for (const char* key : {"x-request-id", "traceparent", "authorization"}) {
     EXPECT_EQ(server.last_metadata().count(key), 0u) << key;
   }
+}
+
+TEST(CallHeadersTest, MetadataThatCannotBeSentIsNamedAndNothingIsSent) {
+  const TestServer server;
+  const Client client(MakeRemoteConnection({server.target()}));
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"", "x"},
+      {"X-Tenant", "x"},
+      {"x tenant", "x"},
+      {"authorization", "Bearer x"},
+      {"x-request-id", "x"},
+      {"grpc-timeout", "1S"},
+      {"trace-bin", "x"},
+      {":path", "x"},
+      {std::string(65, 'x'), "x"},
+      {"x-tenant", "two\r\nlines"},
+      {"x-tenant", "\xc3\xa9"},
+      {"x-tenant", std::string(1025, 'x')}};
+  for (const auto& entry : bad) {
+    CallOptions call;
+    call.metadata = {{"x-fine", "1"}, entry};
+    const absl::Status status = client.GetCapabilities(call).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << entry.first << ": " << status;
+    EXPECT_EQ(ErrorReasonOf(status), v1::ERROR_REASON_BAD_OPTION);
+    EXPECT_EQ(ErrorInfoOf(status).metadata().at("option"), "metadata");
+  }
+  CallOptions many;
+  many.metadata.assign(33, {"x-tenant", "x"});
+  EXPECT_EQ(ErrorReasonOf(client.GetCapabilities(many).status()), v1::ERROR_REASON_BAD_OPTION);
+  EXPECT_EQ(server.unary_calls(), 0);
+  EXPECT_EQ(ErrorReasonOf(absl::OkStatus()), v1::ERROR_REASON_UNSPECIFIED);
+  EXPECT_EQ(ErrorReasonOf(absl::UnknownError("of nobody")), v1::ERROR_REASON_UNSPECIFIED);
 }
 
 TEST(CallHeadersTest, WhatCannotBeSentIsNamedAndNothingIsSent) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the build into a folder, moves it, and builds and runs an outside project against it: with
-# CMake and pkg-config, shared and static.
+# CMake and pkg-config, shared and static, without a warning; with the recipes of the documents.
 # Usage: install_test.sh BUILD_DIR SOURCE_DIR CMAKE
 set -euo pipefail
 
@@ -9,7 +9,8 @@ readonly consumer=$source/tests/integration/consumer
 readonly graph=$source/tests/graphs/mnist_deep/graph_shapes.pb
 work=$(mktemp -d)
 readonly work
-trap 'rm -rf "$work"' EXIT
+server=
+trap '[[ -z $server ]] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH DESTDIR
 
 step() {
@@ -58,7 +59,8 @@ with_pkg_config() {
     "${c[@]}" "${rpath[@]}"
   g++ -std=c++11 -pedantic -Wall -Wextra -Werror "$consumer/message.cc" \
     -o "$out/consumer_message" "${c[@]}" "${rpath[@]}"
-  g++ -std=c++17 "$consumer/main.cc" -o "$out/consumer_cc" "${cc[@]}" "${rpath[@]}"
+  g++ -std=c++17 -pedantic -Wall -Wextra -Werror "$consumer/main.cc" -o "$out/consumer_cc" \
+    "${cc[@]}" "${rpath[@]}"
   run_all "$out"
 }
 
@@ -99,6 +101,29 @@ step "pkg-config, shared"
 with_pkg_config "$work/moved" "$work/pc_shared"
 links "$work/pc_shared/consumer_cc" libspillway_client.so.0 yes
 links "$work/pc_shared/consumer_c" libspillway.so.0 yes
+
+step "recipes"
+"$source/tests/integration/recipes.py" "$source/client_lib/RECIPES.md" "unix:$work/server" \
+  >"$work/recipes.cc"
+read -ra cc < <(pkg-config --cflags --libs spillway-client)
+g++ -std=c++17 -pedantic -Wall -Wextra -Werror "$work/recipes.cc" -o "$work/recipes" "${cc[@]}" \
+  "-Wl,-rpath,$(pkg-config --variable=libdir spillway)"
+mkfifo "$work/ready"
+"$work/moved/bin/spillwayd" --listen "unix:$work/server" --metrics-listen none \
+  >"$work/ready" 2>"$work/log" &
+server=$!
+read -r _ <"$work/ready" || { cat "$work/log"; fail "spillwayd"; }
+"$work/recipes" "$graph" >"$work/recipes.out" 2>&1 || { cat "$work/recipes.out"; fail "recipes"; }
+kill "$server"
+wait "$server" || true
+server=
+
+step "as a part of another project's tree"
+"$cmake" -S "$consumer" -B "$work/subdirectory" -DKIND="$source" >"$work/log" 2>&1 ||
+  { cat "$work/log"; fail "add_subdirectory"; }
+"$cmake" --build "$work/subdirectory" --target help | grep -q consumer_cc || fail "no consumer_cc"
+! "$cmake" --build "$work/subdirectory" --target help | grep -q cli_unit_test ||
+  fail "the tests of spillway are built in another project"
 
 step "pkg-config, static"
 cp -r "$work/moved" "$work/archives"

@@ -9,8 +9,9 @@
 //   absl::StatusOr<spillway::v1::RewriteResponse> response = client.Rewrite(graph_bytes, options);
 //   if (!response.ok()) {
 //     // E.g. INVALID_ARGUMENT: a graph that is none, with reason MALFORMED_GRAPH.
-//     std::cerr << response.status().message() <<
-//     spillway::ErrorInfoOf(response.status()).reason();
+//     std::cerr << response.status().message();
+//     if (spillway::ErrorReasonOf(response.status()) == spillway::v1::ERROR_REASON_DOES_NOT_FIT)
+//     ...
 //   }
 //
 // With spillway::MakeRemoteConnection({"host:port"}) the same calls go to a server, and end in the
@@ -132,6 +133,10 @@ class SPILLWAY_EXPORT Client {
 // The reason that an error of these calls carries, and the names and numbers in its message; an
 // empty info if it carries none (an unreachable server, for one).
 SPILLWAY_EXPORT v1::ErrorInfo ErrorInfoOf(const absl::Status& status);
+
+// The reason alone, to be compared and switched on: v1::ERROR_REASON_DOES_NOT_FIT.
+// ERROR_REASON_UNSPECIFIED if it carries none, or one that a newer server has.
+SPILLWAY_EXPORT v1::ErrorReason ErrorReasonOf(const absl::Status& status);
 
 }  // namespace spillway
 

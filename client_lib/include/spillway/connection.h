@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -43,28 +45,34 @@ struct CallOptions {
 
   // Cancel it from another thread to end the call with CANCELLED. Every CallOptions starts with a
   // token of its own; copies of one CallOptions share it.
-  CancellationToken cancellation;
+  CancellationToken cancellation = {};
 
   // Told of each stage of a call that brings a graph, and of each piece that was sent or received
   // (about RemoteOptions::chunk_bytes), if set. Called on the calling thread or on one of the
   // call's own, never twice at once, and not after the call has returned. It MUST be short, as the
   // call waits for it, and MUST NOT throw. It may cancel `cancellation`.
-  std::function<void(const Progress&)> on_progress;
+  std::function<void(const Progress&)> on_progress = nullptr;
 
   // In process alone, by the same rules: told of each plan that is simulated. 0: none fits so far.
-  std::function<void(int64_t plans_tried, int64_t best_step_time_ns)> on_plan;
+  std::function<void(int64_t plans_tried, int64_t best_step_time_ns)> on_plan = nullptr;
 
   // What is sent with the call besides; empty: nothing. In process they have no effect. What does
   // not have its form is INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
   //
   // The name of the call in the server's log (`x-request-id`): 1 to 128 printable ASCII characters
   // without space, quote or backslash. Without one the server makes one.
-  std::string request_id;
+  std::string request_id = {};
   // The span that the call belongs to, as W3C Trace Context has it; the server logs it, too.
-  std::string traceparent;
+  std::string traceparent = {};
   // Shown to the server (`authorization: Bearer TOKEN`) instead of that in
   // RemoteOptions::token_file: 1 to 4096 characters of RFC 6750.
-  std::string token;
+  std::string token = {};
+  // What else is to go with the call, for proxies and interceptors: names and values of gRPC
+  // metadata, in this order. A name is of 1 to 64 small letters, digits, `-`, `_` and `.`; not one
+  // of the three above, nor one that gRPC and HTTP keep for themselves (`grpc-...`, `te`, `host`,
+  // `content-type`, `user-agent`, `...-bin`). A value is printable ASCII, at most 1024 characters;
+  // at most 32 of them.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 // The answer of a health check, as grpc.health.v1 has it.

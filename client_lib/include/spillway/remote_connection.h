@@ -41,7 +41,7 @@ struct RetryOptions {
   absl::Duration initial_backoff = absl::Seconds(1);
   absl::Duration max_backoff = absl::Seconds(120);
   // Called before each pause, on the calling thread, if set.
-  std::function<void(const RetryNotice&)> on_retry;
+  std::function<void(const RetryNotice&)> on_retry = nullptr;
 };
 
 // TLS with a server. The files are in PEM format. They are read by the first call, and again by the
@@ -52,18 +52,19 @@ struct RetryOptions {
 struct TlsOptions {
   // The authorities that the server's certificate may come from. Empty: those that this machine
   // trusts (GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, or the system's).
-  std::string ca_file;
+  std::string ca_file = {};
 
   // The client's certificate, followed by those between it and its authority, and its private key
   // without passphrase: for servers that ask for one. Both or none.
-  std::string cert_file;
-  std::string key_file;
+  std::string cert_file = {};
+  std::string key_file = {};
 
   // The name that the server's certificate must hold. Empty: the host in the target.
-  std::string server_name;
+  std::string server_name = {};
 };
 
-// How to reach a server.
+// How to reach a server. Every field has a default, so that `{"host:7070"}` is one, without a
+// warning of any compiler.
 struct RemoteOptions {
   // REQUIRED. `host:port`, `unix:/path`, or any other name that gRPC resolves.
   //
@@ -72,10 +73,10 @@ struct RemoteOptions {
   // any, but not to those that cannot be reached or say by grpc.health.v1 that they do not serve
   // spillway.v1.RewriteService. A server without grpc.health.v1 counts as one that serves. Of a
   // plain `host:port` the first address that answers is taken, and its health is not asked for.
-  std::string target;
+  std::string target = {};
 
   // Absent: the connection is not encrypted, for this machine and trusted networks.
-  absl::optional<TlsOptions> tls;
+  absl::optional<TlsOptions> tls = absl::nullopt;
 
   // Graphs to rewrite, up to this many bytes, go in one message, larger ones in a stream; those of
   // Inspect, Simulate, Explore and Diff always do. A stream costs a round trip more and is 3 to 9
@@ -89,12 +90,12 @@ struct RemoteOptions {
 
   // Holds for all calls but CheckHealth, which is never tried again: who asks wants to know how it
   // is now. Of several servers it asks each in turn until one serves.
-  RetryOptions retry;
+  RetryOptions retry = {};
 
   // A file with a token that each call shows (`authorization: Bearer TOKEN`), unless it has one of
   // its own. Read by every call, so that a token may be renewed; space around it is left out.
   // Empty: none.
-  std::string token_file;
+  std::string token_file = {};
 
   // Also sends tokens where others can read them: without TLS, to an address that is neither a Unix
   // socket nor this machine's own (`localhost`, 127.0.0.0/8, ::1). Otherwise such a call is

@@ -13,8 +13,7 @@ import sys
 
 import spillway
 
-WORDS = {"FIT_FITS": "fits", "FIT_DOES_NOT_FIT": "does not fit",
-         "FIT_UNKNOWN": "not known to fit"}
+WORDS = {"FITS": "fits", "DOES_NOT_FIT": "does not fit", "UNKNOWN": "not known to fit"}
 MIB = 1 << 20
 
 
@@ -30,15 +29,15 @@ def main():
     graph = flags.graph.read_bytes()
     step = {"batch_size": flags.batch_size, "hardware": flags.hardware}
     budget = {"gpu_memory_bytes": int(flags.budget_mib * MIB)}
-    before = spillway.simulate(graph, **step, **budget)["forecast"]
-    print("before: %s" % WORDS[before["fit"]])
+    before = spillway.simulate(graph, **step, **budget).forecast
+    print("before: %s" % WORDS[before.fit])
     try:
         result = spillway.rewrite(graph, **step, **budget)
     except spillway.DoesNotFitError as error:
         print("no plan fits; %.1f MiB would do" % (error.smallest_gpu_memory_bytes / MIB))
         return 1
-    after = spillway.simulate(result.graph_def, **step, **budget)["forecast"]
-    print("after: %s; %s" % (WORDS[after["fit"]], result.report.summary))
+    after = spillway.simulate(result.graph_def, **step, **budget).forecast
+    print("after: %s; %s" % (WORDS[after.fit], result.report.summary))
     flags.out.write_bytes(result.graph_def)
     spillway.plot(result.graph_def, flags.picture, before=graph, **step, **budget)
     return 0

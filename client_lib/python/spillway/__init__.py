@@ -2,6 +2,7 @@
 
     import spillway
     result = spillway.rewrite(graph_def, strategy="scope", lb=5)
+    print(result)
     result.graph_def, result.report
 
 Loads neither TensorFlow nor grpc nor protobuf; the library behind it is loaded at the first call.
@@ -15,21 +16,25 @@ from spillway._native import library as _library
 from spillway._plot import plot
 from spillway._questions import capabilities, diff, explore, inspect, simulate
 from spillway._rewrite import RewriteResult, apply, rewrite, strip
+from spillway._version import __version__
 from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
                              InvalidGraphError, InvalidOptionError, LimitExceededError,
                              LiveGraphError, NativeLibraryError, NoBackwardPartError, SpillwayError,
                              SpillwayWarning, UnavailableError)
+from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
+                               SimulateReport, TensorSummary)
 from spillway.patch import Patch
 from spillway.plan import Plan
 from spillway.report import Report
 
 __all__ = [
-    "CancelledError", "Check", "Client", "DeadlineExceededError", "DoesNotFitError",
-    "InternalError", "InvalidGraphError", "InvalidOptionError", "LimitExceededError",
-    "LiveGraphError", "NativeLibraryError", "NoBackwardPartError", "Patch", "Plan", "Progress",
-    "Report", "RewriteResult", "SpillwayError", "SpillwayWarning", "UnavailableError",
-    "apply", "capabilities", "check", "diff", "explore", "inspect", "library_version", "plot",
-    "rewrite", "simulate", "strip",
+    "CancelledError", "Capabilities", "Check", "Client", "DeadlineExceededError", "DoesNotFitError",
+    "ExploreReport", "ExploredSize", "GraphDiff", "GraphSummary", "InternalError",
+    "InvalidGraphError", "InvalidOptionError", "LimitExceededError", "LiveGraphError",
+    "NativeLibraryError", "NoBackwardPartError", "Patch", "Plan", "Progress", "Report",
+    "RewriteResult", "SimulateReport", "SpillwayError", "SpillwayWarning", "TensorSummary",
+    "UnavailableError", "__version__", "apply", "capabilities", "check", "diff", "explore",
+    "inspect", "library_version", "plot", "rewrite", "simulate", "strip",
 ]
 
 

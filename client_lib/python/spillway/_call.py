@@ -3,54 +3,92 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
-from typing import Any, Callable, List, Optional
+import math
+import os
+from dataclasses import dataclass, fields
+from typing import Any, Callable, List, Optional, Union
 
-from spillway import _native, _worker
+from spillway import _native, _worker, errors
+from spillway._duration import seconds_of
+from spillway._types import Duration, Path, Progress
+from spillway._values import whole_of
 
-# (stage, done, total): stage is `sending`, `rewriting` or `receiving`; bytes, both 0 where there is
-# nothing to count.
-Progress = Callable[[str, int, int], None]
+__all__ = ["Call", "Progress", "Where"]
+
+# The longest time that the library is told.
+_LONGEST_S = 1e12
 
 
 @dataclass(frozen=True)
 class Where:
     """In process (`server` None), or a server: `host:port`, `unix:/path`, what gRPC resolves; several
-    with commas between. What the server is told of the call is here, too."""
+    as a list or with commas between. What the server is told of the call is here, too.
 
-    server: Optional[str] = None
+    Raises TypeError for what does not go together, InvalidOptionError for a value of another kind.
+    """
+
+    server: Union[str, List[str], None] = None
     tls: bool = False
-    tls_ca: Optional[str] = None
-    tls_cert: Optional[str] = None
-    tls_key: Optional[str] = None
+    tls_ca: Optional[Path] = None
+    tls_cert: Optional[Path] = None
+    tls_key: Optional[Path] = None
     tls_server_name: Optional[str] = None
     retries: Optional[int] = None
-    token_file: Optional[str] = None
+    token_file: Optional[Path] = None
     token_in_clear: bool = False
-    hedge_after: Optional[float] = None
+    hedge_after: Optional[Duration] = None
     token: Optional[str] = None
     request_id: Optional[str] = None
     traceparent: Optional[str] = None
 
     def __post_init__(self) -> None:
-        wants_tls = (self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name) != (None,) * 4
-        if wants_tls and not self.tls:
-            raise TypeError("tls_ca, tls_cert, tls_key and tls_server_name need tls=True")
-        if self.server is None and (self.tls or self.token_in_clear or (
-                self.retries, self.token_file, self.hedge_after, self.token, self.request_id,
-                self.traceparent) != (None,) * 6):
-            raise TypeError("tls, retries, tokens, hedge_after, request_id and traceparent need "
-                            "server=")
-        if self.server is not None and not self.server:
+        server = self.server
+        if isinstance(server, (list, tuple)):
+            server = ",".join(_checked("server", part) or "" for part in server)
+        self._set("server", _checked("server", server))
+        for name in ("tls_ca", "tls_cert", "tls_key", "token_file"):
+            path = getattr(self, name)
+            self._set(name, _checked(name, os.fspath(path) if hasattr(path, "__fspath__") else path))
+        for name in ("tls_server_name", "token", "request_id", "traceparent"):
+            _checked(name, getattr(self, name))
+        if self.retries is not None:
+            self._set("retries", whole_of("retries", self.retries, 31))
+            if self.retries < 0:
+                raise errors.bad_option("retries", self.retries, "is below 0; 0 is to try once")
+        self._set("hedge_after", seconds_of("hedge_after", self.hedge_after))
+        if server is None:
+            # retries=0 is given, too.
+            given = [item.name for item in fields(self)
+                     if getattr(self, item.name) is not None and getattr(self, item.name) is not False]
+            if given:
+                raise TypeError("%s need%s server=" % (
+                    ", ".join(given), "s" if len(given) == 1 else ""))
+        if server is not None and not server:
             raise TypeError("server is empty; leave it out for a rewrite in this process")
+        # As the command line has it: who names an authority does not want to talk in clear.
+        if (self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name) != (None,) * 4:
+            self._set("tls", True)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+def _checked(option: str, value: Any) -> Optional[str]:
+    if value is not None and not isinstance(value, str):
+        raise errors.bad_option(option, value, "is not a text")
+    return value
 
 
 class Call:
     """A context manager around one call. Not for several threads."""
 
-    def __init__(self, where: Where, timeout: Optional[float],
+    def __init__(self, where: Where, timeout: Optional[Duration],
                  progress: Optional[Progress]) -> None:
-        self._where, self._timeout, self._progress = where, timeout, progress
+        if progress is not None and not callable(progress):
+            raise TypeError("progress: %r cannot be called; give a function of (stage, done, total)"
+                            % (progress,))
+        self._where, self._progress = where, progress
+        self._timeout = seconds_of("timeout", timeout)
         self._failure: Optional[BaseException] = None
         self.client = ctypes.c_void_p()
         self.handle: Optional[int] = None
@@ -74,7 +112,7 @@ class Call:
         self._make_client(lib)
         self.handle = lib.spillway_call_new()
         if self._timeout is not None:
-            milliseconds = int(max(0.0, min(self._timeout, 1e12)) * 1000)
+            milliseconds = math.ceil(max(0.0, min(self._timeout, _LONGEST_S)) * 1000)
             _native.check(lib.spillway_call_set_timeout_ms(self.handle, milliseconds))
         if self._progress is not None:
             # Kept: the library holds a pointer to it.
@@ -103,7 +141,8 @@ class Call:
             _native.check(
                 lib.spillway_client_options_set_token_in_clear(options, where.token_in_clear))
             if where.hedge_after is not None:
-                milliseconds = int(min(where.hedge_after, 1e12) * 1000)
+                # Where has made it a number.
+                milliseconds = math.ceil(min(float(where.hedge_after), _LONGEST_S) * 1000)
                 _native.check(
                     lib.spillway_client_options_set_hedge_after_ms(options, milliseconds))
             _native.check(lib.spillway_client_new(options, ctypes.byref(self.client)))
@@ -157,5 +196,5 @@ class Call:
         _native.library().spillway_call_cancel(self.handle)
 
 
-def _text(value: Optional[str]) -> Optional[bytes]:
-    return None if value is None else value.encode()
+def _text(value: Any) -> Optional[bytes]:
+    return None if value is None else str(value).encode()

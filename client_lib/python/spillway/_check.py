@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from spillway import _measured, _native, _plot, _trace, errors
-from spillway.report import (DeviceForecast, Report, TensorSwap, _milliseconds, _rows, format_bytes)
+from spillway._notebook import note, table
+from spillway._size import format_bytes, format_time
+from spillway.messages import DeviceForecast, TensorSwap
+from spillway.report import Report
 
 # Names in a sentence; the attributes have all.
 _NAMES_SHOWN = 5
@@ -48,7 +51,7 @@ class DeviceCheck:
     in_use_peak_bytes: Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Check:
     """A plan and a traced step, side by side. `str()` says it in words; a notebook shows a table.
 
@@ -80,11 +83,14 @@ class Check:
         """Every planned swap ran and moved its tensor, and no other swap did."""
         return not (self.missing or self.unmoved or self.unplanned)
 
+    def __repr__(self) -> str:
+        return "<Check: %s>" % _words(self)[0]
+
     def __str__(self) -> str:
         return "\n".join(_words(self))
 
     def _repr_html_(self) -> str:
-        return _table(self)
+        return _html(self)
 
 
 def check(report: Any, run_metadata: Any, *,
@@ -287,7 +293,7 @@ def _words(result: Check) -> List[str]:
     if result.unknown_size_count:
         lines.append("planned bytes are without %d tensors of unknown size"
                      % result.unknown_size_count)
-    lines.append("step: %s" % _pair(result.step_time_ns, _milliseconds))
+    lines.append("step: %s" % _pair(result.step_time_ns, format_time))
     for device in result.devices:
         name = device.device or "device (none given)"
         if not device.seen_as:
@@ -303,14 +309,14 @@ def _words(result: Check) -> List[str]:
     return lines
 
 
-def _table(result: Check) -> str:
+def _html(result: Check) -> str:
     def row(name: str, figure: Figure, show: Any) -> List[str]:
         return [name, show(figure.planned), show(figure.seen), _percent(figure) or "-"]
 
     rows = [row("swap-outs", result.swap_outs, str), row("swap-ins", result.swap_ins, str),
             row("copied out", result.bytes_out, format_bytes),
             row("copied in", result.bytes_in, format_bytes),
-            row("step", result.step_time_ns, _milliseconds)]
+            row("step", result.step_time_ns, format_time)]
     for device in result.devices:
         name = device.device or "(none given)"
         rows.append(row("%s: peak of the step" % name, device.step_peak_bytes, format_bytes))
@@ -319,7 +325,5 @@ def _table(result: Check) -> str:
     notes = [("did not run", result.missing), ("moved nothing", result.unmoved),
              ("not in the report", result.unplanned)]
     listed = [["%s: %s" % (what, _some(names))] for what, names in notes if names]
-    return "<p><b>Spillway</b>: %s</p><table>%s%s</table>%s" % (
-        "as planned" if result.as_planned else "not all as planned",
-        _rows("th", [["", "planned", "seen", "share"]]), _rows("td", rows),
-        "<table>%s</table>" % _rows("td", listed) if listed else "")
+    return note("as planned" if result.as_planned else "not all as planned") + table(
+        ["", "planned", "seen", "share"], rows) + (table([], listed) if listed else "")

@@ -12,9 +12,10 @@ ctypes gives up the GIL while a function of the library runs: other threads go o
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import threading
-from typing import Callable, Optional
+from typing import Any, Callable, Dict, Optional
 
 from spillway import errors
 
@@ -178,3 +179,9 @@ def message_to_json(name: str, message: bytes) -> str:
     """JSON of a serialized message of spillway.v1."""
     return produce(
         library().spillway_message_to_json, name.encode(), message, len(message)).decode()
+
+
+def decoded(name: str, message: bytes) -> Dict[str, Any]:
+    """A serialized message of spillway.v1 as proto3's JSON."""
+    data: Dict[str, Any] = json.loads(message_to_json(name, message))
+    return data

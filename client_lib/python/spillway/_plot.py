@@ -10,9 +10,17 @@ import ctypes
 import json
 import os
 import subprocess
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import (TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple,
+                    Union)
 
-from spillway import _call, _native, _questions, _rewrite, errors, options
+from spillway import _call, _doors, _native, _questions, _rewrite, errors, options
+from spillway._message import Message
+from spillway._types import Duration, Path, PictureFormat, Play, Progress, Theme
+from spillway._values import sizes_of
+from spillway.messages import ExploreReport, SimulateReport
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # By the end of a file's name. A trace is for Perfetto and chrome://tracing.
 _FORMATS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".json": "trace"}
@@ -29,12 +37,14 @@ class _Message(NamedTuple):
     message: bytes
 
 
-def plot(what: Any, file: Union[None, str, "os.PathLike[str]"] = None, *, before: Any = None,
-         format: Optional[str] = None,  # pylint: disable=redefined-builtin
-         theme: str = "auto", title: Optional[str] = None, plan: bool = True,
-         throughput: bool = False, play: Optional[str] = None, no_budget: bool = False,
-         sizes: Any = (), server: Optional[str] = None, timeout: Optional[float] = None,
-         progress: Optional[_call.Progress] = None, **keywords: Any) -> Union[str, bytes]:
+@_doors.visible(_doors.SimulateKeywords)
+def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
+         format: Optional[PictureFormat] = None,  # pylint: disable=redefined-builtin
+         theme: Theme = "auto", title: Optional[str] = None, plan: bool = True,
+         throughput: bool = False, play: Optional[Play] = None, no_budget: bool = False,
+         sizes: Union[Iterable[int], str] = (), server: Union[str, List[str], None] = None,
+         timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
+         **keywords: Unpack[_doors.SimulateKeywords]) -> Union[str, bytes]:
     """Draws the memory of a step and what its engines do, beside the step before a rewrite; or
     throughput against batch.
 
@@ -58,8 +68,7 @@ def plot(what: Any, file: Union[None, str, "os.PathLike[str]"] = None, *, before
 
     Raises SpillwayError, TypeError for another keyword, and OSError if the file cannot be written.
     """
-    _questions._check_names(  # pylint: disable=protected-access
-        "plot", keywords, options.STEP | options.HARDWARE | _questions._WHERE)
+    _questions._check_names(plot, keywords)  # pylint: disable=protected-access
     kind = _format_of(file, format)
     call = _Caller(server, timeout, progress, play, no_budget, keywords)
     report = _as_report(what)
@@ -90,9 +99,8 @@ def plot(what: Any, file: Union[None, str, "os.PathLike[str]"] = None, *, before
 class _Caller:
     """The calls that a picture takes, all with the same step."""
 
-    def __init__(self, server: Optional[str], timeout: Optional[float],
-                 progress: Optional[_call.Progress], play: Optional[str], no_budget: bool,
-                 keywords: Mapping[str, Any]) -> None:
+    def __init__(self, server: Any, timeout: Optional[Duration], progress: Optional[Progress],
+                 play: Optional[Play], no_budget: bool, keywords: Mapping[str, Any]) -> None:
         self._where = _questions._where(server, keywords)  # pylint: disable=protected-access
         self._timeout, self._progress = timeout, progress
         self._play, self._no_budget, self._keywords = play, no_budget, keywords
@@ -103,8 +111,9 @@ class _Caller:
         return self._ask("SimulateReport", "SimulateOptions", "spillway_simulate", graph, wanted)
 
     def explore(self, graph: bytes, sizes: Any, swapping: bool) -> _Message:
-        wanted = {"step": options.step_of(self._keywords), "no_budget": self._no_budget,
-                  "sizes": list(sizes), "swapping": swapping and not self._no_budget}
+        wanted = {"step": options.step_of(self._keywords, with_size=True),
+                  "no_budget": self._no_budget, "sizes": sizes_of("sizes", sizes),
+                  "swapping": swapping and not self._no_budget}
         return self._ask("ExploreReport", "ExploreOptions", "spillway_explore", graph, wanted,
                          _native.PART(), None)
 
@@ -155,12 +164,16 @@ def _format_of(file: Any, given: Optional[str]) -> str:
 
 
 def _as_report(what: Any) -> Optional[_Message]:
-    """An answer of simulate or explore as a message; None if it is no such answer."""
+    """An answer of simulate or explore, also as a dict, as a message; None if it is no answer."""
+    if isinstance(what, (SimulateReport, ExploreReport)):
+        what = what.to_dict()
+    if isinstance(what, Message) or (
+            isinstance(what, Mapping) and "forecast" not in what and "sizes" not in what):
+        raise TypeError("a %s is drawn if it is an answer of simulate or explore"
+                        % type(what).__name__)
     if not isinstance(what, Mapping):
         return None
     name = "ExploreReport" if "sizes" in what else "SimulateReport"
-    if "forecast" not in what and "sizes" not in what:
-        raise TypeError("a dict is drawn if it is an answer of simulate or explore")
     return _Message(name, _native.message_from_json(name, json.dumps(dict(what))))
 
 

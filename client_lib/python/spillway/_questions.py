@@ -1,61 +1,82 @@
 """The calls that ask and change nothing: inspect, simulate, explore, diff, capabilities.
 
-Answers are the messages of spillway.v1 as dicts of proto3's JSON: 64-bit numbers are strings,
-enums names, sizes bytes, times nanoseconds. In process, or on the `server` (`host:port`,
-`unix:/path`); `timeout`, `progress`, TLS, retries, tokens, `request_id` and `traceparent` are those
-of `rewrite`.
+Answers are the messages of spillway.v1 as dataclasses (messages.py): `print` tells them to people,
+attributes have the numbers. In process, or on the `server`; keywords of calls are in _doors.py.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional,
+                    Type, TypeVar, Union)
 
-from spillway import _call, _native, _rewrite, options
+from spillway import _call, _doors, _native, _near, _rewrite, errors, options
+from spillway._message import Message
+from spillway._types import PLAYS, Duration, Feeds, Play, Progress
+from spillway._values import sizes_of, whole_of
+from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
+                               SimulateReport, TensorSummary)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # What a call says of where it goes, besides `server`.
-_WHERE = frozenset((
-    "tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "retries", "token_file",
-    "token_in_clear", "hedge_after", "token", "request_id", "traceparent"))
+_WHERE = frozenset(_doors.names(_doors.WhereKeywords))
+# No keywords.
+_GRAPHS = frozenset(("graph", "graph_a", "graph_b", "what"))
+
+M = TypeVar("M", bound=Message)
 
 
-def inspect(graph: Any, *, server: Optional[str] = None, timeout: Optional[float] = None,
-            progress: Optional[_call.Progress] = None, batch_size: Optional[int] = None,
-            feeds: Optional[Mapping[str, Any]] = None, largest_tensor_count: Optional[int] = None,
-            on_tensors: Optional[Callable[[List[Dict[str, Any]]], None]] = None,
-            **where: Any) -> Dict[str, Any]:
-    """What a graph is made of: GraphSummary of inspect.proto.
+@_doors.visible(_doors.WhereKeywords)
+def inspect(graph: Any, *, server: Union[str, List[str], None] = None,
+            timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
+            batch_size: Optional[int] = None, feeds: Optional[Feeds] = None,
+            largest_tensor_count: Optional[int] = None,
+            on_tensors: Optional[Callable[[List[TensorSummary]], object]] = None,
+            **where: Unpack[_doors.WhereKeywords]) -> GraphSummary:
+    """What a graph is made of.
+
+        print(spillway.inspect(graph_def))
+        spillway.inspect(graph_def).op_types[0].count
 
     Args:
       largest_tensor_count: how many of the largest tensors to list. Default: 10.
       on_tensors: gets every tensor of the graph (TensorSummary), in lists of some thousands, in
         file order, on another thread. What it raises ends the call and is raised here.
-      **where: TLS and retries of `rewrite`.
+      **where: TLS, retries and tokens of `rewrite`.
 
-    Raises SpillwayError.
+    Raises TypeError for another keyword, and SpillwayError.
     """
-    _check_names("inspect", where, _WHERE)
+    _check_names(inspect, where)
     wanted: Dict[str, Any] = {
         "step": options.step_of({"batch_size": batch_size, "feeds": feeds})}
     if largest_tensor_count is not None:
-        wanted["largest_tensor_count"] = largest_tensor_count
+        wanted["largest_tensor_count"] = whole_of("largest_tensor_count", largest_tensor_count, 32)
+    _check_callable("on_tensors", on_tensors)
     message, _ = _rewrite.serialized(graph)
-    with _call.Call(_call.Where(server, **where), timeout, progress) as call:
+    with _call.Call(_where(server, where), timeout, progress) as call:
         encoded = _encoded("InspectOptions", wanted)
-        take = None if on_tensors is None else (
-            lambda part: on_tensors(_decoded("TensorList", part)["tensors"]))
-        return _answer(call, "GraphSummary", _native.library().spillway_inspect, message,
-                       len(message), encoded, len(encoded), call.handle, call.part(take), None)
+
+        def take(part: bytes) -> None:
+            assert on_tensors is not None
+            on_tensors(_tensors(part))
+
+        return _answer(call, GraphSummary, _native.library().spillway_inspect, message,
+                       len(message), encoded, len(encoded), call.handle,
+                       call.part(None if on_tensors is None else take), None)
 
 
-def simulate(graph: Any, *, server: Optional[str] = None, timeout: Optional[float] = None,
-             progress: Optional[_call.Progress] = None, memory: bool = False,
-             trace: bool = False, play: Optional[str] = None, no_budget: bool = False,
-             **keywords: Any) -> Dict[str, Any]:
-    """What a step of the graph takes on a machine, rewritten or not: SimulateReport of
-    simulate.proto. Whether it fits is in `["forecast"]["fit"]`: FIT_FITS, FIT_DOES_NOT_FIT or
-    FIT_UNKNOWN.
+@_doors.visible(_doors.SimulateKeywords)
+def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
+             timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
+             memory: bool = False, trace: bool = False, play: Optional[Play] = None,
+             no_budget: bool = False,
+             **keywords: Unpack[_doors.SimulateKeywords]) -> SimulateReport:
+    """What a step of the graph takes on a machine, rewritten or not.
+
+        report = spillway.simulate(graph_def, batch_size=128, gpu_memory_bytes="16GiB")
+        report.forecast.fit          # "FITS", "DOES_NOT_FIT" or "UNKNOWN"
 
     Args:
       memory: also how much memory is in use over the step, and what is alive at its peak.
@@ -65,33 +86,38 @@ def simulate(graph: Any, *, server: Optional[str] = None, timeout: Optional[floa
       no_budget: with unlimited memory.
       **keywords: of the options of `rewrite` those that say what a step is: `feeds`, `batch_size`,
         `targets`, `hardware` and its numbers, `profile`, `convolution_workspace_bytes`,
-        `loop_counts`; TLS and
-        retries.
+        `loop_counts`; TLS, retries and tokens.
 
     Raises TypeError for another keyword, and SpillwayError.
     """
-    _check_names("simulate", keywords, options.STEP | options.HARDWARE | _WHERE)
+    _check_names(simulate, keywords)
     wanted = simulate_options(keywords, memory=memory, trace=trace, play=play, no_budget=no_budget)
     message, _ = _rewrite.serialized(graph)
     with _call.Call(_where(server, keywords), timeout, progress) as call:
         encoded = _encoded("SimulateOptions", wanted)
-        return _answer(call, "SimulateReport", _native.library().spillway_simulate, message,
+        return _answer(call, SimulateReport, _native.library().spillway_simulate, message,
                        len(message), encoded, len(encoded), call.handle)
 
 
-def explore(graph: Any, *, server: Optional[str] = None, timeout: Optional[float] = None,
-            progress: Optional[_call.Progress] = None,
-            on_size: Optional[Callable[[Dict[str, Any]], None]] = None,
-            sizes: Iterable[int] = (), multiple_of: Optional[int] = None, swapping: bool = False,
-            no_budget: bool = False, **keywords: Any) -> Dict[str, Any]:
-    """How large a batch or an image may be: ExploreReport of simulate.proto.
+@_doors.visible(_doors.SimulateKeywords)
+def explore(graph: Any, *, server: Union[str, List[str], None] = None,
+            timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
+            on_size: Optional[Callable[[ExploredSize], object]] = None,
+            sizes: Union[Iterable[int], str] = (), multiple_of: Optional[int] = None,
+            swapping: bool = False, no_budget: bool = False,
+            **keywords: Unpack[_doors.SimulateKeywords]) -> ExploreReport:
+    """How large a batch or an image may be.
 
-    A dimension -1 in `feeds` stands for the size that varies; without any it is the batch size.
+        spillway.explore(graph_def, multiple_of=8, swapping=True).largest_fitting_size_swapped
+
+    A dimension "N" or -1 in `feeds` stands for the size that varies; without any it is the batch
+    size.
 
     Args:
-      on_size: gets each size (ExploredSize) as it is found, in any order, on another thread. What
-        it raises ends the call and is raised here.
-      sizes: those to try. Default: powers of two up to the first that does not fit.
+      on_size: gets each size as it is found, in any order, on another thread. What it raises ends
+        the call and is raised here.
+      sizes: those to try, also as text: `"32:512:32"`. Default: powers of two up to the first that
+        does not fit.
       multiple_of: the largest that fits is looked for among multiples of this. Default: 1.
       swapping: also plan for the graph at every size, with the strategy budget.
       no_budget: with unlimited memory; only `sizes` are tried.
@@ -99,75 +125,97 @@ def explore(graph: Any, *, server: Optional[str] = None, timeout: Optional[float
 
     Raises TypeError for another keyword, and SpillwayError.
     """
-    _check_names("explore", keywords, options.STEP | options.HARDWARE | _WHERE)
-    wanted: Dict[str, Any] = {"step": options.step_of(keywords), "no_budget": no_budget,
-                              "sizes": list(sizes), "swapping": swapping}
+    _check_names(explore, keywords)
+    wanted: Dict[str, Any] = {"step": options.step_of(keywords, with_size=True),
+                              "no_budget": options.bool_of("no_budget", no_budget),
+                              "sizes": sizes_of("sizes", sizes),
+                              "swapping": options.bool_of("swapping", swapping)}
     if multiple_of is not None:
-        wanted["multiple_of"] = multiple_of
+        wanted["multiple_of"] = whole_of("multiple_of", multiple_of, 64)
+    _check_callable("on_size", on_size)
     message, _ = _rewrite.serialized(graph)
     with _call.Call(_where(server, keywords), timeout, progress) as call:
         encoded = _encoded("ExploreOptions", wanted)
-        take = None if on_size is None else (lambda part: on_size(_decoded("ExploredSize", part)))
-        return _answer(call, "ExploreReport", _native.library().spillway_explore, message,
-                       len(message), encoded, len(encoded), call.handle, call.part(take), None)
+
+        def take(part: bytes) -> None:
+            assert on_size is not None
+            on_size(ExploredSize.from_message(part))
+
+        return _answer(call, ExploreReport, _native.library().spillway_explore, message,
+                       len(message), encoded, len(encoded), call.handle,
+                       call.part(None if on_size is None else take), None)
 
 
-def diff(graph_a: Any, graph_b: Any, *, server: Optional[str] = None,
-         timeout: Optional[float] = None, progress: Optional[_call.Progress] = None,
-         **where: Any) -> Dict[str, Any]:
-    """What makes graph B of graph A, whoever made it: GraphDiff of diff.proto. `where`: TLS and
-    retries of `rewrite`. Raises SpillwayError."""
-    _check_names("diff", where, _WHERE)
+@_doors.visible(_doors.WhereKeywords)
+def diff(graph_a: Any, graph_b: Any, *, server: Union[str, List[str], None] = None,
+         timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
+         **where: Unpack[_doors.WhereKeywords]) -> GraphDiff:
+    """What makes graph B of graph A, whoever made it. `where`: TLS, retries and tokens of
+    `rewrite`. Raises TypeError for another keyword, and SpillwayError."""
+    _check_names(diff, where)
     a, _ = _rewrite.serialized(graph_a)
     b, _ = _rewrite.serialized(graph_b)
-    with _call.Call(_call.Where(server, **where), timeout, progress) as call:
-        return _answer(call, "GraphDiff", _native.library().spillway_diff, a, len(a), b, len(b),
+    with _call.Call(_where(server, where), timeout, progress) as call:
+        return _answer(call, GraphDiff, _native.library().spillway_diff, a, len(a), b, len(b),
                        call.handle)
 
 
-def capabilities(*, server: Optional[str] = None, timeout: Optional[float] = None,
-                 **where: Any) -> Dict[str, Any]:
-    """Version, strategies, limits and machines of a server, or of this process:
-    GetCapabilitiesResponse of rewrite_service.proto. `where`: TLS and retries of `rewrite`."""
-    _check_names("capabilities", where, _WHERE)
-    with _call.Call(_call.Where(server, **where), timeout, None) as call:
-        return _answer(call, "GetCapabilitiesResponse",
-                       _native.library().spillway_get_capabilities, call.handle)
+@_doors.visible(_doors.WhereKeywords)
+def capabilities(*, server: Union[str, List[str], None] = None, timeout: Optional[Duration] = None,
+                 **where: Unpack[_doors.WhereKeywords]) -> Capabilities:
+    """Version, strategies, limits and machines of a server, or of this process. `where`: TLS,
+    retries and tokens of `rewrite`."""
+    _check_names(capabilities, where)
+    with _call.Call(_where(server, where), timeout, None) as call:
+        return _answer(call, Capabilities, _native.library().spillway_get_capabilities, call.handle)
 
 
-def simulate_options(keywords: Mapping[str, Any], *, memory: bool, trace: bool,
-                     play: Optional[str], no_budget: bool) -> Dict[str, Any]:
+def simulate_options(keywords: Mapping[str, Any], *, memory: Any, trace: Any, play: Any,
+                     no_budget: Any) -> Dict[str, Any]:
     """SimulateOptions as JSON; of `keywords` what says what a step is."""
-    wanted = {"step": options.step_of(keywords), "memory": memory, "trace": trace,
-              "no_budget": no_budget}
+    wanted = {"step": options.step_of(keywords), "memory": options.bool_of("memory", memory),
+              "trace": options.bool_of("trace", trace),
+              "no_budget": options.bool_of("no_budget", no_budget)}
     if play is not None:
+        if play not in PLAYS:
+            near = _near.did_you_mean(play, PLAYS) if isinstance(play, str) else ""
+            raise errors.bad_option("play", play, "is none of %s%s" % (", ".join(PLAYS), near))
         wanted["play"] = "PLAY_" + play.upper()
     return wanted
 
 
-def _check_names(function: str, keywords: Mapping[str, Any], known: FrozenSet[str]) -> None:
+def _check_names(function: Any, keywords: Mapping[str, Any]) -> None:
+    """Raises TypeError for a keyword that is not in the function's signature."""
+    known = set(function.__signature__.parameters) - _GRAPHS
     for name in keywords:
         if name not in known:
-            raise TypeError("%s has no option %s; it has %s" % (
-                function, name, ", ".join(sorted(known))))
+            raise TypeError("%s has no option %s%s; it has %s" % (
+                function.__name__, name, _near.did_you_mean(name, known),
+                ", ".join(sorted(known))))
 
 
-def _where(server: Optional[str], keywords: Mapping[str, Any]) -> _call.Where:
+def _check_callable(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise TypeError("%s: %r cannot be called" % (name, value))
+
+
+def _where(server: Any, keywords: Mapping[str, Any]) -> _call.Where:
     return _call.Where(server, **{name: value for name, value in keywords.items()
                                   if name in _WHERE})
+
+
+def _tensors(part: bytes) -> List[TensorSummary]:
+    return [TensorSummary.from_dict(tensor) for tensor in
+            _native.decoded("TensorList", part)["tensors"]]
 
 
 def _encoded(name: str, wanted: Dict[str, Any]) -> bytes:
     return _native.message_from_json(name, options.dump(wanted))
 
 
-def _decoded(name: str, message: bytes) -> Dict[str, Any]:
-    return json.loads(_native.message_to_json(name, message))
-
-
-def _answer(call: _call.Call, name: str, function: Callable[..., Optional[int]],
-            *arguments: Any) -> Dict[str, Any]:
+def _answer(call: _call.Call, kind: Type[M], function: Callable[..., Optional[int]],
+            *arguments: Any) -> M:
     """Calls a function of the library whose last argument is an output buffer with a message."""
     out = ctypes.c_void_p()
     call.run(function, call.client, *arguments, ctypes.byref(out))
-    return _decoded(name, _native.take(out))
+    return kind.from_message(_native.take(out))

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import warnings
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from spillway import _call, _native, _wire, errors, options
+from spillway import _call, _doors, _native, _wire, errors, options
+from spillway._types import Duration, Path, Progress
 from spillway.patch import Patch
 from spillway.plan import Plan
 from spillway.report import Report
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # Fields of RewriteRequest and RewriteResponse in rewrite_service.proto.
 _GRAPH_DEF, _OPTIONS = 1, 2
@@ -18,7 +22,8 @@ _REPORT, _PATCH, _PLAN = 2, 3, 4
 
 
 class RewriteResult:
-    """A rewritten graph.
+    """A rewritten graph. `print` says what was done; a notebook shows what was needed, the setting,
+    its cost and the largest swaps.
 
     Attributes:
       graph_def: the graph, of the type that went in: bytes for bytes, a GraphDef for a GraphDef or
@@ -33,12 +38,15 @@ class RewriteResult:
 
     def __init__(self, graph_def: Any, *, report_message: Optional[bytes] = None,
                  patch: Optional[Patch] = None, plan: Optional[Plan] = None,
-                 error: Optional[errors.SpillwayError] = None) -> None:
+                 error: Optional[errors.SpillwayError] = None,
+                 step: Optional[Mapping[str, Any]] = None) -> None:
         self.graph_def = graph_def
         self.patch = patch
         self.plan = plan
         self.error = error
         self._report_message = report_message
+        # Keywords of the step and its machine, for whoever asks about the graph later.
+        self._step = dict(step or {})
 
     @functools.cached_property
     def report(self) -> Optional[Report]:
@@ -46,22 +54,33 @@ class RewriteResult:
             return None
         return Report.from_message(self._report_message)
 
-    def _repr_html_(self) -> str:
+    def __repr__(self) -> str:
         if self.report is None:
-            return "<p><b>Spillway</b>: not rewritten</p>"
-        return self.report._repr_html_()
+            return "<RewriteResult: not rewritten: %s>" % self.error
+        return "<RewriteResult: %s>" % self.report.summary
+
+    def __str__(self) -> str:
+        if self.report is None:
+            return "not rewritten: %s" % self.error
+        return str(self.report)
+
+    def _repr_html_(self) -> str:
+        from spillway import _notebook  # pylint: disable=import-outside-toplevel,cyclic-import
+        return _notebook.of_result(self)
 
 
-def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str] = None,
-            progress: Optional[_call.Progress] = None, timeout: Optional[float] = None,
+@_doors.visible(_doors.OptionKeywords)
+def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
+            server: Union[str, List[str], None] = None,
+            progress: Optional[Progress] = None, timeout: Optional[Duration] = None,
             fail_open: bool = False, patch: bool = False, save_plan: bool = False,
-            tls: bool = False,
-            tls_ca: Optional[str] = None, tls_cert: Optional[str] = None,
-            tls_key: Optional[str] = None, tls_server_name: Optional[str] = None,
-            retries: Optional[int] = None, token_file: Optional[str] = None,
-            token_in_clear: bool = False, hedge_after: Optional[float] = None,
+            tls: bool = False, tls_ca: Optional[Path] = None, tls_cert: Optional[Path] = None,
+            tls_key: Optional[Path] = None, tls_server_name: Optional[str] = None,
+            retries: Optional[int] = None, token_file: Optional[Path] = None,
+            token_in_clear: bool = False, hedge_after: Optional[Duration] = None,
             token: Optional[str] = None, request_id: Optional[str] = None,
-            traceparent: Optional[str] = None, **keywords: Any) -> RewriteResult:
+            traceparent: Optional[str] = None,
+            **keywords: Unpack[_doors.OptionKeywords]) -> RewriteResult:
     """Inserts swaps into a training graph. `graph` itself is never changed.
 
     Args:
@@ -69,42 +88,43 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
       strategy: `budget` (the default: for the memory of each GPU, buffer by buffer; needs sizes:
         give `batch_size` or `feeds` if the graph leaves its batch open), `level` (TFLMS v2, tuned
         where nothing is given; needs sizes, too) or `scope` (TFLMS v1).
-      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves; of several servers,
-        with commas between, or `dns:///host:port`, one that serves. None: here.
+      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves; of several servers, as
+        a list or with commas between, or `dns:///host:port`, one that serves. None: here.
       progress: called with (stage, done bytes, total bytes), on another thread; must be short and
         not call Spillway. What it raises ends the call and is raised here.
-      timeout: seconds. None: no limit.
+      timeout: seconds, or `"30s"`, `"2m"`. None: no limit.
       fail_open: after a failure, warn (SpillwayWarning) and return the graph as it came. A wrong
         keyword and Ctrl-C are raised all the same.
       patch: also return the edits, for a live graph.
       save_plan: also return the plan, for `apply`.
       tls: talk TLS with the server; `tls_ca`, `tls_cert`, `tls_key` are PEM files,
-        `tls_server_name` the name that its certificate must hold.
+        `tls_server_name` the name that its certificate must hold; each of them implies it.
       retries: how often to try again where the server cannot be reached or is full. Default: 4.
       token_file, token: shown to the server (`authorization: Bearer TOKEN`): a file, read by every
         call, or the token itself. Without TLS it goes to no other machine, unless `token_in_clear`.
-      hedge_after: seconds after which a rewrite without an answer is asked for a second time, of
-        another server if there is one; the first answer counts. Default: never.
+      hedge_after: the time (seconds, or `"500ms"`) after which a rewrite without an answer is asked
+        for a second time, of another server if there is one; the first answer counts. Default:
+        never.
       request_id, traceparent: for the server's log: a name, and the span as W3C has it.
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
-        `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes, or what is fed),
-        `loop_counts={"rnn/while/while_context": 200}`,
-        `hardware="v100_nvlink2"`, `gpu_memory_bytes=...`,
-        `gpu_memories={"/gpu:1": 12 << 30}` (GPUs that have another), `already_rewritten="replan"`,
+        `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes, or what is fed; also
+        `"128,224,224,3"`), `loop_counts={"rnn/while/while_context": 200}`,
+        `hardware="v100_nvlink2"`, `gpu_memory_bytes="16GiB"`,
+        `gpu_memories={"/gpu:1": "12GiB"}` (GPUs that have another), `already_rewritten="replan"`,
         `simulation=False`, ...
 
     Raises:
       TypeError: a keyword that does not exist; a graph of another type.
       SpillwayError: any other failure; errors.py has the classes.
     """
-    where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries,
-                        token_file, token_in_clear, hedge_after, token, request_id, traceparent)
     outputs = ["GRAPH", "REPORT"] if patch or save_plan else []
     outputs += ["PATCH"] if patch else []
     outputs += ["PLAN"] if save_plan else []
-    json_options = options.to_json(strategy, keywords, outputs)
     message, kind = serialized(graph)
     try:
+        where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries,
+                            token_file, token_in_clear, hedge_after, token, request_id, traceparent)
+        json_options = options.to_json(strategy, keywords, outputs)
         with _call.Call(where, timeout, progress) as call:
             encoded = _native.message_from_json("RewriteOptions", json_options)
             answer = (_call_for_all if outputs else _call_graph)(call, message, encoded)
@@ -116,7 +136,9 @@ def rewrite(graph: Any, *, strategy: Optional[str] = None, server: Optional[str]
     return RewriteResult(answer.graph if kind is None else kind.FromString(answer.graph),
                          report_message=answer.report,
                          patch=Patch.from_message(answer.patch or b"") if patch else None,
-                         plan=None if answer.plan is None else Plan(answer.plan))
+                         plan=None if answer.plan is None else Plan(answer.plan),
+                         step={name: value for name, value in keywords.items()
+                               if name in options.STEP | options.HARDWARE})
 
 
 def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
@@ -125,7 +147,9 @@ def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
                   errors.SpillwayWarning, stacklevel=stack_level)
 
 
-def apply(graph: Any, plan: Union[Plan, str, bytes], **keywords: Any) -> RewriteResult:
+@_doors.visible(_doors.ApplyKeywords)
+def apply(graph: Any, plan: Union[Plan, str, bytes],
+          **keywords: Unpack[_doors.ApplyKeywords]) -> RewriteResult:
     """Writes a plan that a rewrite of this graph gave (`save_plan=True`), instead of making one: the
     same graph, byte for byte. `plan`: a Plan, or its JSON. `keywords`: those of `rewrite`, but for
     the options that the plan settles (cpu_device, min_tensor_bytes, swap_encoding,
@@ -135,7 +159,8 @@ def apply(graph: Any, plan: Union[Plan, str, bytes], **keywords: Any) -> Rewrite
     return rewrite(graph, strategy="apply", plan=plan, **keywords)
 
 
-def strip(graph: Any, **keywords: Any) -> RewriteResult:
+@_doors.visible(_doors.StripKeywords)
+def strip(graph: Any, **keywords: Unpack[_doors.StripKeywords]) -> RewriteResult:
     """Takes the swaps of Spillway out again: the original graph, byte for byte, from the rewritten
     one alone. `keywords`: those of `rewrite` that are no options. Raises InvalidGraphError
     (FOREIGN_REWRITE) for a graph that another program rewrote."""

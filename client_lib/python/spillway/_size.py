@@ -3,8 +3,12 @@
 The grammar is that of rewrite_core/base/byte_text.h; tests/testing/sizes.txt binds both.
 """
 
+from __future__ import annotations
+
 import re
-from typing import Any
+from typing import Optional
+
+from spillway import errors
 
 _UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", start=1):
@@ -13,18 +17,38 @@ for _power, _letter in enumerate("kmgt", start=1):
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
-def bytes_of(option: str, value: Any) -> Any:
-    """The bytes that a text stands for; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    if re.fullmatch(r"-[0-9]+", value, re.ASCII):
-        return int(value)  # The range is the library's to judge.
-    match = _SIZE.fullmatch(value)
+def bytes_of(option: str, text: str) -> int:
+    """The bytes that a text stands for. Raises InvalidOptionError, which is a ValueError."""
+    if re.fullmatch(r"-[0-9]+", text, re.ASCII):
+        return int(text)  # The range is the library's to judge.
+    match = _SIZE.fullmatch(text)
     unit = _UNITS.get(match.group(2).lower()) if match else None
-    if unit is not None:
+    if match is not None and unit is not None:
         number = match.group(1)
         size = int(float(number) * unit) if "." in number else int(number) * unit
         if size < 1 << 63:
             return size
-    raise ValueError("%s: %r is not a number of bytes, plain or with a unit: kB, MB, GB, TB (of "
-                     "1000), KiB, MiB, GiB, TiB (of 1024)" % (option, value))
+    raise errors.bad_option(option, text, "is not a number of bytes, plain or with a unit: kB, MB, "
+                                          "GB, TB (of 1000), KiB, MiB, GiB, TiB (of 1024)")
+
+
+def format_bytes(count: Optional[float]) -> str:
+    """`1.50 GiB`; `-` where there is nothing to say."""
+    if count is None:
+        return "-"
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024 or unit == "GiB":
+            break
+        value /= 1024
+    return "%d B" % count if unit == "B" else "%.2f %s" % (value, unit)
+
+
+def format_time(nanoseconds: Optional[int]) -> str:
+    """`12.3 ms`, as the command line has it; `-` where there is nothing to say."""
+    if nanoseconds is None:
+        return "-"
+    milliseconds = nanoseconds / 1e6
+    if milliseconds >= 100:
+        return "%.0f ms" % milliseconds
+    return "%.*f ms" % (1 if milliseconds >= 1 else 2, milliseconds)

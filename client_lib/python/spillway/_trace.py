@@ -110,8 +110,8 @@ class _Reader:
                 name = _text(value)
             elif number == _DEVICE_NODE:
                 nodes.append(_message(value))
-        # A GPU's streams and copies: the kernels of nodes that its own entries have.
-        own = "/stream:" not in name and "memcpy" not in name
+        # A GPU's streams and copies, and waits for it: kernels of nodes that its own entries have.
+        own = "/stream:" not in name and "memcpy" not in name and not name.endswith("/sync")
         if own:
             self._trace.devices.append(name)
         self._records = []

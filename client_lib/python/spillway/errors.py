@@ -18,9 +18,10 @@ CODE_NAMES = (
 
 
 class SpillwayError(Exception):
-    """A call failed. `str()` is one sentence that says what to do.
+    """A call failed. `str()` is one sentence that says what to do, in the words of Python's keywords.
 
     Attributes:
+      message: the sentence as every program of Spillway says it, with the names of the API's fields.
       code: the gRPC code as a name, e.g. `INVALID_ARGUMENT`.
       reason: for programs; a value of `ErrorReason` in error.proto without its prefix, e.g.
         `DANGLING_INPUT`. Stable. Empty where there is none.
@@ -36,7 +37,9 @@ class SpillwayError(Exception):
         self.metadata = dict(metadata or {})
 
     def __str__(self) -> str:
-        return "%s [%s]" % (self.message, self.reason) if self.reason else self.message
+        from spillway import _sentences  # pylint: disable=import-outside-toplevel,cyclic-import
+        sentence = _sentences.in_keywords(self.message)
+        return "%s [%s]" % (sentence, self.reason) if self.reason else sentence
 
 
 class NativeLibraryError(SpillwayError, ImportError):
@@ -117,6 +120,9 @@ class SpillwayWarning(UserWarning):
     """With `fail_open`: the graph was not rewritten, for the reason in the message."""
 
 
+# Characters of a value in a sentence.
+_SHOWN_VALUE = 80
+
 _OPTION = ("UNKNOWN_OPTION", "BAD_OPTION", "CONFLICTING_OPTIONS", "BAD_REGEX",
            "NAME_MATCHES_NOTHING", "BAD_PLAN", "OTHER_GRAPH")
 _GRAPH = ("MALFORMED_GRAPH", "EMPTY_GRAPH", "BAD_NODE_NAME", "DUPLICATE_NODE", "DANGLING_INPUT",
@@ -139,6 +145,15 @@ _BY_CODE = {
     "UNAVAILABLE": UnavailableError,
     "INTERNAL": InternalError,
 }
+
+
+def bad_option(option: str, value: object, wrong: str) -> InvalidOptionError:
+    """For a value of a keyword that cannot be sent: `OPTION: VALUE WRONG`."""
+    shown = repr(value)
+    if len(shown) > _SHOWN_VALUE:
+        shown = shown[:_SHOWN_VALUE] + "..."
+    return InvalidOptionError("%s: %s %s" % (option, shown, wrong), code="INVALID_ARGUMENT",
+                              reason="BAD_OPTION", metadata={"option": option, "value": shown})
 
 
 def make_error(code: int, message: str, reason: str, metadata: Mapping[str, str]) -> SpillwayError:

@@ -19,15 +19,23 @@ from __future__ import annotations
 import importlib
 import json
 from dataclasses import asdict
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
-from spillway import _questions, _ranks, _rewrite, _shared_edits, _wire, errors, report
+from spillway import (_doors, _questions, _ranks, _rewrite, _shared_edits, _wire, errors,
+                      options)
+from spillway._duration import seconds_of
+from spillway._types import Duration
 from spillway.patch import Patch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["rewrite", "rewrite_graph"]
 
 # Seconds; longer than any rewrite takes that is not stuck.
 WAIT = 600.0
+# A year: what waits takes no more seconds than fit its clock.
+_LONGEST_WAIT = 365 * 86400.0
 # The one of hardware.proto.
 _DEFAULT_PRESET = "p100_pcie"
 
@@ -36,10 +44,12 @@ _Ranks = Union[_ranks.HorovodRanks, _ranks.FolderRanks]
 _HEADER, _REPORT, _NODES = 1, 2, 3
 
 
+@_doors.visible(_doors.SharedKeywords)
 def rewrite(graph: Any, hvd: Any = None, *, folder: Optional[str] = None,
             rank: Optional[int] = None, size: Optional[int] = None,
-            local_size: Optional[int] = None, wait: float = WAIT, fail_open: bool = False,
-            patch: bool = False, **keywords: Any) -> _rewrite.RewriteResult:
+            local_size: Optional[int] = None, wait: Duration = WAIT, fail_open: bool = False,
+            patch: bool = False,
+            **keywords: Unpack[_doors.SharedKeywords]) -> _rewrite.RewriteResult:
     """`spillway.rewrite`, once for all ranks.
 
     Args:
@@ -51,8 +61,8 @@ def rewrite(graph: Any, hvd: Any = None, *, folder: Optional[str] = None,
         same time. One folder inside it is left.
       rank, size, local_size: with `folder`: which rank this is, of how many, and how many are on
         this machine. None: what horovodrun, mpirun or srun say in the environment.
-      wait: seconds to wait for the other ranks at each of three meetings. Rank 0's call to Spillway
-        is between two of them: give it a `timeout` below that.
+      wait: seconds, or `"10m"`, to wait for the other ranks at each of three meetings. Rank 0's call
+        to Spillway is between two of them: give it a `timeout` below that.
       fail_open: on all ranks alike: after a failure of any, all warn and keep their graph as it is.
       **keywords: those of `spillway.rewrite`; those of rank 0 count. `host_memory_bytes`, or the
         preset's, is that of the machine, and is divided by its number of ranks.
@@ -70,17 +80,19 @@ def rewrite(graph: Any, hvd: Any = None, *, folder: Optional[str] = None,
         message, kind = prepare()
         return message if kind is None else kind.FromString(message)
 
-    result = _once((hvd, folder, rank, size, local_size, wait), prepare, lambda _: None,
-                   unchanged, fail_open, keywords)
+    result = _once((hvd, folder, rank, size, local_size, _seconds(wait)), prepare,
+                   lambda _: None, unchanged, fail_open, dict(keywords))
     if not patch:
         result.patch = None
     return result
 
 
+@_doors.visible(_doors.SharedKeywords)
 def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] = None,
                   rank: Optional[int] = None, size: Optional[int] = None,
-                  local_size: Optional[int] = None, wait: float = WAIT, fail_open: bool = False,
-                  **keywords: Any) -> _rewrite.RewriteResult:
+                  local_size: Optional[int] = None, wait: Duration = WAIT,
+                  fail_open: bool = False,
+                  **keywords: Unpack[_doors.SharedKeywords]) -> _rewrite.RewriteResult:
     """`spillway.tensorflow.rewrite_graph`, once for all ranks: edits the live graph of each.
     Loads TensorFlow. Arguments and errors: those of `rewrite`, and LiveGraphError."""
     from spillway.tensorflow import _live_graph  # pylint: disable=import-outside-toplevel
@@ -94,8 +106,12 @@ def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] =
         assert rewritten.patch is not None
         _live_graph.apply(live[0], rewritten.patch, rewritten.graph_def)
 
-    return _once((hvd, folder, rank, size, local_size, wait), prepare, finish, lambda: None,
-                 fail_open, keywords)
+    return _once((hvd, folder, rank, size, local_size, _seconds(wait)), prepare, finish,
+                 lambda: None, fail_open, dict(keywords))
+
+
+def _seconds(wait: Duration) -> float:
+    return min(seconds_of("wait", wait) or 0.0, _LONGEST_WAIT)
 
 
 def _once(place: Tuple[Any, ...], prepare: Callable[[], Tuple[bytes, Any]],
@@ -176,7 +192,7 @@ def _together(ranks: _Ranks, prepare: Callable[[], Tuple[bytes, Any]],
     result: Optional[_rewrite.RewriteResult] = None
     state = {}
     try:
-        patch = report.read(Patch, header["patch"])
+        patch = Patch.from_dict(header["patch"])
         rewritten = _shared_edits.applied(message, patch, fields.get(_NODES, b""))
         result = _rewrite.RewriteResult(rewritten if kind is None else kind.FromString(rewritten),
                                         report_message=fields.get(_REPORT, b""), patch=patch)
@@ -248,13 +264,14 @@ def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
     if whole is None:
         where = {name: keywords[name] for name in (*_questions._WHERE, "server", "timeout")
                  if keywords.get(name) is not None}  # pylint: disable=protected-access
-        known = _questions.capabilities(**where).get("hardware_presets", [])
-        presets = [preset["hardware"] for preset in known]
-        whole = {preset["preset"]: preset["host_memory_bytes"] for preset in presets}.get(
-            machine.get("preset") or _DEFAULT_PRESET)
+        known = [preset.hardware for preset in _questions.capabilities(**where).hardware_presets]
+        whole = {preset.preset: preset.host_memory_bytes
+                 for preset in known if preset is not None}.get(
+                     machine.get("preset") or _DEFAULT_PRESET)
     if whole is None:
         return keywords  # No such preset: the rewrite says so.
-    return {**keywords, "host_memory_bytes": int(whole) // local_size}
+    return {**keywords,
+            "host_memory_bytes": options.size_of("host_memory_bytes", whole) // local_size}
 
 
 def _described(error: BaseException) -> Dict[str, Any]:

@@ -1,9 +1,10 @@
 """Keywords of `rewrite` as a spillway.v1.RewriteOptions.
 
-A keyword has the name of its field in options.proto, which says what it does, its unit, range and
-default; `spillway rewrite --help` lists them too. Which names exist is written down here, so that a
-misspelled one is a TypeError before anything runs; a test compares the table with the .proto.
-Values are the library's business: it refuses them with InvalidOptionError.
+A keyword has the name of its field in options.proto, step.proto or hardware.proto, which say what
+it does, its unit, range and default; `spillway rewrite --help-all` lists them too. Which names
+exist, and of what type they are, is in _keywords.py, so that a misspelled one is a TypeError before
+anything runs. What a value is to mean, as text too, is decided here; ranges are the library's
+business. Both refuse a value with InvalidOptionError, which names the keyword.
 """
 
 from __future__ import annotations
@@ -11,27 +12,23 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import Any, Dict, Iterable, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
+from spillway import _keywords, _near, errors
 from spillway._size import bytes_of
+from spillway._values import feeds_of, list_of, text_of, whole_of
 from spillway.plan import Plan
 
+
+def _names_of(*kinds: Any) -> frozenset:
+    return frozenset(name for kind in kinds for name in kind.__annotations__)
+
+
 # Of the strategies level and budget.
-FILTERS = frozenset((
-    "excl_output_by_scopes", "incl_output_by_scopes", "excl_output_by_types",
-    "incl_output_by_types", "excl_input_by_scopes", "incl_input_by_scopes", "excl_input_by_types",
-    "incl_input_by_types"))
+FILTERS = _names_of(_keywords.FilterKeywords)
 
 STRATEGIES: Mapping[str, frozenset] = {
-    "scope": frozenset((
-        "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
-        "excl_types", "incl_types", "n_tensors", "lb", "ub", "fuse_swapins", "ctrld_strategy",
-        "swap_branches", "branch_threshold", "debug", "debug_level")),
-    "level": frozenset((
-        "swapout_threshold", "swapin_ahead", "swapin_groupby", "sync_mode", "serialization",
-        "serialization_by_size", "is_training", "autotune_gpu_mem", "pace")) | FILTERS,
-    "budget": frozenset(("planning_effort", "objective", "max_slowdown")) | FILTERS,
-}
+    name: frozenset(names) for name, names in _keywords.STRATEGIES.items()}
 # What plans nothing: `rewrite` takes them as strategies, and `strip` and `apply` are called so.
 OTHERS: Mapping[str, frozenset] = {
     "strip": frozenset(),
@@ -41,51 +38,30 @@ OTHERS: Mapping[str, frozenset] = {
 DEFAULT_STRATEGY = "budget"
 
 # Of every strategy. `outputs` is not among them: it is decided by what is asked of `rewrite`.
-COMMON = frozenset((
-    "devices", "cpu_device", "min_tensor_bytes", "already_rewritten", "decision_detail",
-    "swap_encoding", "simulation", "inline_calls"))
+COMMON = _names_of(_keywords.CommonKeywords, _keywords.CpuDeviceKeywords,
+                   _keywords.SettledKeywords)
 
 # What one step is: fields of Step in step.proto.
-STEP = frozenset((
-    "feeds", "batch_size", "targets", "hardware", "profile", "convolution_workspace_bytes",
-    "loop_counts"))
+STEP = _names_of(_keywords.StepKeywords)
 
 # Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
-HARDWARE = frozenset((
-    "gpu_memory_bytes", "gpu_memories", "host_memory_bytes", "peak_flops", "eff_conv", "eff_matmul",
-    "mem_bytes_per_s", "mem_eff", "launch_s", "d2h_bytes_per_s", "h2d_bytes_per_s",
-    "copy_latency_s", "allocator_reserve", "internal_fragmentation_fraction"))
-
-# Of a feed's values (step.proto).
-_MAX_FEED_VALUES = 256
+HARDWARE = _names_of(_keywords.HardwareKeywords)
 
 # Fields that hold a value of an enum, and the prefix of its names.
-ENUMS: Mapping[str, str] = {
-    "ctrld_strategy": "CTRLD_STRATEGY_",
-    "planning_effort": "PLANNING_EFFORT_",
-    "objective": "PLANNING_OBJECTIVE_",
-    "already_rewritten": "ALREADY_REWRITTEN_",
-    "decision_detail": "DECISION_DETAIL_",
-    "swap_encoding": "SWAP_ENCODING_",
-    "simulation": "SIMULATION_",
-    "inline_calls": "INLINE_CALLS_",
-}
-
-_LISTS = frozenset((
-    "optimizer_scopes", "starting_op_names", "excl_scopes", "incl_scopes", "excl_types",
-    "incl_types", "serialization", "excl_output_by_scopes", "incl_output_by_scopes",
-    "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes", "incl_input_by_scopes",
-    "excl_input_by_types", "incl_input_by_types", "targets", "devices"))
+ENUMS: Mapping[str, str] = {name: prefix for name, (prefix, _) in _keywords.ENUMS.items()}
 
 
 def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
             outputs: Iterable[str] = ()) -> str:
     """JSON of the RewriteOptions. A keyword that is None counts as not given.
 
-    Raises TypeError for a keyword that does not exist, or is of another strategy.
+    Raises TypeError for a keyword that does not exist, or is of another strategy, and
+    InvalidOptionError for a value that cannot be sent.
     """
-    if strategy is not None and strategy not in (*STRATEGIES, *OTHERS):
-        raise TypeError("there is no strategy %r; there are %s" % (strategy, _names(STRATEGIES)))
+    known = (*STRATEGIES, *OTHERS)
+    if strategy is not None and strategy not in known:
+        raise TypeError("there is no strategy %r%s; there are %s" % (
+            strategy, _near.did_you_mean(strategy, known), _names(STRATEGIES)))
     chosen = strategy or DEFAULT_STRATEGY
     common: Dict[str, Any] = {}
     own: Dict[str, Any] = {}
@@ -107,10 +83,17 @@ def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
     return dump(common)
 
 
-def step_of(keywords: Mapping[str, Any]) -> Dict[str, Any]:
-    """The Step, as JSON, of those keywords that are of a step or its machine."""
-    step = {name: _value(name, value) for name, value in keywords.items()
-            if name in STEP and value is not None}
+def check_names(strategy: str, names: Iterable[str]) -> None:
+    """Raises TypeError for a keyword that does not exist, or is of another strategy."""
+    for name in names:
+        _check_name(name, strategy)
+
+
+def step_of(keywords: Mapping[str, Any], with_size: bool = False) -> Dict[str, Any]:
+    """The Step, as JSON, of those keywords that are of a step or its machine. `with_size`: feeds
+    may have a dimension that varies."""
+    step = {name: feeds_of(value, with_size) if name == "feeds" else _value(name, value)
+            for name, value in keywords.items() if name in STEP and value is not None}
     machine = {name: _value(name, value) for name, value in keywords.items()
                if name in HARDWARE and value is not None}
     if machine:
@@ -119,15 +102,15 @@ def step_of(keywords: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def dump(options: Mapping[str, Any]) -> str:
-    """JSON of options, numbers of numpy among them. What is no number is spelled as proto3 has it,
-    so that the library can say what is wrong with it."""
-    return json.dumps(_finite(options), default=_plain)
+    """JSON of options. What is no number is spelled as proto3 has it, so that the library can say
+    what is wrong with it."""
+    return json.dumps(_finite(options))
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return [_finite(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -141,8 +124,9 @@ def _check_name(name: str, chosen: str) -> None:
     if owners:
         raise TypeError("%s is of the strategy %s, and %s was chosen; pass strategy=%r"
                         % (name, owners[0], chosen, owners[0]))
-    raise TypeError("there is no option %r; those of the strategy %s are %s" % (
-        name, chosen, _names(_own(chosen) | COMMON | STEP | HARDWARE)))
+    known = _own(chosen) | COMMON | STEP | HARDWARE
+    raise TypeError("there is no option %r%s; those of the strategy %s are %s" % (
+        name, _near.did_you_mean(name, known), chosen, _names(known)))
 
 
 def _own(strategy: str) -> frozenset:
@@ -154,62 +138,115 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "feeds":
-        return [{"name": _feed_name(feed), **_feed(fed)} for feed, fed in value.items()]
-    if name == "loop_counts":
-        return [{"name": loop, "count": int(count)} for loop, count in value.items()]
-    if name == "gpu_memories":
-        return [{"device": device, "gpu_memory_bytes": int(bytes_of(name, size))}
-                for device, size in value.items()]
-    if name.endswith("_bytes"):
-        return bytes_of(name, value)
-    if name == "hardware":
-        if isinstance(value, str):
-            return {"preset": value}
-        return {key: _value(key, inner) for key, inner in value.items()}
-    if name == "profile":
-        if hasattr(value, "SerializeToString"):  # A RunMetadata or StepStats.
-            value = value.SerializeToString()
-        return base64.b64encode(value).decode()
+    """The value of a keyword as JSON."""
     if name == "plan":
         plan = value if isinstance(value, Plan) else Plan.from_json(value)
         return base64.b64encode(plan.message).decode()
+    return _CONVERSIONS[_keywords.KINDS[name]](name, value)
+
+
+def _int32(name: str, value: Any) -> int:
+    return whole_of(name, value, 32)
+
+
+def _int64(name: str, value: Any) -> int:
+    return whole_of(name, value, 64)
+
+
+def size_of(name: str, value: Any) -> int:
+    """Bytes: a number, or a text with a unit."""
+    if isinstance(value, str):
+        return bytes_of(name, value)
+    return whole_of(name, value, 64, "a number of bytes, plain or as text with a unit, e.g. "
+                                     "\"16GiB\"")
+
+
+def _float(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise errors.bad_option(name, value, "is not a number") from None
+
+
+def bool_of(name: str, value: Any) -> bool:
+    """A bool; also 0 and 1, and the texts."""
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__bool__") or value not in (0, 1):
+        raise errors.bad_option(name, value, "is neither True nor False")
+    return bool(value)
+
+
+def _enum(name: str, value: Any) -> Any:
+    prefix, known = _keywords.ENUMS[name]
     if name == "simulation" and isinstance(value, bool):
         value = "on" if value else "off"
-    if name in ENUMS and isinstance(value, str):
-        return ENUMS[name] + value.upper()
-    if name == "serialization":
-        return [str(item) for item in _list(value)]
-    if name in _LISTS:
-        return _list(value)
-    return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value  # Of a newer library, perhaps: it says so if it is of none.
+    if isinstance(value, str) and value.lower() in known:
+        return prefix + value.upper()
+    near = _near.did_you_mean(value.lower(), known) if isinstance(value, str) else ""
+    raise errors.bad_option(name, value, "is none of %s%s" % (", ".join(known), near))
 
 
-def _list(value: Any) -> list:
-    """A set is sorted: the same options must give the same graph."""
-    if isinstance(value, (str, int)):
-        return [value]
-    return sorted(value) if isinstance(value, (set, frozenset)) else list(value)
+def _levels(name: str, value: Any) -> List[str]:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [str(value)]
+    items = value.split(",") if isinstance(value, str) else value
+    if not hasattr(items, "__iter__") or any(
+            isinstance(item, bool) or not isinstance(item, (int, str)) for item in items):
+        raise errors.bad_option(name, value, "is not a list of levels, each an index or a slice as "
+                                             "text, e.g. [12, \"3:5\"]")
+    return [str(item).strip() for item in items]
 
 
-def _feed_name(feed: Any) -> str:
-    return feed if isinstance(feed, str) else feed.name  # A tensor of TensorFlow has a name.
+def _counts(name: str, value: Any) -> List[Dict[str, Any]]:
+    return [{"name": text_of(name, loop), "count": whole_of("%s[%r]" % (name, loop), count, 64)}
+            for loop, count in _entries(name, value, "{\"while_context\": 200}")]
 
 
-def _feed(fed: Any) -> Dict[str, Any]:
-    """A shape; or what is fed: a number, a bool, an array, whose value counts where it is small."""
-    if isinstance(fed, (bool, int)):
-        return {"dims": [], "values": [int(fed)]}
-    if not hasattr(fed, "dtype"):
-        return {"dims": [int(dim) for dim in fed]}
-    feed = {"dims": [int(dim) for dim in fed.shape]}
-    if fed.dtype.kind in "biu" and fed.size <= _MAX_FEED_VALUES:
-        feed["values"] = [int(item) for item in fed.ravel()]
-    return feed
+def _sizes(name: str, value: Any) -> List[Dict[str, Any]]:
+    return [{"device": text_of(name, device),
+             "gpu_memory_bytes": size_of("%s[%r]" % (name, device), size)}
+            for device, size in _entries(name, value, "{\"/gpu:1\": \"12GiB\"}; for all GPUs there "
+                                                      "is gpu_memory_bytes")]
 
 
-def _plain(value: Any) -> Any:
-    """Numbers of numpy."""
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError("a value of type %s cannot be an option" % type(value).__name__)
+def _entries(name: str, value: Any, example: str) -> Any:
+    if not hasattr(value, "items"):
+        raise errors.bad_option(name, value, "is not a dict like %s" % example)
+    return value.items()
+
+
+def _machine(name: str, value: Any) -> Dict[str, Any]:
+    if isinstance(value, str):
+        return {"preset": value}
+    machine: Dict[str, Any] = {}
+    for key, inner in _entries(name, value, "{\"preset\": \"p100_pcie\", \"gpu_memory_bytes\": "
+                                            "\"12GiB\"}, nor the name of a preset"):
+        if key == "preset":
+            machine[key] = text_of("hardware['preset']", inner)
+        elif key not in HARDWARE:
+            raise TypeError("hardware has no %r%s; it has preset, %s" % (
+                key, _near.did_you_mean(str(key), HARDWARE), _names(HARDWARE)))
+        elif inner is not None:
+            machine[key] = _value(key, inner)
+    return machine
+
+
+def _profile(name: str, value: Any) -> str:
+    if hasattr(value, "SerializeToString"):  # A RunMetadata or StepStats.
+        value = value.SerializeToString()
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise errors.bad_option(name, value, "is neither a RunMetadata or StepStats nor its bytes")
+    return base64.b64encode(value).decode()
+
+
+_CONVERSIONS = {
+    "int32": _int32, "int64": _int64, "size": size_of, "float": _float, "bool": bool_of,
+    "text": text_of, "names": list_of, "enum": _enum, "levels": _levels, "counts": _counts,
+    "sizes": _sizes, "machine": _machine, "profile": _profile,
+    "feeds": lambda _, value: feeds_of(value),
+}

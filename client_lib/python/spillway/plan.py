@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Union
 
 from spillway import _native, errors
@@ -43,6 +44,15 @@ class Plan:
     def to_json(self) -> str:
         """As proto3's JSON with the field names of plan.proto, indented."""
         return _native.message_to_json("Plan", self.message)
+
+    def __repr__(self) -> str:
+        try:
+            plan = json.loads(self.to_json())
+        except errors.SpillwayError:
+            return "<Plan: %d bytes that are none>" % len(self.message)
+        return "<Plan of the strategy %s for the graph %s...: %d swaps, %d bytes>" % (
+            plan.get("strategy", "")[len("STRATEGY_"):].lower(), plan.get("graph_sha256", "")[:12],
+            len(plan.get("swaps", ())), len(self.message))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.message == other.message

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -87,6 +88,54 @@ def whole():
     })
 
 
+class ProgramTest(unittest.TestCase):
+    """`spillway check` has code of its own for the same question: both must see the same."""
+
+    def test_the_program_sees_the_same(self):
+        graph = common.graph("mnist_deep", shapes=True)
+        result = spillway.rewrite(graph, strategy="scope", n_tensors=3)
+        swapped = [node for swap in result.report.swaps
+                   for node in (swap.swap_out, *(back.name for back in swap.swap_ins))]
+        self.assertGreater(len(swapped), 5)
+        names = sorted({place.tensor.rpartition(":")[0] for place in result.report.swaps} |
+                       {reader.node for swap in result.report.swaps for back in swap.swap_ins
+                        for reader in back.consumers})
+        # One swap node did not run, one ran where its tensor was, one is not in the graph.
+        trace = step_stats(**{
+            GPU: [node(name, 10 * i, 10 * i + 5, memory=allocator(
+                "GPU_0_bfc", 5000 + i, (10 * i, 300), (10 * i + 15, -300)))
+                  for i, name in enumerate(names)] + [node(swapped[1], 3, 4, [7])],
+            HOST: [node(name, 3, 4, [7, 2]) for name in swapped[2:]] +
+                  [node("tower/lms/swapin_z_0")]})
+        wanted = spillway.check(result.report, trace)
+        with tempfile.TemporaryDirectory() as folder:
+            graph_file, trace_file = pathlib.Path(folder, "g.pb"), pathlib.Path(folder, "t.pb")
+            graph_file.write_bytes(result.graph_def)
+            trace_file.write_bytes(trace)
+            done = subprocess.run(
+                [str(common.BUILD / "bin" / "spillway"), "check", str(graph_file), str(trace_file),
+                 "--json"], capture_output=True, text=True, check=False,
+                timeout=common.PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        for name, figure in (("swap_outs", wanted.swap_outs), ("swap_ins", wanted.swap_ins),
+                             ("copy_out_bytes", wanted.bytes_out),
+                             ("copy_in_bytes", wanted.bytes_in),
+                             ("step_time_ns", wanted.step_time_ns)):
+            self.assertEqual(found[name], {"planned": str(figure.planned),
+                                           "seen": str(figure.seen)}, name)
+        self.assertEqual(sorted(found["missing"]), sorted(wanted.missing))
+        self.assertEqual(sorted(found["unmoved"]), sorted(wanted.unmoved))
+        self.assertEqual(sorted(found["unplanned"]), sorted(wanted.unplanned))
+        self.assertEqual((len(wanted.missing), len(wanted.unmoved), len(wanted.unplanned)),
+                         (1, 1, 1))
+        seen, = wanted.devices
+        peak = found["devices"][0]
+        self.assertEqual(peak["seen_as"], seen.seen_as)
+        self.assertEqual(peak["step_peak_bytes"]["seen"], str(seen.step_peak_bytes.seen))
+        self.assertEqual(peak["in_use_peak_bytes"]["seen"], str(seen.in_use_peak_bytes.seen))
+
+
 class CheckTest(unittest.TestCase):
 
     def check(self, trace, **changes):
@@ -108,7 +157,7 @@ class CheckTest(unittest.TestCase):
         self.assertEqual((device.in_use_peak_bytes.planned, device.in_use_peak_bytes.seen),
                          (3000, 2900))
         self.assertRegex(str(found), "^as planned: all 2 swap-outs and 3 swap-ins ran")
-        self.assertIn("step: 1.0 ms planned, 0.1 ms seen (9.0 %)", str(found))
+        self.assertIn("step: 1.0 ms planned, 0.09 ms seen (9.0 %)", str(found))
         self.assertIn("<td>3</td><td>3</td><td>100.0 %</td>", found._repr_html_())
 
     def test_a_run_metadata_says_the_same_as_its_step_stats(self):

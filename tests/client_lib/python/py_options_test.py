@@ -64,7 +64,7 @@ class OptionsTest(unittest.TestCase):
             count += 1
             text, size = line.split("|")
             if size == "-":
-                with self.assertRaisesRegex(ValueError, "min_tensor_bytes: .* is not a number of"):
+                with self.assertRaisesRegex(ValueError, "^min_tensor_bytes: .* is not a number of"):
                     options.to_json(None, {"min_tensor_bytes": text})
                 continue
             made = json.loads(options.to_json(None, {"min_tensor_bytes": text}))

@@ -45,9 +45,9 @@ class PlotTest(unittest.TestCase):
 
     def test_before_and_after_are_what_simulate_says(self):
         picture = spillway.plot(self.swapped)
-        told = [spillway.simulate(graph, memory=True)["memory"][0]["peak_bytes"]
+        told = [spillway.simulate(graph, memory=True).memory[0].peak_bytes
                 for graph in (self.graph, self.swapped)]
-        self.assertEqual(peaks(picture), [int(peak) for peak in told])
+        self.assertEqual(peaks(picture), told)
         self.assertIn("launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
                       "launched", texts(picture))
         # However it is asked for.
@@ -75,9 +75,9 @@ class PlotTest(unittest.TestCase):
             self.assertNotIn("</title><script>", picture)
         trace = json.loads(self.file("a.json").read_text("utf-8"))
         copies = [event for event in trace["traceEvents"] if event.get("cat") == "copy out"]
-        forecast = spillway.simulate(self.swapped)["forecast"]["devices"][0]
+        forecast = spillway.simulate(self.swapped).forecast.devices[0]
         self.assertEqual(sum(copy["args"].get("bytes", 0) for copy in copies),
-                         int(forecast["copy_out_bytes"]))
+                         forecast.copy_out_bytes)
         with self.assertRaisesRegex(ValueError, "ends in .svg, .html, .png"):
             spillway.plot(self.swapped, self.file("a.jpg"))
         with self.assertRaisesRegex(ValueError, "format is 'gif'; give one of html, png, svg"):

@@ -9,11 +9,14 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+import numpy as np
+
 import common
 import tf_common
 from tf_common import tf, tf1
 
 import spillway
+import spillway.tensorflow
 from spillway.tensorflow import lms_v1, lms_v2
 
 # As TFLMS has them.
@@ -177,12 +180,56 @@ class ParametersTest(unittest.TestCase):
         for kind in (lms_v1.LMS, lms_v2.LMS):
             with self.assertRaisesRegex(TypeError, "no option 'swapp'"):
                 kind(swapp=1)
-            with self.assertRaisesRegex(ValueError, "dataflow graph is required"):
+            # In eager execution there is no default graph.
+            with self.assertRaisesRegex(spillway.LiveGraphError, "rewrite_function"):
                 kind().run(None)
         with self.assertRaises(ValueError):
             lms_v2.LMS(sync_mode=4)
         with self.assertRaises(spillway.InvalidOptionError):
-            lms_v1.LMS({"nowhere"}).run(tf_common.live(common.graph("mnist_deep")))
+            lms_v1.LMS(lb=0).run(tf_common.live(common.graph("mnist_deep")))
+
+    def test_a_name_that_matches_nothing_is_a_warning_with_the_nearest(self):
+        bytes_ = common.graph("mnist_deep")
+        for kind, given, without, near in (
+                (lms_v1.LMS, dict(optimizer_scopes={"adam_optimiser"}), {}, "'adam_optimizer'"),
+                (lms_v1.LMS, dict(optimizer_scopes={"adam_optimizer"}, starting_op_names={
+                    "conv1/Reluu"}), dict(optimizer_scopes={"adam_optimizer"}), "'conv1/Relu'"),
+                (lms_v1.LMS, dict(excl_scopes={"conv11", "fc1"}), dict(excl_scopes={"fc1"}),
+                 "'conv1'"),
+                (lms_v1.LMS, dict(starting_scope="conv11/Relu"), {}, "'conv1"),
+                (lms_v1.LMS, dict(incl_types={"relu"}), {}, "'Relu'"),
+                (lms_v2.LMS, dict(incl_output_by_scopes={"conv11"}), {}, "'conv1'")):
+            with self.subTest(**{name: str(value) for name, value in given.items()}):
+                level = {} if kind is lms_v1.LMS else dict(
+                    swapout_threshold=2, swapin_ahead=1, swapin_groupby=0)
+                graph, wanted = tf_common.live(bytes_), tf_common.live(bytes_)
+                lms = kind(**level, **given)
+                with self.assertLogs("tensorflow", "WARNING") as logs:
+                    lms.run(graph)
+                name, = (name for name in given if given[name] != without.get(name))
+                self.assertRegex("\n".join(logs.output), r"\[LMS\] %s has .*did you mean %s.*; LMS "
+                                 r"goes on without it" % (name, near))
+                kind(**level, **without).run(wanted)
+                self.assertEqual(self.inputs(graph.as_graph_def()),
+                                 self.inputs(wanted.as_graph_def()))
+                self.assertTrue(tf_common.swap_names(graph))
+
+    def test_without_a_graph_it_is_the_default_one(self):
+        bytes_ = common.graph("mnist_deep")
+        for lms in (lms_v1.LMS({"adam_optimizer"}),
+                    lms_v2.LMS(swapout_threshold=2, swapin_ahead=1, swapin_groupby=0)):
+            with tf.Graph().as_default() as graph:
+                tf1.import_graph_def(tf1.GraphDef.FromString(bytes_), name="")
+                added = lms.run()
+            self.assertEqual({op.name for op in added}, set(tf_common.swap_names(graph)))
+            self.assertTrue(added)
+
+    def test_what_was_done_is_seen_at_the_verbosity_of_tensorflow_2(self):
+        graph = tf_common.live(common.graph("mnist_deep"))
+        lms = lms_v1.LMS({"adam_optimizer"})
+        with self.assertLogs("tensorflow", "WARNING") as logs:
+            lms.run(graph)
+        self.assertEqual(sum(lms.result.report.summary in line for line in logs.output), 1)
 
     def test_fail_open(self):
         graph = tf_common.live(common.graph("mnist_deep"))
@@ -190,6 +237,76 @@ class ParametersTest(unittest.TestCase):
             self.assertEqual(
                 lms_v1.LMS(server="127.0.0.1:1", retries=0, fail_open=True).run(graph), set())
         self.assertEqual(tf_common.swap_names(graph), [])
+
+
+class FitTest(unittest.TestCase):
+    """Keras's fit in eager style."""
+
+    @staticmethod
+    def fit(callback, **compiled):
+        tf.keras.utils.set_random_seed(1)
+        layers = tf.keras.layers
+        model = tf.keras.Sequential([
+            layers.Input((12, 12, 1)), layers.Conv2D(8, 3, activation="relu"),
+            layers.Conv2D(8, 3, activation="relu"), layers.Flatten(), layers.Dense(10)])
+        model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                      **compiled)
+        images = np.random.default_rng(1).normal(size=(32, 12, 12, 1)).astype("f")
+        labels = np.random.default_rng(2).integers(0, 10, 32)
+        history = model.fit(images, labels, batch_size=16, epochs=2, shuffle=False, verbose=0,
+                            callbacks=[callback] if callback else [])
+        return model, history.history["loss"]
+
+    def test_result_and_a_line_in_every_way(self):
+        expected = self.fit(None)[1]
+        for callback in (lms_v1.LMSKerasCallback(),
+                         lms_v2.LMS(swapout_threshold=3, swapin_ahead=1, swapin_groupby=0)):
+            with self.assertLogs("tensorflow", "WARNING") as logs:
+                model, losses = self.fit(callback, jit_compile=False)
+            self.assertEqual(losses, expected)
+            report = callback.result.report
+            self.assertGreater(report.swapped_tensor_count, 0)
+            self.assertEqual(sum(report.summary in line for line in logs.output), 1)
+            self.assertEqual(sum("lms/swapout" in node.name
+                                 for node in callback.result.graph_def.node),
+                             report.swapped_tensor_count)
+            # The function is there already: another LMS with the same settings is told of it.
+            twin = type(callback)(**({} if isinstance(callback, lms_v1.LMSKerasCallback) else dict(
+                swapout_threshold=3, swapin_ahead=1, swapin_groupby=0)))
+            images = np.zeros((16, 12, 12, 1), "f")
+            model.fit(images, np.zeros(16, int), batch_size=16, verbose=0, callbacks=[twin])
+            self.assertEqual(twin.result.report, report)
+
+    def test_scopes_that_match_nothing(self):
+        callback = lms_v1.LMSKerasCallback({"no_such_optimizer"})
+        with self.assertLogs("tensorflow", "WARNING") as logs:
+            self.fit(callback, jit_compile=False)
+        self.assertIn("'no_such_optimizer'", "\n".join(logs.output))
+        self.assertGreater(callback.result.report.swapped_tensor_count, 0)
+
+    def test_a_failure_with_fail_open(self):
+        callback = lms_v1.LMSKerasCallback(server="127.0.0.1:1", retries=0, fail_open=True)
+        with self.assertWarnsRegex(spillway.SpillwayWarning, "trains as it is"):
+            self.fit(callback, jit_compile=False)
+        self.assertIsInstance(callback.result.error, spillway.UnavailableError)
+
+    def test_xla_knows_no_swaps(self):
+        for callback in (lms_v1.LMSKerasCallback(), lms_v2.LMS()):
+            with self.assertRaisesRegex(TypeError, "XLA compiles this model, and knows no swaps; "
+                                                   "pass jit_compile=False"):
+                self.fit(callback, jit_compile=True)
+
+        @tf.function(jit_compile=True)
+        def step(x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.tanh(x @ weight) ** 2)
+            weight.assign_sub(0.1 * tape.gradient(loss, weight))
+            return loss
+
+        weight = tf.Variable(tf.ones((4, 4)))
+        made = step.get_concrete_function(tf.TensorSpec((8, 4)))
+        with self.assertWarnsRegex(spillway.SpillwayWarning, "jit_compile=True: XLA knows no swaps"):
+            spillway.tensorflow.rewrite_function(made, strategy="scope")
 
 
 KERAS = """

@@ -82,6 +82,21 @@ TEST(ProfileTest, KernelsOfTheStreamGoBeforeLaunches) {
   EXPECT_EQ(Profile::Read(again + launches, *graph, {})->duration_ns(graph["a"]), 30000);
 }
 
+// As TensorFlow 2 names them: xplane_to_step_stats.cc.
+TEST(ProfileTest, CopiesAndWaitsAreNoTimesOfNodes) {
+  const TestGraph graph(kGraph);
+  const std::string launches = Device(kGpu, Node("a", 0, 1) + Node("b", 0, 2));
+  const std::string copies = Device("/device:GPU:0/stream:15<MemcpyD2H>", Node("b:_Send", 0, 70)) +
+                             Device("/device:GPU:0/memcpy", Node("b:_Send", 0, 70));
+  std::string waits;
+  for (int i = 0; i < 9; ++i) waits += Node("cuStreamSynchronize", i, 5);
+  const auto profile =
+      Profile::Read(launches + copies + Device("/device:GPU:0/sync", waits), *graph, {});
+  ASSERT_THAT(profile, IsOk());
+  EXPECT_EQ(profile->duration_ns(graph["a"]), 1000);
+  EXPECT_EQ(profile->duration_ns(graph["b"]), 2000);
+}
+
 TEST(ProfileTest, BytesAreThoseAllocatedBySlot) {
   const TestGraph graph(kGraph);
   const auto profile =

@@ -54,7 +54,7 @@ class _Use(NamedTuple):
     """That a node runs a function: `attr` names it, in a list at `index`."""
     node: str
     attr: str
-    index: Optional[int]
+    index: Optional[int]  # type: ignore[assignment]
     function: str
     # What it gets: of each argument a tensor of its type, and one of a shape that always holds.
     arguments: Tuple[Tuple[Any, Any], ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Callable, Dict, List, Optional
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import concrete_function as concrete_lib
@@ -11,14 +12,23 @@ from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import handle_data_util
 
 import spillway
-from spillway import _rewrite, errors
+from spillway import _doors, _rewrite, errors
 from spillway.tensorflow import _bodies
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # Keywords that name nodes of the function itself: they hold in no body.
 _OF_THE_GRAPH = frozenset(("targets", "feeds", "loop_counts", "profile"))
 
+# Of a function that XLA compiles (XLA_COMPILE in tensorflow/python/eager/polymorphic_function/
+# attributes.py).
+_XLA = "_XlaMustCompile"
 
-def rewrite_function(function: Any, *, fail_open: bool = False, **keywords: Any) -> Any:
+
+@_doors.visible(_doors.FunctionKeywords)
+def rewrite_function(function: Any, *, fail_open: bool = False,
+                     **keywords: Unpack[_doors.FunctionKeywords]) -> Any:
     """A concrete function with swaps, equal to `function` in all but where tensors wait.
 
         step = train_step.get_concrete_function(images, labels)
@@ -52,13 +62,22 @@ def rewrite_function(function: Any, *, fail_open: bool = False, **keywords: Any)
             raise TypeError("a tf.function has a graph for each signature; pass "
                             "f.get_concrete_function(...)")
         raise TypeError("function is a %s; pass a ConcreteFunction" % type(function).__name__)
+    if _is_compiled(function):
+        warnings.warn("jit_compile=True: XLA knows no swaps, so the rewritten function runs without "
+                      "XLA; leave jit_compile out to keep the two alike", errors.SpillwayWarning,
+                      stacklevel=3)
     try:
-        return _rewritten(function, keywords)
+        return _rewritten(function, dict(keywords))
     except errors.SpillwayError as error:
         if not fail_open:
             raise
         _rewrite.warn(error)
         return function
+
+
+def _is_compiled(function: Any) -> bool:
+    attributes = getattr(getattr(function, "function_def", None), "attr", {})
+    return _XLA in attributes and attributes[_XLA].b
 
 
 def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
@@ -136,9 +155,10 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
     return made
 
 
+@_doors.visible(_doors.TrainFunctionKeywords)
 def rewrite_train_function(model: tf.keras.Model, *,
                            on_rewrite: Optional[Callable[[Any], None]] = None,
-                           **keywords: Any) -> None:
+                           **keywords: Unpack[_doors.TrainFunctionKeywords]) -> None:
     """Makes `model.fit` train with swaps. Call it after each `compile`.
 
     The step is rewritten when fit first runs it, and again for data of another shape. Called
@@ -152,6 +172,13 @@ def rewrite_train_function(model: tf.keras.Model, *,
     Raises TypeError for a model that is not compiled, runs eagerly or is compiled by XLA; `fit`
     raises the rest.
     """
+    edit_train_function(model, rewrite_function, on_rewrite, dict(keywords))
+
+
+def edit_train_function(model: tf.keras.Model, rewrite: Callable[..., Any],
+                        on_rewrite: Optional[Callable[[Any], None]],
+                        keywords: Dict[str, Any]) -> None:
+    """`rewrite_train_function`, with what stands for `rewrite_function`."""
     if getattr(model, "optimizer", None) is None:
         raise TypeError("the model is not compiled, so it has no step to rewrite")
     if getattr(model, "run_eagerly", False):
@@ -164,9 +191,10 @@ def rewrite_train_function(model: tf.keras.Model, *,
     earlier = getattr(original, "_spillway", None)
     if earlier is not None:
         if earlier.keywords == keywords:
+            earlier.tell(on_rewrite)
             return
         original = earlier.whole
-    model.train_function = _TrainFunction.put_into(original, on_rewrite, keywords)
+    model.train_function = _TrainFunction.put_into(original, rewrite, on_rewrite, keywords)
 
 
 # What Keras 3 calls the tf.function that its train function, a plain one, calls (3.4 and later;
@@ -182,32 +210,42 @@ class _TrainFunction:
     """
 
     @classmethod
-    def put_into(cls, whole: Any, on_rewrite: Optional[Callable[[Any], None]],
-                 keywords: Dict[str, Any]) -> Any:
+    def put_into(cls, whole: Any, rewrite: Callable[..., Any],
+                 on_rewrite: Optional[Callable[[Any], None]], keywords: Dict[str, Any]) -> Any:
         """A train function that is `whole`, but for the tf.function."""
         if hasattr(whole, "get_concrete_function"):
-            made = cls(whole, whole, on_rewrite, keywords)
+            made = cls(whole, whole, rewrite, on_rewrite, keywords)
             made._spillway = made
             return made
         code = getattr(whole, "__code__", None)
         names = code.co_freevars if code is not None else ()
-        if _INNER not in names:
+        if code is None or _INNER not in names:
             raise TypeError("the model's train function is neither a tf.function nor one of Keras, "
                             "so there is no graph to rewrite")
         cells = list(whole.__closure__)
         place = names.index(_INNER)
-        inner = cls(whole, cells[place].cell_contents, on_rewrite, keywords)
+        inner = cls(whole, cells[place].cell_contents, rewrite, on_rewrite, keywords)
         cells[place] = types.CellType(inner)
         copy = types.FunctionType(code, whole.__globals__, whole.__name__, whole.__defaults__,
                                   tuple(cells))
         copy._spillway = inner  # type: ignore[attr-defined]
         return copy
 
-    def __init__(self, whole: Any, original: Any, on_rewrite: Optional[Callable[[Any], None]],
-                 keywords: Dict[str, Any]) -> None:
+    def __init__(self, whole: Any, original: Any, rewrite: Callable[..., Any],
+                 on_rewrite: Optional[Callable[[Any], None]], keywords: Dict[str, Any]) -> None:
         self.whole, self.original, self.keywords = whole, original, keywords
-        self._on_rewrite = on_rewrite
+        self._rewrite, self._on_rewrite = rewrite, on_rewrite
         self._made: Dict[Any, Any] = {}  # By what the data looks like.
+        self._spillway: Any = None  # Of what stands in the model: the one that was put there.
+
+    def tell(self, on_rewrite: Optional[Callable[[Any], None]]) -> None:
+        """Whoever asks for what is there already is told of it."""
+        if on_rewrite is None or on_rewrite == self._on_rewrite:
+            return
+        self._on_rewrite = on_rewrite
+        for made in self._made.values():
+            if hasattr(made, "spillway_report"):
+                on_rewrite(made)
 
     def __call__(self, iterator: Any) -> Any:
         if not hasattr(iterator, "element_spec"):
@@ -216,7 +254,7 @@ class _TrainFunction:
         if key not in self._made:
             function = self.original.get_concrete_function(iterator)
             # A copy: what a rewrite fills in is for this shape.
-            made = rewrite_function(function, **dict(self.keywords))
+            made = self._rewrite(function, **dict(self.keywords))
             self._made[key] = made
             if self._on_rewrite is not None and made is not function:
                 self._on_rewrite(made)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 from tensorflow.python.framework import func_graph
 from tensorflow.python.framework import importer
 
 import spillway
-from spillway import _rewrite, errors
+from spillway import _doors, _rewrite, errors
 from spillway.patch import Patch
 from spillway.tensorflow import _sessions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # What the core notes on a node that it edits, for `strip`.
 _UNDO = "_spillway_undo"
 
 
+@_doors.visible(_doors.LiveGraphKeywords)
 def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
-                  **keywords: Any) -> spillway.RewriteResult:
+                  **keywords: Unpack[_doors.LiveGraphKeywords]) -> spillway.RewriteResult:
     """Inserts swaps into a live graph, in place. Call it after `minimize`, before a session runs.
 
     Names, fetches and feeds stay; new nodes are named `lms/swapout_...` and `lms/swapin_...`. The
@@ -39,11 +43,11 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
     if str(keywords.get("already_rewritten")).lower() == "replan":
         raise TypeError("a live graph cannot be replanned, since its first swaps would have to be "
                         "taken out; build it anew")
-    keywords.pop("patch", None)
+    options: Dict[str, Any] = {name: value for name, value in keywords.items() if name != "patch"}
     try:
         graph = check_editable(graph)
         graph_def = graph.as_graph_def(add_shapes=True)
-        result = spillway.rewrite(graph_def, patch=True, **keywords)
+        result = spillway.rewrite(graph_def, patch=True, **options)
         assert result.patch is not None  # It was asked for.
         apply(graph, result.patch, result.graph_def)
         return result

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import Any, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 import tensorflow as tf
 
 import spillway
+from spillway import _doors, _rewrite, _text, options
 from spillway.tensorflow import _function, _live_graph, _sessions
 
 _GIB = 1 << 30
 
 # Of `spillway.rewrite`, but no options of a strategy.
-CALL_KEYWORDS = frozenset((
-    "server", "progress", "timeout", "fail_open", "tls", "tls_ca", "tls_cert", "tls_key",
-    "tls_server_name", "retries", "token_file", "token_in_clear", "hedge_after", "token",
-    "request_id", "traceparent"))
+CALL_KEYWORDS = frozenset((*_doors.names(_doors.CallKeywords), "fail_open"))
+
+# What is said in the keywords of LMS, and in error.proto.
+_NO_MATCH = "NAME_MATCHES_NOTHING"
+# Of these, LMS goes on without one that the graph does not have.
+_SCOPES = frozenset((
+    "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
+    "excl_types", "incl_types", *options.FILTERS))
 
 
 class Editor:
@@ -44,18 +49,22 @@ class Editor:
 
     def run(self, graph: Optional[tf.Graph] = None, keras: bool = False) -> Set[tf.Operation]:
         """Edits the graph in place, before a session runs it. Returns the ops that were added.
+        Without one, here or in the constructor, it is the default graph.
 
-        Raises ValueError without a graph, else what `spillway.tensorflow.rewrite_graph` raises.
+        A scope, name or type that the graph does not have is a warning with the nearest that it
+        has, and is left out. Raises what `spillway.tensorflow.rewrite_graph` raises.
         """
         del keras  # What LMS did otherwise there is found from the graph.
         if graph is None:
             graph = getattr(self, "_graph", None)
         if graph is None:
-            raise ValueError("The dataflow graph is required but has not been provided.")
+            self._log_info("No graph provided. LMS will use the default graph.")
         started = time.time()
         self._log_info("Editing model for LMS")
         self._log_configuration()
-        result = _live_graph.rewrite_graph(graph, strategy=self._strategy, **self._keywords())
+        result = _without_unmatched(
+            self._all_keywords(), lambda keywords: _live_graph.rewrite_graph(graph, **keywords),
+            lambda error: spillway.RewriteResult(None, error=error))
         self.result = result
         report = result.report
         if report is None or result.patch is None:
@@ -65,19 +74,46 @@ class Editor:
             self._log_info("This model has already been updated with LMS swap operations. LMS will "
                            "not re-process it.")
             return set()
+        if graph is None:
+            graph = tf.compat.v1.get_default_graph()
         self._log_result(graph, report)
         self._log_info("Editing model for LMS, took: %s ms" % ((time.time() - started) * 1000))
         self._log_last(report)
-        for warning in report.warnings:
-            tf.compat.v1.logging.warning("[LMS] %s", warning.message)
+        self._tell(report)
         return {graph.get_operation_by_name(node.name) for node in result.patch.new_nodes}
+
+    def _all_keywords(self) -> Dict[str, Any]:
+        return {"strategy": self._strategy, **self._keywords()}
+
+    def _rewrite_function(self, function: Any, **keywords: Any) -> Any:
+        """Stands for rewrite_function in Keras's fit."""
+        return _without_unmatched(
+            keywords, lambda left: _function.rewrite_function(function, **left),
+            lambda error: self._keep(function, error))
+
+    def _keep(self, function: Any, error: spillway.SpillwayError) -> Any:
+        self.result = spillway.RewriteResult(None, error=error)
+        return function
 
     def _log_function(self, function: Any) -> None:
         """The train function was rewritten."""
+        report = function.spillway_report
+        self.result = spillway.RewriteResult(function.graph.as_graph_def(),
+                                             report_message=report.message)
         self._log_info("Edited the train function of the model for LMS")
         self._log_configuration()
-        self._log_result(function.graph, function.spillway_report)
-        self._log_last(function.spillway_report)
+        self._log_result(function.graph, report)
+        self._log_last(report)
+        self._tell(report)
+
+    def _tell(self, report: spillway.Report) -> None:
+        """What is to be seen whatever the verbosity: IBM's programs logged at INFO, which
+        TensorFlow 2 does not show."""
+        step = dict(_text.cost(report)).get("step")
+        tf.compat.v1.logging.warning("[LMS] %s%s", report.summary,
+                                     "; a step takes %s" % step if step else "")
+        for warning in report.warnings:
+            tf.compat.v1.logging.warning("[LMS] %s", warning.message)
 
     def _log_last(self, report: spillway.Report) -> None:
         """Behind the time taken."""
@@ -91,8 +127,9 @@ class Editor:
         if getattr(model, "optimizer", None) is None:
             return  # A model that only predicts.
         if tf.compat.v1.executing_eagerly_outside_functions():
-            _function.rewrite_train_function(
-                model, on_rewrite=self._log_function, strategy=self._strategy, **self._keywords())
+            _function.edit_train_function(
+                model, self._rewrite_function, self._log_function,
+                self._all_keywords())
             return
         if getattr(model, "train_function", None) is None:
             self._log_info("Calling model._make_train_function()", 1)
@@ -106,6 +143,39 @@ class Editor:
 
 def _already(graph: tf.Graph) -> bool:
     return any("lms/swapout" in operation.name for operation in graph.get_operations())
+
+
+def _without_unmatched(keywords: Dict[str, Any], rewrite: Callable[[Dict[str, Any]], Any],
+                       failed: Callable[[spillway.SpillwayError], Any]) -> Any:
+    """What `rewrite(keywords)` gives, without the names that match nothing, as IBM's programs go on
+    without them. `failed`: what it is after another error, with fail_open."""
+    keywords = dict(keywords)
+    fail_open = keywords.pop("fail_open", False)
+    while True:
+        try:
+            return rewrite(keywords)
+        except spillway.SpillwayError as error:
+            left = _left(keywords, error)
+            if left is None:
+                if not fail_open:
+                    raise
+                _rewrite.warn(error, stack_level=4)
+                return failed(error)
+            tf.compat.v1.logging.warning("[LMS] %s; LMS goes on without it", error.message)
+            keywords = left
+
+
+def _left(keywords: Dict[str, Any], error: spillway.SpillwayError) -> Optional[Dict[str, Any]]:
+    """The keywords without the name that the error says matches nothing; None: it says nothing of
+    the kind."""
+    option, value = error.metadata.get("option", ""), error.metadata.get("value")
+    if error.reason != _NO_MATCH or option not in _SCOPES or not keywords.get(option):
+        return None
+    given = keywords[option]
+    if isinstance(given, str):
+        return {**keywords, option: None}
+    left = [name for name in given if name != value]
+    return {**keywords, option: left} if len(left) < len(given) else None
 
 
 def gib(count: int) -> float:

@@ -1,7 +1,7 @@
 """TFLMS v1's classes, with its names, parameters, defaults and log lines, on the strategy `scope`.
 
     from spillway.tensorflow.lms_v1 import LMS            # was: tensorflow_large_model_support
-    LMS({'adam_optimizer'}, lb=3).run(tf.compat.v1.get_default_graph())
+    LMS({'adam_optimizer'}, lb=3).run()
 
 What differs, for the better: `optimizer_scopes` may be left out (the backward part is then found
 from the structure), an unknown `ctrld_strategy` is an error, and a graph with tf.cond trains right.
@@ -9,13 +9,17 @@ from the structure), an unknown `ctrld_strategy` is an error, and a graph with t
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional
+import inspect
+from typing import TYPE_CHECKING, Any, Iterable, Optional
 
 import tensorflow as tf
 
 import spillway
-from spillway import options
+from spillway import _doors, options
 from spillway.tensorflow import _lms
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["LMS", "LMSHook", "LMSKerasCallback", "LMSSessionRunHook"]
 
@@ -32,6 +36,7 @@ class LMS(_lms.Editor):
 
     _strategy = "scope"
 
+    @_doors.visible(_doors.LmsKeywords)
     def __init__(self, optimizer_scopes: Optional[Iterable[str]] = None,
                  graph: Optional[tf.Graph] = None, starting_scope: Optional[str] = None,
                  starting_op_names: Optional[Iterable[str]] = None,
@@ -40,7 +45,8 @@ class LMS(_lms.Editor):
                  n_tensors: int = -1, lb: int = 1, ub: int = 10000, fuse_swapins: bool = False,
                  ctrld_strategy: str = "chain_rule", swap_branches: bool = False,
                  branch_threshold: int = 0, debug: bool = False, debug_level: int = 1,
-                 cpu_device: str = "/cpu:0", **more: Any) -> None:
+                 cpu_device: str = "/cpu:0",
+                 **more: Unpack[_doors.LmsKeywords]) -> None:
         self._set_up(debug, debug_level)
         self._graph = graph
         self._options = dict(
@@ -53,8 +59,8 @@ class LMS(_lms.Editor):
         if debug:
             self._options.update(debug=True, debug_level=debug_level)
         self._more = more
-        options.to_json(self._strategy, {
-            name: None for name in more if name not in _lms.CALL_KEYWORDS})
+        options.check_names(self._strategy, [
+            name for name in more if name not in _lms.CALL_KEYWORDS])
 
     def _keywords(self) -> dict:
         return {**self._options, **self._more}
@@ -84,15 +90,27 @@ def _type_of(graph: tf.Graph, name: str) -> str:
         return "in a function"
 
 
+# What hook and callback hand on to LMS.
+_DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(LMS).parameters.items()
+             if name not in ("optimizer_scopes", "graph")}
+
+
 class LMSSessionRunHook(tf.compat.v1.train.SessionRunHook):
     """LMS for Estimators and MonitoredSessions: edits the default graph before its session is made.
 
     Args: those of LMS; `graph` is not used.
     """
 
-    def __init__(self, optimizer_scopes: Optional[Iterable[str]] = None, **keywords: Any) -> None:
+    @_doors.visible(_doors.LmsV1Keywords, **_DEFAULTS)
+    def __init__(self, optimizer_scopes: Optional[Iterable[str]] = None,
+                 **keywords: Unpack[_doors.LmsV1Keywords]) -> None:
         keywords.pop("graph", None)
-        self.lms_obj = LMS(optimizer_scopes, **keywords)
+        self.lms_obj = LMS(optimizer_scopes, **keywords)  # type: ignore[misc, arg-type]
+
+    @property
+    def result(self) -> Optional[spillway.RewriteResult]:
+        """That of the last edit; None before."""
+        return self.lms_obj.result
 
     def begin(self) -> None:
         self.lms_obj.run(tf.compat.v1.get_default_graph())
@@ -113,11 +131,18 @@ class LMSKerasCallback(tf.keras.callbacks.Callback):
       **keywords: those of LMS; `graph` is not used.
     """
 
+    @_doors.visible(_doors.LmsV1Keywords, **_DEFAULTS)
     def __init__(self, optimizer_scopes_override: Optional[Iterable[str]] = None,
-                 **keywords: Any) -> None:
+                 **keywords: Unpack[_doors.LmsV1Keywords]) -> None:
         super().__init__()
         keywords.pop("graph", None)
-        self.lms_obj = LMS(optimizer_scopes_override, **keywords)
+        self.lms_obj = LMS(
+            optimizer_scopes_override, **keywords)  # type: ignore[misc, arg-type]
+
+    @property
+    def result(self) -> Optional[spillway.RewriteResult]:
+        """That of the last edit; None before."""
+        return self.lms_obj.result
 
     def set_model(self, model: Any) -> None:
         super().set_model(model)

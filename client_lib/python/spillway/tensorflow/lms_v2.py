@@ -2,7 +2,7 @@
 
     from spillway.tensorflow.lms_v2 import LMS            # was: tensorflow_large_model_support
     lms = LMS(swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)
-    lms.run(tf.compat.v1.get_default_graph())
+    lms.run()
 
 One class is `run()`, session hook and Keras callback. What is -1 is tuned, by a simulator that
 plays a step on the machine of `hardware`. What differs: `autotune_plot` draws the memory of a step
@@ -12,13 +12,16 @@ memory one would.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional
 
 import tensorflow as tf
 
 import spillway
-from spillway import options
+from spillway import _doors, options
 from spillway.tensorflow import _lms
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["LMS", "LMSHook", "LMSKerasCallback", "LMSSessionRunHook"]
 
@@ -52,11 +55,12 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
 
     _strategy = "level"
 
+    @_doors.visible(_doors.LmsV2Keywords)
     def __init__(self, swapout_threshold: int = -1, swapin_groupby: int = -1,
                  swapin_ahead: int = -1, sync_mode: int = 0, serialization: Iterable[Any] = (),
                  serialization_by_size: float = 0, debug: bool = False, debug_level: int = 1,
                  cpu_device: str = "/cpu:0", gpu_device: Optional[str] = None,
-                 **more: Any) -> None:
+                 **more: Unpack[_doors.LmsV2Keywords]) -> None:
         super().__init__()
         self._set_up(debug, debug_level)
         if sync_mode not in range(len(_SYNC_MODES)):
@@ -80,8 +84,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         self.incl_output_by_types: Iterable[str] = set()
         self.incl_input_by_scopes: Iterable[str] = set()
         self.incl_input_by_types: Iterable[str] = set()
-        options.to_json(self._strategy, {
-            name: None for name in more if name not in _lms.CALL_KEYWORDS})
+        options.check_names(self._strategy, [
+            name for name in more if name not in _lms.CALL_KEYWORDS])
 
     def _keywords(self) -> dict:
         filters = {"%s_%s_by_%s" % (what, end, kind): None for what in ("excl", "incl")

@@ -1,0 +1,19 @@
+// Internal. What a graph is known by, whatever its file is called and in whatever order its maps
+// are written.
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_IDENTITY_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_IDENTITY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace spillway::internal {
+
+// The SHA-256 of the graph's canonical form in 64 hexadecimal digits, as Plan.graph_sha256 has it.
+// Errors: LIMIT_EXCEEDED from 2 GiB on; INTERNAL if OpenSSL fails. Thread-safe.
+absl::StatusOr<std::string> GraphSha256(absl::string_view graph_def);
+
+}  // namespace spillway::internal
+
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_IDENTITY_H_

@@ -1,0 +1,217 @@
+"""The keywords of each function, for editors and type checkers (`**keywords: Unpack[...]`), and for
+whoever asks at run time (`inspect.signature`, a notebook's help): `visible`.
+
+Options are in _keywords.py.
+"""
+
+import inspect
+from typing import Any, Callable, Dict, List, Literal, Optional, Type, TypedDict, TypeVar, Union
+
+from spillway import _keywords
+from spillway._types import Duration, Path, Progress
+from spillway.plan import Plan
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Strategy = Literal["budget", "level", "scope", "apply", "strip"]
+
+
+class TlsKeywords(TypedDict, total=False):
+    """How a server is talked to. `Client` has these, too."""
+
+    tls: bool
+    """Talk TLS. Implied by the four below."""
+    tls_ca: Optional[Path]
+    """A PEM file with the authorities to trust. Default: the system's."""
+    tls_cert: Optional[Path]
+    """A PEM file with the client's certificate."""
+    tls_key: Optional[Path]
+    """A PEM file with its key."""
+    tls_server_name: Optional[str]
+    """The name that the server's certificate must hold. Default: that of `server`."""
+    retries: Optional[int]
+    """How often to try again where the server cannot be reached or is full. Default: 4."""
+    token_file: Optional[Path]
+    """A file whose text is shown to the server (`authorization: Bearer TOKEN`), read by every call.
+    Without TLS it goes to no other machine, unless `token_in_clear`."""
+    token_in_clear: bool
+    """Show the token without TLS, too."""
+    hedge_after: Optional[Duration]
+    """The time after which a rewrite without an answer is asked for a second time, of another
+    server if there is one; the first answer counts. Default: never."""
+
+
+class OneCallKeywords(TypedDict, total=False):
+    """What the server is told of one call."""
+
+    token: Optional[str]
+    """In place of `token_file`: the token itself."""
+    request_id: Optional[str]
+    """A name for the server's log."""
+    traceparent: Optional[str]
+    """The span, as W3C has it, for the server's log."""
+
+
+class LimitKeywords(TypedDict, total=False):
+    """Of one call."""
+
+    timeout: Optional[Duration]
+    """Seconds, or `"30s"`. None: no limit."""
+    progress: Optional[Progress]
+    """Called with (stage, done bytes, total bytes), on another thread; must be short and not call
+    Spillway. What it raises ends the call and is raised here."""
+
+
+class ServerKeywords(TypedDict, total=False):
+    """Where a call goes."""
+
+    server: Union[str, List[str], None]
+    """`host:port` of a spillwayd, `unix:/path`, or what gRPC resolves; of several servers one that
+    serves. None: in this process."""
+
+
+class WhereKeywords(TlsKeywords, OneCallKeywords, total=False):
+    """Besides `server`."""
+
+
+class CallKeywords(ServerKeywords, LimitKeywords, WhereKeywords, total=False):
+    """Of every call, no options."""
+
+
+class FailOpenKeywords(TypedDict, total=False):
+    """Of a rewrite."""
+
+    fail_open: bool
+    """After a failure, warn (SpillwayWarning) and go on without swaps."""
+
+
+class ResultKeywords(TypedDict, total=False):
+    """What a rewrite answers with, besides the graph and the report."""
+
+    patch: bool
+    """Also the edits, for a live graph."""
+    save_plan: bool
+    """Also the plan, for `apply`."""
+
+
+class PlanKeywords(TypedDict, total=False):
+    """Of the strategy apply."""
+
+    plan: Union[Plan, str, bytes, None]
+    """What a rewrite with `save_plan` gave, or its JSON."""
+
+
+class StrategyKeywords(TypedDict, total=False):
+    """Of a rewrite."""
+
+    strategy: Optional[Strategy]
+    """`budget` (the default), `level` (TFLMS v2) or `scope` (TFLMS v1)."""
+
+
+class PlaceKeywords(_keywords.StepKeywords, _keywords.HardwareKeywords, total=False):
+    """A step and its machine."""
+
+
+class AnyStrategyKeywords(PlaceKeywords, _keywords.CommonKeywords, _keywords.SettledKeywords,
+                          total=False):
+    """Options of every strategy, `cpu_device` apart."""
+
+
+class OptionKeywords(AnyStrategyKeywords, _keywords.CpuDeviceKeywords,
+                     _keywords.OptimizerScopesKeywords, _keywords.ScopeKeywords,
+                     _keywords.LmsLevelKeywords, _keywords.LevelKeywords, _keywords.FilterKeywords,
+                     _keywords.BudgetKeywords, PlanKeywords, total=False):
+    """Every option of a rewrite."""
+
+
+class SimulateKeywords(PlaceKeywords, WhereKeywords, total=False):
+    """Of `simulate` and `explore`."""
+
+
+class StripKeywords(CallKeywords, FailOpenKeywords, ResultKeywords, total=False):
+    """Of `strip`."""
+
+
+class ApplyKeywords(StripKeywords, PlaceKeywords, _keywords.CommonKeywords, total=False):
+    """Of `apply`."""
+
+
+class FunctionKeywords(StrategyKeywords, CallKeywords, OptionKeywords, total=False):
+    """Of `spillway.tensorflow.rewrite_function`, besides `fail_open`."""
+
+
+class TrainFunctionKeywords(FunctionKeywords, FailOpenKeywords, total=False):
+    """Of `spillway.tensorflow.rewrite_train_function`."""
+
+
+class LiveGraphKeywords(FunctionKeywords, total=False):
+    """Of `spillway.tensorflow.rewrite_graph`, besides `fail_open`."""
+
+    save_plan: bool
+    """Also the plan, for `apply`."""
+
+
+class SharedKeywords(LiveGraphKeywords, total=False):
+    """Of `spillway.horovod`."""
+
+
+class LmsKeywords(AnyStrategyKeywords, CallKeywords, FailOpenKeywords, total=False):
+    """Of both LMS, besides their own."""
+
+
+class LmsV1Keywords(LmsKeywords, _keywords.CpuDeviceKeywords, _keywords.ScopeKeywords, total=False):
+    """Of TFLMS v1's hook and callback, besides `optimizer_scopes`."""
+
+    graph: Any
+    """Not used: they edit the graph that is trained."""
+
+
+class LmsV2Keywords(LmsKeywords, _keywords.LevelKeywords, _keywords.FilterKeywords, total=False):
+    """Of TFLMS v2, besides its own."""
+
+
+class ClientPlainKeywords(LimitKeywords, OneCallKeywords, total=False):
+    """Of a client's calls: what it was made with is left out."""
+
+
+
+class ClientSimulateKeywords(ClientPlainKeywords, PlaceKeywords, total=False):
+    """Of `Client.simulate` and `Client.explore`, besides their own."""
+
+
+class ClientStripKeywords(ClientPlainKeywords, FailOpenKeywords, ResultKeywords, total=False):
+    """Of `Client.strip`."""
+
+
+class ClientApplyKeywords(ClientStripKeywords, PlaceKeywords, _keywords.CommonKeywords, total=False):
+    """Of `Client.apply`."""
+
+
+class ClientRewriteKeywords(ClientStripKeywords, StrategyKeywords, OptionKeywords, total=False):
+    """Of `Client.rewrite`."""
+
+
+# Of keywords that are not None where they are not given.
+_DEFAULTS: Dict[str, Any] = {"tls": False, "token_in_clear": False, "fail_open": False,
+                             "patch": False, "save_plan": False}
+
+
+def names(keywords: Type[Any]) -> List[str]:
+    """Those of a TypedDict, in order."""
+    return list(keywords.__annotations__)
+
+
+def visible(keywords: Type[Any], **defaults: Any) -> Callable[[F], F]:
+    """For a function that ends in `**keywords: Unpack[...]`: its signature names each of them."""
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [parameter for parameter in signature.parameters.values()
+               if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+        taken = {parameter.name for parameter in own}
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind,
+                                  default=defaults.get(name, _DEFAULTS.get(name)))
+                for name, kind in keywords.__annotations__.items() if name not in taken]
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=own + more)
+        return function
+    return decorate

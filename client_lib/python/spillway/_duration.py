@@ -1,0 +1,41 @@
+"""Times, as the command line takes them: "30s", "500ms", "1h30m"; or seconds as a number.
+
+The grammar is that of absl::ParseDuration, which the program uses (absl/time/duration.cc).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Optional
+
+from spillway import errors
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|ms|s|m|h)"
+_TEXT = re.compile(r"\+?(?:%s)+" % _PART, re.ASCII)
+_INFINITE = re.compile(r"\+?inf", re.ASCII)
+
+
+def seconds_of(option: str, value: Any) -> Optional[float]:
+    """Seconds; None as it is. Raises InvalidOptionError."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if _INFINITE.fullmatch(value):
+            return float("inf")
+        if _TEXT.fullmatch(value):
+            seconds = sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, value))
+            if seconds > 0:
+                return seconds
+        raise errors.bad_option(option, value, "is not a time above zero with a unit, e.g. "
+                                               "\"30s\", \"500ms\", \"2m\", nor a number of seconds")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = float("nan")
+    if seconds != seconds:
+        raise errors.bad_option(option, value, "is not a number of seconds, nor a time with a unit, "
+                                               "e.g. \"30s\"")
+    return seconds

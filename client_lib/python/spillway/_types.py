@@ -1,0 +1,43 @@
+"""What values keywords take. options.py says what it makes of them."""
+
+import os
+from typing import Any, Callable, Iterable, Literal, Mapping, Union
+
+# Bytes: 1536, or as on the command line: "1.5KiB", "16GB" (10^9), "16GiB" (2^30).
+Size = Union[int, str]
+
+# Seconds, or as on the command line: "30s", "500ms", "1h30m".
+Duration = Union[float, str]
+
+# One name, several of them, or a text with commas between: "a,b". `\,` is a comma in a name.
+Names = Union[str, Iterable[str]]
+
+# Levels: indices, and slices as text: [12, "3:5", "-10:"].
+Levels = Union[int, str, Iterable[Union[int, str]]]
+
+# By name, or by what TensorFlow has for it, a shape, (128, 224) or "128,224"; or what is fed: a
+# number, a bool, an array; "2:64,64" is a shape with values. Or as on the command line:
+# ["images=128,224", "is_training=true"].
+Feeds = Union[Mapping[Any, Any], str, Iterable[str]]
+
+# The name of a preset, or a dict of the numbers of `Hardware` in hardware.proto and `preset`.
+Machine = Union[str, Mapping[str, Any]]
+
+# A RunMetadata or StepStats, or its bytes.
+Profile = Any
+
+# A file.
+Path = Union[str, os.PathLike[str]]
+
+# (stage, done, total): stage is `sending`, `rewriting` or `receiving`; bytes, both 0 where there is
+# nothing to count.
+Progress = Callable[[str, int, int], None]
+
+# A way of running a step: as TensorFlow does it, or one operation after another (Play in
+# simulate.proto).
+Play = Literal["launched_ahead", "synchronous"]
+PLAYS = ("launched_ahead", "synchronous")
+
+# Of pictures: what is made, and for which background.
+PictureFormat = Literal["svg", "html", "png", "trace"]
+Theme = Literal["auto", "light", "dark"]

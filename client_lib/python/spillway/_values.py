@@ -1,0 +1,197 @@
+"""Values of keywords that may be text as on the command line: numbers, lists, what is fed.
+
+The grammar is that of client_lib/cli/option_value.cc.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any, Dict, Iterable, List, Tuple
+
+from spillway import errors
+
+# Of a feed's values (step.proto).
+_MAX_FEED_VALUES = 256
+# Of a dimension that varies (simulate.proto).
+_VARIES = -1
+# Of ExploreOptions.sizes.
+_MAX_SIZES = 10000
+
+
+def whole_of(option: str, value: Any, bits: int, what: str = "a whole number") -> int:
+    """An int; also one of numpy, a float without a fraction, or a text. Raises
+    InvalidOptionError."""
+    number = None
+    if isinstance(value, str):
+        if re.fullmatch(r"\s*[+-]?[0-9]+\s*", value, re.ASCII):
+            number = int(value)
+    elif isinstance(value, float):
+        number = int(value) if value.is_integer() else None
+    elif not isinstance(value, bool):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            pass
+    if number is None:
+        raise errors.bad_option(option, value, "is not %s" % what)
+    limit = 1 << (bits - 1)
+    if not -limit <= number < limit:
+        raise errors.bad_option(option, value, "is not a whole number from %d to %d" % (
+            -limit, limit - 1))
+    return number
+
+
+def text_of(option: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise errors.bad_option(option, value, "is not a text")
+    return str(value)
+
+
+def list_of(option: str, value: Any) -> List[str]:
+    """Of names: a text with commas between, or any iterable of texts. A set is sorted: the same
+    options must give the same graph."""
+    if isinstance(value, str):
+        items: List[Any] = split_list(value)
+        if "" in items and value:
+            raise errors.bad_option(option, value, "is not a list without empty items")
+        return items if value else []
+    if isinstance(value, (bytes, dict)) or not hasattr(value, "__iter__"):
+        raise errors.bad_option(option, value, "is neither a name nor a list of names")
+    items = list(value)
+    for item in items:
+        if not isinstance(item, str):
+            raise errors.bad_option(option, item, "is in a list of names, and is none")
+    items = [str(item) for item in items]
+    return sorted(items) if isinstance(value, (set, frozenset)) else items
+
+
+def split_list(text: str) -> List[str]:
+    """`a,b` at its commas; `\\,` is one that stays."""
+    return [item.replace("\0", ",") for item in text.replace("\\,", "\0").split(",")]
+
+
+def sizes_of(option: str, value: Any) -> List[int]:
+    """Sizes to explore: whole numbers, or as on the command line, `32,64` and `32:512:32` (both
+    ends are in it)."""
+    if not isinstance(value, str):
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = [value]
+        if isinstance(value, (bytes, dict)) or not hasattr(value, "__iter__"):
+            raise errors.bad_option(option, value, "is not a list of sizes")
+        return [whole_of(option, item, 64) for item in value]
+    sizes: List[int] = []
+    for item in value.split(","):
+        match = re.fullmatch(r"([0-9]+)(?::([0-9]+))?(?::([0-9]+))?", item, re.ASCII)
+        first, last, step = (int(part) if part else None for part in match.groups()) if match else (
+            None, None, None)
+        if first is None or first >= 1 << 63 or (last is not None and not (
+                1 <= first <= last < 1 << 63 and (step is None or step >= 1))):
+            raise errors.bad_option(option, value, "is not a list of sizes, \"32,64\", or of FROM:TO"
+                                                   " or FROM:TO:STEP, e.g. \"32:512:32\"")
+        found = range(first, (first if last is None else last) + 1, step or 1)
+        if len(sizes) + len(found) > _MAX_SIZES:
+            raise errors.bad_option(option, value, "has more than %d sizes" % _MAX_SIZES)
+        sizes += found
+    return sizes
+
+
+def feeds_of(feeds: Any, with_size: bool = False) -> List[Dict[str, Any]]:
+    """Feeds as JSON. `with_size`: a dimension may be "N" or -1, the size that varies."""
+    if isinstance(feeds, str):
+        feeds = [feeds]
+    if hasattr(feeds, "items"):
+        return [{"name": _feed_name(feed), **_feed(_feed_name(feed), fed, with_size)}
+                for feed, fed in feeds.items()]
+    if isinstance(feeds, bytes) or not hasattr(feeds, "__iter__"):
+        raise errors.bad_option("feeds", feeds, "is not a dict like {\"images\": (128, 224, 224, 3)}")
+    return [{"name": name, **_feed(name, fed, with_size)} for name, fed in map(_assigned, feeds)]
+
+
+def _assigned(text: Any) -> Tuple[str, str]:
+    """`NAME=...` of the command line."""
+    name, equals, fed = text.rpartition("=") if isinstance(text, str) else ("", "", "")
+    if not equals or not name:
+        raise errors.bad_option("feeds", text, "is not NAME=DIM,DIM,..., e.g. "
+                                               "\"images=128,224,224,3\"; or give a dict")
+    return name, fed
+
+
+def _feed_name(feed: Any) -> str:
+    name = feed if isinstance(feed, str) else getattr(feed, "name", None)
+    if not isinstance(name, str):  # A tensor of TensorFlow has a name.
+        raise errors.bad_option("feeds", feed, "is neither the name of what is fed nor a tensor")
+    return name
+
+
+def _feed(name: str, fed: Any, with_size: bool) -> Dict[str, Any]:
+    """A shape; or what is fed: a number, a bool, an array, whose value counts where it is small."""
+    option = "feeds[%r]" % name
+    if isinstance(fed, str):
+        return _feed_of_text(option, fed, with_size)
+    if isinstance(fed, (bool, int)):
+        return {"dims": [], "values": [int(fed)]}
+    if isinstance(fed, float):
+        return {"dims": []}
+    if hasattr(fed, "dtype") and hasattr(fed, "shape"):
+        feed: Dict[str, Any] = {"dims": _dims(option, fed.shape, with_size)}
+        if getattr(fed.dtype, "kind", "") in tuple("biu") and fed.size <= _MAX_FEED_VALUES:
+            feed["values"] = [int(item) for item in fed.ravel()]
+        return feed
+    return {"dims": _dims(option, fed, with_size)}
+
+
+def _dims(option: str, shape: Any, with_size: bool) -> List[int]:
+    if isinstance(shape, (bytes, dict)) or not hasattr(shape, "__iter__"):
+        raise errors.bad_option(
+            option, shape, "is neither a shape, e.g. (128, 224, 224, 3) or \"128,224,224,3\", nor "
+                           "what is fed: a number, a bool, an array")
+    dims = []
+    for dim in _iterated(shape):
+        if with_size and dim == "N":
+            dims.append(_VARIES)
+        elif dim is None:
+            raise errors.bad_option(option, shape, "has a dimension that is not known; %s" % (
+                "-1 stands for the size that varies" if with_size else
+                "give its size as it is in the step that must fit"))
+        else:
+            dims.append(whole_of(option, dim, 64, "a dimension of a shape; dimensions are whole "
+                                                  "numbers"))
+    return dims
+
+
+def _iterated(shape: Any) -> Iterable[Any]:
+    try:
+        return list(shape)
+    except (TypeError, ValueError):  # A TensorShape of unknown rank.
+        return [None]
+
+
+def _feed_of_text(option: str, text: str, with_size: bool) -> Dict[str, Any]:
+    """DIM,DIM,... and, with a colon, VALUE,VALUE,...; or true, or false."""
+    if text in ("true", "false"):
+        return {"dims": [], "values": [int(text == "true")]}
+    shape, colon, values = text.partition(":")
+    dims = []
+    for dim in shape.split(",") if shape else ():
+        if with_size and dim == "N":
+            dims.append(_VARIES)
+        elif re.fullmatch(r"\s*\+?[0-9]{1,18}\s*", dim, re.ASCII):
+            dims.append(int(dim))
+        else:
+            raise errors.bad_option(
+                option, text, "is not DIM,DIM,... with whole numbers from 0 to 2^31 - 1%s, e.g. "
+                "\"128,224,224,3\"" % (", or N for the size that varies" if with_size else ""))
+    if not colon:
+        return {"dims": dims}
+    found = []
+    for value in values.split(","):
+        if value in ("true", "false"):
+            found.append(int(value == "true"))
+        elif re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", value, re.ASCII):
+            found.append(int(value))
+        else:
+            raise errors.bad_option(
+                option, text, "is not DIM,DIM,...:VALUE,VALUE,... with whole numbers, true or false "
+                              "as values, e.g. \"2:64,64\"")
+    return {"dims": dims, "values": found}

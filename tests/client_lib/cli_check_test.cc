@@ -1,0 +1,200 @@
+// `check` and what it leaves for the next rewrite, and `--hardware FILE`, as their users run them.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/temp_dir.h"
+#include "tests/testing/files.h"
+
+namespace spillway::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
+constexpr char kProfilePrefix[] = "spillway-profile-";
+
+using Arguments = std::vector<std::string>;
+
+ChildResult Spillway(Arguments arguments) {
+  arguments.insert(arguments.begin(), kProgram);
+  return RunChild(arguments);
+}
+
+json Parsed(const ChildResult& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+}
+
+// A graph, and the trace that TensorFlow made of a step of it (make_run_metadata.py).
+class CliCheckTest : public ::testing::Test {
+ protected:
+  CliCheckTest()
+      : graph_(dir_.Write("graph.pb", ReadTestGraph("mnist_deep/graph_shapes.pb"))),
+        trace_(dir_.Write("step.pb", ReadTestGraph("mnist_deep/run_metadata.pb"))) {}
+
+  std::string StepTime(Arguments more) {
+    Arguments arguments = {"simulate", graph_, "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Parsed(Spillway(arguments))["forecast"]["step_time_ns"];
+  }
+
+  std::string StoredName() {
+    for (const std::string& name : dir_.Names()) {
+      if (name.rfind(kProfilePrefix, 0) == 0) return name;
+    }
+    return "";
+  }
+
+  TempDir dir_;
+  const std::string graph_, trace_;
+};
+
+TEST_F(CliCheckTest, OfAGraphAsItCame) {
+  const json found = Parsed(Spillway({"check", graph_, trace_, "--json"}));
+  EXPECT_EQ(found["swap_outs"]["planned"], "0");
+  // With the trace's times, as --profile has them.
+  EXPECT_EQ(found["corrected_step_time_ns"], StepTime({"--profile", trace_}));
+  EXPECT_EQ(found["step_time_ns"]["planned"], StepTime({}));
+  EXPECT_NE(StepTime({}), StepTime({"--profile", trace_}));
+  const ChildResult text = Spillway({"check", graph_, trace_});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("no swaps are in this graph"),
+                              HasSubstr("step, launched ahead"), HasSubstr("with the trace")));
+}
+
+TEST_F(CliCheckTest, SwapsThatTheTraceDoesNotHaveAreNamed) {
+  const std::string out = dir_ / "out.pb";
+  const ChildResult rewrite = Spillway(
+      {"rewrite", graph_, "-o", out, "--strategy", "scope", "--n-tensors", "2", "--quiet"});
+  ASSERT_EQ(rewrite.exit_code, 0) << rewrite.err;
+  // The trace is of the graph without swaps.
+  const json found = Parsed(Spillway({"check", out, trace_, "--json"}));
+  EXPECT_EQ(found["swap_outs"]["planned"], "2");
+  EXPECT_EQ(found["swap_outs"]["seen"], "0");
+  EXPECT_THAT(std::string(found["missing"][0]), HasSubstr("lms/swapout_"));
+  // The same of a graph whose record is gone, by the original.
+  const json by_original = Parsed(Spillway({"check", out, trace_, "--original", graph_, "--json"}));
+  EXPECT_EQ(by_original, found);
+}
+
+TEST_F(CliCheckTest, AStoredProfileIsUsedFromThenOn) {
+  const std::string plain = StepTime({}), measured = StepTime({"--profile", trace_});
+  const ChildResult check = Spillway({"check", graph_, trace_, "--save-profile"});
+  ASSERT_EQ(check.exit_code, 0) << check.err;
+  const std::string name = StoredName();
+  EXPECT_THAT(check.err, HasSubstr(name));
+  EXPECT_THAT(dir_.Names(), ElementsAre("graph.pb", name, "step.pb"));
+
+  const ChildResult simulated = Spillway({"simulate", graph_});
+  EXPECT_THAT(simulated.err, HasSubstr(name));
+  EXPECT_EQ(StepTime({}), measured);
+  EXPECT_EQ(StepTime({"--no-stored-profile"}), plain);
+  // Of the same graph under another name, and of a rewrite.
+  const std::string copy = dir_.Write("copy.pb", ReadFile(graph_));
+  const ChildResult rewrite =
+      Spillway({"rewrite", copy, "-o", dir_ / "out.pb", "--strategy", "scope"});
+  EXPECT_THAT(rewrite.err, HasSubstr(name));
+  EXPECT_THAT(
+      Spillway({"rewrite", copy, "-o", dir_ / "out.pb", "--strategy", "scope", "--quiet"}).err,
+      IsEmpty());
+
+  // Another batch is another step.
+  const ChildResult other_batch = Spillway({"simulate", graph_, "--batch-size", "7"});
+  EXPECT_THAT(other_batch.err, AllOf(HasSubstr("is not used"), HasSubstr("--batch-size 7")));
+  // Another graph has none.
+  const std::string other = dir_.Write("cond.pb", ReadTestGraph("cond_v1/graph_shapes.pb"));
+  EXPECT_THAT(Spillway({"simulate", other}).err, Not(HasSubstr("profile")));
+}
+
+TEST_F(CliCheckTest, ARunTakesItAndCachesByIt) {
+  const Arguments run = {"run",         "--graph",      graph_,     "--strategy",         "scope",
+                         "--cache-dir", dir_ / "cache", "--report", dir_ / "report.json", "--",
+                         "true"};
+  ASSERT_EQ(Spillway(run).exit_code, 0);
+  const std::string before = ReadFile(dir_ / "report.json");
+  ASSERT_EQ(Spillway({"check", graph_, trace_, "--save-profile"}).exit_code, 0);
+  ASSERT_EQ(Spillway(run).exit_code, 0);
+  EXPECT_NE(ReadFile(dir_ / "report.json"), before);
+  Arguments without = run;
+  without.insert(without.begin() + 1, "--no-stored-profile");
+  ASSERT_EQ(Spillway(without).exit_code, 0);
+  EXPECT_EQ(ReadFile(dir_ / "report.json"), before);
+}
+
+TEST_F(CliCheckTest, ADamagedProfileIsToldOfAndLeftAlone) {
+  ASSERT_EQ(Spillway({"check", graph_, trace_, "--save-profile"}).exit_code, 0);
+  const std::string name = StoredName();
+  const std::string good = ReadFile(dir_ / name);
+  const std::string plain = StepTime({"--no-stored-profile"});
+  for (const std::string& bytes : {std::string(), std::string("x"), good.substr(0, 100)}) {
+    dir_.Write(name, bytes);
+    const ChildResult result = Spillway({"simulate", graph_});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr("damaged"));
+    EXPECT_EQ(StepTime({}), plain);
+  }
+  // Nobody waits for a pipe of that name.
+  ASSERT_EQ(remove((dir_ / name).c_str()), 0);
+  ASSERT_EQ(mkfifo((dir_ / name).c_str(), 0600), 0);
+  EXPECT_EQ(StepTime({}), plain);
+}
+
+TEST_F(CliCheckTest, WrongInputIsOneSentence) {
+  struct Wrong {
+    Arguments arguments;
+    const char* words;
+    int exit_code;
+  };
+  const std::string other = dir_.Write("cond.pb", ReadTestGraph("cond_v1/graph_shapes.pb"));
+  const std::vector<Wrong> all = {
+      {{"check", graph_, graph_}, "FULL_TRACE", 2},
+      {{"check", graph_, dir_ / "none.pb"}, "none.pb", 4},
+      {{"check", other, trace_}, "RUN_METADATA is of another graph", 2},
+      {{"check", "-", "-"}, "only one of GRAPH, RUN_METADATA", 2},
+      {{"check", graph_}, "RUN_METADATA", 2},
+      {{"check", graph_, trace_, "--profile", trace_}, "--profile", 2},
+      {{"simulate", graph_, "--hardware", dir_ / "none.json"}, "none.json", 4},
+      {{"simulate", graph_, "--hardware", dir_.Write("bad.json", "{")}, "bad.json", 2},
+      {{"simulate", graph_, "--hardware", dir_.Write("field.json", R"({"flops": 1})")}, "flops", 2},
+      {{"simulate", graph_, "--hardware", dir_.Write("preset.json", R"({"preset": "p1000"})")},
+       "p1000",
+       2},
+      {{"simulate", graph_, "--hardware", dir_.Write("range.json", R"({"mem_eff": 2})")},
+       "mem",
+       2}};
+  for (const Wrong& wrong : all) {
+    const ChildResult result = Spillway(wrong.arguments);
+    EXPECT_EQ(result.exit_code, wrong.exit_code) << result.err;
+    EXPECT_THAT(result.err, AllOf(StartsWith("spillway: "), HasSubstr(wrong.words)));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST_F(CliCheckTest, AMachineFromAFileIsThatOfTheFlags) {
+  const std::string file =
+      dir_.Write("card.json",
+                 R"({"preset": "v100_nvlink2", "gpu_memory_bytes": "8000000000", "mem_eff": 0.5})");
+  const std::string by_flags = StepTime(
+      {"--hardware", "v100_nvlink2", "--gpu-memory-bytes", "8000000000", "--mem-eff", "0.5"});
+  EXPECT_EQ(StepTime({"--hardware", file}), by_flags);
+  // Flags replace what it says.
+  EXPECT_EQ(StepTime({"--hardware", file, "--mem-eff", "0.9"}),
+            StepTime({"--hardware", "v100_nvlink2", "--gpu-memory-bytes", "8000000000", "--mem-eff",
+                      "0.9"}));
+}
+
+}  // namespace
+}  // namespace spillway::testing
