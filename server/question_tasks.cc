@@ -19,7 +19,7 @@ absl::Status SendWithin(const Options& options, Message message, MessageSink<Mes
   return core::Error(
       absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
       absl::StrCat("the answer has ", bytes, " bytes and one protobuf message holds at most ",
-                   limit, ": ask for less (memory, sizes), or about a smaller graph"),
+                   limit, ": ask for less (memory, trace, sizes), or about a smaller graph"),
       {{"value", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}});
 }
 

@@ -323,14 +323,15 @@ int64_t PeakOf(const v1::DeviceMemory& memory) {
   return peak;
 }
 
-// Which way of running the step is shown.
+// Which way of running the step is shown; the timeline ends with the last change.
 std::string PlayedText(const v1::PlayedStep& played) {
   return absl::StrCat(
       played.play() == v1::PLAY_SYNCHRONOUS
           ? "synchronous: memory is taken when an op runs"
           : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
             "launched",
-      played.unlimited_memory() ? "; with memory without end" : "");
+      "; the step takes ", FormatMilliseconds(played.step_time_ns()),
+      played.unlimited_memory() ? ", with memory without end" : "");
 }
 
 // The timeline of one GPU as bars, one for each part of the step: the most bytes in it.

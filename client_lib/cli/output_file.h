@@ -60,8 +60,9 @@ absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& output
                           const std::vector<std::string>& contents);
 
 // CONFLICTING_OPTIONS if `path` is standard output, that is a terminal, and what would be written
-// there is no text.
-absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text);
+// there, `what`, is no text.
+absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text,
+                                      absl::string_view what = "graph");
 
 // Whether both paths name one file, existing or not; "-" is no file.
 bool SameFile(const std::string& a, const std::string& b);

@@ -13,6 +13,7 @@
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/not_empty.h"
+#include "client_lib/cli/note.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/picture_file.h"
@@ -73,7 +74,7 @@ absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
   }
   if (form != PictureForm::kPng) return absl::OkStatus();
   if (absl::Status s = CheckPng(); !s.ok()) return s;
-  return CheckNotBinaryOnTerminal(flags.output, /*is_text=*/false);
+  return CheckNotBinaryOnTerminal(flags.output, /*is_text=*/false, "picture");
 }
 
 plot::Theme ThemeOf(const PlotFlags& flags, PictureForm form) {
@@ -273,7 +274,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   if (input->file) {
     const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
     if (!filled.ok()) return filled.status();
-    TellGpuMemory(*filled);
+    TellNote(*filled);
   }
   const auto output = CreateOutputs({flags.output}, session.cancellation);
   if (!output.ok()) return output.status();

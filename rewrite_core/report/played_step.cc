@@ -131,8 +131,7 @@ absl::Status AddMemories(const StepFacts& facts, const StepResult& result,
 
 // `workload`: what `played` is a run of.
 absl::Status AddTrace(const StepFacts& facts, const Workload& workload,
-                      const SimulationResult& played, const StopToken& stop,
-                      v1::StepTrace* trace) {
+                      const SimulationResult& played, const StopToken& stop, v1::StepTrace* trace) {
   StopPoller poll(stop);
   std::vector<OpId> ran;
   std::vector<OpId> writer(workload.buffers.size(), kNoOp);  // Of what copies to the host write.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import collections
+import os
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from spillway import _native, _trace, errors
+from spillway import _measured, _native, _plot, _trace, errors
 from spillway._notebook import note, table
 from spillway._size import format_bytes, format_time
 from spillway.messages import DeviceForecast, TensorSwap
@@ -92,7 +93,8 @@ class Check:
         return _html(self)
 
 
-def check(report: Any, run_metadata: Any) -> Check:
+def check(report: Any, run_metadata: Any, *,
+          trace: Union[None, str, "os.PathLike[str]"] = None, **keywords: Any) -> Check:
     """Compares what was planned with what one step of training did.
 
     Run a step of the rewritten graph, not the first, with
@@ -104,15 +106,22 @@ def check(report: Any, run_metadata: Any) -> Check:
       report: a Report, a RewriteResult, a serialized RewriteReport, or its JSON (`--report` of the
         program `spillway`).
       run_metadata: a RunMetadata or StepStats, or its bytes.
+      trace: a file: gets the step as it is foretold and the step that ran, side by side, in the
+        Trace Event format, for Perfetto and chrome://tracing. `report` has to be a RewriteResult.
+      **keywords: with `trace`, those of `simulate` that the rewrite was given: `batch_size`, ...
 
     Raises:
       TypeError: something else was given.
       InvalidOptionError: run_metadata holds no step, or is of another graph.
       SpillwayError: the report is damaged.
     """
-    plan, trace = _report(report), _trace.read(run_metadata)
-    _check_same_graph(plan, trace)
-    ran = _Ran(plan, trace)
+    plan, seen = _report(report), _trace.read(run_metadata)
+    _check_same_graph(plan, seen)
+    if trace is not None:
+        _write_trace(report, seen, trace, keywords)
+    elif keywords:
+        raise TypeError("%s: of use with trace= alone" % ", ".join(sorted(keywords)))
+    ran = _Ran(plan, seen)
     forecast = plan.forecast_after or plan.forecast_before
     planned_names = {swap.swap_out for swap in plan.swaps} | {
         back.name for swap in plan.swaps for back in swap.swap_ins}
@@ -122,12 +131,22 @@ def check(report: Any, run_metadata: Any) -> Check:
         bytes_out=Figure(sum(swap.size_bytes or 0 for swap in plan.swaps), ran.bytes_out),
         bytes_in=Figure(sum((swap.size_bytes or 0) * len(swap.swap_ins) for swap in plan.swaps),
                         ran.bytes_in),
-        step_time_ns=Figure(forecast.step_time_ns if forecast else None, trace.step_ns),
-        devices=_devices(plan, trace), missing=tuple(ran.missing), unmoved=tuple(ran.unmoved),
-        unplanned=tuple(name for name in trace.nodes
+        step_time_ns=Figure(forecast.step_time_ns if forecast else None, seen.step_ns),
+        devices=_devices(plan, seen), missing=tuple(ran.missing), unmoved=tuple(ran.unmoved),
+        unplanned=tuple(name for name in seen.nodes
                         if _SWAP_NODE.search(name) and not _added(name)
                         and name not in planned_names),
         unknown_size_count=sum(swap.size_bytes is None for swap in plan.swaps))
+
+
+def _write_trace(report: Any, seen: _trace.Trace, file: Any, keywords: Mapping[str, Any]) -> None:
+    graph = getattr(report, "graph_def", None)
+    if graph is None:
+        raise TypeError("trace= needs the graph that ran; pass the RewriteResult, not its report")
+    foretold = _plot.plot(graph, format="trace", **keywords)
+    assert isinstance(foretold, str)  # A PNG alone is bytes.
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(_measured.beside(foretold, seen))
 
 
 def _report(report: Any) -> Report:

@@ -48,12 +48,18 @@ class Trace:
       allocated_peak_bytes: per device, the most that what the step itself took held at once.
       in_use_peak_bytes: per device, the most in use at the end of an op, variables among it; only
         of allocators that count (those of GPUs, and TF_CPU_ALLOCATOR_USE_BFC=true).
+      spans: what ran, kernels and copies among it: (device, name, start, end), in nanoseconds of
+        the machine's clock.
+      records: per device, what the step took and gave back: (nanoseconds, bytes, negative when
+        freed).
     """
     nodes: Dict[str, NodeRun] = field(default_factory=dict)
     devices: List[str] = field(default_factory=list)
     step_ns: Optional[int] = None
     allocated_peak_bytes: Dict[str, int] = field(default_factory=dict)
     in_use_peak_bytes: Dict[str, int] = field(default_factory=dict)
+    spans: List[Tuple[str, str, int, int]] = field(default_factory=list)
+    records: Dict[str, List[Tuple[int, int]]] = field(default_factory=dict)
 
 
 def read(run_metadata: Any) -> Trace:
@@ -113,6 +119,7 @@ class _Reader:
             self._node(node, name, own)
         if own and self._records:
             self._trace.allocated_peak_bytes[name] = _peak(self._records)
+            self._trace.records[name] = [(1000 * when, size) for when, size in self._records]
 
     def _node(self, message: memoryview, device: str, own: bool) -> None:
         name, run = "", NodeRun(device)
@@ -139,6 +146,7 @@ class _Reader:
         if start > 0:
             self._first = start if self._first is None else min(self._first, start)
             self._last = max(self._last, start + end)
+            self._trace.spans.append((device, name, start, start + max(0, end)))
 
     def _memory(self, message: memoryview, device: str) -> None:
         allocator, in_use, records = "", 0, []

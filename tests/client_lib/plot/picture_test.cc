@@ -358,8 +358,8 @@ TEST(StepPictureTest, AStepOfMillions) {
   const Drawn drawn(DrawStep(report, nullptr, PictureOptions()));
   EXPECT_LT(drawn.text.size(), 400'000u);
   double least_y = 1e9;
-  for (const absl::string_view part :
-       absl::StrSplit(drawn.Of("after", "path").at(0).attributes.at("d"), 'V', absl::SkipEmpty())) {
+  const std::string line = drawn.Of("after", "path").at(0).attributes.at("d");
+  for (const absl::string_view part : absl::StrSplit(line, 'V', absl::SkipEmpty())) {
     double y = 0;
     if (absl::SimpleAtod(part.substr(0, part.find('H')), &y)) least_y = std::min(least_y, y);
   }

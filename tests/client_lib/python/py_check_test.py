@@ -250,5 +250,47 @@ class CheckTest(unittest.TestCase):
                 spillway.check(report, whole())
 
 
+class TraceTest(unittest.TestCase):
+    """The step that ran, beside the one that was foretold."""
+
+    def test_both_steps_are_in_one_file(self):
+        result = spillway.rewrite(common.graph("mnist_deep"), strategy="scope", batch_size=8,
+                                  optimizer_scopes=["adam_optimizer"])
+        swap = result.report.swaps[0]
+        seen = step_stats(**{
+            GPU: [node("a", 0, 10, memory=allocator("GPU_0_bfc", 0, (1_000_002, 500))),
+                  node("b", 5, 20, memory=allocator("GPU_0_bfc", 0, (1_000_015, -500))),
+                  node("c", 10, 12)],
+            HOST: [node(swap.swap_out, 20, 22, [2])]})
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "step.json")
+            found = spillway.check(result, seen, trace=file, batch_size=8)
+            events = json.loads(file.read_text("utf-8"))["traceEvents"]
+        self.assertEqual(found.swap_outs.seen, 1)
+        names = {event["pid"]: event["args"]["name"] for event in events
+                 if event["name"] == "process_name"}
+        self.assertEqual(sorted(names.values()),
+                         ["foretold: GPU", "measured: " + HOST, "measured: " + GPU])
+        measured = {event["name"]: event for event in events if event.get("cat") == "measured"}
+        self.assertEqual(sorted(measured), sorted(["a", "b", "c", swap.swap_out]))
+        self.assertEqual([measured[name]["ts"] for name in "abc"], [0, 5, 10])
+        self.assertEqual([measured[name]["dur"] for name in "abc"], [10, 15, 2])
+        # What ran at once is not in one row.
+        self.assertNotEqual(measured["a"]["tid"], measured["b"]["tid"])
+        self.assertEqual(measured["a"]["tid"], measured["c"]["tid"])
+        self.assertEqual(names[measured["a"]["pid"]], "measured: " + GPU)
+        held = [(event["ts"], event["args"]["bytes"]) for event in events
+                if event["ph"] == "C" and event["pid"] == measured["a"]["pid"]]
+        self.assertEqual(held, [(2, 500), (15, 0)])
+        copies = [event for event in events if event.get("cat") == "copy in"]
+        self.assertIn(swap.swap_ins[0].name, [event["name"] for event in copies])
+
+    def test_what_it_needs(self):
+        with self.assertRaisesRegex(TypeError, "pass the RewriteResult"):
+            spillway.check(json.dumps(REPORT), whole(), trace="x.json")
+        with self.assertRaisesRegex(TypeError, "batch_size: of use with trace= alone"):
+            spillway.check(json.dumps(REPORT), whole(), batch_size=8)
+
+
 if __name__ == "__main__":
     unittest.main()

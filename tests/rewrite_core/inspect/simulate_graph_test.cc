@@ -116,7 +116,8 @@ std::vector<std::pair<int64_t, int64_t>> TimelineOf(const v1::DeviceMemory& memo
 TEST(SimulateGraphTest, MemoryOverTheStep) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
-  for (const v1::Play play : {v1::PLAY_UNSPECIFIED, v1::PLAY_LAUNCHED_AHEAD, v1::PLAY_SYNCHRONOUS}) {
+  for (const v1::Play play :
+       {v1::PLAY_UNSPECIFIED, v1::PLAY_LAUNCHED_AHEAD, v1::PLAY_SYNCHRONOUS}) {
     options.set_play(play);
     const v1::SimulateReport report = Simulated(kTwoLayers, options);
     EXPECT_EQ(report.played().play(),
@@ -203,12 +204,11 @@ TEST(SimulateGraphTest, TheTraceOfASwap) {
   }
   // Two launches, the copy of a behind the first; then back, which waits for both; then z.
   const int64_t out_ns = 1000 + kWeightBytes, in_ns = 1000 + 2 * kWeightBytes;
-  EXPECT_THAT(
-      spans,
-      ElementsAre("ENGINE_COMPUTE a 0+10 0", "ENGINE_COMPUTE b 10+10 0",
-                  absl::StrCat("ENGINE_COPY_OUT a 10+", out_ns, " ", kWeightBytes),
-                  absl::StrCat("ENGINE_COPY_IN in ", 10 + out_ns, "+", in_ns, " ", kWeightBytes),
-                  absl::StrCat("ENGINE_COMPUTE z ", 10 + out_ns + in_ns, "+10 0")));
+  EXPECT_THAT(spans, ElementsAre("ENGINE_COMPUTE a 0+10 0", "ENGINE_COMPUTE b 10+10 0",
+                                 absl::StrCat("ENGINE_COPY_OUT a 10+", out_ns, " ", kWeightBytes),
+                                 absl::StrCat("ENGINE_COPY_IN in ", 10 + out_ns, "+", in_ns, " ",
+                                              kWeightBytes),
+                                 absl::StrCat("ENGINE_COMPUTE z ", 10 + out_ns + in_ns, "+10 0")));
   EXPECT_EQ(report.trace().spans(3).copied_out(), 2);
   EXPECT_FALSE(report.trace().spans(2).has_copied_out());
   EXPECT_EQ(report.played().step_time_ns(), 20 + out_ns + in_ns);

@@ -1,0 +1,61 @@
+"""A step that ran, beside the one that was foretold: both in one trace for Perfetto and
+chrome://tracing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Tuple
+
+from spillway import _trace
+
+# Behind the processes of the foretold step, which are one for each GPU, and the host.
+_FIRST_PROCESS = 1000
+# What ran at once on one device, and is more, lies over the rest.
+_MOST_LANES = 256
+
+
+def beside(foretold: str, seen: _trace.Trace) -> str:
+    """The trace `foretold`, as JSON, with a process more for each device of the step that ran. Times
+    of both count from their step's start."""
+    document: Dict[str, Any] = json.loads(foretold)
+    events: List[Dict[str, Any]] = document["traceEvents"]
+    for event in events:
+        if event["ph"] == "M" and event["name"] == "process_name":
+            event["args"]["name"] = "foretold: " + event["args"]["name"]
+    start = min((span[2] for span in seen.spans), default=0)
+    devices: Dict[str, List[Tuple[str, int, int]]] = {}
+    for device, name, begin, end in seen.spans:
+        devices.setdefault(device, []).append((name, begin - start, end - start))
+    for process, (device, spans) in enumerate(devices.items(), _FIRST_PROCESS):
+        events.append(_name(process, "process", 0, "measured: " + device))
+        events.extend(_spans(process, spans))
+        held = 0
+        for when, size in sorted(seen.records.get(device, [])):
+            held += size
+            events.append({"ph": "C", "name": "memory taken by the step", "pid": process,
+                           "ts": max(0, when - start) / 1000, "args": {"bytes": held}})
+    return json.dumps(document)
+
+
+def _name(process: int, what: str, thread: int, name: str) -> Dict[str, Any]:
+    return {"ph": "M", "name": what + "_name", "pid": process, "tid": thread,
+            "args": {"name": name}}
+
+
+def _spans(process: int, spans: List[Tuple[str, int, int]]) -> List[Dict[str, Any]]:
+    """As complete events; a thread shows one at a time, so what ran at once is on several."""
+    events: List[Dict[str, Any]] = []
+    lanes: List[int] = []  # When each is free again.
+    for name, begin, end in sorted(spans, key=lambda span: span[1:]):
+        for lane, free in enumerate(lanes):
+            if free <= begin:
+                break
+        else:
+            lane = min(len(lanes), _MOST_LANES - 1)
+            if lane == len(lanes):
+                lanes.append(0)
+                events.append(_name(process, "thread", lane, "operations %d" % (lane + 1)))
+        lanes[lane] = max(lanes[lane], end)
+        events.append({"ph": "X", "name": name, "cat": "measured", "pid": process, "tid": lane,
+                       "ts": begin / 1000, "dur": (end - begin) / 1000})
+    return events
