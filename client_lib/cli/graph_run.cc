@@ -49,7 +49,8 @@ void TellPlans(int64_t tried, int64_t best_ns) {
 
 // The step of each graph in a file, as the rewrite was told it, in the Trace Event format.
 absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& step,
-                                    const Client& client, const CallOptions& call) {
+                                    const StoredProfiles* profiles, const Client& client,
+                                    const CallOptions& call) {
   auto graphs = format::GraphFile::Read(file.bytes, file.format);
   if (!graphs.ok()) return graphs.status();
   v1::SimulateOptions options;
@@ -61,7 +62,10 @@ absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& s
   for (size_t i = 0; i < graphs->num_graphs(); ++i) {
     // A MetaGraph that was kept has another purpose, and perhaps no step of that kind.
     if (!file.graphs[i].kept_because.ok()) continue;
-    const auto report = client.Simulate(graphs->graph(i), options, Until(deadline, call));
+    v1::SimulateOptions with_profile = options;
+    // That it was found, the rewrite tells.
+    if (profiles != nullptr) profiles->AddTo(graphs->graph(i), with_profile.mutable_step());
+    const auto report = client.Simulate(graphs->graph(i), with_profile, Until(deadline, call));
     if (!report.ok()) return graphs->WithName(i, report.status());
     trace.Add(*report, graphs->NameOf(i));
   }
@@ -111,7 +115,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
       RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans, profiles);
   absl::StatusOr<std::string> trace;
   if (result.ok() && !files.trace.empty()) {
-    trace = TraceOf(*result, options.step(), client, Until(deadline, *call));
+    trace = TraceOf(*result, options.step(), profiles, client, Until(deadline, *call));
     if (!trace.ok()) result = trace.status();
   }
   progress.End();

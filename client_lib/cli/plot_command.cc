@@ -23,6 +23,7 @@
 #include "client_lib/cli/progress_line.h"
 #include "client_lib/cli/size_list.h"
 #include "client_lib/cli/step_flags.h"
+#include "client_lib/cli/stored_profile.h"
 #include "client_lib/plot/picture.h"
 #include "rewrite_core/base/error.h"
 
@@ -35,7 +36,9 @@ constexpr char kWhatToDraw[] = "What to draw";
 
 struct PlotFlags {
   explicit PlotFlags(CLI::App* command)
-      : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {
+    AddStoredProfileFlag(command, &without_stored_profile);
+  }
 
   std::string input;
   std::string after;
@@ -47,6 +50,7 @@ struct PlotFlags {
   absl::optional<format::GraphFormat> format;
   bool no_plan = false;
   bool throughput = false;
+  bool without_stored_profile = false;
   const CLI::Option* play = nullptr;
   const StepFlags step;
   const ConnectionFlags connection;
@@ -151,8 +155,9 @@ class Plotter {
     if (input.report) return DrawOne({absl::get<v1::SimulateReport>(*input.report), {}, {}});
     DrawnStep drawn;
     absl::Status s = OfGraph(input, [&](absl::string_view graph) {
-      auto simulated = SimulateToDraw(graph, options_, !flags_.no_plan && !options_.no_budget(),
-                                      client_, Until(deadline_, call_));
+      auto simulated =
+          SimulateToDraw(graph, OptionsFor(graph, input), !flags_.no_plan && !options_.no_budget(),
+                         client_, Until(deadline_, call_));
       if (simulated.ok()) drawn = *std::move(simulated);
       return simulated.status();
     });
@@ -173,6 +178,15 @@ class Plotter {
     return status.ok() ? status : WithInputName(input.file->WithName(0, status), input.path);
   }
 
+  // With the profile that a run left beside the file, if there is one: as simulate takes it.
+  v1::SimulateOptions OptionsFor(absl::string_view graph, const PlotInput& input) const {
+    v1::SimulateOptions options = options_;
+    if (!flags_.without_stored_profile) {
+      TellNote(StoredProfiles::Beside(input.path).AddTo(graph, options.mutable_step()));
+    }
+    return options;
+  }
+
   absl::StatusOr<v1::SimulateReport> StepOf(const PlotInput& input) {
     if (input.report) {
       if (const auto* step = absl::get_if<v1::SimulateReport>(&*input.report)) return *step;
@@ -182,7 +196,7 @@ class Plotter {
     }
     v1::SimulateReport report;
     absl::Status s = OfGraph(input, [&](absl::string_view graph) {
-      auto simulated = client_.Simulate(graph, options_, Until(deadline_, call_));
+      auto simulated = client_.Simulate(graph, OptionsFor(graph, input), Until(deadline_, call_));
       if (simulated.ok()) report = *std::move(simulated);
       return simulated.status();
     });

@@ -111,6 +111,22 @@ TEST_F(CliCheckTest, AStoredProfileIsUsedFromThenOn) {
       Spillway({"rewrite", copy, "-o", dir_ / "out.pb", "--strategy", "scope", "--quiet"}).err,
       IsEmpty());
 
+  // So do traces and pictures.
+  const std::string of_rewrite = dir_ / "rewrite.json", of_file = dir_ / "file.json";
+  Spillway({"rewrite", copy, "-o", dir_ / "out.pb", "--strategy", "scope", "--quiet", "--trace",
+            of_rewrite});
+  Spillway({"simulate", dir_ / "out.pb", "--trace", of_file});
+  EXPECT_THAT(ReadFile(of_rewrite), HasSubstr("traceEvents"));
+  EXPECT_EQ(ReadFile(of_rewrite), ReadFile(of_file));
+  const auto picture = [&](const Arguments& flags) {
+    Arguments arguments = {"plot", graph_, "-o", "-", "--no-plan"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return Spillway(arguments).out;
+  };
+  EXPECT_THAT(picture({}), HasSubstr("<svg"));
+  EXPECT_EQ(picture({}), picture({"--profile", trace_}));
+  EXPECT_NE(picture({}), picture({"--no-stored-profile"}));
+
   // Another batch is another step.
   const ChildResult other_batch = Spillway({"simulate", graph_, "--batch-size", "7"});
   EXPECT_THAT(other_batch.err, AllOf(HasSubstr("is not used"), HasSubstr("--batch-size 7")));

@@ -87,7 +87,11 @@ std::string CheckReport(const v1::SimulateReport& report) {
     if (memory.peak_bytes() != most) return absl::StrCat("peak ", memory.peak_bytes(), ", ", most);
   }
   int64_t last_ns = 0;
+  const auto& devices = report.forecast().devices();
+  std::vector<int64_t> out(devices.size()), in(devices.size());
   for (const v1::TraceSpan& span : report.trace().spans()) {
+    if (span.engine() == v1::ENGINE_COPY_OUT) out[span.device()] += span.bytes();
+    if (span.engine() == v1::ENGINE_COPY_IN) in[span.device()] += span.bytes();
     if (span.start_ns() < last_ns || span.duration_ns() < 0 || span.waited_ns() < 0 ||
         span.given_ns() > span.start_ns()) {
       return absl::StrCat("out of order: ", span.ShortDebugString());
@@ -95,6 +99,11 @@ std::string CheckReport(const v1::SimulateReport& report) {
     last_ns = span.start_ns();
     if (span.start_ns() + span.duration_ns() > report.played().step_time_ns()) {
       return absl::StrCat("after the step's end: ", span.ShortDebugString());
+    }
+  }
+  for (int i = 0; i < devices.size(); ++i) {
+    if (out[i] != devices[i].copy_out_bytes() || in[i] != devices[i].copy_in_bytes()) {
+      return absl::StrCat("other copies than in the forecast: ", out[i], " out, ", in[i], " in");
     }
   }
   return CheckForecast(report.forecast(), budget);

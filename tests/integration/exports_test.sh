@@ -11,7 +11,7 @@ not_public() {
     -e '^((vtable|VTT|typeinfo|typeinfo name|guard variable) for )?spillway::v1::' \
     -e '^(typeinfo|typeinfo name|vtable) for spillway::Connection$' \
     -e '^spillway::(Client|CancellationToken|CancellationCallback)::' \
-    -e '^spillway::(MakeLocalConnection|MakeRemoteConnection|ServingStatusName|ErrorInfoOf)\(' \
+    -e '^spillway::(MakeLocalConnection|MakeRemoteConnection|ServingStatusName|ErrorInfoOf|ErrorReasonOf)\(' \
     -e '^(spillway::v1::[A-Za-z]+\* )?google::protobuf::Arena::CreateMaybeMessage<spillway::v1::' \
     -e '^descriptor_table_spillway_2fv1_2f[a-z_0-9]+_2eproto$' \
     -e '^spillway_internal_call_table$' || true

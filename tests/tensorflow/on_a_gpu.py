@@ -87,18 +87,18 @@ class Bench:
         return machine
 
     def foretold(self, graph, program, **more):
-        return spillway.simulate(graph, **self.machine_for(program), **more)["forecast"]
+        return spillway.simulate(graph, **self.machine_for(program), **more).forecast
 
     def largest_batch(self, program):
         """The largest that is foretold to fit as it came, to a twentieth: from what two others take, and
         then by halving. Graphs take seconds to make."""
         def fits(batch):
-            fit = self.foretold(self.graph(program, batch)[0], program)["fit"]
-            say("  %s at batch %d: %s" % (program, batch, fit.lower()[4:].replace("_", " ")))
-            return fit == "FIT_FITS"
+            fit = self.foretold(self.graph(program, batch)[0], program).fit
+            say("  %s at batch %d: %s" % (program, batch, fit.lower().replace("_", " ")))
+            return fit == "FITS"
 
-        peaks = [int(self.foretold(self.graph(program, batch)[0], program,
-                                   no_budget=True)["devices"][0]["peak_bytes"])
+        peaks = [self.foretold(self.graph(program, batch)[0], program,
+                               no_budget=True).devices[0].peak_bytes
                  for batch in PROBES]
         each = max(1, (peaks[1] - peaks[0]) // (PROBES[1] - PROBES[0]))
         # A tenth is the reserve that a budget has by default.
@@ -133,17 +133,17 @@ class Bench:
         if strategy != "none":
             planned = self.plan(graph, program, strategy)
             if isinstance(planned, str):
-                self.rows.append({**row, "foretold_fit": "FIT_DOES_NOT_FIT", "why": planned})
+                self.rows.append({**row, "foretold_fit": "DOES_NOT_FIT", "why": planned})
                 return
             graph, report = planned
             row["swaps"] = len(report.swaps)
         forecast = self.foretold(graph, program)
-        device = forecast["devices"][0]
-        row.update(foretold_fit=forecast["fit"],
-                   foretold_step_s=int(forecast.get("step_time_ns", 0)) / 1e9 or None,
-                   foretold_peak=int(device["peak_bytes"]),
-                   foretold_out=int(device.get("copy_out_bytes", 0)),
-                   foretold_in=int(device.get("copy_in_bytes", 0)))
+        device = forecast.devices[0]
+        step_ns = forecast.step_time_ns
+        row.update(foretold_fit=forecast.fit,
+                   foretold_step_s=None if step_ns is None else step_ns / 1e9,
+                   foretold_peak=device.peak_bytes, foretold_out=device.copy_out_bytes,
+                   foretold_in=device.copy_in_bytes)
         path, trace = self.out / "graphs" / "now.pb", self.out / "graphs" / "now_trace.pb"
         path.write_bytes(graph)
         done = self.work("train", graph=str(path), trace=str(trace), names=names,
@@ -194,7 +194,7 @@ class Bench:
                 for share in shares[strategy]:
                     self.row(program, max(1, round(largest * share)), strategy)
         for row in self.rows:
-            if row["foretold_fit"] == "FIT_FITS" and not row.get("trained"):
+            if row["foretold_fit"] == "FITS" and not row.get("trained"):
                 self.fail(row, "foretold to fit, and did not train: %s" % row.get("why"))
         self.write(found)
         return found
@@ -232,7 +232,7 @@ def cells(row):
     def pair(foretold, measured, scale, form):
         return " / ".join("-" if x is None else form % (x * scale) for x in (foretold, measured))
 
-    fit = {"FIT_FITS": "yes", "FIT_DOES_NOT_FIT": "no"}.get(row["foretold_fit"], "unknown")
+    fit = {"FITS": "yes", "DOES_NOT_FIT": "no"}.get(row["foretold_fit"], "unknown")
     overlap = row.get("overlapped")
     return [row["program"], str(row["batch"]), row["strategy"], str(row.get("swaps", "-")),
             "%s / %s" % (fit, "yes" if row.get("trained") else "no"),

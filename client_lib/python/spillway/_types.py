@@ -20,8 +20,9 @@ Levels = Union[int, str, Iterable[Union[int, str]]]
 # ["images=128,224", "is_training=true"].
 Feeds = Union[Mapping[Any, Any], str, Iterable[str]]
 
-# The name of a preset, or a dict of the numbers of `Hardware` in hardware.proto and `preset`.
-Machine = Union[str, Mapping[str, Any]]
+# The name of a preset; a dict of the numbers of `Hardware` in hardware.proto and `preset`; or a file
+# with these in JSON (its name has a slash, or ends in .json).
+Machine = Union[str, os.PathLike[str], Mapping[str, Any]]
 
 # A RunMetadata or StepStats, or its bytes.
 Profile = Any

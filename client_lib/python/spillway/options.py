@@ -12,6 +12,8 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
+import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from spillway import _keywords, _near, errors
@@ -46,6 +48,9 @@ STEP = _names_of(_keywords.StepKeywords)
 
 # Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
 HARDWARE = _names_of(_keywords.HardwareKeywords)
+
+# Fields of a machine in a file that are no keywords.
+_ONLY_IN_FILES = frozenset(("preset", "gpu_memory_source"))
 
 # Fields that hold a value of an enum, and the prefix of its names.
 ENUMS: Mapping[str, str] = {name: prefix for name, (prefix, _) in _keywords.ENUMS.items()}
@@ -221,6 +226,9 @@ def _entries(name: str, value: Any, example: str) -> Any:
 
 
 def _machine(name: str, value: Any) -> Dict[str, Any]:
+    if hasattr(value, "__fspath__") or (
+            isinstance(value, str) and ("/" in value or value.endswith(".json"))):
+        return _machine_file(name, os.fspath(value))
     if isinstance(value, str):
         return {"preset": value}
     machine: Dict[str, Any] = {}
@@ -234,6 +242,30 @@ def _machine(name: str, value: Any) -> Dict[str, Any]:
         elif inner is not None:
             machine[key] = _value(key, inner)
     return machine
+
+
+def _machine_file(name: str, path: str) -> Dict[str, Any]:
+    """A Hardware in proto3's JSON, as the command line takes it (client_lib/cli/hardware_file.h)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            machine = json.load(file)
+    except (OSError, ValueError) as error:
+        raise errors.bad_option(name, path, "is no file with a machine (%s); give the name of a "
+                                "preset, or a file with the fields of Hardware, as hardware.proto "
+                                "has them, in JSON" % error) from error
+    if not isinstance(machine, dict):
+        raise errors.bad_option(name, path, "holds no machine; give the fields of Hardware, as "
+                                            "hardware.proto has them, in JSON")
+    numbers: Dict[str, Any] = {}
+    for key, number in machine.items():
+        # Both spellings of a field are JSON of proto3.
+        field = re.sub("[A-Z]", lambda letter: "_" + letter.group().lower(), key)
+        if field not in HARDWARE | _ONLY_IN_FILES:
+            raise errors.bad_option(name, path, "has %r, which no machine has%s" % (
+                key, _near.did_you_mean(field, HARDWARE)))
+        plain = field in _ONLY_IN_FILES or field == "gpu_memories"
+        numbers[field] = number if plain else _value(field, number)
+    return numbers
 
 
 def _profile(name: str, value: Any) -> str:

@@ -14,15 +14,21 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client_lib/plot/chrome_trace.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"
+#include "tests/testing/random.h"
 #include "tests/testing/xml_elements.h"
 
 namespace spillway::plot {
 namespace {
 
 using ::spillway::testing::ParseXml;
+using ::spillway::testing::Random;
 using ::spillway::testing::XmlElement;
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -402,6 +408,98 @@ TEST(StepPictureTest, ThemesAndPages) {
   std::string problem;
   ParseXml(page.substr(begin, end + 6 - begin), &problem);
   EXPECT_EQ(problem, "");
+}
+
+// ---- Any report: a file that somebody made.
+
+// Fills every field with what may be wrong, to a depth that no report of ours has.
+void FillWildly(Random* random, int depth, google::protobuf::Message* message) {
+  using google::protobuf::FieldDescriptor;
+  const auto* reflection = message->GetReflection();
+  const auto* descriptor = message->GetDescriptor();
+  static const std::vector<int64_t> kNumbers = {0,       1,         -1,        255,      1 << 20,
+                                                1 << 30, INT64_MAX, INT64_MIN, INT32_MAX};
+  static const std::vector<double> kReals = {0,      1,        -1,           1e300,
+                                             -1e300, HUGE_VAL, std::nan(""), 1e-300};
+  static const std::vector<std::string> kTexts = {"",
+                                                  "conv:0",
+                                                  "<svg onload=\"x\">",
+                                                  "]]>&amp;'\"",
+                                                  std::string(1000, 'n'),
+                                                  "\xe2\x80\xae",
+                                                  std::string("a\0b", 3)};
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const FieldDescriptor* field = descriptor->field(i);
+    const int count = field->is_repeated() ? random->Below(5) : random->Below(4) > 0;
+    for (int k = 0; k < count; ++k) {
+      const bool add = field->is_repeated();
+      const int64_t number = random->Pick(kNumbers);
+      switch (field->cpp_type()) {
+        case FieldDescriptor::CPPTYPE_INT64:
+          add ? reflection->AddInt64(message, field, number)
+              : reflection->SetInt64(message, field, number);
+          break;
+        case FieldDescriptor::CPPTYPE_INT32:
+          add ? reflection->AddInt32(message, field, static_cast<int32_t>(number))
+              : reflection->SetInt32(message, field, static_cast<int32_t>(number));
+          break;
+        case FieldDescriptor::CPPTYPE_ENUM:
+          add ? reflection->AddEnumValue(message, field, random->Below(6))
+              : reflection->SetEnumValue(message, field, random->Below(6));
+          break;
+        case FieldDescriptor::CPPTYPE_BOOL:
+          if (!add) reflection->SetBool(message, field, random->OneIn(2));
+          break;
+        case FieldDescriptor::CPPTYPE_DOUBLE:
+          if (!add) reflection->SetDouble(message, field, random->Pick(kReals));
+          break;
+        case FieldDescriptor::CPPTYPE_STRING:
+          add ? reflection->AddString(message, field, random->Pick(kTexts))
+              : reflection->SetString(message, field, random->Pick(kTexts));
+          break;
+        case FieldDescriptor::CPPTYPE_MESSAGE:
+          if (depth == 0) break;
+          FillWildly(random, depth - 1,
+                     add ? reflection->AddMessage(message, field)
+                         : reflection->MutableMessage(message, field));
+          break;
+        default:
+          break;
+      }
+    }
+  }
+}
+
+TEST(AnyReportTest, IsAPictureOrAnError) {
+  int drawn = 0;
+  for (int seed = 0; seed < 1'000; ++seed) {
+    Random random(seed);
+    v1::SimulateReport step, before;
+    FillWildly(&random, 5, &step);
+    FillWildly(&random, 5, &before);
+    v1::ExploreReport sizes;
+    FillWildly(&random, 5, &sizes);
+    PictureOptions options;
+    options.notes = {"a note"};
+    for (const auto& picture : {DrawStep(step, nullptr, options), DrawStep(step, &before, options),
+                                DrawThroughput(sizes, options)}) {
+      if (!picture.ok()) {
+        ASSERT_EQ(core::GetErrorReason(picture.status()), v1::ERROR_REASON_BAD_OPTION) << seed;
+        continue;
+      }
+      ++drawn;
+      std::string problem;
+      ParseXml(*picture, &problem);
+      ASSERT_EQ(problem, "") << seed;
+      ASSERT_THAT(*picture, Not(HasSubstr("\"nan"))) << seed;
+      ASSERT_THAT(*picture, Not(HasSubstr("inf\""))) << seed;
+    }
+    ChromeTrace trace;
+    trace.Add(step, "<\"\\>");
+    const auto read = nlohmann::json::parse(trace.Json(), nullptr, /*allow_exceptions=*/false);
+    ASSERT_FALSE(read.is_discarded()) << seed;
+  }
+  EXPECT_GT(drawn, 1'000);
 }
 
 v1::ExploreReport Sizes() {

@@ -140,6 +140,39 @@ class GrammarTest(unittest.TestCase):
         self.assertEqual(made["step"]["hardware"], {
             "preset": "p100_pcie", "gpu_memory_bytes": 16 << 30, "host_memory_bytes": 10**9})
 
+    def test_a_machine_from_a_file(self):
+        """As the program takes it; what is given beside it replaces what it says."""
+        graph = common.graph("mnist_deep", shapes=True)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "card.json")
+            for text in ('{"preset": "t4", "gpu_memory_bytes": "5000000000", "mem_eff": 0.5}',
+                         '{"preset": "t4", "gpuMemoryBytes": 5000000000, "memEff": 0.5}'):
+                path.write_text(text)
+                for given in (path, str(path)):
+                    report = spillway.simulate(graph, hardware=given, batch_size=8,
+                                               gpu_memory_bytes="4GB")
+                    machine = report.hardware.hardware
+                    self.assertEqual((machine.gpu_memory_bytes, machine.mem_eff, machine.preset),
+                                     (4 * 10**9, 0.5, "t4"))
+            pathlib.Path(folder, "graph.pb").write_bytes(graph)
+            told = json.loads(common.command(
+                "simulate", folder + "/graph.pb", "--json", "--hardware", str(path),
+                "--batch-size", "8", "--gpu-memory-bytes", "4GB"))
+            self.assertEqual(told["hardware"], report["hardware"])
+            path.write_text("[]")
+            with self.assertRaisesRegex(OPTION, "^hardware: .* holds no machine; give the fields"):
+                spillway.simulate(graph, hardware=path)
+            path.write_text('{"mem_eft": 4}')
+            with self.assertRaisesRegex(OPTION, "has 'mem_eft', which no machine has; did you mean "
+                                                "'mem_eff'"):
+                spillway.simulate(graph, hardware=path)
+            path.write_text('{"mem_eff": "fast"}')
+            with self.assertRaisesRegex(OPTION, "^mem_eff: 'fast' is not a number"):
+                spillway.simulate(graph, hardware=path)
+        for wrong in ("/nowhere/card.json", "card.json"):
+            with self.assertRaisesRegex(OPTION, "^hardware: '%s' is no file with a machine" % wrong):
+                spillway.simulate(graph, hardware=wrong)
+
     def test_a_size_with_a_unit_is_that_many_bytes(self):
         graph = common.graph("mnist_deep", shapes=True)
         report = spillway.simulate(graph, batch_size=8, gpu_memory_bytes="1MiB")
@@ -159,10 +192,10 @@ class GrammarTest(unittest.TestCase):
                 spillway.capabilities(server=address, tls_ca="/nowhere.pem", retries=0)
 
 
-# Wrong input, and what is said of it: (function, arguments, keywords, exception, regular
-# expression). Each sentence names the keyword, shows the value, and says what to give.
-GRAPH = object()
 OPTION, TYPE = spillway.InvalidOptionError, TypeError
+
+# Wrong input, and what is said of it: (function, keywords, exception, regular
+# expression). Each sentence names the keyword, shows the value, and says what to give.
 MISTAKES = [
     # Values.
     ("rewrite", dict(gpu_memory_bytes="16G"), OPTION,

@@ -2,10 +2,16 @@
 branch tflmsv1 (TFLMS v1) and tflmsv2 (v2). A script changes its import line and nothing else; what
 that TensorFlow had and this one has not is said beside the call.
 
-Programs run in processes of their own, since most switch eager execution off.
+Programs run in a process beside this one, which has switched eager execution off as most of them do,
+each with a graph and a Keras session of its own.
 """
 
+import json
+import os
+import subprocess
+import sys
 import textwrap
+import threading
 import unittest
 
 import common
@@ -27,6 +33,28 @@ def batch_of(n):
 def swaps(graph=None):
     graph = graph or tf.get_default_graph()
     return sum("lms/swapout" in op.name for op in graph.get_operations())
+"""
+
+# Runs programs that come as lines of JSON, and answers each with what it raised and what it logged.
+WORKER = """
+import contextlib, io, json, logging, sys, traceback
+head = {}
+exec(sys.argv[1], head)
+tf = head["tf"]
+for line in sys.stdin:
+    tf.keras.backend.clear_session()
+    tf.reset_default_graph()
+    tf.logging.set_verbosity(tf.logging.WARN)
+    said, failure = io.StringIO(), ""
+    handler = logging.StreamHandler(said)
+    tf.get_logger().addHandler(handler)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            exec(json.loads(line), dict(head))
+    except BaseException:
+        failure = traceback.format_exc()
+    tf.get_logger().removeHandler(handler)
+    print(json.dumps([failure, said.getvalue()]), flush=True)
 """
 
 # The net of both READMEs, up to `minimize`.
@@ -123,11 +151,34 @@ count = Count()
 
 class ProgramCase(unittest.TestCase):
 
+    @classmethod
+    def setUpClass(cls):
+        cls.worker = subprocess.Popen(
+            [sys.executable, "-c", WORKER, HEAD], text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": str(common.PACKAGE)})
+        cls.addClassCleanup(cls.end)
+
+    @classmethod
+    def end(cls):
+        cls.worker.stdin.close()
+        cls.worker.wait(common.PATIENCE_S)
+        cls.worker.stdout.close()
+
     def program(self, *parts):
         """Runs them; what was logged."""
-        done = common.python(HEAD + "".join(textwrap.dedent(part) for part in parts))
-        self.assertEqual(done.returncode, 0, done.stderr[-4000:])
-        return done.stderr
+        code = "".join(textwrap.dedent(part) for part in parts)
+        patience = threading.Timer(common.PATIENCE_S, self.worker.kill)
+        patience.start()
+        try:
+            print(json.dumps(code), file=self.worker.stdin, flush=True)
+            answer = self.worker.stdout.readline()
+        finally:
+            patience.cancel()
+        self.assertTrue(answer, "the process ended")
+        failure, said = json.loads(answer)
+        self.assertEqual(failure, "", said[-2000:])
+        return said
 
 
 class V1Test(ProgramCase):
@@ -292,7 +343,7 @@ class V2Test(ProgramCase):
     def test_mnist_cnn_keras(self):
         """Also ktk_mnist_cnn_lms.py: its `keras` is a package of its own, this one is tf.keras."""
         self.program(V2, KERAS, """
-            lms_callback = LMS(swapout_threshold=20, swapin_ahead=3, swapin_groupby=2)
+            lms_callback = LMS(swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)
             model = make_model()
             model.fit(x_train, y_train, batch_size=8, epochs=1, verbose=1,
                       validation_data=(x_train, y_train), callbacks=[lms_callback])
