@@ -163,7 +163,8 @@ def train(tf, job):
                 if step >= WARM_UP_STEPS:
                     times.append(time.perf_counter() - start)
                 losses.append(float(loss))
-            session.run(graph.get_operation_by_name(names.train),
+            # What the timed steps fetch, too: without the loss, readers of swap-ins may not run.
+            session.run([names.loss, graph.get_operation_by_name(names.train)],
                         options=tf.compat.v1.RunOptions(
                             trace_level=tf.compat.v1.RunOptions.FULL_TRACE),
                         run_metadata=metadata)
