@@ -12,6 +12,7 @@ clone; a few minutes when there is a build already.
   install      deploy/install_deps.sh tests
   format       clang-format 14
   shell        the shell scripts: bash -n, and shellcheck
+  documents    that links, anchors and paths in them lead somewhere
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
@@ -246,6 +247,10 @@ check_shell() {
   shellcheck --external-sources --severity=warning "${scripts[@]}"
   count 1 0 0
   echo "bash and shellcheck have nothing to say about ${#scripts[@]} scripts."
+}
+
+check_documents() {
+  run_counted "$results/documents.log" python3 tests/documents.py
 }
 
 # build PRESET [TARGET...]
@@ -638,6 +643,7 @@ section "Install" deploy/install_deps.sh tests
 [[ $section_ok == yes ]] || finish
 section "Format" check_format
 section "Shell" check_shell
+section "Documents" check_documents
 section "Packages" at_once make_venv install_clients install_npm
 if have_npm; then
   section "API" check_api

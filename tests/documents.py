@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Tests that what documents point to is there: each link of each Markdown file of the repository,
+with its anchor; each file and folder named in code style; the README's length.
+
+    tests/documents.py [FILE.md...]      all that git knows, if none is given
+
+Prints a line FILE:LINE: what is wrong, and last `N passed, N failed`, of documents. Exit code 1 if
+one failed.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# What a reader of the first page has patience for.
+MOST_README_LINES = 220
+
+LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+CODE = re.compile(r"`([^`]+)`")
+FENCE = re.compile(r"^\s*(```|~~~)")
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
+# Something below a folder of the top, such as `tests/graphs` or `server/flags.cc`.
+TOP = "proto|rewrite_core|server|client_lib|deploy|tests"
+PATH = re.compile(r"^(?:%s)/[A-Za-z0-9_./-]*$" % TOP)
+PLACEHOLDER = re.compile(r"NAME|\bx/y")
+
+
+def lines_of(path):
+    """(number, line, in a fenced block) of each line."""
+    fenced = False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if FENCE.match(line):
+            fenced = not fenced
+            yield number, line, True
+        else:
+            yield number, line, fenced
+
+
+def anchor_of(heading):
+    """As GitHub makes it: markup gone, lower case, spaces to dashes, other signs dropped."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
+    text = re.sub(r"[^\w\- ]", "", text.lower())
+    return text.replace(" ", "-")
+
+
+def anchors_of(path, known={}):
+    if path not in known:
+        anchors, seen = set(), {}
+        for _, line, fenced in lines_of(path):
+            found = None if fenced else HEADING.match(line)
+            if found:
+                anchor = anchor_of(found.group(1))
+                count = seen.get(anchor, 0)
+                seen[anchor] = count + 1
+                anchors.add(anchor if count == 0 else "%s-%d" % (anchor, count))
+        known[path] = anchors
+    return known[path]
+
+
+def wrong_link(document, target):
+    """Why the link leads nowhere, or None. Addresses of others are not looked at."""
+    if re.match(r"^[a-z][a-z0-9+.-]*:", target):
+        return None
+    place, _, anchor = target.partition("#")
+    path = document if not place else document.parent / urllib.parse.unquote(place)
+    if not path.exists():
+        return "the link to %s leads nowhere" % target
+    path = path.resolve()
+    if ROOT not in path.parents and path != ROOT:
+        return "the link to %s leads out of the repository" % target
+    if anchor and path.suffix == ".md" and anchor not in anchors_of(path):
+        return "%s has no heading for #%s" % (place or document.name, anchor)
+    return None
+
+
+def is_path(text):
+    """Whether it names something here; NAME and x/y stand for what a reader puts there."""
+    return PATH.match(text) and "..." not in text and not PLACEHOLDER.search(text)
+
+
+def wrong_code(document, text):
+    """Why a path in code style is not one, or None. Modules are named without .h and .cc."""
+    for path in (ROOT / text, document.parent / text):
+        if path.exists() or any(path.parent.glob(path.name + ".*")):
+            return None
+    return "there is no %s" % text
+
+
+def check(document):
+    """(checks, [messages]) of one file."""
+    checks, wrong, number = 0, [], 0
+    name = document.relative_to(ROOT)
+    for number, line, fenced in lines_of(document):
+        if fenced:
+            continue
+        whys = [wrong_link(document, found) for found in LINK.findall(CODE.sub("", line))]
+        # A link whose text is code: the text went with its ticks, the target did not.
+        whys += [wrong_code(document, found) for found in CODE.findall(line) if is_path(found)]
+        checks += len(whys)
+        wrong += ["%s:%d: %s" % (name, number, why) for why in whys if why]
+    if document == ROOT / "README.md" and number > MOST_README_LINES:
+        wrong.append("%s:%d: it may have %d lines at most" % (name, number, MOST_README_LINES))
+    return checks, wrong
+
+
+def main(arguments):
+    if "-h" in arguments or "--help" in arguments:
+        print(__doc__.strip())
+        return 0
+    if arguments:
+        documents = [pathlib.Path(name).resolve() for name in arguments]
+    else:
+        listed = subprocess.run(
+            ["git", "ls-files", "*.md"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout.split()
+        documents = [ROOT / name for name in listed]
+    checks = failed = 0
+    for document in documents:
+        some, messages = check(document)
+        checks += some
+        failed += bool(messages)
+        for message in messages:
+            print(message)
+    if checks == 0:
+        print("no document has a link: nothing was checked")
+        return 1
+    print("%d links and paths in %d documents." % (checks, len(documents)))
+    print("%d passed, %d failed" % (len(documents) - failed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
