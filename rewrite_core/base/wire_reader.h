@@ -56,8 +56,10 @@ class WireReader {
 
   bool ok() const { return ok_; }
 
-  // Of the current field: its number, and whether it is one of that number and wire type.
+  // Of the current field: its number, its wire type (protobuf's WireType), and whether it is one of
+  // that number and wire type.
   uint32_t field() const { return field_; }
+  uint32_t wire_type() const { return type_; }
   bool IsBytes(uint32_t field) const { return field_ == field && type_ == kBytes; }
   bool IsVarint(uint32_t field) const { return field_ == field && type_ == kVarint; }
   bool IsFixed32(uint32_t field) const { return field_ == field && type_ == kFixed32; }

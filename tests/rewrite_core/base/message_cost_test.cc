@@ -59,6 +59,56 @@ TEST(MessageCostTest, FieldsOfANewerApiCountToo) {
   EXPECT_GT(CostOfWire(options, wire).memory_bytes, 16'000);
 }
 
+// A field that comes with another wire type than its own is kept as an unknown one, which takes
+// more: GraphHeader.total_size_bytes as a string of a byte was counted as one number.
+TEST(MessageCostTest, CoversFieldsOfEveryWireType) {
+  const v1::StreamRewriteHeader header;
+  const v1::GraphHeader graph;
+  const v1::RewriteOptions options;
+  const v1::Feed feed;
+  const v1::Hardware hardware;
+  // Behind a tag: a number, 8 bytes, texts, groups (empty, of numbers, of texts, of groups), 4
+  // bytes.
+  struct Payload {
+    int wire_type;
+    std::string bytes;
+  };
+  const Payload payloads[] = {{0, "\x01"},
+                              {1, std::string(8, 'x')},
+                              {2, std::string("\0", 1)},
+                              {2, "\x01x"},
+                              {2, "\x14" + std::string(20, 'x')},
+                              {3, ""},
+                              {3, "\x08\x01\x08\x01\x08\x01"},
+                              {3, std::string("\x0a\0\x0a\0", 4)},
+                              {3, "\x0b\x0c\x0b\x0c"},
+                              {5, std::string(4, 'x')}};
+  for (const google::protobuf::Message* type :
+       {static_cast<const google::protobuf::Message*>(&header),
+        static_cast<const google::protobuf::Message*>(&graph),
+        static_cast<const google::protobuf::Message*>(&options),
+        static_cast<const google::protobuf::Message*>(&feed),
+        static_cast<const google::protobuf::Message*>(&hardware)}) {
+    for (int field = 1; field <= 15; ++field) {
+      for (const Payload& payload : payloads) {
+        std::string one(1, static_cast<char>(field << 3 | payload.wire_type));
+        one += payload.bytes;
+        if (payload.wire_type == 3) one += static_cast<char>(field << 3 | 4);
+        for (const int count : {1, 17, 1000}) {
+          std::string wire;
+          for (int i = 0; i < count; ++i) wire += one;
+          std::unique_ptr<google::protobuf::Message> parsed(type->New());
+          if (!parsed->ParseFromString(wire)) continue;
+          EXPECT_GE(CostOfWire(*type, wire).memory_bytes,
+                    static_cast<int64_t>(parsed->SpaceUsedLong()))
+              << type->GetTypeName() << " field " << field << ", wire type " << payload.wire_type
+              << ", " << payload.bytes.size() << " bytes, " << count << " times";
+        }
+      }
+    }
+  }
+}
+
 TEST(MessageCostTest, MalformedBytesAndDeepNestsEnd) {
   const v1::RewriteRequest request;
   EXPECT_GT(CostOfWire(request, std::string(100, '\xff')).memory_bytes, 0);
