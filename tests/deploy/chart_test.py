@@ -229,6 +229,18 @@ def check_all_components(folder):
     check_equal("all components", ALL, folder)
 
 
+def check_example(folder):
+    """The kustomization that deploy/kubernetes/README.md shows, as it stands there."""
+    [text] = re.findall(r"^```\n(resources:.*?)^```$", (manifests.FOLDER / "README.md").read_text(),
+                        re.MULTILINE | re.DOTALL)
+    (folder / "kustomization.yaml").write_text(
+        text.replace("spillway/deploy", os.path.relpath(manifests.ROOT / "deploy", folder)))
+    image = {"repository": "registry.you.example/spillway"}
+    found = difference(by_name(rendered({**TLS, **MONITORING, "image": image})),
+                       by_name(manifests.rendered(folder)))
+    check("the README's kustomization is the chart with the same values", not found, found)
+
+
 def check_refusals():
     said = []
     for values, sound, sentence in REFUSED:
@@ -332,9 +344,11 @@ def main():
     check("every overlay has its values here", there == set(OVERLAYS), there ^ set(OVERLAYS))
     for name, values in OVERLAYS.items():
         check_equal("overlay " + name, values, manifests.FOLDER / "overlays" / name)
-    with tempfile.TemporaryDirectory(dir=os.path.realpath(tempfile.gettempdir())) as folder:
-        check_all_components(pathlib.Path(folder))
-        check_package(pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(dir=os.path.realpath(tempfile.gettempdir())) as name:
+        folders = [pathlib.Path(name) / part for part in ("all", "example", "package")]
+        for folder, test in zip(folders, (check_all_components, check_example, check_package)):
+            folder.mkdir()
+            test(folder)
     check_comparison()
     check_names()
     check_refusals()

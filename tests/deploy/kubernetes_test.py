@@ -262,22 +262,10 @@ def check_job(job):
     graph = variables(train)["SPILLWAY_GRAPH"]
     check("%s: the trainer reads what the init container writes" % name,
           "" if (' "$SPILLWAY_GRAPH" %s ' % graph) in rewrite["command"][-1] else graph)
-    # Labels that are not in the template are what the controllers add.
-    labels = template["metadata"]["labels"]
-    added = {"Job": "batch.kubernetes.io/job-name", "TFJob": "training.kubeflow.org/job-name"}
-    sources = {variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"]
-               for variable in rewrite["env"]}
-    check("%s: says who asks" % name, "" if sources == {
-        "SPILLWAY_JOB": "metadata.labels['%s']" % added[job["kind"]],
-        "SPILLWAY_QUEUE": "metadata.namespace",
-        "SPILLWAY_USER": "metadata.labels['spillway/user']",
-        "SPILLWAY_MODEL": "metadata.labels['spillway/model']",
-    } and {"spillway/user", "spillway/model"} <= set(labels) else str(sources))
-    declared = set(re.findall(r'"(SPILLWAY_[A-Z]+)"', "".join(
-        path.read_text() for path in (ROOT / "client_lib/cli").glob("*.cc"))))
-    if {"SPILLWAY_JOB"} <= declared:
-        check("%s: the command line knows these variables" % name,
-              ", ".join(sorted(set(sources) - declared)))
+    asks = manifests.environment(job, rewrite)
+    check("%s: says who asks" % name,
+          "" if asks == {"SPILLWAY_JOB": name, "SPILLWAY_QUEUE": job["metadata"]["namespace"],
+                         "SPILLWAY_USER": "alice", "SPILLWAY_MODEL": "resnet50"} else str(asks))
 
 
 def check_overlay(name, operators, spillwayd):

@@ -61,6 +61,22 @@ def container(spec, name):
     return next(each for each in containers(spec) if each["name"] == name)
 
 
+# What their controllers put on the pods of a job.
+JOB_NAME_LABELS = {"Job": "batch.kubernetes.io/job-name", "TFJob": "training.kubeflow.org/job-name"}
+
+
+def environment(resource, of):
+    """The variables of one container of a job, with what the downward API would say."""
+    metadata = resource["metadata"]
+    labels = {**pod_template(resource)["metadata"]["labels"],
+              JOB_NAME_LABELS[resource["kind"]]: metadata["name"]}
+    fields = {"metadata.namespace": metadata["namespace"],
+              **{"metadata.labels['%s']" % key: value for key, value in labels.items()}}
+    # A label that is not there is an empty string, as in a cluster.
+    return {each["name"]: each["value"] if "value" in each else
+            fields.get(each["valueFrom"]["fieldRef"]["fieldPath"], "") for each in of.get("env", [])}
+
+
 @functools.lru_cache(maxsize=None)
 def kustomize_command():
     """What renders, or None. Debian 12's kubectl has a kustomize that knows no components' labels."""
