@@ -89,13 +89,11 @@ REFUSED = [
      "journal.files is 4, but no journal is written: set journal.enabled."),
     ({"journal": {"claim": "c"}}, CLAIM,
      "journal.claim is c, but no journal is written: set journal.enabled."),
-    ({"journal": {"enabled": True, "fileMiB": 100, "files": 10, "volumeMiB": 1099}},
-     {"journal": {"enabled": True, "fileMiB": 100, "files": 10, "volumeMiB": 1100}},
-     "journal.volumeMiB is 1099, and 10 files of 100 MiB and the one that is written may take 1100:"
-     " the pod would be evicted."),
-    ({"journal": {"enabled": True, "volumeMiB": 575}}, {"journal": {"enabled": True, "volumeMiB": 576}},
-     "journal.volumeMiB is 575, and 8 files of 64 MiB and the one that is written may take 576: the pod"
-     " would be evicted."),
+    ({"journal": {"enabled": True, "fileMiB": 100, "files": 10, "volumeMiB": 999}},
+     {"journal": {"enabled": True, "fileMiB": 100, "files": 10, "volumeMiB": 1000}},
+     "journal.volumeMiB is 999, and 10 files of 100 MiB may take 1000: the pod would be evicted."),
+    ({"journal": {"enabled": True, "volumeMiB": 511}}, {"journal": {"enabled": True, "volumeMiB": 512}},
+     "journal.volumeMiB is 511, and 8 files of 64 MiB may take 512: the pod would be evicted."),
     ({"extraArgs": ["--workers=8", "--drain-delay=9s"]}, {"extraArgs": ["--workers=8"]},
      "extraArgs has --drain-delay, which is the chart's to give: see drain.delaySeconds."),
     ({"extraArgs": ["--memory-budget=1GiB"]}, {"extraArgs": ["--cache-bytes=0"]},

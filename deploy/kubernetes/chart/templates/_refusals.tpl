@@ -31,9 +31,9 @@
 {{- end -}}
 {{- $fileMiB := $journal.fileMiB | default 64 | int -}}
 {{- $files := $journal.files | default 8 | int -}}
-{{- $room := add 1 $files | mul $fileMiB | int -}}
+{{- $room := mul $files $fileMiB | int -}}
 {{- if and $journal.enabled (not $journal.claim) (gt $room (int $journal.volumeMiB)) -}}
-{{- fail (printf "journal.volumeMiB is %d, and %d files of %d MiB and the one that is written may take %d: the pod would be evicted." (int $journal.volumeMiB) $files $fileMiB $room) -}}
+{{- fail (printf "journal.volumeMiB is %d, and %d files of %d MiB may take %d: the pod would be evicted." (int $journal.volumeMiB) $files $fileMiB $room) -}}
 {{- end -}}
 {{- $ours := dict "--listen" "the proxy is before it" "--insecure" "the proxy is before it" "--tls-cert" "see tls" "--tls-key" "see tls" "--tls-client-ca" "see tls" "--metrics-listen" "the Service leads there" "--memory-budget" "it follows resources.server.limits.memory" "--max-inflight-bytes" "it follows resources.server.limits.memory" "--drain-delay" "see drain.delaySeconds" "--drain-timeout" "see drain.timeoutSeconds" "--log-format" "it is json" "--journal" "see journal" "--journal-file-bytes" "see journal.fileMiB" "--journal-files" "see journal.files" -}}
 {{- range .Values.extraArgs -}}
