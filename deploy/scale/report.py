@@ -59,6 +59,7 @@ SENSITIVITY = [
     Case("1,000, nothing shared at all", 1000, replicas(2, single_flight=False)),
     Case("1,000, all models new", 1000, replicas(2), mix=(("share_new", 1),)),
     Case("1,000, each rank with bytes of its own", 1000, replicas(2), mix=(("share_from_file", 0),)),
+    Case("1,000, each job asks once", 1000, replicas(2), mix=(("ranks", {"1": 1}),)),
     Case("1,000, one replica of the two is down", 1000, replicas(1)),
     Case("100,000, cache of 1 GiB, by model, everything takes twice as long", 100_000,
          replicas(40, **SHARING), stretch=2),

@@ -614,7 +614,12 @@ def main():
             asks = workload.read(file)
     else:
         asks = workload.read(sys.stdin)
-    result = Simulation(read_costs(costs), Settings(**arguments), seed).run(asks).result()
+    known = read_costs(costs)
+    unknown = sorted({ask.kind for ask in asks} - set(known))
+    if unknown:
+        sys.exit("simulate.py: %s has no costs of %s: measure them with measure.py" % (
+            costs, ", ".join(unknown)))
+    result = Simulation(known, Settings(**arguments), seed).run(asks).result()
     print(json.dumps(result, indent=2))
 
 

@@ -108,6 +108,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mix", default=MIX, help="default: mix.json")
     arguments = parser.parse_args()
+    if not arguments.jobs_per_hour > 0:
+        parser.error("--jobs-per-hour has to be above 0")
     write(trace(read_mix(arguments.mix), arguments.jobs_per_hour, arguments.seconds, arguments.seed),
           sys.stdout)
 

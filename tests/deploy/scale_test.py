@@ -232,6 +232,20 @@ def check_queue():
          [queue.push(0, peer, MS, 0, 0) for peer in ("b", "b", "c", "d")],
          [WorkQueue.WAITS, WorkQueue.FULL, WorkQueue.WAITS, WorkQueue.FULL])
 
+    # Half of what runs is still to come: 200 ms of 400.
+    queue = WorkQueue(1, 100, 100 * MS)
+    queue.push(0, "a", 400 * MS, 1, 0)
+    queue.pop(False, 0)
+    same("what runs counts as half of what it takes",
+         [queue.expected_wait_ns(), queue.push(1, "a", 10 * MS, 0, 0),
+          queue.push(2, "a", 10 * MS, 0, 100 * MS)], [200 * MS, WorkQueue.WAITS, WorkQueue.OVERLOADED])
+
+    # 100 ns a byte at first, a tenth of the way to 200; and to 800, where 10,000 were found.
+    for took, rate in ((20 * MS, 110), (1000 * MS, 170)):
+        done = run([ask(0, 1)], {"k": cost(took, bytes=100_000)}, PLAIN)
+        found = done.replicas[0].rates[True]
+        check("what %d ms teach" % (took // MS), abs(found - rate) < 1e-9, found)
+
     # Twice what one worker does, of 10 ms each, as is expected of their bytes: who is taken after t has
     # waited t / 2, above 100 ms from 200 ms on. When that has been so for 100 ms, 300 ms of work wait.
     settings = dataclasses.replace(PLAIN, target_wait_ns=100 * MS, attempts=1)
