@@ -48,6 +48,7 @@ clone; a few minutes when there is a build already.
                in environments of their own (build/tf-2.16-venv, build/tf-2.21-venv)
   soak         a server for two minutes, with clients that crash, are slow or say nothing
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
+  scale        a real server under small loads beside the simulation of deploy/scale
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
 
@@ -590,6 +591,7 @@ check_deploy() {
   run_counted "$results/deploy-rules.log" tests/deploy/rules_test.sh || code=1
   run_counted "$results/deploy-proxy.log" tests/deploy/proxy_test.py || code=1
   run_counted "$results/deploy-dashboard.log" tests/deploy/dashboard_test.py || code=1
+  run_counted "$results/deploy-scale.log" tests/deploy/scale_test.py || code=1
   return "$code"
 }
 
@@ -706,6 +708,7 @@ if [[ $full == yes ]]; then
   [[ $section_ok == no ]] || section "C++ tests (tsan)" run_ctest tsan
   section "Soak" check_soak
   section "Benchmarks" run_benchmarks
+  section "Scale" run_counted "$results/scale.log" tests/deploy/scale_server_test.py
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
   section "Image" check_image
 fi
