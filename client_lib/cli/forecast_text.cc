@@ -324,14 +324,14 @@ int64_t PeakOf(const v1::DeviceMemory& memory) {
 }
 
 // Which way of running the step is shown; the timeline ends with the last change.
-std::string PlayedText(const v1::PlayedStep& played) {
+std::string SimulatedText(const v1::SimulatedStep& simulated) {
   return absl::StrCat(
-      played.play() == v1::PLAY_SYNCHRONOUS
+      simulated.execution() == v1::EXECUTION_SYNCHRONOUS
           ? "synchronous: memory is taken when an op runs"
           : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
             "launched",
-      "; the step takes ", FormatMilliseconds(played.step_time_ns()),
-      played.unlimited_memory() ? ", with memory without end" : "");
+      "; the step takes ", FormatMilliseconds(simulated.step_time_ns()),
+      simulated.unlimited_memory() ? ", with memory without end" : "");
 }
 
 // The timeline of one GPU as bars, one for each part of the step: the most bytes in it.
@@ -549,13 +549,13 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
         {"resident", absl::StrCat(FormatBytes(device.resident_bytes()),
                                   ": variables, optimizer slots, constants")},
     };
-    if (report.has_played()) facts.push_back({"shown", PlayedText(report.played())});
+    if (report.has_simulated()) facts.push_back({"shown", SimulatedText(report.simulated())});
     absl::StrAppend(&text, d > 0 ? "\n" : "",
                     style.Heading(absl::StrCat("memory of ", GpuText(memory.device()))), "\n",
                     FormatFacts(facts, style), "\n", Bars(memory), "\n");
     Rows rows = {{"alive at the peak", "type", "shape", "size"}};
-    for (int i = 0; i < std::min(top, memory.alive_at_peak_size()); ++i) {
-      const v1::LiveTensor& live = memory.alive_at_peak(i);
+    for (int i = 0; i < std::min(top, memory.live_at_peak_size()); ++i) {
+      const v1::LiveTensor& live = memory.live_at_peak(i);
       rows.push_back(
           {absl::StrCat(live.tensor().tensor(), live.resident() ? " (resident)" : ""),
            live.tensor().dtype().empty() ? "?" : live.tensor().dtype(),
@@ -563,8 +563,8 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
            live.tensor().has_size_bytes() ? FormatBytes(live.tensor().size_bytes()) : "?"});
     }
     if (rows.size() > 1) absl::StrAppend(&text, FormatTable(rows, style));
-    if (top > 0 && memory.alive_at_peak_size() > top) {
-      absl::StrAppend(&text, "  ... ", memory.alive_at_peak_size() - top, " more\n");
+    if (top > 0 && memory.live_at_peak_size() > top) {
+      absl::StrAppend(&text, "  ... ", memory.live_at_peak_size() - top, " more\n");
     }
   }
   if (report.memory().empty()) text = HeadlineText("no node of this step runs on a GPU", style);

@@ -272,7 +272,7 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
     peak = std::max(peak, Number(sample["bytes"]));
   }
   int64_t alive = 0, resident = 0, last = INT64_MAX;
-  for (const json& live : report["memory"][0]["alive_at_peak"]) {
+  for (const json& live : report["memory"][0]["live_at_peak"]) {
     const int64_t bytes = Number(live["tensor"]["size_bytes"]);
     EXPECT_LE(bytes, last);  // Largest first.
     last = bytes;

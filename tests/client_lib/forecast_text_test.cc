@@ -382,9 +382,9 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
     memory {
       timeline { time_ns: 0 bytes: 512 } timeline { time_ns: 12000000 bytes: 2048 }
       timeline { time_ns: 24000000 bytes: 512 }
-      alive_at_peak { tensor { tensor: "conv:0" dtype: "float32" shape: "[8,48]"
+      live_at_peak { tensor { tensor: "conv:0" dtype: "float32" shape: "[8,48]"
                                size_bytes: 1536 } }
-      alive_at_peak { tensor { tensor: "w:0" size_bytes: 512 } resident: true }
+      live_at_peak { tensor { tensor: "w:0" size_bytes: 512 } resident: true }
     }
     distances { distance: 1 edge_count: 5 tensor_bytes: 1024 }
     distances { distance: 3 edge_count: 2 tensor_bytes: 10 }

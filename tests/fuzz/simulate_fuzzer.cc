@@ -77,7 +77,7 @@ std::string CheckReport(const v1::SimulateReport& report) {
   const int64_t budget = report.hardware().device_budget_bytes();
   for (const v1::DeviceMemory& memory : report.memory()) {
     int64_t alive = 0, most = 0;
-    for (const v1::LiveTensor& live : memory.alive_at_peak()) {
+    for (const v1::LiveTensor& live : memory.live_at_peak()) {
       const int64_t bytes = live.tensor().size_bytes();
       alive += (bytes + kAllocation - 1) / kAllocation * kAllocation;
     }
@@ -97,7 +97,7 @@ std::string CheckReport(const v1::SimulateReport& report) {
       return absl::StrCat("out of order: ", span.ShortDebugString());
     }
     last_ns = span.start_ns();
-    if (span.start_ns() + span.duration_ns() > report.played().step_time_ns()) {
+    if (span.start_ns() + span.duration_ns() > report.simulated().step_time_ns()) {
       return absl::StrCat("after the step's end: ", span.ShortDebugString());
     }
   }
@@ -115,7 +115,8 @@ std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& optio
   simulate_options.set_no_budget(options.no_budget());
   simulate_options.set_memory(true);
   simulate_options.set_trace(true);
-  simulate_options.set_play(graph.size() % 2 == 0 ? v1::PLAY_LAUNCHED_AHEAD : v1::PLAY_SYNCHRONOUS);
+  simulate_options.set_execution(graph.size() % 2 == 0 ? v1::EXECUTION_LAUNCHED_AHEAD
+                                                       : v1::EXECUTION_SYNCHRONOUS);
   const auto simulate = [&] {
     return core::SimulateGraph(graph, simulate_options, FuzzLimits(),
                                core::StopToken::AfterStepsForTest(kMostSteps));

@@ -222,7 +222,7 @@ def judge(name, spillway, folder, why):
                 "\n    %10.3f %s%s" % (int(live["tensor"].get("size_bytes", 0)) / mib,
                                        live["tensor"]["tensor"],
                                        " (resident)" if live.get("resident") else "")
-                for live in memory["alive_at_peak"][:why])
+                for live in memory["live_at_peak"][:why])
     return abs(ratio - 1) <= TOLERANCE and not causes, text
 
 

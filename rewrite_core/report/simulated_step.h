@@ -1,9 +1,9 @@
-// One step as it is played: the memory of each GPU over it, what is alive at the peak, and when
+// One step as it is simulated: the memory of each GPU over it, what is live at the peak, and when
 // each operation ran. Renders messages and decides nothing.
 //
 // Thread safety: one call at a time for each simulator.
-#ifndef SPILLWAY_REWRITE_CORE_REPORT_PLAYED_STEP_H_
-#define SPILLWAY_REWRITE_CORE_REPORT_PLAYED_STEP_H_
+#ifndef SPILLWAY_REWRITE_CORE_REPORT_SIMULATED_STEP_H_
+#define SPILLWAY_REWRITE_CORE_REPORT_SIMULATED_STEP_H_
 
 #include "absl/status/status.h"
 #include "rewrite_core/base/stop_token.h"
@@ -13,8 +13,8 @@
 
 namespace spillway::core {
 
-// Fills in `played` of `report` and, as `options` ask, memory with distances, and trace: of the
-// step as the graph is, run as options.play says. It is the run that the forecast is of: same
+// Fills in `simulated` of `report` and, as `options` ask, memory with distances, and trace: of the
+// step as the graph is, run as options.execution says. It is the run that the forecast is of: same
 // budgets, same places in memory. With kHardware what is known of the step must fit. Errors: those
 // of Simulate.
 absl::Status DescribePlay(const v1::SimulateOptions& options, ForecastBudget budget,
@@ -23,4 +23,4 @@ absl::Status DescribePlay(const v1::SimulateOptions& options, ForecastBudget bud
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_REPORT_PLAYED_STEP_H_
+#endif  // SPILLWAY_REWRITE_CORE_REPORT_SIMULATED_STEP_H_
