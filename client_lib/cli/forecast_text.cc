@@ -192,7 +192,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
   }
   const std::string gpu = GpuText(oom.device());
   if (!is_known && oom.fragmented()) {
-    return absl::StrCat("what is free of the ", budget, " of ", gpu, " is in pieces");
+    return absl::StrCat("what is free of the ", budget, " of ", gpu, " is fragmented");
   }
   if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
   return absl::StrCat(gpu, " would need ", FormatBytes(peak), ", ", excess, " more than its ",
@@ -203,7 +203,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
 std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
   return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), ", where ",
                       FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
-                      oom.fragmented() ? " are in use, and the rest is in pieces" : " are in use");
+                      oom.fragmented() ? " are in use, and the rest is fragmented" : " are in use");
 }
 
 // One GPU in one forecast.
@@ -303,7 +303,7 @@ std::string Headline(const v1::SimulateReport& report) {
   const std::string time = absl::StrCat("a step takes ", StepTime(forecast));
   if (forecast.devices().empty()) return "no node of this step runs on a GPU";
   if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
-  if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
+  if (!forecast.devices(0).has_bounds()) return absl::StrCat("with unlimited memory, ", time);
   const std::string budget = BudgetText(report.hardware());
   if (forecast.fit() == v1::FIT_FITS) return absl::StrCat("fits into ", budget, "; ", time);
   return absl::StrCat("unknown whether it fits into ", budget, ": what is known of it does; ",
@@ -331,7 +331,7 @@ std::string SimulatedText(const v1::SimulatedStep& simulated) {
           : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
             "launched",
       "; the step takes ", FormatMilliseconds(simulated.step_time_ns()),
-      simulated.unlimited_memory() ? ", with memory without end" : "");
+      simulated.unlimited_memory() ? ", with unlimited memory" : "");
 }
 
 // The timeline of one GPU as bars, one for each part of the step: the most bytes in it.
@@ -451,7 +451,7 @@ std::string LargestText(const v1::ExploreReport& report) {
   }
   if (report.sizes().empty()) return "";
   const v1::ExploredSize& least = report.sizes(0);
-  if (MayFit(least.unswapped())) return "with memory without end";
+  if (MayFit(least.unswapped())) return "with unlimited memory";
   return absl::StrCat("not even ", what, " ", least.size(),
                       " fits unswapped: ", ExcessText(least.unswapped()));
 }
@@ -541,7 +541,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   for (int d = 0; d < report.memory_size(); ++d) {
     const v1::DeviceMemory& memory = report.memory(d);
     const v1::DeviceForecast& device = report.forecast().devices(d);
-    // With memory without end; the forecast's may be another.
+    // With unlimited memory; the forecast's may be another.
     const int64_t peak = PeakOf(memory);
     Rows facts = {
         {"peak", absl::StrCat(FormatBytes(peak), peak == device.peak_bytes() ? " at " : "",
@@ -553,7 +553,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
     absl::StrAppend(&text, d > 0 ? "\n" : "",
                     style.Heading(absl::StrCat("memory of ", GpuText(memory.device()))), "\n",
                     FormatFacts(facts, style), "\n", Bars(memory), "\n");
-    Rows rows = {{"alive at the peak", "type", "shape", "size"}};
+    Rows rows = {{"live at the peak", "type", "shape", "size"}};
     for (int i = 0; i < std::min(top, memory.live_at_peak_size()); ++i) {
       const v1::LiveTensor& live = memory.live_at_peak(i);
       rows.push_back(

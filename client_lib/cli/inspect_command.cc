@@ -167,10 +167,9 @@ void AddInspectCommand(CLI::App* app, Session* session) {
                  "not known.")
       ->group(kGroup);
   command
-      ->add_flag(
-          "--memory", flags->memory,
-          "The memory of each GPU over one step: its peak, what is alive then, what is there "
-          "always; and how far apart producers and consumers are.")
+      ->add_flag("--memory", flags->memory,
+                 "The memory of each GPU over one step: its peak, what is live then, what is there "
+                 "always; and how far apart producers and consumers are.")
       ->group(kGroup);
   flags->execution = AddExecutionFlag(command, "With --memory: shows the step", kGroup);
   command

@@ -310,7 +310,7 @@ void AddPlotCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "plot",
       "Draws the memory of a training step before and after a rewrite. With the budget, what is "
-      "resident, what is alive at the peak, the swaps, and what each engine does; or throughput "
+      "resident, what is live at the peak, the swaps, and what each engine does; or throughput "
       "against batch. As SVG, as a page that tells what is under the pointer, or as PNG.");
   auto flags = std::make_shared<PlotFlags>(command);
   command

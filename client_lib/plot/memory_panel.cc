@@ -18,7 +18,7 @@ constexpr double kLabelGap = 8;
 constexpr double kLabelHeight = 14;
 // Two labels nearer than this would cover each other.
 constexpr double kLabelWidth = 190;
-// Of the list of what is alive.
+// Of the list of what is live.
 constexpr double kListRowHeight = 21;
 constexpr double kListHead = 18;
 constexpr size_t kNameBytes = 27;
@@ -139,7 +139,7 @@ void DrawAlive(Point corner, double width, double height, const GpuStep& step, S
   const v1::DeviceMemory& memory = step.memory();
   const int all = memory.live_at_peak_size();
   const int rows = std::min(all, static_cast<int>((height - kListHead) / kListRowHeight) - 1);
-  svg->Text({corner.x, corner.y + 10}, Svg::Anchor::kStart, "alive at the peak, largest first");
+  svg->Text({corner.x, corner.y + 10}, Svg::Anchor::kStart, "live at the peak, largest first");
   int64_t rest = 0;
   for (int i = 0; i < all; ++i) {
     const v1::LiveTensor& live = memory.live_at_peak(i);

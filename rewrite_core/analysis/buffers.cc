@@ -21,7 +21,7 @@ enum class Alias : uint8_t {
 };
 
 constexpr uint32_t kAny = Buffers::kAnyInput;
-// One row per family: whose memory the outputs are; which output may take over which inputs;
+// One row per family: whose memory the outputs are; which output may reuse which inputs in place;
 // whether no kernel is launched, whatever the sizes.
 struct Row {
   absl::string_view ops;
@@ -336,8 +336,8 @@ class BufferFinder {
     return around == loop;
   }
 
-  // A loop that takes elements out of a list and is played once would let go of the list after its
-  // last reader in the body; but each iteration takes but one.
+  // A loop that takes elements out of a list and is simulated once would let go of the list after
+  // its last reader in the body; but each iteration takes but one.
   bool HoldLists(StopPoller* poll) {
     absl::flat_hash_map<std::pair<const Loops::Loop*, Place>, std::vector<NodeId>> ends;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {

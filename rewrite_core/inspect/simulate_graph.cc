@@ -37,8 +37,8 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   }
   if (options.memory() || options.trace()) {
     const bool fits = report.forecast().fit() != v1::FIT_DOES_NOT_FIT;
-    absl::Status status =
-        DescribePlay(options, fits ? budget : ForecastBudget::kNone, simulator, stop, &report);
+    absl::Status status = DescribeSimulation(options, fits ? budget : ForecastBudget::kNone,
+                                             simulator, stop, &report);
     if (!status.ok()) return status;
   }
   return report;

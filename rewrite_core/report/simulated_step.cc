@@ -175,9 +175,9 @@ absl::Status AddTrace(const StepFacts& facts, const Workload& workload, const Si
 
 }  // namespace
 
-absl::Status DescribePlay(const v1::SimulateOptions& options, ForecastBudget budget,
-                          StepSimulator* simulator, const StopToken& stop,
-                          v1::SimulateReport* report) {
+absl::Status DescribeSimulation(const v1::SimulateOptions& options, ForecastBudget budget,
+                                StepSimulator* simulator, const StopToken& stop,
+                                v1::SimulateReport* report) {
   const StepFacts& facts = simulator->facts();
   StepTerms terms;
   if (budget == ForecastBudget::kHardware) terms = StepTerms::AllGpus(facts.Budgets());

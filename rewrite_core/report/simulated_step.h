@@ -17,9 +17,9 @@ namespace spillway::core {
 // step as the graph is, run as options.execution says. It is the run that the forecast is of: same
 // budgets, same places in memory. With kHardware what is known of the step must fit. Errors: those
 // of Simulate.
-absl::Status DescribePlay(const v1::SimulateOptions& options, ForecastBudget budget,
-                          StepSimulator* simulator, const StopToken& stop,
-                          v1::SimulateReport* report);
+absl::Status DescribeSimulation(const v1::SimulateOptions& options, ForecastBudget budget,
+                                StepSimulator* simulator, const StopToken& stop,
+                                v1::SimulateReport* report);
 
 }  // namespace spillway::core
 

@@ -33,10 +33,10 @@ struct StepVariation {
   }
 };
 
-// What to simulate a plan with. As it is made: memory without end, both modes.
+// What to simulate a plan with. As it is made: unlimited memory, both modes.
 struct StepTerms {
   enum class Budgets : uint8_t {
-    kNone,     // Memory without end, on the host too.
+    kNone,     // Unlimited memory, on the host too.
     kOneGpu,   // `gpu` has `budget_bytes` and its share of the host's memory; the others, no limit.
     kAllGpus,  // Each GPU has its own of `gpu_budgets`; the host's memory is the hardware's.
   };
@@ -68,7 +68,7 @@ struct StepTerms {
   // most a quarter of the budgets is taken to find its places.
   bool place = true;
   // Memory is placed at once, however small the step is, and never counted: for searches, which so
-  // play a plan but once or twice. Whoever does not fit may then not do so by the sum of bytes
+  // simulate a plan but once or twice. Whoever does not fit may then not do so by the sum of bytes
   // either. `place` is not looked at; the cutoff is one for what is placed.
   bool placed_alone = false;
   StepVariation variation;
@@ -93,7 +93,7 @@ struct StepResult {
   bool is_partial = false;
   // Its memory was placed; otherwise it was only counted.
   bool is_placed = false;
-  // Nobody waited for memory: with memory without end it would be the same.
+  // Nobody waited for memory: with unlimited memory it would be the same.
   bool is_unlimited = false;
 
   // What of the step is not known, and not in these figures. The simulator's; null: nothing.
@@ -102,7 +102,7 @@ struct StepResult {
   SimulationResult launch_ahead;
   SimulationResult synchronous;  // Without devices where it was not simulated.
   bool has_synchronous = false;
-  // What it takes with memory without end, if that was asked for and it does not fit.
+  // What it takes with unlimited memory, if that was asked for and it does not fit.
   absl::optional<BothModes> unlimited;
 
   // If it does not fit: of the two modes the first that does not.
@@ -123,7 +123,7 @@ struct StepResult {
     Tensor tensor{kNoNode, 0};
   };
   std::vector<Piece> pieces;
-  int64_t piece_bytes = 0;  // The piece that found no place.
+  int64_t piece_bytes = 0;  // The piece that could not be placed.
 
   // In the worse of the two modes.
   int64_t peak_bytes(int32_t gpu) const {
@@ -150,7 +150,7 @@ class PlanSimulator {
                                               const StopToken& stop) = 0;
   // Of the step as the graph is, by GPU, at the hardware's budgets, if its compute operations ran
   // in `order` (lower_bounds.h): ids of the workload of that step, which are those of the results
-  // of the empty plan. Empty: in the order in which they are launched with memory without end.
+  // of the empty plan. Empty: in the order in which they are launched with unlimited memory.
   virtual absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
                                                                 const StopToken& stop) = 0;
 };

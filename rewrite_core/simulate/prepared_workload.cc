@@ -161,7 +161,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     }
     const size_t reuses = workload.reuses[id].size();
     if (reuses != 0 && (is_copy || reuses != workload.writes[id].size())) {
-      return Broken("operation", id, "takes over memory for outputs that it does not have");
+      return Broken("operation", id, "reuses memory for outputs that it does not have");
     }
     Op& op = ops[number];
     op.kind_bits = static_cast<uint32_t>(from.kind);

@@ -1,4 +1,4 @@
-// Workload: one training step as the simulator plays it. Graph semantics are gone: there are
+// Workload: one training step as the simulator runs it. Graph semantics are gone: there are
 // operations on engines, the buffers that they read and write, and who waits for whom. A plain
 // value; workload_builder makes it from a graph (and a plan), tests make it by hand.
 //
@@ -87,12 +87,12 @@ struct Workload {
   // kCompute reads and writes on its own device, and host memory (shapes and the like, which do not
   // count); kHost host memory alone; copies one buffer on either side.
   //
-  // By operation: buffers among its reads whose memory its outputs may take over, if nobody else is
-  // still to read them and both have the same number of bytes (TensorFlow's
+  // By operation: buffers among its reads whose memory its outputs may reuse in place, if nobody
+  // else is still to read them and both have the same number of bytes (TensorFlow's
   // forward_input_or_allocate_output, which asks for the same type as well: so does who makes the
   // list): the i-th item belongs to the i-th buffer of `writes` and is -1 where it has none. Empty
   // lists: none for any output. An input that the operation reads at two of its positions cannot
-  // be taken over (two references). Copies take over nothing.
+  // be reused (two references). Copies reuse nothing.
   IndexLists reuses;
 };
 

@@ -64,7 +64,7 @@ TEST(FitTextTest, NoSwappingIsNeeded) {
       AllOf(HasSubstr("  setting    none: nothing is swapped\n"),
             HasSubstr("  unswapped  1.00 GiB at the peak, 15.00 GiB less than the budget: no "
                       "swapping is needed\n"),
-            Not(HasSubstr("simulated")), Not(HasSubstr("foretold")), Not(HasSubstr("serialized")),
+            Not(HasSubstr("simulated")), Not(HasSubstr("simulated")), Not(HasSubstr("serialized")),
             Not(HasSubstr("without a level")), Not(HasSubstr("left alone"))));
 }
 

@@ -182,7 +182,7 @@ TEST(ForecastTextTest, WhatIsNotKnownIsInTheFirstLine) {
   // Without a budget there are no bounds.
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
     forecast { fit: FIT_FITS step_time_ns: 1000000 devices { peak_bytes: 1 } })"),
-              StartsWith("with memory without end, a step takes 1.0 ms\n"));
+              StartsWith("with unlimited memory, a step takes 1.0 ms\n"));
   EXPECT_THAT(Simulation("forecast { fit: FIT_FITS }"),
               StartsWith("no node of this step runs on a GPU\n"));
 }
@@ -315,7 +315,7 @@ TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
                         "more than its 8.00 GiB\n"));
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     sizes { size: 1 unswapped { fit: FIT_FITS step_time_ns: 1 } })"),
-              HasSubstr("\nwith memory without end\n"));
+              HasSubstr("\nwith unlimited memory\n"));
 }
 
 // 320 of the 400 examples per second that there were if memory were no matter: 80%; no plan has
@@ -402,7 +402,7 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
                           HasSubstr("     12.0 ms" + low + "      512 B\n"),
                           HasSubstr("     13.0 ms" + high + "   2.00 KiB\n"),
                           HasSubstr("     24.0 ms" + high + "   2.00 KiB\n")));
-  EXPECT_THAT(text, HasSubstr(R"(  alive at the peak     type   shape      size
+  EXPECT_THAT(text, HasSubstr(R"(  live at the peak     type   shape      size
   conv:0             float32  [8,48]  1.50 KiB
   w:0 (resident)           ?       ?     512 B
 )"));

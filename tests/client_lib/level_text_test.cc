@@ -83,7 +83,7 @@ TEST(LevelTextTest, OneGpuTuned) {
   search      412 settings simulated (all that differ), 87 fitting
   budget      15.00 GiB, from the preset p100_pcie
   unswapped   16.50 GiB at the peak, 1.50 GiB more than the budget
-  foretold    905 ms (90% of full speed), 950 ms synchronously, 14.00 GiB at the peak
+  simulated   905 ms (90% of full speed), 950 ms synchronously, 14.00 GiB at the peak
   nodes       1000 -> 1008 (+8)
 )");
 }

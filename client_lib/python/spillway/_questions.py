@@ -79,7 +79,7 @@ def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
         report.forecast.fit          # "FITS", "DOES_NOT_FIT" or "UNKNOWN"
 
     Args:
-      memory: also how much memory is in use over the step, and what is alive at its peak.
+      memory: also how much memory is in use over the step, and what is live at its peak.
       trace: also when each operation ran, on which engine.
       execution: which way of running the step memory and trace show: `launched_ahead`, as TensorFlow
         does it (the default), or `synchronous`.

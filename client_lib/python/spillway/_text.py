@@ -246,7 +246,7 @@ def _simulation(report: SimulateReport) -> str:
             "run synchronously" if report.simulated.execution == "SYNCHRONOUS" else "launched ahead",
             ", with unlimited memory" if report.simulated.unlimited_memory else "")))
     for memory in report.memory:
-        facts.append(("alive", ", ".join(
+        facts.append(("live", ", ".join(
             "%s %s" % (_tensor_name(live.tensor), _tensor_size(live.tensor))
             for live in memory.live_at_peak[:3])))
     facts += [("warning", warning.message) for warning in report.warnings]

@@ -367,7 +367,7 @@ class DeviceForecast(Message):
     """Bytes that are there before the step and after it: variables, optimizer slots, constants."""
     peak_bytes: int = 0
     """The most bytes in use at once, resident ones among them, in the worse of the two ways. Where
-    the step does not fit: what it would take with memory without end."""
+    the step does not fit: what it would take with unlimited memory."""
     peak_node: str = ""
     """The node that ran, or was launched, at that moment."""
     compute_ns: int = 0

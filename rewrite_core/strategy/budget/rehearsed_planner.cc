@@ -34,7 +34,7 @@ RehearsedPlan RehearsedPlanner::Mend(std::vector<Away> aways, int32_t gate_slots
   planner_.MakeSound(&plan.aways);
   for (int mend = 0; mend <= kMostRehearsals && MayRehearse(); ++mend) {
     --left_;
-    MemoryRehearsal::Findings findings = rehearsal_.Play(plan.aways, gate_slots);
+    MemoryRehearsal::Findings findings = rehearsal_.Rehearse(plan.aways, gate_slots);
     plan.step_time_ns = findings.step_time_ns;
     plan.fits = findings.is_clean;
     if (findings.is_stopped) left_ = 0;

@@ -134,11 +134,11 @@ class Tuner {
       count += static_cast<int64_t>(uses_ahead(mode) ? aheads_.size() : 1) * groupbys_.size();
     }
     // Lists are no longer than a graph has levels, so this does not overflow before it is large.
-    return count > kMaxPlays ? count : count * static_cast<int64_t>(thresholds_.size());
+    return count > kMaxSimulations ? count : count * static_cast<int64_t>(thresholds_.size());
   }
-  bool is_small() const { return num_points() <= kMaxPlays; }
+  bool is_small() const { return num_points() <= kMaxSimulations; }
 
-  // What a point is worth. Plays it if it was not played before and plays are left.
+  // What a point is worth. Simulates it if it was not simulated before and simulations are left.
   absl::StatusOr<const StepResult*> Look(Point p) {
     if (!uses_ahead(p.mode)) p.ahead = 0;
     const auto [it, is_new] = looked_.try_emplace(p, nullptr);
@@ -148,30 +148,30 @@ class Tuner {
     const auto [outcome, is_new_plan] = outcomes_.try_emplace(Fingerprint(*swaps).value());
     it->second = &outcome->second;
     if (!is_new_plan) return it->second;
-    if (plays_ >= kMaxPlays) {
+    if (num_simulations_ >= kMaxSimulations) {
       // As one that does not fit; not remembered.
       looked_.erase(it);
       outcomes_.erase(outcome);
       return nullptr;
     }
-    ++plays_;
+    ++num_simulations_;
     SwapPlan plan = base_;
     plan.swaps = *std::move(swaps);
-    auto played =
+    auto simulated =
         Simulate(plan, budget_bytes_, has_best_ ? best_outcome_.step_time_ns() : kUnlimited);
-    if (!played.ok()) return played.status();
-    outcome->second = *played;
-    tuned_.report.set_setting_count(plays_);
-    if (!played->fits && !played->is_partial) {
+    if (!simulated.ok()) return simulated.status();
+    outcome->second = *simulated;
+    tuned_.report.set_setting_count(num_simulations_);
+    if (!simulated->fits && !simulated->is_partial) {
       // Whoever gets furthest tells most of what does not fit.
-      if (played->peak_bytes(gpu_) > failure_.peak_bytes(gpu_)) failure_ = *played;
+      if (simulated->peak_bytes(gpu_) > failure_.peak_bytes(gpu_)) failure_ = *simulated;
       return it->second;
     }
     tuned_.report.set_fitting_setting_count(tuned_.report.fitting_setting_count() + 1);
-    if (played->fits && (!has_best_ || Rank(*played, p) < Rank(best_outcome_, best_))) {
+    if (simulated->fits && (!has_best_ || Rank(*simulated, p) < Rank(best_outcome_, best_))) {
       has_best_ = true;
       best_ = p;
-      best_outcome_ = *played;
+      best_outcome_ = *simulated;
     }
     return it->second;
   }
@@ -245,8 +245,8 @@ class Tuner {
     return Reach();
   }
 
-  // With the plays that are left: larger thresholds, which are faster where they fit, with the
-  // coarse grid of the other parameters.
+  // With the simulations that are left: larger thresholds, which are faster where they fit, with
+  // the coarse grid of the other parameters.
   absl::Status Reach() {
     for (;;) {
       const Point from = best_;
@@ -297,7 +297,7 @@ class Tuner {
   absl::Status Sweep() {
     const std::vector<int> aheads = Spread(aheads_, kAheadGrid);
     const int last = static_cast<int>(groupbys_.size()) - 1;
-    for (bool improved = true; improved && plays_ < kMaxPlays;) {
+    for (bool improved = true; improved && num_simulations_ < kMaxSimulations;) {
       const Point from = best_;
       const auto up = std::upper_bound(aheads.begin(), aheads.end(), best_.ahead);
       const std::vector<int> larger(up, aheads.end());
@@ -409,7 +409,7 @@ class Tuner {
   PlanSimulator* simulator_;
   const StopToken& stop_;
   std::vector<int32_t> thresholds_, aheads_, groupbys_, modes_;
-  int plays_ = 0;
+  int num_simulations_ = 0;
   std::map<Point, const StepResult*> looked_;
   std::map<std::pair<uint64_t, uint64_t>, StepResult> outcomes_;
   bool has_best_ = false;
@@ -443,9 +443,9 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
     int64_t low = budget_bytes_, high = smallest;
     while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
-      auto played = Simulate(plan, middle);
-      if (!played.ok()) return played.status();
-      (played->fits ? high : low) = middle;
+      auto simulated = Simulate(plan, middle);
+      if (!simulated.ok()) return simulated.status();
+      (simulated->fits ? high : low) = middle;
     }
     smallest = high;
   }

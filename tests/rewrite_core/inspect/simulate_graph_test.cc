@@ -116,11 +116,11 @@ std::vector<std::pair<int64_t, int64_t>> TimelineOf(const v1::DeviceMemory& memo
 TEST(SimulateGraphTest, MemoryOverTheStep) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
-  for (const v1::Execution play :
+  for (const v1::Execution execution :
        {v1::EXECUTION_UNSPECIFIED, v1::EXECUTION_LAUNCHED_AHEAD, v1::EXECUTION_SYNCHRONOUS}) {
-    options.set_execution(play);
+    options.set_execution(execution);
     const v1::SimulateReport report = Simulated(kTwoLayers, options);
-    EXPECT_EQ(report.simulated().execution(), play == v1::EXECUTION_SYNCHRONOUS
+    EXPECT_EQ(report.simulated().execution(), execution == v1::EXECUTION_SYNCHRONOUS
                                                   ? v1::EXECUTION_SYNCHRONOUS
                                                   : v1::EXECUTION_LAUNCHED_AHEAD);
     EXPECT_FALSE(report.simulated().unlimited_memory());
@@ -244,7 +244,7 @@ TEST(SimulateGraphTest, TheTraceTellsWhoWaitsForMemory) {
   EXPECT_LE(b.waited_ns(), b.given_ns());
 }
 
-// What does not fit is played with unlimited memory, and says so.
+// What does not fit is simulated with unlimited memory, and says so.
 TEST(SimulateGraphTest, AStepThatDoesNotFitIsPlayedAllTheSame) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
@@ -256,7 +256,7 @@ TEST(SimulateGraphTest, AStepThatDoesNotFitIsPlayedAllTheSame) {
   EXPECT_EQ(report.simulated().step_time_ns(), kCopyNs + 20);
   EXPECT_EQ(report.memory(0).peak_bytes(), report.forecast().devices(0).peak_bytes());
   EXPECT_EQ(report.trace().spans_size(), 3);
-  // A play of a newer API is not taken for another.
+  // An execution of a newer API is not taken for another.
   options.set_execution(static_cast<v1::Execution>(7));
   const auto refused = SimulateGraph(GraphBytes(kTwoLayers), options, DefaultLimits(), StopToken());
   EXPECT_EQ(GetErrorReason(refused.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
