@@ -31,7 +31,7 @@ constexpr double kStepTicks = 52;
 constexpr int kXTicks = 7;
 constexpr int kYTicks = 6;
 // More would be a picture that nobody scrolls through.
-constexpr int kMostGpus = 8;
+constexpr int kMaxGpus = 8;
 
 const char* ExecutionText(v1::Execution execution) {
   return execution == v1::EXECUTION_SYNCHRONOUS
@@ -112,7 +112,7 @@ std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_bef
   if (GpuStep{&step, 0}.budget_bytes() > 0) entries.push_back({Shape::kLine, "budget", "budget"});
   entries.push_back({Shape::kBox, "resident", "resident"});
   bool swaps = false;
-  for (int gpu = 0; gpu < std::min(step.memory_size(), kMostGpus) && !swaps; ++gpu) {
+  for (int gpu = 0; gpu < std::min(step.memory_size(), kMaxGpus) && !swaps; ++gpu) {
     swaps = !SwapTrips({&step, gpu}).empty();
   }
   if (swaps) entries.push_back({Shape::kArrow, "swap", "swap"});
@@ -174,7 +174,7 @@ absl::StatusOr<std::string> DrawStep(const v1::SimulateReport& step,
     end_ns = std::max(end_ns, static_cast<double>(before->simulated().step_time_ns()));
   }
   const Axis time = TimeAxis(end_ns, kXTicks, /*whole=*/false);
-  const int shown = std::min(step.memory_size(), kMostGpus);
+  const int shown = std::min(step.memory_size(), kMaxGpus);
   for (int gpu = 0; gpu < shown; ++gpu) {
     if (step.memory_size() > 1) {
       svg.Text({kStepMargin, y + 12}, Svg::Anchor::kStart,

@@ -345,7 +345,7 @@ class BufferFinder {
       if (graph_.op_info(id).control_flow != ControlFlow::kNextIteration) continue;
       if (loops_.loop(id) != nullptr) ends[{loops_.loop(id), placement_.node(id)}].push_back(id);
     }
-    constexpr size_t kMostHeld = 1 << 20;  // Of all loops.
+    constexpr size_t kMaxHeld = 1 << 20;  // Of all loops.
     size_t count = 0;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll->Tick()) return false;
@@ -361,7 +361,7 @@ class BufferFinder {
       const auto last = ends.find({loop, buffer.place});
       if (last == ends.end()) continue;
       count += last->second.size();
-      if (count > kMostHeld) return true;
+      if (count > kMaxHeld) return true;
       for (NodeId end : last->second) result_.held_[end].push_back(buffer.first);
     }
     return true;

@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t kMixedSeed = 7;
 // One input takes a second at most, under sanitizers too; whatever it is in then must stop.
-constexpr int64_t kMostSteps = 1'000'000;
-constexpr int kMostSizes = 4;
+constexpr int64_t kMaxSteps = 1'000'000;
+constexpr int kMaxSizes = 4;
 // What TensorFlow's allocator rounds to: buffers are told as they are, peaks as they are allocated.
 constexpr int64_t kAllocation = 256;
 
@@ -119,7 +119,7 @@ std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& optio
                                                        : v1::EXECUTION_SYNCHRONOUS);
   const auto simulate = [&] {
     return core::SimulateGraph(graph, simulate_options, FuzzLimits(),
-                               core::StopToken::AfterStepsForTest(kMostSteps));
+                               core::StopToken::AfterStepsForTest(kMaxSteps));
   };
   const auto report = simulate();
   if (!report.ok()) {
@@ -136,11 +136,11 @@ std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& optio
   *inspect.mutable_step()->mutable_feeds() = options.step().feeds();
   inspect.set_tensors(true);
   const absl::Status listed =
-      core::Inspect(graph, inspect, FuzzLimits(), core::StopToken::AfterStepsForTest(kMostSteps),
+      core::Inspect(graph, inspect, FuzzLimits(), core::StopToken::AfterStepsForTest(kMaxSteps),
                     [](v1::InspectResponse&&) { return true; });
   if (std::string wrong = WrongError(listed); !wrong.empty()) return wrong;
   const auto explored =
-      core::Explore(graph, options, FuzzLimits(), core::StopToken::AfterStepsForTest(kMostSteps));
+      core::Explore(graph, options, FuzzLimits(), core::StopToken::AfterStepsForTest(kMaxSteps));
   return WrongError(explored.status());
 }
 
@@ -155,7 +155,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   spillway::v1::ExploreOptions options;
   if (!options.ParseFromArray(data + 2, static_cast<int>(length)))
     return -1;  // Not for the corpus.
-  if (options.sizes_size() > kMostSizes) options.mutable_sizes()->Truncate(kMostSizes);
+  if (options.sizes_size() > kMaxSizes) options.mutable_sizes()->Truncate(kMaxSizes);
   const std::string rest(reinterpret_cast<const char*>(data) + 2 + length, size - 2 - length);
   for (const std::string& graph : rest.empty() ? graphs : std::vector<std::string>{rest}) {
     const std::string failure = CheckGraph(graph, options);

@@ -10,8 +10,8 @@ namespace spillway::core {
 namespace {
 
 // In one run room is made so often, and of many buffers less often: each time looks at all of them.
-constexpr int64_t kMostRooms = 64;
-constexpr int64_t kMostLookedAt = 2'000'000;
+constexpr int64_t kMaxRooms = 64;
+constexpr int64_t kMaxLookedAt = 2'000'000;
 
 // Where no gate holds the launcher back, a trigger has run about so many slots behind its launch.
 constexpr Slot kNoGateSlots = 8;
@@ -239,7 +239,7 @@ bool MemoryRehearsal::Place(int64_t bytes, Slot slot, Chunk* chunk) {
 
 bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
   ++rooms_;
-  if (rooms_ > kMostRooms || rooms_ * static_cast<int64_t>(chunks_.size()) > kMostLookedAt) {
+  if (rooms_ > kMaxRooms || rooms_ * static_cast<int64_t>(chunks_.size()) > kMaxLookedAt) {
     return false;
   }
   std::vector<StepResult::Piece> pieces;

@@ -54,8 +54,8 @@ constexpr int kRaiseRoomSimulations = 4;
 
 // Of a plan that is nearly as wanted, up to so many small changes at once, and so often room where
 // it runs out, in at most this part of the simulations.
-constexpr int kMostVaried = 4;
-constexpr int kMostStartRooms = 4;
+constexpr int kMaxVaried = 4;
+constexpr int kMaxStartRooms = 4;
 constexpr double kVaryShare = 0.6;
 
 // Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
@@ -64,7 +64,7 @@ constexpr double kVaryShare = 0.6;
 constexpr double kWidths[] = {0.1, 0.03};
 constexpr int kMaxMends = 24;
 constexpr int64_t kLeastMend = 200;
-constexpr int64_t kMostMend = 50;
+constexpr int64_t kMaxMend = 50;
 constexpr int kMendsToDouble = 10;
 constexpr Slot kLeastWidth = 3;
 
@@ -235,10 +235,10 @@ class PlanSearch {
          ++room) {
       auto verdict = trials_.Judge(next, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
-      if (room < kMostStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
+      if (room < kMaxStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
       room = -1;
       next = terms_.start;
-      for (int i = changes_.Random(kMostVaried); i >= 0 && !next.empty(); --i)
+      for (int i = changes_.Random(kMaxVaried); i >= 0 && !next.empty(); --i)
         changes_.Change(&next);
     }
     return absl::OkStatus();
@@ -367,7 +367,7 @@ class PlanSearch {
     const Slot reach = std::max(kLeastWidth, static_cast<Slot>(width * slots));
     const Slot end = std::min(slots, trials_.last().at + reach + 1);
     const int64_t least = terms_.budget_bytes / kLeastMend + 1;
-    const int64_t most = terms_.budget_bytes / kMostMend;
+    const int64_t most = terms_.budget_bytes / kMaxMend;
     int64_t by = std::max(least, std::min(trials_.last().missing_bytes, most));
     by += by * mend / kMendsToDouble;
     for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {

@@ -1,11 +1,11 @@
 // Auto-tuning of the strategy `level` for one GPU: of the settings that fit, the one with the least
 // predicted step time.
 //
-// every setting is simulated; settings whose plans are the same are simulated once. If
-// there are few enough, all are. Otherwise a search: for a coarse grid of the other parameters, as
-// far as it helps, the largest threshold that fits (a larger one swaps less, so it is faster and
-// takes more memory, nearly always), from that of the best so far on; then steps from the best in
-// every direction for as long as that helps.
+// Settings are simulated; those whose plans are the same, once. If there are few enough, all are.
+// Otherwise a search: for a coarse grid of the other parameters, as far as it helps, the largest
+// threshold that fits (a larger one swaps less, so it is faster and takes more memory, nearly
+// always), from that of the best so far on; then steps from the best in every direction for as long
+// as that helps.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TUNING_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TUNING_H_
 
