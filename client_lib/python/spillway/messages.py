@@ -47,7 +47,7 @@ PlanningObjective = Literal["", "FASTEST_THAT_FITS", "SMALLEST_PEAK", "FREE_SWAP
 KeptCallReason = Literal[
     "", "FED", "NO_FUNCTION", "DUPLICATE_FUNCTION", "RECURSION", "NOINLINE", "COMPILED",
     "IMPLEMENTATION_GROUP", "SIDE_EFFECTS", "DEAD_RESULTS", "BAD_FUNCTION", "TOO_LARGE",
-    "OTHER_KIND", "LOOP"]
+    "OTHER_KIND"]
 """Why a call stays a call."""
 
 SizeUnknown = Literal["", "NO_SHAPE", "RANK", "DIM", "DTYPE"]
@@ -381,7 +381,7 @@ class DeviceForecast(Message):
     copy_in_bytes: int = 0
     bounds: Optional[LowerBounds] = None
     """What no plan can beat at this budget. Absent without one."""
-    budget_bytes: int = 0
+    budget_bytes: Optional[int] = None
     """The device budget, in bytes: its memory less allocator_reserve. Absent without one."""
 
     _name = "DeviceForecast"
