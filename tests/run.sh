@@ -12,7 +12,8 @@ clone; a few minutes when there is a build already.
   install      deploy/install_deps.sh tests
   format       clang-format 14
   shell        the shell scripts: bash -n, and shellcheck
-  documents    that links, anchors and paths in them lead somewhere
+  documents    that links, anchors and paths in them lead somewhere, that no figure stands in two of
+               them, and, once there are programs, that these take the commands they show
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other, with Helm's chart, which
@@ -253,6 +254,11 @@ check_shell() {
 
 check_documents() {
   run_counted "$results/documents.log" python3 tests/documents.py
+}
+
+# What they show of the programs, which have to be built.
+check_document_commands() {
+  run_counted "$results/document-commands.log" python3 tests/integration/document_commands.py
 }
 
 # build PRESET [TARGET...]
@@ -671,7 +677,8 @@ section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
 section "Warnings" check_warnings
 section "C++ tests (release)" run_ctest release
-section "Deploy, Python, clients" at_once check_deploy check_python run_clients check_faults
+section "Deploy, Python, clients" at_once check_deploy check_python run_clients check_faults \
+  check_document_commands
 if command -v clang++-14 >/dev/null; then
   section "Build ($sanitized)" build "$sanitized"
   if [[ $section_ok == yes ]]; then

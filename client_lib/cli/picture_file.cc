@@ -15,7 +15,7 @@ constexpr char kConverter[] = "rsvg-convert";
 constexpr char kZoom[] = "--zoom=2";
 constexpr absl::Duration kConvertTime = absl::Minutes(1);
 // The largest picture that is drawn, of eight GPUs, has a few MB.
-constexpr size_t kMostPngBytes = size_t{256} << 20;
+constexpr size_t kMaxPngBytes = size_t{256} << 20;
 
 absl::Status BadPicture(absl::string_view message, absl::string_view flag) {
   return core::InvalidError(v1::ERROR_REASON_BAD_OPTION, message, {{"flag", flag}});
@@ -49,7 +49,7 @@ absl::Status CheckPng() {
 absl::StatusOr<std::string> SvgToPng(absl::string_view svg) {
   if (absl::Status s = CheckPng(); !s.ok()) return s;
   absl::optional<std::string> png = internal::FilteredBy(
-      {kConverter, "--format=png", kZoom}, svg, kMostPngBytes, internal::Deadline(kConvertTime));
+      {kConverter, "--format=png", kZoom}, svg, kMaxPngBytes, internal::Deadline(kConvertTime));
   if (png.has_value() && absl::StartsWith(*png, "\x89PNG")) return *std::move(png);
   return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                      absl::StrCat(kConverter,
