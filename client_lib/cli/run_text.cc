@@ -88,7 +88,11 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
   if (!prepared.graph_path.empty()) {
     return absl::StrCat(graph, " -> ", prepared.graph_path, ": ", CostText(report), end);
   }
-  return absl::StrCat(graph, " stays as it is: ", CostText(report), "; ", report.summary(), end);
+  // That it fits as it came says all: the summary would say so once more.
+  const bool told = core::FiguresOf(report).fit == v1::FIT_FITS && report.fits_size() > 0 &&
+                    report.fits(0).not_needed();
+  return absl::StrCat(graph, " stays as it is: ", CostText(report), told ? "" : "; ",
+                      told ? "" : report.summary(), end);
 }
 
 }  // namespace spillway::cli

@@ -18,6 +18,8 @@ namespace {
 constexpr double kStatWidth = 900;
 constexpr double kStatMargin = 16;
 constexpr double kStatLeft = 64;
+// Half of the label of the last tick has room beside it.
+constexpr double kTickRoom = 44;
 constexpr double kRowTitle = 20;
 constexpr double kRowHeight = 44;
 constexpr double kTallRowHeight = 76;
@@ -197,7 +199,7 @@ absl::StatusOr<std::string> DrawStatistics(const Statistics& of, const PictureOp
   double y = DrawHeading(title, lines, kStatMargin, kStatWidth - 2 * kStatMargin, &svg);
   PlotArea area;
   area.left = kStatLeft;
-  area.width = kStatWidth - kStatLeft - kStatMargin;
+  area.width = kStatWidth - kStatLeft - kTickRoom;
   area.x = TimesAxis(of);
   for (const StatRow& row : RowsOf(of)) {
     area.top = y + kRowTitle;
