@@ -63,9 +63,8 @@ std::string Rest(size_t count, size_t top) {
 
 std::string NamesTable(const std::vector<NamedSums>& names, const char* what, size_t top,
                        Style style) {
-  std::vector<std::vector<std::string>> rows = {{what, "requests", "swapping", "per step",
-                                                 "speed", "saved", "host memory", "no fit",
-                                                 "failed"}};
+  std::vector<std::vector<std::string>> rows = {{what, "requests", "swapping", "per step", "speed",
+                                                 "saved", "host memory", "no fit", "failed"}};
   for (const auto& [name, sums] : names) {
     if (rows.size() > top) break;
     const bool swaps = sums.swapping > 0;
