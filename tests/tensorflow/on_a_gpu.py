@@ -133,17 +133,17 @@ class Bench:
         if strategy != "none":
             planned = self.plan(graph, program, strategy)
             if isinstance(planned, str):
-                self.rows.append({**row, "foretold_fit": "DOES_NOT_FIT", "why": planned})
+                self.rows.append({**row, "simulated_fit": "DOES_NOT_FIT", "why": planned})
                 return
             graph, report = planned
             row["swaps"] = len(report.swaps)
         forecast = self.simulated(graph, program)
         device = forecast.devices[0]
         step_ns = forecast.step_time_ns
-        row.update(foretold_fit=forecast.fit,
-                   foretold_step_s=None if step_ns is None else step_ns / 1e9,
-                   foretold_peak=device.peak_bytes, foretold_out=device.copy_out_bytes,
-                   foretold_in=device.copy_in_bytes)
+        row.update(simulated_fit=forecast.fit,
+                   simulated_step_s=None if step_ns is None else step_ns / 1e9,
+                   simulated_peak=device.peak_bytes, simulated_out=device.copy_out_bytes,
+                   simulated_in=device.copy_in_bytes)
         path, trace = self.out / "graphs" / "now.pb", self.out / "graphs" / "now_trace.pb"
         path.write_bytes(graph)
         done = self.work("train", graph=str(path), trace=str(trace), names=names,
@@ -194,7 +194,7 @@ class Bench:
                 for share in shares[strategy]:
                     self.row(program, max(1, round(largest * share)), strategy)
         for row in self.rows:
-            if row["foretold_fit"] == "FITS" and not row.get("trained"):
+            if row["simulated_fit"] == "FITS" and not row.get("trained"):
                 self.fail(row, "simulated to fit, and did not train: %s" % row.get("why"))
         self.write(found)
         return found
@@ -232,14 +232,14 @@ def cells(row):
     def pair(simulated, measured, scale, form):
         return " / ".join("-" if x is None else form % (x * scale) for x in (simulated, measured))
 
-    fit = {"FITS": "yes", "DOES_NOT_FIT": "no"}.get(row["foretold_fit"], "unknown")
+    fit = {"FITS": "yes", "DOES_NOT_FIT": "no"}.get(row["simulated_fit"], "unknown")
     overlap = row.get("overlapped")
     return [row["program"], str(row["batch"]), row["strategy"], str(row.get("swaps", "-")),
             "%s / %s" % (fit, "yes" if row.get("trained") else "no"),
-            pair(row.get("foretold_step_s"), row.get("step_s"), 1e3, "%.1f"),
-            pair(row.get("foretold_peak"), row.get("peak"), 1 / MIB, "%.0f"),
-            pair(row.get("foretold_out"), row.get("out"), 1 / MIB, "%.0f"),
-            pair(row.get("foretold_in"), row.get("back"), 1 / MIB, "%.0f"),
+            pair(row.get("simulated_step_s"), row.get("step_s"), 1e3, "%.1f"),
+            pair(row.get("simulated_peak"), row.get("peak"), 1 / MIB, "%.0f"),
+            pair(row.get("simulated_out"), row.get("out"), 1 / MIB, "%.0f"),
+            pair(row.get("simulated_in"), row.get("back"), 1 / MIB, "%.0f"),
             "-" if overlap is None else "%.0f %%" % (100 * overlap)]
 
 
