@@ -57,8 +57,8 @@ absl::StatusOr<BothModes> SimulateBothModes(const Workload& workload,
 }
 
 absl::StatusOr<BothModes> SimulateWithCutoff(const Workload& workload,
-                                          const SimulationOptions& options, int64_t cutoff_ns,
-                                          const StopToken& stop) {
+                                             const SimulationOptions& options, int64_t cutoff_ns,
+                                             const StopToken& stop) {
   return RunBoth(workload, options, /*in_any_case=*/false, cutoff_ns, stop);
 }
 
