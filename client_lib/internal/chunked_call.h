@@ -108,12 +108,17 @@ class ManyAnswersStream
   bool Read(absl::Status* fault) override {
     do {
       if (!this->stream()->Read(&message_)) return false;
-    } while (message_.part_case() == Response::PART_NOT_SET && !message_.unknown_fields().empty());
+    } while (IsUnknownPart());
     *fault = take_(&message_);
     return fault->ok();
   }
 
  private:
+  bool IsUnknownPart() const {
+    return message_.part_case() == Response::PART_NOT_SET &&
+           !message_.GetReflection()->GetUnknownFields(message_).empty();
+  }
+
   const Take take_;
   Response message_;
 };

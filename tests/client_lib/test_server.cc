@@ -180,7 +180,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
 template <typename Writer, typename Message>
 void TestServer::WriteNews(Writer* writer, Message message) const {
   if (options_.fault != Fault::kNewer) return;
-  message.mutable_unknown_fields()->AddLengthDelimited(4000, "news");
+  message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(4000, "news");
   writer->Write(message);
 }
 

@@ -178,14 +178,17 @@ TEST_F(QuestionTest, HeadersOfANewerClientAreRefused) {
     EXPECT_EQ(InfoOf(status).reason(), "UNKNOWN_OPTION");
     EXPECT_THAT(status.error_message(), HasSubstr(words));
   };
+  const auto add_news = [](google::protobuf::Message* message) {
+    message->GetReflection()->MutableUnknownFields(message)->AddVarint(4000, 1);
+  };
   v1::DiffRequest header = DiffQuestion(graph_, graph_);
-  header.mutable_header()->mutable_unknown_fields()->AddVarint(4000, 1);
+  add_news(header.mutable_header());
   refused(header, "DiffHeader has field 4000");
   header = DiffQuestion(graph_, graph_);
-  header.mutable_header()->mutable_graph_b()->mutable_unknown_fields()->AddVarint(4000, 1);
+  add_news(header.mutable_header()->mutable_graph_b());
   refused(header, "GraphHeader has field 4000");
   header.Clear();
-  header.mutable_unknown_fields()->AddLengthDelimited(4000, "of another kind");
+  add_news(&header);
   refused(header, "DiffRequest has field 4000");
 }
 

@@ -158,7 +158,7 @@ TEST_F(ServiceTest, ErrorsOfTheCoreKeepCodeAndReason) {
 // An option is refused by the core; what stands beside the options, here.
 TEST_F(ServiceTest, ARequestOfANewerClientIsRefused) {
   v1::RewriteRequest request = RequestWith(SmallGraph());
-  request.mutable_unknown_fields()->AddLengthDelimited(4000, "another graph");
+  request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(4000, "graph");
   v1::RewriteResponse response;
   const grpc::Status status = client_->Rewrite(request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
