@@ -295,8 +295,8 @@ TEST(RemoteConnectionTest, AnOlderServerIsSaidToBeOne) {
                 AllOf(HasSubstr(server.target()), HasSubstr("is of version " + version),
                       HasSubstr("no " + method + " yet"), HasSubstr("update the server")));
   };
-  expect(client.Inspect(graph).status(), "Inspect");
-  expect(client.Simulate(graph).status(), "Simulate");
+  expect(client.Inspect(graph, {}).status(), "Inspect");
+  expect(client.Simulate(graph, {}).status(), "Simulate");
   expect(client.Explore(graph, {}).status(), "Explore");
   expect(client.Diff(graph, graph).status(), "Diff");
 }
@@ -315,7 +315,7 @@ TEST(RemoteConnectionTest, WhatANewerServerSaysBesidesIsPassedOver) {
       answers.push_back(answer.ok() ? field(*answer) : answer.status().ToString());
     };
     add(client.Rewrite(graph, MnistOptions()), [](const auto& r) { return r.graph_def(); });
-    add(client.Inspect(graph), [](const auto& r) { return r.SerializeAsString(); });
+    add(client.Inspect(graph, {}), [](const auto& r) { return r.SerializeAsString(); });
     std::vector<int64_t> told;
     add(client.Explore(graph, sizes, [&](const auto& size) { told.push_back(size.size()); }),
         [](const auto& r) { return r.SerializeAsString(); });
