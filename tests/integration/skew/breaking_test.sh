@@ -39,22 +39,28 @@ breaks=(
   "a field of another type" step.proto
   's/^  int64 convolution_workspace_bytes = 6;/  double convolution_workspace_bytes = 6;/'
   '"convolution_workspace_bytes".* changed type from "int64" to "double"'
-  "a list that was one value" report.proto 's/^  string summary = 2;/  repeated string summary = 2;/'
+  "a list that was one value" report.proto
+  's/^  string summary = 2;/  repeated string summary = 2;/'
   'name "summary".* changed cardinality'
   "a figure that can be absent, and could not" report.proto
   's/^  int64 swap_out_bytes = 5;/  optional int64 swap_out_bytes = 5;/'
   '"swap_out_bytes".* changed cardinality'
-  "a field removed" report.proto '/^  Advice advice = 15;/d' 'field "15" with name "advice".* deleted'
+  "a field removed" report.proto '/^  Advice advice = 15;/d'
+  'field "15" with name "advice".* deleted'
   "a field removed, with its number and its name reserved" report.proto
   's/^  repeated Warning warnings = 14;/  reserved 14;\n  reserved "warnings";/'
   'field "14" with name "warnings".* deleted'
   "a field with another name" report.proto
-  's/^  int64 node_count_before = 4;/  int64 nodes_before = 4;/' 'changed name from "node_count_before"'
-  "a field that leaves its oneof" diff.proto 's/^  string swap_out = 3;/  oneof way { string swap_out = 3; }/'
+  's/^  int64 node_count_before = 4;/  int64 nodes_before = 4;/'
+  'changed name from "node_count_before"'
+  "a field that leaves its oneof" diff.proto
+  's/^  string swap_out = 3;/  oneof way { string swap_out = 3; }/'
   '"swap_out".* oneof'
-  "a value of an enum removed" report.proto '/^  OUTCOME_FOREIGN = 4;/d' 'enum value "4" on enum "Outcome".* deleted'
+  "a value of an enum removed" report.proto '/^  OUTCOME_FOREIGN = 4;/d'
+  'enum value "4" on enum "Outcome".* deleted'
   "a value of an enum with another number" report.proto
-  's/^  WARNING_CODE_NO_GPU = 6;/  WARNING_CODE_NO_GPU = 60;/' 'enum value "6" on enum "WarningCode".* deleted'
+  's/^  WARNING_CODE_NO_GPU = 6;/  WARNING_CODE_NO_GPU = 60;/'
+  'enum value "6" on enum "WarningCode".* deleted'
   "a value of an enum with another name" error.proto
   's/^  ERROR_REASON_DOES_NOT_FIT = 27;/  ERROR_REASON_TOO_TIGHT = 27;/'
   'changed name from "ERROR_REASON_DOES_NOT_FIT"'
@@ -65,9 +71,11 @@ breaks=(
   "a method that streams, and did not" rewrite_service.proto
   's/^(  rpc Rewrite\(RewriteRequest\) returns) \(RewriteResponse\)/\1 (stream RewriteResponse)/'
   '"Rewrite".* streaming'
-  "a message removed" report.proto '/^message EdgeCount \{/,/^}/d; s/EdgeCount added/NameCount added/'
+  "a message removed" report.proto
+  '/^message EdgeCount \{/,/^}/d; s/EdgeCount added/NameCount added/'
   'message "EdgeCount".* deleted'
-  "another package of generated code" check.proto 's/^option java_package = .*/option java_package = "another";/'
+  "another package of generated code" check.proto
+  's/^option java_package = .*/option java_package = "another";/'
   '"java_package".* changed'
 )
 cp -r "$root/proto" "$work/breaks"
@@ -83,12 +91,15 @@ for ((i = 0; i < ${#breaks[@]}; i += 4)); do
 done
 
 cp -r "$root/proto" "$work/grows"
+readonly new_rpc='  rpc Tomorrow(GetCapabilitiesRequest) returns (GetCapabilitiesResponse);'
 grow() {
-  change "$work/grows" options.proto 's/^(  repeated string devices = 6;)/\1\n  bool of_tomorrow = 99;/'
-  change "$work/grows" report.proto 's/^(  OUTCOME_STRIPPED = 5;)/\1\n  OUTCOME_OF_TOMORROW = 99;/'
-  change "$work/grows" rewrite_service.proto \
-    's/^(  rpc GetCapabilities\(.*)/  rpc Tomorrow(GetCapabilitiesRequest) returns (GetCapabilitiesResponse);\n\1/'
-  change "$work/grows" report.proto 's/^  string summary = 2;/  string summary = 2 [deprecated = true];/'
+  change "$work/grows" options.proto \
+    's/^(  repeated string devices = 6;)/\1\n  bool of_tomorrow = 99;/' &&
+  change "$work/grows" report.proto \
+    's/^(  OUTCOME_STRIPPED = 5;)/\1\n  OUTCOME_OF_TOMORROW = 99;/' &&
+  change "$work/grows" rewrite_service.proto "s/^(  rpc GetCapabilities\(.*)/$new_rpc\n\1/" &&
+  change "$work/grows" report.proto \
+    's/^  string summary = 2;/  string summary = 2 [deprecated = true];/' &&
   (cd "$work/grows" && "$buf" breaking --against baseline.binpb)
 }
 check "a new field, value or method, and one that is deprecated, are no break" grow

@@ -26,7 +26,8 @@ git -C "$root" archive "$commit" | tar -x -C "$src"
 # As deploy/steps.sh has it for today's, so that a cache of the compiler is used.
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
-  export CCACHE_DEPEND=${CCACHE_DEPEND-1} CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
+  export CCACHE_DEPEND=${CCACHE_DEPEND-1}
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
 fi
 if ! (cd "$src" && cmake --preset release -DSPILLWAY_TESTS=OFF && cmake --build --preset release \
     --target spillway spillwayd spillway_shared spillway_client_shared) >"$log" 2>&1; then

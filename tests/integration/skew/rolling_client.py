@@ -4,10 +4,11 @@
     rolling_client.py SERVERS THREADS REQUESTS
 
 SERVERS are addresses with commas; REQUESTS a JSON file: a list of {graph, call, options}. Standard
-input says what is going on (a line: the name of a phase), and standard output when the first answer of
-a phase is there (the same line); a call belongs to a phase if it began and ended in it. When the input
-ends, so do the clients, and the last line of output is JSON: {"answers": [[phase, request, answer,
-count], ...], "problems": [...]}. SPILLWAY_LIBRARY and PYTHONPATH say which version this is."""
+input says what is going on (a line: the name of a phase), and standard output when the first answer
+of a phase is there (the same line); a call belongs to a phase if it began and ended in it. When the
+input ends, so do the clients, and the last line of output is JSON: {"answers": [[phase, request,
+answer, count], ...], "problems": [...]}. SPILLWAY_LIBRARY and PYTHONPATH say which version this is.
+"""
 
 import collections
 import hashlib
@@ -29,8 +30,8 @@ class Clients:
     def __init__(self, servers, threads, requests):
         # One for all: its connections see every replica go and come back.
         self.client = spillway.Client(servers, retries=RETRIES)
-        self.requests = [(pathlib.Path(request["graph"]).read_bytes(), request["call"], request["options"])
-                         for request in requests]
+        self.requests = [(pathlib.Path(request["graph"]).read_bytes(), request["call"],
+                          request["options"]) for request in requests]
         self.phase = None
         self.ended = threading.Event()
         self.lock = threading.Lock()
@@ -60,8 +61,10 @@ class Clients:
     def call(self, which):
         graph, call, options = self.requests[which]
         if call == "simulate":
-            return str(self.client.simulate(graph, timeout=PATIENCE_S, **options).forecast.step_time_ns)
-        return hashlib.sha256(self.client.rewrite(graph, timeout=PATIENCE_S, **options).graph_def).hexdigest()
+            step = self.client.simulate(graph, timeout=PATIENCE_S, **options)
+            return str(step.forecast.step_time_ns)
+        result = self.client.rewrite(graph, timeout=PATIENCE_S, **options)
+        return hashlib.sha256(result.graph_def).hexdigest()
 
 
 def main():

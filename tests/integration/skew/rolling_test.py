@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A rolling upgrade as deploy/UPGRADES.md tells it, and the way back: three replicas of the release at
-which the API froze are replaced one by one by today's (SIGTERM, drain, start on the same address)
-while clients of both versions call without a pause; then today's by the release's. No call fails, and
-each answer is what the version that may have given it gives in its own process.
+"""A rolling upgrade as deploy/UPGRADES.md tells it, and the way back: three replicas of the release
+at which the API froze are replaced one by one by today's (SIGTERM, drain, start on the same address)
+while clients of both versions call without a pause; then today's by the release's. No call fails,
+and each answer is what the version that may have given it gives in its own process.
 
     rolling_test.py [--today]
 
-Takes half a minute, and builds the release first (build_release.sh: minutes, once). Where that cannot
-be had, and with --today, both versions are today's. The last line is `N passed, N failed`."""
+Takes half a minute, and builds the release first (build_release.sh: minutes, once). Where that
+cannot be had, and with --today, both versions are today's. The last line is `N passed, N failed`."""
 
 import argparse
 import collections
@@ -25,14 +25,14 @@ from sides import GRAPHS, check, finish
 REPLICAS = 3
 # Of each version.
 THREADS = 2
-# As deploy/UPGRADES.md says: health turns first, calls are taken for as long as clients need to see it.
+# As deploy/UPGRADES.md says: calls are taken for as long as clients need to see the health turn.
 FLAGS = ("--drain-delay", "500ms")
 # How long all replicas stay of one version. Besides, answers are waited for in each phase.
 STEADY_S = 2
 REQUESTS = [
     ("cond_v1", "rewrite", {"strategy": "scope"}),
-    ("resnet50_tf1_b4", "rewrite", {"strategy": "level", "swapout_threshold": 100, "swapin_ahead": 10,
-                                    "swapin_groupby": 10, "sync_mode": 0}),
+    ("resnet50_tf1_b4", "rewrite", {"strategy": "level", "swapout_threshold": 100,
+                                    "swapin_ahead": 10, "swapin_groupby": 10, "sync_mode": 0}),
     ("bert_base", "rewrite", {"strategy": "scope", "lb": 3}),  # In a stream.
     ("resnet50_tf1_b4", "rewrite", {"gpu_memory_bytes": 1 << 30, "planning_effort": "low"}),
     ("resnet50_tf1_b4", "simulate", {"gpu_memory_bytes": 1 << 30}),
@@ -44,7 +44,8 @@ def graph(name):
 
 
 def flags(options):
-    return [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
+    return [part for name, value in options.items()
+            for part in ("--" + name.replace("_", "-"), str(value))]
 
 
 def answer_of(side, name, call, options, folder):
@@ -63,10 +64,11 @@ class Caller:
 
     def __init__(self, side, servers, requests):
         self.side = side
-        environment = {**os.environ, "PYTHONPATH": str(side.package), "SPILLWAY_LIBRARY": str(side.library)}
+        environment = {**os.environ, "PYTHONPATH": str(side.package),
+                       "SPILLWAY_LIBRARY": str(side.library)}
         self.process = subprocess.Popen(
-            [sys.executable, str(sides.HERE / "rolling_client.py"), servers, str(THREADS), str(requests)],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [sys.executable, str(sides.HERE / "rolling_client.py"), servers, str(THREADS),
+             str(requests)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def enter(self, phase):
         self.process.stdin.write(phase + "\n")
@@ -92,8 +94,9 @@ class Rollout:
         self.replicas = [old.server(*FLAGS) for _ in range(REPLICAS)]
         self.codes = []
         requests = folder / "requests.json"
-        requests.write_text(json.dumps([{"graph": str(graph(name)), "call": call, "options": options}
-                                        for name, call, options in REQUESTS]))
+        requests.write_text(json.dumps([
+            {"graph": str(graph(name)), "call": call, "options": options}
+            for name, call, options in REQUESTS]))
         servers = ",".join(replica.address for replica in self.replicas)
         self.callers = [Caller(side, servers, requests) for side in (old, new)]
 
@@ -119,7 +122,8 @@ class Rollout:
             self.codes.append(replica.stop())
             replica.program = side.build / "bin/spillwayd"
             replica.start()
-            health = side.run("health", "--server", replica.address, "--timeout", "%ds" % sides.PATIENCE_S)
+            health = side.run("health", "--server", replica.address, "--timeout",
+                              "%ds" % sides.PATIENCE_S)
             self.codes.append(health.returncode)
             self.wait_for(step)
 
@@ -161,8 +165,8 @@ def judge(rollout, said, folder):
         print("        clients of %s: %s" % (caller.side.name, dict(by_phase)))
         check("%s's clients: no call fails" % caller.side.name, not one["problems"],
               "%d: %s" % (len(one["problems"]), "; ".join(one["problems"][:3])))
-        check("%s's clients: each answer is that of a version that serves then" % caller.side.name, not wrong,
-              "; ".join(wrong[:5]))
+        check("%s's clients: each answer is that of a version that serves then" % caller.side.name,
+              not wrong, "; ".join(wrong[:5]))
     check("every replica drains, and the one that follows serves", not any(rollout.codes),
           "exit codes %s" % rollout.codes)
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A client of the release at which the API froze on a server of today, and the other way round: every
-call, every strategy, in one message and in a stream; and what one version leaves in files (graphs,
-plans, profiles, reports, the hook's cache) used by the other.
+"""A client of the release at which the API froze on a server of today, and the other way round:
+every call, every strategy, in one message and in a stream; and what one version leaves in files
+(graphs, plans, profiles, reports, the hook's cache) used by the other.
 
 What is expected is what the version that answers gives in its own process.
 
     skew_test.py
 
-Builds the release first (build_release.sh: minutes, once). Where it cannot be had, that is one skip.
-The last line is `N passed, N failed` or `N passed, N failed, N skipped`."""
+Builds the release first (build_release.sh: minutes, once). Where it cannot be had, that is one
+skip. The last line is `N passed, N failed` or `N passed, N failed, N skipped`."""
 
 import gzip
 import json
@@ -43,8 +43,8 @@ QUESTIONS = {
     "inspect": ("inspect", LARGE, "--json"),
     "inspect --memory": ("inspect", LARGE, "--memory", "--json"),
     "simulate": ("simulate", LARGE, "--json"),
-    "explore": ("explore", PROFILED, "--gpu-memory-bytes", "256MiB", "--sizes", "8,16,512", "--swapping",
-                "--json"),
+    "explore": ("explore", PROFILED, "--gpu-memory-bytes", "256MiB", "--sizes", "8,16,512",
+                "--swapping", "--json"),
 }
 # The caller's mistakes: the exit code, and the reason at the end of the message.
 MISTAKES = {
@@ -53,7 +53,8 @@ MISTAKES = {
     "a graph that fits with no plan": (("--gpu-memory-bytes", "64MiB"), 8, "[DOES_NOT_FIT]"),
 }
 # Of a job that says who it is: versions that do not know it take no notice.
-os.environ.update(SPILLWAY_JOB="4711", SPILLWAY_USER="ada", SPILLWAY_QUEUE="gpu", SPILLWAY_MODEL="net")
+os.environ.update(SPILLWAY_JOB="4711", SPILLWAY_USER="ada", SPILLWAY_QUEUE="gpu",
+                  SPILLWAY_MODEL="net")
 
 
 class Failure(Exception):
@@ -79,8 +80,8 @@ def case(name, run):
 
 
 def beyond(part, whole, path="$"):
-    """Where JSON `part` has something that `whole` has not or has otherwise; what only `whole` has does
-    not matter. Times are of each run."""
+    """Where JSON `part` has something that `whole` has not or has otherwise; what only `whole` has
+    does not matter. Times are of each run."""
     if path.endswith((".duration_ns", ".version")):
         return ""
     if isinstance(part, dict) and isinstance(whole, dict):
@@ -132,7 +133,7 @@ class Pair:
 
     def calls(self):
         case("%s: health" % self.name,
-             lambda: "" if output(self.client, "health", *self.remote) == "SERVING\n" else "not SERVING")
+             lambda: output(self.client, "health", *self.remote).replace("SERVING\n", ""))
         case("%s: capabilities" % self.name, self.capabilities)
         for name, (graph, flags) in REWRITES.items():
             case("%s: rewrite, %s" % (self.name, name), lambda g=graph, f=flags: self.rewrite(g, f))
@@ -218,23 +219,27 @@ class Pair:
             folder.mkdir()
             graph = pathlib.Path(shutil.copy(PROFILED, folder))
             if writer is not None:
-                output(writer, "check", graph, trace, "--batch-size", "8", "--save-profile", "--json")
+                output(writer, "check", graph, trace, "--batch-size", "8", "--save-profile",
+                       "--json")
                 if not list(folder.glob("spillway-profile-*.pb")):
                     return "%s stored no profile" % writer.name
-            report = json.loads(output(self.server, "simulate", graph, "--batch-size", "8", "--json"))
+            report = json.loads(
+                output(self.server, "simulate", graph, "--batch-size", "8", "--json"))
             times[writer] = report["forecast"]["step_time_ns"]
         if times[self.client] == times[self.server] != times[None]:
             return ""
-        return "a step of %s ns with the client's, %s with the server's, %s without" % tuple(times.values())
+        return "a step of %s ns with the client's, %s with the server's, %s without" % tuple(
+            times.values())
 
     def hook(self):
-        """Both versions run jobs with one cache, in turns: each job gets one of the two graphs, whole."""
+        """Both versions run jobs with one cache, in turns: each gets one of the two graphs, whole."""
         cache, seen = self.file(""), self.file()
         graphs = {self.rewritten(side, LARGE) for side in (self.client, self.server)}
-        for side, remote in ((self.client, self.remote), (self.server, ()), (self.client, self.remote),
-                             (self.client, ()), (self.server, self.remote), (self.client, ())):
-            output(side, "run", "--graph", LARGE, "--cache-dir", cache, "--fail-closed", "--quiet", *remote,
-                   "--", "sh", "-c", 'cp "$SPILLWAY_GRAPH" "$1"', "sh", seen)
+        for side, remote in (
+                (self.client, self.remote), (self.server, ()), (self.client, self.remote),
+                (self.client, ()), (self.server, self.remote), (self.client, ())):
+            output(side, "run", "--graph", LARGE, "--cache-dir", cache, "--fail-closed", "--quiet",
+                   *remote, "--", "sh", "-c", 'cp "$SPILLWAY_GRAPH" "$1"', "sh", seen)
             if seen.read_bytes() not in graphs:
                 return "%s: a job got another graph" % side.name
         return ""

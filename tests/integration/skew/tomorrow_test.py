@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Today's client and server, with peers of a version that is not written yet: their API is a copy of
-proto/ where every message has one more field, every enum one more value, every stream of answers one
-more kind of part and the service one more method. A program in Python, by grpcio, plays them: as a
+"""Today's client and server, with peers of a version that is not written yet: their API is a copy
+of proto/ where every message has one more field, every enum one more value, every stream of answers
+one more kind of part and the service one more method. A program in Python, by grpcio, plays them: as a
 client it asks the real server; as a server it stands in front of one and adds to its answers what
 only tomorrow has.
 
@@ -65,7 +65,8 @@ def add_to(text):
             elif kind == "oneof" and name == "part":
                 lines.append("%s  string part_of_tomorrow = %d;" % (indent, NEW_FIELD + 1))
             elif kind == "service":
-                lines.append("  rpc Tomorrow(GetCapabilitiesRequest) returns (GetCapabilitiesResponse);")
+                lines.append(
+                    "  rpc Tomorrow(GetCapabilitiesRequest) returns (GetCapabilitiesResponse);")
         lines.append(line)
     return "\n".join(lines)
 
@@ -239,14 +240,19 @@ def values(server, expected, out):
     for name, command in commands(out).items():
         got = answer_of(command, server, out)
         check("values that only tomorrow has, in the answer of %s, are no error" % name,
-              got[0] == expected[name][0] and (got[1] or len(got) > 3), "exit code and output: %s" % repr(got)[:600])
+              got[0] == expected[name][0] and (got[1] or len(got) > 3),
+              "exit code and output: %s" % repr(got)[:600])
         if len(got) > 3:
-            check("the graph of %s is that of the server all the same" % name, got[3] == expected[name][3])
-            check("the report of %s has the number" % name, got[4]["outcome"] == NEW_VALUE, got[4]["outcome"])
+            check("the graph of %s is that of the server all the same" % name,
+                  got[3] == expected[name][3])
+            check("the report of %s has the number" % name, got[4]["outcome"] == NEW_VALUE,
+                  got[4]["outcome"])
     done = spillway("capabilities", "--server", server)
-    check("a strategy that only tomorrow has is told by its number", "number 99" in done.stdout, done.stdout)
+    check("a strategy that only tomorrow has is told by its number",
+          "number %d" % NEW_VALUE in done.stdout, done.stdout)
     done = spillway("rewrite", SMALL, "-o", out / "graph.pb", *OPTIONS, "--server", server)
-    check("and so is it in the account of a rewrite", "(strategy number 99)" in done.stderr, done.stderr)
+    check("and so is it in the account of a rewrite",
+          "(strategy number %d)" % NEW_VALUE in done.stderr, done.stderr)
 
 
 def older_server(api, folder):
@@ -255,7 +261,8 @@ def older_server(api, folder):
     with front(api, lambda message: None,
                methods=["Rewrite", "StreamRewrite", "GetCapabilities"]) as server:
         version = spillway("capabilities", "--server", server.target)
-        check("capabilities tell both versions", "(this program: " in version.stdout, version.stdout)
+        check("capabilities tell both versions", "(this program: " in version.stdout,
+              version.stdout)
         for name in ("Inspect", "Simulate", "Explore", "Diff"):
             done = spillway(*commands(out)[name], "--server", server.target)
             check("a server without %s is told to be older" % name,
@@ -308,8 +315,8 @@ PLACES = {
 }
 # Options that are enums, by the method that takes them.
 CHOICES = {
-    "Rewrite": ["already_rewritten", "decision_detail", "swap_encoding", "simulation", "inline_calls",
-                "outputs", "scope.ctrld_strategy", "budget.planning_effort", "budget.objective",
+    "Rewrite": ["already_rewritten", "decision_detail", "swap_encoding", "simulation",
+                "inline_calls", "outputs", "scope.ctrld_strategy", "budget.planning_effort", "budget.objective",
                 "step.hardware.gpu_memory_source"],
     "Simulate": ["play", "step.hardware.gpu_memory_source"],
 }
@@ -390,8 +397,9 @@ def newer_client(api):
             request = client.request(method)
             message = at(request, place)
             message.of_tomorrow = "news"
-            client.refused("%s with a new field in %s is refused" % (method, message.DESCRIPTOR.name),
-                           method, request, message.DESCRIPTOR.name, NEW_FIELD)
+            name = message.DESCRIPTOR.name
+            client.refused("%s with a new field in %s is refused" % (method, name), method, request,
+                           name, NEW_FIELD)
     for method, choices in CHOICES.items():
         for choice in choices:
             request = client.request(method)
@@ -402,13 +410,14 @@ def newer_client(api):
                 getattr(owner, name).append(NEW_VALUE)
             else:
                 setattr(owner, name, NEW_VALUE)
-            client.refused("%s with a new value of %s is refused" % (method, choice), method, request,
-                           name, NEW_VALUE)
+            client.refused("%s with a new value of %s is refused" % (method, choice), method,
+                           request, name, NEW_VALUE)
     request = api.message("StreamRewriteRequest", part_of_tomorrow="news")
     client.refused("a stream that begins with a new part is refused", "StreamRewrite", request,
                    "StreamRewriteRequest", NEW_FIELD + 1)
     code = client.ask_tomorrow()
-    check("a method that only tomorrow has is UNIMPLEMENTED", code == grpc.StatusCode.UNIMPLEMENTED, code)
+    check("a method that only tomorrow has is UNIMPLEMENTED",
+          code == grpc.StatusCode.UNIMPLEMENTED, code)
     client.channel.close()
 
 
