@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # That `buf breaking` holds the API: in one copy of proto/ are changes of every kind that breaks a
 # client, a program that is built anew, or a stored report, and buf has to name each; in another are
-# those that may be made, and buf has to be silent.
+# those that may be made, and buf has to be silent. And that today's API breaks nothing of that in the
+# commit in RELEASE: baseline.binpb is made anew at every release, that is not.
 #
 #   breaking_test.sh BUF
 #
-# BUF is the program buf. Takes some seconds. The last line is `N passed, N failed`.
+# BUF is the program buf. Takes some seconds. The last line is `N passed, N failed` or `N passed, N
+# failed, N skipped`.
 set -euo pipefail
 
 readonly buf=$1
@@ -104,6 +106,18 @@ grow() {
 }
 check "a new field, value or method, and one that is deprecated, are no break" grow
 
+skipped=
+frozen() {
+  (cd "$root/proto" && "$buf" breaking --against "$work/proto")
+}
+commit=$(<"$root/tests/integration/skew/RELEASE")
+if git -C "$root" archive "$commit" proto 2>/dev/null | tar -x -C "$work" 2>/dev/null; then
+  check "today's API breaks nothing of the frozen one" frozen
+else
+  echo "skipped: this tree has no commit $commit (a shallow clone, or none): only baseline.binpb is held"
+  skipped=", 1 skipped"
+fi
+
 echo
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed$skipped"
 [[ $failed == 0 ]]
