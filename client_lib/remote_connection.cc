@@ -88,17 +88,19 @@ class RemoteConnection : public Connection {
                                            const TensorsCallback& on_tensors,
                                            const CallOptions& call) override {
     internal::Told told;
-    return InChunks<v1::GraphSummary>(call, [&](Stub* stub, const internal::Attempt& attempt) {
-      return internal::Inspect(stub, graph_def, options, on_tensors, attempt, &told);
-    });
+    return InChunks<v1::GraphSummary>(
+        "Inspect", call, [&](Stub* stub, const internal::Attempt& attempt) {
+          return internal::Inspect(stub, graph_def, options, on_tensors, attempt, &told);
+        });
   }
 
   absl::StatusOr<v1::SimulateReport> Simulate(absl::string_view graph_def,
                                               const v1::SimulateOptions& options,
                                               const CallOptions& call) override {
-    return InChunks<v1::SimulateReport>(call, [&](Stub* stub, const internal::Attempt& attempt) {
-      return internal::Simulate(stub, graph_def, options, attempt);
-    });
+    return InChunks<v1::SimulateReport>(
+        "Simulate", call, [&](Stub* stub, const internal::Attempt& attempt) {
+          return internal::Simulate(stub, graph_def, options, attempt);
+        });
   }
 
   absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
@@ -106,14 +108,15 @@ class RemoteConnection : public Connection {
                                             const SizeCallback& on_size,
                                             const CallOptions& call) override {
     internal::Told told;
-    return InChunks<v1::ExploreReport>(call, [&](Stub* stub, const internal::Attempt& attempt) {
-      return internal::Explore(stub, graph_def, options, on_size, attempt, &told);
-    });
+    return InChunks<v1::ExploreReport>(
+        "Explore", call, [&](Stub* stub, const internal::Attempt& attempt) {
+          return internal::Explore(stub, graph_def, options, on_size, attempt, &told);
+        });
   }
 
   absl::StatusOr<v1::GraphDiff> Diff(absl::string_view graph_a, absl::string_view graph_b,
                                      const CallOptions& call) override {
-    return InChunks<v1::GraphDiff>(call, [&](Stub* stub, const internal::Attempt& attempt) {
+    return InChunks<v1::GraphDiff>("Diff", call, [&](Stub* stub, const internal::Attempt& attempt) {
       return internal::Diff(stub, graph_a, graph_b, attempt);
     });
   }
@@ -188,11 +191,18 @@ class RemoteConnection : public Connection {
 
   // A call whose graphs go in chunks, whatever their size: `ask(stub, attempt)` is one attempt.
   template <typename Response, typename Ask>
-  absl::StatusOr<Response> InChunks(const CallOptions& call, const Ask& ask) {
+  absl::StatusOr<Response> InChunks(absl::string_view method, const CallOptions& call,
+                                    const Ask& ask) {
     return WithRetries<Response>(
         call, [&](const Link& link, const AttemptContext& context) -> absl::StatusOr<Response> {
           internal::ProgressReporter progress(call);
-          return ask(link.stub.get(), ChunkedAttempt(link, context, &progress));
+          auto response = ask(link.stub.get(), ChunkedAttempt(link, context, &progress));
+          if (!internal::IsUnknownMethod(response.status())) return response;
+          // One that has capabilities, and a version, is older than the method.
+          internal::RemoteCall remote_call(context.limits, context.headers);
+          v1::GetCapabilitiesResponse server;
+          if (!link.stub->GetCapabilities(remote_call.context(), {}, &server).ok()) return response;
+          return internal::TooOldFor(method, link.address, server.version());
         });
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/known_fields.h"
 #include "server/graph_task.h"
 #include "server/limit_error.h"
 #include "server/rewrite_once.h"
@@ -46,6 +47,8 @@ absl::Status UnaryCall::Split() {
   const int64_t limit = call_.state().options.limits.max_option_bytes();
   absl::Status status = ParseOptions(
       rest, limit, [this](int64_t bytes) { return call_.HoldOptions(bytes); }, &others);
+  // A field of a newer client, beside the options, too: what it means is not known.
+  if (status.ok()) status = core::CheckKnownFields(others);
   if (status.ok()) options_ = std::move(*others.mutable_options());
   return status;
 }

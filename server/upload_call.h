@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "rewrite_core/base/known_fields.h"
 #include "server/call.h"
 #include "server/graph_task.h"
 #include "server/idle_timer.h"
@@ -115,6 +116,8 @@ class UploadCall : public Reactor {
         View(OnePiece(message_)), limit, [this](int64_t bytes) { return call_.HoldOptions(bytes); },
         &request);
     if (!status.ok()) return status;
+    // A field of a newer client, wherever it is: what it means is not known, so it is not ignored.
+    if (status = core::CheckKnownFields(request); !status.ok()) return status;
     const bool is_header = request.has_header() && !assembler_.has_header();
     if (request.has_chunk()) call_.AddInputBytes(request.chunk().size());
     status = assembler_.Add(request);

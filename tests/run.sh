@@ -14,7 +14,8 @@ clone; a few minutes when there is a build already.
   shell        the shell scripts: bash -n, and shellcheck
   documents    that links, anchors and paths in them lead somewhere, that no figure stands in two of
                them, and, once there are programs, that these take the commands they show
-  API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
+  API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb; that it
+               would notice
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other, with Helm's chart, which
                takes helm, built with Go 1.19 or later; the alert rules with promtool; the
@@ -22,7 +23,8 @@ clone; a few minutes when there is a build already.
                in front of a server, flooded
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl, ghz and a client in Go, which are built with Go 1.19 or later; what
-               proto/any_language.md says, as it stands there
+               proto/any_language.md says, as it stands there; a client and a server of tomorrow,
+               whose API has grown
   Python       the Python package in process and on a server, and its wheel (Python 3.9 or later)
   faults       two replicas that are killed in turns, for 15 s, while clients call; frames of HTTP/2
                that no client would send
@@ -52,6 +54,8 @@ clone; a few minutes when there is a build already.
   scale        a real server under small loads beside the simulation of deploy/scale
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
+  versions     the programs of the release at which the API froze, built in build/skew, with those of
+               today: every call both ways, and a rolling upgrade under load
 
 --all adds to that what takes some 40 minutes:
   sanitizers   fuzzes each target for 5 minutes
@@ -338,6 +342,8 @@ check_api() {
   run_buf breaking --against baseline.binpb
   count 1 0 0
   echo "No lint, and nothing broke since proto/baseline.binpb."
+  run_counted "$results/api-breaking.log" \
+    tests/integration/skew/breaking_test.sh "$PWD/$npm_folder/node_modules/.bin/buf"
 }
 
 # install_venv FOLDER REQUIREMENTS WHAT: a virtual environment; WHAT is not tested without it.
@@ -411,6 +417,8 @@ run_clients() {
   if [[ -e $clients_venv/installed.txt ]]; then
     run_counted "$results/client-python.log" "$with_server" \
       "$clients_venv/bin/python" tests/integration/foreign/python_client.py || code=1
+    run_counted "$results/client-tomorrow.log" "$with_server" \
+      "$clients_venv/bin/python" tests/integration/skew/tomorrow_test.py || code=1
   fi
   if have_npm; then
     run_counted "$results/client-node.log" env NODE_PATH="$PWD/$npm_folder/node_modules" \
@@ -572,6 +580,18 @@ check_other_tensorflow() {
   return "$code"
 }
 
+# Each runs also if the other fails.
+check_versions() {
+  local python code=0
+  if ! python=$(find_python); then
+    skip "no Python 3.9 to 3.11 with venv here: versions are not tested side by side"
+    return
+  fi
+  run_counted "$results/skew.log" "$python" tests/integration/skew/skew_test.py || code=1
+  run_counted "$results/rolling.log" "$python" tests/integration/skew/rolling_test.py || code=1
+  return "$code"
+}
+
 # The program for whoever has a GPU, played on the CPU.
 check_on_a_gpu() {
   run_counted "$results/tensorflow-on_a_gpu.log" \
@@ -718,5 +738,6 @@ if [[ $full == yes ]]; then
   section "Scale" run_counted "$results/scale.log" tests/deploy/scale_server_test.py
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
   section "Image" check_image
+  section "Versions" check_versions
 fi
 finish

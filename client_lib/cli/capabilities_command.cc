@@ -11,7 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/connection_flags.h"
 #include "client_lib/cli/json.h"
+#include "client_lib/cli/own_version.h"
 #include "client_lib/cli/text_table.h"
+#include "client_lib/cli/value_name.h"
 #include "google/protobuf/descriptor.h"
 #include "rewrite_core/base/names.h"
 
@@ -58,13 +60,16 @@ std::string PresetTable(const v1::GetCapabilitiesResponse& response) {
   return absl::StrCat("\n", FormatTable(rows));
 }
 
-std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response) {
+std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response, bool of_server) {
   std::vector<std::vector<std::string>> rows = {
-      {"version", response.version()},
+      {"version", of_server
+                      ? absl::StrCat(response.version(), " (this program: ", OwnVersion(), ")")
+                      : response.version()},
       {"strategies", absl::StrJoin(response.strategies(), ", ",
                                    [](std::string* out, int strategy) {
-                                     absl::StrAppend(out, core::StrategyName(
-                                                              static_cast<v1::Strategy>(strategy)));
+                                     const auto value = static_cast<v1::Strategy>(strategy);
+                                     absl::StrAppend(
+                                         out, NameOrNumber(core::StrategyName(value), value));
                                    })},
   };
   AddLimits(response.limits(), &rows);
@@ -87,7 +92,7 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
       const auto response = flags->connection.Connect(/*quiet=*/false).GetCapabilities(*call);
       if (!response.ok()) return response.status();
       std::cout << (flags->json ? ToJson(*response, /*with_zeros=*/false)
-                                : FormatCapabilities(*response));
+                                : FormatCapabilities(*response, flags->connection.HasServer()));
       return ExitCode::kDone;
     };
   });

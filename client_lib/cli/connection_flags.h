@@ -28,6 +28,9 @@ class ConnectionFlags {
   // tried again, a line on standard error says so, unless `quiet`.
   Client Connect(bool quiet) const;
 
+  // Whether that is one to a server.
+  bool HasServer() const { return !server_.empty(); }
+
   // The options of one call, with the session's cancellation. For a server also what --job, --user,
   // --queue and --model say (what SPILLWAY_JOB and its like do is the connection's), the token in
   // SPILLWAY_TOKEN, unless there is a file of one, and the span in TRACEPARENT, if it is well

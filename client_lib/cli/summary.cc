@@ -11,6 +11,7 @@
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/level_text.h"
 #include "client_lib/cli/text_table.h"
+#include "client_lib/cli/value_name.h"
 #include "rewrite_core/base/names.h"
 
 namespace spillway::cli {
@@ -55,13 +56,15 @@ std::string DeviceTable(const v1::RewriteReport& report, Style style) {
 std::string StageText(const v1::RewriteReport& report) {
   int64_t total_ns = 0;
   for (const v1::StageTiming& stage : report.stages()) total_ns += stage.duration_ns();
-  return absl::StrCat(FormatMilliseconds(total_ns), " (",
-                      absl::StrJoin(report.stages(), ", ",
-                                    [](std::string* out, const v1::StageTiming& stage) {
-                                      absl::StrAppend(out, core::StageName(stage.stage()), " ",
-                                                      FormatMilliseconds(stage.duration_ns()));
-                                    }),
-                      ")");
+  return absl::StrCat(
+      FormatMilliseconds(total_ns), " (",
+      absl::StrJoin(report.stages(), ", ",
+                    [](std::string* out, const v1::StageTiming& stage) {
+                      absl::StrAppend(out,
+                                      NameOrNumber(core::StageName(stage.stage()), stage.stage()),
+                                      " ", FormatMilliseconds(stage.duration_ns()));
+                    }),
+      ")");
 }
 
 std::string CountsText(const google::protobuf::RepeatedPtrField<v1::NameCount>& counts) {
@@ -157,7 +160,8 @@ std::string FormatSummary(const v1::RewriteReport& report, absl::string_view nam
   std::string heading =
       absl::StrCat("spillway: ", name, name.empty() ? "" : ": ", OutcomeText(report.outcome()));
   if (report.strategy() != v1::STRATEGY_UNSPECIFIED && report.outcome() != v1::OUTCOME_STRIPPED) {
-    absl::StrAppend(&heading, " (strategy ", core::StrategyName(report.strategy()), ")");
+    absl::StrAppend(&heading, " (strategy ",
+                    NameOrNumber(core::StrategyName(report.strategy()), report.strategy()), ")");
   }
   std::string text = absl::StrCat(style.Heading(heading), "\n");
   if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2));

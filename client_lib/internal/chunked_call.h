@@ -90,7 +90,8 @@ class StreamOf : public ChunkStream {
 template <typename Request>
 using OneAnswerStream = StreamOf<Request, grpc::ClientWriterInterface<Request>>;
 
-// A method that answers with a stream: `take` gets each message, and gives its fault.
+// A method that answers with a stream: `take` gets each message, and gives its fault. A part that
+// only newer servers have is passed over: answers may grow.
 template <typename Request, typename Response>
 class ManyAnswersStream
     : public StreamOf<Request, grpc::ClientReaderWriterInterface<Request, Response>> {
@@ -105,12 +106,19 @@ class ManyAnswersStream
         take_(std::move(take)) {}
 
   bool Read(absl::Status* fault) override {
-    if (!this->stream()->Read(&message_)) return false;
+    do {
+      if (!this->stream()->Read(&message_)) return false;
+    } while (IsUnknownPart());
     *fault = take_(&message_);
     return fault->ok();
   }
 
  private:
+  bool IsUnknownPart() const {
+    return message_.part_case() == Response::PART_NOT_SET &&
+           !message_.GetReflection()->GetUnknownFields(message_).empty();
+  }
+
   const Take take_;
   Response message_;
 };

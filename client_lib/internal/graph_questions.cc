@@ -92,6 +92,8 @@ absl::StatusOr<v1::ExploreReport> Explore(v1::RewriteService::StubInterface* stu
     if (report.has_value()) return BadAnswer("it goes on after its report");
     if (message->has_report()) {
       report.emplace().Swap(message->mutable_report());
+    } else if (!message->has_size()) {
+      return BadAnswer("a part of it is empty");
     } else if (told->sizes.insert(message->size().size()).second && on_size) {
       on_size(message->size());
     }

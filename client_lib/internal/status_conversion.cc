@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/internal/service_names.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/capabilities.h"
 #include "spillway/v1/error.pb.h"
 
 namespace spillway::internal {
@@ -98,6 +99,19 @@ absl::Status FromGrpc(const grpc::Status& status, absl::string_view target) {
   }
   if (converted.GetPayload(core::kErrorInfoTypeUrl).has_value()) return converted;
   return FromTransport(converted.code(), status.error_message(), target);
+}
+
+bool IsUnknownMethod(const absl::Status& status) {
+  return absl::IsUnimplemented(status) &&
+         core::GetErrorReason(status) == v1::ERROR_REASON_UNSPECIFIED;
+}
+
+absl::Status TooOldFor(absl::string_view method, absl::string_view target,
+                       absl::string_view server_version) {
+  return absl::UnimplementedError(
+      absl::StrCat("the server ", core::Quoted(target), " is of version ", server_version,
+                   ", which has no ", method, " yet; this client is of version ", core::Version(),
+                   ": update the server, or ask in this process, without a server"));
 }
 
 }  // namespace spillway::internal

@@ -19,6 +19,13 @@ inline constexpr char kNoRetryUrl[] = "spillway.v1/no-retry";
 // cannot be reached is named, what was stopped has the reason STOPPED as in process.
 absl::Status FromGrpc(const grpc::Status& status, absl::string_view target);
 
+// Whether gRPC says that the server does not have the method.
+bool IsUnknownMethod(const absl::Status& status);
+
+// What to say of it where the server does have spillway.v1: `method` came later than its version.
+absl::Status TooOldFor(absl::string_view method, absl::string_view target,
+                       absl::string_view server_version);
+
 }  // namespace spillway::internal
 
 #endif  // SPILLWAY_CLIENT_LIB_INTERNAL_STATUS_CONVERSION_H_

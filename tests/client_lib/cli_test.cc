@@ -467,6 +467,8 @@ TEST(CliTest, Capabilities) {
   EXPECT_EQ(local.exit_code, 0) << local.err;
   EXPECT_THAT(local.out, AllOf(HasSubstr(core::Version()), HasSubstr("max_node_count")));
   TestServer server;
+  EXPECT_THAT(Spillway({"capabilities", "--server", server.target()}).out,
+              HasSubstr(core::Version() + " (this program: " + core::Version() + ")"));
   const ChildResult json = Spillway({"capabilities", "--server", server.target(), "--json"});
   EXPECT_EQ(json.exit_code, 0) << json.err;
   v1::GetCapabilitiesResponse response;

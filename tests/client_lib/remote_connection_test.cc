@@ -284,6 +284,47 @@ TEST(RemoteConnectionTest, AnErrorOfTheTransportNamesTheServer) {
               AllOf(HasSubstr(server.target()), HasSubstr("Socket closed")));
 }
 
+TEST(RemoteConnectionTest, AnOlderServerIsSaidToBeOne) {
+  TestServer server(WithFault(Fault::kOlder));
+  const Client client = MakeClient(server);
+  const std::string graph = ReadFile(kMnistPath);
+  const std::string version = client.GetCapabilities()->version();
+  const auto expect = [&](const absl::Status& status, const std::string& method) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(server.target()), HasSubstr("is of version " + version),
+                      HasSubstr("no " + method + " yet"), HasSubstr("update the server")));
+  };
+  expect(client.Inspect(graph, {}).status(), "Inspect");
+  expect(client.Simulate(graph, {}).status(), "Simulate");
+  expect(client.Explore(graph, {}).status(), "Explore");
+  expect(client.Diff(graph, graph).status(), "Diff");
+}
+
+TEST(RemoteConnectionTest, WhatANewerServerSaysBesidesIsPassedOver) {
+  TestServer newer(WithFault(Fault::kNewer));
+  TestServer today;
+  const std::string graph = ReadFile(kMnistPath);
+  v1::ExploreOptions sizes;
+  sizes.set_no_budget(true);
+  sizes.add_sizes(8);
+  const auto ask = [&](const TestServer& server) {
+    const Client client = MakeClient(server, kNever);
+    std::vector<std::string> answers;
+    const auto add = [&answers](const auto& answer, auto field) {
+      answers.push_back(answer.ok() ? field(*answer) : answer.status().ToString());
+    };
+    add(client.Rewrite(graph, MnistOptions()), [](const auto& r) { return r.graph_def(); });
+    add(client.Inspect(graph, {}), [](const auto& r) { return r.SerializeAsString(); });
+    std::vector<int64_t> told;
+    add(client.Explore(graph, sizes, [&](const auto& size) { told.push_back(size.size()); }),
+        [](const auto& r) { return r.SerializeAsString(); });
+    EXPECT_THAT(told, ::testing::ElementsAre(8));
+    return answers;
+  };
+  EXPECT_EQ(ask(newer), ask(today));
+}
+
 TEST(RemoteConnectionTest, AnUnhealthyServerIsNotServing) {
   ServerOptions options;
   options.healthy = false;

@@ -57,6 +57,18 @@ TEST(SummaryTest, SaysWhatWasDoneInAlignedRows) {
 )");
 }
 
+TEST(SummaryTest, ValuesOfANewerServerAreTheirNumbers) {
+  v1::RewriteReport report;
+  report.set_outcome(static_cast<v1::Outcome>(99));
+  report.set_strategy(static_cast<v1::Strategy>(98));
+  v1::StageTiming* stage = report.add_stages();
+  stage->set_stage(static_cast<v1::Stage>(97));
+  stage->set_duration_ns(1'500'000);
+  EXPECT_EQ(FormatSummary(report),
+            "spillway: done (strategy number 98)\n"
+            "  time  1.5 ms (number 97 1.5 ms)\n");
+}
+
 TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
   EXPECT_EQ(FormatSummary(Report(R"pb(
               outcome: OUTCOME_NOTHING_TO_DO

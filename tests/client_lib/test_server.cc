@@ -177,6 +177,13 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
   return Answer(*std::move(result), stream);
 }
 
+template <typename Writer, typename Message>
+void TestServer::WriteNews(Writer* writer, Message message) const {
+  if (options_.fault != Fault::kNewer) return;
+  message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(4000, "news");
+  writer->Write(message);
+}
+
 grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) const {
   if (options_.fault == Fault::kNoAnswer) return grpc::Status::OK;
   const std::string& graph_def = response.graph_def();
@@ -194,6 +201,7 @@ grpc::Status TestServer::Answer(v1::RewriteResponse response, Stream* stream) co
   header->mutable_graph()->set_crc32c(
       core::ExtendCrc32c(0, options_.fault == Fault::kWrongChecksum ? "another" : graph_def));
   if (options_.fault == Fault::kNoChecksum) header->mutable_graph()->clear_crc32c();
+  WriteNews(stream, v1::StreamRewriteResponse());
   if (options_.fault != Fault::kNoHeader) stream->Write(message);
   if (options_.fault == Fault::kTwoHeaders) stream->Write(message);
   for (size_t begin = 0; begin < graph_def.size(); begin += kAnswerChunkBytes) {
@@ -207,6 +215,8 @@ template <typename Header, typename Message, typename Reader>
 grpc::Status TestServer::ReadQuestion(grpc::ServerContext* context, Reader* reader, Header* header,
                                       std::vector<std::string>* graphs) {
   ++questions_;
+  // In gRPC's words for a method that nobody has registered.
+  if (options_.fault == Fault::kOlder) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
   Message message;
   if (!reader->Read(&message) || !message.has_header()) return BadStream("no header");
   *header = message.header();
@@ -241,6 +251,7 @@ grpc::Status TestServer::Inspect(
       ReadQuestion<v1::InspectHeader, v1::InspectRequest>(context, stream, &header, &graphs);
   if (!status.ok()) return status;
   if (options_.fault == Fault::kNoAnswer) return grpc::Status::OK;
+  WriteNews(stream, v1::InspectResponse());
   int64_t sent = 0;
   const auto send = [&](v1::InspectResponse&& part) {
     if (part.has_summary() && options_.fault == Fault::kNoHeader) return true;
@@ -279,6 +290,7 @@ grpc::Status TestServer::Explore(
       ReadQuestion<v1::ExploreHeader, v1::ExploreRequest>(context, stream, &header, &graphs);
   if (!status.ok() || options_.fault == Fault::kNoAnswer) return status;
   v1::ExploreResponse message;
+  WriteNews(stream, message);
   auto report = core::Explore(graphs[0], header.options(), core::DefaultLimits(), core::StopToken(),
                               [&](const v1::ExploredSize& size) {
                                 *message.mutable_size() = size;

@@ -37,6 +37,8 @@ enum class Fault {
   kHangsOnce,       // The first time.
   kTransportError,  // Fails as gRPC itself does: without details.
   kBreaksOff,       // Breaks a question off after some of its answer, the first time.
+  kOlder,           // Does not know questions, as a server of an older version.
+  kNewer,           // Begins streams with a part that no client of today knows.
 };
 
 struct ServerOptions {
@@ -114,6 +116,9 @@ class TestServer : private v1::RewriteService::Service {
   grpc::Status ReadQuestion(grpc::ServerContext* context, Reader* reader, Header* header,
                             std::vector<std::string>* graphs);
   grpc::Status Answer(v1::RewriteResponse response, Stream* stream) const;
+  // With the fault kNewer: `message` with a field that is none of today's.
+  template <typename Writer, typename Message>
+  void WriteNews(Writer* writer, Message message) const;
 
   const ServerOptions options_;
   std::atomic<int> unary_calls_{0};

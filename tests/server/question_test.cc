@@ -169,6 +169,29 @@ TEST_F(QuestionTest, OptionsOfANewerClientAreRefused) {
   EXPECT_EQ(InfoOf(status).reason(), "UNKNOWN_OPTION");
 }
 
+// What stands beside the options is no less strict.
+TEST_F(QuestionTest, HeadersOfANewerClientAreRefused) {
+  v1::DiffResponse diff;
+  const auto refused = [&](const v1::DiffRequest& header, const std::string& words) {
+    const grpc::Status status = Diff(*client_, Upload(header, {graph_, graph_}), &diff);
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(InfoOf(status).reason(), "UNKNOWN_OPTION");
+    EXPECT_THAT(status.error_message(), HasSubstr(words));
+  };
+  const auto add_news = [](google::protobuf::Message* message) {
+    message->GetReflection()->MutableUnknownFields(message)->AddVarint(4000, 1);
+  };
+  v1::DiffRequest header = DiffQuestion(graph_, graph_);
+  add_news(header.mutable_header());
+  refused(header, "DiffHeader has field 4000");
+  header = DiffQuestion(graph_, graph_);
+  add_news(header.mutable_header()->mutable_graph_b());
+  refused(header, "GraphHeader has field 4000");
+  header.Clear();
+  add_news(&header);
+  refused(header, "DiffRequest has field 4000");
+}
+
 TEST_F(QuestionTest, StreamsThatBreakTheProtocolAreRefused) {
   const auto refused = [](const grpc::Status& status, const std::string& words) {
     EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);

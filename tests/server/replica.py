@@ -17,11 +17,12 @@ common.set_up()
 
 
 class Replica:
-    """On a port that it keeps when it is started again."""
+    """On a port that it keeps when it is started again, also as another `program`."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, program=None):
         self.port = free_port()
         self.flags = flags
+        self.program = program or common.BUILD / "bin/spillwayd"
         self.start()
 
     @property
@@ -31,7 +32,7 @@ class Replica:
     def start(self):
         """Returns once it listens."""
         self.process = subprocess.Popen(
-            [str(common.BUILD / "bin/spillwayd"), "--listen", self.address, "--metrics-listen", "none",
+            [str(self.program), "--listen", self.address, "--metrics-listen", "none",
              "--log-level", "off", *self.flags], stdout=subprocess.PIPE, text=True)
         if not self.process.stdout.readline():
             raise RuntimeError("spillwayd does not listen on %s" % self.address)

@@ -155,6 +155,17 @@ TEST_F(ServiceTest, ErrorsOfTheCoreKeepCodeAndReason) {
   EXPECT_TRUE(Eventually([&] { return Requests("Rewrite", "INVALID_ARGUMENT") == 1; }));
 }
 
+// An option is refused by the core; what stands beside the options, here.
+TEST_F(ServiceTest, ARequestOfANewerClientIsRefused) {
+  v1::RewriteRequest request = RequestWith(SmallGraph());
+  request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(4000, "graph");
+  v1::RewriteResponse response;
+  const grpc::Status status = client_->Rewrite(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(InfoOf(status).reason(), "UNKNOWN_OPTION");
+  EXPECT_THAT(status.error_message(), HasSubstr("RewriteRequest has field 4000"));
+}
+
 TEST_F(ServiceTest, TooLargeAnswerIsOutOfRange) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;

@@ -205,8 +205,9 @@ absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopTo
     return s.ok() ? SwapFilters::Check(options.budget()) : s;
   }
   return InvalidError(
-      v1::ERROR_REASON_BAD_OPTION,
-      absl::StrCat("planning_effort is ", static_cast<int>(effort), "; it is LOW, MEDIUM or HIGH"),
+      v1::ERROR_REASON_UNKNOWN_OPTION,
+      absl::StrCat("planning_effort is ", static_cast<int>(effort),
+                   ", which this server does not know; it is LOW, MEDIUM or HIGH"),
       {{"option", "planning_effort"}, {"value", absl::StrCat(static_cast<int>(effort))}});
 }
 

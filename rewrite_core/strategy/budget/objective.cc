@@ -24,9 +24,10 @@ constexpr double kFreeSlowdown = 1.005;
 absl::Status CheckObjective(const v1::BudgetStrategy& options) {
   if (!v1::PlanningObjective_IsValid(options.objective())) {
     const int value = static_cast<int>(options.objective());
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
                         absl::StrCat("objective is ", value,
-                                     "; it is FASTEST_THAT_FITS, SMALLEST_PEAK or FREE_SWAPS_ONLY"),
+                                     ", which this server does not know; it is FASTEST_THAT_FITS, "
+                                     "SMALLEST_PEAK or FREE_SWAPS_ONLY"),
                         {{"option", "objective"}, {"value", absl::StrCat(value)}});
   }
   if (!options.has_max_slowdown()) return absl::OkStatus();

@@ -54,7 +54,7 @@ TEST(ObjectiveTest, WhatIsOutOfRange) {
     EXPECT_THAT(CheckObjective(options), IsInvalid(v1::ERROR_REASON_BAD_OPTION, "max_slowdown"));
   }
   EXPECT_THAT(CheckObjective(Asked(static_cast<v1::PlanningObjective>(9))),
-              IsInvalid(v1::ERROR_REASON_BAD_OPTION, "objective is 9"));
+              IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "objective is 9"));
   v1::BudgetStrategy options = Asked(v1::PLANNING_OBJECTIVE_FREE_SWAPS_ONLY);
   EXPECT_TRUE(CheckObjective(options).ok());
   options.set_max_slowdown(1.005);
