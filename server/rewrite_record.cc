@@ -21,7 +21,7 @@ std::optional<int64_t> DetailOf(const v1::ErrorInfo& info, const char* key) {
   return number;
 }
 
-// What an error does not tell.
+// Where it is not told.
 std::string MachineOf(const v1::RewriteOptions& options) {
   const core::PlanningStrategy* const strategy = core::FindStrategy(options);
   if (strategy == nullptr) return "";
@@ -75,6 +75,9 @@ std::optional<RewriteRecord> RecordOf(const absl::Status& status, const v1::Rewr
     }
     record.outcome = report.outcome();
     record.figures = core::FiguresOf(report);
+    core::RewriteFigures& figures = record.figures;
+    // Who did not ask for the report has no forecast in it, but was planned for.
+    if (figures.machine.empty() && !figures.gpus.empty()) figures.machine = MachineOf(options);
     return record;
   }
   if (core::GetErrorReason(status) != v1::ERROR_REASON_DOES_NOT_FIT) return std::nullopt;
