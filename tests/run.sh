@@ -16,7 +16,7 @@ clone; a few minutes when there is a build already.
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
-               promtool; the dashboard's expressions against a Prometheus that scrapes a server
+               promtool; the dashboards' expressions against a Prometheus that scrapes a server
                under load; HAProxy in front of a server, flooded
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl, ghz and a client in Go, which are built with Go 1.19 or later; what

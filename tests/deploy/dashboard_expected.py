@@ -1,8 +1,8 @@
 """What each expression of the dashboards has to say about a load, out of what its callers saw.
 
-An entry of a table stands for a panel and has a function for each of its expressions. It gets Sent and
-returns values by labels; a series that is not named there has to be zero, or not a number. Whoever adds
-a panel adds an entry: without one the test fails."""
+An entry of a table stands for a panel and has a function for each of its expressions. It gets Sent
+and returns values by labels; a series that is not named there has to be zero, or not a number.
+Whoever adds a panel adds an entry: without one the test fails."""
 
 import dataclasses
 import itertools
@@ -48,7 +48,7 @@ class Peak(Between):
 
 @dataclasses.dataclass
 class Sent:
-    """What a dashboard is about: the answers, and the time between two scrapes, before and after."""
+    """What a dashboard is about: answers, and the time between a scrape before and one after."""
 
     answers: list  # Of hooks: runs.
     seconds: float
@@ -93,7 +93,10 @@ def one(value, **of):
 
 def groups(answers, *names):
     """(labels, answers) by attributes."""
-    key = lambda answer: tuple(getattr(answer, name) for name in names)  # noqa: E731
+
+    def key(answer):
+        return tuple(getattr(answer, name) for name in names)
+
     for values, members in itertools.groupby(sorted(answers, key=key), key):
         yield labels(**dict(zip(names, values))), list(members)
 
@@ -134,9 +137,11 @@ def buckets(values, bounds):
 def shifted(values, by):
     """Of slow-downs: what is above 1; a bucket that begins below has nothing there."""
     return {
-        of: Near(v.value + by)
-        if isinstance(v, Near)
-        else Between(max(0, v.low + by), max(0, v.high + by))
+        of: (
+            Near(v.value + by)
+            if isinstance(v, Near)
+            else Between(max(0, v.low + by), max(0, v.high + by))
+        )
         for of, v in values.items()
     }
 
@@ -149,7 +154,8 @@ def need(answer):
     return answer.gpu.need / answer.gpu.budget
 
 
-SECONDS = lambda answer: answer.seconds  # noqa: E731
+def waited(answer):
+    return answer.seconds
 
 
 def hour(sent):
@@ -203,7 +209,9 @@ COMMON = {
     "Slow-down, mean of a swapping job": [
         lambda s: one(mean(s.swapping, lambda a: a.slowdown) - 1)
     ],
-    "What does not fit, by how much": [lambda s: buckets([a.need_ratio for a in s.unfit], NEED_BOUNDS)],
+    "What does not fit, by how much": [
+        lambda s: buckets([a.need_ratio for a in s.unfit], NEED_BOUNDS)
+    ],
 }
 
 
@@ -212,12 +220,8 @@ SWAPS = COMMON | {
     "Jobs that did not": [lambda s: one(len(s.where(outcome="nothing_to_do")))],
     "Jobs that do not fit": [lambda s: one(len(s.unfit))],
     "Share that needed swapping": [lambda s: one(len(s.swapping) / len(s.planned))],
-    "Jobs an hour, by outcome": [
-        lambda s: sums(s.graphs + s.unfit, ["outcome"], scale=hour(s))
-    ],
-    "Jobs an hour, by strategy": [
-        lambda s: sums(s.graphs + s.unfit, ["strategy"], scale=hour(s))
-    ],
+    "Jobs an hour, by outcome": [lambda s: sums(s.graphs + s.unfit, ["outcome"], scale=hour(s))],
+    "Jobs an hour, by strategy": [lambda s: sums(s.graphs + s.unfit, ["strategy"], scale=hour(s))],
     "Jobs by machine": [lambda s: sums(s.graphs + s.unfit, ["machine"])],
     "Host memory promised, by server": [
         lambda s: one(sum(a.host_bytes for a in s.swapping), instance=s.instance)
@@ -305,15 +309,13 @@ SERVICE = {
         )
     ],
     "Connections": [
-        lambda s: one(Peak(1 / s.process["connections"], 6 / s.process["connections"]), instance=s.instance)
+        lambda s: one(
+            Peak(1 / s.process["connections"], 6 / s.process["connections"]), instance=s.instance
+        )
     ],
     "Connections not taken": [lambda _: {}, lambda _: {}],
-    "Resident memory": [
-        lambda s: one(Near(s.process["resident_bytes"], 0.2), instance=s.instance)
-    ],
-    "CPU": [
-        lambda s: one(Near(s.process["cpu_seconds"] / s.seconds, 0.2), instance=s.instance)
-    ],
+    "Resident memory": [lambda s: one(Near(s.process["resident_bytes"], 0.2), instance=s.instance)],
+    "CPU": [lambda s: one(Near(s.process["cpu_seconds"] / s.seconds, 0.2), instance=s.instance)],
     "File descriptors": [
         lambda s: one(Near(s.process["fds"] / s.process["max_fds"], 0.5), instance=s.instance)
     ],
@@ -336,7 +338,6 @@ SERVICE = {
 }
 
 
-
 def failed(sent):
     return [a for a in sent.answers if a.failure]
 
@@ -347,9 +348,7 @@ def remade(sent):
 
 HOOKS = COMMON | {
     "Runs": [lambda s: one(len(s.answers))],
-    "With swaps": [
-        lambda s: one(len(s.where(result="rewritten")) + len(s.where(result="cached")))
-    ],
+    "With swaps": [lambda s: one(len(s.where(result="rewritten")) + len(s.where(result="cached")))],
     "Without": [lambda s: one(len(s.where(result="unchanged")))],
     "Failed open": [lambda s: share(s.where(result="failed_open"), s)],
     "Failed closed": [lambda s: one(len(s.where(result="failed_closed")))],
@@ -362,7 +361,7 @@ HOOKS = COMMON | {
     ],
     # The caller sees the start of the program, too.
     "Time before the command, mean": [
-        lambda s: one(Between(0.1 * mean(s.answers, SECONDS), mean(s.answers, SECONDS)))
+        lambda s: one(Between(0.1 * mean(s.answers, waited), mean(s.answers, waited)))
     ],
     "Failed runs, by node": [lambda s: one(len(failed(s)), instance=s.instance)],
     "Host memory promised, by node": [
@@ -424,7 +423,7 @@ RECORDED = {
         sums(h.answers, ["result"]), **NODE
     ),
     "job:spillway_hook_duration_seconds:mean1h": lambda _, h: one(
-        Between(0.1 * mean(h.answers, SECONDS), mean(h.answers, SECONDS)), **NODE
+        Between(0.1 * mean(h.answers, waited), mean(h.answers, waited)), **NODE
     ),
     "job_instance:spillway_hook_rewrite_host_memory_bytes:increase1h": lambda _, h: one(
         sum(a.host_bytes for a in h.swapping), instance=h.instance, **NODE
@@ -458,8 +457,8 @@ def canonical(of):
 
 
 def problem_of(expected, series):
-    """None, or how what Prometheus returned, (labels, value) each, differs from `expected`: values by
-    labels, or one for the sum of all."""
+    """None, or how what Prometheus returned, (labels, value) each, differs from `expected`:
+    values by labels, or one for the sum of all."""
     found = {canonical(of): value for of, value in series}
     if not isinstance(expected, dict):
         expected, found = {labels(): expected}, {labels(): sum(found.values())}

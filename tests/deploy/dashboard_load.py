@@ -1,5 +1,5 @@
-"""The load under which dashboards are tested: requests and job hooks of every outcome, each noted with
-what the test knows of it without asking a server's metrics: how it ended, and the report that came."""
+"""The load under which dashboards are tested: requests and job hooks of every outcome, each noted
+with what its caller knows, metrics aside: how it ended, and the report that came."""
 
 import concurrent.futures
 import dataclasses
@@ -161,7 +161,9 @@ class Load:
         self.dangling = folder / "dangling.pb"
         self.dangling.write_bytes(b"\x0a\x0b\x0a\x01a\x12\x03Abs\x1a\x01b")
         # By a strategy that swaps something also in a graph that fits.
-        self.execute(["rewrite", "--strategy", "scope", SMALL, "-o", self.rewritten, "--quiet"], [0])
+        self.execute(
+            ["rewrite", "--strategy", "scope", SMALL, "-o", self.rewritten, "--quiet"], [DONE]
+        )
 
     def execute(self, arguments, expected):
         """(exit code, standard error, seconds)."""
@@ -199,8 +201,11 @@ class Load:
             answer.bytes_out = output.stat().st_size
         self.answers.append(answer)
 
-    def run_hook(self, graph, arguments=(), expected=DONE, result="rewritten", closed=None, remote=False):
-        """`expected`: the code that the rewrite would have alone. With `closed`, run fails closed."""
+    def run_hook(
+        self, graph, arguments=(), expected=DONE, result="rewritten", closed=False, remote=False
+    ):
+        """`expected`: the exit code that the rewrite would have alone. `closed`: --fail-closed.
+        `remote`: the server rewrites, and counts it, too."""
         report = self.folder / ("hook%d.json" % next(self.numbers))
         server = ["--server", self.server, "--retries", "0"] if remote else []
         _, stderr, seconds = self.execute(
@@ -225,7 +230,9 @@ class Load:
         if remote:
             self.answers.append(
                 dataclasses.replace(
-                    run, bytes_in=graph.stat().st_size, bytes_out=int(run.report["graph_bytes_after"])
+                    run,
+                    bytes_in=graph.stat().st_size,
+                    bytes_out=int(run.report["graph_bytes_after"]),
                 )
             )
 
@@ -256,7 +263,11 @@ class Load:
         for text in ("4MiB", "10MiB", "16MiB"):
             self.ask(SMALL, memory(text), [DOES_NOT_FIT], error=unfit, strategy="budget")
         self.ask(
-            SMALL, memory("10MiB", "--strategy", "level"), [DOES_NOT_FIT], error=unfit, strategy="level"
+            SMALL,
+            memory("10MiB", "--strategy", "level"),
+            [DOES_NOT_FIT],
+            error=unfit,
+            strategy="level",
         )
         # Callers' mistakes.
         bad_graph = ("INVALID_ARGUMENT", "dangling_input", "caller")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tests deploy/grafana and deploy/prometheus against a real Prometheus that scrapes a real spillwayd and
-a text file of real job hooks, under a load of which the test knows each answer: what every expression of
-a dashboard, every recording rule and every alert says has to be what was sent. The load swaps, does not
-swap, fits with nothing, is wrong, is refused, and comes from hooks."""
+"""Tests deploy/grafana and deploy/prometheus against a real Prometheus that scrapes a real spillwayd
+and a text file of real job hooks, under a load of which the test knows each answer: what every
+expression of a dashboard, every recording rule and every alert says has to be what was sent. The
+load swaps, does not swap, fits with nothing, is wrong, is refused, and comes from hooks."""
 
 import argparse
 import dataclasses
@@ -71,8 +71,8 @@ def usage_of(pid):
 
 @dataclasses.dataclass
 class Window:
-    """The time between two scrapes, in milliseconds since the epoch: one before the load, so that no
-    increase is missed, and one after. Over just this time, increases are what was counted."""
+    """The time between two scrapes, in milliseconds since the epoch: one before the load, so that
+    no increase is missed, and one after. Over just this time, increases are what was counted."""
 
     start: int
     end: int
@@ -169,8 +169,8 @@ def check_recorded(prometheus, service, hooks, window, results):
 
 
 def check_alerts(prometheus, service, hooks, window, results):
-    """Whether each would fire, `for` aside; and whether there is what it asks for, since one that asks
-    for nothing is silent, too."""
+    """Whether each would fire, `for` aside; and whether there is what it asks for, since one that
+    asks for nothing is silent, too."""
     for rule in rules_of(prometheus, "alerting"):
         values = expected.FIRING.get(rule["name"], lambda *_: {})(service, hooks)
         selectors = re.findall(
@@ -185,7 +185,8 @@ def check_alerts(prometheus, service, hooks, window, results):
             and "asks for no series"
             or "; ".join("no series for " + selector for selector in missing)
             or expected.problem_of(
-                expected.loosened(values), prometheus.query(rule["query"], window.end + RECORDING_MS)
+                expected.loosened(values),
+                prometheus.query(rule["query"], window.end + RECORDING_MS),
             ),
         )
 
@@ -220,7 +221,7 @@ def server_command(arguments, folder):
 
 
 def play(arguments, folder, prometheus, load, pid):
-    """Plays the load between two scrapes of each job; (window of each job, what the server used)."""
+    """Plays the load between two scrapes; (window of each job, what the server used)."""
     load.warm_up()
     starts = await_scrapes(prometheus, time.time())
     before = usage_of(pid)
@@ -230,8 +231,6 @@ def play(arguments, folder, prometheus, load, pid):
     ends = await_scrapes(prometheus, time.time())
     # The rules look at these scrapes, too.
     time.sleep((RECORDING_MS + 1000) / 1000)
-    if arguments.draw:
-        arguments.draw.mkdir(parents=True, exist_ok=True)
     return {job: Window(starts[job], ends[job]) for job in starts}, usage
 
 
@@ -251,7 +250,8 @@ def test_live(arguments, folder, boards, results):
             windows, usage = play(arguments, folder, prometheus, load, server.process.pid)
             results.add(
                 "the load was refused, and let in",
-                not 0 < sum(a.reason == "overloaded" for a in load.answers) < 4 and "or one of them",
+                not 0 < sum(a.reason == "overloaded" for a in load.answers) < 4
+                and "or one of them",
             )
             service = expected.Sent(
                 load.answers,
@@ -268,9 +268,8 @@ def test_live(arguments, folder, boards, results):
                 check_variables(prometheus, name, dashboard, sent.instance, results)
                 check_panels(prometheus, name, dashboard, sent, windows[job], results)
                 if arguments.draw:
-                    draw_dashboards.draw(
-                        prometheus, dashboard, windows[job], arguments.draw / (name + ".png")
-                    )
+                    picture = arguments.draw / name.replace(".json", ".png")
+                    draw_dashboards.draw(prometheus, dashboard, windows[job], picture)
             check_recorded(prometheus, service, hooks, windows["node"], results)
             check_alerts(prometheus, service, hooks, windows["node"], results)
         code = server.stop()
@@ -281,8 +280,8 @@ def arguments_of(argv):
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="""Needs Prometheus, from PATH or from build/tools/bin, where deploy/install_deps.sh tests puts it;
-without it, only what can be checked in the files is.
+        epilog="""Needs Prometheus, from PATH or from build/tools/bin, where deploy/install_deps.sh tests
+puts it; without it, only what can be checked in the files is.
 
 The last line is `N passed, N failed` or `N passed, N failed, N skipped`. Exit code 0: nothing
 failed; 1: something did; 2: bad usage.""",

@@ -10,7 +10,6 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy/grafana"
 # Those of Grafana that the panels have use for.
 UNITS = {"short", "percentunit", "bytes", "binBps", "s", "reqps", "wps", "cps"}
 COUNTER = r"\w+_(?:total|bucket|sum|count)"
-HAS_NO_EXPRESSION = {"row", "text"}
 
 
 def read_all():
@@ -126,8 +125,7 @@ def check(dashboards, add):
     uids = [dashboard["uid"] for dashboard in dashboards.values()]
     add(
         "dashboards have uids and titles of their own",
-        len(set(uids)) != len(uids)
-        or len({d["title"] for d in dashboards.values()}) != len(uids),
+        len(set(uids)) != len(uids) or len({d["title"] for d in dashboards.values()}) != len(uids),
     )
     for name, dashboard in dashboards.items():
         panels = [

@@ -1,6 +1,6 @@
-"""Draws a dashboard into a picture, each panel out of the queries that Grafana would ask, for whoever
-changes one and has no Grafana at hand: dashboard_test.py --draw DIR. Rough: places, titles, units and
-legends are the dashboard's, the rest is not Grafana's."""
+"""Draws a dashboard into a picture, each panel out of the queries that Grafana would ask, for
+whoever changes one and has no Grafana at hand: dashboard_test.py --draw DIR. Rough: places, titles,
+units and legends are the dashboard's, the rest is not Grafana's."""
 
 import math
 import re
@@ -97,6 +97,9 @@ def draw(prometheus, dashboard, window, path):
     figure = pyplot.figure(figsize=(18, rows * 0.36))
     for panel in dashboard["panels"]:
         place = panel["gridPos"]
+        if panel["type"] == "row":
+            figure.text(0.01, 1 - (place["y"] + 0.8) / rows, panel["title"], fontsize=12)
+            continue
         box = (place["x"] / 24 + 0.03, 1 - (place["y"] + place["h"] - 0.6) / rows)
         size = (place["w"] / 24 - 0.04, max(0.1, place["h"] - 2) / rows)
         axes = figure.add_axes(box + size)
@@ -107,14 +110,12 @@ def draw(prometheus, dashboard, window, path):
             if panel["type"] != "timeseries"
             for value in values_of(prometheus, dashboard, target, window)
         ]
-        if panel["type"] == "row":
-            axes.axis("off")
-            axes.title.set_fontsize(11)
-        elif panel["type"] == "stat":
+        if panel["type"] == "stat":
             draw_stat(axes, panel, values[0][1] if values else None)
         elif panel["type"] == "bargauge":
             draw_bars(axes, panel, values)
         else:
             draw_lines(axes, panel, prometheus, dashboard, window)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=80)
     pyplot.close(figure)
