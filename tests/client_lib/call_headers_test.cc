@@ -109,9 +109,9 @@ TEST(CallHeadersTest, TheEnvironmentNamesTheJob) {
   const Client client(MakeRemoteConnection(To(server)));
   ASSERT_TRUE(client.GetCapabilities().ok());
   auto metadata = server.last_metadata();
-  EXPECT_THAT(metadata,
-              IsSupersetOf({Pair("x-spillway-job", "17_3"), Pair("x-spillway-user", "ann__lee____"),
-                            Pair("x-spillway-model", std::string(128, 'm'))}));
+  EXPECT_THAT(metadata, IsSupersetOf({Pair("x-spillway-job", "17_3"),
+                                      Pair("x-spillway-user", "ann__lee____")}));
+  EXPECT_THAT(metadata, Contains(Pair("x-spillway-model", std::string(128, 'm'))));
   EXPECT_EQ(metadata.count("x-spillway-queue"), 0u);
   // What a call says of itself goes before it, and is sent once.
   CallOptions call;
