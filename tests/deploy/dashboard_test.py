@@ -34,8 +34,11 @@ from prometheus_process import (
 INFLIGHT_BYTES = 8 << 20
 MAX_CONNECTIONS = 64
 
-# After the last scrape, what rules recorded has it: they are evaluated each second.
-RECORDING_MS = 2000
+# More lines than one file of the journal holds.
+LOST_REQUESTS = 10
+
+# So long after the last scrape, what rules recorded has it: they are evaluated as often.
+RECORDING_MS = 1000
 
 
 class Results:
@@ -147,7 +150,7 @@ def rules_of(prometheus, kind):
     return [rule for group in groups for rule in group["rules"] if rule["type"] == kind]
 
 
-def check_recorded(prometheus, service, hooks, window, results):
+def check_recorded(prometheus, service, hooks, moment, results):
     """Their windows are longer than the load, so that an increase is all that was counted."""
     found = rules_of(prometheus, "recording")
     for rule in found:
@@ -161,14 +164,14 @@ def check_recorded(prometheus, service, hooks, window, results):
             and "dashboard_expected.py has no value for it"
             or expected.problem_of(
                 expected.loosened(expected.RECORDED[name](service, hooks)),
-                prometheus.query(name, window.end + RECORDING_MS),
+                prometheus.query(name, moment),
             ),
         )
     lacking = set(expected.RECORDED) - {rule["name"] for rule in found}
     results.add("rules of dashboard_expected.py are there", ", ".join(sorted(lacking)))
 
 
-def check_alerts(prometheus, service, hooks, window, results):
+def check_alerts(prometheus, service, hooks, moment, results):
     """Whether each would fire, `for` aside; and whether there is what it asks for, since one that
     asks for nothing is silent, too."""
     for rule in rules_of(prometheus, "alerting"):
@@ -186,7 +189,7 @@ def check_alerts(prometheus, service, hooks, window, results):
             or "; ".join("no series for " + selector for selector in missing)
             or expected.problem_of(
                 expected.loosened(values),
-                prometheus.query(rule["query"], window.end + RECORDING_MS),
+                prometheus.query(rule["query"], moment),
             ),
         )
 
@@ -217,6 +220,7 @@ def server_command(arguments, folder):
         "--max-unary-bytes=4MiB",
         "--max-connections=%d" % MAX_CONNECTIONS,
         "--journal=%s" % (folder / "journal"),
+        "--journal-file-bytes=4KiB",  # A new file every few requests.
     ]
 
 
@@ -228,10 +232,41 @@ def play(arguments, folder, prometheus, load, pid):
     load.play()
     usage = usage_of(pid)
     usage["cpu_seconds"] -= before["cpu_seconds"]
-    ends = await_scrapes(prometheus, time.time())
+    # The journal is written behind the answers.
+    ends = await_scrapes(prometheus, time.time() + 0.2)
     # The rules look at these scrapes, too.
-    time.sleep((RECORDING_MS + 1000) / 1000)
+    time.sleep(RECORDING_MS / 1000)
     return {job: Window(starts[job], ends[job]) for job in starts}, usage
+
+
+def check_journal_loss(prometheus, dashboard, folder, load, target, results):
+    """No file can be begun in a folder that is gone: requests are answered, and their lines lost."""
+    start = await_scrapes(prometheus, time.time())["spillway"]
+    shutil.rmtree(folder / "journal")
+    before = len(load.answers)
+    for _ in range(LOST_REQUESTS):
+        load.ask(load.rewritten, command="strip", strategy="strip", cached=True)
+    window = Window(start, await_scrapes(prometheus, time.time() + 0.2)["spillway"])
+    panel = next(p for p in dashboards.panels_of(dashboard) if p["title"] == "Journal")
+    written, lost = (
+        sum(value for _, value in ask(prometheus, dashboard, t, {}, window)) * window.seconds
+        for t in panel["targets"]
+    )
+    results.add(
+        "of %d lines, %.0f are written and %.0f lost" % (LOST_REQUESTS, written, lost),
+        len(load.answers) - before != round(written + lost)
+        and "which is not all"
+        or lost < 1
+        and "none is lost",
+    )
+    (rule,) = [r for r in rules_of(prometheus, "alerting") if r["name"] == "SpillwayJournalLoss"]
+    found = prometheus.query(rule["query"], window.end)
+    results.add(
+        "alert SpillwayJournalLoss fires",
+        expected.problem_of(
+            {expected.labels(job="spillway", instance=target): expected.Near(lost, 0.1)}, found
+        ),
+    )
 
 
 def test_live(arguments, folder, boards, results):
@@ -270,8 +305,12 @@ def test_live(arguments, folder, boards, results):
                 if arguments.draw:
                     picture = arguments.draw / name.replace(".json", ".png")
                     draw_dashboards.draw(prometheus, dashboard, windows[job], picture)
-            check_recorded(prometheus, service, hooks, windows["node"], results)
-            check_alerts(prometheus, service, hooks, windows["node"], results)
+            recorded = max(window.end for window in windows.values()) + RECORDING_MS
+            check_recorded(prometheus, service, hooks, recorded, results)
+            check_alerts(prometheus, service, hooks, recorded, results)
+            check_journal_loss(
+                prometheus, boards["spillway-service.json"], folder, load, target, results
+            )
         code = server.stop()
         results.add("spillwayd ends with exit code 0 after SIGTERM", code and "%d" % code)
 

@@ -139,7 +139,7 @@ def write_configuration(folder, service, node):
     for pattern, value in (
         (r"127\.0\.0\.1:9464", service),
         (r"(?<=scrape_interval: )\w+", SCRAPE_INTERVAL),
-        (r"(?<=evaluation_interval: )\w+", "1s"),
+        (r"(?<=evaluation_interval: )\w+", SCRAPE_INTERVAL),
     ):
         text, count = re.subn(pattern, value, text)
         if count != 1:
