@@ -270,12 +270,12 @@ void AddStatsCommand(CLI::App* app, Session* session) {
       ->type_name("auto|light|dark")
       ->group(kWritten);
   command->footer(
-      "A request is one line of the journal. \"swapping\" counts the rewritten graphs that swap;\n"
-      "\"swapped a step\" is what one step of each copies, both ways, added up; \"speed\" is that\n"
+      "A request is one line of the journal. \"swapping\" counts the rewritten graphs that\n"
+      "swap; \"per step\" is what one step of each copies, both ways, added up; \"speed\" that\n"
       "of their steps after against before; \"saved\" their peaks before less those after.\n"
       "Several tasks of a job that ask each count. Jobs are named by spillway run, or by\n"
-      "SPILLWAY_JOB, SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL: claims, which nobody "
-      "checks.\n"
+      "SPILLWAY_JOB, SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL: claims, which\n"
+      "nobody checks.\n"
       "\n"
       "Examples:\n"
       "  spillway stats /var/log/spillway\n"
