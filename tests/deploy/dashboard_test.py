@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests deploy/grafana and deploy/prometheus against a real Prometheus that scrapes a real spillwayd
-and a text file of real job hooks, under a load of which the test knows each answer: what every
-expression of a dashboard, every recording rule and every alert says has to be what was sent. The
+"""Tests deploy/grafana and deploy/prometheus against a real Prometheus that scrapes a real
+spillwayd and a text file of real job hooks, under a load of which the test knows each answer: what
+every expression of a dashboard, every recording rule and every alert says has to be what was sent. The
 load swaps, does not swap, fits with nothing, is wrong, is refused, and comes from hooks."""
 
 import argparse
@@ -240,7 +240,7 @@ def play(arguments, folder, prometheus, load, pid):
 
 
 def check_journal_loss(prometheus, dashboard, folder, load, target, results):
-    """No file can be begun in a folder that is gone: requests are answered, and their lines lost."""
+    """No file can be begun in a folder that is gone: requests are answered, lines are lost."""
     start = await_scrapes(prometheus, time.time())["spillway"]
     shutil.rmtree(folder / "journal")
     before = len(load.answers)
@@ -319,8 +319,8 @@ def arguments_of(argv):
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="""Needs Prometheus, from PATH or from build/tools/bin, where deploy/install_deps.sh tests
-puts it; without it, only what can be checked in the files is.
+        epilog="""Needs Prometheus, from PATH or from build/tools/bin, where deploy/install_deps.sh
+tests puts it; without it, only what can be checked in the files is.
 
 The last line is `N passed, N failed` or `N passed, N failed, N skipped`. Exit code 0: nothing
 failed; 1: something did; 2: bad usage.""",
