@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests deploy/grafana and deploy/prometheus against a real Prometheus that scrapes a real
 spillwayd and a text file of real job hooks, under a load of which the test knows each answer: what
-every expression of a dashboard, every recording rule and every alert says has to be what was sent. The
-load swaps, does not swap, fits with nothing, is wrong, is refused, and comes from hooks."""
+every expression of a dashboard, every recording rule and every alert says has to be what was sent.
+The load swaps, does not swap, fits with nothing, is wrong, is refused, and comes from hooks."""
 
 import argparse
 import dataclasses
