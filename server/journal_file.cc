@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/base/journal_fields.h"
 
 namespace spillway::server {
@@ -25,30 +25,28 @@ constexpr char kLockFile[] = "journal.lock";
 // The group may read, nobody else.
 constexpr mode_t kJournalMode = 0640;
 
-// Of a full file, in the order of time. A digit is any.
+// Of a full file: names sort by time.
 constexpr char kTimeFormat[] = "%Y%m%dT%H%M%E3SZ";
-constexpr absl::string_view kTimeShape = "00000000T000000.000Z";
+constexpr size_t kTimeBytes = 20;
 
 std::string FullName(absl::Time time) {
   return absl::StrCat(journal::kFullPrefix,
                       absl::FormatTime(kTimeFormat, time, absl::UTCTimeZone()), journal::kSuffix);
 }
 
-// Nothing else in the folder is ever deleted.
-bool IsFullName(absl::string_view name) {
-  if (!absl::ConsumePrefix(&name, journal::kFullPrefix)) return false;
-  if (!absl::ConsumeSuffix(&name, journal::kSuffix)) return false;
-  return name.size() == kTimeShape.size() &&
-         std::equal(name.begin(), name.end(), kTimeShape.begin(), [](char c, char shape) {
-           return shape == '0' ? absl::ascii_isdigit(c) : c == shape;
-         });
-}
-
-absl::Time FullTime(absl::string_view full_name) {
-  absl::ConsumePrefix(&full_name, journal::kFullPrefix);
-  absl::ConsumeSuffix(&full_name, journal::kSuffix);
-  absl::Time time = absl::InfinitePast();
-  absl::ParseTime(kTimeFormat, full_name, &time, nullptr);
+// The time in the name of a full file. Nothing for any other name: such a file is never deleted.
+absl::optional<absl::Time> FullTime(absl::string_view name) {
+  const absl::string_view digits =
+      absl::StripSuffix(absl::StripPrefix(name, journal::kFullPrefix), journal::kSuffix);
+  if (digits.size() != kTimeBytes) return absl::nullopt;
+  // With what tells absl::ParseTime where a number ends.
+  const std::string text =
+      absl::StrCat(digits.substr(0, 4), "-", digits.substr(4, 2), "-", digits.substr(6, 5), ":",
+                   digits.substr(11, 2), ":", digits.substr(13));
+  absl::Time time;
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, nullptr) || FullName(time) != name) {
+    return absl::nullopt;
+  }
   return time;
 }
 
@@ -102,7 +100,7 @@ JournalFile::~JournalFile() {
 }
 
 std::string JournalFile::Path(absl::string_view name) const {
-  return absl::StrCat(settings_.folder, "/", name);
+  return absl::StrCat(absl::StripSuffix(settings_.folder, "/"), "/", name);
 }
 
 absl::Status JournalFile::Lock() {
@@ -157,7 +155,7 @@ absl::StatusOr<std::vector<std::string>> JournalFile::FullFiles() const {
   std::filesystem::directory_iterator it(settings_.folder, error);
   for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (IsFullName(name)) names.push_back(name);
+    if (FullTime(name).has_value()) names.push_back(name);
   }
   if (error) return JournalError("read the folder", settings_.folder, error.value());
   std::sort(names.begin(), names.end());
@@ -180,7 +178,7 @@ absl::Status JournalFile::Rotate() {
     // After all that are there, also where a clock was set back.
     absl::Time time = clock_();
     if (!full->empty()) {
-      time = std::max(time, FullTime(full->back()) + absl::Milliseconds(1));
+      time = std::max(time, *FullTime(full->back()) + absl::Milliseconds(1));
     }
     const std::string name = Path(FullName(time));
     if (rename(path.c_str(), name.c_str()) != 0) return JournalError("rename", path, errno);

@@ -60,8 +60,8 @@ RewriteStatistics::RewriteStatistics(prometheus::Registry& registry) {
   add("spillway_rewrite_peak_after_bytes", "Foretold peak on that GPU of the answered graph.",
       answered, ByteBuckets(), &peak_after_);
   add("spillway_rewrite_host_memory_bytes",
-      "Pinned host memory that the swaps of the answered graph take at once.", answered,
-      ByteBuckets(), &host_memory_);
+      "Host memory that copies to and from GPUs take at once in a step of the answered graph.",
+      answered, ByteBuckets(), &host_memory_);
   add("spillway_rewrite_swap_bytes_per_step",
       "Bytes that a step of an answered graph that swaps copies, both ways together.",
       {v1::OUTCOME_REWRITTEN}, ByteBuckets(), &swap_bytes_);
