@@ -1,5 +1,6 @@
 // Journals, as spillway stats reads and adds them up: small ones, written and summed up by hand,
 // and damaged ones.
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
