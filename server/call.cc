@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -49,6 +48,7 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
       caller_(CallerOf(context)),
       request_id_(RequestIdOf(context)),
       traceparent_(TraceparentOf(context)),
+      job_(JobNamesOf(context)),
       start_(absl::Now()),
       deadline_(DeadlineOf(context)),
       stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_) {
@@ -60,29 +60,45 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
 }
 
 Call::~Call() {
-  const absl::StatusCode code = FinalCode();
-  const absl::Duration duration = absl::Now() - start_;
-  state_.metrics.CountRequest(kind_.method, strategy_, code, duration);
-  LogFields fields = {
-      {"method", MethodName(kind_.method)},
-      {"strategy", StrategyLabel(kind_.method, strategy_)},
-      {"code", CodeName(code)},
-      {"bytes_in", input_bytes_},
-      {"bytes_out", output_bytes_},
-      {"ms", std::round(absl::ToDoubleMilliseconds(duration) * 10) / 10},
-      {"peer", caller_.peer},
-      {"id", request_id_},
-  };
-  if (!traceparent_.empty()) fields["traceparent"] = traceparent_;
-  if (caller_account_ != nullptr) fields["caller"] = caller_account_->name();
-  if (!caller_.certificate.empty()) fields["certificate"] = caller_.certificate;
-  // What we made of a caller that went away would mislead.
-  if (!status_.ok() && status_.code() == code) fields["error"] = std::string(status_.message());
-  Log(LogLevel::kInfo, "request", fields);
+  const RequestRecord record = Record();
+  Metrics& metrics = state_.metrics;
+  metrics.CountRequest(record.method, record.strategy, record.code, record.duration);
+  if (record.code != absl::StatusCode::kOk) metrics.CountError(record.reason);
+  if (record.rewrite.has_value()) metrics.CountRewrite(record.strategy, *record.rewrite);
+  Log(LogLevel::kInfo, "request", FieldsOf(record));
+  if (state_.journal != nullptr) {
+    state_.journal->Write(JournalLine(record, start_ + record.duration));
+  }
   ticket_.Release();
   option_ticket_.Release();
   if (is_in_account_) caller_account_->End();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
+}
+
+RequestRecord Call::Record() const {
+  RequestRecord record;
+  record.method = kind_.method;
+  record.strategy = strategy_;
+  record.code = FinalCode();
+  record.bytes_in = input_bytes_;
+  record.bytes_out = output_bytes_;
+  record.duration = absl::Now() - start_;
+  record.caller = caller_;
+  if (caller_account_ != nullptr) record.caller_name = caller_account_->name();
+  record.id = request_id_;
+  record.traceparent = traceparent_;
+  record.job = job_;
+  if (record.code == absl::StatusCode::kOk) {
+    record.rewrite = rewrite_;
+    return record;
+  }
+  // What we made of a caller that went away would mislead.
+  record.reason = v1::ERROR_REASON_STOPPED;
+  if (status_.code() != record.code) return record;
+  record.reason = ToldReason(status_);
+  record.error = std::string(status_.message());
+  if (record.reason == v1::ERROR_REASON_DOES_NOT_FIT) record.rewrite = rewrite_;
+  return record;
 }
 
 absl::Status Call::Enter() {

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -26,6 +28,9 @@
 #include "server/caller_account.h"
 #include "server/memory_account.h"
 #include "server/metrics.h"
+#include "server/request_id.h"
+#include "server/request_record.h"
+#include "server/rewrite_record.h"
 #include "server/service_state.h"
 #include "spillway/v1/report.pb.h"
 
@@ -37,7 +42,7 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // Counts and logs the request and gives its budget back.
+  // Counts and logs the request, writes it into the journal and gives its budget back.
   ~Call();
 
   // The caller went away or its deadline passed. True: the request waited for a worker and does so
@@ -87,6 +92,9 @@ class Call {
   // for too long.
   absl::Status RunOnWorker(std::function<void()> work);
 
+  // What came of the rewrite, for statistics, log and journal; told where the caller gets it.
+  void NoteRewrite(std::optional<RewriteRecord> rewrite) { rewrite_ = std::move(rewrite); }
+
   // Graph bytes that arrived; and graph bytes, or bytes of another answer, handed to gRPC.
   void AddInputBytes(int64_t bytes);
   void AddOutputBytes(int64_t bytes);
@@ -114,6 +122,8 @@ class Call {
   absl::Status Judged(CallerAccount::Verdict verdict);
   // What the caller saw: its own cancellation or deadline hides what we answered.
   absl::StatusCode FinalCode() const;
+  // All that is told of it at its end.
+  RequestRecord Record() const;
 
   grpc::CallbackServerContext& context_;
   ServiceState& state_;
@@ -121,7 +131,8 @@ class Call {
   WorkKind kind_;
   const Caller caller_;
   const std::string request_id_;
-  const std::string traceparent_;                  // Empty: the caller gave none.
+  const std::string traceparent_;  // Empty: the caller gave none.
+  const JobNames job_;
   std::shared_ptr<CallerAccount> caller_account_;  // Null: without --access-file, or unknown.
   bool is_in_account_ = false;
   int64_t charged_bytes_ = 0;
@@ -138,6 +149,7 @@ class Call {
   int64_t input_bytes_ = 0;
   int64_t output_bytes_ = 0;
   absl::Status status_;
+  std::optional<RewriteRecord> rewrite_;
 };
 
 }  // namespace spillway::server

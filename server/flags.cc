@@ -67,6 +67,10 @@ std::string CheckNotEmpty(const std::string& file) {
   return file.empty() ? "the value is empty; name a file, or leave the flag out" : "";
 }
 
+std::string CheckFolder(const std::string& folder) {
+  return folder.empty() ? "the value is empty; name a folder, or leave the flag out" : "";
+}
+
 // What `--check` prints.
 struct Setting {
   std::string flag;
@@ -109,6 +113,10 @@ std::string SizeAsNumber(std::string& text) {
   text = absl::StrCat(*bytes);
   return "";
 }
+
+// Of --journal-file-bytes: room for some lines, and where sums in 64 bits stay far from their end.
+constexpr int64_t kLeastJournalFile = 4 << 10;
+constexpr int64_t kMostJournalFile = int64_t{1} << 50;
 
 // Binds a flag to a number of bytes, of which 0 means none.
 CLI::Option* AddSize(CLI::App& app, Settings& settings, const std::string& name, int64_t& value,
@@ -322,6 +330,30 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->check(CLI::IsMember(std::set<std::string>{"text", "json"}))
       ->capture_default_str()
       ->group("Logging");
+
+  const char* const journal = "Journal";
+  settings.push_back({"--journal", [&options] { return options.journal; }});
+  CLI::Option* const folder =
+      app.add_option("--journal", options.journal,
+                     "Write a line of JSON about each request, never of its graph, into files in "
+                     "this folder: what spillway stats reads")
+          ->type_name("DIR")
+          ->check(CheckFolder)
+          ->group(journal);
+  AddSize(app, settings, "--journal-file-bytes", options.journal_file_bytes,
+          "The most bytes of one of its files")
+      ->check(CLI::Range(kLeastJournalFile, kMostJournalFile).description(""))
+      ->needs(folder)
+      ->group(journal);
+  settings.push_back(
+      {"--journal-files", [&options] { return absl::StrCat(options.journal_files); }});
+  app.add_option("--journal-files", options.journal_files,
+                 "The most files; beyond it the oldest is deleted")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(1, 100'000).description(""))
+      ->capture_default_str()
+      ->needs(folder)
+      ->group(journal);
 }
 
 // Of the budget, what graphs may take: a rewrite with forecasts and a report takes up to four times

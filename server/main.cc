@@ -50,6 +50,7 @@ sigset_t BlockStopSignals() {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);  // Who reads our lines may go away.
+  signal(SIGXFSZ, SIG_IGN);  // A journal beyond the limit of file sizes loses lines, no more.
   return signals;
 }
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/strip.h"
 #include "rewrite_core/base/names.h"
 #include "rewrite_core/rewriter.h"
 #include "rewrite_core/strategy/strategies.h"
+#include "server/error_fault.h"
 #include "server/status_to_grpc.h"
 
 namespace spillway::server {
@@ -54,11 +53,6 @@ prometheus::Family<prometheus::Histogram>& HistogramFamily(prometheus::Registry&
                                                            const std::string& name,
                                                            const std::string& help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
-}
-
-std::string OutcomeName(v1::Outcome outcome) {
-  const std::string& name = v1::Outcome_Name(outcome);
-  return absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"));
 }
 
 bool Rewrites(Method method) {
@@ -118,7 +112,7 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
   return unknown ? v1::STRATEGY_UNSPECIFIED : core::StrategyOf(options);
 }
 
-Metrics::Metrics(prometheus::Registry& registry, const std::string& version) {
+Metrics::Metrics(prometheus::Registry& registry, const std::string& version) : rewrites_(registry) {
   prometheus::BuildGauge()
       .Name("spillway_build_info")
       .Help("Always 1; the label says which build runs.")
@@ -127,6 +121,7 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& version) {
       .Set(1);
   BuildRequestMetrics(registry);
   BuildRewriteMetrics(registry);
+  BuildErrorMetrics(registry);
 }
 
 void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
@@ -196,10 +191,13 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
   for (const v1::Stage stage : core::AllStages()) {
     stages_[stage] = &stages.Add({{"stage", core::StageName(stage)}}, kStageBuckets);
   }
-  auto& outcomes = CounterFamily(registry, "spillway_rewrite_outcomes_total",
-                                 "Graphs answered, by what became of them and strategy.");
-  for (const v1::Outcome outcome : {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO,
-                                    v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN, v1::OUTCOME_STRIPPED}) {
+  auto& outcomes =
+      CounterFamily(registry, "spillway_rewrite_outcomes_total",
+                    "Graphs answered, or refused since nothing fits, by what became of "
+                    "them and strategy.");
+  for (const v1::Outcome outcome :
+       {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO, v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN,
+        v1::OUTCOME_STRIPPED, /*does not fit*/ v1::OUTCOME_UNSPECIFIED}) {
     for (const v1::Strategy s : LabelledStrategies()) {
       const std::string strategy = StrategyLabel(Method::kRewrite, s);
       outcomes_[outcome][s] =
@@ -225,6 +223,22 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
                                      "Nodes that rewritten graphs have more than before.");
 }
 
+void Metrics::BuildErrorMetrics(prometheus::Registry& registry) {
+  auto& errors = CounterFamily(registry, "spillway_request_errors_total",
+                               "Requests that failed, by reason and whose matter it is.");
+  for (const v1::ErrorReason reason : AllErrorReasons()) {
+    const ErrorFault fault = FaultOf(reason).value_or(ErrorFault::kServer);
+    errors_[reason] = &errors.Add({{"reason", ReasonLabel(reason)}, {"fault", FaultName(fault)}});
+  }
+  journal_lines_ = &CounterFamily(registry, "spillway_journal_lines_total",
+                                  "Lines that were written into the journal.")
+                        .Add({});
+  lost_journal_lines_ =
+      &CounterFamily(registry, "spillway_journal_lost_lines_total",
+                     "Lines of the journal that could not be written, or not fast enough.")
+           .Add({});
+}
+
 Metrics::CounterPerStrategy Metrics::CountersPerStrategy(prometheus::Registry& registry,
                                                          const std::string& name,
                                                          const std::string& help) {
@@ -242,6 +256,11 @@ void Metrics::CountRequest(Method method, v1::Strategy strategy, absl::StatusCod
   const int m = static_cast<int>(method);
   requests_[m][strategy][CodeIndex(code)]->Increment();
   durations_[m]->Observe(absl::ToDoubleSeconds(duration));
+}
+
+void Metrics::CountError(v1::ErrorReason reason) {
+  const auto found = errors_.find(reason);
+  (found != errors_.end() ? found->second : errors_.at(v1::ERROR_REASON_UNSPECIFIED))->Increment();
 }
 
 CallerCounters Metrics::OfCaller(const std::string& name) {
@@ -266,7 +285,8 @@ void Metrics::AddOutputBytes(Method method, int64_t bytes) {
 
 void Metrics::CountReport(v1::Strategy strategy, const v1::RewriteReport& report) {
   const int s = strategy;
-  if (const auto outcome = outcomes_.find(report.outcome()); outcome != outcomes_.end()) {
+  const auto outcome = outcomes_.find(report.outcome());
+  if (outcome != outcomes_.end() && report.outcome() != v1::OUTCOME_UNSPECIFIED) {
     outcome->second[s]->Increment();
   }
   for (const v1::StageTiming& timing : report.stages()) {
@@ -286,6 +306,11 @@ void Metrics::CountReport(v1::Strategy strategy, const v1::RewriteReport& report
   }
   const int64_t added = report.node_count_after() - report.node_count_before();
   nodes_added_[s]->Increment(static_cast<double>(std::max<int64_t>(added, 0)));
+}
+
+void Metrics::CountRewrite(v1::Strategy strategy, const RewriteRecord& record) {
+  if (record.does_not_fit()) outcomes_.at(v1::OUTCOME_UNSPECIFIED)[strategy]->Increment();
+  rewrites_.Count(strategy, record);
 }
 
 }  // namespace spillway::server

@@ -18,6 +18,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/rewrite_record.h"
+#include "server/rewrite_statistics.h"
+#include "spillway/v1/error.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 
@@ -69,6 +72,9 @@ class Metrics {
   void CountRequest(Method method, v1::Strategy strategy, absl::StatusCode code,
                     absl::Duration duration);
 
+  // It failed for that reason, as its caller was told; it is counted by CountRequest as well.
+  void CountError(v1::ErrorReason reason);
+
   // A request was turned away; it is counted by CountRequest as well.
   void CountRejected(RejectReason reason) { rejected_[static_cast<int>(reason)]->Increment(); }
 
@@ -97,6 +103,15 @@ class Metrics {
   // What a rewrite did: the swaps, nodes, outcome and stage times of its report.
   void CountReport(v1::Strategy strategy, const v1::RewriteReport& report);
 
+  // What came of a rewrite that its caller got, or that does not fit: rewrite_statistics.h.
+  void CountRewrite(v1::Strategy strategy, const RewriteRecord& record);
+
+  // Lines of the journal that were written, and that were not (journal.h).
+  void CountJournalLine() { journal_lines_->Increment(); }
+  void CountLostJournalLines(int64_t lines) {
+    lost_journal_lines_->Increment(static_cast<double>(lines));
+  }
+
  private:
   // By strategy; null where there is none of that number.
   using CounterPerStrategy = std::array<prometheus::Counter*, v1::Strategy_ARRAYSIZE>;
@@ -105,6 +120,7 @@ class Metrics {
                                          const std::string& help);
   void BuildRequestMetrics(prometheus::Registry& registry);
   void BuildRewriteMetrics(prometheus::Registry& registry);
+  void BuildErrorMetrics(prometheus::Registry& registry);
 
   // By method, strategy (of methods that do not rewrite, the unspecified one) and code; see
   // CodeIndex in metrics.cc.
@@ -120,13 +136,16 @@ class Metrics {
   prometheus::Counter* reused_plans_ = nullptr;
   prometheus::Counter* refused_connections_ = nullptr;
   prometheus::Counter* accept_failures_ = nullptr;
+  prometheus::Counter* journal_lines_ = nullptr;
+  prometheus::Counter* lost_journal_lines_ = nullptr;
+  std::map<v1::ErrorReason, prometheus::Counter*> errors_;
   prometheus::Family<prometheus::Counter>* caller_requests_ = nullptr;
   prometheus::Family<prometheus::Counter>* caller_graph_bytes_ = nullptr;
   prometheus::Family<prometheus::Counter>* caller_cpu_seconds_ = nullptr;
   prometheus::Family<prometheus::Counter>* caller_rejected_ = nullptr;
 
   std::map<v1::Stage, prometheus::Histogram*> stages_;
-  std::map<v1::Outcome, CounterPerStrategy> outcomes_;
+  std::map<v1::Outcome, CounterPerStrategy> outcomes_;  // The unspecified one: DOES_NOT_FIT.
   CounterPerStrategy swapped_tensors_ = {};
   CounterPerStrategy unknown_size_tensors_ = {};
   CounterPerStrategy swap_out_nodes_ = {};
@@ -134,6 +153,7 @@ class Metrics {
   CounterPerStrategy swap_out_bytes_ = {};
   CounterPerStrategy swap_in_bytes_ = {};
   CounterPerStrategy nodes_added_ = {};
+  RewriteStatistics rewrites_;
 };
 
 }  // namespace spillway::server

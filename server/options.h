@@ -107,6 +107,12 @@ struct Options {
   // text or json.
   std::string log_format = "text";
 
+  // The folder of the journal (journal.h); empty: none is kept. Its files: the most bytes of each,
+  // and how many there are at most.
+  std::string journal;
+  int64_t journal_file_bytes = 64 << 20;
+  int journal_files = 8;
+
   // Not flags; tests set them. The largest answer, in bytes: what one protobuf message can hold.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
   // The clock of quotas and of looks at access_file.

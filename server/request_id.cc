@@ -16,6 +16,12 @@ std::string Given(const grpc::ServerContextBase& context, const char* key) {
   return std::string(given->second.data(), given->second.size());
 }
 
+// The same, if it is in order.
+std::string PlainGiven(const grpc::ServerContextBase& context, const char* key) {
+  std::string given = Given(context, key);
+  return core::IsRequestId(given) ? given : "";
+}
+
 std::string RandomId() {
   thread_local absl::InsecureBitGen generator;  // Ids need to differ, not to be secret.
   return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(generator), absl::kZeroPad16));
@@ -31,6 +37,11 @@ std::string RequestIdOf(const grpc::ServerContextBase& context) {
 std::string TraceparentOf(const grpc::ServerContextBase& context) {
   std::string given = Given(context, core::kTraceparentKey);
   return core::IsTraceparent(given) ? given : "";
+}
+
+JobNames JobNamesOf(const grpc::ServerContextBase& context) {
+  return {PlainGiven(context, core::kJobKey), PlainGiven(context, core::kUserKey),
+          PlainGiven(context, core::kQueueKey), PlainGiven(context, core::kModelKey)};
 }
 
 }  // namespace spillway::server

@@ -9,6 +9,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/graph_task.h"
 #include "server/plan_key.h"
+#include "server/rewrite_record.h"
 
 namespace spillway::server {
 namespace {
@@ -32,6 +33,15 @@ std::shared_ptr<RewriteAnswer> Failed(absl::Status status) {
   auto answer = std::make_shared<RewriteAnswer>();
   answer->status = std::move(status);
   return answer;
+}
+
+// What the statistics tell of it must not fail it.
+void Note(Call& call, const RewriteAnswer& made, const v1::RewriteOptions& options,
+          AnsweredFrom from) {
+  (void)Guarded([&] {
+    call.NoteRewrite(RecordOf(made.status, made.report(), options, from));
+    return absl::OkStatus();
+  });
 }
 
 // How one more attempt goes on where another has ended.
@@ -84,6 +94,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
               return Make(call, graph, options, {landed->plan, landed->plan == nullptr}, answer);
             }
             call.state().metrics.CountShared();
+            Note(call, *landed, options, AnsweredFrom::kShared);
             answer(landed);
           });
         },
@@ -93,6 +104,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
   if (!joined.ok()) return answer(Failed(joined));
   if (made != nullptr) {
     state.metrics.CountCached();
+    Note(call, *made, options, AnsweredFrom::kCache);
     return answer(made);
   }
   switch (role) {
@@ -127,6 +139,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
   const std::vector<Flights::Landed> waiting = state.flights.Land(member);
   if (!waiting.empty()) made->is_shared = true;
   for (const Flights::Landed& landed : waiting) landed(made, graph);
+  Note(call, *made, options, reuses ? AnsweredFrom::kPlan : AnsweredFrom::kWork);
   answer(std::move(made));
 }
 

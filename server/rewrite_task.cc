@@ -105,8 +105,7 @@ absl::Status TakeAnswer(const RewriteAnswer& answer, const v1::RewriteOptions& r
   if (!answer.status.ok()) return answer.status;
   absl::Status status = CheckSize(answer, framing, options.max_response_bytes);
   if (!status.ok()) return status;
-  metrics.CountReport(StrategyOf(rewrite_options),
-                      answer.response.has_report() ? answer.response.report() : answer.figures);
+  metrics.CountReport(StrategyOf(rewrite_options), answer.report());
   return absl::OkStatus();
 }
 

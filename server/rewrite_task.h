@@ -37,6 +37,10 @@ struct RewriteAnswer {
   // for who asks later. Errors: those of `stop` and of core::Sha256Of. Thread-safe.
   absl::Status Announce(bool with_sha256, const core::StopToken& stop, v1::GraphHeader* header);
 
+  const v1::RewriteReport& report() const {
+    return response.has_report() ? response.report() : figures;
+  }
+
   absl::Status status;
   v1::RewriteResponse response;  // Patch and plan, and the report if it was asked for.
   v1::RewriteReport figures;     // The report if it was not.

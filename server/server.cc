@@ -30,6 +30,8 @@
 #include "server/acceptor.h"
 #include "server/connection_limit.h"
 #include "server/gauges.h"
+#include "server/journal.h"
+#include "server/journal_file.h"
 #include "server/listen_address.h"
 #include "server/listener.h"
 #include "server/logging.h"
@@ -69,6 +71,9 @@ constexpr char kScrapeTimeoutMs[] = "2000";
 
 // What is left open when no request is: health watchers. They get this long to see the end.
 constexpr absl::Duration kCloseGrace = absl::Milliseconds(200);
+
+// How long the last lines of the journal are waited for. A disk takes some milliseconds.
+constexpr absl::Duration kJournalGrace = absl::Seconds(2);
 
 int64_t ReceiveLimit(const v1::Limits& limits) {
   const int64_t largest = std::max(limits.max_unary_bytes(), limits.max_chunk_bytes());
@@ -159,6 +164,8 @@ struct Server::Parts {
 
   // Finds all faults that can be found before anything listens. Errors: those of BuildAndStart.
   absl::Status Prepare();
+  // Opens the journal. Error: UNAVAILABLE.
+  absl::Status StartJournal();
   // Listens for calls, which wait until StartGrpc. Error: UNAVAILABLE.
   absl::Status Listen();
   // Listens for scrapes. Error: UNAVAILABLE.
@@ -201,6 +208,9 @@ absl::Status Server::Parts::Prepare() {
     if (!access.ok()) return access.status();
     state.access = *std::move(access);
   }
+  if (!options.journal.empty()) {
+    if (absl::Status status = JournalFile::Check(options.journal); !status.ok()) return status;
+  }
   for (const std::string& text : options.listen) {
     absl::StatusOr<ListenAddress> address = ParseListenAddress(text);
     if (!address.ok()) return address.status();
@@ -215,6 +225,16 @@ absl::Status Server::Parts::Prepare() {
     }
     addresses.push_back(*std::move(address));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Parts::StartJournal() {
+  const Options& options = state.options;
+  if (options.journal.empty()) return absl::OkStatus();
+  auto file =
+      JournalFile::Open({options.journal, options.journal_file_bytes, options.journal_files});
+  if (!file.ok()) return file.status();
+  state.journal = std::make_unique<Journal>(*std::move(file), metrics);
   return absl::OkStatus();
 }
 
@@ -345,6 +365,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
   Resolve(&options);
   auto parts = std::make_unique<Parts>(options);
   if (absl::Status status = parts->Prepare(); !status.ok()) return status;
+  if (absl::Status status = parts->StartJournal(); !status.ok()) return status;
   if (absl::Status status = parts->Listen(); !status.ok()) return status;
   // gRPC last: who can call us can also see us counting.
   if (absl::Status status = parts->StartMetrics(); !status.ok()) return status;
@@ -428,6 +449,7 @@ bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
   parts_->grpc_server->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   tracker.AwaitNone(absl::InfiniteDuration());
   parts_->grpc_server->Wait();
+  if (parts_->state.journal != nullptr) parts_->state.journal->Close(kJournalGrace);
   parts_->drained = true;
   Log(LogLevel::kInfo, "drained");
   return parts_->drained_cleanly;

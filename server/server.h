@@ -24,10 +24,10 @@ namespace spillway::server {
 class Server {
  public:
   // Starts to listen and to serve. Errors, one sentence that names the flag and its value:
-  // UNAVAILABLE if an address cannot be listened on, FAILED_PRECONDITION if a TLS file or the one
-  // of
-  // --access-file cannot be used, INVALID_ARGUMENT if other machines could listen in and
-  // options.insecure does not allow it. REQUIRES: options as ParseFlags checks them.
+  // UNAVAILABLE if an address cannot be listened on or the journal not be written,
+  // FAILED_PRECONDITION if a TLS file or the one of --access-file cannot be used, INVALID_ARGUMENT
+  // if other machines could listen in and options.insecure does not allow it. REQUIRES: options as
+  // ParseFlags checks them.
   static absl::StatusOr<std::unique_ptr<Server>> BuildAndStart(Options options);
 
   // Whether a server could start so, but for addresses that are taken: these errors.

@@ -9,6 +9,7 @@
 #include "server/answer_cache.h"
 #include "server/cost_estimate.h"
 #include "server/flights.h"
+#include "server/journal.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/request_tracker.h"
@@ -29,6 +30,7 @@ struct ServiceState {
   const Options options;
   Metrics& metrics;
   std::unique_ptr<AccessList> access;  // Null: whoever can connect may call.
+  std::unique_ptr<Journal> journal;    // Null: none is kept.
   Admission admission;
   AnswerCache answers;
   RequestTracker tracker;

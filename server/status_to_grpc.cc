@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/error.h"
+#include "server/error_fault.h"
 #include "spillway/v1/error.pb.h"
 
 namespace spillway::server {
@@ -34,10 +35,7 @@ std::string Presentable(absl::string_view message) {
 
 v1::ErrorInfo InfoOf(const absl::Status& status) {
   v1::ErrorInfo info = core::GetErrorInfo(status);
-  if (info.reason().empty()) {
-    const bool stopped = absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
-    info.set_reason(stopped ? "STOPPED" : "INTERNAL");
-  }
+  if (info.reason().empty()) info.set_reason(ReasonName(ToldReason(status)));
   info.set_domain("spillway.v1");
   if (info.ByteSizeLong() <= kMaxInfoBytes) return info;
   // Keep the entries that fit, in order of key so that the answer does not depend on a hash.
@@ -66,6 +64,12 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   // The numbers of the codes are the same in both, by design of both.
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message,
                       details.SerializeAsString());
+}
+
+v1::ErrorReason ToldReason(const absl::Status& status) {
+  if (!core::GetErrorInfo(status).reason().empty()) return core::GetErrorReason(status);
+  const bool stopped = absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
+  return stopped ? v1::ERROR_REASON_STOPPED : v1::ERROR_REASON_INTERNAL;
 }
 
 std::string CodeName(absl::StatusCode code) { return absl::StatusCodeToString(code); }

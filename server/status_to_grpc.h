@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "spillway/v1/error.pb.h"
 
 namespace spillway::server {
 
@@ -17,6 +18,9 @@ namespace spillway::server {
 // The trailing metadata stays below the 8 KiB that gRPC peers take by default: a long message is
 // cut, and metadata of the ErrorInfo that does not fit is left out; reason and domain never are.
 grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// The reason that the caller of a failed call is told so: that of `status`, or STOPPED or INTERNAL.
+v1::ErrorReason ToldReason(const absl::Status& status);
 
 // The name of a code as protocols and metrics spell it: `OK`, `INVALID_ARGUMENT`, ...
 std::string CodeName(absl::StatusCode code);

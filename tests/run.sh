@@ -19,8 +19,8 @@ clone; a few minutes when there is a build already.
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other, with Helm's chart, which
                takes helm, built with Go 1.19 or later; the alert rules with promtool; the
-               dashboard's expressions against a Prometheus that scrapes a server under load; HAProxy
-               in front of a server, flooded
+               dashboards' expressions against a Prometheus that scrapes a server under load;
+               HAProxy in front of a server, flooded
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl, ghz and a client in Go, which are built with Go 1.19 or later; what
                proto/any_language.md says, as it stands there; a client and a server of tomorrow,

@@ -1,6 +1,7 @@
 // The names of the fields in a line of a server's journal (spillwayd --journal): the server writes
-// them, `spillway stats` reads them. A line is one JSON object; what is not known is left out, and
-// a reader passes over fields that it does not know. server/README.md says what each one means.
+// them, and calls them so in its log; `spillway stats` reads them. A line is one JSON object; what
+// is not known is left out, and a reader passes over fields that it does not know. server/README.md
+// says what each one means.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_JOURNAL_FIELDS_H_
 #define SPILLWAY_REWRITE_CORE_BASE_JOURNAL_FIELDS_H_
 
@@ -19,7 +20,7 @@ inline constexpr char kMethod[] = "method";
 inline constexpr char kStrategy[] = "strategy";
 inline constexpr char kCode[] = "code";
 inline constexpr char kReason[] = "reason";
-inline constexpr char kError[] = "error";
+inline constexpr char kError[] = "error";  // In the log alone: it names nodes.
 inline constexpr char kMilliseconds[] = "ms";
 inline constexpr char kBytesIn[] = "bytes_in";
 inline constexpr char kBytesOut[] = "bytes_out";
@@ -35,7 +36,7 @@ inline constexpr char kModel[] = "model";
 
 // What came of it: RewriteFigures. Bytes and times are of one step; of GPUs, those of the fullest.
 inline constexpr char kOutcome[] = "outcome";
-inline constexpr char kAnsweredFrom[] = "answered_from";
+inline constexpr char kAnsweredFrom[] = "answered_from";  // work, plan, shared or cache.
 inline constexpr char kMachine[] = "machine";
 inline constexpr char kFit[] = "fit";
 inline constexpr char kGpus[] = "gpus";

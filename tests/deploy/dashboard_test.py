@@ -1,242 +1,44 @@
 #!/usr/bin/env python3
-"""Tests deploy/grafana/spillway.json and deploy/prometheus against a real Prometheus that scrapes a
-real spillwayd under load: every expression of the dashboard must return data, and, but for the one
-that counts bugs, a value above zero at some moment of the load."""
+"""Tests deploy/grafana and deploy/prometheus against a real Prometheus that scrapes a real
+spillwayd and a text file of real job hooks, under a load of which the test knows each answer: what
+every expression of a dashboard, every recording rule and every alert says has to be what was sent.
+The load swaps, does not swap, fits with nothing, is wrong, is refused, and comes from hooks."""
 
 import argparse
-import itertools
+import dataclasses
 import json
-import math
 import os
 import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DASHBOARD = ROOT / "deploy/grafana/spillway.json"
-PROMETHEUS_FOLDER = ROOT / "deploy/prometheus"
+import dashboard_expected as expected
+import dashboards
+import draw_dashboards
+from dashboard_load import Load, TextFile
+from prometheus_process import (
+    ROOT,
+    STARTUP_S,
+    Failure,
+    Program,
+    await_true,
+    find_prometheus,
+    start_prometheus,
+)
 
-# A healthy server has no bugs: these panels have data, and it is zero.
-# Less than the 3.54 GiB that a step of bert_base takes with a batch of 8.
-LARGE_MEMORY_BYTES = 3300 << 20
-ZERO_IS_RIGHT = {"Bugs"}
+# Room for one large graph (3.1 MiB) with its answer and some small ones, and for one in the queue.
+INFLIGHT_BYTES = 8 << 20
+MAX_CONNECTIONS = 64
 
-# What Grafana puts in. Its $__rate_interval is four scrape intervals at least; more here, so that a
-# busy machine that is late with a scrape does not look like a wrong expression.
-SCRAPE_INTERVAL = "500ms"
-RATE_INTERVAL = "10s"
-RANGE = "5m"
+# More lines than one file of the journal holds.
+LOST_REQUESTS = 10
 
-STARTUP_S = 20
-
-
-class Failure(Exception):
-    """The test cannot go on; the text says why."""
-
-
-class Program:
-    """A child process with its output in files; ended on leaving the `with` block, however."""
-
-    def __init__(self, folder, name, command):
-        self.name = name
-        self.stdout_path = folder / (name + ".out")
-        self.stderr_path = folder / (name + ".log")
-        with open(self.stdout_path, "wb") as out, open(self.stderr_path, "wb") as err:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err
-            )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.stop()
-
-    def stop(self):
-        """SIGTERM; returns the exit code."""
-        self.process.terminate()
-        try:
-            return self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise Failure("%s did not end within 20 s of SIGTERM" % self.name) from None
-
-    def log(self):
-        return self.stdout_path.read_text(errors="replace") + self.stderr_path.read_text(
-            errors="replace"
-        )
-
-    def await_match(self, pattern):
-        """The first group of `pattern` in what it prints."""
-        deadline = time.monotonic() + STARTUP_S
-        while time.monotonic() < deadline:
-            match = re.search(pattern, self.log(), re.MULTILINE)
-            if match:
-                return match.group(1)
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.05)
-        raise Failure("%s did not start: no line like %r in\n%s" % (self.name, pattern, self.log()))
-
-
-class Prometheus:
-    """Its HTTP API, of which `data` is returned."""
-
-    def __init__(self, address):
-        self.base = "http://%s/api/v1/" % address
-        self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-    def get(self, path, **parameters):
-        url = self.base + path + "?" + urllib.parse.urlencode(parameters, doseq=True)
-        try:
-            with self.opener.open(url, timeout=10) as answer:
-                body = json.load(answer)
-        except urllib.error.HTTPError as error:
-            raise Failure(
-                "Prometheus refuses %s: %s" % (parameters, error.read().decode())
-            ) from None
-        except OSError as error:
-            raise Failure("Prometheus does not answer %s: %s" % (parameters, error)) from None
-        return body["data"]
-
-    def query(self, expression):
-        """A list of (labels, value)."""
-        result = self.get("query", query=expression)["result"]
-        return [(series["metric"], float(series["value"][1])) for series in result]
-
-
-class Load:
-    """Clients in a loop: rewrites of a large and of a small graph, strips, and what is no graph.
-    The server has so little room that some are refused."""
-
-    # 0: done; 3: the graph is wrong; 5: overloaded.
-    EXPECTED = {"large": {0, 5}, "small": {0, 5}, "strip": {0, 5}, "rubbish": {3, 5}}
-
-    def __init__(self, folder, spillway, server):
-        rewritten, rubbish = folder / "rewritten.pb", folder / "rubbish.pb"
-        rubbish.write_bytes(b"This is no graph.")
-        small = ROOT / "tests/graphs/cond_v1/graph.pb"  # Has no shapes: tensors of unknown size.
-        large = ROOT / "tests/graphs/bert_base/graph_shapes.pb"
-        # A strategy that swaps something also in a graph that fits.
-        rewrite = [spillway, "rewrite", "--strategy", "scope"]
-        subprocess.run(rewrite + [small, "-o", rewritten, "--quiet"], check=True)
-        remote = [
-            "--server",
-            server,
-            "--retries",
-            "0",
-            "--timeout",
-            "20s",
-            "--quiet",
-            "-o",
-            "/dev/null",
-        ]
-        self.commands = {
-            # Plans are searched for, so that the one worker has something to do and others wait.
-            "large": [spillway, "rewrite", "--strategy", "level", large, "--batch-size", "8"]
-            + ["--decision-detail", "none"]
-            + remote,
-            "small": rewrite + [small] + remote,
-            "strip": [spillway, "strip", rewritten] + remote,
-            "rubbish": rewrite + [rubbish] + remote,
-        }
-        self.stopping = threading.Event()
-        self.numbers = itertools.count()
-        self.problems = []
-        self.codes = {name: {} for name in self.commands}
-        # Two of the large one are more than the server takes at once.
-        # Enough of the small ones that one of them waits at most moments.
-        plans = [["large"]] * 2 + [["small", "strip", "rubbish"]] + [["small", "strip"]] * 3
-        self.threads = [
-            threading.Thread(target=self.run, args=(plan,), daemon=True) for plan in plans
-        ]
-
-    def run(self, plan):
-        while not self.stopping.is_set():
-            for name in plan:
-                command = self.commands[name]
-                if name == "large":
-                    # Too little for the step as it comes; never twice the same, which the server
-                    # would have kept.
-                    memory = LARGE_MEMORY_BYTES + 4096 * next(self.numbers)
-                    command = command + ["--gpu-memory-bytes", str(memory)]
-                done = subprocess.run(
-                    command, stdin=subprocess.DEVNULL, capture_output=True, text=True
-                )
-                counts = self.codes[name]
-                counts[done.returncode] = counts.get(done.returncode, 0) + 1
-                if done.returncode not in self.EXPECTED[name]:
-                    self.problems.append(
-                        "exit code %d of %s: %s" % (done.returncode, name, done.stderr.strip())
-                    )
-                    return
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join()
-
-
-class Expression:
-    """One target of one panel, and what Prometheus said to it so far."""
-
-    def __init__(self, panel, target, instances):
-        self.title = panel["title"]
-        self.zero_is_right = self.title in ZERO_IS_RIGHT
-        self.legend = target["legendFormat"]
-        self.text = target["expr"]
-        values = {
-            "$__rate_interval": RATE_INTERVAL,
-            "$__range": RANGE,
-            # As Grafana writes the choice All of a variable.
-            "$instance": "(%s)"
-            % "|".join(re.escape(instance) for instance in instances).replace("\\", "\\\\"),
-        }
-        self.query = self.text
-        for name, value in values.items():
-            self.query = self.query.replace(name, value)
-        self.best = None  # The largest finite value, with its labels.
-
-    def ask(self, prometheus):
-        for labels, value in prometheus.query(self.query):
-            if math.isfinite(value) and (self.best is None or value > self.best[1]):
-                self.best = labels, value
-
-    def problem(self):
-        """None if all is well."""
-        if "$" in self.query:
-            return "a variable that this test does not know"
-        if self.best is None:
-            return "no data"
-        missing = set(re.findall(r"{{\s*(\w+)\s*}}", self.legend)) - set(self.best[0])
-        if missing:
-            return "no label %s for the legend" % ", ".join(sorted(missing))
-        if self.zero_is_right:
-            return None if self.best[1] == 0 else "%g instead of 0" % self.best[1]
-        return None if self.best[1] > 0 else "never above 0"
-
-    def __str__(self):
-        shown = self.legend
-        for label, value in self.best[0].items() if self.best else ():
-            shown = re.sub(r"{{\s*%s\s*}}" % re.escape(label), value, shown)
-        name = self.title if self.title == shown else "%s: %s" % (self.title, shown)
-        return name + (" = %.4g" % self.best[1] if self.best else "")
+# So long after the last scrape, what rules recorded has it: they are evaluated as often.
+RECORDING_MS = 1000
 
 
 class Results:
@@ -252,177 +54,262 @@ class Results:
             print("ok      %s" % name, flush=True)
 
 
-def panels_of(dashboard):
-    """Rows have panels of their own when they are collapsed."""
-    for panel in dashboard["panels"]:
-        if panel["type"] == "row":
-            yield from panel["panels"]
-        else:
-            yield panel
+def usage_of(pid):
+    """Of a process, as Linux has it."""
+    status = pathlib.Path("/proc/%d/status" % pid).read_text()
+    fields = pathlib.Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()
+    limits = pathlib.Path("/proc/%d/limits" % pid).read_text()
+    tick = os.sysconf("SC_CLK_TCK")
+    uptime = float(pathlib.Path("/proc/uptime").read_text().split()[0])
+    return {
+        "resident_bytes": 1024 * int(re.search(r"VmRSS:\s+(\d+)", status).group(1)),
+        "cpu_seconds": (int(fields[11]) + int(fields[12])) / tick,
+        "uptime_seconds": uptime - int(fields[19]) / tick,
+        "fds": len(os.listdir("/proc/%d/fd" % pid)),
+        "max_fds": int(re.search(r"Max open files\s+(\d+)", limits).group(1)),
+        "inflight_limit": INFLIGHT_BYTES,
+        "connections": MAX_CONNECTIONS,
+    }
 
 
-def check_dashboard(dashboard, results):
-    """What needs no Prometheus: things that Grafana does not complain of and a reader misses."""
-    panels = list(panels_of(dashboard))
-    problems = []
-    for panel in panels:
-        if not panel.get("description"):
-            problems.append("%s has no description" % panel["title"])
-        if not panel["fieldConfig"]["defaults"].get("unit"):
-            problems.append("%s has no unit" % panel["title"])
-        if not panel.get("targets"):
-            problems.append("%s has no expression" % panel["title"])
-    results.add("every panel has expression, description and unit", "; ".join(problems))
+@dataclasses.dataclass
+class Window:
+    """The time between two scrapes, in milliseconds since the epoch: one before the load, so that
+    no increase is missed, and one after. Over just this time, increases are what was counted."""
 
-    ids = [panel["id"] for panel in dashboard["panels"]]
-    cells = [
-        (panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y)
-        for panel in dashboard["panels"]
-        for x in range(panel["gridPos"]["w"])
-        for y in range(panel["gridPos"]["h"])
-    ]
-    wrong = (
-        len(set(ids)) != len(ids) or len(set(cells)) != len(cells) or max(x for x, _ in cells) >= 24
-    )
-    results.add(
-        "panels have ids of their own and do not overlap", wrong and "two share an id or a place"
-    )
+    start: int
+    end: int
 
-    # A uid that one Grafana gave to its data source means nothing in another.
-    uids = re.findall(r'"datasource": *\{[^}]*"uid": *"([^"]*)"', json.dumps(dashboard))
-    others = sorted(set(uids) - {"${datasource}"})
-    results.add(
-        "every panel asks the data source that the variable names",
-        ", ".join(others) or not uids and "none",
-    )
+    @property
+    def text(self):
+        return "%dms" % (self.end - self.start)
+
+    @property
+    def seconds(self):
+        return (self.end - self.start) / 1000
 
 
-def write_configuration(folder, target):
-    """deploy/prometheus as it is, but for the target and a shorter interval."""
-    text = (PROMETHEUS_FOLDER / "prometheus.yml").read_text()
-    for pattern, value in (
-        (r"127\.0\.0\.1:9464", target),
-        (r"(?<=scrape_interval: )\w+", SCRAPE_INTERVAL),
-        (r"(?<=evaluation_interval: )\w+", "1s"),
-    ):
-        text, count = re.subn(pattern, value, text)
-        if count != 1:
-            raise Failure(
-                "prometheus.yml has %d times what the test replaces, %s, instead of once"
-                % (count, pattern)
+def ask(prometheus, dashboard, target, values, window):
+    """What an expression says: at the end of the window, or over it where a peak is expected."""
+    query = dashboards.filled_in(target["expr"], dashboard, window.text)
+    if "$" in query:
+        raise Failure("a variable that this test does not know: %s" % query)
+    if isinstance(values, dict) and any(isinstance(v, expected.Peak) for v in values.values()):
+        return [
+            (of, max(value for _, value in points))
+            for of, points in prometheus.query_range(query, window.start, window.end)
+        ]
+    return prometheus.query(query, window.end)
+
+
+def check_panels(prometheus, name, dashboard, sent, window, results):
+    table = dict(expected.TABLES[name])
+    for panel in dashboards.panels_of(dashboard):
+        functions = table.pop(panel["title"], [])
+        if len(functions) != len(panel["targets"]):
+            results.add(
+                "%s: %s" % (name, panel["title"]),
+                "dashboard_expected.py has %d values for %d expressions"
+                % (len(functions), len(panel["targets"])),
             )
-    (folder / "prometheus.yml").write_text(text)
-    for rules in PROMETHEUS_FOLDER.glob("*.rules.yml"):
-        shutil.copy(rules, folder)
-    return folder / "prometheus.yml"
+            continue
+        for target, function in zip(panel["targets"], functions):
+            title = "%s: %s (%s)" % (name, panel["title"], target["legendFormat"])
+            values = function(sent)
+            series = ask(prometheus, dashboard, target, values, window)
+            legend = set(re.findall(r"{{\s*(\w+)\s*}}", target["legendFormat"]))
+            lacking = [of for of, _ in series if legend - set(of)]
+            results.add(
+                title,
+                expected.problem_of(values, series)
+                or (not series and values and "no data")
+                or (lacking and "no label for its legend: %s" % lacking[0]),
+            )
+    for title in table:
+        results.add("%s: %s" % (name, title), "dashboard_expected.py has it, the dashboard has not")
 
 
-def instances_of(dashboard, prometheus):
-    """What the variable `instance` offers."""
-    variable = next(v for v in dashboard["templating"]["list"] if v["name"] == "instance")
-    metric, label = re.fullmatch(
-        r"label_values\((\w+), (\w+)\)", variable["query"]["query"]
-    ).groups()
-    return prometheus.get("label/%s/values" % label, **{"match[]": metric})
+def check_variables(prometheus, name, dashboard, instance, results):
+    """What they offer."""
+    for label in ("job", "instance"):
+        query = dashboards.variable_of(dashboard, label)["query"]["query"]
+        metric = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
+        offered = prometheus.get(
+            "label/%s/values" % metric.group(2),
+            **{"match[]": metric.group(1).replace("$job", ".+")},
+        )
+        wanted = [instance] if label == "instance" else None
+        results.add(
+            "%s: the variable %s offers %s" % (name, label, ", ".join(offered)),
+            not offered and "nothing" or wanted and offered != wanted and "not %s" % wanted,
+        )
 
 
-def await_true(what, seconds, condition):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Failure("%s: not within %d s" % (what, seconds))
-        time.sleep(0.2)
+def rules_of(prometheus, kind):
+    groups = prometheus.get("rules")["groups"]
+    return [rule for group in groups for rule in group["rules"] if rule["type"] == kind]
 
 
-def check_rules(prometheus, results):
-    """Unit tests bring their own series. Here: those that the rules ask for are a real server's."""
+def check_recorded(prometheus, service, hooks, moment, results):
+    """Their windows are longer than the load, so that an increase is all that was counted."""
+    found = rules_of(prometheus, "recording")
+    for rule in found:
+        name = rule["name"]
+        results.add(
+            "rule %s" % name,
+            rule.get("lastError")
+            or not re.fullmatch(r"[a-z]+(_[a-z]+)*:[a-z_]+:[a-z]+\w*\d+[mh]", name)
+            and "it is not called LEVEL:METRIC:OPERATIONS"
+            or name not in expected.RECORDED
+            and "dashboard_expected.py has no value for it"
+            or expected.problem_of(
+                expected.loosened(expected.RECORDED[name](service, hooks)),
+                prometheus.query(name, moment),
+            ),
+        )
+    lacking = set(expected.RECORDED) - {rule["name"] for rule in found}
+    results.add("rules of dashboard_expected.py are there", ", ".join(sorted(lacking)))
 
-    def rules():
-        return [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
 
-    await_true(
-        "Prometheus evaluates the alert rules",
-        STARTUP_S,
-        lambda: rules() and all(rule["health"] != "unknown" for rule in rules()),
-    )
-    for rule in rules():
-        selectors = re.findall(r"\b(?:spillway_\w+|process_\w+|up)\b(?:\{[^}]*\})?", rule["query"])
+def check_alerts(prometheus, service, hooks, moment, results):
+    """Whether each would fire, `for` aside; and whether there is what it asks for, since one that
+    asks for nothing is silent, too."""
+    for rule in rules_of(prometheus, "alerting"):
+        values = expected.FIRING.get(rule["name"], lambda *_: {})(service, hooks)
+        selectors = re.findall(
+            r"\b(?:\w+:spillway_\w+:\w+|spillway_\w+|process_\w+|node_\w+|up)\b(?:\{[^}]*\})?",
+            rule["query"],
+        )
         missing = [selector for selector in selectors if not prometheus.query(selector)]
-        problem = (
+        results.add(
+            "alert %s %s" % (rule["name"], "fires" if values else "is silent"),
             rule.get("lastError")
             or not selectors
             and "asks for no series"
             or "; ".join("no series for " + selector for selector in missing)
+            or expected.problem_of(
+                expected.loosened(values),
+                prometheus.query(rule["query"], moment),
+            ),
         )
-        results.add("alert %s asks for series that there are" % rule["name"], problem)
 
 
-def test_live(arguments, folder, dashboard, results):
-    server_command = [
+def await_scrapes(prometheus, after=0):
+    """Of both jobs, the first scrape after a moment, in seconds since the epoch."""
+
+    def later(job):
+        return [t for t in prometheus.scrape_times(job) if t > 1000 * after]
+
+    return {
+        job: await_true(
+            "Prometheus scrapes the job %s" % job, STARTUP_S, lambda job=job: later(job)
+        )[0]
+        for job in ("spillway", "node")
+    }
+
+
+def server_command(arguments, folder):
+    return [
         arguments.spillwayd,
-        "--listen",
-        "127.0.0.1:0",
-        "--metrics-listen",
-        "127.0.0.1:0",
-        # Room for one large graph (3.1 MiB) with its answer and some small ones, and for one in the queue.
-        "--workers",
-        "1",
-        "--max-queued-requests",
-        "1",
-        "--max-inflight-bytes",
-        "8MiB",
-        "--max-graph-bytes",
-        "4MiB",
-        "--max-unary-bytes",
-        "4MiB",
+        "--listen=127.0.0.1:0",
+        "--metrics-listen=127.0.0.1:0",
+        "--workers=1",
+        "--max-queued-requests=1",
+        "--max-inflight-bytes=%d" % INFLIGHT_BYTES,
+        "--max-graph-bytes=4MiB",
+        "--max-unary-bytes=4MiB",
+        "--max-connections=%d" % MAX_CONNECTIONS,
+        "--journal=%s" % (folder / "journal"),
+        "--journal-file-bytes=4KiB",  # A new file every few requests.
     ]
-    with Program(folder, "spillwayd", server_command) as server:
+
+
+def play(arguments, folder, prometheus, load, pid):
+    """Plays the load between two scrapes; (window of each job, what the server used)."""
+    load.warm_up()
+    starts = await_scrapes(prometheus, time.time())
+    before = usage_of(pid)
+    load.play()
+    usage = usage_of(pid)
+    usage["cpu_seconds"] -= before["cpu_seconds"]
+    # The journal is written behind the answers.
+    ends = await_scrapes(prometheus, time.time() + 0.2)
+    # The rules look at these scrapes, too.
+    time.sleep(RECORDING_MS / 1000)
+    return {job: Window(starts[job], ends[job]) for job in starts}, usage
+
+
+def check_journal_loss(prometheus, dashboard, folder, load, target, results):
+    """No file can be begun in a folder that is gone: requests are answered, lines are lost."""
+    start = await_scrapes(prometheus, time.time())["spillway"]
+    shutil.rmtree(folder / "journal")
+    before = len(load.answers)
+    for _ in range(LOST_REQUESTS):
+        load.ask(load.rewritten, command="strip", strategy="strip", cached=True)
+    window = Window(start, await_scrapes(prometheus, time.time() + 0.2)["spillway"])
+    panel = next(p for p in dashboards.panels_of(dashboard) if p["title"] == "Journal")
+    written, lost = (
+        sum(value for _, value in ask(prometheus, dashboard, t, {}, window)) * window.seconds
+        for t in panel["targets"]
+    )
+    results.add(
+        "of %d lines, %.0f are written and %.0f lost" % (LOST_REQUESTS, written, lost),
+        len(load.answers) - before != round(written + lost)
+        and "which is not all"
+        or lost < 1
+        and "none is lost",
+    )
+    (rule,) = [r for r in rules_of(prometheus, "alerting") if r["name"] == "SpillwayJournalLoss"]
+    found = prometheus.query(rule["query"], window.end)
+    results.add(
+        "alert SpillwayJournalLoss fires",
+        expected.problem_of(
+            {expected.labels(job="spillway", instance=target): expected.Near(lost, 0.1)}, found
+        ),
+    )
+
+
+def test_live(arguments, folder, boards, results):
+    textfile = folder / "spillway.prom"
+    (folder / "journal").mkdir()
+    with Program(folder, "spillwayd", server_command(arguments, folder)) as server, TextFile(
+        textfile
+    ) as node:
         address = server.await_match(r"^spillwayd \S+ listening on (\S+)\n")
         target = server.await_match(r"^metrics on http://(\S+)/metrics\n")
-        with Program(
-            folder,
-            "prometheus",
-            [
-                arguments.prometheus,
-                "--config.file=%s" % write_configuration(folder, target),
-                "--storage.tsdb.path=%s" % (folder / "data"),
-                "--web.listen-address=127.0.0.1:0",
-            ],
-        ) as process:
-            prometheus = Prometheus(process.await_match(r'msg="Listening on" address=(\S+)'))
-            # It answers 503 before.
-            process.await_match(r'msg="(Server is ready to receive web requests\.)"')
-            # The first scrape comes before the load, so that no increase is missed.
-            await_true(
-                "Prometheus scrapes spillwayd",
-                STARTUP_S,
-                lambda: prometheus.query('up{job="spillway"} == 1'),
-            )
-            instances = instances_of(dashboard, prometheus)
+        version = server.await_match(r"^spillwayd (\S+) listening on")
+        process, prometheus = start_prometheus(folder, arguments.prometheus, target, node.address)
+        with process:
+            await_scrapes(prometheus)
+            load = Load(folder, arguments.spillway, address, textfile)
+            windows, usage = play(arguments, folder, prometheus, load, server.process.pid)
             results.add(
-                "the variable instance offers the server",
-                instances != [target] and "%s instead of %s" % (instances, target),
+                "the load was refused, and let in",
+                not 0 < sum(a.reason == "overloaded" for a in load.answers) < 4
+                and "or one of them",
             )
-            expressions = [
-                Expression(panel, t, instances)
-                for panel in panels_of(dashboard)
-                for t in panel["targets"]
-            ]
-            with Load(folder, arguments.spillway, address) as load:
-                deadline = time.monotonic() + arguments.seconds
-                while not load.problems and time.monotonic() < deadline:
-                    for expression in expressions:
-                        if expression.problem() or expression.zero_is_right:
-                            expression.ask(prometheus)
-                    if not any(expression.problem() for expression in expressions):
-                        break
-                    time.sleep(0.1)
-            for expression in expressions:
-                results.add(str(expression), expression.problem())
-            check_rules(prometheus, results)
-            results.add(
-                "the load ran as it should: exit codes %s" % json.dumps(load.codes),
-                "; ".join(load.problems),
+            service = expected.Sent(
+                load.answers,
+                windows["spillway"].seconds,
+                target,
+                wall=max(a.seconds for a in load.answers),
+                process=usage,
+                version=version,
+            )
+            hooks = expected.Sent(load.runs, windows["node"].seconds, node.address)
+            for name, dashboard in boards.items():
+                job = "node" if name == "spillway-hooks.json" else "spillway"
+                sent = hooks if job == "node" else service
+                check_variables(prometheus, name, dashboard, sent.instance, results)
+                check_panels(prometheus, name, dashboard, sent, windows[job], results)
+                if arguments.draw:
+                    picture = arguments.draw / name.replace(".json", ".png")
+                    draw_dashboards.draw(prometheus, dashboard, windows[job], picture)
+            recorded = max(window.end for window in windows.values()) + RECORDING_MS
+            check_recorded(prometheus, service, hooks, recorded, results)
+            check_alerts(prometheus, service, hooks, recorded, results)
+            check_journal_loss(
+                prometheus, boards["spillway-service.json"], folder, load, target, results
             )
         code = server.stop()
         results.add("spillwayd ends with exit code 0 after SIGTERM", code and "%d" % code)
@@ -432,8 +319,8 @@ def arguments_of(argv):
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="""Needs Prometheus, from PATH or from build/tools/bin, where deploy/install_deps.sh tests puts it;
-without it, only what can be checked in the file is.
+        epilog="""Needs Prometheus, from PATH or from build/tools/bin, where deploy/install_deps.sh
+tests puts it; without it, only what can be checked in the files is.
 
 The last line is `N passed, N failed` or `N passed, N failed, N skipped`. Exit code 0: nothing
 failed; 1: something did; 2: bad usage.""",
@@ -444,16 +331,15 @@ failed; 1: something did; 2: bad usage.""",
     parser.add_argument(
         "--spillway", default=ROOT / "build/bin/spillway", help="the client [build/bin/spillway]"
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=40,
-        help="how long the load may run until every expression has had data [40]",
-    )
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and data")
+    parser.add_argument(
+        "--draw",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="also draw each dashboard as a picture, with what the load left (needs matplotlib)",
+    )
     arguments = parser.parse_args(argv)
-    path = os.pathsep.join((os.environ.get("PATH", ""), str(ROOT / "build/tools/bin")))
-    arguments.prometheus = shutil.which("prometheus", path=path)
+    arguments.prometheus = find_prometheus()
     for program in (arguments.spillwayd, arguments.spillway):
         if not os.access(program, os.X_OK):
             parser.error("%s is not there: build it first (CONTRIBUTING.md)" % program)
@@ -468,18 +354,18 @@ def main(argv):
     os.environ["no_proxy"] = "127.0.0.1"
     results = Results()
     skipped = 0
-    dashboard = json.loads(DASHBOARD.read_text())
-    check_dashboard(dashboard, results)
+    boards = dashboards.read_all()
+    dashboards.check(boards, results.add)
     if arguments.prometheus is None:
         print(
             "skipped: no prometheus here (deploy/install_deps.sh tests): "
-            "the dashboard's expressions are not tested"
+            "the dashboards' expressions are not tested"
         )
         skipped = 1
     else:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="spillway-dashboard-"))
         try:
-            test_live(arguments, folder, dashboard, results)
+            test_live(arguments, folder, boards, results)
         except Failure as failure:
             results.add("the test itself", str(failure))
         finally:

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <string>
@@ -17,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "server/access_file.h"
 #include "server/flags.h"
+#include "server/request_record.h"
 #include "server/server.h"
 #include "spillway/v1/error.pb.h"
 #include "tests/server/test_client.h"
@@ -93,6 +95,39 @@ TEST(DocumentsTest, MetricsAreThoseOfAScrape) {
     if (absl::StartsWith(line, "# TYPE ")) real[words[2]] = words[3];
   }
   EXPECT_GT(real.size(), 20u);
+  EXPECT_EQ(documented, real);
+}
+
+// Of a request of which all is known, and that failed, too.
+TEST(DocumentsTest, FieldsAreThoseOfTheJournal) {
+  std::set<std::string> documented;
+  for (const auto& row : Table("Journal")) {
+    for (const absl::string_view field : absl::StrSplit(row[0], ", ")) {
+      EXPECT_TRUE(documented.insert(Code(std::string(field))).second) << field << " twice";
+    }
+    EXPECT_GT(row[2].size(), 10u) << row[0] << " is not explained";
+  }
+  RequestRecord record;
+  record.code = absl::StatusCode::kInternal;
+  record.caller = {"ipv4:127.0.0.1:1", "certificate"};
+  record.caller_name = "caller";
+  record.id = "id";
+  record.traceparent = "traceparent";
+  record.job = {"job", "user", "queue", "model"};
+  RewriteRecord rewrite;
+  rewrite.outcome = v1::OUTCOME_REWRITTEN;
+  core::RewriteFigures& figures = rewrite.figures;
+  figures.machine = "custom";
+  figures.fit = v1::FIT_FITS;
+  figures.swapped_tensors = 1;
+  figures.host_peak_bytes = figures.step_before_ns = figures.step_after_ns = 1;
+  core::GpuFigures gpu;
+  gpu.peak_after_bytes = gpu.budget_bytes = gpu.need_bytes = 1;
+  figures.gpus.push_back(gpu);
+  record.rewrite = rewrite;
+  const auto line = nlohmann::json::parse(JournalLine(record, absl::UnixEpoch()));
+  std::set<std::string> real;
+  for (const auto& [name, value] : line.items()) real.insert(name);
   EXPECT_EQ(documented, real);
 }
 

@@ -137,7 +137,13 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
                                    "--log-level",
                                    "debug",
                                    "--log-format",
-                                   "json"});
+                                   "json",
+                                   "--journal",
+                                   "/var/log/spillway",
+                                   "--journal-file-bytes",
+                                   "17KiB",
+                                   "--journal-files",
+                                   "18"});
   ASSERT_TRUE(flags.options.has_value()) << flags.text;
   const Options& options = *flags.options;
   EXPECT_THAT(options.listen, ElementsAre("0.0.0.0:1", "unix:/run/spillwayd.sock"));
@@ -171,6 +177,9 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.limits.max_input_count(), 703);
   EXPECT_EQ(options.limits.max_option_bytes(), 704);
   EXPECT_EQ(options.max_request_time, absl::Minutes(12));
+  EXPECT_EQ(options.journal, "/var/log/spillway");
+  EXPECT_EQ(options.journal_file_bytes, 17 << 10);
+  EXPECT_EQ(options.journal_files, 18);
 }
 
 TEST(FlagsTest, Insecure) {
@@ -251,8 +260,13 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--memory-budget", "63MiB"}, {"--memory-budget", "64MiB"}},
       {{"--memory-budget", "2000000GiB"}, {"--memory-budget", "1125899906842624"}},
       {{"--target-wait", "-1s"}, {"--target-wait"}},
+      {{"--journal", ""}, {"--journal", "empty"}},
+      {{"--journal", "/j", "--journal-file-bytes", "100"}, {"--journal-file-bytes"}},
+      {{"--journal", "/j", "--journal-files", "0"}, {"--journal-files"}},
       {{"--min-upload-rate", "-1"}, {"--min-upload-rate"}},
       // Contradictions name both.
+      {{"--journal-files", "3"}, {"--journal-files", "--journal "}},
+      {{"--journal-file-bytes", "1MiB"}, {"--journal-file-bytes", "--journal "}},
       {{"--memory-budget", "1GiB", "--max-inflight-bytes", "2GiB"},
        {"--max-inflight-bytes", "--memory-budget"}},
       {{"--memory-budget", "2GiB", "--max-inflight-bytes", "1GiB", "--max-graph-bytes", "1025MiB"},

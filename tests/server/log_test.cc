@@ -36,6 +36,9 @@ std::vector<std::string> LogOfHostileRequest(const std::string& format) {
   grpc::ClientContext context;
   context.AddMetadata("x-request-id", "job-17");
   context.AddMetadata("traceparent", kTraceparent);
+  context.AddMetadata("x-spillway-job", "4711");
+  context.AddMetadata("x-spillway-user", "x job=\"forged\"");
+  context.AddMetadata("x-spillway-model", std::string(129, 'm'));
   v1::RewriteRequest request;
   request.set_graph_def(HostileGraph());
   v1::RewriteResponse response;
@@ -63,6 +66,10 @@ TEST(LogTest, JsonIsOneObjectPerLine) {
     EXPECT_EQ(object["traceparent"], kTraceparent);
     EXPECT_EQ(object["method"], "Rewrite");
     EXPECT_EQ(object["code"], "INVALID_ARGUMENT");
+    EXPECT_EQ(object["reason"], "BAD_NODE_NAME");
+    EXPECT_EQ(object["job"], "4711");
+    EXPECT_FALSE(object.contains("user")) << "it is not plain";
+    EXPECT_FALSE(object.contains("model")) << "it is too long";
     EXPECT_EQ(object["bytes_in"], HostileGraph().size());
     EXPECT_TRUE(object["ms"].is_number());
     EXPECT_THAT(object["error"].get<std::string>(), HasSubstr("forged"));
@@ -78,6 +85,8 @@ TEST(LogTest, TextStaysOnItsLine) {
     if (line.find(" request ") == std::string::npos) continue;
     ++requests;
     EXPECT_THAT(line, HasSubstr(" id=job-17 "));
+    EXPECT_THAT(line, HasSubstr(" job=4711 reason=BAD_NODE_NAME error="));
+    EXPECT_THAT(line, Not(HasSubstr("user=")));
   }
   EXPECT_EQ(requests, 1);
 }

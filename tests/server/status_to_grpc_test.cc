@@ -108,5 +108,17 @@ TEST(StatusToGrpcTest, CodeNamesAreThoseOfGrpc) {
   EXPECT_EQ(CodeName(absl::StatusCode::kDeadlineExceeded), "DEADLINE_EXCEEDED");
 }
 
+// Statistics count what callers are told.
+TEST(ToldReasonTest, IsTheOneInTheDetails) {
+  for (const absl::Status& status :
+       {core::InvalidError(v1::ERROR_REASON_CYCLE, "a cycle"), absl::CancelledError("gone"),
+        absl::DeadlineExceededError("late"), absl::InternalError("a bug"),
+        absl::UnavailableError("a bug, too")}) {
+    EXPECT_EQ(v1::ErrorReason_Name(ToldReason(status)),
+              absl::StrCat("ERROR_REASON_", InfoIn(ToGrpcStatus(status)).reason()))
+        << status;
+  }
+}
+
 }  // namespace
 }  // namespace spillway::server

@@ -1,0 +1,51 @@
+// What is told of a request when it has ended: the line `request` of the log, and that of the
+// journal, which say the same under the same names (rewrite_core/base/journal_fields.h). What is
+// not known is left out. README.md has the table of fields.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_SERVER_REQUEST_RECORD_H_
+#define SPILLWAY_SERVER_REQUEST_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/caller.h"
+#include "server/logging.h"
+#include "server/metrics.h"
+#include "server/request_id.h"
+#include "server/rewrite_record.h"
+#include "spillway/v1/error.pb.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::server {
+
+struct RequestRecord {
+  Method method = Method::kRewrite;
+  v1::Strategy strategy = v1::STRATEGY_UNSPECIFIED;
+  absl::StatusCode code = absl::StatusCode::kOk;  // As the caller saw it.
+  v1::ErrorReason reason = v1::ERROR_REASON_UNSPECIFIED;
+  std::string error;  // The message; names nodes. Empty: none.
+  int64_t bytes_in = 0;
+  int64_t bytes_out = 0;
+  absl::Duration duration;
+  Caller caller;
+  std::string caller_name;  // Of --access-file; empty: not known.
+  std::string id;
+  std::string traceparent;
+  JobNames job;
+  std::optional<RewriteRecord> rewrite;
+};
+
+// For the log.
+LogFields FieldsOf(const RequestRecord& record);
+
+// For the journal: one JSON object in ASCII without a line end, of a request that ended at `end`.
+// All but the message of an error, which names nodes.
+std::string JournalLine(const RequestRecord& record, absl::Time end);
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_REQUEST_RECORD_H_

@@ -1,0 +1,51 @@
+// What rewrites cost and save, as histograms by strategy and outcome: an observation for each
+// request that was answered, whoever did the work, and for each whose graph does not fit. What was
+// not simulated is not observed.
+//
+// The series are those that can occur, all of them from the constructor on: no label comes from a
+// user. Thread-safe. The registry must outlive it.
+#ifndef SPILLWAY_SERVER_REWRITE_STATISTICS_H_
+#define SPILLWAY_SERVER_REWRITE_STATISTICS_H_
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "server/rewrite_record.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::server {
+
+class RewriteStatistics {
+ public:
+  explicit RewriteStatistics(prometheus::Registry& registry);
+
+  // A request was answered, or refused since nothing fits.
+  void Count(v1::Strategy strategy, const RewriteRecord& record);
+
+ private:
+  // By strategy and outcome, DOES_NOT_FIT as the unspecified one; null where there is none.
+  using Histograms =
+      std::array<std::array<prometheus::Histogram*, v1::Outcome_ARRAYSIZE>, v1::Strategy_ARRAYSIZE>;
+
+  static void Observe(const Histograms& histograms, v1::Strategy strategy, v1::Outcome outcome,
+                      std::optional<double> value);
+
+  Histograms slowdown_ = {};
+  Histograms peak_before_ = {};
+  Histograms peak_after_ = {};
+  Histograms host_memory_ = {};
+  Histograms swap_bytes_ = {};
+  Histograms need_ratio_ = {};
+  std::map<std::string, prometheus::Counter*> machines_;  // By preset, and kCustomMachine.
+  prometheus::Counter* no_machine_ = nullptr;
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_REWRITE_STATISTICS_H_
