@@ -64,6 +64,12 @@ source "$root/tests/deploy/slurm.sh"
 source "$root/tests/deploy/checks.sh"
 trap stop EXIT
 
+skipped=0
+skip_one() {
+  echo "skipped: $1"
+  skipped=$((skipped + 1))
+}
+
 # What each task of a job leaves: the graph that it was given.
 readonly write_graph='printf "%s\n" "$SPILLWAY_GRAPH" >"task.$SLURM_PROCID"'
 
@@ -89,6 +95,29 @@ with_a_server() {
   spillway rewrite "$graph" -o "$work/expected.pb" --quiet
   check "it is the graph of spillway rewrite" cmp "$rewritten" "$work/expected.pb"
   check "no temporary file is left" nothing_temporary
+}
+
+# journal FIELD: of what the server wrote of the job `job`.
+journal() {
+  python3 -c '
+import glob, json, sys
+lines = [json.loads(line) for path in glob.glob(sys.argv[1] + "/*.jsonl") for line in open(path)]
+print(*(line.get(sys.argv[3]) for line in lines if line.get("job") == sys.argv[2]))' \
+    "$work/journal" "$job" "$1"
+}
+
+# The server learns from Slurm who asked.
+names_of_the_job() {
+  if ((${#with_journal[@]} == 0)); then
+    skip_one "this spillwayd has no --journal: what it learns of a job is not looked at"
+    return
+  fi
+  submit names "SPILLWAY_SERVER=$server" true
+  finish
+  check "the journal has one request of the job" is "$(journal outcome)" rewritten
+  check "its user is Slurm's" is "$(journal user)" "$(id -un)"
+  check "its queue is the partition" is "$(journal queue)" debug
+  check "its model is the job's name" is "$(journal model)" train
 }
 
 without_a_server() {
@@ -309,15 +338,22 @@ filter() {
   check "all jobs end" wait_until 60 no_job_is_left
 }
 
-if ! start_slurm; then
-  tail -n 5 "$work"/log/*
-  echo "FAILED  Slurm starts"
+# not_started WHAT LOG...
+not_started() {
+  tail -n 5 "${@:2}"
+  echo "FAILED  $1 starts"
   echo
   echo "0 passed, 1 failed"
   exit 1
-fi
-start_server
+}
+
+start_slurm || not_started Slurm "$work"/log/*
+mkdir "$work/journal"
+with_journal=()
+! spillwayd --help | grep -q -e '--journal' || with_journal=(--journal "$work/journal")
+start_server "${with_journal[@]}" || not_started spillwayd "$work/spillwayd"
 with_a_server
+names_of_the_job
 without_a_server
 a_cache_per_node
 a_cache_for_all
@@ -329,5 +365,5 @@ requeued
 filter
 
 echo
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed$( ((skipped == 0)) || echo ", $skipped skipped")"
 [[ $failed == 0 ]]
