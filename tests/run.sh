@@ -47,7 +47,7 @@ clone; a few minutes when there is a build already.
                in environments of their own (build/tf-2.16-venv, build/tf-2.21-venv)
   soak         a server for two minutes, with clients that crash, are slow or say nothing
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
-  Slurm        a real one, of one node on this machine: the samples of deploy/slurm
+  Slurm        a real one, of two nodes on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
 
 --all adds to that what takes some 40 minutes:
