@@ -52,7 +52,7 @@ clone; a few minutes when there is a build already.
   soak         a server for two minutes, with clients that crash, are slow or say nothing
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   scale        a real server under small loads beside the simulation of deploy/scale
-  Slurm        a real one, of one node on this machine: the samples of deploy/slurm
+  Slurm        a real one, of two nodes on this machine: the samples of deploy/slurm
   image        the Dockerfile built with buildah; the commands of the manifests, run in it
   versions     the programs of the release at which the API froze, built in build/skew, with those of
                today: every call both ways, and a rolling upgrade under load

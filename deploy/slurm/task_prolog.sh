@@ -13,9 +13,25 @@
 # comes from the cache.
 [ -n "${SPILLWAY_JOB_GRAPH:-}" ] || exit 0
 
+# A task's share of the memory that Slurm gives the job on a node (--mem, --mem-per-cpu), in MiB:
+# TensorFlow may pin that much, and the plan may use half of it, for its allocator rounds up to powers
+# of two. Empty where Slurm does not say. In a shell of its own, which odd values may end.
+share_mib=$(
+  if [ "${SLURM_MEM_PER_NODE:-0}" -gt 0 ]; then
+    tasks=$(echo "$SLURM_TASKS_PER_NODE" | tr ',' '\n' | sed 's/(.*//' | sort -n | tail -n 1)
+    echo $((SLURM_MEM_PER_NODE / tasks))
+  elif [ "${SLURM_MEM_PER_CPU:-0}" -gt 0 ]; then
+    echo $((SLURM_MEM_PER_CPU * ${SLURM_CPUS_PER_TASK:-1}))
+  fi
+) || share_mib=
+if [ -n "$share_mib" ]; then
+  export TF_GPU_HOST_MEM_LIMIT_IN_MB="${TF_GPU_HOST_MEM_LIMIT_IN_MB:-$share_mib}"
+fi
+
 # Give the absolute path of `spillway` where it is not in the PATH of jobs.
 spillway run --graph "$SPILLWAY_JOB_GRAPH" --timeout 30s \
-  ${SPILLWAY_JOB_BATCH_SIZE:+"--batch-size=$SPILLWAY_JOB_BATCH_SIZE"} -- /bin/sh -c '
+  ${SPILLWAY_JOB_BATCH_SIZE:+"--batch-size=$SPILLWAY_JOB_BATCH_SIZE"} \
+  ${share_mib:+"--host-memory-bytes=$((share_mib / 2))MiB"} -- /bin/sh -c '
   for name in SPILLWAY_GRAPH SPILLWAY_ORIGINAL_GRAPH SPILLWAY_REPORT TF_GPU_HOST_MEM_LIMIT_IN_MB; do
     if value=$(printenv "$name"); then
       printf "export %s=%s\n" "$name" "$value"
