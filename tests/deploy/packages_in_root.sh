@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# Run by packages_test.sh in a bare Debian, in /try: packages/ and upgraded/ have the packages of two
+# versions. Each step is a function, whose name is the argument.
+set -euo pipefail
+cd /try
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+readonly options=(--quiet --strategy scope --fuse-swapins --lb 5 --min-tensor-bytes 4096)
+readonly names=(spillway-server spillway-client libspillway0 libspillway-dev python3-spillway)
+
+# apt_get ARGUMENT...: with what it says only if it fails; no warning of a maintainer script passes.
+apt_get() {
+  if ! apt-get -y -q --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >log 2>&1; then
+    tail -n 30 log
+    return 1
+  fi
+  ! grep -iE '(spillway.*(warning|error)|dpkg: (warning|error))' log
+}
+
+is() {
+  [[ $1 == "$2" ]] || { echo "is '$1' and not '$2'"; return 1; }
+}
+
+version_of() {
+  dpkg-query -W -f '${Version}' "$1"
+}
+
+# Everything but what is of apt and dpkg themselves, and of Python's own cache.
+files() {
+  find / -xdev \( -path /try -o -path /proc -o -path /sys -o -path /dev -o -path /var/lib/dpkg \
+    -o -path /var/lib/apt -o -path /var/cache -o -path /var/log/apt \) -prune -o -print |
+    grep -vE '^/(var/log/(dpkg|alternatives)\.log|etc/ld\.so\.cache|tmp)$|/__pycache__' | sort
+}
+
+installs() {
+  apt_get update
+  # What ours need comes first, so that what is left of ours can be told in the end.
+  apt_get install ./packages/{spillway-server,spillway-client,libspillway0,python3-spillway}_*.deb
+  apt_get remove "${names[@]}"
+  apt_get purge "${names[@]}"
+  files >before
+  apt_get install ./packages/{spillway-server,spillway-client,libspillway0,python3-spillway}_*.deb
+  is "$(version_of spillway-server)" "$(dpkg-deb -f packages/spillway-server_*.deb Version)"
+  spillway version
+  spillwayd --version
+}
+
+# As nobody, in the background: `server` is its process, `address` where it listens.
+start_server() {
+  rm -f out
+  mkfifo out
+  setpriv --reuid=65534 --regid=65534 --clear-groups \
+    spillwayd --listen 127.0.0.1:0 --metrics-listen none >out 2>server.log &
+  server=$!
+  read -r line <out || { cat server.log; return 1; }
+  address=${line##* }
+}
+
+stop_server() {
+  kill -TERM "$server"
+  wait "$server"
+}
+
+serves_and_rewrites() {
+  start_server
+  spillway health --server "$address"
+  spillway rewrite graph.pb -o served.pb --server "$address" "${options[@]}"
+  stop_server
+  spillway rewrite graph.pb -o local.pb "${options[@]}"
+  cmp served.pb local.pb
+  if cmp -s graph.pb local.pb; then echo 'nothing was rewritten'; return 1; fi
+}
+
+python_rewrites() {
+  [[ ! -e /usr/lib/python3/dist-packages/spillway/lib ]]
+  python3 - <<'PYTHON'
+import pathlib
+import spillway
+result = spillway.rewrite(pathlib.Path("graph.pb").read_bytes(), strategy="scope", fuse_swapins=True,
+                          lb=5, min_tensor_bytes=4096)
+assert bytes(result.graph) == pathlib.Path("local.pb").read_bytes(), "other bytes than the program's"
+print(spillway.__version__)
+PYTHON
+}
+
+has_its_documents() {
+  local page
+  for page in spillway-client:spillway.1 spillway-client:spillway-rewrite.1 spillway-server:spillwayd.1; do
+    dpkg -L "${page%%:*}" | grep -qxF "/usr/share/man/man1/${page##*:}.gz" ||
+      { echo "no $page"; return 1; }
+  done
+  test -s /usr/share/bash-completion/completions/spillway
+  test -s /usr/lib/systemd/system/spillwayd.service || test -s /lib/systemd/system/spillwayd.service
+}
+
+# A server that runs goes on with what it is, without systemd; no call fails, and settings stay.
+upgrades_under_a_server() {
+  start_server
+  sed -i 's/^SPILLWAYD_OPTIONS=.*/SPILLWAYD_OPTIONS="--log-level warn"/' /etc/default/spillwayd
+  touch go-on
+  (
+    calls=0
+    while [[ -e go-on ]]; do
+      spillway health --server "$address" --retries 0 --timeout 20s || exit 1
+      calls=$((calls + 1))
+    done
+    echo "$calls" >calls
+  ) >calls.log 2>&1 &
+  local caller=$!
+  apt_get install ./upgraded/{spillway-server,spillway-client,libspillway0,python3-spillway}_*.deb
+  is "$(version_of spillway-server)" "$(dpkg-deb -f upgraded/spillway-server_*.deb Version)"
+  grep -qx 'SPILLWAYD_OPTIONS="--log-level warn"' /etc/default/spillwayd
+  spillway rewrite graph.pb -o served.pb --server "$address" "${options[@]}"
+  cmp served.pb local.pb
+  rm go-on
+  wait "$caller" || { cat calls.log; return 1; }
+  [[ $(cat calls) -gt 0 ]]
+  stop_server
+  start_server
+  spillway health --server "$address"
+  stop_server
+}
+
+removes() {
+  apt_get remove "${names[@]}"
+  [[ -z $(type -P spillwayd spillway) ]]
+  grep -qx 'SPILLWAYD_OPTIONS="--log-level warn"' /etc/default/spillwayd
+}
+
+# What a journal left, too.
+purges() {
+  mkdir -p /var/log/private/spillway
+  echo '{}' >/var/log/private/spillway/journal.jsonl
+  ln -s private/spillway /var/log/spillway
+  apt_get purge "${names[@]}"
+  rmdir /var/log/private
+  files >after
+  diff before after
+}
+
+builds_against_dev() {
+  apt_get install ./packages/{libspillway0,libspillway-dev}_*.deb g++ cmake make pkg-config
+  local flags
+  read -ra flags < <(pkg-config --cflags --libs spillway)
+  gcc -std=c99 -pedantic -Wall -Wextra -Werror rewrite_graph.c -o sample "${flags[@]}"
+  ./sample graph.pb sample.pb
+  test -s sample.pb
+  cmake -S consumer -B built -DKIND=shared -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >log 2>&1 &&
+    cmake --build built >>log 2>&1 || { tail -n 20 log; return 1; }
+  built/consumer_c graph.pb | grep '^bytes: [1-9]'
+  built/consumer_cc graph.pb | grep '^tensors swapped: [1-9]'
+}
+
+"$1"
