@@ -27,11 +27,13 @@ COPY --from=build /packages/ /
 # (deploy/proxy, deploy/kubernetes).
 FROM ${BASE} AS root
 ARG SOURCE_DATE_EPOCH
-COPY --from=build /packages/spillway-server_*.deb /packages/spillway-client_*.deb /packages/
+COPY --from=build /packages/spillway-server_*.deb /packages/spillway-client_*.deb \
+     /packages/*.buildinfo /packages/
 COPY deploy/image/make_root.sh /
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
       haproxy /packages/*.deb >/dev/null \
+ && install -m 644 -t /usr/share/doc/spillway-server /packages/*.buildinfo \
  && /make_root.sh /image
 
 FROM scratch

@@ -32,8 +32,12 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 OWN_LICENSE = "Apache-2.0"
-# CMakeLists.txt finds them, and nothing of them is left to be seen in a program.
-HEADER_ONLY = ("libcli11-dev", "nlohmann-json3-dev")
+# CMakeLists.txt finds them, and nothing of them is left to be seen in a program. All of ours have the
+# first; programs have CLI11, too; and of these the self-contained ones have what Debian's load.
+HEADER_ONLY = ("nlohmann-json3-dev",)
+HEADER_ONLY_IN_PROGRAMS = ("libcli11-dev",)
+HEADER_ONLY_IN_PORTABLE_PROGRAMS = ("libfmt-dev", "libspdlog-dev")
+PROGRAMS = {"spillway", "spillwayd"}
 # The short names of DEP-5, where SPDX has others. Those of SPDX are the same otherwise.
 DEP5_TO_SPDX = {
     "Expat": "MIT", "MIT": "MIT", "Zlib": "Zlib", "zlib": "Zlib", "curl": "curl", "ISC": "ISC",
@@ -303,14 +307,18 @@ def main():
             else:
                 files, licenses = [(path.name, path.read_bytes(), path)], {}
             artifact = document.add_artifact(path, files)
-            if not packed or path.suffix == ".deb":
-                if any(elf_needs(place) for _, _, place in files):
-                    for package in HEADER_ONLY:
-                        document.relate(artifact, "STATIC_LINK", document.add_debian(package))
-            elif not sources:
+            portable = packed and path.suffix != ".deb"
+            if portable and not sources:
                 raise Failure("%s has libraries linked in: --sources says which" % path)
-            else:
+            if portable:
                 document.add_linked_in(artifact, sources, licenses)
+            binaries = {place.name for _, _, place in files if elf_needs(place)}
+            headers = HEADER_ONLY if binaries else ()
+            if binaries & PROGRAMS:
+                headers += HEADER_ONLY_IN_PROGRAMS
+                headers += HEADER_ONLY_IN_PORTABLE_PROGRAMS if portable else ()
+            for package in headers:
+                document.relate(artifact, "STATIC_LINK", document.add_debian(package))
     text = document.json()
     if arguments.output:
         arguments.output.write_text(text)

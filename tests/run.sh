@@ -17,7 +17,8 @@ clone; a few minutes when there is a build already.
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
   deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
                promtool; the dashboard's expressions against a Prometheus that scrapes a server
-               under load; HAProxy in front of a server, flooded
+               under load; HAProxy in front of a server, flooded; the systemd unit, and whether the
+               files of the Debian packages agree
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl, ghz and a client in Go, which are built with Go 1.19 or later; what
                proto/any_language.md says, as it stands there
@@ -48,7 +49,10 @@ clone; a few minutes when there is a build already.
   soak         a server for two minutes, with clients that crash, are slow or say nothing
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
-  image        the Dockerfile built with buildah; the commands of the manifests, run in it
+  packages     the Debian packages, built, linted, installed, upgraded and purged in a bare Debian; the
+               SBOM
+  image        the Dockerfile built with buildah; whether its packages have the same bytes; the
+               commands of the manifests, run in it
 
 --all adds to that what takes some 40 minutes:
   sanitizers   fuzzes each target for 5 minutes
@@ -573,12 +577,20 @@ check_deploy() {
   run_counted "$results/deploy-rules.log" tests/deploy/rules_test.sh || code=1
   run_counted "$results/deploy-proxy.log" tests/deploy/proxy_test.py || code=1
   run_counted "$results/deploy-dashboard.log" tests/deploy/dashboard_test.py || code=1
+  run_counted "$results/deploy-packages.log" tests/deploy/packages_test.sh --quick || code=1
   return "$code"
+}
+
+# Both in the same Debian, which is made once.
+readonly debian_base=build/bookworm
+check_packages() {
+  run_counted "$results/packages.log" tests/deploy/packages_test.sh --install --base "$debian_base"
 }
 
 check_image() {
   if [[ -e $deploy_venv/installed.txt ]]; then
-    run_counted "$results/image.log" "$deploy_venv/bin/python" tests/deploy/image_test.py --install
+    run_counted "$results/image.log" "$deploy_venv/bin/python" tests/deploy/image_test.py --install \
+      --base "$debian_base" --packages build-debian
   else
     skip "no $deploy_venv, which reads the manifests: the image is not tested"
   fi
@@ -690,6 +702,7 @@ if [[ $full == yes ]]; then
   section "Soak" check_soak
   section "Benchmarks" run_benchmarks
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
+  section "Debian packages" check_packages
   section "Image" check_image
 fi
 finish

@@ -48,6 +48,8 @@ for package in "${packages[@]}"; do
   dpkg-query -s "$package" >"$to/var/lib/dpkg/status.d/$package"
   install -D -m 644 "/usr/share/doc/$package/copyright" "$to/usr/share/doc/$package/copyright"
 done
+# What the packages were built of and with, and their checksums.
+install -m 644 -t "$to/usr/share/doc/spillway-server" /usr/share/doc/spillway-server/*.buildinfo
 # Licenses that copyright files lead to.
 cp -rL /usr/share/common-licenses "$to/usr/share/common-licenses"
 [[ -z ${SOURCE_DATE_EPOCH-} ]] || find "$to" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +

@@ -2,6 +2,7 @@
 
 failures = []
 passed = 0
+skipped = 0
 
 
 def check(name, ok, problem=""):
@@ -15,6 +16,13 @@ def check(name, ok, problem=""):
         print("FAILED  %s\n        %s" % (name, problem), flush=True)
 
 
+def skip(why):
+    """What is not tested here."""
+    global skipped
+    skipped += 1
+    print("skipped: " + why, flush=True)
+
+
 def add(more_passed, more_failures):
     """Those of another process."""
     global passed
@@ -24,5 +32,6 @@ def add(more_passed, more_failures):
 
 def finish():
     """Prints the summary; the exit code."""
-    print("\n%d passed, %d failed" % (passed, len(failures)))
+    print("\n%d passed, %d failed%s" % (
+        passed, len(failures), ", %d skipped" % skipped if skipped else ""))
     return 1 if failures else 0

@@ -310,8 +310,10 @@ mirror() {
 make_root() {
   [[ -n $base ]] || base=$work/base
   if [[ ! -x $base/usr/bin/apt-get ]]; then
-    debootstrap --variant=minbase "$suite" "$base" "$(mirror)" >"$work/debootstrap.log" 2>&1 ||
-      { tail -n 3 "$work/debootstrap.log"; return 1; }
+    # Moved when it is whole: an interrupted one is not taken for a system.
+    mkdir -p "$(dirname "$base")"
+    debootstrap --variant=minbase "$suite" "$work/new" "$(mirror)" >"$work/debootstrap.log" 2>&1 &&
+      mv "$work/new" "$base" || { tail -n 3 "$work/debootstrap.log"; return 1; }
   fi
   cp -a "$base" "$work/root" || return 1
   # This machine's way to the network.
