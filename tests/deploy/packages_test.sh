@@ -12,10 +12,10 @@ deploy/debian agree with each other and with the source.
 Without, in some minutes: builds the packages in build-debian/ (by ccache, if there is one); lintian;
 the man pages; the SBOM, and what checks SPDX; in a bare Debian 12, which debootstrap makes: installs,
 serves, rewrites, upgrades under a running server, removes, purges, builds against the development
-package. That other folders give the same bytes: image_test.py, which builds them again.
+package; with systemd, booted there by systemd-nspawn: starts, settings, upgrades, failures. That other folders give the same bytes: image_test.py, which builds them again.
 
   --install    installs with apt what is missing: debhelper, dh-python, help2man, lintian, man-db,
-               debootstrap
+               debootstrap, systemd-container
   --base DIR   a folder with Debian's minimal system, which is copied; made there if it is not there
 
 Needs root for all but --quick. What cannot be had is skipped, with a line that says so. The last line
@@ -48,7 +48,8 @@ readonly suite=bookworm
 # Ten times what systemd-analyze prints: below 2.5.
 readonly exposure_limit=25
 readonly tools=(dpkg-buildpackage:dpkg-dev dh:debhelper dh_python3:dh-python help2man:help2man
-  lintian:lintian man:man-db debootstrap:debootstrap setpriv:util-linux unshare:util-linux)
+  lintian:lintian man:man-db debootstrap:debootstrap setpriv:util-linux unshare:util-linux
+  openssl:openssl)
 export PATH=$PATH:/usr/sbin:/sbin
 
 skipped=0
@@ -70,7 +71,11 @@ finish() {
 
 work=$(mktemp -d -t spillway-packages-XXXXXX)
 readonly work
+machine=
 clean_up() {
+  # The first process of a machine of ours: its end is that of all others in there.
+  [[ -z $machine ]] || kill -KILL "$machine" 2>/dev/null || true
+  wait
   rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
@@ -160,10 +165,12 @@ find_missing() {
   done
 }
 find_missing
-if [[ ${#missing[@]} != 0 && $install == yes && $(id -u) == 0 ]]; then
-  echo "Installing: ${missing[*]}"
+if [[ $install == yes && $(id -u) == 0 ]] &&
+    { [[ ${#missing[@]} != 0 ]] || ! command -v systemd-nspawn >/dev/null; }; then
+  echo "Installing: ${missing[*]} systemd-container"
+  # The last is for the test under systemd, which is skipped where it cannot be had.
   { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-      --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}"; } >/dev/null 2>&1 || true
+      --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}" systemd-container; } >/dev/null 2>&1 || true
   find_missing
 fi
 if [[ $(id -u) != 0 || ${#missing[@]} != 0 ]]; then
@@ -356,4 +363,63 @@ check "an upgrade under a running server loses nothing" in_root upgrades_under_a
 check "removed, settings stay" in_root removes
 check "purged, nothing stays" in_root purges
 check "programs build against the development package" in_root builds_against_dev
+
+# The root as a system of its own, with systemd, and a network that is its own.
+boot() {
+  systemd-nspawn --quiet --directory="$work/root" --boot --register=no --keep-unit --private-network \
+    --console=pipe >"$work/boot.log" 2>&1 </dev/null &
+  local nspawn=$! tries
+  for tries in {1..150}; do
+    machine=$(cut -d ' ' -f 1 "/proc/$nspawn/task/$nspawn/children" 2>/dev/null || true)
+    if [[ -n $machine && $(on_machine systemctl is-system-running 2>/dev/null) == @(running|degraded) ]]; then
+      return 0
+    fi
+    [[ -e /proc/$nspawn ]] || break
+    sleep 0.2
+  done
+  machine=
+  echo "it does not boot, after $tries looks"
+  cat "$work/boot.log"
+  return 1
+}
+
+on_machine() {
+  nsenter --target "$machine" --mount --uts --ipc --net --pid --cgroup --root --wd=/ \
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+    no_proxy=127.0.0.1,localhost "$@" </dev/null
+}
+
+# As after a plug that is pulled: nothing in there is needed any more.
+power_off() {
+  [[ -n $machine ]] || return 0
+  kill -KILL "$machine" 2>/dev/null || true
+  wait
+  machine=
+}
+
+step() {
+  on_machine bash /try/packages_in_root.sh "$1"
+}
+
+if ! command -v systemd-nspawn >/dev/null; then
+  skip "no systemd-nspawn here (Debian: package systemd-container): no service is started by systemd"
+  finish
+fi
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost \
+  -addext subjectAltName=DNS:localhost -keyout "$work/root/try/ours.key" \
+  -out "$work/root/try/ours.pem" 2>/dev/null
+check "systemd and the server install" in_root installs_systemd
+# Not a check in a subshell: it tells where the machine is.
+if boot >"$work/booted" 2>&1; then
+  check "systemd starts the server, which says when it listens" step starts_at_boot
+  check "settings, socket, TLS and a limit of memory" step takes_settings
+  check "an upgrade restarts it, and no call fails" step restarts_when_upgraded
+  check "it starts again when it is killed" step starts_again_when_killed
+  check "but not with wrong flags, which the log tells" step wrong_flags_are_told_once
+  check "purged while it runs, nothing stays" step purges_what_runs
+  power_off
+else
+  cat "$work/booted"
+  skip "no systemd boots here: no service is started by it"
+fi
 finish
