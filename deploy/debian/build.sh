@@ -65,7 +65,7 @@ copy_source() {
       [[ ! -e $file && ! -L $file ]] || printf '%s\0' "$file"
     done | tar --null --no-recursion -T - -c
   else
-    tar --exclude='./build*' --exclude=./.cache --exclude=__pycache__ -c .
+    tar --exclude=./.git --exclude='./build*' --exclude=./.cache --exclude=__pycache__ -c .
   fi | tar -C "$source" -x
   [[ ! -e $source/debian ]] || fail "the source tree has a debian/ of its own"
   cp -R "$source/deploy/debian" "$source/debian"

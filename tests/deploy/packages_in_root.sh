@@ -16,115 +16,19 @@ apt_get() {
   ! grep -iE '(spillway.*(warning|error)|dpkg: (warning|error))' log
 }
 
+# ours ACTION: on those of ours that dpkg knows of.
+ours() {
+  local known
+  mapfile -t known < <(dpkg-query -W -f '${Package}\n' "${names[@]}" 2>/dev/null)
+  apt_get "$1" "${known[@]}"
+}
+
 is() {
   [[ $1 == "$2" ]] || { echo "is '$1' and not '$2'"; return 1; }
 }
 
 version_of() {
-  dpkg-query -W -f '${Version}' # ---- Under systemd, which runs here then.
-
-installs_systemd() {
-  apt_get purge libspillway-dev
-  apt_get install systemd systemd-sysv
-  apt_get install ./packages/{spillway-server,spillway-client,libspillway0}_*.deb
-}
-
-main_pid() {
-  systemctl show --property MainPID --value spillwayd
-}
-
-# The unit is enabled, and active once the server listens.
-starts_at_boot() {
-  timeout 60 systemctl is-system-running --wait || [[ $(systemctl is-failed spillwayd) != failed ]]
-  systemctl start spillwayd
-  is "$(systemctl is-enabled spillwayd)" enabled
-  is "$(systemctl show --property Type --value spillwayd)" notify
-  spillway health --server 127.0.0.1:7070 --retries 0
-  local user
-  user=$(stat -c %u "/proc/$(main_pid)")
-  [[ $user -gt 60000 ]] || { echo "it runs as $user"; return 1; }
-}
-
-# A socket in the folder that the unit makes, TLS with a key that a group may read, a limit of memory.
-takes_settings() {
-  openssl_key
-  mkdir -p /etc/systemd/system/spillwayd.service.d
-  printf '[Service]\nSupplementaryGroups=shadow\nMemoryMax=1G\n' \
-    >/etc/systemd/system/spillwayd.service.d/ours.conf
-  echo 'SPILLWAYD_OPTIONS="--listen unix:/run/spillway/spillwayd.sock --listen 0.0.0.0:7071 --tls-cert /etc/ours.pem --tls-key /etc/ours.key"' \
-    >/etc/default/spillwayd
-  systemctl daemon-reload
-  systemctl restart spillwayd
-  spillway health --server unix:/run/spillway/spillwayd.sock --retries 0
-  spillway rewrite graph.pb -o served.pb --server localhost:7071 --tls-ca /etc/ours.pem "${options[@]}"
-  cmp served.pb local.pb
-}
-
-# Made outside, where there is an openssl.
-openssl_key() {
-  install -m 644 ours.pem /etc/ours.pem
-  install -m 640 -g shadow ours.key /etc/ours.key
-}
-
-# The old server answers what it has, the new one the rest: no call fails.
-restarts_when_upgraded() {
-  local before caller
-  before=$(main_pid)
-  touch go-on
-  (
-    calls=0
-    while [[ -e go-on ]]; do
-      spillway rewrite graph.pb -o called.pb --server unix:/run/spillway/spillwayd.sock "${options[@]}"
-      cmp called.pb local.pb
-      calls=$((calls + 1))
-    done
-    echo "$calls" >calls
-  ) >calls.log 2>&1 &
-  caller=$!
-  apt_get install ./upgraded/{spillway-server,spillway-client,libspillway0}_*.deb
-  rm go-on
-  wait "$caller" || { cat calls.log; return 1; }
-  [[ $(cat calls) -gt 0 ]]
-  is "$(systemctl is-active spillwayd)" active
-  [[ $(main_pid) != "$before" ]] || { echo "the old server still runs"; return 1; }
-  # It ended by itself: neither killed nor with an error.
-  if journalctl -u spillwayd --no-pager | grep -E 'Killing|timed out|Failed with'; then return 1; fi
-}
-
-starts_again_when_killed() {
-  local before=0 tries
-  before=$(main_pid)
-  kill -KILL "$before"
-  for tries in {1..100}; do
-    [[ $(main_pid) == @(0|"$before") || $(systemctl is-active spillwayd) != active ]] || break
-    sleep 0.2
-  done
-  echo "after $tries looks"
-  is "$(systemctl show --property NRestarts --value spillwayd)" 1
-  spillway health --server unix:/run/spillway/spillwayd.sock
-}
-
-wrong_flags_are_told_once() {
-  echo 'SPILLWAYD_OPTIONS="--no-such-flag"' >/etc/default/spillwayd
-  if systemctl restart spillwayd; then echo "it starts"; return 1; fi
-  sleep 3  # Longer than RestartSec.
-  is "$(systemctl is-active spillwayd || true)" failed
-  is "$(systemctl show --property NRestarts --value spillwayd)" 0
-  journalctl -u spillwayd --no-pager | grep -F -- --no-such-flag
-  echo 'SPILLWAYD_OPTIONS=""' >/etc/default/spillwayd
-  systemctl start spillwayd
-}
-
-purges_what_runs() {
-  local pid
-  pid=$(main_pid)
-  [[ $pid -gt 0 && -d /var/log/private/spillway ]]
-  apt_get purge "${names[@]}"
-  [[ ! -e /proc/$pid && ! -e /var/log/private/spillway && ! -e /run/spillway && ! -e /etc/default/spillwayd ]]
-  if systemctl cat spillwayd; then return 1; fi
-}
-
-"$1"
+  dpkg-query -W -f '${Version}' "$1"
 }
 
 # Everything but what is of apt and dpkg themselves, and of Python's own cache.
@@ -138,8 +42,8 @@ installs() {
   apt_get update
   # What ours need comes first, so that what is left of ours can be told in the end.
   apt_get install ./packages/{spillway-server,spillway-client,libspillway0,python3-spillway}_*.deb
-  apt_get remove "${names[@]}"
-  apt_get purge "${names[@]}"
+  ours remove
+  ours purge
   files >before
   apt_get install ./packages/{spillway-server,spillway-client,libspillway0,python3-spillway}_*.deb
   is "$(version_of spillway-server)" "$(dpkg-deb -f packages/spillway-server_*.deb Version)"
@@ -180,7 +84,7 @@ import pathlib
 import spillway
 result = spillway.rewrite(pathlib.Path("graph.pb").read_bytes(), strategy="scope", fuse_swapins=True,
                           lb=5, min_tensor_bytes=4096)
-assert bytes(result.graph) == pathlib.Path("local.pb").read_bytes(), "other bytes than the program's"
+assert bytes(result.graph_def) == pathlib.Path("local.pb").read_bytes(), "other bytes than the program's"
 print(spillway.__version__)
 PYTHON
 }
@@ -192,7 +96,7 @@ has_its_documents() {
       { echo "no $page"; return 1; }
   done
   test -s /usr/share/bash-completion/completions/spillway
-  test -s /usr/lib/systemd/system/spillwayd.service || test -s /lib/systemd/system/spillwayd.service
+  test -s /lib/systemd/system/spillwayd.service
 }
 
 # A server that runs goes on with what it is, without systemd; no call fails, and settings stay.
@@ -224,7 +128,7 @@ upgrades_under_a_server() {
 }
 
 removes() {
-  apt_get remove "${names[@]}"
+  ours remove
   [[ -z $(type -P spillwayd spillway) ]]
   grep -qx 'SPILLWAYD_OPTIONS="--log-level warn"' /etc/default/spillwayd
 }
@@ -234,7 +138,7 @@ purges() {
   mkdir -p /var/log/private/spillway
   echo '{}' >/var/log/private/spillway/journal.jsonl
   ln -s private/spillway /var/log/spillway
-  apt_get purge "${names[@]}"
+  ours purge
   rmdir /var/log/private
   files >after
   diff before after
@@ -351,7 +255,7 @@ purges_what_runs() {
   local pid
   pid=$(main_pid)
   [[ $pid -gt 0 && -d /var/log/private/spillway ]]
-  apt_get purge "${names[@]}"
+  ours purge
   [[ ! -e /proc/$pid && ! -e /var/log/private/spillway && ! -e /run/spillway && ! -e /etc/default/spillwayd ]]
   if systemctl cat spillwayd; then return 1; fi
 }

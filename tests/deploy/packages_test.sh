@@ -191,7 +191,7 @@ build_packages() {
 }
 
 no_lint() {
-  lintian --allow-root --no-tag-display-limit --fail-on error,warning "$out"/*.changes
+  lintian --allow-root --tag-display-limit 0 --fail-on error,warning "$out"/*.changes
 }
 
 no_paths_of_the_build() {
@@ -216,7 +216,7 @@ man_pages_are_right() {
     [[ $name == "${name%%-*}" ]] || command+=("${name#*-}")
     [[ $name == spillwayd ]] && command+=(--help) || command+=(--help-all)
     while read -r flag; do
-      grep -qE -- "^ +(-.,)?$flag( |$|=)" "$work/page" || { echo "$name(1) has no $flag"; return 1; }
+      grep -qE -- "^ +(-.,)?$flag( |$|=|,)" "$work/page" || { echo "$name(1) has no $flag"; return 1; }
     done < <("${command[@]}" | grep -oE '^  (-.,)?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+')
   done
 }
