@@ -20,7 +20,7 @@ apt_get() {
 ours() {
   local known
   mapfile -t known < <(dpkg-query -W -f '${Package}\n' "${names[@]}" 2>/dev/null)
-  apt_get "$1" "${known[@]}"
+  [[ ${#known[@]} == 0 ]] || apt_get "$1" "${known[@]}"
 }
 
 is() {
@@ -107,7 +107,7 @@ upgrades_under_a_server() {
   (
     calls=0
     while [[ -e go-on ]]; do
-      spillway health --server "$address" --retries 0 --timeout 20s || exit 1
+      spillway health --server "$address" --timeout 20s || exit 1
       calls=$((calls + 1))
     done
     echo "$calls" >calls
@@ -160,7 +160,7 @@ builds_against_dev() {
 # ---- Under systemd, which runs here then.
 
 installs_systemd() {
-  apt_get purge libspillway-dev
+  ours purge
   apt_get install systemd systemd-sysv
   apt_get install ./packages/{spillway-server,spillway-client,libspillway0}_*.deb
 }
@@ -175,7 +175,7 @@ starts_at_boot() {
   systemctl start spillwayd
   is "$(systemctl is-enabled spillwayd)" enabled
   is "$(systemctl show --property Type --value spillwayd)" notify
-  spillway health --server 127.0.0.1:7070 --retries 0
+  spillway health --server 127.0.0.1:7070
   local user
   user=$(stat -c %u "/proc/$(main_pid)")
   [[ $user -gt 60000 ]] || { echo "it runs as $user"; return 1; }
@@ -191,7 +191,7 @@ takes_settings() {
     >/etc/default/spillwayd
   systemctl daemon-reload
   systemctl restart spillwayd
-  spillway health --server unix:/run/spillway/spillwayd.sock --retries 0
+  spillway health --server unix:/run/spillway/spillwayd.sock
   spillway rewrite graph.pb -o served.pb --server localhost:7071 --tls-ca /etc/ours.pem "${options[@]}"
   cmp served.pb local.pb
 }
