@@ -149,12 +149,12 @@ builds_against_dev() {
   local flags
   read -ra flags < <(pkg-config --cflags --libs spillway)
   gcc -std=c99 -pedantic -Wall -Wextra -Werror rewrite_graph.c -o sample "${flags[@]}"
-  ./sample graph.pb sample.pb
+  ./sample resnet50.pb sample.pb
   test -s sample.pb
   cmake -S consumer -B built -DKIND=shared -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >log 2>&1 &&
     cmake --build built >>log 2>&1 || { tail -n 20 log; return 1; }
-  built/consumer_c graph.pb | grep '^bytes: [1-9]'
-  built/consumer_cc graph.pb | grep '^tensors swapped: [1-9]'
+  built/consumer_c mnist.pb | grep '^bytes: [1-9]'
+  built/consumer_cc mnist.pb | grep '^tensors swapped: [1-9]'
 }
 
 # ---- Under systemd, which runs here then.

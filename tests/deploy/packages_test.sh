@@ -333,6 +333,8 @@ make_root() {
   mkdir "$work/root/try/packages"
   cp "$out"/*.deb "$work/root/try/packages/"
   cp tests/graphs/cond_v1/graph_shapes.pb "$work/root/try/graph.pb"
+  cp tests/graphs/mnist_deep/graph_shapes.pb "$work/root/try/mnist.pb"
+  cp tests/graphs/resnet50_tf1/graph_shapes.pb "$work/root/try/resnet50.pb"
 }
 
 # Mounts and processes that end with the step. Without an init, and so without a systemd that runs.
