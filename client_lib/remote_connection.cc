@@ -11,6 +11,7 @@
 #include "client_lib/internal/graph_questions.h"
 #include "client_lib/internal/health_check.h"
 #include "client_lib/internal/hedge.h"
+#include "client_lib/internal/job_names.h"
 #include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/remote_call.h"
 #include "client_lib/internal/replicas.h"
@@ -48,6 +49,7 @@ class RemoteConnection : public Connection {
   explicit RemoteConnection(RemoteOptions options)
       : options_(std::move(options)),
         addresses_(internal::SplitTarget(options_.target)),
+        job_names_(internal::JobNamesFromEnvironment()),
         replicas_(options_, addresses_.ok() ? *addresses_ : std::vector<std::string>{""}) {}
 
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
@@ -152,7 +154,7 @@ class RemoteConnection : public Connection {
  private:
   absl::StatusOr<internal::CallHeaders> HeadersOf(const CallOptions& call) const {
     if (!addresses_.ok()) return addresses_.status();
-    return internal::MakeCallHeaders(options_, *addresses_, call);
+    return internal::MakeCallHeaders(options_, *addresses_, call, job_names_);
   }
 
   // Makes attempts until one succeeds or no other may follow. `attempt(link, context)` starts from
@@ -232,6 +234,7 @@ class RemoteConnection : public Connection {
 
   const RemoteOptions options_;
   const absl::StatusOr<std::vector<std::string>> addresses_;  // No call is made without.
+  const internal::CallHeaders job_names_;
   internal::Replicas replicas_;
 };
 

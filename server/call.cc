@@ -23,9 +23,9 @@ namespace {
 // A6): until what waits now has run, within these.
 constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 constexpr absl::Duration kLeastPushback = absl::Milliseconds(200);
-constexpr absl::Duration kMostPushback = absl::Seconds(30);
+constexpr absl::Duration kMaxPushback = absl::Seconds(30);
 // Of a quota it is the truth, and fits into the 32 bits of clients.
-constexpr absl::Duration kMostQuotaPushback = absl::Hours(24);
+constexpr absl::Duration kMaxQuotaPushback = absl::Hours(24);
 
 // How much later than at the client a deadline may be here: a timeout counts from its arrival, and
 // gRPC rounds it up by at most 1% on the wire.
@@ -257,8 +257,8 @@ grpc::Status Call::Conclude(const absl::Status& status) {
   if (core::GetErrorReason(status_) == v1::ERROR_REASON_OVERLOADED) {
     const absl::Duration pause =
         quota_wait_ > absl::ZeroDuration()
-            ? std::min(absl::Ceil(quota_wait_, absl::Milliseconds(1)), kMostQuotaPushback)
-            : std::clamp(state_.pool.expected_wait(), kLeastPushback, kMostPushback);
+            ? std::min(absl::Ceil(quota_wait_, absl::Milliseconds(1)), kMaxQuotaPushback)
+            : std::clamp(state_.pool.expected_wait(), kLeastPushback, kMaxPushback);
     context_.AddTrailingMetadata(kRetryPushbackKey, absl::StrCat(absl::ToInt64Milliseconds(pause)));
   }
   return ToGrpcStatus(status_);

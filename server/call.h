@@ -72,7 +72,7 @@ class Call {
   // work costs.
   absl::Status RunWork(const std::vector<absl::string_view>& graphs, std::atomic<bool>& stopped,
                        absl::FunctionRef<absl::Status()> work);
-  // Its plan is there already: it takes no longer than work that plays none.
+  // Its plan is there already: it takes no longer than work that simulates none.
   void SkipSimulation() { kind_.simulates = false; }
   // What was allocated there was freed by another thread. Thread-safe.
   void GiveBack(int64_t bytes) { account_.GiveBack(bytes); }

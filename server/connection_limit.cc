@@ -18,7 +18,7 @@ constexpr int kDefaultMost = 4096;
 
 }  // namespace
 
-int MostConnections() {
+int MaxConnections() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kDefaultMost;
   const rlim_t left = limit.rlim_cur - std::min(kReserved, limit.rlim_cur / 2);
@@ -26,6 +26,6 @@ int MostConnections() {
       std::clamp<rlim_t>(left, 1, static_cast<rlim_t>(std::numeric_limits<int>::max())));
 }
 
-int DefaultMaxConnections() { return std::min(MostConnections(), kDefaultMost); }
+int DefaultMaxConnections() { return std::min(MaxConnections(), kDefaultMost); }
 
 }  // namespace spillway::server

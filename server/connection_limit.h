@@ -8,7 +8,7 @@ namespace spillway::server {
 
 // The most that this process's limit of open files (RLIMIT_NOFILE) leaves room for, beside what the
 // server itself opens; at least 1.
-int MostConnections();
+int MaxConnections();
 
 // Of these, what is taken where nobody says how many.
 int DefaultMaxConnections();

@@ -13,7 +13,7 @@ constexpr double kSimulatingRate = 100;
 constexpr double kNewest = 0.1;
 
 // By so much at most a piece of work is believed to cost more or less than those before.
-constexpr double kMostChange = 8;
+constexpr double kMaxChange = 8;
 
 // What every request costs as much as.
 constexpr int64_t kLeastBytes = 4 << 10;
@@ -39,7 +39,7 @@ void CostEstimate::Learn(WorkKind kind, int64_t graph_bytes, absl::Duration cpu_
   // One graph that is unlike all others must not make everybody look like it.
   const double found = std::clamp(
       absl::ToDoubleNanoseconds(cpu_time) / static_cast<double>(std::max(graph_bytes, kLeastBytes)),
-      before / kMostChange, before * kMostChange);
+      before / kMaxChange, before * kMaxChange);
   // Of two at once one may be lost, which does no harm.
   rate.store(before + kNewest * (found - before), std::memory_order_relaxed);
 }

@@ -18,7 +18,7 @@ namespace spillway::server {
 // Work that costs alike.
 struct WorkKind {
   Method method = Method::kRewrite;
-  bool simulates = false;  // Its strategy plays plans in a simulator: tens of times as much.
+  bool simulates = false;  // Its strategy simulates plans: tens of times as much.
 };
 
 class CostEstimate {

@@ -415,10 +415,10 @@ std::string Conflict(const Options& options) {
                         " is above --max-inflight-bytes ", limits.max_inflight_bytes(),
                         "; lower the one or raise the other");
   }
-  if (options.max_connections > MostConnections()) {
+  if (options.max_connections > MaxConnections()) {
     return absl::StrCat("--max-connections is ", options.max_connections,
                         " and the limit of open files (ulimit -n) leaves room for ",
-                        MostConnections(), "; raise that or lower the flag");
+                        MaxConnections(), "; raise that or lower the flag");
   }
   if (options.idle_timeout == absl::ZeroDuration()) {
     return "--idle-timeout 0 would cancel every stream; use inf to have none";

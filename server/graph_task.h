@@ -7,7 +7,7 @@
 //   using Sink                 the one of the two below that it needs
 //   kMethod                    its name in metrics and log
 //   Strategy(header)           that its label tells, unspecified if it has none
-//   Simulates(header)          whether that plays plans, which takes long
+//   Simulates(header)          whether that simulates plans, which takes long
 //   SentBytes(response)        what of a message counts as sent
 //   kIsShared                  whether it is a rewrite, made once for all who ask the same:
 //   Respond(answer, header, context, sink) then tells it; otherwise

@@ -70,7 +70,7 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
   return {std::move(answer), graph};
 }
 
-// Whether the strategy that `options` ask for plays plans in a simulator.
+// Whether the strategy that `options` ask for simulates plans.
 bool Simulates(const v1::RewriteOptions& options);
 
 // Sends a header with report, patch and plan, then the graph in chunks.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests that what documents point to is there: each link of each Markdown file of the repository,
-with its anchor; each file and folder named in code style; the README's length.
+with its anchor; each file and folder named in code style; the README's length; and that no measured
+figure stands in two documents, where one of them would be forgotten.
 
     tests/documents.py [FILE.md...]      all that git knows, if none is given
 
@@ -90,6 +91,37 @@ def wrong_code(document, text):
     return "there is no %s" % text
 
 
+# What is measured has a unit and, as a rule, three digits or more; round numbers are limits and
+# sizes, which documents may share. Of counts of nodes and the like a graph has one, wherever it is
+# told.
+FIGURE = re.compile(
+    r"(?<![\w.,-])(\d[\d,]*(?:\.\d+)?) ?(ms|s|min|MB|GB|MiB|GiB|floors|%|images/s)(?!\w)")
+
+
+def figures_of(document):
+    """(number of the line, figure) of each in prose and tables; what programs print is fenced."""
+    for number, line, fenced in lines_of(document):
+        for digits, unit in [] if fenced else FIGURE.findall(line):
+            significant = digits.replace(",", "").replace(".", "").strip("0")
+            if len(significant) >= 3 and digits not in ("128", "256", "512"):
+                yield number, "%s %s" % (digits, unit)
+
+
+def repeated_figures(documents):
+    """{document: [messages]} of figures that stand in an earlier document, too."""
+    home, wrong = {}, {}
+    for document in documents:
+        if document.name == "CHANGELOG.md":  # It tells what was, when it was.
+            continue
+        for number, figure in figures_of(document):
+            first, line = home.setdefault(figure, (document, number))
+            if first != document:
+                wrong.setdefault(document, []).append(
+                    "%s:%d: %s stands in %s:%d, too: say it in one of them, and link" % (
+                        document.relative_to(ROOT), number, figure, first.relative_to(ROOT), line))
+    return wrong
+
+
 def check(document):
     """(checks, [messages]) of one file."""
     checks, wrong, number = 0, [], 0
@@ -119,8 +151,10 @@ def main(arguments):
         ).stdout.split()
         documents = [ROOT / name for name in listed]
     checks = failed = 0
+    repeated = repeated_figures(documents)
     for document in documents:
         some, messages = check(document)
+        messages += repeated.get(document, [])
         checks += some
         failed += bool(messages)
         for message in messages:

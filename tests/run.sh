@@ -12,13 +12,15 @@ clone; a few minutes when there is a build already.
   install      deploy/install_deps.sh tests
   format       clang-format 14
   shell        the shell scripts: bash -n, and shellcheck
-  documents    that links, anchors and paths in them lead somewhere
+  documents    that links, anchors and paths in them lead somewhere, that no figure stands in two of
+               them, and, once there are programs, that these take the commands they show
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
-  deploy       the Kubernetes manifests against its schemas and each other; the alert rules with
-               promtool; the dashboard's expressions against a Prometheus that scrapes a server
-               under load; HAProxy in front of a server, flooded; the systemd unit, and whether the
-               files of the Debian packages agree
+  deploy       the Kubernetes manifests against its schemas and each other, with Helm's chart, which
+               takes helm, built with Go 1.19 or later; the alert rules with promtool; the
+               dashboard's expressions against a Prometheus that scrapes a server under load; HAProxy
+               in front of a server, flooded; the systemd unit, and whether the files of the Debian
+               packages agree
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl, ghz and a client in Go, which are built with Go 1.19 or later; what
                proto/any_language.md says, as it stands there
@@ -48,6 +50,7 @@ clone; a few minutes when there is a build already.
                in environments of their own (build/tf-2.16-venv, build/tf-2.21-venv)
   soak         a server for two minutes, with clients that crash, are slow or say nothing
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
+  scale        a real server under small loads beside the simulation of deploy/scale
   Slurm        a real one, of one node on this machine: the samples of deploy/slurm
   packages     the Debian packages, built, linted, installed, upgraded and purged in a bare Debian; the
                SBOM
@@ -257,6 +260,11 @@ check_documents() {
   run_counted "$results/documents.log" python3 tests/documents.py
 }
 
+# What they show of the programs, which have to be built.
+check_document_commands() {
+  run_counted "$results/document-commands.log" python3 tests/integration/document_commands.py
+}
+
 # build PRESET [TARGET...]
 build() {
   build_preset "$1" "$results/build-$1.log" "${@:2}"
@@ -368,20 +376,34 @@ install_go_clients() {
       command -v protoc-gen-go-grpc >/dev/null; then
     return
   fi
-  local minor
+  go_install "Go's clients are" github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.1 \
+    github.com/bojand/ghz/cmd/ghz@v0.93.0 google.golang.org/protobuf/cmd/protoc-gen-go@v1.33.0 \
+    google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.3.0
+}
+
+# helm, and kustomize unless there is a kubectl with a new one, likewise. A minute, once.
+install_go_kubernetes() {
+  local tools=()
+  command -v helm >/dev/null || tools+=(helm.sh/helm/v3/cmd/helm@v3.13.3)
+  command -v kustomize >/dev/null ||
+    kubectl version --client 2>/dev/null | grep '^Kustomize Version: v[5-9]' >/dev/null ||
+    tools+=(sigs.k8s.io/kustomize/kustomize/v5@v5.0.3)
+  [[ ${#tools[@]} == 0 ]] || go_install "what the overlays and the chart render is" "${tools[@]}"
+}
+
+# go_install WHAT TOOL...: builds tools into build/tools/bin; WHAT is not tested without them.
+go_install() {
+  local minor tool
   minor=$(go env GOVERSION 2>/dev/null | sed -nE 's/^go1\.([0-9]+).*/\1/p' || true)
   if [[ ${minor:-0} -lt 19 ]]; then
-    skip "no Go 1.19 or later here: grpcurl and ghz are not tested"
+    skip "no Go 1.19 or later here: $1 not tested"
     return
   fi
-  echo "Building grpcurl, ghz and protoc's plug-ins with $(go env GOVERSION)."
   export GOBIN=$PWD/build/tools/bin
-  local tool
-  for tool in github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.1 github.com/bojand/ghz/cmd/ghz@v0.93.0 \
-      google.golang.org/protobuf/cmd/protoc-gen-go@v1.33.0 \
-      google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.3.0; do
+  for tool in "${@:2}"; do
+    echo "Building $tool with $(go env GOVERSION)."
     if ! go install "$tool" >>"$results/go.log" 2>&1; then
-      skip "Go cannot build $tool here (log: $results/go.log): Go's clients are not tested"
+      skip "Go cannot build $tool here (log: $results/go.log): $1 not tested"
       return
     fi
   done
@@ -573,10 +595,13 @@ check_deploy() {
   if [[ -e $deploy_venv/installed.txt ]]; then
     run_counted "$results/deploy-kubernetes.log" \
       "$deploy_venv/bin/python" tests/deploy/kubernetes_test.py || code=1
+    run_counted "$results/deploy-chart.log" \
+      "$deploy_venv/bin/python" tests/deploy/chart_test.py || code=1
   fi
   run_counted "$results/deploy-rules.log" tests/deploy/rules_test.sh || code=1
   run_counted "$results/deploy-proxy.log" tests/deploy/proxy_test.py || code=1
   run_counted "$results/deploy-dashboard.log" tests/deploy/dashboard_test.py || code=1
+  run_counted "$results/deploy-scale.log" tests/deploy/scale_test.py || code=1
   run_counted "$results/deploy-packages.log" tests/deploy/packages_test.sh --quick || code=1
   return "$code"
 }
@@ -656,7 +681,7 @@ section "Install" deploy/install_deps.sh tests
 section "Format" check_format
 section "Shell" check_shell
 section "Documents" check_documents
-section "Packages" at_once make_venv install_clients install_npm
+section "Packages" at_once make_venv install_clients install_npm install_go_kubernetes
 if have_npm; then
   section "API" check_api
 fi
@@ -664,7 +689,8 @@ section "Build (release)" build release
 [[ $section_ok == yes ]] || finish
 section "Warnings" check_warnings
 section "C++ tests (release)" run_ctest release
-section "Deploy, Python, clients" at_once check_deploy check_python run_clients check_faults
+section "Deploy, Python, clients" at_once check_deploy check_python run_clients check_faults \
+  check_document_commands
 if command -v clang++-14 >/dev/null; then
   section "Build ($sanitized)" build "$sanitized"
   if [[ $section_ok == yes ]]; then
@@ -701,6 +727,7 @@ if [[ $full == yes ]]; then
   [[ $section_ok == no ]] || section "C++ tests (tsan)" run_ctest tsan
   section "Soak" check_soak
   section "Benchmarks" run_benchmarks
+  section "Scale" run_counted "$results/scale.log" tests/deploy/scale_server_test.py
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
   section "Debian packages" check_packages
   section "Image" check_image

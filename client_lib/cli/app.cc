@@ -33,6 +33,7 @@
 #include "client_lib/cli/run_command.h"
 #include "client_lib/cli/session.h"
 #include "client_lib/cli/simulate_command.h"
+#include "client_lib/cli/stats_command.h"
 #include "client_lib/cli/strip_command.h"
 #include "client_lib/cli/style.h"
 #include "client_lib/cli/usage_error.h"
@@ -110,6 +111,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddDiffCommand(&app, &session);
   AddCheckCommand(&app, &session);
   AddAnonymizeCommand(&app, &session);
+  AddStatsCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);
   for (CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) AddColorFlag(command);

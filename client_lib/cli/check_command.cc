@@ -118,7 +118,7 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
 void AddCheckCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "check",
-      "After the run, compares what was foretold with a traced step: which swaps ran, what they "
+      "After the run, compares what was simulated with a traced step: which swaps ran, what they "
       "copied, the time of a step, and the peak of each GPU's memory.");
   auto flags = std::make_shared<CheckFlags>(command);
   command

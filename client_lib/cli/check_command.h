@@ -1,4 +1,4 @@
-// `spillway check`: after the run, what was foretold beside what a traced step did.
+// `spillway check`: after the run, what was simulated beside what a traced step did.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_CHECK_COMMAND_H_
 #define SPILLWAY_CLIENT_LIB_CLI_CHECK_COMMAND_H_
 

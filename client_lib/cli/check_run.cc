@@ -245,9 +245,9 @@ absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view grap
   v1::SimulateOptions options;
   *options.mutable_step() = step;
   options.set_no_budget(no_budget);
-  const absl::StatusOr<v1::SimulateReport> foretold =
+  const absl::StatusOr<v1::SimulateReport> simulated =
       client.Simulate(graph_def, options, Until(deadline, call));
-  if (!foretold.ok()) return foretold.status();
+  if (!simulated.ok()) return simulated.status();
   options.mutable_step()->set_profile(run_metadata.data(), run_metadata.size());
   const absl::StatusOr<v1::SimulateReport> corrected =
       client.Simulate(graph_def, options, Until(deadline, call));
@@ -255,16 +255,16 @@ absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view grap
 
   Ran(*trace, &run.check).Add(swaps);
   v1::CheckedFigure& step_time = *run.check.mutable_step_time_ns();
-  if (foretold->forecast().has_step_time_ns()) {
-    step_time.set_planned(foretold->forecast().step_time_ns());
+  if (simulated->forecast().has_step_time_ns()) {
+    step_time.set_planned(simulated->forecast().step_time_ns());
   }
   if (trace->step_ns.has_value()) step_time.set_seen(*trace->step_ns);
   if (corrected->forecast().has_step_time_ns()) {
     run.check.set_corrected_step_time_ns(corrected->forecast().step_time_ns());
   }
-  AddDevices(foretold->forecast(), swaps, *trace, &run.check);
+  AddDevices(simulated->forecast(), swaps, *trace, &run.check);
   AddUnplanned(swaps, *trace, &run.check);
-  *run.check.mutable_hardware() = foretold->hardware();
+  *run.check.mutable_hardware() = simulated->hardware();
   return run;
 }
 

@@ -1,4 +1,4 @@
-// Compares what is foretold of a graph's step with what a traced step of it did.
+// Compares what is simulated of a graph's step with what a traced step of it did.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_CHECK_RUN_H_
 #define SPILLWAY_CLIENT_LIB_CLI_CHECK_RUN_H_
 

@@ -9,7 +9,7 @@
 
 namespace spillway::cli {
 
-// A sentence on the swaps, a table of figures as foretold and as seen, and what there is to note.
+// A sentence on the swaps, a table of figures as simulated and as seen, and what there is to note.
 std::string FormatCheck(const v1::RunCheck& check, Style style);
 
 }  // namespace spillway::cli

@@ -29,6 +29,13 @@ std::string EnvironmentText(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// For CLI::Option::check, as NotEmpty.
+std::string ValidJobName(const std::string& text) {
+  if (core::IsRequestId(text)) return "";
+  return absl::StrCat(core::Quoted(text), " is not a name of 1 to ", core::kMaxRequestNameBytes,
+                      " printable ASCII characters without space, quote and backslash");
+}
+
 // One line on an attempt that failed and the next.
 void PrintRetry(const std::string& server, const RetryNotice& notice) {
   PrintAboveProgress(absl::StrFormat(
@@ -114,6 +121,23 @@ void ConnectionFlags::AddCallerFlags(CLI::App* command, CLI::Option* server) {
       ->check(NotEmpty)
       ->needs(server)
       ->group(kGroup);
+  const auto add_name = [&](const char* flag, const char* key, const char* variable,
+                            const char* what) {
+    command
+        ->add_option(flag, job_names_[key],
+                     absl::StrCat(what, " [default: what ", variable, " holds]"))
+        ->type_name("NAME")
+        ->check(ValidJobName)
+        ->needs(server)
+        ->group(kGroup);
+  };
+  add_name("--job", core::kJobKey, "SPILLWAY_JOB",
+           "The job that asks, for the server's log and journal, which is what spillway stats "
+           "reads.");
+  add_name("--user", core::kUserKey, "SPILLWAY_USER", "Whose job it is.");
+  add_name("--queue", core::kQueueKey, "SPILLWAY_QUEUE",
+           "The queue, partition or namespace that it is in.");
+  add_name("--model", core::kModelKey, "SPILLWAY_MODEL", "What it trains.");
 }
 
 void ConnectionFlags::AddTlsFlags(CLI::App* command, CLI::Option* server) {
@@ -189,6 +213,9 @@ absl::StatusOr<CallOptions> ConnectionFlags::MakeCall(const Session& session) co
   }
   if (server_.empty()) return call;
   call.request_id = request_id_;
+  for (const auto& [key, value] : job_names_) {
+    if (!value.empty()) call.metadata.emplace_back(key, value);
+  }
   if (token_file_.empty()) call.token = EnvironmentText(kTokenVariable);
   // Not the user's words: one that is broken begins no trace, as W3C has it.
   const std::string traceparent = EnvironmentText(kTraceparentVariable);

@@ -3,6 +3,7 @@
 #ifndef SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_CONNECTION_FLAGS_H_
 
+#include <map>
 #include <string>
 
 #include "CLI/App.hpp"
@@ -27,7 +28,8 @@ class ConnectionFlags {
   // tried again, a line on standard error says so, unless `quiet`.
   Client Connect(bool quiet) const;
 
-  // The options of one call, with the session's cancellation. For a server also the token in
+  // The options of one call, with the session's cancellation. For a server also what --job, --user,
+  // --queue and --model say (what SPILLWAY_JOB and its like do is the connection's), the token in
   // SPILLWAY_TOKEN, unless there is a file of one, and the span in TRACEPARENT, if it is well
   // formed. BAD_OPTION for a wrong --timeout or --hedge-after.
   absl::StatusOr<CallOptions> MakeCall(const Session& session) const;
@@ -45,6 +47,8 @@ class ConnectionFlags {
   std::string token_file_;
   bool token_in_clear_ = false;
   std::string request_id_;
+  // By the metadata that they are sent as.
+  std::map<std::string, std::string> job_names_;
 };
 
 // `30s`, `500ms`, `1m30s`; positive, or BAD_OPTION.

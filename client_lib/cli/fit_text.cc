@@ -86,7 +86,7 @@ void AddFit(const v1::DeviceFit& fit, const v1::RewriteReport& report, Rows* fac
                               SourceText(fit.budget_source(), hardware), ReserveText(hardware))});
   facts->push_back({"unswapped", UnswappedText(fit, PlansWhatFits(report.budget()))});
   const std::string step = StepText(fit);
-  if (!step.empty()) facts->push_back({"foretold", step});
+  if (!step.empty()) facts->push_back({"simulated", step});
 }
 
 // In the report's order: the strategy's GPUs, then those of which there is but a fit.

@@ -1,5 +1,5 @@
 // What the fit of a plan into each GPU looks like, whatever the strategy: budget and where it is
-// from, what the step took as the graph came, and what is foretold of it as planned.
+// from, what the step took as the graph came, and what is simulated of it as planned.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FIT_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FIT_TEXT_H_
 

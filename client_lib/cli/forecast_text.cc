@@ -192,7 +192,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
   }
   const std::string gpu = GpuText(oom.device());
   if (!is_known && oom.fragmented()) {
-    return absl::StrCat("what is free of the ", budget, " of ", gpu, " is in pieces");
+    return absl::StrCat("what is free of the ", budget, " of ", gpu, " is fragmented");
   }
   if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
   return absl::StrCat(gpu, " would need ", FormatBytes(peak), ", ", excess, " more than its ",
@@ -203,7 +203,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
 std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
   return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), ", where ",
                       FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
-                      oom.fragmented() ? " are in use, and the rest is in pieces" : " are in use");
+                      oom.fragmented() ? " are in use, and the rest is fragmented" : " are in use");
 }
 
 // One GPU in one forecast.
@@ -303,7 +303,7 @@ std::string Headline(const v1::SimulateReport& report) {
   const std::string time = absl::StrCat("a step takes ", StepTime(forecast));
   if (forecast.devices().empty()) return "no node of this step runs on a GPU";
   if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
-  if (!forecast.devices(0).has_bounds()) return absl::StrCat("with memory without end, ", time);
+  if (!forecast.devices(0).has_bounds()) return absl::StrCat("with unlimited memory, ", time);
   const std::string budget = BudgetText(report.hardware());
   if (forecast.fit() == v1::FIT_FITS) return absl::StrCat("fits into ", budget, "; ", time);
   return absl::StrCat("unknown whether it fits into ", budget, ": what is known of it does; ",
@@ -324,14 +324,14 @@ int64_t PeakOf(const v1::DeviceMemory& memory) {
 }
 
 // Which way of running the step is shown; the timeline ends with the last change.
-std::string PlayedText(const v1::PlayedStep& played) {
+std::string SimulatedText(const v1::SimulatedStep& simulated) {
   return absl::StrCat(
-      played.play() == v1::PLAY_SYNCHRONOUS
+      simulated.execution() == v1::EXECUTION_SYNCHRONOUS
           ? "synchronous: memory is taken when an op runs"
           : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
             "launched",
-      "; the step takes ", FormatMilliseconds(played.step_time_ns()),
-      played.unlimited_memory() ? ", with memory without end" : "");
+      "; the step takes ", FormatMilliseconds(simulated.step_time_ns()),
+      simulated.unlimited_memory() ? ", with unlimited memory" : "");
 }
 
 // The timeline of one GPU as bars, one for each part of the step: the most bytes in it.
@@ -451,7 +451,7 @@ std::string LargestText(const v1::ExploreReport& report) {
   }
   if (report.sizes().empty()) return "";
   const v1::ExploredSize& least = report.sizes(0);
-  if (MayFit(least.unswapped())) return "with memory without end";
+  if (MayFit(least.unswapped())) return "with unlimited memory";
   return absl::StrCat("not even ", what, " ", least.size(),
                       " fits unswapped: ", ExcessText(least.unswapped()));
 }
@@ -541,7 +541,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   for (int d = 0; d < report.memory_size(); ++d) {
     const v1::DeviceMemory& memory = report.memory(d);
     const v1::DeviceForecast& device = report.forecast().devices(d);
-    // With memory without end; the forecast's may be another.
+    // With unlimited memory; the forecast's may be another.
     const int64_t peak = PeakOf(memory);
     Rows facts = {
         {"peak", absl::StrCat(FormatBytes(peak), peak == device.peak_bytes() ? " at " : "",
@@ -549,13 +549,13 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
         {"resident", absl::StrCat(FormatBytes(device.resident_bytes()),
                                   ": variables, optimizer slots, constants")},
     };
-    if (report.has_played()) facts.push_back({"shown", PlayedText(report.played())});
+    if (report.has_simulated()) facts.push_back({"shown", SimulatedText(report.simulated())});
     absl::StrAppend(&text, d > 0 ? "\n" : "",
                     style.Heading(absl::StrCat("memory of ", GpuText(memory.device()))), "\n",
                     FormatFacts(facts, style), "\n", Bars(memory), "\n");
-    Rows rows = {{"alive at the peak", "type", "shape", "size"}};
-    for (int i = 0; i < std::min(top, memory.alive_at_peak_size()); ++i) {
-      const v1::LiveTensor& live = memory.alive_at_peak(i);
+    Rows rows = {{"live at the peak", "type", "shape", "size"}};
+    for (int i = 0; i < std::min(top, memory.live_at_peak_size()); ++i) {
+      const v1::LiveTensor& live = memory.live_at_peak(i);
       rows.push_back(
           {absl::StrCat(live.tensor().tensor(), live.resident() ? " (resident)" : ""),
            live.tensor().dtype().empty() ? "?" : live.tensor().dtype(),
@@ -563,8 +563,8 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
            live.tensor().has_size_bytes() ? FormatBytes(live.tensor().size_bytes()) : "?"});
     }
     if (rows.size() > 1) absl::StrAppend(&text, FormatTable(rows, style));
-    if (top > 0 && memory.alive_at_peak_size() > top) {
-      absl::StrAppend(&text, "  ... ", memory.alive_at_peak_size() - top, " more\n");
+    if (top > 0 && memory.live_at_peak_size() > top) {
+      absl::StrAppend(&text, "  ... ", memory.live_at_peak_size() - top, " more\n");
     }
   }
   if (report.memory().empty()) text = HeadlineText("no node of this step runs on a GPU", style);

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/connection_flags.h"
+#include "client_lib/cli/execution_flag.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
@@ -15,7 +16,6 @@
 #include "client_lib/cli/note.h"
 #include "client_lib/cli/option_value.h"
 #include "client_lib/cli/per_graph.h"
-#include "client_lib/cli/play_flag.h"
 #include "client_lib/cli/step_flags.h"
 #include "rewrite_core/base/error.h"
 
@@ -33,7 +33,7 @@ struct InspectFlags {
   const ConnectionFlags connection;
   std::vector<std::string> top;
   absl::optional<format::GraphFormat> format;
-  const CLI::Option* play = nullptr;
+  const CLI::Option* execution = nullptr;
   bool shapes = false;
   bool memory = false;
   bool json = false;
@@ -72,7 +72,7 @@ absl::Status CheckFlags(const InspectFlags& flags) {
     return conflict("--shapes", "--top", "its table has every tensor");
   }
   std::string beyond = flags.step.FirstBeyondShapes();
-  if (beyond.empty() && flags.play->count() > 0) beyond = kPlayFlag;
+  if (beyond.empty() && flags.execution->count() > 0) beyond = kExecutionFlag;
   if (!flags.memory && !beyond.empty()) {
     return core::InvalidError(
         v1::ERROR_REASON_CONFLICTING_OPTIONS,
@@ -111,7 +111,7 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
   *memory_options.mutable_step() = *step;
   memory_options.set_no_budget(flags.step.no_budget());
   memory_options.set_memory(true);
-  if (absl::Status s = SetPlay(flags.play, &memory_options); !s.ok()) return s;
+  if (absl::Status s = SetExecution(flags.execution, &memory_options); !s.ok()) return s;
   if (flags.memory) {
     const auto filled =
         FillHardware(kNvidiaSmiTime, memory_options.no_budget(), memory_options.mutable_step());
@@ -167,12 +167,11 @@ void AddInspectCommand(CLI::App* app, Session* session) {
                  "not known.")
       ->group(kGroup);
   command
-      ->add_flag(
-          "--memory", flags->memory,
-          "The memory of each GPU over one step: its peak, what is alive then, what is there "
-          "always; and how far apart producers and consumers are.")
+      ->add_flag("--memory", flags->memory,
+                 "The memory of each GPU over one step: its peak, what is live then, what is there "
+                 "always; and how far apart producers and consumers are.")
       ->group(kGroup);
-  flags->play = AddPlayFlag(command, "With --memory: shows the step", kGroup);
+  flags->execution = AddExecutionFlag(command, "With --memory: shows the step", kGroup);
   command
       ->add_option("--top", flags->top,
                    "Rows of each table; with --json, how many of the largest tensors are listed "

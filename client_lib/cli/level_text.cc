@@ -27,7 +27,7 @@ const char* SyncModeText(int32_t mode) {
 }
 
 std::string SearchText(const v1::LevelTuning& tuning) {
-  return absl::StrCat(FormatCount(tuning.setting_count(), "setting"), " played",
+  return absl::StrCat(FormatCount(tuning.setting_count(), "setting"), " simulated",
                       tuning.exhaustive() ? " (all that differ), " : ", ",
                       tuning.fitting_setting_count(), " fitting");
 }

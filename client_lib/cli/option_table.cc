@@ -241,7 +241,7 @@ constexpr OptionRow kBudget[] = {
      "cost no time.",
      "fastest_that_fits", ""},
     {"max_slowdown",
-     "How many times as long as at full speed (memory without end) a step may take. Where no plan "
+     "How many times as long as at full speed (unlimited memory) a step may take. Where no plan "
      "is as fast, the error tells the memory with which there is one. 1 and up.",
      "no limit; with SMALLEST_PEAK 1.1", ""},
     kExclOutputByScopes,

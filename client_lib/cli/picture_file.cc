@@ -15,7 +15,7 @@ constexpr char kConverter[] = "rsvg-convert";
 constexpr char kZoom[] = "--zoom=2";
 constexpr absl::Duration kConvertTime = absl::Minutes(1);
 // The largest picture that is drawn, of eight GPUs, has a few MB.
-constexpr size_t kMostPngBytes = size_t{256} << 20;
+constexpr size_t kMaxPngBytes = size_t{256} << 20;
 
 absl::Status BadPicture(absl::string_view message, absl::string_view flag) {
   return core::InvalidError(v1::ERROR_REASON_BAD_OPTION, message, {{"flag", flag}});
@@ -23,7 +23,8 @@ absl::Status BadPicture(absl::string_view message, absl::string_view flag) {
 
 }  // namespace
 
-absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form) {
+absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form,
+                                          absl::string_view flag) {
   const std::string name = absl::AsciiStrToLower(path);
   const auto is = [&](absl::string_view wanted) {
     return form.empty() ? absl::EndsWith(name, absl::StrCat(".", wanted)) : form == wanted;
@@ -32,24 +33,25 @@ absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::st
   if (is("html") || (form.empty() && absl::EndsWith(name, ".htm"))) return PictureForm::kHtml;
   if (is("png")) return PictureForm::kPng;
   return BadPicture(
-      absl::StrCat("-o ", core::Quoted(path),
-                   " does not say what to draw; give a name that ends in .svg, .html or .png, or "
-                   "--as svg|html|png"),
-      "-o");
+      absl::StrCat(flag, " ", core::Quoted(path),
+                   " does not say what to draw; give a name that ends in .svg, .html or .png",
+                   flag == "-o" ? ", or --as svg|html|png" : ""),
+      flag);
 }
 
-absl::Status CheckPng() {
+absl::Status CheckPng(absl::string_view flag) {
   if (internal::IsProgramInPath(kConverter)) return absl::OkStatus();
   return BadPicture(absl::StrCat("a PNG is drawn by ", kConverter,
                                  ", which is in no absolute folder of PATH; install the package "
-                                 "librsvg2-bin, or give -o FILE.svg or FILE.html"),
-                    "--as");
+                                 "librsvg2-bin, or give ",
+                                 flag, " FILE.svg or FILE.html"),
+                    flag == "-o" ? "--as" : flag);
 }
 
 absl::StatusOr<std::string> SvgToPng(absl::string_view svg) {
   if (absl::Status s = CheckPng(); !s.ok()) return s;
   absl::optional<std::string> png = internal::FilteredBy(
-      {kConverter, "--format=png", kZoom}, svg, kMostPngBytes, internal::Deadline(kConvertTime));
+      {kConverter, "--format=png", kZoom}, svg, kMaxPngBytes, internal::Deadline(kConvertTime));
   if (png.has_value() && absl::StartsWith(*png, "\x89PNG")) return *std::move(png);
   return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                      absl::StrCat(kConverter,

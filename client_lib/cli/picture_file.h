@@ -13,10 +13,12 @@ enum class PictureForm { kSvg, kHtml, kPng };
 
 // By `form` (`svg`, `html`, `png`), or if that is empty by the end of the name `path`; standard
 // output is SVG. BAD_OPTION if neither says.
-absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form);
+// `flag`: whose value `path` is.
+absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form,
+                                          absl::string_view flag = "-o");
 
 // OK if SvgToPng can be expected to work. Else BAD_OPTION, with the package that is missing.
-absl::Status CheckPng();
+absl::Status CheckPng(absl::string_view flag = "-o");
 
 // By rsvg-convert, found in an absolute folder of PATH and run without a shell. Errors: as
 // CheckPng, and INTERNAL if it fails, or takes longer than a minute.

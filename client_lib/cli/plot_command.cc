@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/connection_flags.h"
+#include "client_lib/cli/execution_flag.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/input_file.h"
@@ -17,7 +18,6 @@
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/per_graph.h"
 #include "client_lib/cli/picture_file.h"
-#include "client_lib/cli/play_flag.h"
 #include "client_lib/cli/plot_graph.h"
 #include "client_lib/cli/plot_report.h"
 #include "client_lib/cli/progress_line.h"
@@ -51,7 +51,7 @@ struct PlotFlags {
   bool no_plan = false;
   bool throughput = false;
   bool without_stored_profile = false;
-  const CLI::Option* play = nullptr;
+  const CLI::Option* execution = nullptr;
   const StepFlags step;
   const ConnectionFlags connection;
 };
@@ -274,7 +274,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   options.set_no_budget(flags.step.no_budget());
   options.set_memory(true);
   options.set_trace(true);
-  if (absl::Status s = SetPlay(flags.play, &options); !s.ok()) return s;
+  if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
   absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
   if (!call.ok()) return call.status();
   const auto input = ReadPlotInput(flags.input, flags, session);
@@ -310,7 +310,7 @@ void AddPlotCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "plot",
       "Draws the memory of a training step before and after a rewrite. With the budget, what is "
-      "resident, what is alive at the peak, the swaps, and what each engine does; or throughput "
+      "resident, what is live at the peak, the swaps, and what each engine does; or throughput "
       "against batch. As SVG, as a page that tells what is under the pointer, or as PNG.");
   auto flags = std::make_shared<PlotFlags>(command);
   command
@@ -355,7 +355,7 @@ void AddPlotCommand(CLI::App* app, Session* session) {
       ->add_flag("--no-plan", flags->no_plan,
                  "The graph as it is: plans nothing for one that was not rewritten.")
       ->group(kWhatToDraw);
-  flags->play = AddPlayFlag(command, "Shows the step", kWhatToDraw);
+  flags->execution = AddExecutionFlag(command, "Shows the step", kWhatToDraw);
   command
       ->add_flag(kThroughput, flags->throughput,
                  "Throughput against the size, as explore finds it: without swapping, with it, and "

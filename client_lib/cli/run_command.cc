@@ -6,10 +6,13 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -20,8 +23,9 @@
 #include "client_lib/cli/run_exec.h"
 #include "client_lib/cli/run_metrics.h"
 #include "client_lib/cli/run_prepare.h"
+#include "client_lib/cli/run_text.h"
+#include "client_lib/cli/scheduler_names.h"
 #include "client_lib/cli/stored_profile.h"
-#include "client_lib/cli/text_table.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -48,7 +52,9 @@ constexpr char kRunFooter[] =
     "Everything else is the command's own: standard input and output, signals, exit code.\n"
     "\n"
     "These variables stand for flags that are not given: SPILLWAY_SERVER,\n"
-    "SPILLWAY_CACHE_DIR, SPILLWAY_METRICS_TEXTFILE.\n"
+    "SPILLWAY_CACHE_DIR, SPILLWAY_METRICS_TEXTFILE; SPILLWAY_JOB, SPILLWAY_USER,\n"
+    "SPILLWAY_QUEUE, SPILLWAY_MODEL, or else what Slurm says of the job, or in a pod of\n"
+    "Kubernetes its name as the job.\n"
     "\n"
     "Rewritten graphs are kept in the cache folder and used again: several tasks that\n"
     "start at once share one rewrite. Entries unused for 30 days are deleted.\n"
@@ -127,11 +133,15 @@ struct RunCommandFlags : RunFlags {
     return server->count() > 0 ? server->as<std::string>() : std::string();
   }
 
-  // The flags of the connection as they were given, files of TLS included.
+  // The flags of the connection as they were given, files of TLS included. What a server is told of
+  // the job changes no failure.
   std::string ConnectionText() const {
     std::string text;
     const std::vector<const CLI::Option*> all = app->get_options();
+    constexpr absl::string_view kNames[] = {"--request-id", "--job", "--user", "--queue",
+                                            "--model"};
     for (size_t i = first_of_connection; i < end_of_connection; ++i) {
+      if (absl::c_linear_search(kNames, all[i]->get_name())) continue;
       for (const std::string& word : all[i]->results()) {
         absl::StrAppend(&text, all[i]->get_name(), "=", word, "\n");
       }
@@ -220,46 +230,41 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
   }
 }
 
-// What the program's sessions need to be created with.
-std::string SessionText(const v1::Advice& advice) {
-  if (advice.internal_fragmentation_fraction() == 0) return "";
-  return absl::StrCat(
-      ", for sessions with gpu_options.experimental.internal_fragmentation_fraction ",
-      advice.internal_fragmentation_fraction());
+// Of an error that nothing fits: the smallest budget that is known to do, as part of the budget.
+std::optional<double> NeedOf(const absl::Status& error) {
+  const auto details = ErrorInfoOf(error).metadata();
+  const auto bytes = [&](const char* key) {
+    const auto found = details.find(key);
+    int64_t value = 0;
+    return found != details.end() && absl::SimpleAtoi(found->second, &value) ? value : 0;
+  };
+  const int64_t smallest = bytes("smallest_budget_bytes"), budget = bytes("budget_bytes");
+  if (smallest <= 0 || budget <= 0) return std::nullopt;
+  return static_cast<double>(smallest) / static_cast<double>(budget);
 }
 
-std::string Summary(const std::string& graph, const PreparedGraph& prepared) {
-  const std::string session = SessionText(prepared.report.advice());
-  if (prepared.graph_path.empty()) {
-    return absl::StrCat(graph, " stays as it is: ", prepared.report.summary(), session);
-  }
-  int64_t tensors = 0;
-  for (const v1::DeviceReport& device : prepared.report.devices()) {
-    tensors += device.swapped_tensor_count();
-  }
-  const v1::Hardware& hardware = prepared.report.hardware().hardware();
-  return absl::StrCat(
-      graph, " -> ", prepared.graph_path, " (", tensors, " tensors, ",
-      prepared.report.node_count_after() - prepared.report.node_count_before(), " nodes added",
-      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI
-          ? absl::StrCat(", ", FormatBytes(hardware.gpu_memory_bytes()), " per GPU from nvidia-smi")
-          : "",
-      prepared.cached ? ", from the cache)" : ")", session);
+// The numbers of strategies are those of their fields (report.proto).
+v1::Strategy AskedStrategy(const v1::RewriteOptions& options) {
+  const int field = options.strategy_case();
+  return field != 0 && v1::Strategy_IsValid(field) ? static_cast<v1::Strategy>(field)
+                                                   : v1::STRATEGY_BUDGET;
 }
 
-HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, bool fail_closed,
-                   const internal::Deadline& deadline) {
+HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, const PrepareRequest& request,
+                   bool fail_closed, const internal::Deadline& deadline) {
   HookRun run;
+  run.strategy = AskedStrategy(request.options);
   run.duration = deadline.timeout() - deadline.Remaining();
   if (!prepared.ok()) {
     run.result = fail_closed ? HookRun::Result::kFailedClosed : HookRun::Result::kFailedOpen;
     run.failure = ExitCodeOf(prepared.status());
+    if (run.failure == ExitCode::kDoesNotFit) run.need_ratio = NeedOf(prepared.status());
     return run;
   }
   run.result = prepared->cached               ? HookRun::Result::kCached
                : prepared->graph_path.empty() ? HookRun::Result::kUnchanged
                                               : HookRun::Result::kRewritten;
-  if (!prepared->cached) run.report = prepared->report;
+  run.report = prepared->report;
   return run;
 }
 
@@ -297,7 +302,7 @@ void Tell(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& pre
                      warning.empty() ? "" : absl::StrCat("; ", warning)));
     return;
   }
-  if (!flags.quiet) PrintLine(Summary(flags.graph, *prepared));
+  if (!flags.quiet) PrintLine(RunText(flags.graph, *prepared));
   if (!warning.empty()) PrintLine(warning);
 }
 
@@ -308,8 +313,9 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   absl::StatusOr<v1::RewriteOptions> options = flags.options.Build();
   if (!options.ok()) return options.status();
   request.options = *std::move(options);
-  const absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
+  absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
   if (!call.ok()) return call.status();
+  if (!flags.ServerName().empty()) AddSchedulerNames(&*call);
   const std::string& name = session.command[0];
   if (const int error = FindProgram(name); error != 0) return ReportNotRun(name, error);
 
@@ -322,10 +328,12 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   request.stored_profiles = !flags.without_stored_profile;
   request.server = flags.ServerName();
   request.connection = flags.ConnectionText();
+  request.call = *call;
+  request.call.cancellation = CancellationToken();  // A signal ends the child.
   request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };
   const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
   const std::string warning =
-      WriteMetrics(flags, CountedRun(prepared, flags.fail_closed, deadline), deadline);
+      WriteMetrics(flags, CountedRun(prepared, request, flags.fail_closed, deadline), deadline);
   {
     const IgnoredSigpipe ignored;
     if (!prepared.ok() && flags.fail_closed) {

@@ -6,6 +6,7 @@
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_METRICS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_METRICS_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -22,9 +23,12 @@ struct HookRun {
   enum class Result { kRewritten, kCached, kUnchanged, kFailedOpen, kFailedClosed };
 
   Result result = Result::kFailedOpen;
-  ExitCode failure = ExitCode::kDone;  // Of a failed one.
-  absl::Duration duration;             // Before the command began.
-  v1::RewriteReport report;            // Of one that rewrote.
+  ExitCode failure = ExitCode::kDone;           // Of a failed one.
+  absl::Duration duration;                      // Before the command began.
+  v1::Strategy strategy = v1::STRATEGY_BUDGET;  // That was asked for.
+  v1::RewriteReport report;                     // Of one that did not fail.
+  // Of one that failed since nothing fits: the smallest budget that is known to do / the budget.
+  std::optional<double> need_ratio;
 };
 
 // The text of `old` (empty: a new file) with `run` added. INVALID_ARGUMENT if `old` is not such a

@@ -1,5 +1,7 @@
 #include "client_lib/cli/run_prepare.h"
 
+#include <errno.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client_lib/cli/file_error.h"
 #include "client_lib/cli/gpu_memory.h"
 #include "client_lib/cli/input_file.h"
 #include "client_lib/cli/json.h"
@@ -22,13 +25,14 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/rewrite_figures.h"
 #include "rewrite_core/base/sha256.h"
 
 namespace spillway::cli {
 namespace {
 
 // To be changed when an entry of the cache is laid out differently.
-constexpr char kCacheFormat[] = "spillway-run-2";
+constexpr char kCacheFormat[] = "spillway-run-3";
 constexpr char kReportSuffix[] = ".json";
 // What a file system or a shell could choke on is left out of the names in the cache.
 constexpr size_t kMaxExtension = 16;
@@ -91,9 +95,24 @@ std::string CacheKey(const PrepareRequest& request, const std::string& graph,
   return absl::BytesToHexString(digest.Finish());
 }
 
-// What to know of a rewrite that one reads from the cache: of several graphs, the sum.
+// The one with less hope to fit, or if both have the same, with the higher peak.
+bool IsWorseOff(const core::RewriteFigures& a, const core::RewriteFigures& b) {
+  const auto rank = [](v1::Fit fit) {
+    return fit == v1::FIT_DOES_NOT_FIT ? 3
+           : fit == v1::FIT_UNKNOWN    ? 2
+           : fit == v1::FIT_FITS       ? 0
+                                       : 1;
+  };
+  const auto peak = [](const core::RewriteFigures& of) {
+    return of.fullest() != nullptr ? of.fullest()->peak_before_bytes : 0;
+  };
+  return std::make_pair(rank(a.fit), peak(a)) > std::make_pair(rank(b.fit), peak(b));
+}
+
+// What to know of a rewrite that one reads from the cache (PreparedGraph).
 v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
   v1::RewriteReport brief;
+  std::optional<core::RewriteFigures> worst;
   for (const RewrittenGraph& graph : graphs) {
     if (!graph.kept_because.ok()) continue;
     const v1::RewriteReport& report = graph.response.report();
@@ -104,6 +123,17 @@ v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
     brief.set_node_count_before(brief.node_count_before() + report.node_count_before());
     brief.set_node_count_after(brief.node_count_after() + report.node_count_after());
     if (!brief.has_advice()) *brief.mutable_advice() = report.advice();
+    brief.set_strategy(report.strategy());
+    core::RewriteFigures figures = core::FiguresOf(report);
+    if (worst.has_value() && !IsWorseOff(figures, *worst)) continue;
+    worst = std::move(figures);
+    *brief.mutable_fits() = report.fits();
+    brief.clear_forecast_before();
+    brief.clear_forecast_after();
+    brief.clear_hardware();
+    if (report.has_forecast_before()) *brief.mutable_forecast_before() = report.forecast_before();
+    if (report.has_forecast_after()) *brief.mutable_forecast_after() = report.forecast_after();
+    if (report.has_hardware()) *brief.mutable_hardware() = report.hardware();
   }
   return brief;
 }
@@ -151,7 +181,7 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(
     const std::string& graph, const PrepareRequest& request, const StoredProfiles& profiles,
     const CacheEntry& entry, const internal::Deadline& deadline, ChildStage& stage) {
   stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
-  CallOptions call;
+  CallOptions call = request.call;
   call.timeout = deadline.Remaining();
   absl::StatusOr<RewrittenFile> rewritten =
       RewriteGraphFile(graph, request.format, request.options, request.connect(), call,
@@ -188,6 +218,10 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
                      " is a folder, and what else is in it would be missing beside the rewritten "
                      "copy; give the file in it"),
         {{"flag", "--graph"}});
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(request.input, ignored)) {
+    return FileError(EISDIR, "read", request.input, "give --graph a graph file");
   }
   // Whatever they are called: links, other spellings.
   if (!request.report.empty() && SameFile(request.report, request.input)) {
@@ -245,8 +279,6 @@ absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
         if (!filled.ok()) return filled.status();
         absl::StatusOr<PreparedGraph> prepared = Prepare(complete, deadline, stage);
         if (!prepared.ok()) return prepared.status();
-        *prepared->report.mutable_hardware()->mutable_hardware() =
-            complete.options.step().hardware();
         return Pack({prepared->graph_path, prepared->report_path, prepared->cached ? "cached" : "",
                      prepared->report.SerializeAsString()});
       });

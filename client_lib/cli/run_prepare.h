@@ -28,6 +28,8 @@ struct PrepareRequest {
   std::string server;  // Which one the client asks; empty: none.
   // How it is asked: runs that give the same here and want the same fail for the same reasons.
   std::string connection;
+  // What the server is told of who asks. It plays no part in what is done, and in none of the keys.
+  CallOptions call;
   v1::RewriteOptions options;
   // Whether profiles of runs that are stored beside the graph are used.
   bool stored_profiles = true;
@@ -40,7 +42,8 @@ struct PreparedGraph {
   std::string graph_path;
   std::string report_path;  // JSON; absolute.
   bool cached = false;      // It was there already: nothing was rewritten.
-  // Without its lists of tensors; of several graphs, their sum. `hardware`: as it was asked for.
+  // Without its lists of tensors. Of several graphs counts are their sum, and forecasts, fits and
+  // hardware those of the one that is worst off.
   v1::RewriteReport report;
 };
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/connection_flags.h"
+#include "client_lib/cli/execution_flag.h"
 #include "client_lib/cli/file_flags.h"
 #include "client_lib/cli/forecast_text.h"
 #include "client_lib/cli/gpu_memory.h"
@@ -15,7 +16,6 @@
 #include "client_lib/cli/note.h"
 #include "client_lib/cli/output_file.h"
 #include "client_lib/cli/per_graph.h"
-#include "client_lib/cli/play_flag.h"
 #include "client_lib/cli/step_flags.h"
 #include "client_lib/cli/stored_profile.h"
 #include "client_lib/plot/chrome_trace.h"
@@ -35,7 +35,7 @@ struct SimulateFlags {
   const StepFlags step;
   const ConnectionFlags connection;
   std::string trace;
-  const CLI::Option* play = nullptr;
+  const CLI::Option* execution = nullptr;
   bool json = false;
   bool require_fit = false;
   bool without_stored_profile = false;
@@ -44,11 +44,12 @@ struct SimulateFlags {
 // The file is opened before the work, and written after it.
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateTrace(const SimulateFlags& flags,
                                                                      const Session& session) {
-  if (flags.trace.empty() && flags.play->count() > 0) {
-    return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                              "--play is of use with --trace alone: what is printed is of both; "
-                              "add it, or leave this out",
-                              {{"flag", kPlayFlag}});
+  if (flags.trace.empty() && flags.execution->count() > 0) {
+    return core::InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        "--execution is of use with --trace alone: what is printed is of both; "
+        "add it, or leave this out",
+        {{"flag", kExecutionFlag}});
   }
   if (flags.trace == "-") {
     return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
@@ -70,7 +71,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   const bool traces = !flags.trace.empty();
   options.set_trace(traces);
   options.set_memory(traces);
-  if (absl::Status s = SetPlay(flags.play, &options); !s.ok()) return s;
+  if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
   const auto trace_file = CreateTrace(flags, session);
   if (!trace_file.ok()) return trace_file.status();
   const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
@@ -135,7 +136,7 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
       ->type_name("FILE")
       ->check(NotEmpty)
       ->group("What to write");
-  flags->play = AddPlayFlag(command, "With --trace: shows the step", "What to write");
+  flags->execution = AddExecutionFlag(command, "With --trace: shows the step", "What to write");
   command
       ->add_flag(
           "--require-fit,--check", flags->require_fit,

@@ -26,7 +26,7 @@ StepFlags::StepFlags(CLI::App* command, absl::string_view without) {
   add(HardwareOptions(), v1::Hardware::descriptor(), kHardwareGroup, &hardware_);
   command
       ->add_flag("--no-budget", no_budget_,
-                 "Memory without end: what the step would take. [default: the machine's]")
+                 "Unlimited memory: what the step would take. [default: the machine's]")
       ->group(kHardwareGroup);
 }
 

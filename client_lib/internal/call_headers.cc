@@ -1,11 +1,13 @@
 #include "client_lib/internal/call_headers.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client_lib/internal/addresses.h"
+#include "client_lib/internal/job_names.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/pem.h"
 #include "rewrite_core/base/request_names.h"
@@ -87,6 +89,17 @@ bool IsValue(absl::string_view value) {
   return true;
 }
 
+bool HasKey(const CallHeaders& headers, absl::string_view key) {
+  return std::any_of(headers.begin(), headers.end(),
+                     [key](const auto& header) { return header.first == key; });
+}
+
+bool IsJobKey(absl::string_view key) {
+  const absl::Span<const JobName> names = JobNames();
+  return std::any_of(names.begin(), names.end(),
+                     [key](const JobName& name) { return key == name.key; });
+}
+
 absl::Status AddMetadata(const CallOptions& call, CallHeaders* headers) {
   if (call.metadata.size() > kMaxEntries) {
     return BadHeader("metadata", absl::StrCat("metadata has ", call.metadata.size(),
@@ -105,6 +118,7 @@ absl::Status AddMetadata(const CallOptions& call, CallHeaders* headers) {
                                                 " cannot be sent: it has to be at most ",
                                                 kMaxValueBytes, " printable ASCII characters"));
     }
+    if (IsJobKey(key) && HasKey(*headers, key)) continue;
     headers->emplace_back(key, value);
   }
   return absl::OkStatus();
@@ -126,7 +140,7 @@ absl::Status CheckSecret(const RemoteOptions& options, const std::vector<std::st
 
 absl::StatusOr<CallHeaders> MakeCallHeaders(const RemoteOptions& options,
                                             const std::vector<std::string>& addresses,
-                                            const CallOptions& call) {
+                                            const CallOptions& call, const CallHeaders& job_names) {
   CallHeaders headers;
   if (!call.request_id.empty()) {
     if (!core::IsRequestId(call.request_id)) {
@@ -149,6 +163,9 @@ absl::StatusOr<CallHeaders> MakeCallHeaders(const RemoteOptions& options,
     headers.emplace_back(core::kTraceparentKey, call.traceparent);
   }
   if (absl::Status status = AddMetadata(call, &headers); !status.ok()) return status;
+  for (const auto& name : job_names) {
+    if (!HasKey(headers, name.first)) headers.push_back(name);
+  }
   const absl::StatusOr<std::string> token = TokenOf(options, call);
   if (!token.ok()) return token.status();
   if (!token->empty()) {

@@ -172,12 +172,13 @@ void ChromeTrace::Add(const v1::SimulateReport& report, absl::string_view name) 
     if (gpu < report.memory_size()) AddMemory(report.memory(gpu), first + gpu);
   }
   AddSpans(report, first);
-  const v1::PlayedStep& played = report.played();
-  absl::StrAppend(&about_, about_.empty() ? "" : ",", "{\"graph\":", JsonText(name), ",\"play\":\"",
-                  played.play() == v1::PLAY_SYNCHRONOUS ? "synchronous" : "launched ahead",
-                  "\",\"unlimited_memory\":", played.unlimited_memory() ? "true" : "false",
-                  ",\"step_time_ns\":", played.step_time_ns(),
-                  ",\"hardware\":", JsonText(report.hardware().hardware().preset()), "}");
+  const v1::SimulatedStep& simulated = report.simulated();
+  absl::StrAppend(
+      &about_, about_.empty() ? "" : ",", "{\"graph\":", JsonText(name), ",\"execution\":\"",
+      simulated.execution() == v1::EXECUTION_SYNCHRONOUS ? "synchronous" : "launched ahead",
+      "\",\"unlimited_memory\":", simulated.unlimited_memory() ? "true" : "false",
+      ",\"step_time_ns\":", simulated.step_time_ns(),
+      ",\"hardware\":", JsonText(report.hardware().hardware().preset()), "}");
 }
 
 std::string ChromeTrace::Json() const {

@@ -134,7 +134,7 @@ std::vector<SwapTrip> SwapTrips(const GpuStep& step) {
 }
 
 double SwapsHeight(size_t trips) {
-  return kTripHeight * static_cast<double>(std::min(trips, kMostTrips)) + kTripHeight;
+  return kTripHeight * static_cast<double>(std::min(trips, kMaxTrips)) + kTripHeight;
 }
 
 void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* svg) {
@@ -142,13 +142,13 @@ void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* sv
   svg->Rect({area.left, area.top}, area.width, area.height, "frame");
   svg->Text({area.left - 6, area.top + 14}, Svg::Anchor::kEnd, "swaps", "text",
             {"the largest, from when the tensor leaves to when it is back", ""});
-  if (trips.size() > kMostTrips) {
+  if (trips.size() > kMaxTrips) {
     svg->Text({area.left - 6, area.top + 28}, Svg::Anchor::kEnd,
-              absl::StrCat(kMostTrips, " of ", trips.size()), "note");
+              absl::StrCat(kMaxTrips, " of ", trips.size()), "note");
   }
   // From above in the order in which they leave.
   std::vector<SwapTrip> shown(trips.begin(), trips.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                                 trips.size(), kMostTrips)));
+                                                                 trips.size(), kMaxTrips)));
   std::stable_sort(shown.begin(), shown.end(), [](const SwapTrip& a, const SwapTrip& b) {
     return a.out->start_ns() < b.out->start_ns();
   });

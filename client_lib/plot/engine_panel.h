@@ -25,7 +25,7 @@ struct SwapTrip {
 std::vector<SwapTrip> SwapTrips(const GpuStep& step);
 
 // So many of them are drawn at most, and so high is that.
-inline constexpr size_t kMostTrips = 12;
+inline constexpr size_t kMaxTrips = 12;
 double SwapsHeight(size_t trips);
 // As arrows, from when a tensor has left to when it comes back.
 void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* svg);

@@ -16,7 +16,7 @@ constexpr double kBelow = 8;
 constexpr double kTitleLetter = 9.2;
 constexpr double kNoteLetter = 6.0;
 // A note of a page would push the picture out of sight.
-constexpr int kMostLines = 12;
+constexpr int kMaxLines = 12;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ double DrawHeading(const std::string& title, const std::vector<std::string>& lin
   int shown = 0;
   for (const std::string& line : lines) {
     absl::string_view rest = line;
-    while (!rest.empty() && shown < kMostLines) {
+    while (!rest.empty() && shown < kMaxLines) {
       svg->Text({left, y}, Svg::Anchor::kStart,
                 FirstLine(&rest, static_cast<size_t>(width / kNoteLetter)), "note");
       y += kLineHeight;

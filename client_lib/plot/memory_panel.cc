@@ -18,7 +18,7 @@ constexpr double kLabelGap = 8;
 constexpr double kLabelHeight = 14;
 // Two labels nearer than this would cover each other.
 constexpr double kLabelWidth = 190;
-// Of the list of what is alive.
+// Of the list of what is live.
 constexpr double kListRowHeight = 21;
 constexpr double kListHead = 18;
 constexpr size_t kNameBytes = 27;
@@ -26,7 +26,7 @@ constexpr size_t kNameBytes = 27;
 using core::BytesText;
 
 double StepEnd(const GpuStep& step) {
-  return static_cast<double>(std::max<int64_t>(step.report->played().step_time_ns(), 0));
+  return static_cast<double>(std::max<int64_t>(step.report->simulated().step_time_ns(), 0));
 }
 
 // The steps of a line, from left to right, as a path.
@@ -137,12 +137,12 @@ void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before
 
 void DrawAlive(Point corner, double width, double height, const GpuStep& step, Svg* svg) {
   const v1::DeviceMemory& memory = step.memory();
-  const int all = memory.alive_at_peak_size();
+  const int all = memory.live_at_peak_size();
   const int rows = std::min(all, static_cast<int>((height - kListHead) / kListRowHeight) - 1);
-  svg->Text({corner.x, corner.y + 10}, Svg::Anchor::kStart, "alive at the peak, largest first");
+  svg->Text({corner.x, corner.y + 10}, Svg::Anchor::kStart, "live at the peak, largest first");
   int64_t rest = 0;
   for (int i = 0; i < all; ++i) {
-    const v1::LiveTensor& live = memory.alive_at_peak(i);
+    const v1::LiveTensor& live = memory.live_at_peak(i);
     const int64_t bytes = std::max<int64_t>(live.tensor().size_bytes(), 0);
     if (i >= rows) {
       if (__builtin_add_overflow(rest, bytes, &rest)) rest = INT64_MAX;
@@ -150,7 +150,7 @@ void DrawAlive(Point corner, double width, double height, const GpuStep& step, S
     }
     const double y = corner.y + kListHead + kListRowHeight * i;
     const double most =
-        static_cast<double>(std::max<int64_t>(memory.alive_at_peak(0).tensor().size_bytes(), 1));
+        static_cast<double>(std::max<int64_t>(memory.live_at_peak(0).tensor().size_bytes(), 1));
     const std::string tip =
         absl::StrCat(live.tensor().tensor(), ": ", BytesText(bytes), " ", live.tensor().dtype(),
                      live.tensor().shape(), live.resident() ? " (resident)" : "");

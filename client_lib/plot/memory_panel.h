@@ -1,5 +1,5 @@
 // The memory of one GPU over a step: the budget, what is resident, the step and, beside it, the
-// one before it was rewritten; what is alive at the peak.
+// one before it was rewritten; what is live at the peak.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_MEMORY_PANEL_H_
@@ -33,7 +33,7 @@ double MostBytes(const GpuStep& step, const GpuStep& before);
 // `area.y` counts bytes, `area.x` nanoseconds.
 void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg);
 
-// The largest buffers that are alive at the peak, `height` high from `corner` on.
+// The largest buffers that are live at the peak, `height` high from `corner` on.
 void DrawAlive(Point corner, double width, double height, const GpuStep& step, Svg* svg);
 
 }  // namespace spillway::plot

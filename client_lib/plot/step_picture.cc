@@ -31,16 +31,16 @@ constexpr double kStepTicks = 52;
 constexpr int kXTicks = 7;
 constexpr int kYTicks = 6;
 // More would be a picture that nobody scrolls through.
-constexpr int kMostGpus = 8;
+constexpr int kMaxGpus = 8;
 
-const char* PlayText(v1::Play play) {
-  return play == v1::PLAY_SYNCHRONOUS
+const char* ExecutionText(v1::Execution execution) {
+  return execution == v1::EXECUTION_SYNCHRONOUS
              ? "synchronous: memory is taken when an operation runs"
              : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is launched";
 }
 
 bool HasTime(const v1::SimulateReport& report) {
-  return report.has_played() && report.played().step_time_ns() > 0;
+  return report.has_simulated() && report.simulated().step_time_ns() > 0;
 }
 
 // `after: 13.30 GiB at the peak, a step of 905 ms, 6.00 GiB out and 6.00 GiB in`.
@@ -57,7 +57,7 @@ std::string StepText(const char* name, const v1::SimulateReport& report) {
                                   report.memory_size() > 1 ? " of one GPU" : "");
   if (HasTime(report)) {
     absl::StrAppend(&text, ", a step of ",
-                    TimeText(static_cast<double>(report.played().step_time_ns())));
+                    TimeText(static_cast<double>(report.simulated().step_time_ns())));
   }
   absl::StrAppend(&text, ", ", core::BytesText(out), " copied out and ", core::BytesText(in),
                   " in");
@@ -69,7 +69,7 @@ std::string StepText(const char* name, const v1::SimulateReport& report) {
       absl::StrAppend(&text, "; it is unknown whether it fits, and what is known is shown");
       break;
     default:
-      if (report.played().unlimited_memory()) absl::StrAppend(&text, "; with unlimited memory");
+      if (report.simulated().unlimited_memory()) absl::StrAppend(&text, "; with unlimited memory");
   }
   return text;
 }
@@ -79,12 +79,12 @@ std::vector<std::string> StepLines(const v1::SimulateReport& step, const v1::Sim
   std::vector<std::string> lines;
   const std::string machine = MachineText(step.hardware());
   if (!machine.empty()) lines.push_back(machine);
-  const v1::Play play = step.played().play();
-  if (before != nullptr && before->played().play() != play) {
-    lines.push_back(absl::StrCat("before: ", PlayText(before->played().play())));
-    lines.push_back(absl::StrCat("after: ", PlayText(play)));
+  const v1::Execution execution = step.simulated().execution();
+  if (before != nullptr && before->simulated().execution() != execution) {
+    lines.push_back(absl::StrCat("before: ", ExecutionText(before->simulated().execution())));
+    lines.push_back(absl::StrCat("after: ", ExecutionText(execution)));
   } else {
-    lines.push_back(PlayText(play));
+    lines.push_back(ExecutionText(execution));
   }
   if (before != nullptr) lines.push_back(StepText("before: ", *before));
   lines.push_back(StepText(before != nullptr ? "after: " : "", step));
@@ -96,7 +96,7 @@ absl::Status CheckMemory(const v1::SimulateReport& report) {
   if (report.memory_size() > 0) return absl::OkStatus();
   return core::InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
-      report.forecast().devices_size() == 0 && report.has_played()
+      report.forecast().devices_size() == 0 && report.has_simulated()
           ? "no node of this step runs on a GPU: there is no memory to draw"
           : "the report has no memory over time; simulate with memory and trace (spillway simulate "
             "--trace, or plot of the graph itself)",
@@ -112,7 +112,7 @@ std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_bef
   if (GpuStep{&step, 0}.budget_bytes() > 0) entries.push_back({Shape::kLine, "budget", "budget"});
   entries.push_back({Shape::kBox, "resident", "resident"});
   bool swaps = false;
-  for (int gpu = 0; gpu < std::min(step.memory_size(), kMostGpus) && !swaps; ++gpu) {
+  for (int gpu = 0; gpu < std::min(step.memory_size(), kMaxGpus) && !swaps; ++gpu) {
     swaps = !SwapTrips({&step, gpu}).empty();
   }
   if (swaps) entries.push_back({Shape::kArrow, "swap", "swap"});
@@ -169,12 +169,12 @@ absl::StatusOr<std::string> DrawStep(const v1::SimulateReport& step,
                          kStepWidth - 2 * kStepMargin, &svg);
   DrawLegend({kStepMargin, y + 8}, StepLegend(step, before != nullptr), &svg);
   y += kStepLegend;
-  double end_ns = static_cast<double>(std::max<int64_t>(step.played().step_time_ns(), 1));
+  double end_ns = static_cast<double>(std::max<int64_t>(step.simulated().step_time_ns(), 1));
   if (before != nullptr) {
-    end_ns = std::max(end_ns, static_cast<double>(before->played().step_time_ns()));
+    end_ns = std::max(end_ns, static_cast<double>(before->simulated().step_time_ns()));
   }
   const Axis time = TimeAxis(end_ns, kXTicks, /*whole=*/false);
-  const int shown = std::min(step.memory_size(), kMostGpus);
+  const int shown = std::min(step.memory_size(), kMaxGpus);
   for (int gpu = 0; gpu < shown; ++gpu) {
     if (step.memory_size() > 1) {
       svg.Text({kStepMargin, y + 12}, Svg::Anchor::kStart,

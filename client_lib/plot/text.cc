@@ -13,7 +13,7 @@ namespace {
 constexpr char kEllipsis[] = "\xe2\x80\xa6";
 constexpr size_t kEllipsisBytes = 3;
 // A name of megabytes is cut before it is looked at.
-constexpr size_t kMostBytes = 1 << 14;
+constexpr size_t kMaxBytes = 1 << 14;
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -44,7 +44,7 @@ size_t CharacterBytes(absl::string_view text) {
 }  // namespace
 
 std::string Clean(absl::string_view text) {
-  text = text.substr(0, kMostBytes);
+  text = text.substr(0, kMaxBytes);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {

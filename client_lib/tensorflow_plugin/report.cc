@@ -86,7 +86,7 @@ std::string Cost(const json& report) {
   for (const json& fit : At(report, "fits")) {
     full = std::max(full, Number(fit, "full_speed_step_time_ns"));
   }
-  std::string text = ", foretold step " + Milliseconds(after);
+  std::string text = ", simulated step " + Milliseconds(after);
   if (full > 0) text += " (" + Milliseconds(full) + " at full speed)";
   return text;
 }

@@ -21,7 +21,7 @@ enum class Alias : uint8_t {
 };
 
 constexpr uint32_t kAny = Buffers::kAnyInput;
-// One row per family: whose memory the outputs are; which output may take over which inputs;
+// One row per family: whose memory the outputs are; which output may reuse which inputs in place;
 // whether no kernel is launched, whatever the sizes.
 struct Row {
   absl::string_view ops;
@@ -336,8 +336,8 @@ class BufferFinder {
     return around == loop;
   }
 
-  // A loop that takes elements out of a list and is played once would let go of the list after its
-  // last reader in the body; but each iteration takes but one.
+  // A loop that takes elements out of a list and is simulated once would let go of the list after
+  // its last reader in the body; but each iteration takes but one.
   bool HoldLists(StopPoller* poll) {
     absl::flat_hash_map<std::pair<const Loops::Loop*, Place>, std::vector<NodeId>> ends;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
@@ -345,7 +345,7 @@ class BufferFinder {
       if (graph_.op_info(id).control_flow != ControlFlow::kNextIteration) continue;
       if (loops_.loop(id) != nullptr) ends[{loops_.loop(id), placement_.node(id)}].push_back(id);
     }
-    constexpr size_t kMostHeld = 1 << 20;  // Of all loops.
+    constexpr size_t kMaxHeld = 1 << 20;  // Of all loops.
     size_t count = 0;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll->Tick()) return false;
@@ -361,7 +361,7 @@ class BufferFinder {
       const auto last = ends.find({loop, buffer.place});
       if (last == ends.end()) continue;
       count += last->second.size();
-      if (count > kMostHeld) return true;
+      if (count > kMaxHeld) return true;
       for (NodeId end : last->second) result_.held_[end].push_back(buffer.first);
     }
     return true;

@@ -1,6 +1,6 @@
 // Buffers: which tensors share one piece of memory (an alias class), where it lies, how large it
 // is, what of it is there before the step (variables, optimizer slots, constants), and which
-// outputs may take over an input's memory.
+// outputs may reuse an input's memory in place.
 //
 // Only what TensorFlow's kernels really do counts. (OpInfo::forwards is wider: it is there to be
 // careful with variables.) The tables in the .cc have a row per family.
@@ -87,7 +87,7 @@ class Buffers {
     const auto found = shared_.find(index(tensor));
     return found == shared_.end() ? Tensor{kNoNode, 0} : found->second;
   }
-  // The inputs of which this output may take over the memory if nobody else is to read them:
+  // The inputs whose memory this output may reuse in place if nobody else is to read them:
   // TensorFlow's forward_input_or_allocate_output. Bit i: input i. kAnyInput: each.
   uint32_t reusable_inputs(Tensor tensor) const;
   static constexpr uint32_t kAnyInput = ~uint32_t{0};

@@ -20,8 +20,8 @@
 namespace spillway::core {
 
 // TFLMS v2 plans for 0.9 of the memory. Measured in TensorFlow, where a server with a hard limit
-// plays the GPU (tests/tensorflow/memory_limit.py): steps take 0.93 to 1.06 times what is foretold,
-// a few 1.12 to 1.15 times; there, two kernels may run at once.
+// stands for the GPU (tests/tensorflow/memory_limit.py): steps take 0.93 to 1.06 times what is
+// simulated, a few 1.12 to 1.15 times; there, two kernels may run at once.
 inline constexpr double kDefaultAllocatorReserve = 0.1;
 
 struct Hardware {

@@ -73,8 +73,8 @@ class TableRows {
   }
 
   static void Add(NodeId table, std::vector<NodeId>* tables) {
-    constexpr size_t kMostTables = 64;  // By the same indices.
-    if (tables->size() < kMostTables &&
+    constexpr size_t kMaxTables = 64;  // By the same indices.
+    if (tables->size() < kMaxTables &&
         std::find(tables->begin(), tables->end(), table) == tables->end()) {
       tables->push_back(table);
     }
@@ -111,9 +111,9 @@ class TableRows {
     if (!shape || !part || shape->size() != part->size() + 1 || shape->subspan(1) != *part) return;
     if (std::any_of(shape->begin(), shape->end(), [](int64_t dim) { return dim < 0; })) return;
     std::vector<ShapeId>& shapes = shapes_[indices->second];
-    constexpr size_t kMostShapes = 256;
+    constexpr size_t kMaxShapes = 256;
     const DimVector dims(shape->begin(), shape->end());
-    if (shapes.size() < kMostShapes) shapes.push_back(pool_.Intern(dims));
+    if (shapes.size() < kMaxShapes) shapes.push_back(pool_.Intern(dims));
   }
 
   absl::optional<absl::Span<const int64_t>> Value(TensorKey tensor) const {

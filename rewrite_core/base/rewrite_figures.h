@@ -44,7 +44,7 @@ struct RewriteFigures {
   std::vector<GpuFigures> gpus;
   // The most pinned host memory that the swaps take at once.
   std::optional<int64_t> host_peak_bytes;
-  // A step as the graph came, with memory without end where that is known, and as it is returned;
+  // A step as the graph came, with unlimited memory where that is known, and as it is returned;
   // launched ahead.
   std::optional<int64_t> step_before_ns;
   std::optional<int64_t> step_after_ns;

@@ -109,7 +109,7 @@ constexpr absl::string_view kForwarding[] = {
 };
 
 // Ops whose GPU kernels put their outputs in host memory whatever the type (int32 outputs are in
-// host memory by rule, see analysis/host_memory).
+// host memory by rule, see analysis/placement.h).
 constexpr absl::string_view kHostOutputs[] = {
     "BroadcastArgs",
     "BroadcastGradientArgs",

@@ -11,7 +11,7 @@
 
 namespace spillway::core {
 
-// The part an op plays in TensorFlow's dataflow control flow.
+// The part an op has in TensorFlow's dataflow control flow.
 enum class ControlFlow : uint8_t {
   kNone,
   kSwitch,         // Switch, RefSwitch, _SwitchN: one output is alive, the others are dead.

@@ -206,13 +206,13 @@ class Explorer {
     }
     if (options_.no_budget() && options_.sizes().empty()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                          "no_budget is given, and no sizes: with memory without end every size "
+                          "no_budget is given, and no sizes: with unlimited memory every size "
                           "fits; give sizes, or leave no_budget out",
                           {{"option", "no_budget"}});
     }
     if (options_.no_budget() && options_.swapping()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                          "no_budget is given, and swapping: with memory without end nothing needs "
+                          "no_budget is given, and swapping: with unlimited memory nothing needs "
                           "to be swapped; leave one of them out",
                           {{"option", "no_budget"}, {"other_option", "swapping"}});
     }

@@ -9,7 +9,7 @@
 #include "rewrite_core/inline/kept_calls.h"
 #include "rewrite_core/inline/looked_through.h"
 #include "rewrite_core/report/forecast_report.h"
-#include "rewrite_core/report/played_step.h"
+#include "rewrite_core/report/simulated_step.h"
 
 namespace spillway::core {
 
@@ -37,8 +37,8 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   }
   if (options.memory() || options.trace()) {
     const bool fits = report.forecast().fit() != v1::FIT_DOES_NOT_FIT;
-    absl::Status status =
-        DescribePlay(options, fits ? budget : ForecastBudget::kNone, simulator, stop, &report);
+    absl::Status status = DescribeSimulation(options, fits ? budget : ForecastBudget::kNone,
+                                             simulator, stop, &report);
     if (!status.ok()) return status;
   }
   return report;
@@ -48,12 +48,12 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                                  const v1::SimulateOptions& options,
                                                  const v1::Limits& limits, const StopToken& stop) {
   if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
-  if (!v1::Play_IsValid(options.play())) {
-    const std::string value = absl::StrCat(options.play());
+  if (!v1::Execution_IsValid(options.execution())) {
+    const std::string value = absl::StrCat(options.execution());
     return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
-                        absl::StrCat("play has the unknown value ", value,
+                        absl::StrCat("execution has the unknown value ", value,
                                      "; give one of its values in simulate.proto"),
-                        {{"option", "play"}, {"value", value}});
+                        {{"option", "execution"}, {"value", value}});
   }
   // Before the graph is read, as Rewrite does.
   if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {

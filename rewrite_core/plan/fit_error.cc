@@ -41,7 +41,7 @@ std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
                       node.empty() ? "" : absl::StrCat(" (", node, ")"));
 }
 
-// What of TensorFlow helps where memory is in pieces.
+// What of TensorFlow helps where memory is fragmented.
 std::string PiecesText(const FitFailure& failure, const Hardware& hardware) {
   if (!failure.fragmented || failure.on_host) return "";
   constexpr absl::string_view kAsync =

@@ -275,7 +275,7 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
   if (notes.loops > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_LOOPS_ONCE,
-        absl::StrCat("bodies of loops of unknown counts are played once (",
+        absl::StrCat("bodies of loops of unknown counts are simulated once (",
                      Count(notes.loops, "loop variable"),
                      "), so times of these loops, and peaks if they keep something, are too low; "
                      "loop_counts says how many iterations they make")));
@@ -284,7 +284,7 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
     warnings.push_back(
         MakeWarning(v1::WARNING_CODE_BOTH_BRANCHES,
                     absl::StrCat("both sides of ", Count(notes.merges, "conditional"),
-                                 " are played, so times and peaks may "
+                                 " are simulated, so times and peaks may "
                                  "be a little too high")));
   }
   if (std::string sides = WorseSides(facts); !sides.empty()) {

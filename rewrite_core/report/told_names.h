@@ -29,7 +29,7 @@ class ToldNames {
         stop_(stop),
         poll_(stop),
         limit_(std::max(kAlwaysAllowed,
-                        kMostTimesTheGraph * static_cast<int64_t>(graph.bytes().size()))) {}
+                        kMaxTimesTheGraph * static_cast<int64_t>(graph.bytes().size()))) {}
 
   // Counts a text before it, or one that was put there.
   absl::Status Count(size_t bytes) {
@@ -57,7 +57,7 @@ class ToldNames {
   }
 
  private:
-  static constexpr int64_t kMostTimesTheGraph = 4;
+  static constexpr int64_t kMaxTimesTheGraph = 4;
   static constexpr int64_t kAlwaysAllowed = int64_t{16} << 20;
 
   const Graph& graph_;

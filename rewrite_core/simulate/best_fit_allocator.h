@@ -1,5 +1,5 @@
 // BestFitAllocator: where memory lies, as TensorFlow's allocator of GPU memory (BFCAllocator) lays
-// it out in one region. What is free may be enough and yet in pieces, and a piece that is handed
+// it out in one region. What is free may be enough and yet fragmented, and a piece that is handed
 // out may be larger than what was asked for; so a step that fits by the sum of its bytes may still
 // run out of memory.
 //

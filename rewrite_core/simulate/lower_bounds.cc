@@ -74,9 +74,9 @@ class Bounds {
     const WorkloadBuffer& buffer = workload_.buffers[id];
     return buffer.device == device && !buffer.resident;
   }
-  // Fills in taken_over_ for `id`.
+  // Fills in reused_ for `id`.
   void FindTakenOver(OpId id);
-  // REQUIRES: taken_over_ is that of `id`.
+  // REQUIRES: reused_ is that of `id`.
   int64_t Need(OpId id, int32_t device) const;
   void UseAt(int32_t step, BufferId id);
   // By step: when it can begin at the earliest.
@@ -93,7 +93,7 @@ class Bounds {
   // By device: copies that the step has anyway, in ns; the operation that copies the most in.
   std::vector<int64_t> copy_out_ns_, copy_in_ns_;
   std::vector<OpId> largest_copy_in_;
-  std::vector<BufferId> taken_over_;  // By output of one operation: what it may take over, or -1.
+  std::vector<BufferId> reused_;  // By output of one operation: what it may reuse in place, or -1.
   std::vector<OpId>
       taken_over_by_;           // By buffer: who may take it over, of those looked at the last.
   std::vector<Use> uses_;       // By buffer.
@@ -143,7 +143,7 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
 
 void Bounds::FindTakenOver(OpId id) {
   const auto reuses = workload_.reuses[id];
-  taken_over_.assign(workload_.writes[id].size(), -1);
+  reused_.assign(workload_.writes[id].size(), -1);
   for (size_t i = 0; i < reuses.size(); ++i) {
     if (reuses[i] < 0 || taken_over_by_[reuses[i]] == id) continue;  // Each input once.
     const WorkloadBuffer& input = workload_.buffers[reuses[i]];
@@ -152,7 +152,7 @@ void Bounds::FindTakenOver(OpId id) {
         input.bytes != output.bytes) {
       continue;
     }
-    taken_over_[i] = reuses[i];
+    reused_[i] = reuses[i];
     taken_over_by_[reuses[i]] = id;
   }
 }
@@ -165,7 +165,7 @@ int64_t Bounds::Need(OpId id, int32_t device) const {
   }
   const auto writes = workload_.writes[id];
   for (size_t i = 0; i < writes.size(); ++i) {
-    if (taken_over_[i] < 0 && Moves(writes[i], device)) need += size(writes[i]);
+    if (reused_[i] < 0 && Moves(writes[i], device)) need += size(writes[i]);
   }
   return need;
 }
@@ -218,7 +218,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
     for (BufferId written : workload_.writes[id]) {
       if (Moves(written, device)) UseAt(step, written);
     }
-    for (BufferId taken : taken_over_) {
+    for (BufferId taken : reused_) {
       if (taken >= 0) uses_[taken].may_be_taken_over = true;
     }
   }

@@ -8,10 +8,10 @@
 // away.
 //
 // Memory. need(t) = resident + what step t reads, writes and uses as workspace, less the inputs
-// that its outputs may take over. No plan fits below L0 = max need(t), nor below resident + the
-// largest buffer copied in. (OLLA's min_memory_requirement; the "largest GPU operation" that TFLMS
-// v2 prints.) An input with later readers is taken over only if a plan has those read a copy: its
-// gap then begins with the step itself, not after it, so what is saved there is not free.
+// that its outputs may reuse in place. No plan fits below L0 = max need(t), nor below resident +
+// the largest buffer copied in. (OLLA's min_memory_requirement; the "largest GPU operation" that
+// TFLMS v2 prints.) An input with later readers is reused in place only if a plan has those read a
+// copy: its gap then begins with the step itself, not after it, so what is saved there is not free.
 //
 // Bytes. D(t) = max(0, need(t) + the bytes of all gaps over t - M) must be away at step t.
 //   Bound A: max D(t).

@@ -49,7 +49,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
     int32_t reuses = -1;  // In reuses_, by Reuse::next.
     BufferId written = kNoBufferId;  // Of copies. Others write what they did.
     int64_t mark = 0;                // In waited_ and read_.
-    bool is_relinked = true;         // False: only what it takes over changes.
+    bool is_relinked = true;         // False: only what it reuses in place changes.
   };
   struct Item {
     int32_t id;
@@ -562,8 +562,8 @@ bool PlanPatch::Impl::CountReaders(StopPoller* poll) {
   return true;
 }
 
-// Where the number of readers changed, another buffer may be the best to take over: of operations
-// that were not made anew, too.
+// Where the number of readers changed, another buffer may be the best to reuse in place: of
+// operations that were not made anew, too.
 bool PlanPatch::Impl::ChooseAgain(StopPoller* poll) {
   const int32_t num_linked = static_cast<int32_t>(linked_.size());
   // A buffer may change very often, and one output choose among very many: each once.

@@ -1,5 +1,5 @@
-// What a strategy asks a simulator: one plan, on some terms, one result. StepSimulator
-// (step_simulator.h) answers; tests of strategies answer with fakes.
+// What a strategy asks of a simulator: a plan and terms in, a result out. StepSimulator
+// (step_simulator.h) implements it; tests of strategies use fakes.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_SIMULATOR_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_SIMULATOR_H_
 
@@ -20,8 +20,8 @@
 
 namespace spillway::core {
 
-// How a run may differ from the one that is simulated first, which the machine is as free to make:
-// see SimulationOptions, of the same names.
+// How a run may differ from the one simulated first, on a machine that is free to run either. The
+// fields are those of SimulationOptions.
 struct StepVariation {
   ReadyOrder ready_order = ReadyOrder::kFirstReady;
   uint32_t seed = 0;  // Of kMixed.
@@ -33,10 +33,10 @@ struct StepVariation {
   }
 };
 
-// What to simulate a plan with. As it is made: memory without end, both modes.
+// How to simulate a plan. Default: unlimited memory, both modes.
 struct StepTerms {
   enum class Budgets : uint8_t {
-    kNone,     // Memory without end, on the host too.
+    kNone,     // Unlimited memory, on the host too.
     kOneGpu,   // `gpu` has `budget_bytes` and its share of the host's memory; the others, no limit.
     kAllGpus,  // Each GPU has its own of `gpu_budgets`; the host's memory is the hardware's.
   };
@@ -63,67 +63,69 @@ struct StepTerms {
   Budgets budgets = Budgets::kNone;
   int32_t gpu = 0;                    // An index into Placement::devices().
   int64_t budget_bytes = kUnlimited;  // kUnlimited: only the host's memory is limited.
-  std::vector<int64_t> gpu_budgets;   // Of kAllGpus; empty: each GPU has budget_bytes.
-  // Whether memory is placed (simulator.h) where the sum of bytes suffices. A step that takes at
-  // most a quarter of the budgets is taken to find its places.
+  std::vector<int64_t> gpu_budgets;   // For kAllGpus; empty: each GPU has budget_bytes.
+  // Whether memory is placed (simulator.h) if the sum of bytes fits. A step that takes at most a
+  // quarter of the budgets is assumed to be placeable.
   bool place = true;
-  // Memory is placed at once, however small the step is, and never counted: for searches, which so
-  // play a plan but once or twice. Whoever does not fit may then not do so by the sum of bytes
-  // either. `place` is not looked at; the cutoff is one for what is placed.
+  // Place memory at once, however small the step, and never only count it: for searches, which
+  // then simulate a plan only once or twice. A plan that does not fit may not fit by the sum of
+  // bytes either. Ignores `place`; the cutoff applies to the placed run.
   bool placed_alone = false;
   StepVariation variation;
-  // A plan that takes longer than this, launched ahead, is not simulated synchronously, nor placed.
+  // A plan that takes longer than this, launched ahead, is neither simulated synchronously nor
+  // placed.
   int64_t cutoff_ns = kUnlimited;
-  // The synchronous step is simulated even where launching ahead does not fit.
+  // Simulate the synchronous step even if launching ahead does not fit.
   bool always_synchronous = false;
-  // Fill in StepResult::unlimited where the step does not fit.
+  // Fill in StepResult::unlimited if the step does not fit.
   bool unlimited_if_unfit = false;
-  // What to record, in both modes. The order of operations, and when each of them began and ended;
+  // What to record, in both modes: the order of operations, with the start and end of each;
   bool record_operations = false;
-  // and the memory in use over time, with what is there at the peak.
+  // and the memory in use over time, with what is live at the peak.
   bool record_memory = false;
-  // Where memory is placed and the step does not fit: fill in StepResult::pieces, piece_bytes.
+  // Fill in StepResult::pieces and piece_bytes if memory is placed and the step does not fit.
   bool record_pieces = false;
 };
 
 struct StepResult {
   // Launched ahead and synchronously.
   bool fits = false;
-  // Launched ahead it fits, but is slower than the cutoff: the rest was not simulated.
+  // It fits when launched ahead, but is slower than the cutoff: the rest was not simulated.
   bool is_partial = false;
-  // Its memory was placed; otherwise it was only counted.
+  // Its memory was placed, not only counted.
   bool is_placed = false;
-  // Nobody waited for memory: with memory without end it would be the same.
+  // No allocation waited: with unlimited memory the run would be the same.
   bool is_unlimited = false;
 
-  // What of the step is not known, and not in these figures. The simulator's; null: nothing.
+  // What is unknown of the step, and missing in these figures. Owned by the simulator; null: all is
+  // known.
   const UnknownMemory* unknown = nullptr;
 
   SimulationResult launch_ahead;
-  SimulationResult synchronous;  // Without devices where it was not simulated.
+  SimulationResult synchronous;  // Without devices if it was not simulated.
   bool has_synchronous = false;
-  // What it takes with memory without end, if that was asked for and it does not fit.
+  // The run with unlimited memory, if requested and the step does not fit.
   absl::optional<BothModes> unlimited;
 
-  // If it does not fit: of the two modes the first that does not.
+  // If it does not fit: the failure of the first mode that does not.
   const OutOfMemory* failure() const {
     if (!launch_ahead.fits()) return &*launch_ahead.out_of_memory;
     return has_synchronous && !synchronous.fits() ? &*synchronous.out_of_memory : nullptr;
   }
-  // Of a step that ended; 0 of one that did not, or was not simulated.
+  // 0 if the step did not end, or was not simulated.
   int64_t step_time_ns() const { return launch_ahead.fits() ? launch_ahead.step_time_ns : 0; }
   int64_t synchronous_step_time_ns() const {
     return has_synchronous && synchronous.fits() ? synchronous.step_time_ns : 0;
   }
-  // If asked for: what lies where on the GPU on which the step ran out, by address: the parts that
-  // are free (no node), and those that have a buffer which is not resident, by a tensor of it.
+  // On request: the memory map of the GPU that ran out, by address: free pieces (no node), and
+  // buffers that are not resident, each by one of its tensors.
   struct Piece {
     int64_t address = 0;
     int64_t bytes = 0;
     Tensor tensor{kNoNode, 0};
   };
   std::vector<Piece> pieces;
-  int64_t piece_bytes = 0;  // The piece that found no place.
+  int64_t piece_bytes = 0;  // The piece that could not be placed.
 
   // In the worse of the two modes.
   int64_t peak_bytes(int32_t gpu) const {
@@ -145,19 +147,20 @@ class PlanSimulator {
  public:
   virtual ~PlanSimulator() = default;
 
-  // The step with `plan`, which the graph must stay acyclic with. Errors: those of simulator.h.
+  // The step with `plan`. REQUIRES: the graph with the plan is acyclic. Errors: those of
+  // simulator.h.
   virtual absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                               const StopToken& stop) = 0;
-  // Of the step as the graph is, by GPU, at the hardware's budgets, if its compute operations ran
-  // in `order` (lower_bounds.h): ids of the workload of that step, which are those of the results
-  // of the empty plan. Empty: in the order in which they are launched with memory without end.
+  // Lower bounds of the unswapped step, by GPU, at the hardware's budgets, if its compute
+  // operations run in `order` (lower_bounds.h): ids of its workload, which are those in results of
+  // the empty plan. Empty: the order in which they are launched with unlimited memory.
   virtual absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
                                                                 const StopToken& stop) = 0;
 };
 
-// The need of `plan`: the smallest budget known, from `from_bytes` on (the peak with memory without
-// end), with which it runs, placed; 0 if none is found up to four times that. `terms` say whose
-// budget; their budget_bytes is not looked at.
+// The need of `plan`: the smallest budget known, from `from_bytes` (the peak with unlimited memory)
+// up, with which it runs, placed; 0 if none is found up to four times that. `terms` say whose
+// budget it is; their budget_bytes is ignored.
 absl::StatusOr<int64_t> FindNeed(PlanSimulator* simulator, const SwapPlan& plan, StepTerms terms,
                                  int64_t from_bytes, const StopToken& stop);
 

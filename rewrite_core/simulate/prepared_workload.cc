@@ -12,7 +12,7 @@ namespace spillway::core {
 namespace {
 
 // All bytes together, and all times, stay below: then no sum of a few of them overflows.
-constexpr int64_t kMostInAll = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t kMaxInAll = std::numeric_limits<int64_t>::max() / 4;
 
 absl::Status Broken(absl::string_view what, int32_t id, absl::string_view rule) {
   return Error(
@@ -23,13 +23,13 @@ absl::Status Broken(absl::string_view what, int32_t id, absl::string_view rule) 
 absl::Status TooMuch(absl::string_view what) {
   return InvalidError(
       v1::ERROR_REASON_LIMIT_EXCEEDED,
-      absl::StrCat("the step's ", what, " add up to more than ", kMostInAll,
+      absl::StrCat("the step's ", what, " add up to more than ", kMaxInAll,
                    "; check the batch size, the feed shapes and the hardware's numbers"));
 }
 
 // Adds `more`, at least 0; false if the sum gets too large.
 bool AddTo(int64_t* sum, int64_t more) {
-  if (more > kMostInAll - *sum) return false;
+  if (more > kMaxInAll - *sum) return false;
   *sum += more;
   return true;
 }
@@ -71,7 +71,7 @@ absl::StatusOr<PreparedWorkload> PreparedWorkload::Prepare(const Workload& workl
 
 absl::Status PreparedWorkload::CheckTimes(int32_t copy_percent) const {
   // As if all were copies.
-  if (copy_percent > 100 && time_in_all > kMostInAll / copy_percent * 100) {
+  if (copy_percent > 100 && time_in_all > kMaxInAll / copy_percent * 100) {
     return TooMuch("times in ns");
   }
   return absl::OkStatus();
@@ -161,7 +161,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     }
     const size_t reuses = workload.reuses[id].size();
     if (reuses != 0 && (is_copy || reuses != workload.writes[id].size())) {
-      return Broken("operation", id, "takes over memory for outputs that it does not have");
+      return Broken("operation", id, "reuses memory for outputs that it does not have");
     }
     Op& op = ops[number];
     op.kind_bits = static_cast<uint32_t>(from.kind);

@@ -1,4 +1,4 @@
-// A workload as the simulator plays it: checked, in few compact arrays, with edges the other way
+// A workload as the simulator runs it: checked, in few compact arrays, with edges the other way
 // round and sizes as they count. A plan is patched into it in place (plan_patch.h): so each list of
 // an operation is a part of a pool, to whose end a changed one is appended.
 //
@@ -22,7 +22,7 @@ struct PreparedWorkload {
   struct Write {
     int64_t bytes = 0;
     BufferId buffer = -1;
-    BufferId reuse = -1;  // The buffer whose memory it may take over; it is as large.
+    BufferId reuse = -1;  // The buffer whose memory it may reuse in place; it is as large.
   };
   // One cache line.
   struct Op {

@@ -45,7 +45,7 @@ class ReadyDraws {
 // How the initializers of a device's variables run (simulator.h): the order, then how many at once.
 class InitializerDraws {
  public:
-  static constexpr size_t kMostAtOnce = 8;
+  static constexpr size_t kMaxAtOnce = 8;
 
   InitializerDraws(uint32_t seed, int32_t device) : draws_(seed, device) {}
 
@@ -54,7 +54,7 @@ class InitializerDraws {
   void Shuffle(std::vector<T>* list) {
     for (size_t i = list->size(); i > 1; --i) std::swap((*list)[i - 1], (*list)[draws_.Next(i)]);
   }
-  size_t NumAtOnce() { return 1 + draws_.Next(kMostAtOnce); }
+  size_t NumAtOnce() { return 1 + draws_.Next(kMaxAtOnce); }
 
  private:
   ReadyDraws draws_;

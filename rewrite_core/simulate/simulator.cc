@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/simulate/player.h"
 #include "rewrite_core/simulate/prepared_workload.h"
+#include "rewrite_core/simulate/simulation_run.h"
 
 namespace spillway::core {
 namespace {
@@ -20,22 +20,22 @@ absl::StatusOr<PreparedWorkload> Prepare(const Workload& workload, const Simulat
   return PreparedWorkload::Prepare(workload, options.launch_ns, stop);
 }
 
-absl::StatusOr<BothModes> PlayBoth(const Workload& workload, SimulationOptions options,
-                                   bool in_any_case, int64_t worth_ns, const StopToken& stop) {
+absl::StatusOr<BothModes> RunBoth(const Workload& workload, SimulationOptions options,
+                                  bool in_any_case, int64_t cutoff_ns, const StopToken& stop) {
   auto prepared = Prepare(workload, options, stop);
   if (!prepared.ok()) return prepared.status();
-  Player player;
+  SimulationRun simulation;
   BothModes both;
   options.mode = SimulationMode::kLaunchAhead;
-  auto result = player.Play(*prepared, options, stop);
+  auto result = simulation.Run(*prepared, options, stop);
   if (!result.ok()) return result.status();
   both.launch_ahead = *std::move(result);
-  if (!in_any_case && (!both.launch_ahead.fits() || both.launch_ahead.step_time_ns > worth_ns)) {
+  if (!in_any_case && (!both.launch_ahead.fits() || both.launch_ahead.step_time_ns > cutoff_ns)) {
     both.is_partial = true;
     return both;
   }
   options.mode = SimulationMode::kSynchronous;
-  result = player.Play(*prepared, options, stop);
+  result = simulation.Run(*prepared, options, stop);
   if (!result.ok()) return result.status();
   both.synchronous = *std::move(result);
   return both;
@@ -47,19 +47,19 @@ absl::StatusOr<SimulationResult> Simulate(const Workload& workload,
                                           const SimulationOptions& options, const StopToken& stop) {
   auto prepared = Prepare(workload, options, stop);
   if (!prepared.ok()) return prepared.status();
-  return Player().Play(*prepared, options, stop);
+  return SimulationRun().Run(*prepared, options, stop);
 }
 
 absl::StatusOr<BothModes> SimulateBothModes(const Workload& workload,
                                             const SimulationOptions& options,
                                             const StopToken& stop) {
-  return PlayBoth(workload, options, /*in_any_case=*/true, /*worth_ns=*/kUnlimited, stop);
+  return RunBoth(workload, options, /*in_any_case=*/true, /*cutoff_ns=*/kUnlimited, stop);
 }
 
-absl::StatusOr<BothModes> SimulateIfWorth(const Workload& workload,
-                                          const SimulationOptions& options, int64_t worth_ns,
+absl::StatusOr<BothModes> SimulateWithCutoff(const Workload& workload,
+                                          const SimulationOptions& options, int64_t cutoff_ns,
                                           const StopToken& stop) {
-  return PlayBoth(workload, options, /*in_any_case=*/false, worth_ns, stop);
+  return RunBoth(workload, options, /*in_any_case=*/false, cutoff_ns, stop);
 }
 
 }  // namespace spillway::core

@@ -7,8 +7,8 @@
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/simulate/plan_patch.h"
-#include "rewrite_core/simulate/player.h"
 #include "rewrite_core/simulate/prepared_workload.h"
+#include "rewrite_core/simulate/simulation_run.h"
 #include "rewrite_core/simulate/workload_trace.h"
 
 namespace spillway::core {
@@ -22,9 +22,9 @@ constexpr SimulationMode kSync = SimulationMode::kSynchronous;
 // budgets.
 class Runs {
  public:
-  Runs(const PreparedWorkload& workload, const SimulationOptions& options, Player* player,
-       const StopToken& stop)
-      : workload_(workload), options_(options), player_(player), stop_(stop) {}
+  Runs(const PreparedWorkload& workload, const SimulationOptions& options,
+       SimulationRun* simulation, const StopToken& stop)
+      : workload_(workload), options_(options), simulation_(simulation), stop_(stop) {}
 
   // `place_first`: as long as it is not known otherwise, memory is placed at once.
   absl::Status Counted(SimulationMode mode, bool place_first);
@@ -46,7 +46,7 @@ class Runs {
 
   const PreparedWorkload& workload_;
   SimulationOptions options_;
-  Player* player_;
+  SimulationRun* simulation_;
   const StopToken& stop_;
   OfMode modes_[2];
 };
@@ -54,7 +54,7 @@ class Runs {
 absl::Status Runs::Run(SimulationMode mode, bool placed, absl::optional<SimulationResult>* result) {
   options_.mode = mode;
   options_.placed = placed;
-  auto run = player_->Play(workload_, options_, stop_);
+  auto run = simulation_->Run(workload_, options_, stop_);
   if (run.ok()) *result = *std::move(run);
   return run.status();
 }
@@ -63,7 +63,7 @@ absl::Status Runs::Placed(SimulationMode mode) {
   OfMode& runs = of(mode);
   if (runs.as_placed) return absl::OkStatus();
   if (absl::Status s = Run(mode, /*placed=*/true, &runs.as_placed); !s.ok()) return s;
-  runs.is_same = !player_->diverged();
+  runs.is_same = !simulation_->diverged();
   return absl::OkStatus();
 }
 
@@ -126,7 +126,7 @@ class StepSimulator::Impl {
     }
     return options;
   }
-  // Memory without end, varied as `terms` say; and all that they say.
+  // Unlimited memory, varied as `terms` say; and all that they say.
   SimulationOptions UnlimitedOf(const StepTerms& terms) const;
   SimulationOptions OptionsOf(const StepTerms& terms) const;
   // Whether no GPU has more memory than the machine's.
@@ -147,8 +147,8 @@ class StepSimulator::Impl {
   WorkloadTrace trace;
   PreparedWorkload prepared;
   absl::optional<PlanPatch> patch;
-  absl::optional<Player> player{absl::in_place};  // Anew, for its memory.
-  // Of the step as the graph is, launched ahead, with memory without end and no variation, once
+  absl::optional<SimulationRun> simulation{absl::in_place};  // Anew, for its memory.
+  // Of the step as the graph is, launched ahead, with unlimited memory and no variation, once
   // that is known.
   std::vector<OpId> order;
   // By GPU, of the last step: the peak. The next is likely to take as much.
@@ -205,12 +205,12 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
   SimulationOptions options = OptionsOf(terms);
   const bool wants_order = is_unswapped && order.empty() && terms.variation.is_none();
   options.record_order = options.record_order || wants_order;
-  Runs runs(workload, options, &*player, stop);
+  Runs runs(workload, options, &*simulation, stop);
   StepResult result;
   result.unknown = &notes.unknown;
-  const absl::Status played = terms.placed_alone ? PlaceAlone(terms, &runs, &result)
-                                                 : Climb(terms, options, &runs, &result);
-  if (!played.ok()) return played;
+  const absl::Status simulated = terms.placed_alone ? PlaceAlone(terms, &runs, &result)
+                                                    : Climb(terms, options, &runs, &result);
+  if (!simulated.ok()) return simulated;
   const auto take = [&](SimulationMode mode, SimulationResult* to) {
     Runs::OfMode& of = runs.of(mode);
     *to = std::move(result.is_placed || of.is_same ? *of.as_placed : *of.as_counted);
@@ -287,7 +287,7 @@ absl::Status StepSimulator::Impl::PlaceAlone(const StepTerms& terms, Runs* runs,
   return absl::OkStatus();
 }
 
-// The order of operations launched ahead with memory without end, which lower bounds ask for, is
+// The order of operations launched ahead with unlimited memory, which lower bounds ask for, is
 // that of any run in which nobody waited.
 void StepSimulator::Impl::KeepOrder(const StepTerms& terms, StepResult* result) {
   const bool nobody_waited = result->launch_ahead.fits() && !result->launch_ahead.waited;
@@ -309,7 +309,7 @@ absl::Status StepSimulator::Impl::AddUnlimited(const PreparedWorkload& workload,
   BothModes both;
   for (SimulationMode mode : {kAhead, kSync}) {
     options.mode = mode;
-    auto run = player->Play(workload, options, stop);
+    auto run = simulation->Run(workload, options, stop);
     if (!run.ok()) return run.status();
     (mode == kAhead ? both.launch_ahead : both.synchronous) = *std::move(run);
   }
@@ -379,7 +379,7 @@ absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, con
   const int64_t launch_ns = impl.prepared.launch_ns;
   impl.unswapped = Workload();
   impl.prepared = PreparedWorkload();
-  impl.player.emplace();
+  impl.simulation.emplace();
   impl.order = {};
   if (absl::Status s = impl.facts.Compute({Fact::kCosts}, stop); !s.ok()) return s;
   auto workload = BuildWorkload(impl.facts, &plan, /*notes=*/nullptr, stop);
@@ -398,11 +398,11 @@ absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, con
 absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const std::vector<OpId>& order,
                                                                      const StopToken& stop) {
   if (order.empty() && impl_->order.empty()) {
-    auto unlimited = impl_->player->Play(impl_->prepared, impl_->Unlimited(), stop);
+    auto unlimited = impl_->simulation->Run(impl_->prepared, impl_->Unlimited(), stop);
     if (!unlimited.ok()) return unlimited.status();
     impl_->order = std::move(unlimited->order);
   }
-  impl_->player.emplace();  // The bounds take about as much memory as it keeps.
+  impl_->simulation.emplace();  // The bounds take about as much memory as it keeps.
   LowerBoundOptions options;
   options.device_budget_bytes = impl_->facts.Budgets();
   options.copy_out_bytes_per_s = impl_->facts.hardware().d2h_bytes_per_s;

@@ -1,13 +1,13 @@
-// StepSimulator: simulates one training step under plan after plan. The step as the graph is, its
-// workload, is built once; a plan is patched into it, so that a simulation costs what the plan
-// touches and the step itself.
+// StepSimulator: simulates one training step under many plans. The workload of the unswapped step
+// is built once and a plan is patched into it, so that a simulation costs what the plan touches and
+// the run itself.
 //
-// A plan is simulated as if it were in the graph: exactly as BuildWorkload (workload_builder.h)
-// makes the workload of graph and plan, but for the ids (StepResult::ops says what they stand for).
+// The result is that of the workload which BuildWorkload (workload_builder.h) makes of graph and
+// plan, except for the ids (see StepResult::ops).
 //
-// The ladder. Memory is counted first. Where the bytes suffice, there may still be no place for
-// them: what then takes more than a quarter of a budget is placed. Both come of one run where
-// placing changes nothing. Of StepTerms::placed_alone there is but the upper rung.
+// Two rungs. Memory is counted first. If the bytes fit, fragmentation may still keep them from
+// being placed, so a step that takes more than a quarter of a budget is placed as well. One run
+// serves for both if placing changes nothing. StepTerms::placed_alone skips the first rung.
 //
 // Thread safety: one call at a time. It keeps memory from one simulation to the next.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_STEP_SIMULATOR_H_
@@ -36,15 +36,15 @@ class StepSimulator : public PlanSimulator {
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override;
 
-  // For one plan more at most, which SimulateLast gets: from now on no plan can be patched in, and
-  // the memory that this takes is free, with that of the fact kCosts.
+  // Frees what patching needs, and the fact kCosts. From now on only SimulateLast may be called,
+  // once.
   void EndPlanning();
-  // As Simulate, once, after EndPlanning. The step with the plan takes the place of the step as the
-  // graph is: nothing but facts() and notes() may be called from then on.
+  // Like Simulate, once, after EndPlanning. It consumes the unswapped step: afterwards only facts()
+  // and notes() may be called.
   absl::StatusOr<StepResult> SimulateLast(const SwapPlan& plan, const StepTerms& terms,
                                           const StopToken& stop);
 
-  // Not after EndPlanning. Errors: those of ComputeLowerBounds.
+  // REQUIRES: EndPlanning was not called. Errors: those of ComputeLowerBounds.
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
                                                         const StopToken& stop) override;
   // In the step's own order.
@@ -53,7 +53,7 @@ class StepSimulator : public PlanSimulator {
   }
 
   const StepFacts& facts() const;
-  // The workload of the step as the graph is, and what a forecast from it has to warn of.
+  // The workload of the unswapped step, and what a forecast from it has to warn of.
   const Workload& unswapped() const;
   const WorkloadNotes& notes() const;
 

@@ -1,6 +1,6 @@
-// Workload: one training step as the simulator plays it. Graph semantics are gone: there are
-// operations on engines, the buffers that they read and write, and who waits for whom. A plain
-// value; workload_builder makes it from a graph (and a plan), tests make it by hand.
+// Workload: one training step as the simulator runs it. It has no graph semantics, only operations
+// on engines, the buffers that they read and write, and their dependences. A plain value;
+// workload_builder makes it from a graph (and a plan), tests make it by hand.
 //
 // A tensor that crosses between a GPU and the host has a copy operation of its own and two buffers:
 // one on either side. So a swap-out is kCopyOut (reads the device buffer, writes the host buffer),
@@ -24,7 +24,7 @@ using BufferId = int32_t;
 inline constexpr OpId kNoOp = -1;
 
 enum class OpKind : uint8_t {
-  kCompute,  // On a GPU's compute engine; of no duration: bookkeeping, which launches no kernel.
+  kCompute,  // On a GPU's compute engine. If it takes no time, it launches no kernel.
   kHost,     // On the CPU: any number at once.
   kCopyOut,  // On a GPU's device-to-host engine. Exactly one read and one write.
   kCopyIn,   // On a GPU's host-to-device engine. Exactly one read and one write.
@@ -34,11 +34,11 @@ struct WorkloadOp {
   OpKind kind = OpKind::kCompute;
   int32_t device = 0;           // Index into devices; of kHost operations: -1.
   int64_t duration_ns = 0;      // Of its engine. At least 0.
-  int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. kCompute alone.
-  NodeId node = kNoNode;        // What it was made from; of copies the node whose output travels.
-  // Of a plan's swap nodes, and of the copies of what they give: which of the plan's swaps, and
-  // which of its swap-ins (-1: the swap-out). The copy to the host is one of the graph's tensor,
-  // for all who read it there.
+  int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. Only of kCompute.
+  NodeId node = kNoNode;        // Its source; of a copy, the node whose output is copied.
+  // For a plan's swap nodes and the copies of their outputs: the index of the swap in the plan, and
+  // of the swap-in in the swap (-1: the swap-out). A tensor is copied to the host once, for all its
+  // readers there.
   int32_t swap = -1;
   int32_t swap_in = -1;
 };
@@ -46,15 +46,15 @@ struct WorkloadOp {
 struct WorkloadBuffer {
   int64_t bytes = 0;
   int32_t device = 0;     // -1: host memory.
-  bool resident = false;  // There before the step and after it (variables, constants): never freed.
+  bool resident = false;  // Live before the step and after it (variables, constants): never freed.
   bool copied = false;    // Resident, and its first value was copied there: a reference variable.
-  Tensor tensor;          // What it was made from: the first of its aliases.
-  // Of what such copies write.
+  Tensor tensor;          // Its source: the first of its aliases.
+  // For what such copies write.
   int32_t swap = -1;
   int32_t swap_in = -1;
 };
 
-// Lists of numbers by index, in one array.
+// Lists of numbers, by index, in one array.
 class IndexLists {
  public:
   IndexLists() : begin_{0} {}
@@ -80,19 +80,18 @@ struct Workload {
   std::vector<WorkloadOp> ops;  // In the order of the graph's nodes, then swap nodes, then copies.
   std::vector<WorkloadBuffer> buffers;
   // By operation. All ids are in range; the operations with `waits_for` make an acyclic graph.
-  IndexLists waits_for;  // Operations, without repetition: data and control edges alike.
-  IndexLists reads;      // Buffers, without repetition: held until it has run.
+  IndexLists waits_for;  // Operations, without repetition, by data and control edges.
+  IndexLists reads;      // Buffers, without repetition: live until it has run.
   IndexLists writes;  // Buffers that it allocates: each buffer that is not resident has one writer,
                       // which every reader waits for, directly or not.
   // kCompute reads and writes on its own device, and host memory (shapes and the like, which do not
   // count); kHost host memory alone; copies one buffer on either side.
   //
-  // By operation: buffers among its reads whose memory its outputs may take over, if nobody else is
-  // still to read them and both have the same number of bytes (TensorFlow's
-  // forward_input_or_allocate_output, which asks for the same type as well: so does who makes the
-  // list): the i-th item belongs to the i-th buffer of `writes` and is -1 where it has none. Empty
-  // lists: none for any output. An input that the operation reads at two of its positions cannot
-  // be taken over (two references). Copies take over nothing.
+  // By operation: which of its reads each output may reuse in place, if it has no other reader left
+  // and both have the same size (TensorFlow's forward_input_or_allocate_output, which also wants
+  // the same type: the maker of this list checks that). The i-th item is for the i-th buffer of
+  // `writes`, -1 for none; an empty list means none for any output. An input that the operation
+  // reads twice cannot be reused (it has two references). Copies reuse nothing.
   IndexLists reuses;
 };
 

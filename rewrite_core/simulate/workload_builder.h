@@ -1,4 +1,4 @@
-// From a graph, and perhaps a plan for it, to the Workload that the simulator plays: what
+// From a graph, and perhaps a plan for it, to the Workload that the simulator runs: what
 // TensorFlow's partitions of the graph would do in one step.
 //
 // - Each node that runs is one operation: kCompute on its GPU, or kHost.

@@ -29,7 +29,7 @@ struct CopyKey {
 };
 
 struct WorkloadTrace {
-  // An output that may take over the memory of one of some inputs.
+  // An output that may reuse, in place, the memory of one of some inputs.
   struct Reuse {
     OpId op;
     BufferId output;
@@ -47,7 +47,7 @@ struct WorkloadTrace {
   std::vector<BufferId> candidates;
 };
 
-// The candidate for whose memory `output` may be taken over with: of those that are as large and in
+// The candidate whose memory `output` may reuse in place: of those that are as large and in
 // the same memory the one with the fewest readers: the likeliest to be nobody else's at that time.
 // `buffer_of(id)` has bytes, device, resident.
 template <typename BufferOf>

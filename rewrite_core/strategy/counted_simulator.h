@@ -1,5 +1,5 @@
-// A simulator whose plays count in the request's budget of search steps: with many GPUs, or nodes,
-// they are most of what a request takes.
+// A simulator whose simulations count in the request's budget of search steps: with many GPUs, or
+// nodes, they are most of what a request takes.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COUNTED_SIMULATOR_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COUNTED_SIMULATOR_H_
 
@@ -16,9 +16,9 @@ namespace spillway::core {
 
 class CountedSimulator final : public PlanSimulator {
  public:
-  // A play of one node costs about as much as so many steps of a search. (Measured: 170 ns a node,
-  // two modes, where a step is to take 10; but a million nodes must still be tuned with the default
-  // of max_search_steps, in some 200 plays.)
+  // To simulate one node costs about as much as so many steps of a search. (Measured: 170 ns a
+  // node, two modes, where a step is to take 10; but a million nodes must still be tuned with the
+  // default of max_search_steps, in some 200 simulations.)
   static constexpr int64_t kStepsPerNode = 3;
 
   // `simulator` may be null, if nobody simulates; `remedy` (SearchBudget::status) is a constant.
@@ -40,13 +40,13 @@ class CountedSimulator final : public PlanSimulator {
   }
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
                                                         const StopToken& stop) override {
-    // About as long as a play.
+    // About as long as a simulation.
     if (budget_->Spend(steps_)) return budget_->status("the bounds of a step", remedy_);
     return simulator_->LowerBounds(order, stop);
   }
 
-  // Plays that the request's steps are enough for.
-  int64_t plays_left() const { return budget_->steps_left() / std::max<int64_t>(1, steps_); }
+  // Simulations that the request's steps are enough for.
+  int64_t simulations_left() const { return budget_->steps_left() / std::max<int64_t>(1, steps_); }
 
  private:
   PlanSimulator* const simulator_;

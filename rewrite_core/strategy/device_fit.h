@@ -17,7 +17,7 @@
 namespace spillway::core {
 
 // Of GPU `gpu` (an index into Placement::devices()) with `budget_bytes`: what the step takes as the
-// graph came. `unswapped`: that step with memory without end. REQUIRES: kPlacement, kHardware.
+// graph came. `unswapped`: that step with unlimited memory. REQUIRES: kPlacement, kHardware.
 v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t budget_bytes,
                              const StepFacts& facts);
 

@@ -25,7 +25,7 @@ inline constexpr double kBudgetShares[] = {1.0, 0.95, 0.9, 0.8};
 // the caller may do, as the end of a list; may be empty. REQUIRES: kShapes, kActiveNodes.
 absl::Status CheckKnownBatch(const StepFacts& facts, absl::string_view instead);
 
-// Whether `plan`, each GPU of which was planned while the others had memory without end, fits all
+// Whether `plan`, each GPU of which was planned while the others had unlimited memory, fits all
 // at once: they may wait for each other, and hold memory for longer. If not, `failure` is why.
 // REQUIRES: kPlacement, kHardware; likewise below.
 absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& facts,

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "rewrite_core/simulate/plan_patch.h"
-#include "rewrite_core/simulate/player.h"
+#include "rewrite_core/simulate/simulation_run.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/core_test_util.h"
@@ -170,7 +170,7 @@ class Bench {
     SimulationOptions options = Options(placed);
     options.mode = mode;
     if (!ValueOrDie(patch_->Apply(plan_, {}), "patch")) std::abort();
-    if (!ValueOrDie(player_.Play(prepared_, options, {}), "step").fits()) std::abort();
+    if (!ValueOrDie(simulation_.Run(prepared_, options, {}), "step").fits()) std::abort();
     patch_->Undo();
   }
   // The workloads alone.
@@ -208,7 +208,7 @@ class Bench {
   SimulationOptions options_;
   PreparedWorkload prepared_;
   std::unique_ptr<PlanPatch> patch_;
-  Player player_;
+  SimulationRun simulation_;
   int64_t budget_ = 0;
 };
 

@@ -3,6 +3,7 @@
 // and the peak of the heap beyond the input in units of the graph's bytes.
 //
 //   build/tests/benchmarks/scale_benchmark [--quick] [NODES...]
+//   build/tests/benchmarks/scale_benchmark --write FILE NODES    (such a graph, for other tools)
 #include <malloc.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <new>
 #include <string>
@@ -123,21 +125,39 @@ int Run(const std::vector<int64_t>& sizes, bool quick) {
   return 0;
 }
 
+int WriteGraph(const char* file, int64_t nodes) {
+  testing::TrainingGraphOptions options;
+  options.nodes = nodes;
+  std::ofstream out(file, std::ios::binary);
+  out << testing::MakeTrainingGraph(options) << std::flush;
+  if (!out) std::fprintf(stderr, "scale_benchmark: cannot write '%s'\n", file);
+  return out ? 0 : 1;
+}
+
+bool ParseNodes(const char* text, int64_t* nodes) {
+  return absl::SimpleAtoi(text, nodes) && *nodes >= testing::kMinTrainingGraphNodes;
+}
+
 }  // namespace
 }  // namespace spillway::core
 
 int main(int argc, char** argv) {
+  int64_t to_write = 0;
+  if (argc == 4 && absl::string_view(argv[1]) == "--write" &&
+      spillway::core::ParseNodes(argv[3], &to_write)) {
+    return spillway::core::WriteGraph(argv[2], to_write);
+  }
   std::vector<int64_t> sizes;
   bool quick = false;
   for (int i = 1; i < argc; ++i) {
     int64_t nodes = 0;
     if (absl::string_view(argv[i]) == "--quick") {
       quick = true;
-    } else if (absl::SimpleAtoi(argv[i], &nodes) &&
-               nodes >= spillway::testing::kMinTrainingGraphNodes) {
+    } else if (spillway::core::ParseNodes(argv[i], &nodes)) {
       sizes.push_back(nodes);
     } else {
-      std::fprintf(stderr, "Usage: %s [--quick] [NODES...]\n", argv[0]);
+      std::fprintf(stderr, "Usage: %s [--quick] [NODES...]\n       %s --write FILE NODES\n",
+                   argv[0], argv[0]);
       return 2;
     }
   }

@@ -1,6 +1,7 @@
-// Plays synthetic training steps of 5,000 and 100,000 operations, and prints for each mode, with
-// ample memory and with swaps under a budget that makes operations wait, the time per operation,
-// and both modes and the lower bounds in floors (see floor.h) of a training graph of so many nodes.
+// Simulates synthetic training steps of 5,000 and 100,000 operations, and prints for each mode,
+// with ample memory and with swaps under a budget that makes operations wait, the time per
+// operation, and both modes and the lower bounds in floors (see floor.h) of a training graph of so
+// many nodes.
 //
 //   build/tests/benchmarks/simulate_benchmark [--quick] [OPERATIONS...]
 #include <algorithm>
@@ -124,10 +125,10 @@ void Measure(int64_t num_ops, int swap_every, int repetitions) {
       return *std::move(result);
     };
     SimulationOptions one = options;
-    const auto play = [&] { return Simulate(workload, one, StopToken()); };
-    fits = time(play, &ahead).fits() && fits;
+    const auto simulate = [&] { return Simulate(workload, one, StopToken()); };
+    fits = time(simulate, &ahead).fits() && fits;
     one.mode = SimulationMode::kSynchronous;
-    fits = time(play, &synchronous).fits() && fits;
+    fits = time(simulate, &synchronous).fits() && fits;
     time([&] { return SimulateBothModes(workload, options, StopToken()); }, &both);
     LowerBoundOptions bound_options;
     bound_options.device_budget_bytes = {ample->devices[0].peak_bytes * 3 / 4};

@@ -462,7 +462,7 @@ TEST(CApiTest, GpuMemoryIsThatOfNvidiaSmi) {
 TEST(CApiTest, PicturesOfMessages) {
   v1::SimulateReport report;
   report.mutable_forecast()->add_devices()->set_device("/gpu:0");
-  report.mutable_played()->set_step_time_ns(1000);
+  report.mutable_simulated()->set_step_time_ns(1000);
   report.add_memory()->add_timeline()->set_bytes(256);
   const std::string bytes = report.SerializeAsString();
   const auto draw = [&](const char* name, const char* format, const char* theme,

@@ -1,7 +1,10 @@
 // What a call tells the server of itself: that it arrives, and where it must not go.
 #include "client_lib/internal/call_headers.h"
 
+#include <stdlib.h>
+
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -78,6 +81,48 @@ TEST(CallHeadersTest, WithoutThemNoneIsSent) {
   for (const char* key : {"x-request-id", "traceparent", "authorization"}) {
     EXPECT_EQ(server.last_metadata().count(key), 0u) << key;
   }
+}
+
+// Variables of the job, for one test.
+class JobVariables {
+ public:
+  explicit JobVariables(const std::vector<std::pair<const char*, std::string>>& values) {
+    Clear();
+    for (const auto& [name, value] : values) setenv(name, value.c_str(), 1);
+  }
+  ~JobVariables() { Clear(); }
+
+ private:
+  static void Clear() {
+    for (const char* name : {"SPILLWAY_JOB", "SPILLWAY_USER", "SPILLWAY_QUEUE", "SPILLWAY_MODEL"}) {
+      unsetenv(name);
+    }
+  }
+};
+
+TEST(CallHeadersTest, TheEnvironmentNamesTheJob) {
+  const TestServer server;
+  const JobVariables variables({{"SPILLWAY_JOB", "17_3"},
+                                {"SPILLWAY_USER", "ann\n\"lee\" \xc3\xa9"},
+                                {"SPILLWAY_QUEUE", ""},
+                                {"SPILLWAY_MODEL", std::string(1 << 20, 'm')}});
+  const Client client(MakeRemoteConnection(To(server)));
+  ASSERT_TRUE(client.GetCapabilities().ok());
+  auto metadata = server.last_metadata();
+  EXPECT_THAT(metadata, IsSupersetOf({Pair("x-spillway-job", "17_3"),
+                                      Pair("x-spillway-user", "ann__lee____")}));
+  EXPECT_THAT(metadata, Contains(Pair("x-spillway-model", std::string(128, 'm'))));
+  EXPECT_EQ(metadata.count("x-spillway-queue"), 0u);
+  // What a call says of itself goes before it, and is sent once.
+  CallOptions call;
+  call.metadata = {
+      {"x-spillway-job", "mine"}, {"x-spillway-job", "other"}, {"x-two", "1"}, {"x-two", "2"}};
+  ASSERT_TRUE(client.GetCapabilities(call).ok());
+  metadata = server.last_metadata();
+  EXPECT_EQ(metadata.count("x-spillway-job"), 1u);
+  EXPECT_THAT(metadata,
+              IsSupersetOf({Pair("x-spillway-job", "mine"), Pair("x-two", "1"), Pair("x-two", "2"),
+                            Pair("x-spillway-user", "ann__lee____")}));
 }
 
 TEST(CallHeadersTest, MetadataThatCannotBeSentIsNamedAndNothingIsSent) {

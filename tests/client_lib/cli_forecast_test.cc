@@ -188,7 +188,7 @@ TEST_F(CliForecastTest, SimulateSaysWhatIsTooMuch) {
               HasSubstr("cannot make it fit"));
   EXPECT_THAT(Output({"simulate", graph, "--gpu-memory-bytes", "40GiB"}),
               StartsWith("fits into 36.00 GiB per GPU"));
-  EXPECT_THAT(Output({"simulate", graph, "--no-budget"}), StartsWith("with memory without end"));
+  EXPECT_THAT(Output({"simulate", graph, "--no-budget"}), StartsWith("with unlimited memory"));
   for (absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(line.size(), 100) << line;
 }
 
@@ -272,7 +272,7 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
     peak = std::max(peak, Number(sample["bytes"]));
   }
   int64_t alive = 0, resident = 0, last = INT64_MAX;
-  for (const json& live : report["memory"][0]["alive_at_peak"]) {
+  for (const json& live : report["memory"][0]["live_at_peak"]) {
     const int64_t bytes = Number(live["tensor"]["size_bytes"]);
     EXPECT_LE(bytes, last);  // Largest first.
     last = bytes;
@@ -284,7 +284,7 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
   EXPECT_EQ(resident, Number(report["forecast"]["devices"][0]["resident_bytes"]));
   const std::string text =
       Output({"inspect", "--memory", graph, "--batch-size", "1", "--top", "3"});
-  EXPECT_THAT(text, AllOf(StartsWith("memory of the GPU\n"), HasSubstr("alive at the peak"),
+  EXPECT_THAT(text, AllOf(StartsWith("memory of the GPU\n"), HasSubstr("live at the peak"),
                           HasSubstr(" more\n"), HasSubstr("distance in levels")));
 }
 

@@ -139,8 +139,8 @@ TEST_F(CliPlotTest, TheTraceOfARewriteIsThatOfItsGraph) {
   EXPECT_EQ(bytes["copy out"], Int(device["copy_out_bytes"]));
   EXPECT_EQ(bytes["copy in"], Int(device["copy_in_bytes"]));
   EXPECT_EQ(most, Int(report["memory"][0]["peak_bytes"]));
-  EXPECT_EQ(report["played"]["play"], "PLAY_LAUNCHED_AHEAD");
-  EXPECT_EQ(report["played"]["step_time_ns"], report["forecast"]["step_time_ns"]);
+  EXPECT_EQ(report["simulated"]["execution"], "EXECUTION_LAUNCHED_AHEAD");
+  EXPECT_EQ(report["simulated"]["step_time_ns"], report["forecast"]["step_time_ns"]);
   // Counted by another program of ours, which looks at the two graphs alone.
   std::set<std::string> swap_ins;
   const json diff = Parsed(Call({"diff", graph_, swapped_, "--json"}).out);
@@ -151,16 +151,16 @@ TEST_F(CliPlotTest, TheTraceOfARewriteIsThatOfItsGraph) {
   EXPECT_GT(swap_ins.size(), 300u);
   EXPECT_EQ(brought_back, swap_ins);
   // The other way of running a step has another time.
-  const json sync =
-      Parsed(Done({"simulate", swapped_, "--trace", file, "--json", "--play", "synchronous"}).out);
-  EXPECT_EQ(sync["played"]["step_time_ns"], sync["forecast"]["synchronous_step_time_ns"]);
-  EXPECT_EQ(Parsed(ReadFile(file))["otherData"]["steps"][0]["play"], "synchronous");
+  const json sync = Parsed(
+      Done({"simulate", swapped_, "--trace", file, "--json", "--execution", "synchronous"}).out);
+  EXPECT_EQ(sync["simulated"]["step_time_ns"], sync["forecast"]["synchronous_step_time_ns"]);
+  EXPECT_EQ(Parsed(ReadFile(file))["otherData"]["steps"][0]["execution"], "synchronous");
 }
 
 TEST_F(CliPlotTest, InspectShowsWhatRewriteForetells) {
   const std::string text = Done({"inspect", "--memory", swapped_}).out;
   EXPECT_THAT(text, HasSubstr("launched ahead, as TensorFlow runs it"));
-  EXPECT_THAT(Done({"inspect", "--memory", swapped_, "--play", "synchronous"}).out,
+  EXPECT_THAT(Done({"inspect", "--memory", swapped_, "--execution", "synchronous"}).out,
               HasSubstr("synchronous: memory is taken when an op runs"));
 }
 
@@ -305,7 +305,7 @@ TEST_F(CliPlotTest, Mistakes) {
            {{no_memory, "-o", svg, "--throughput"}, 2, {"no memory over time"}},
            {{graph_, "-o", svg, "--throughput", "--sizes", "x"}, 2, {"--sizes: 'x'"}},
            {{graph_, "-o", svg, "--hardware", "gtx"}, 2, {"'gtx'"}},
-           {{graph_, "-o", svg, "--play", "backwards"}, 2, {"--play", "'backwards'"}},
+           {{graph_, "-o", svg, "--execution", "backwards"}, 2, {"--execution", "'backwards'"}},
        }) {
     SCOPED_TRACE(::testing::PrintToString(mistake.words));
     ExpectFails(Call(With({"plot"}, mistake.words)), mistake.exit_code, mistake.texts);
@@ -314,8 +314,9 @@ TEST_F(CliPlotTest, Mistakes) {
   // Of --trace.
   ExpectFails(Call({"simulate", graph_, "--trace", "-"}), 2, {"--trace - and what is printed"});
   ExpectFails(Call({"simulate", graph_, "--trace", graph_}), 2, {"would overwrite the input"});
-  ExpectFails(Call({"simulate", graph_, "--play", "synchronous"}), 2, {"--trace alone"});
-  ExpectFails(Call({"inspect", graph_, "--play", "synchronous"}), 2, {"--play", "--memory"});
+  ExpectFails(Call({"simulate", graph_, "--execution", "synchronous"}), 2, {"--trace alone"});
+  ExpectFails(Call({"inspect", graph_, "--execution", "synchronous"}), 2,
+              {"--execution", "--memory"});
   ExpectFails(Call({"rewrite", graph_, "--trace", "-", "--json"}), 2,
               {"both write to standard output"});
 }

@@ -47,7 +47,7 @@ std::vector<std::string> FlagsInHelp(const std::string& command) {
 
 TEST(BashCompletionTest, OffersTheCommands) {
   EXPECT_THAT(Offered({""}), IsSupersetOf({"rewrite", "strip", "inspect", "diff", "health"}));
-  EXPECT_THAT(Offered({"st"}), ElementsAre("strip"));
+  EXPECT_THAT(Offered({"str"}), ElementsAre("strip"));
   EXPECT_THAT(Offered({"--ver"}), ElementsAre("--version"));
 }
 

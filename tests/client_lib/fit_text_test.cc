@@ -64,7 +64,7 @@ TEST(FitTextTest, NoSwappingIsNeeded) {
       AllOf(HasSubstr("  setting    none: nothing is swapped\n"),
             HasSubstr("  unswapped  1.00 GiB at the peak, 15.00 GiB less than the budget: no "
                       "swapping is needed\n"),
-            Not(HasSubstr("played")), Not(HasSubstr("foretold")), Not(HasSubstr("serialized")),
+            Not(HasSubstr("simulated")), Not(HasSubstr("simulated")), Not(HasSubstr("serialized")),
             Not(HasSubstr("without a level")), Not(HasSubstr("left alone"))));
 }
 
@@ -103,7 +103,7 @@ TEST(FitTextTest, EveryGpuHasItsBlock) {
   EXPECT_EQ(FormatDeviceFacts(report, Style()),
             R"(  /device:GPU:0
   setting    swapout_threshold 7
-  search     1 setting played, 0 fitting
+  search     1 setting simulated, 0 fitting
   budget     1.00 KiB
   unswapped  2.00 KiB at the peak, 1.00 KiB more than the budget
   /device:GPU:1

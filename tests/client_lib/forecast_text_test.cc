@@ -182,7 +182,7 @@ TEST(ForecastTextTest, WhatIsNotKnownIsInTheFirstLine) {
   // Without a budget there are no bounds.
   EXPECT_THAT(Simulation(std::string(kMachine) + R"(
     forecast { fit: FIT_FITS step_time_ns: 1000000 devices { peak_bytes: 1 } })"),
-              StartsWith("with memory without end, a step takes 1.0 ms\n"));
+              StartsWith("with unlimited memory, a step takes 1.0 ms\n"));
   EXPECT_THAT(Simulation("forecast { fit: FIT_FITS }"),
               StartsWith("no node of this step runs on a GPU\n"));
 }
@@ -315,7 +315,7 @@ TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
                         "more than its 8.00 GiB\n"));
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     sizes { size: 1 unswapped { fit: FIT_FITS step_time_ns: 1 } })"),
-              HasSubstr("\nwith memory without end\n"));
+              HasSubstr("\nwith unlimited memory\n"));
 }
 
 // 320 of the 400 examples per second that there were if memory were no matter: 80%; no plan has
@@ -382,9 +382,9 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
     memory {
       timeline { time_ns: 0 bytes: 512 } timeline { time_ns: 12000000 bytes: 2048 }
       timeline { time_ns: 24000000 bytes: 512 }
-      alive_at_peak { tensor { tensor: "conv:0" dtype: "float32" shape: "[8,48]"
+      live_at_peak { tensor { tensor: "conv:0" dtype: "float32" shape: "[8,48]"
                                size_bytes: 1536 } }
-      alive_at_peak { tensor { tensor: "w:0" size_bytes: 512 } resident: true }
+      live_at_peak { tensor { tensor: "w:0" size_bytes: 512 } resident: true }
     }
     distances { distance: 1 edge_count: 5 tensor_bytes: 1024 }
     distances { distance: 3 edge_count: 2 tensor_bytes: 10 }
@@ -402,7 +402,7 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
                           HasSubstr("     12.0 ms" + low + "      512 B\n"),
                           HasSubstr("     13.0 ms" + high + "   2.00 KiB\n"),
                           HasSubstr("     24.0 ms" + high + "   2.00 KiB\n")));
-  EXPECT_THAT(text, HasSubstr(R"(  alive at the peak     type   shape      size
+  EXPECT_THAT(text, HasSubstr(R"(  live at the peak     type   shape      size
   conv:0             float32  [8,48]  1.50 KiB
   w:0 (resident)           ?       ?     512 B
 )"));

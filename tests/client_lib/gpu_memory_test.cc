@@ -142,7 +142,7 @@ TEST_F(GpuMemoryTest, NoShellAndNoRelativeFolder) {
 // The pipe stays open for reading here; its other end closes when the last process of the script
 // is gone.
 TEST_F(GpuMemoryTest, OneThatHangsIsKilledWithAllThatItStarted) {
-  const std::string alive = dir_ / "alive";
+  const std::string alive = dir_ / "live";
   ASSERT_EQ(mkfifo(alive.c_str(), 0600), 0);
   for (const char* how : {"sleep 1000", "echo 16280, 6.0; sleep 1000", "exec 1>&-; sleep 1000",
                           "trap '' TERM INT HUP; while true; do sleep 1000; done"}) {
@@ -190,7 +190,7 @@ TEST_F(GpuMemoryTest, ItIsNotAskedWhereTheMemoryIsKnownOrOfNoUse) {
   EXPECT_EQ(FillGpuMemory(kEnough, /*no_budget=*/false, &step), "");
   EXPECT_FALSE(step.hardware().has_gpu_memory_bytes());
   EXPECT_THAT(dir_.Names(), ::testing::ElementsAre("nvidia-smi"));
-  // The tuner needs it also where nothing is to be foretold; other numbers say nothing of memory.
+  // The tuner needs it also where nothing is to be simulated; other numbers say nothing of memory.
   rewrite.mutable_level();
   EXPECT_NE(FillGpuMemory(kEnough, &rewrite), "");
   step.Clear();

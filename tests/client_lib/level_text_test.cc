@@ -80,10 +80,10 @@ TEST(LevelTextTest, OneGpuTuned) {
   added       8 operations (3 swap-out operations (3.00 GiB) and 5 swap-in operations (5.00 GiB))
   setting     swapout_threshold 120, swapin_ahead 4, swapin_groupby 0, sync_mode 0: nothing waits
               for copies
-  search      412 settings played (all that differ), 87 fitting
+  search      412 settings simulated (all that differ), 87 fitting
   budget      15.00 GiB, from the preset p100_pcie
   unswapped   16.50 GiB at the peak, 1.50 GiB more than the budget
-  foretold    905 ms (90% of full speed), 950 ms synchronously, 14.00 GiB at the peak
+  simulated   905 ms (90% of full speed), 950 ms synchronously, 14.00 GiB at the peak
   nodes       1000 -> 1008 (+8)
 )");
 }

@@ -101,9 +101,12 @@ int LineCount(const std::string& text) { return std::count(text.begin(), text.en
 class RunTest : public ::testing::Test {
  protected:
   RunTest() {
-    for (const char* name : {"SPILLWAY_GRAPH", "SPILLWAY_ORIGINAL_GRAPH", "SPILLWAY_REPORT",
-                             "SPILLWAY_SERVER", "SPILLWAY_CACHE_DIR", "SPILLWAY_METRICS_TEXTFILE",
-                             "SLURM_TMPDIR", "TF_GPU_HOST_MEM_LIMIT_IN_MB"}) {
+    for (const char* name :
+         {"SPILLWAY_GRAPH", "SPILLWAY_ORIGINAL_GRAPH", "SPILLWAY_REPORT", "SPILLWAY_SERVER",
+          "SPILLWAY_CACHE_DIR", "SPILLWAY_METRICS_TEXTFILE", "SLURM_TMPDIR",
+          "TF_GPU_HOST_MEM_LIMIT_IN_MB", "SPILLWAY_JOB", "SPILLWAY_USER", "SPILLWAY_QUEUE",
+          "SPILLWAY_MODEL", "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
+          "SLURM_JOB_USER", "SLURM_JOB_PARTITION", "SLURM_JOB_NAME", "KUBERNETES_SERVICE_HOST"}) {
       unsetenv(name);
     }
   }
@@ -806,6 +809,83 @@ TEST_F(RunTest, VariablesStandForFlags) {
   EXPECT_TRUE(std::filesystem::exists(dir_ / "m.prom"));
   unsetenv("SPILLWAY_SERVER");
   unsetenv("SPILLWAY_METRICS_TEXTFILE");
+}
+
+// Which of the job's names a run in an environment sends, as `job user queue model`; `-`: none.
+std::string NamesSent(const Words& environment, const Words& flags = {}) {
+  const TestServer server;
+  const TempDir dir;
+  const ChildResult result =
+      RunChild(Words{"/usr/bin/env"} + environment +
+               RunWords(kMnistPath, dir, Words{"--server", server.target()} + flags + kShowGraph));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(server.unary_calls(), 1) << result.err;
+  const auto metadata = server.last_metadata();
+  std::string sent;
+  for (const char* name : {"job", "user", "queue", "model"}) {
+    const auto found = metadata.find(absl::StrCat("x-spillway-", name));
+    absl::StrAppend(&sent, sent.empty() ? "" : " ",
+                    found != metadata.end() ? found->second : std::string("-"));
+  }
+  return sent;
+}
+
+TEST_F(RunTest, TheServerIsToldOfTheJob) {
+  EXPECT_EQ(NamesSent({}), "- - - -");
+  const Words slurm = {"SLURM_JOB_ID=17", "SLURM_JOB_USER=ann", "SLURM_JOB_PARTITION=gpu",
+                       "SLURM_JOB_NAME=my model"};
+  EXPECT_EQ(NamesSent(slurm), "17 ann gpu my_model");
+  const Words array = {"SLURM_ARRAY_JOB_ID=12", "SLURM_ARRAY_TASK_ID=3"};
+  EXPECT_EQ(NamesSent(slurm + array), "12_3 ann gpu my_model");
+  EXPECT_EQ(NamesSent(slurm + Words{"SPILLWAY_JOB=j", "SPILLWAY_MODEL=m"}), "j ann gpu m");
+  EXPECT_EQ(NamesSent(slurm + Words{"SPILLWAY_JOB=j"}, {"--job", "flag", "--queue", "q"}),
+            "flag ann q my_model");
+  EXPECT_EQ(NamesSent({"HOSTNAME=pod-1"}), "- - - -");
+  EXPECT_EQ(NamesSent({"HOSTNAME=pod-1", "KUBERNETES_SERVICE_HOST=10.0.0.1"}), "pod-1 - - -");
+}
+
+TEST_F(RunTest, TheServerIsToldWhoAsks) {
+  const TestServer server;
+  const ChildResult result =
+      RunChild(Words{"/usr/bin/env", "SPILLWAY_TOKEN=secret"} +
+               RunWords(kMnistPath, dir_,
+                        Words{"--server", server.target(), "--request-id", "step-1"} + kShowGraph));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto metadata = server.last_metadata();
+  EXPECT_EQ(metadata.count("authorization"), 1u);
+  EXPECT_EQ(metadata.find("x-request-id")->second, "step-1");
+}
+
+TEST_F(RunTest, TheNameOfTheJobMakesNoOtherEntry) {
+  const TestServer server;
+  const Words to = {"--server", server.target()};
+  for (const char* job : {"1", "2", "3"}) {
+    EXPECT_EQ(RunMnist(dir_, to + Words{"--job", job, "--user", job} + kShowGraph).exit_code, 0);
+  }
+  EXPECT_EQ(server.unary_calls(), 1);
+  EXPECT_THAT(CacheNames(dir_), SizeIs(3));
+}
+
+TEST_F(RunTest, SaysWhatSwappingCosts) {
+  const std::string file = dir_ / "m.prom";
+  const Words metrics = {"--metrics-textfile", file};
+  const ChildResult first = RunMnist(dir_, metrics + kShowGraph);
+  EXPECT_THAT(first.err, AllOf(HasSubstr("fit"), HasSubstr(" swaps, "), HasSubstr("host memory")));
+  const ChildResult second = RunMnist(dir_, metrics + kShowGraph);
+  // The brief in the cache has all that the line is made of.
+  EXPECT_EQ(second.err, absl::StrReplaceAll(first.err, {{"\n", " (from the cache)\n"}}));
+  const std::string text = ReadFile(file);
+  EXPECT_THAT(text, AllOf(HasSubstr("rewrite_peak_before_bytes_count{strategy=\"scope\",outcome="
+                                    "\"rewritten\"} 2\n"),
+                          HasSubstr("rewrite_swap_bytes_per_step_count{strategy=\"scope\",outcome="
+                                    "\"rewritten\"} 2\n"),
+                          Not(HasSubstr("strategy=\"\""))));
+}
+
+TEST_F(RunTest, AFolderIsNoGraph) {
+  const ChildResult result = RunChild(RunWords(dir_ / "", dir_, kShowGraph));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("give --graph a graph file"),
+                                Not(HasSubstr("directory of a SavedModel"))));
 }
 
 TEST_F(RunTest, MetricsAddUpAndPassTheLint) {

@@ -111,8 +111,8 @@ class Chroot:
             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **dict(environment)})
 
-    def run(self, command):
-        process = self.popen(command)
+    def run(self, command, environment=()):
+        process = self.popen(command, environment)
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
@@ -179,10 +179,12 @@ def test_run(image_root):
     """Server and job, in the network and the mounts of this process alone."""
     import manifests
     deployment = manifests.pod_spec(manifests.find("Deployment", "spillway"))
-    job = manifests.pod_spec(manifests.find("Job", "resnet50"))
+    job_resource = manifests.find("Job", "resnet50")
+    job = manifests.pod_spec(job_resource)
     server = manifests.container(deployment, "spillwayd")
     proxy = manifests.container(deployment, "proxy")
     rewrite = manifests.container(job, "rewrite")
+    asks = manifests.environment(job_resource, rewrite)
     # Both images are this one: their user and their mounts.
     chroot = Chroot(image_root, deployment)
     with contextlib.ExitStack() as stack:
@@ -198,7 +200,7 @@ def test_run(image_root):
         chroot.prepare({mount["mountPath"]: volumes[mount["name"]]
                         for mount in rewrite["volumeMounts"] + proxy["volumeMounts"]})
 
-        code, out, err = chroot.run(rewrite["command"])
+        code, out, err = chroot.run(rewrite["command"], asks)
         check("without a server the job goes on with the original graph",
               code == 0 and (graph / "graph.pb").read_bytes() == GRAPH.read_bytes(), err)
         check("and one line says so", err.count("\n") == 1 and "spillway" in err, err)
@@ -216,11 +218,11 @@ def test_run(image_root):
         expected = subprocess.run(
             ["chroot", str(image_root), "spillway", "rewrite", "/data/graph.pb", "-o", "-", "--quiet"],
             check=True, capture_output=True).stdout
-        code, out, err = chroot.run(rewrite["command"])
+        code, out, err = chroot.run(rewrite["command"], asks)
         written = (graph / "graph.pb").read_bytes()
         check("the init container rewrites the graph",
               code == 0 and written == expected and written != GRAPH.read_bytes(), err)
-        code, out, err = chroot.run(rewrite["command"])
+        code, out, err = chroot.run(rewrite["command"], asks)
         check("the init container can be started again",
               code == 0 and (graph / "graph.pb").read_bytes() == written, err)
         check("others may read the graph", (graph / "graph.pb").stat().st_mode & 0o777 == 0o644,

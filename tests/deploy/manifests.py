@@ -1,10 +1,16 @@
-"""Reads deploy/kubernetes: for the tests of the manifests and of the image."""
+"""Reads and renders deploy/kubernetes: for the tests of the manifests, the chart and the image."""
 
+import functools
 import pathlib
+import re
+import shutil
+import subprocess
 
 import yaml
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy/kubernetes"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "deploy/kubernetes"
+CHART = FOLDER / "chart"
 
 
 def load(path):
@@ -13,26 +19,37 @@ def load(path):
         return [resource for resource in yaml.safe_load_all(file) if resource]
 
 
+def kustomizations():
+    """Every folder with a kustomization, and what that says."""
+    return {path.parent: load(path)[0] for path in sorted(FOLDER.rglob("kustomization.yaml"))}
+
+
 def files():
-    """Every manifest, the kustomizations left out."""
-    return sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "kustomization.yaml")
+    """Every file with whole resources: those that a kustomization lists, and the jobs."""
+    listed = [folder / name for folder, kustomization in kustomizations().items()
+              for name in kustomization.get("resources", []) if name.endswith(".yaml")]
+    return sorted([*listed, *(FOLDER / "job").glob("*.yaml")])
 
 
-def find(kind, name):
-    """The one resource of this kind and name."""
-    found = [
-        resource
-        for path in files()
-        for resource in load(path)
-        if (resource["kind"], resource["metadata"]["name"]) == (kind, name)
-    ]
+def find(kind, name, resources=None):
+    """The one resource of this kind and name: of the files, or of what was rendered."""
+    if resources is None:
+        resources = [resource for path in files() for resource in load(path)]
+    found = [resource for resource in resources
+             if (resource["kind"], resource["metadata"]["name"]) == (kind, name)]
     assert len(found) == 1, "%d resources are %s/%s" % (len(found), kind, name)
     return found[0]
 
 
+def pod_template(resource):
+    """The pod template of a Deployment, Job or TFJob, or None."""
+    spec = resource.get("spec", {})
+    return spec.get("tfReplicaSpecs", {}).get("Worker", spec).get("template")
+
+
 def pod_spec(resource):
-    """The pod spec of a Deployment or Job, or None."""
-    return resource.get("spec", {}).get("template", {}).get("spec")
+    """The pod spec of a Deployment, Job or TFJob, or None."""
+    return (pod_template(resource) or {}).get("spec")
 
 
 def containers(spec):
@@ -42,3 +59,41 @@ def containers(spec):
 
 def container(spec, name):
     return next(each for each in containers(spec) if each["name"] == name)
+
+
+# What their controllers put on the pods of a job.
+JOB_NAME_LABELS = {"Job": "batch.kubernetes.io/job-name", "TFJob": "training.kubeflow.org/job-name"}
+
+
+def environment(resource, of):
+    """The variables of one container of a job, with what the downward API would say."""
+    metadata = resource["metadata"]
+    labels = {**pod_template(resource)["metadata"]["labels"],
+              JOB_NAME_LABELS[resource["kind"]]: metadata["name"]}
+    fields = {"metadata.namespace": metadata["namespace"],
+              **{"metadata.labels['%s']" % key: value for key, value in labels.items()}}
+    # A label that is not there is an empty string, as in a cluster.
+    return {each["name"]: each["value"] if "value" in each else
+            fields.get(each["valueFrom"]["fieldRef"]["fieldPath"], "") for each in of.get("env", [])}
+
+
+@functools.lru_cache(maxsize=None)
+def kustomize_command():
+    """What renders, or None. Debian 12's kubectl has a kustomize that knows no components' labels."""
+    if shutil.which("kustomize"):
+        return ("kustomize", "build")
+    if shutil.which("kubectl"):
+        version = subprocess.run(["kubectl", "version", "--client"], capture_output=True, text=True,
+                                 check=False).stdout
+        if re.search(r"^Kustomize Version: v[5-9]\.", version, re.MULTILINE):
+            return ("kubectl", "kustomize")
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def rendered(folder):
+    """What would be applied of a kustomization."""
+    done = subprocess.run([*kustomize_command(), folder], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ValueError("%s does not render: %s" % (folder, done.stderr))
+    return [resource for resource in yaml.safe_load_all(done.stdout) if resource]

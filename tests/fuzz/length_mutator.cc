@@ -9,7 +9,7 @@
 namespace spillway::testing {
 namespace {
 
-constexpr int kMostDoublings = 14;
+constexpr int kMaxDoublings = 14;
 // Messages in messages; the bytes of a graph look like some, too.
 constexpr int kMaxDepth = 16;
 // A tag and a length take no more.
@@ -38,7 +38,7 @@ std::vector<WireField> FieldsOf(absl::string_view message) {
 // `text` some power of two times, in at most `max_size` bytes; once if there is no room for more.
 std::string Repeated(absl::string_view text, size_t max_size, Random* random) {
   const size_t most = max_size / std::max<size_t>(text.size(), 1);
-  size_t times = std::min(size_t{1} << random->Between(1, kMostDoublings), most);
+  size_t times = std::min(size_t{1} << random->Between(1, kMaxDoublings), most);
   std::string repeated(text);
   for (; times > 1; --times) repeated.append(text.data(), text.size());
   return repeated;

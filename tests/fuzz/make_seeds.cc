@@ -336,7 +336,7 @@ std::vector<std::string> UploadOf(Request header, const std::string& graph) {
 // The methods are those of request_fuzzer.cc.
 void WriteRequests(const Folder& folder) {
   constexpr int kScaled = 24;
-  constexpr size_t kMostBytes = 60'000;
+  constexpr size_t kMaxBytes = 60'000;
   const std::string graph = WriteProto(Chain());
   v1::RewriteOptions options;
   options.mutable_scope()->add_optimizer_scopes("gradients");
@@ -379,7 +379,7 @@ void WriteRequests(const Folder& folder) {
     for (int i = 0; i < kScaled; ++i) {
       std::vector<std::string> scaled = messages;
       std::string& one = scaled[random.Below(static_cast<int>(scaled.size()))];
-      one = ScaleLengths(one, kMostBytes, &random);
+      one = ScaleLengths(one, kMaxBytes, &random);
       folder.Write(absl::StrCat("scaled_", method, "_", i), CallOf(byte, scaled));
     }
   }

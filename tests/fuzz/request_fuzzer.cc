@@ -34,7 +34,7 @@ namespace {
 using server::TaskContext;
 
 // One input takes a second at most, under sanitizers too; whatever it is in then must stop.
-constexpr int64_t kMostSteps = 1'000'000;
+constexpr int64_t kMaxSteps = 1'000'000;
 constexpr int kMethods = 6;
 // What every request may take without asking (wire.cc), and what protobuf has for an empty message.
 constexpr int64_t kFreeBytes = 80 << 10;
@@ -142,7 +142,7 @@ absl::Status Unary(const Input& input, Server& on) {
   v1::RewriteRequest others;
   if (absl::Status s = ParseOptions(rest, on.options, &others); !s.ok()) return s;
   const auto answer = server::MakeAnswer(graph, others.options(), on.options,
-                                         core::StopToken::AfterStepsForTest(kMostSteps));
+                                         core::StopToken::AfterStepsForTest(kMaxSteps));
   absl::Status status = server::TakeAnswer(*answer, others.options(), server::Framing::kOneMessage,
                                            on.options, on.metrics);
   if (!status.ok()) return status;
@@ -185,7 +185,7 @@ absl::Status Streamed(const Input& input, Server& on) {
     if (is_header) header.Swap(&request);
   }
   if (absl::Status s = assembler.FinishUpload(); !s.ok()) return s;
-  const core::StopToken stop = core::StopToken::AfterStepsForTest(kMostSteps);
+  const core::StopToken stop = core::StopToken::AfterStepsForTest(kMaxSteps);
   if (absl::Status s = assembler.VerifyGraphs(stop); !s.ok()) return s;
   const TaskContext context = {assembler.graphs(), on.options, stop, on.metrics};
   Sink<typename Task::Response> sink;

@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t kMixedSeed = 7;
 // One input takes a second at most, under sanitizers too; whatever it is in then must stop.
-constexpr int64_t kMostSteps = 1'000'000;
-constexpr int kMostSizes = 4;
+constexpr int64_t kMaxSteps = 1'000'000;
+constexpr int kMaxSizes = 4;
 // What TensorFlow's allocator rounds to: buffers are told as they are, peaks as they are allocated.
 constexpr int64_t kAllocation = 256;
 
@@ -77,7 +77,7 @@ std::string CheckReport(const v1::SimulateReport& report) {
   const int64_t budget = report.hardware().device_budget_bytes();
   for (const v1::DeviceMemory& memory : report.memory()) {
     int64_t alive = 0, most = 0;
-    for (const v1::LiveTensor& live : memory.alive_at_peak()) {
+    for (const v1::LiveTensor& live : memory.live_at_peak()) {
       const int64_t bytes = live.tensor().size_bytes();
       alive += (bytes + kAllocation - 1) / kAllocation * kAllocation;
     }
@@ -97,7 +97,7 @@ std::string CheckReport(const v1::SimulateReport& report) {
       return absl::StrCat("out of order: ", span.ShortDebugString());
     }
     last_ns = span.start_ns();
-    if (span.start_ns() + span.duration_ns() > report.played().step_time_ns()) {
+    if (span.start_ns() + span.duration_ns() > report.simulated().step_time_ns()) {
       return absl::StrCat("after the step's end: ", span.ShortDebugString());
     }
   }
@@ -115,10 +115,11 @@ std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& optio
   simulate_options.set_no_budget(options.no_budget());
   simulate_options.set_memory(true);
   simulate_options.set_trace(true);
-  simulate_options.set_play(graph.size() % 2 == 0 ? v1::PLAY_LAUNCHED_AHEAD : v1::PLAY_SYNCHRONOUS);
+  simulate_options.set_execution(graph.size() % 2 == 0 ? v1::EXECUTION_LAUNCHED_AHEAD
+                                                       : v1::EXECUTION_SYNCHRONOUS);
   const auto simulate = [&] {
     return core::SimulateGraph(graph, simulate_options, FuzzLimits(),
-                               core::StopToken::AfterStepsForTest(kMostSteps));
+                               core::StopToken::AfterStepsForTest(kMaxSteps));
   };
   const auto report = simulate();
   if (!report.ok()) {
@@ -135,11 +136,11 @@ std::string CheckGraph(const std::string& graph, const v1::ExploreOptions& optio
   *inspect.mutable_step()->mutable_feeds() = options.step().feeds();
   inspect.set_tensors(true);
   const absl::Status listed =
-      core::Inspect(graph, inspect, FuzzLimits(), core::StopToken::AfterStepsForTest(kMostSteps),
+      core::Inspect(graph, inspect, FuzzLimits(), core::StopToken::AfterStepsForTest(kMaxSteps),
                     [](v1::InspectResponse&&) { return true; });
   if (std::string wrong = WrongError(listed); !wrong.empty()) return wrong;
   const auto explored =
-      core::Explore(graph, options, FuzzLimits(), core::StopToken::AfterStepsForTest(kMostSteps));
+      core::Explore(graph, options, FuzzLimits(), core::StopToken::AfterStepsForTest(kMaxSteps));
   return WrongError(explored.status());
 }
 
@@ -154,7 +155,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   spillway::v1::ExploreOptions options;
   if (!options.ParseFromArray(data + 2, static_cast<int>(length)))
     return -1;  // Not for the corpus.
-  if (options.sizes_size() > kMostSizes) options.mutable_sizes()->Truncate(kMostSizes);
+  if (options.sizes_size() > kMaxSizes) options.mutable_sizes()->Truncate(kMaxSizes);
   const std::string rest(reinterpret_cast<const char*>(data) + 2 + length, size - 2 - length);
   for (const std::string& graph : rest.empty() ? graphs : std::vector<std::string>{rest}) {
     const std::string failure = CheckGraph(graph, options);

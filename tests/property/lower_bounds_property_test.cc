@@ -79,7 +79,7 @@ TEST(LeastCoverPropertyTest, NoOtherChoiceIsSmaller) {
 
 // ---- All sets of gaps, with copies that take no time.
 
-SimulationResult Play(const Workload& workload, const SimulationOptions& options) {
+SimulationResult RunStep(const Workload& workload, const SimulationOptions& options) {
   auto result = Simulate(workload, options, StopToken());
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *std::move(result) : SimulationResult();
@@ -111,7 +111,7 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
     options.max_units = one_size ? 1 : 3;
     options.odd_sizes = !one_size;
     const Workload workload = RandomWorkload(options, &random);
-    const std::vector<OpId> order = Play(workload, SimulationOptions()).order;
+    const std::vector<OpId> order = RunStep(workload, SimulationOptions()).order;
     for (int device = 0; device < static_cast<int>(workload.devices.size()); ++device) {
       const DeviceSteps steps(workload, device, order);
       if (steps.gaps.empty() || steps.gaps.size() > 9) continue;
@@ -170,7 +170,7 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
   EXPECT_GT(ones, forced / 10);
 }
 
-// ---- Plans that are played.
+// ---- Plans that are simulated.
 
 // `workload` with its compute operations held in `order`, and the gaps of `set` swapped: the
 // readers after each read a copy. A copy back starts when a step within its gap is done.
@@ -247,7 +247,7 @@ TEST(LowerBoundsPropertyTest, NoPlayedPlanIsBelow) {
     options.kernels_only = true;
     options.max_steps = 14;
     const Workload workload = RandomWorkload(options, &random);
-    const std::vector<OpId> order = Play(workload, SimulationOptions()).order;
+    const std::vector<OpId> order = RunStep(workload, SimulationOptions()).order;
     const DeviceSteps steps(workload, 0, order);
     if (steps.gaps.empty() || steps.gaps.size() > 20) continue;
     for (int i = 0; i < 6; ++i) {
@@ -255,14 +255,14 @@ TEST(LowerBoundsPropertyTest, NoPlayedPlanIsBelow) {
           i == 0 ? (1u << steps.gaps.size()) - 1
                  : static_cast<uint32_t>(random.Next()) & ((1u << steps.gaps.size()) - 1);
       const double rate = random.Pick(std::vector<double>{1e9, 20e9, 100e9, 333e9});
-      const Workload played =
+      const Workload simulated =
           WithSwaps(workload, steps, set, rate, random.Pick(std::vector<int64_t>{0, 5}), &random);
       for (const SimulationMode mode :
            {SimulationMode::kLaunchAhead, SimulationMode::kSynchronous}) {
-        SimulationOptions play;
-        play.mode = mode;
-        play.launch_ns = random.Below(3);
-        SimulationResult result = Play(played, play);
+        SimulationOptions settings;
+        settings.mode = mode;
+        settings.launch_ns = random.Below(3);
+        SimulationResult result = RunStep(simulated, settings);
         // The same with less memory, as long as it fits: then it waits.
         for (int64_t budget = result.devices[0].peak_bytes; result.fits(); budget -= 256) {
           ASSERT_EQ(result.order, order) << seed;
@@ -278,8 +278,8 @@ TEST(LowerBoundsPropertyTest, NoPlayedPlanIsBelow) {
               bounds.excess_bytes > 0 && static_cast<double>(result.step_time_ns) <=
                                              1.25 * static_cast<double>(bounds.step_time_ns);
           if (budget < 256) break;
-          play.device_budget_bytes = {budget - 256};
-          result = Play(played, play);
+          settings.device_budget_bytes = {budget - 256};
+          result = RunStep(simulated, settings);
         }
       }
     }

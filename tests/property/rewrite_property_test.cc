@@ -70,7 +70,7 @@ constexpr Family kFamilies[] = {
     {"Branches6", {6, true, true}, 20'000, 2'000'000, 0.03, 0.1},
 };
 
-// With the strategy `level`, of each family: tuning plays many settings.
+// With the strategy `level`, of each family: tuning simulates many settings.
 constexpr uint64_t kLevelSample = 4'000;
 constexpr uint64_t kLongLevelSample = 200'000;
 // With the strategy `budget`: in so few nodes hardly anything can be away.

@@ -75,7 +75,7 @@ std::string Text(const Workload& workload) {
   return text;
 }
 
-SimulationResult Play(const Workload& workload, const SimulationOptions& options) {
+SimulationResult RunStep(const Workload& workload, const SimulationOptions& options) {
   auto result = Simulate(workload, options, StopToken());
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *std::move(result) : SimulationResult();
@@ -186,18 +186,18 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
       options.mode = mode;
       options.launch_ns = random.Pick(std::vector<int64_t>{0, 1, 4, 7});
       options.record_timeline = options.record_times = true;
-      const SimulationResult ample = Play(workload, options);
+      const SimulationResult ample = RunStep(workload, options);
       ASSERT_TRUE(ample.fits());
       CheckFigures(workload, ample);
       ASSERT_EQ(Text(ample), Text(NaiveSimulate(workload, options))) << "seed " << seed << "\n"
                                                                      << Text(workload);
-      ASSERT_EQ(Text(ample), Text(Play(workload, options))) << seed;
+      ASSERT_EQ(Text(ample), Text(RunStep(workload, options))) << seed;
       // What is never too little is as good as any more.
       options.host_budget_bytes = ample.host_peak_bytes;
       for (const DeviceUse& use : ample.devices) {
         options.device_budget_bytes.push_back(use.peak_bytes);
       }
-      ASSERT_EQ(Text(ample), Text(Play(workload, options))) << seed;
+      ASSERT_EQ(Text(ample), Text(RunStep(workload, options))) << seed;
       for (int i = 0; i < 4; ++i) {
         options.device_budget_bytes.clear();
         for (const DeviceUse& use : ample.devices) {
@@ -206,7 +206,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
                          use.peak_bytes, &random));
         }
         options.host_budget_bytes = SomeBudget(0, ample.host_peak_bytes, &random);
-        const SimulationResult result = Play(workload, options);
+        const SimulationResult result = RunStep(workload, options);
         ASSERT_EQ(Text(result), Text(NaiveSimulate(workload, options)))
             << "seed " << seed << " budgets " << absl::StrJoin(options.device_budget_bytes, ",")
             << " host " << options.host_budget_bytes << " launch " << options.launch_ns << " mode "
@@ -216,7 +216,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
         SimulationOptions placing = options;
         placing.placed = true;
         if (random.OneIn(3)) placing.max_fragmentation_bytes = 256 * random.Below(6);
-        const SimulationResult placed = Play(workload, placing);
+        const SimulationResult placed = RunStep(workload, placing);
         ASSERT_EQ(Text(placed), Text(NaiveSimulate(workload, placing)))
             << "placed, seed " << seed << " budgets "
             << absl::StrJoin(options.device_budget_bytes, ",") << " mode " << static_cast<int>(mode)
@@ -271,7 +271,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
     for (int i = 0; i < 4; ++i) {
       options.device_budget_bytes.clear();
       options.host_budget_bytes = kUnlimited;
-      const SimulationResult ample = Play(workload, options);
+      const SimulationResult ample = RunStep(workload, options);
       for (const DeviceUse& use : ample.devices) {
         options.device_budget_bytes.push_back(
             SomeBudget(use.resident_bytes, use.peak_bytes, &random));
@@ -280,7 +280,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
       options.placed = random.OneIn(2);
       options.max_fragmentation_bytes =
           random.OneIn(3) ? 256 * random.Below(6) : kDefaultMaxFragmentationBytes;
-      const SimulationResult usual = Play(workload, options);
+      const SimulationResult usual = RunStep(workload, options);
       SimulationOptions varied = options;
       varied.copy_percent = random.Pick(std::vector<int32_t>{1, 33, 90, 100, 100, 125, 10'000});
       varied.ready_seed = static_cast<uint32_t>(random.Next());
@@ -288,7 +288,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
       for (const ReadyOrder order :
            {ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed}) {
         varied.ready_order = order;
-        const SimulationResult result = Play(workload, varied);
+        const SimulationResult result = RunStep(workload, varied);
         ASSERT_EQ(Text(result), Text(NaiveSimulate(workload, varied)))
             << "seed " << seed << " order " << static_cast<int>(order) << " of seed "
             << varied.ready_seed << " copies " << varied.copy_percent << " % budgets "

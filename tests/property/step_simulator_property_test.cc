@@ -188,7 +188,7 @@ class Reference {
     SimulationOptions options = Options(terms);
     const auto run = [&](int64_t cutoff_ns) {
       auto both = terms.always_synchronous ? SimulateBothModes(workload_, options, {})
-                                           : SimulateIfWorth(workload_, options, cutoff_ns, {});
+                                           : SimulateWithCutoff(workload_, options, cutoff_ns, {});
       return ValueOrDie(std::move(both), "simulation");
     };
     options.placed = *placed = terms.placed_alone;

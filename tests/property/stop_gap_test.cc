@@ -45,7 +45,7 @@ constexpr absl::Duration kBound = absl::Milliseconds(kAddressSanitizer ? 500 : 2
 constexpr int kRuns = 3;
 constexpr int kStops = 5;  // In each case, spread over its looks.
 // Loops within loops may each look once more before the call has ended.
-constexpr int kMostLooksAfter = 4;
+constexpr int kMaxLooksAfter = 4;
 
 absl::Duration CpuTime() {
   timespec now;
@@ -395,7 +395,7 @@ TEST_P(StopGapTest, EndsWhereverItIsStopped) {
     EXPECT_THAT(stopped.status,
                 FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, "stage"))
         << "at look " << stop_at << " of " << looks;
-    EXPECT_LE(stopped.looks, stop_at + kMostLooksAfter) << "of " << looks;
+    EXPECT_LE(stopped.looks, stop_at + kMaxLooksAfter) << "of " << looks;
   }
 }
 

@@ -321,9 +321,9 @@ TEST(BudgetObjectiveTest, ASearchCutShortSaysSo) {
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << 50);
   bool refused = false, cut = false, whole = false;
   int64_t last = std::numeric_limits<int64_t>::max();
-  for (int64_t plays = 1; plays <= 4096; plays *= 2) {
+  for (int64_t simulations = 1; simulations <= 4096; simulations *= 2) {
     v1::Limits limits = DefaultLimits();
-    limits.set_max_search_steps(plays * 5000);
+    limits.set_max_search_steps(simulations * 5000);
     const auto answer = Rewrite(bytes, options, limits, StopToken());
     if (!answer.ok()) {
       EXPECT_EQ(GetErrorReason(answer.status()), v1::ERROR_REASON_SEARCH_TOO_LONG)
@@ -333,7 +333,7 @@ TEST(BudgetObjectiveTest, ASearchCutShortSaysSo) {
     }
     if (answer->report().outcome() == v1::OUTCOME_NOTHING_TO_DO) continue;
     const v1::BudgetDevice& device = answer->report().budget().devices(0);
-    EXPECT_LE(device.least_budget_bytes(), last) << plays;
+    EXPECT_LE(device.least_budget_bytes(), last) << simulations;
     last = device.least_budget_bytes();
     (device.cut_short() ? cut : whole) = true;
   }

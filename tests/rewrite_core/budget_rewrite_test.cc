@@ -393,9 +393,9 @@ TEST(BudgetRewriteTest, ASearchCutShortSaysSo) {
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
   const int64_t memory = ample.fits(0).unswapped_peak_bytes() * 6 / 10;
   bool refused = false, cut = false, whole = false;
-  for (int64_t plays = 1; plays <= 4096; plays *= 2) {
+  for (int64_t simulations = 1; simulations <= 4096; simulations *= 2) {
     v1::Limits limits = DefaultLimits();
-    limits.set_max_search_steps(plays * 3 * ample.node_count_before());
+    limits.set_max_search_steps(simulations * 3 * ample.node_count_before());
     const auto answer = TryBudget(bytes, OnGpu(32, memory), limits);
     if (!answer.ok()) {
       EXPECT_EQ(GetErrorReason(answer.status()), v1::ERROR_REASON_SEARCH_TOO_LONG)

@@ -125,7 +125,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
     if (fits) {
       EXPECT_NE(r.report().forecast_after().fit(), v1::FIT_DOES_NOT_FIT) << budget;
       EXPECT_LE(r.report().forecast_after().devices(0).peak_bytes(), budget);
-      // What the tuner played is what the rewrite forecasts.
+      // What the tuner simulated is what the rewrite forecasts.
       EXPECT_EQ(fit.step_time_ns(), time);
       EXPECT_EQ(fit.peak_bytes(), r.report().forecast_after().devices(0).peak_bytes());
     }
@@ -137,7 +137,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
       for (int ahead : {1, 8, 64}) {
         for (int groupby : {0, 5, levels}) {
           for (int mode : {0, 1, 2}) {
-            if (mode == 2 && ahead > 1) continue;  // It plays no part.
+            if (mode == 2 && ahead > 1) continue;  // It has no effect.
             const std::string setting =
                 absl::StrCat("level { swapout_threshold: ", threshold, " swapin_ahead: ", ahead,
                              " swapin_groupby: ", groupby, " sync_mode: ", mode, " }");
@@ -628,14 +628,14 @@ TEST(LevelRewriteTest, TuningGivesTheSameBytesTwice) {
   EXPECT_EQ(Answer(one.graph_def(), "strip {}").graph_def(), bytes);
 }
 
-// Plays count, of all GPUs together.
+// Simulations count, of all GPUs together.
 TEST(LevelRewriteTest, TuningHasALimitOfSteps) {
   const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");
   const std::string options =
       "step { batch_size: 1 }" + Budget(SmallestBudget(bytes, "step { batch_size: 1 }") * 5 / 4);
   const int64_t nodes = Answer(bytes, options).report().node_count_before();
   v1::Limits limits = DefaultLimits();
-  limits.set_max_search_steps(100 * nodes);  // Enough for all but so many plays.
+  limits.set_max_search_steps(100 * nodes);  // Enough for all but so many simulations.
   const auto refused = Rewrite(bytes, Options(options), limits, StopToken());
   EXPECT_THAT(refused, FailsWith(absl::StatusCode::kResourceExhausted,
                                  v1::ERROR_REASON_SEARCH_TOO_LONG, "swapout_threshold"));

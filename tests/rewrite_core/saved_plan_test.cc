@@ -64,7 +64,7 @@ TEST_P(SavedPlanTest, GivesTheSameGraph) {
   const v1::RewriteResponse applied = Answer(bytes_, Applying(saved_.plan()));
   EXPECT_TRUE(applied.graph_def() == saved_.graph_def());
   EXPECT_TRUE(Answer(applied.graph_def(), "strip {}").graph_def() == bytes_);
-  // And the same account of it, as far as planning plays no part.
+  // And the same account of it, as far as planning has no effect.
   EXPECT_EQ(applied.report().summary(), saved_.report().summary());
   const auto text = [](const google::protobuf::Message& message) { return message.DebugString(); };
   EXPECT_EQ(text(applied.report().forecast_before()), text(saved_.report().forecast_before()));

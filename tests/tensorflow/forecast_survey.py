@@ -21,7 +21,7 @@ taken away on both sides (all of it runs in one memory), and Grappler only inlin
 |---|---|
 | `-k PATTERN` | programs whose name holds PATTERN, or matches it |
 | `--keep FOLDER` | graphs and measurements stay there; what is there is not made again |
-| `--why N` | also the N largest that are alive at the peak, of both |
+| `--why N` | also the N largest that are live at the peak, of both |
 | `--list` | the programs, with what they are |
 
 One line per program; at the end, alone on its line, `N passed, N failed, 0 skipped`. Exit code 0:
@@ -177,7 +177,7 @@ def measure(name, folder):
     outputs, alive = peak_of(found, resident + fed, False)
     (folder / "measured.json").write_text(json.dumps({
         "batch": program.batch, "flags": program.flags, "variables": resident, "taken": taken,
-        "outputs": outputs, "alive": alive[:200], "alive_taken": alive_taken[:200]}))
+        "outputs": outputs, "live": alive[:200], "alive_taken": alive_taken[:200]}))
 
 
 def asked(spillway, folder, measured, *more):
@@ -214,7 +214,7 @@ def judge(name, spillway, folder, why):
         left_out)
     if why:
         text += "\n  alive in TensorFlow:" + "".join(
-            "\n    %10.3f %s" % (size / mib, node) for size, node in measured["alive"][:why])
+            "\n    %10.3f %s" % (size / mib, node) for size, node in measured["live"][:why])
         told = asked(spillway, folder, measured, "inspect", "--memory", "--no-budget")
         (folder / "inspected.json").write_text(json.dumps(told, indent=1))
         for memory in told["memory"]:
@@ -222,7 +222,7 @@ def judge(name, spillway, folder, why):
                 "\n    %10.3f %s%s" % (int(live["tensor"].get("size_bytes", 0)) / mib,
                                        live["tensor"]["tensor"],
                                        " (resident)" if live.get("resident") else "")
-                for live in memory["alive_at_peak"][:why])
+                for live in memory["live_at_peak"][:why])
     return abs(ratio - 1) <= TOLERANCE and not causes, text
 
 

@@ -342,12 +342,12 @@ class Subject:
                 threads, self.options.runs - len(failed), self.options.runs))
         return ", ".join(counts)
 
-    def least(self, path, foretold, high):
+    def least(self, path, simulated, high):
         """', takes at least N MiB (ratio)', if that is to be searched."""
         if not self.options.least:
             return ""
-        least = least_limit(self, path, int(foretold * 0.8), high)
-        return ", takes %d MiB (%.2f)" % (least, least / foretold)
+        least = least_limit(self, path, int(simulated * 0.8), high)
+        return ", takes %d MiB (%.2f)" % (least, least / simulated)
 
 
 def least_limit(subject, path, low, high):

@@ -6,7 +6,7 @@
 
 Measures the machine (a preset for --hardware), then trains ResNet-50, BERT-base and a U-Net of its own
 around the largest batch that the card holds: as they came, and with each strategy. Writes into
-on_a_gpu/: table.md, a table of foretold against measured, to be attached to a report; preset.json, for
+on_a_gpu/: table.md, a table of simulated against measured, to be attached to a report; preset.json, for
 `--hardware on_a_gpu/preset.json`; results.json, all of it. Needs the two files gpu_*.py beside it. Half
 an hour to an hour, most of it for graphs.
 
@@ -26,7 +26,7 @@ import gpu_worker
 import spillway
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What a graph as it came, and its plans, are tried at, as shares of the largest batch that is foretold
+# What a graph as it came, and its plans, are tried at, as shares of the largest batch that is simulated
 # to fit as it came.
 SHARES = {"none": (0.9, 1.0, 1.1), "budget": (1.0, 1.25, 1.5, 2.0), "level": (1.25, 1.5),
           "scope": (1.0,)}
@@ -86,18 +86,18 @@ class Bench:
             machine["gpu_memory_bytes"] = REHEARSED_BYTES[program]
         return machine
 
-    def foretold(self, graph, program, **more):
+    def simulated(self, graph, program, **more):
         return spillway.simulate(graph, **self.machine_for(program), **more).forecast
 
     def largest_batch(self, program):
-        """The largest that is foretold to fit as it came, to a twentieth: from what two others take, and
+        """The largest that is simulated to fit as it came, to a twentieth: from what two others take, and
         then by halving. Graphs take seconds to make."""
         def fits(batch):
-            fit = self.foretold(self.graph(program, batch)[0], program).fit
+            fit = self.simulated(self.graph(program, batch)[0], program).fit
             say("  %s at batch %d: %s" % (program, batch, fit.lower().replace("_", " ")))
             return fit == "FITS"
 
-        peaks = [self.foretold(self.graph(program, batch)[0], program,
+        peaks = [self.simulated(self.graph(program, batch)[0], program,
                                no_budget=True).devices[0].peak_bytes
                  for batch in PROBES]
         each = max(1, (peaks[1] - peaks[0]) // (PROBES[1] - PROBES[0]))
@@ -137,7 +137,7 @@ class Bench:
                 return
             graph, report = planned
             row["swaps"] = len(report.swaps)
-        forecast = self.foretold(graph, program)
+        forecast = self.simulated(graph, program)
         device = forecast.devices[0]
         step_ns = forecast.step_time_ns
         row.update(foretold_fit=forecast.fit,
@@ -187,7 +187,7 @@ class Bench:
         for program in self.flags.programs:
             largest = self.largest_batch(program)
             if largest == 0:
-                self.failures.append("%s: not even a batch of 1 is foretold to fit" % program)
+                self.failures.append("%s: not even a batch of 1 is simulated to fit" % program)
                 continue
             shares = REHEARSED_SHARES if self.flags.rehearse else SHARES
             for strategy in ["none"] + [s for s in shares if s != "none"]:
@@ -195,7 +195,7 @@ class Bench:
                     self.row(program, max(1, round(largest * share)), strategy)
         for row in self.rows:
             if row["foretold_fit"] == "FITS" and not row.get("trained"):
-                self.fail(row, "foretold to fit, and did not train: %s" % row.get("why"))
+                self.fail(row, "simulated to fit, and did not train: %s" % row.get("why"))
         self.write(found)
         return found
 
@@ -229,8 +229,8 @@ def words_of(machine):
 
 
 def cells(row):
-    def pair(foretold, measured, scale, form):
-        return " / ".join("-" if x is None else form % (x * scale) for x in (foretold, measured))
+    def pair(simulated, measured, scale, form):
+        return " / ".join("-" if x is None else form % (x * scale) for x in (simulated, measured))
 
     fit = {"FITS": "yes", "DOES_NOT_FIT": "no"}.get(row["foretold_fit"], "unknown")
     overlap = row.get("overlapped")

@@ -5,7 +5,7 @@
 namespace spillway::testing {
 namespace {
 
-constexpr int kMostMs = 2'000;
+constexpr int kMaxMs = 2'000;
 
 }  // namespace
 
@@ -47,14 +47,14 @@ IntegerProgram::Outcome IntegerProgram::Minimize() {
   // GLPK's own presolver, which would spare this, fails where it leaves no column.
   glp_smcp relaxed;
   glp_init_smcp(&relaxed);
-  relaxed.tm_lim = kMostMs;
+  relaxed.tm_lim = kMaxMs;
   if (glp_simplex(problem_, &relaxed) != 0) return Outcome::kGivenUp;
   if (glp_get_status(problem_) == GLP_NOFEAS) return Outcome::kImpossible;
   if (glp_get_status(problem_) != GLP_OPT) return Outcome::kGivenUp;
   glp_iocp how;
   glp_init_iocp(&how);
   how.mir_cuts = how.cov_cuts = GLP_ON;
-  how.tm_lim = kMostMs;
+  how.tm_lim = kMaxMs;
   if (glp_intopt(problem_, &how) != 0) return Outcome::kGivenUp;
   switch (glp_mip_status(problem_)) {
     case GLP_OPT:

@@ -26,7 +26,7 @@ class Naive {
     result_.devices.resize(num_devices_);
   }
 
-  core::SimulationResult Play() {
+  core::SimulationResult Run() {
     for (int d = 0; d < num_devices_; ++d) result_.devices[d].resident_bytes = InUse(d);
     for (int d = 0; d < num_devices_; ++d) {
       const int64_t resident = InUse(d);
@@ -539,7 +539,7 @@ class Naive {
 
 core::SimulationResult NaiveSimulate(const core::Workload& workload,
                                      const core::SimulationOptions& options) {
-  core::SimulationResult result = Naive(workload, options).Play();
+  core::SimulationResult result = Naive(workload, options).Run();
   if (!options.record_timeline) {
     for (auto& device : result.devices) device.at_peak.clear();
   }

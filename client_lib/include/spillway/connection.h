@@ -72,6 +72,11 @@ struct CallOptions {
   // of the three above, nor one that gRPC and HTTP keep for themselves (`grpc-...`, `te`, `host`,
   // `content-type`, `user-agent`, `...-bin`). A value is printable ASCII, at most 1024 characters;
   // at most 32 of them.
+  //
+  // `x-spillway-job`, `x-spillway-user`, `x-spillway-queue` and `x-spillway-model` say in the
+  // server's log and journal whose call it is. Where they are not here, what SPILLWAY_JOB,
+  // SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL hold when the connection is made is sent; what
+  // has not the form of a request id is made so.
   std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 

@@ -157,7 +157,9 @@ SPILLWAY_EXPORT spillway_status* spillway_call_set_request_id(spillway_call* cal
 /* The span that the call belongs to, as W3C Trace Context has it. */
 SPILLWAY_EXPORT spillway_status* spillway_call_set_traceparent(spillway_call* call,
                                                                const char* traceparent);
-/* Instead of that of the client's token file. */
+/* The job that the call is for is named by the environment: SPILLWAY_JOB, SPILLWAY_USER,
+   SPILLWAY_QUEUE and SPILLWAY_MODEL, as they are when the client is made.
+   Instead of that of the client's token file. */
 SPILLWAY_EXPORT spillway_status* spillway_call_set_token(spillway_call* call, const char* token);
 /* Ends the calls that use the handle, now and later, with CANCELLED. From any thread; not from a
    signal handler. Does nothing for NULL. */

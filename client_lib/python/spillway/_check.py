@@ -106,7 +106,7 @@ def check(report: Any, run_metadata: Any, *,
       report: a Report, a RewriteResult, a serialized RewriteReport, or its JSON (`--report` of the
         program `spillway`).
       run_metadata: a RunMetadata or StepStats, or its bytes.
-      trace: a file: gets the step as it is foretold and the step that ran, side by side, in the
+      trace: a file: gets the step as it is simulated and the step that ran, side by side, in the
         Trace Event format, for Perfetto and chrome://tracing. `report` has to be a RewriteResult.
       **keywords: with `trace`, those of `simulate` that the rewrite was given: `batch_size`, ...
 
@@ -143,10 +143,10 @@ def _write_trace(report: Any, seen: _trace.Trace, file: Any, keywords: Mapping[s
     graph = getattr(report, "graph_def", None)
     if graph is None:
         raise TypeError("trace= needs the graph that ran; pass the RewriteResult, not its report")
-    foretold = _plot.plot(graph, format="trace", **keywords)
-    assert isinstance(foretold, str)  # A PNG alone is bytes.
+    simulated = _plot.plot(graph, format="trace", **keywords)
+    assert isinstance(simulated, str)  # A PNG alone is bytes.
     with open(file, "w", encoding="utf-8") as out:
-        out.write(_measured.beside(foretold, seen))
+        out.write(_measured.beside(simulated, seen))
 
 
 def _report(report: Any) -> Report:
@@ -223,10 +223,10 @@ def _devices(plan: Report, trace: _trace.Trace) -> Tuple[DeviceCheck, ...]:
     for device in forecast.devices if forecast else ():
         planned[device.device] = device
     found = []
-    for name, foretold in planned.items():
+    for name, simulated in planned.items():
         seen_as = _seen_as(name, plan, trace)
-        peak = None if foretold is None else foretold.peak_bytes
-        resident = 0 if foretold is None else foretold.resident_bytes
+        peak = None if simulated is None else simulated.peak_bytes
+        resident = 0 if simulated is None else simulated.resident_bytes
         found.append(DeviceCheck(
             device=name, seen_as=seen_as,
             step_peak_bytes=Figure(None if peak is None else peak - resident,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Union
 
 from spillway import _call, _doors, _plot, _questions, _rewrite
-from spillway._types import Duration, Feeds, Path, PictureFormat, Play, Theme
+from spillway._types import Duration, Feeds, Path, PictureFormat, Execution, Theme
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
 from spillway.plan import Plan
@@ -66,9 +66,9 @@ class Client:
 
     @_doors.visible(_doors.ClientSimulateKeywords)
     def simulate(self, graph: Any, *, memory: bool = False, trace: bool = False,
-                 play: Optional[Play] = None, no_budget: bool = False,
+                 execution: Optional[Execution] = None, no_budget: bool = False,
                  **keywords: Unpack[_doors.ClientSimulateKeywords]) -> SimulateReport:
-        return _questions.simulate(graph, memory=memory, trace=trace, play=play,
+        return _questions.simulate(graph, memory=memory, trace=trace, execution=execution,
                                    no_budget=no_budget, **self._where, **keywords)
 
     @_doors.visible(_doors.ClientSimulateKeywords)
@@ -83,11 +83,11 @@ class Client:
     def plot(self, what: Any, file: Optional[Path] = None, *, before: Any = None,
              format: Optional[PictureFormat] = None,  # pylint: disable=redefined-builtin
              theme: Theme = "auto", title: Optional[str] = None, plan: bool = True,
-             throughput: bool = False, play: Optional[Play] = None, no_budget: bool = False,
+             throughput: bool = False, execution: Optional[Execution] = None, no_budget: bool = False,
              sizes: Union[Iterable[int], str] = (),
              **keywords: Unpack[_doors.ClientSimulateKeywords]) -> Union[str, bytes]:
         return _plot.plot(what, file, before=before, format=format, theme=theme, title=title,
-                          plan=plan, throughput=throughput, play=play, no_budget=no_budget,
+                          plan=plan, throughput=throughput, execution=execution, no_budget=no_budget,
                           sizes=sizes, **self._where, **keywords)
 
     @_doors.visible(_doors.ClientPlainKeywords)

@@ -257,7 +257,7 @@ class BudgetKeywords(TypedDict, total=False):
     objective: Optional[Literal["fastest_that_fits", "smallest_peak", "free_swaps_only"]]
     """What a plan is to be like. Default: FASTEST_THAT_FITS."""
     max_slowdown: Optional[float]
-    """How many times the step time at full speed (as the graph came, memory without end) a step may
+    """How many times the step time at full speed (as the graph came, unlimited memory) a step may
     take. If no plan within it is found, the error is DOES_NOT_FIT and tells the memory with which
     there is one. Not with FREE_SWAPS_ONLY. Range: 1 and up. Default: no limit; with SMALLEST_PEAK
     1.1."""

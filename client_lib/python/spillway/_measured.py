@@ -1,4 +1,4 @@
-"""A step that ran, beside the one that was foretold: both in one trace for Perfetto and
+"""A step that ran, beside the one that was simulated: both in one trace for Perfetto and
 chrome://tracing."""
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from typing import Any, Dict, List, Tuple
 
 from spillway import _trace
 
-# Behind the processes of the foretold step, which are one for each GPU, and the host.
+# Behind the processes of the simulated step, which are one for each GPU, and the host.
 _FIRST_PROCESS = 1000
 # What ran at once on one device, and is more, lies over the rest.
 _MOST_LANES = 256
 
 
-def beside(foretold: str, seen: _trace.Trace) -> str:
-    """The trace `foretold`, as JSON, with a process more for each device of the step that ran. Times
+def beside(simulated: str, seen: _trace.Trace) -> str:
+    """The trace `simulated`, as JSON, with a process more for each device of the step that ran. Times
     of both count from their step's start."""
-    document: Dict[str, Any] = json.loads(foretold)
+    document: Dict[str, Any] = json.loads(simulated)
     events: List[Dict[str, Any]] = document["traceEvents"]
     for event in events:
         if event["ph"] == "M" and event["name"] == "process_name":
-            event["args"]["name"] = "foretold: " + event["args"]["name"]
+            event["args"]["name"] = "simulated: " + event["args"]["name"]
     start = min((span[2] for span in seen.spans), default=0)
     devices: Dict[str, List[Tuple[str, int, int]]] = {}
     for device, name, begin, end in seen.spans:

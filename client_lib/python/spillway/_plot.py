@@ -15,7 +15,7 @@ from typing import (TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTupl
 
 from spillway import _call, _doors, _native, _questions, _rewrite, errors, options
 from spillway._message import Message
-from spillway._types import Duration, Path, PictureFormat, Play, Progress, Theme
+from spillway._types import Duration, Path, PictureFormat, Execution, Progress, Theme
 from spillway._values import sizes_of
 from spillway.messages import ExploreReport, SimulateReport
 
@@ -41,7 +41,7 @@ class _Message(NamedTuple):
 def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
          format: Optional[PictureFormat] = None,  # pylint: disable=redefined-builtin
          theme: Theme = "auto", title: Optional[str] = None, plan: bool = True,
-         throughput: bool = False, play: Optional[Play] = None, no_budget: bool = False,
+         throughput: bool = False, execution: Optional[Execution] = None, no_budget: bool = False,
          sizes: Union[Iterable[int], str] = (), server: Union[str, List[str], None] = None,
          timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
          **keywords: Unpack[_doors.SimulateKeywords]) -> Union[str, bytes]:
@@ -60,7 +60,7 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
       title: what stands above it.
       plan: False draws a graph that was not rewritten as it is.
       throughput: draw throughput against batch, as `explore` finds it, at `sizes` if they are given.
-      play: which way of running the step is shown: `launched_ahead`, as TensorFlow does it (the
+      execution: which way of running the step is shown: `launched_ahead`, as TensorFlow does it (the
         default), or `synchronous`.
       **keywords: those of `simulate`.
 
@@ -70,7 +70,7 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
     """
     _questions._check_names(plot, keywords)  # pylint: disable=protected-access
     kind = _format_of(file, format)
-    call = _Caller(server, timeout, progress, play, no_budget, keywords)
+    call = _Caller(server, timeout, progress, execution, no_budget, keywords)
     report = _as_report(what)
     if report is None and throughput:
         report = call.explore(_rewrite.serialized(what)[0], sizes, plan)
@@ -100,14 +100,14 @@ class _Caller:
     """The calls that a picture takes, all with the same step."""
 
     def __init__(self, server: Any, timeout: Optional[Duration], progress: Optional[Progress],
-                 play: Optional[Play], no_budget: bool, keywords: Mapping[str, Any]) -> None:
+                 execution: Optional[Execution], no_budget: bool, keywords: Mapping[str, Any]) -> None:
         self._where = _questions._where(server, keywords)  # pylint: disable=protected-access
         self._timeout, self._progress = timeout, progress
-        self._play, self._no_budget, self._keywords = play, no_budget, keywords
+        self._execution, self._no_budget, self._keywords = execution, no_budget, keywords
 
     def simulate(self, graph: bytes) -> _Message:
         wanted = _questions.simulate_options(self._keywords, memory=True, trace=True,
-                                             play=self._play, no_budget=self._no_budget)
+                                             execution=self._execution, no_budget=self._no_budget)
         return self._ask("SimulateReport", "SimulateOptions", "spillway_simulate", graph, wanted)
 
     def explore(self, graph: bytes, sizes: Any, swapping: bool) -> _Message:

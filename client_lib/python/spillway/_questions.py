@@ -12,7 +12,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping,
 
 from spillway import _call, _doors, _native, _near, _rewrite, errors, options
 from spillway._message import Message
-from spillway._types import PLAYS, Duration, Feeds, Play, Progress
+from spillway._types import EXECUTIONS, Duration, Feeds, Execution, Progress
 from spillway._values import sizes_of, whole_of
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
@@ -70,7 +70,7 @@ def inspect(graph: Any, *, server: Union[str, List[str], None] = None,
 @_doors.visible(_doors.SimulateKeywords)
 def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
              timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
-             memory: bool = False, trace: bool = False, play: Optional[Play] = None,
+             memory: bool = False, trace: bool = False, execution: Optional[Execution] = None,
              no_budget: bool = False,
              **keywords: Unpack[_doors.SimulateKeywords]) -> SimulateReport:
     """What a step of the graph takes on a machine, rewritten or not.
@@ -79,9 +79,9 @@ def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
         report.forecast.fit          # "FITS", "DOES_NOT_FIT" or "UNKNOWN"
 
     Args:
-      memory: also how much memory is in use over the step, and what is alive at its peak.
+      memory: also how much memory is in use over the step, and what is live at its peak.
       trace: also when each operation ran, on which engine.
-      play: which way of running the step memory and trace show: `launched_ahead`, as TensorFlow
+      execution: which way of running the step memory and trace show: `launched_ahead`, as TensorFlow
         does it (the default), or `synchronous`.
       no_budget: with unlimited memory.
       **keywords: of the options of `rewrite` those that say what a step is: `feeds`, `batch_size`,
@@ -91,7 +91,7 @@ def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
     Raises TypeError for another keyword, and SpillwayError.
     """
     _check_names(simulate, keywords)
-    wanted = simulate_options(keywords, memory=memory, trace=trace, play=play, no_budget=no_budget)
+    wanted = simulate_options(keywords, memory=memory, trace=trace, execution=execution, no_budget=no_budget)
     message, _ = _rewrite.serialized(graph)
     with _call.Call(_where(server, keywords), timeout, progress) as call:
         encoded = _encoded("SimulateOptions", wanted)
@@ -170,17 +170,17 @@ def capabilities(*, server: Union[str, List[str], None] = None, timeout: Optiona
         return _answer(call, Capabilities, _native.library().spillway_get_capabilities, call.handle)
 
 
-def simulate_options(keywords: Mapping[str, Any], *, memory: Any, trace: Any, play: Any,
+def simulate_options(keywords: Mapping[str, Any], *, memory: Any, trace: Any, execution: Any,
                      no_budget: Any) -> Dict[str, Any]:
     """SimulateOptions as JSON; of `keywords` what says what a step is."""
     wanted = {"step": options.step_of(keywords), "memory": options.bool_of("memory", memory),
               "trace": options.bool_of("trace", trace),
               "no_budget": options.bool_of("no_budget", no_budget)}
-    if play is not None:
-        if play not in PLAYS:
-            near = _near.did_you_mean(play, PLAYS) if isinstance(play, str) else ""
-            raise errors.bad_option("play", play, "is none of %s%s" % (", ".join(PLAYS), near))
-        wanted["play"] = "PLAY_" + play.upper()
+    if execution is not None:
+        if execution not in EXECUTIONS:
+            near = _near.did_you_mean(execution, EXECUTIONS) if isinstance(execution, str) else ""
+            raise errors.bad_option("execution", execution, "is none of %s%s" % (", ".join(EXECUTIONS), near))
+        wanted["execution"] = "EXECUTION_" + execution.upper()
     return wanted
 
 

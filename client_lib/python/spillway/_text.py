@@ -241,14 +241,14 @@ def _simulation(report: SimulateReport) -> str:
         facts.append(("machine", machine.preset))
     if report.targets:
         facts.append(("targets", _names(report.targets)))
-    if report.played is not None:
+    if report.simulated is not None:
         facts.append(("shown", "the step %s%s" % (
-            "run synchronously" if report.played.play == "SYNCHRONOUS" else "launched ahead",
-            ", with unlimited memory" if report.played.unlimited_memory else "")))
+            "run synchronously" if report.simulated.execution == "SYNCHRONOUS" else "launched ahead",
+            ", with unlimited memory" if report.simulated.unlimited_memory else "")))
     for memory in report.memory:
-        facts.append(("alive", ", ".join(
+        facts.append(("live", ", ".join(
             "%s %s" % (_tensor_name(live.tensor), _tensor_size(live.tensor))
-            for live in memory.alive_at_peak[:3])))
+            for live in memory.live_at_peak[:3])))
     facts += [("warning", warning.message) for warning in report.warnings]
     return facts_text("a step %s" % FIT_WORDS[forecast.fit] if forecast.fit != "UNKNOWN" else
                       "it is not known whether a step fits", facts)

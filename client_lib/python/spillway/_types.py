@@ -34,10 +34,10 @@ Path = Union[str, os.PathLike[str]]
 # nothing to count.
 Progress = Callable[[str, int, int], None]
 
-# A way of running a step: as TensorFlow does it, or one operation after another (Play in
+# A way of running a step: as TensorFlow does it, or one operation after another (Execution in
 # simulate.proto).
-Play = Literal["launched_ahead", "synchronous"]
-PLAYS = ("launched_ahead", "synchronous")
+Execution = Literal["launched_ahead", "synchronous"]
+EXECUTIONS = ("launched_ahead", "synchronous")
 
 # Of pictures: what is made, and for which background.
 PictureFormat = Literal["svg", "html", "png", "trace"]

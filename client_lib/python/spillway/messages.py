@@ -47,7 +47,7 @@ PlanningObjective = Literal["", "FASTEST_THAT_FITS", "SMALLEST_PEAK", "FREE_SWAP
 KeptCallReason = Literal[
     "", "FED", "NO_FUNCTION", "DUPLICATE_FUNCTION", "RECURSION", "NOINLINE", "COMPILED",
     "IMPLEMENTATION_GROUP", "SIDE_EFFECTS", "DEAD_RESULTS", "BAD_FUNCTION", "TOO_LARGE",
-    "OTHER_KIND", "LOOP"]
+    "OTHER_KIND"]
 """Why a call stays a call."""
 
 SizeUnknown = Literal["", "NO_SHAPE", "RANK", "DIM", "DTYPE"]
@@ -56,7 +56,7 @@ SizeUnknown = Literal["", "NO_SHAPE", "RANK", "DIM", "DTYPE"]
 RewrittenBy = Literal["", "NOBODY", "SPILLWAY", "OTHER"]
 """Who rewrote a graph."""
 
-Play = Literal["", "LAUNCHED_AHEAD", "SYNCHRONOUS"]
+Execution = Literal["", "LAUNCHED_AHEAD", "SYNCHRONOUS"]
 """A way of running a step."""
 
 Engine = Literal["", "COMPUTE", "COPY_OUT", "COPY_IN", "HOST"]
@@ -208,7 +208,7 @@ class DeviceFit(Message):
     peak_bytes: Optional[int] = None
     need_bytes: Optional[int] = None
     """What the swaps chosen need: the smallest budget, in bytes, with which a step is known to run
-    when its buffers are placed. As a rule more than the peak, for memory is in pieces. Absent: not
+    when its buffers are placed. As a rule more than the peak, because of fragmentation. Absent: not
     computed."""
 
     _name = "DeviceFit"
@@ -367,7 +367,7 @@ class DeviceForecast(Message):
     """Bytes that are there before the step and after it: variables, optimizer slots, constants."""
     peak_bytes: int = 0
     """The most bytes in use at once, resident ones among them, in the worse of the two ways. Where
-    the step does not fit: what it would take with memory without end."""
+    the step does not fit: what it would take with unlimited memory."""
     peak_node: str = ""
     """The node that ran, or was launched, at that moment."""
     compute_ns: int = 0
@@ -381,7 +381,7 @@ class DeviceForecast(Message):
     copy_in_bytes: int = 0
     bounds: Optional[LowerBounds] = None
     """What no plan can beat at this budget. Absent without one."""
-    budget_bytes: int = 0
+    budget_bytes: Optional[int] = None
     """The device budget, in bytes: its memory less allocator_reserve. Absent without one."""
 
     _name = "DeviceForecast"
@@ -963,13 +963,13 @@ class LiveTensor(Message):
 
 @dataclass(frozen=True, repr=False)
 class DeviceMemory(Message):
-    """The memory of one GPU over the step that is played (SimulateReport.played): within the
+    """The memory of one GPU over the step that is simulated (SimulateReport.simulated): within the
     budgets if what is known of it fits them, otherwise with unlimited memory."""
     device: str = ""
     timeline: Tuple[MemorySample, ...] = ()
     """Bytes in use from that moment on, whenever they change."""
-    alive_at_peak: Tuple[LiveTensor, ...] = ()
-    """What is alive at the peak, largest first. Buffers are named by the first of their tensors."""
+    live_at_peak: Tuple[LiveTensor, ...] = ()
+    """What is live at the peak, largest first. Buffers are named by the first of their tensors."""
     peak_bytes: int = 0
     """The most of the timeline, and when that was first in use. DeviceForecast.peak_bytes may be
     more: it is of the worse of the two ways."""
@@ -979,7 +979,7 @@ class DeviceMemory(Message):
 
     _name = "DeviceMemory"
     _kinds = {
-        "timeline": MemorySample, "alive_at_peak": LiveTensor, "peak_bytes": int, "peak_ns": int,
+        "timeline": MemorySample, "live_at_peak": LiveTensor, "peak_bytes": int, "peak_ns": int,
         "resident_bytes": int}
 
 
@@ -996,17 +996,17 @@ class DistanceCount(Message):
 
 
 @dataclass(frozen=True, repr=False)
-class PlayedStep(Message):
+class SimulatedStep(Message):
     """The step that memory and trace show."""
-    play: Play = ""
+    execution: Execution = ""
     """How it was run."""
     unlimited_memory: bool = False
     """With unlimited memory: what is known of it does not fit the budgets, or there are none."""
     step_time_ns: int = 0
     """How long it took."""
 
-    _name = "PlayedStep"
-    _kinds = {"play": Enum("PLAY_"), "step_time_ns": int}
+    _name = "SimulatedStep"
+    _kinds = {"execution": Enum("EXECUTION_"), "step_time_ns": int}
 
 
 @dataclass(frozen=True, repr=False)
@@ -1067,7 +1067,7 @@ class SimulateReport(Message):
     """Data edges between nodes of the GPUs by distance in levels, ascending; only with memory."""
     inlining: Optional[Inlining] = None
     """The graph's calls: what is simulated is the graph with them inlined."""
-    played: Optional[PlayedStep] = None
+    simulated: Optional[SimulatedStep] = None
     """The step that memory and trace show; only with one of these."""
     trace: Optional[StepTrace] = None
     """When each operation of that step ran; only if it was asked for."""
@@ -1076,7 +1076,7 @@ class SimulateReport(Message):
     _kinds = {
         "forecast": Forecast, "hardware": HardwareReport, "node_count": int, "warnings":
         ReportWarning, "memory": DeviceMemory, "distances": DistanceCount, "inlining": Inlining,
-        "played": PlayedStep, "trace": StepTrace}
+        "simulated": SimulatedStep, "trace": StepTrace}
 
 
 @dataclass(frozen=True, repr=False)

@@ -60,8 +60,8 @@ void ConcatOffset(ShapeContext& c) {
   const int64_t at = c.ScalarValue(0);
   const auto first = c.Value(1);
   // Of few dimensions, as tensors have: each output has a list of its own.
-  constexpr size_t kMostDimensions = 16;
-  if (at == kUnknownElement || !first || first->size() > kMostDimensions) return;
+  constexpr size_t kMaxDimensions = 16;
+  if (at == kUnknownElement || !first || first->size() > kMaxDimensions) return;
   const int axis = c.Axis(at, static_cast<int>(first->size()));
   if (axis < 0) return;
   int64_t offset = 0;

@@ -1,5 +1,5 @@
 // The plans of all GPUs that need one, made one by one, and made to fit at once: each as if the
-// others had memory without end, but with the swaps that they have so far. All at once they may
+// others had unlimited memory, but with the swaps that they have so far. All at once they may
 // hold memory for longer: whichever then runs out is planned again, with what the others have by
 // now, and after some of that all are, for less of the budget.
 //

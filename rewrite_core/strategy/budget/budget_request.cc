@@ -6,8 +6,8 @@ namespace spillway::core {
 namespace {
 
 // Plans simulated for one GPU, by effort (options.proto says so).
-constexpr int kMediumPlays = 128;
-constexpr int kHighPlays = 8192;
+constexpr int kMediumSimulations = 128;
+constexpr int kHighSimulations = 8192;
 
 // A plan has to fit in so many sizes of memory between the budget and all of the GPU's, that one
 // with it.
@@ -17,18 +17,18 @@ constexpr int kOtherSizes = 3;
 // less than the part by which SearchPlan takes a plan to be at full speed.
 constexpr int64_t kFastEnoughPart = 1000;
 
-// Of the plays that are left, one GPU of several has one part in so many times their number: a plan
-// takes more than one search, and plays in variations besides.
+// Of the simulations that are left, one GPU of several has one part in so many times their number:
+// a plan takes more than one search, and simulations in variations besides.
 constexpr int64_t kPartsPerGpu = 4;
 
-int PlaysOf(v1::PlanningEffort effort) {
+int SimulationsOf(v1::PlanningEffort effort) {
   switch (effort) {
     case v1::PLANNING_EFFORT_LOW:
-      return kLowPlays;
+      return kLowSimulations;
     case v1::PLANNING_EFFORT_HIGH:
-      return kHighPlays;
+      return kHighSimulations;
     default:
-      return kMediumPlays;
+      return kMediumSimulations;
   }
 }
 
@@ -62,12 +62,12 @@ std::vector<int64_t> BudgetRequest::OtherBudgets(int32_t gpu) const {
   return budgets;
 }
 
-int BudgetRequest::max_plays() const {
-  const int plays = PlaysOf(effort);
-  if (num_planned_gpus < 2) return plays;
+int BudgetRequest::max_simulations() const {
+  const int simulations = SimulationsOf(effort);
+  if (num_planned_gpus < 2) return simulations;
   const int64_t parts = kPartsPerGpu * static_cast<int64_t>(num_planned_gpus);
-  return static_cast<int>(
-      std::max<int64_t>(kLowPlays, std::min<int64_t>(plays, simulator.plays_left() / parts)));
+  return static_cast<int>(std::max<int64_t>(
+      kLowSimulations, std::min<int64_t>(simulations, simulator.simulations_left() / parts)));
 }
 
 bool BudgetRequest::IsTooSlow(int64_t step_time_ns) const {

@@ -1,5 +1,5 @@
 // What the parts of the strategy `budget` share while they answer one request: what it asks for,
-// the simulator that all plays are counted by, and the step as the graph came.
+// the simulator that all simulations are counted by, and the step as the graph came.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_REQUEST_H_
@@ -23,7 +23,7 @@
 namespace spillway::core {
 
 // Plans simulated for one GPU with PLANNING_EFFORT_LOW (options.proto says so).
-inline constexpr int kLowPlays = 32;
+inline constexpr int kLowSimulations = 32;
 
 struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. `from` must outlive it.
@@ -36,7 +36,7 @@ struct BudgetRequest {
   std::vector<int64_t> OtherBudgets(int32_t gpu) const;
   // Plans that are simulated for one GPU: those of the effort, or, where several GPUs are planned,
   // as many of them as leave the others their part of the request's steps.
-  int max_plays() const;
+  int max_simulations() const;
 
   bool IsTooSlow(int64_t step_time_ns) const;
   // Fast enough is what comes within this: a search ends there, or hardly above.
@@ -53,7 +53,7 @@ struct BudgetRequest {
   CountedSimulator simulator;
   size_t num_planned_gpus = 1;
   absl::optional<SwapFilters> filters;  // The strategy makes them first of all.
-  // With memory without end, operations recorded; the strategy simulates it first.
+  // With unlimited memory, operations recorded; the strategy simulates it first.
   StepResult unswapped;
 };
 

@@ -25,7 +25,7 @@ constexpr int64_t kSteadyCostPart = 50;
 
 // Each of these searches has one part in so many of the effort: what fits is tried in all
 // variations besides.
-constexpr int kSteadyPlaysPart = 2;
+constexpr int kSteadySimulationsPart = 2;
 
 // Of a plan that does not fit in the other sizes of memory.
 constexpr int kDoesNotFitSizes = kNumVariations + 1;
@@ -43,7 +43,7 @@ PlanSearchTerms GpuSearch::TermsOf(int64_t budget, int64_t usable, bool in_other
   if (in_other_sizes) terms.other_budgets = request_.OtherBudgets(gpu_);
   if (budget < usable) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
   terms.full_speed_ns = request_.unswapped.step_time_ns();
-  terms.max_plays = request_.max_plays();
+  terms.max_simulations = request_.max_simulations();
   return terms;
 }
 
@@ -51,8 +51,8 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Search(const PlanSearchTerms& terms)
   return SearchPlan(terms, ordered_.base(), planner_, order_, &request_.simulator, request_.stop);
 }
 
-void GpuSearch::CountPlays(const PlanSearchResult& found) {
-  device_.set_plan_count(device_.plan_count() + found.num_plays);
+void GpuSearch::CountSimulations(const PlanSearchResult& found) {
+  device_.set_plan_count(device_.plan_count() + found.num_simulations);
   device_.set_fitting_plan_count(device_.fitting_plan_count() + found.num_fitting);
   device_.set_cut_short(found.cut_short);
 }
@@ -68,7 +68,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget, bool in_othe
   for (const double share : kPlannedShares) {
     auto found = Search(TermsOf(ShareOf(budget, share), budget, in_other_sizes));
     if (!found.ok()) return found;
-    CountPlays(*found);
+    CountSimulations(*found);
     if (found->best) return found;
     if (share == 1) first = *std::move(found);
   }
@@ -77,21 +77,21 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget, bool in_othe
 
 absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
   PlanSearchResult best;
-  const auto search = [&](int64_t budget, int max_plays,
+  const auto search = [&](int64_t budget, int max_simulations,
                           int64_t enough_ns) -> absl::StatusOr<bool> {
     PlanSearchTerms terms = TermsOf(budget, usable, /*in_other_sizes=*/true);
-    terms.max_plays = max_plays;
+    terms.max_simulations = max_simulations;
     terms.full_speed_ns = enough_ns;
     auto found = Search(terms);
     if (!found.ok()) return found.status();
-    CountPlays(*found);
+    CountSimulations(*found);
     if (!found->best || request_.IsTooSlow(found->best->outcome.step_time_ns())) return false;
     best = *std::move(found);
     device_.set_least_budget_bytes(budget);
     return true;
   };
   const auto suffices = [&](int64_t budget) {
-    return search(budget, kLowPlays, request_.FastEnough());
+    return search(budget, kLowSimulations, request_.FastEnough());
   };
   const int64_t peak = ordered_.step().peak_bytes(gpu_);
   int64_t high = std::min(peak, usable);
@@ -107,7 +107,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
     auto least = LeastBudget(ordered_.step().resident_bytes(gpu_), high,
                              peak / kSmallestBudgetParts + 1, suffices);
     if (least.ok()) {
-      does = search(*least, request_.max_plays(), request_.unswapped.step_time_ns());
+      does = search(*least, request_.max_simulations(), request_.unswapped.step_time_ns());
       status = does.status();
     } else {
       status = least.status();
@@ -187,7 +187,8 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     if (!unfit.ok() || steady_ns <= fastest_ns + fastest_ns / kHardlySlowerPart) break;
     PlanSearchTerms terms = TermsOf(ShareOf(usable, share), usable, /*in_other_sizes=*/true);
     terms.varied_steps = VariedSteps(request_, request_.budget_bytes(gpu_));
-    terms.max_plays = std::max(kLowPlays, terms.max_plays / kSteadyPlaysPart);
+    terms.max_simulations =
+        std::max(kLowSimulations, terms.max_simulations / kSteadySimulationsPart);
     if (share == 1) terms.start = start;
     terms.full_speed_ns = std::max(terms.full_speed_ns, fastest_ns + fastest_ns / kSteadyCostPart);
     auto steady = Search(terms);
@@ -195,7 +196,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
       unfit = steady.status();
       break;
     }
-    CountPlays(*steady);
+    CountSimulations(*steady);
     if (!steady->best || request_.IsTooSlow(steady->best->outcome.step_time_ns())) continue;
     const int64_t time_ns = steady->best->outcome.step_time_ns();
     if (time_ns >= steady_ns) break;
@@ -235,7 +236,7 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget(int64_t lower_bound_bytes) {
     terms.gpu = gpu_;
     terms.budget_bytes = budget;
     terms.full_speed_ns = request_.FastEnough();  // The first plan that fits, and is, will do.
-    terms.max_plays = kLowPlays;
+    terms.max_simulations = kLowSimulations;
     if (HasReserve(request_)) terms.varied_steps = VariedSteps(request_, budget);
     auto found = Search(terms);
     if (!found.ok()) return found.status();

@@ -70,7 +70,7 @@ class GpuSearch {
   // Of the variations; more than there are if it takes longer, or does not fit in all sizes.
   absl::StatusOr<int> CountUnfitInAll(const SwapPlan& plan, int64_t usable, int64_t most_ns);
   void TellVariations(int unfit);
-  void CountPlays(const PlanSearchResult& found);
+  void CountSimulations(const PlanSearchResult& found);
 
   const int32_t gpu_;
   const std::vector<PlannedSwap>& other_swaps_;

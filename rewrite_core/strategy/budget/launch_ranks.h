@@ -20,7 +20,7 @@
 namespace spillway::core {
 
 // By node, numbers that grow along every edge of the graph, back edges of loops aside, and along
-// `added`; none, if these close a cycle. `step`: with memory without end, operations recorded.
+// `added`; none, if these close a cycle. `step`: with unlimited memory, operations recorded.
 // Errors: those of `stop`.
 absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
                                                   absl::Span<const ControlEdge> added,

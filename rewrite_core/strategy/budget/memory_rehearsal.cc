@@ -10,8 +10,8 @@ namespace spillway::core {
 namespace {
 
 // In one run room is made so often, and of many buffers less often: each time looks at all of them.
-constexpr int64_t kMostRooms = 64;
-constexpr int64_t kMostLookedAt = 2'000'000;
+constexpr int64_t kMaxRooms = 64;
+constexpr int64_t kMaxLookedAt = 2'000'000;
 
 // Where no gate holds the launcher back, a trigger has run about so many slots behind its launch.
 constexpr Slot kNoGateSlots = 8;
@@ -78,14 +78,14 @@ void MemoryRehearsal::AskAt(int32_t gap, Slot slot) {
   asking_[slot] = gap;
 }
 
-MemoryRehearsal::Findings MemoryRehearsal::Play(const std::vector<Away>& aways,
-                                                int32_t gate_slots) {
+MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Away>& aways,
+                                                    int32_t gate_slots) {
   Begin(aways, gate_slots);
   Findings findings;
   findings.fits = order_.resident_bytes() == 0 ||
                   allocator_.Allocate(AllocatedBytes(order_.resident_bytes())) != kNoChunk;
   for (Slot slot = 0; slot < order_.num_slots() && findings.fits; ++slot) {
-    findings.fits = !Stopped() && PlaySlot(slot);
+    findings.fits = !Stopped() && RehearseSlot(slot);
   }
   findings.is_stopped = stopped_;
   findings.is_clean = findings.fits && rooms_ == 0;
@@ -94,7 +94,7 @@ MemoryRehearsal::Findings MemoryRehearsal::Play(const std::vector<Away>& aways,
   return findings;
 }
 
-bool MemoryRehearsal::PlaySlot(Slot slot) {
+bool MemoryRehearsal::RehearseSlot(Slot slot) {
   for (int32_t gap = before_[slot]; gap >= 0; gap = next_before_[gap]) {
     if (!BringBack(gap, slot)) return false;
   }
@@ -239,7 +239,7 @@ bool MemoryRehearsal::Place(int64_t bytes, Slot slot, Chunk* chunk) {
 
 bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
   ++rooms_;
-  if (rooms_ > kMostRooms || rooms_ * static_cast<int64_t>(chunks_.size()) > kMostLookedAt) {
+  if (rooms_ > kMaxRooms || rooms_ * static_cast<int64_t>(chunks_.size()) > kMaxLookedAt) {
     return false;
   }
   std::vector<StepResult::Piece> pieces;

@@ -1,5 +1,5 @@
 // A rehearsal of a plan for one GPU: slot by slot, with TensorFlow's allocator and a rough clock,
-// to find out where what is free will be in pieces, and what makes room there. A simulation says
+// to find out where what is free will be fragmented, and what makes room there. A simulation says
 // where a plan runs out, and ends; here it goes on as if the plan had made room, and finds all such
 // places in one go. What it finds is no more than likely: the search simulates the plan.
 //
@@ -41,7 +41,7 @@ class MemoryRehearsal {
     bool is_stopped = false;
   };
   // Gaps that make room get gates so many slots behind their triggers.
-  Findings Play(const std::vector<Away>& aways, int32_t gate_slots);
+  Findings Rehearse(const std::vector<Away>& aways, int32_t gate_slots);
 
  private:
   using Chunk = BestFitAllocator::Chunk;
@@ -58,7 +58,7 @@ class MemoryRehearsal {
   void Begin(const std::vector<Away>& aways, int32_t gate_slots);
   // Whether `stop` has fired; looks at it no more once it has.
   bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
-  bool PlaySlot(Slot slot);
+  bool RehearseSlot(Slot slot);
   bool BringBack(int32_t gap, Slot slot);
   bool Make(Slot slot);
   void LetGo(Slot slot);

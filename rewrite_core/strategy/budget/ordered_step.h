@@ -27,7 +27,7 @@ class OrderedStep {
 
   // The order edges, and the CPU device that every plan has.
   const SwapPlan& base() const { return base_; }
-  // With base() and memory without end, operations recorded.
+  // With base() and unlimited memory, operations recorded.
   const StepResult& step() const { return step_; }
   // Of all nodes (RankByLaunch), with base().
   const std::vector<int32_t>& ranks() const { return ranks_; }

@@ -17,7 +17,7 @@ constexpr int kMaxStride = 7;  // Powers of two.
 constexpr int kShortestRun = 64;
 constexpr int kLongestRun = 2;
 constexpr int64_t kLeastRaise = 256;
-constexpr int64_t kMostRaise = 16;
+constexpr int64_t kMaxRaise = 16;
 
 }  // namespace
 
@@ -76,7 +76,7 @@ void PlanChanges::Raise(int64_t budget_bytes, std::vector<int64_t>* targets) {
   const Slot run = shortest + Random(std::max<Slot>(1, slots / kLongestRun - shortest));
   const Slot first = Random(slots) - run / 2;
   const int64_t least = budget_bytes / kLeastRaise + 1;
-  const double range = static_cast<double>(budget_bytes / kMostRaise);
+  const double range = static_cast<double>(budget_bytes / kMaxRaise);
   const int64_t by = least + static_cast<int64_t>(range * Random(1 << 10) / (1 << 10));
   for (Slot slot = std::max(0, first); slot < std::min(slots, first + run); ++slot) {
     (*targets)[slot] = std::min((*targets)[slot] + by, budget_bytes);

@@ -25,7 +25,7 @@ constexpr Construction kConstructions[] = {
     {1.15, 4, 1.0 / 8}, {1.15, 0, 1.0 / 128}, {1.0, 4, 1.0 / 8},
 };
 
-// What plans aim at, of the budget: memory is in pieces, and copies take it for longer than a plan
+// What plans aim at, of the budget: memory fragments, and copies take it for longer than a plan
 // without a clock can say. The largest that fits is bisected, to one part in so many.
 constexpr double kTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr double kTargetStep = 1.0 / 100;
@@ -34,28 +34,28 @@ constexpr size_t kBisected = 2;
 constexpr size_t kPlainTargets = 5;
 
 // What plans that are rehearsed aim at, of the budget; and of that, what may be in use when buffers
-// come back. Rehearsals for each play that there may be.
+// come back. Rehearsals for each simulation that there may be.
 constexpr double kRehearsedTargets[] = {1.0, 0.98, 0.96, 0.94, 0.92, 0.9, 0.87, 0.84, 0.8, 0.75};
 constexpr double kReturnParts[] = {1.0, 0.85, 0.7};
-constexpr int kRehearsalsPerPlay = 2;
-// Of these plans so many are played in any case, and then those that may be slower by a part.
-constexpr int kPlayedAnyway = 5;
+constexpr int kRehearsalsPerSimulation = 2;
+// Of these plans so many are simulated in any case, and then those that may be slower by a part.
+constexpr int kSimulatedAnyway = 5;
 constexpr double kMaybeFaster = 1.002;
 // Rehearsals are right where one of so many plans that fit there does.
 constexpr int kRightOften = 10;
 
 // More is asked for, by this much of the budget and then in larger steps, as long as buffers that
-// lie side by side can make room where the plan does not fit: in at most so many plays. When
+// lie side by side can make room where the plan does not fit: in at most so many simulations. When
 // targets are raised by chance, in fewer.
 constexpr double kFirstStep = 0.02;
 constexpr double kStepGrowth = 1.5;
-constexpr int kRoomPlays = 8;
-constexpr int kRaiseRoomPlays = 4;
+constexpr int kRoomSimulations = 8;
+constexpr int kRaiseRoomSimulations = 4;
 
 // Of a plan that is nearly as wanted, up to so many small changes at once, and so often room where
-// it runs out, in at most this part of the plays.
-constexpr int kMostVaried = 4;
-constexpr int kMostStartRooms = 4;
+// it runs out, in at most this part of the simulations.
+constexpr int kMaxVaried = 4;
+constexpr int kMaxStartRooms = 4;
 constexpr double kVaryShare = 0.6;
 
 // Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
@@ -64,7 +64,7 @@ constexpr double kVaryShare = 0.6;
 constexpr double kWidths[] = {0.1, 0.03};
 constexpr int kMaxMends = 24;
 constexpr int64_t kLeastMend = 200;
-constexpr int64_t kMostMend = 50;
+constexpr int64_t kMaxMend = 50;
 constexpr int kMendsToDouble = 10;
 constexpr Slot kLeastWidth = 3;
 
@@ -75,8 +75,8 @@ constexpr int kRaiseMends = 3;
 constexpr int kRoomChance = 50;
 constexpr int kStayChance = 10;
 
-// At most this part of the plays is for constructions, while there is a plan; and while there is
-// none. Then up to that part targets are raised.
+// At most this part of the simulations is for constructions, while there is a plan; and while there
+// is none. Then up to that part targets are raised.
 constexpr double kRehearsedShare = 0.3;
 constexpr double kConstructionShare = 0.5;
 constexpr double kVainShare = 0.75;
@@ -96,8 +96,8 @@ class PlanSearch {
         order_(order),
         trials_(terms, base, planner, order, simulator, stop),
         changes_(planner),
-        rehearsed_(order, planner, terms.budget_bytes, kRehearsalsPerPlay * terms.max_plays, stop) {
-  }
+        rehearsed_(order, planner, terms.budget_bytes,
+                   kRehearsalsPerSimulation * terms.max_simulations, stop) {}
 
   absl::StatusOr<PlanSearchResult> Run() {
     absl::Status status = VaryStart();
@@ -115,7 +115,7 @@ class PlanSearch {
  private:
   bool MayConstruct() const {
     return !trials_.IsDone() &&
-           trials_.MayPlay(trials_.has_best() ? kConstructionShare : kVainShare);
+           trials_.MaySimulate(trials_.has_best() ? kConstructionShare : kVainShare);
   }
 
   BudgetSetting Setting(double target, const Construction& construction) const {
@@ -164,16 +164,16 @@ class PlanSearch {
     const double target = candidates.front().target, part = candidates.front().return_part;
     for (const Construction& construction : kConstructions) rehearse(target, part, construction);
     std::stable_sort(candidates.begin(), candidates.end(), faster);
-    int played = 0, fitting = 0;
-    for (size_t i = 0; i < candidates.size() && trials_.MayPlay(kRehearsedShare); ++i) {
-      if (i >= kPlayedAnyway && !MayBeFaster(candidates[i].plan)) break;
+    int simulated = 0, fitting = 0;
+    for (size_t i = 0; i < candidates.size() && trials_.MaySimulate(kRehearsedShare); ++i) {
+      if (i >= kSimulatedAnyway && !MayBeFaster(candidates[i].plan)) break;
       auto verdict = trials_.Judge(candidates[i].plan.aways, /*for_pieces=*/false);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) Take(SettingOf(candidates[i]), candidates[i].plan);
-      ++played;
+      ++simulated;
       fitting += *verdict != Verdict::kDoesNotFit;
     }
-    are_right_ = fitting > 0 && kRightOften * fitting >= played;
+    are_right_ = fitting > 0 && kRightOften * fitting >= simulated;
     return absl::OkStatus();
   }
 
@@ -193,7 +193,7 @@ class PlanSearch {
   // Plans with the setting, if it fits in its rehearsal, and may be faster there.
   absl::Status PlayIfRehearsed(BudgetSetting setting) {
     RehearsedPlan plan = rehearsed_.Make(setting);
-    for (int play = 0; play < kRaiseRoomPlays && trials_.MayPlay(); ++play) {
+    for (int i = 0; i < kRaiseRoomSimulations && trials_.MaySimulate(); ++i) {
       if (!plan.fits || !MayBeFaster(plan)) return absl::OkStatus();
       auto verdict = trials_.Judge(plan.aways, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
@@ -205,7 +205,7 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // Where the last plan ran out of memory in pieces; false if nothing can make room there.
+  // Where the last plan ran out of memory to fragmentation; false if nothing can make room there.
   bool MakeRoom(int32_t gate_slots, std::vector<Away>* aways) const {
     const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
                                              trials_.last().at, *aways, planner_);
@@ -231,14 +231,14 @@ class PlanSearch {
   // differ a little are likely to run out elsewhere, or nowhere.
   absl::Status VaryStart() {
     std::vector<Away> next = terms_.start;
-    for (int room = 0; !next.empty() && !trials_.has_best() && trials_.MayPlay(kVaryShare);
+    for (int room = 0; !next.empty() && !trials_.has_best() && trials_.MaySimulate(kVaryShare);
          ++room) {
       auto verdict = trials_.Judge(next, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
-      if (room < kMostStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
+      if (room < kMaxStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
       room = -1;
       next = terms_.start;
-      for (int i = changes_.Random(kMostVaried); i >= 0 && !next.empty(); --i)
+      for (int i = changes_.Random(kMaxVaried); i >= 0 && !next.empty(); --i)
         changes_.Change(&next);
     }
     return absl::OkStatus();
@@ -287,7 +287,7 @@ class PlanSearch {
       if (i >= kBisected) continue;
       double step = kFirstStep;
       for (double aim = best_target + step; aim <= 1 && MayConstruct(); aim += step) {
-        auto verdict = MakeRoomFor(Setting(aim, kConstructions[i]), kRoomPlays);
+        auto verdict = MakeRoomFor(Setting(aim, kConstructions[i]), kRoomSimulations);
         if (!verdict.ok()) return verdict.status();
         if (*verdict == Verdict::kDoesNotFit) break;
         step *= kStepGrowth;
@@ -306,7 +306,7 @@ class PlanSearch {
   absl::StatusOr<double> LargestTarget(const Construction& construction) {
     double fits = 0, does_not_fit = 0;
     for (const double target : kTargets) {
-      if (!trials_.MayPlay()) return 0.0;
+      if (!trials_.MaySimulate()) return 0.0;
       auto verdict = JudgeTarget(target, construction);
       if (!verdict.ok()) return verdict.status();
       if (*verdict != Verdict::kDoesNotFit) {
@@ -315,7 +315,7 @@ class PlanSearch {
       }
       does_not_fit = target;
     }
-    while (fits > 0 && does_not_fit - fits > kTargetStep && trials_.MayPlay()) {
+    while (fits > 0 && does_not_fit - fits > kTargetStep && trials_.MaySimulate()) {
       const double target = (fits + does_not_fit) / 2;
       auto verdict = JudgeTarget(target, construction);
       if (!verdict.ok()) return verdict.status();
@@ -331,7 +331,7 @@ class PlanSearch {
       auto verdict = trials_.Judge(aways, /*for_pieces=*/false);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
-      if (*verdict != Verdict::kDoesNotFit || mend == max_mends || !trials_.MayPlay() ||
+      if (*verdict != Verdict::kDoesNotFit || mend == max_mends || !trials_.MaySimulate() ||
           !Mend(width, mend, &aways, &setting)) {
         return absl::OkStatus();
       }
@@ -340,14 +340,15 @@ class PlanSearch {
 
   // Plans with the setting; where the plan does not fit, what lies side by side makes room, and
   // again.
-  absl::StatusOr<Verdict> MakeRoomFor(BudgetSetting setting, int max_plays) {
-    const int64_t end = trials_.num_plays() + max_plays;
+  absl::StatusOr<Verdict> MakeRoomFor(BudgetSetting setting, int max_simulations) {
+    const int64_t end = trials_.num_simulations() + max_simulations;
     while (true) {
       const std::vector<Away> aways = Aways(setting);
       auto verdict = trials_.Judge(aways, /*for_pieces=*/true);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
-      if (*verdict != Verdict::kDoesNotFit || !trials_.MayPlay() || trials_.num_plays() >= end) {
+      if (*verdict != Verdict::kDoesNotFit || !trials_.MaySimulate() ||
+          trials_.num_simulations() >= end) {
         return verdict;
       }
       const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
@@ -366,7 +367,7 @@ class PlanSearch {
     const Slot reach = std::max(kLeastWidth, static_cast<Slot>(width * slots));
     const Slot end = std::min(slots, trials_.last().at + reach + 1);
     const int64_t least = terms_.budget_bytes / kLeastMend + 1;
-    const int64_t most = terms_.budget_bytes / kMostMend;
+    const int64_t most = terms_.budget_bytes / kMaxMend;
     int64_t by = std::max(least, std::min(trials_.last().missing_bytes, most));
     by += by * mend / kMendsToDouble;
     for (int64_t lowered = 0; lowered < terms_.budget_bytes; lowered += by, by *= 2) {
@@ -384,7 +385,7 @@ class PlanSearch {
   // From the best plan's setting on: more may be in use in some run of slots, chosen by chance, and
   // where the plan does not fit then, room is made or targets are lowered.
   absl::Status RaiseTargets() {
-    while (!best_setting_.targets.empty() && trials_.MayPlay(kRaiseShare)) {
+    while (!best_setting_.targets.empty() && trials_.MaySimulate(kRaiseShare)) {
       trials_.CountTry();
       BudgetSetting setting = best_setting_;
       changes_.Raise(terms_.budget_bytes, &setting.targets);
@@ -402,7 +403,7 @@ class PlanSearch {
         setting.return_part = kReturnParts[changes_.Random(std::size(kReturnParts))];
         status = PlayIfRehearsed(std::move(setting));
       } else if (changes_.Random(100) < kRoomChance) {
-        status = MakeRoomFor(std::move(setting), kRaiseRoomPlays).status();
+        status = MakeRoomFor(std::move(setting), kRaiseRoomSimulations).status();
       } else {
         status =
             MendFrom(std::move(setting), kWidths[changes_.Random(std::size(kWidths))], kRaiseMends);
@@ -415,7 +416,7 @@ class PlanSearch {
   // Small changes by chance: those that do not make it slower are kept; while there is no plan,
   // those that get as far.
   absl::Status ChangeBuffers() {
-    while (trials_.MayPlay() && !trials_.IsDone()) {
+    while (trials_.MaySimulate() && !trials_.IsDone()) {
       trials_.CountTry();
       std::vector<Away> next = trials_.has_best() ? trials_.best() : trials_.furthest();
       if (next.empty()) return absl::OkStatus();

@@ -1,6 +1,6 @@
 // The search for the fastest plan of one GPU that fits: plans are constructed (budget_planner.h),
 // rehearsed (rehearsed_planner.h), simulated, and mended where they ran out of memory; then the
-// best one is changed in small steps for as long as plays are left.
+// best one is changed in small steps for as long as simulations are left.
 //
 // Deterministic: no clock; random numbers from a generator of its own, with a constant seed.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_SEARCH_H_
@@ -28,7 +28,7 @@ struct VariedStep {
 struct PlanSearchTerms {
   int32_t gpu = 0;  // An index into Placement::devices().
   int64_t budget_bytes = 0;
-  // Of other GPUs, which have memory without end: every plan has them.
+  // Of other GPUs, which have unlimited memory: every plan has them.
   std::vector<PlannedSwap> other_swaps;
   // Other sizes of memory in which a plan has to fit: what fits is not monotonic, since memory is
   // placed.
@@ -37,11 +37,11 @@ struct PlanSearchTerms {
   std::vector<VariedStep> varied_steps;
   // If there are any: a plan that fits but for them. Small changes of it are tried first.
   std::vector<Away> start;
-  // What the step takes with memory without end: a plan as fast as that is not improved.
+  // What the step takes with unlimited memory: a plan as fast as that is not improved.
   int64_t full_speed_ns = 0;
   // At most so many plans are simulated; one in several sizes counts once for each, variations do
   // not count. At least 1.
-  int max_plays = 1;
+  int max_simulations = 1;
 };
 
 struct FoundPlan {
@@ -55,7 +55,7 @@ struct PlanSearchResult {
   std::vector<Away> aways;  // What is away in it.
   // If there is none: of the plans that do not fit, the one that got furthest.
   StepResult failure;
-  int num_plays = 0;
+  int num_simulations = 0;
   int num_fitting = 0;  // Of these; what is too slow to be simulated to its end counts as fitting.
   bool cut_short = false;  // The request's search steps (max_search_steps) ended it.
 };

@@ -9,10 +9,10 @@ namespace spillway::core {
 namespace {
 
 // Plans that need not be simulated, because they were or because their copies alone take too long,
-// are no plays; of so many for each play it is enough.
-constexpr int64_t kTriesPerPlay = 4;
+// are no simulations; so many for each simulation are enough.
+constexpr int64_t kTriesPerSimulation = 4;
 
-// As fast as with memory without end, but for one part in so many: nothing is left to gain.
+// As fast as with unlimited memory, but for one part in so many: nothing is left to gain.
 constexpr int64_t kFullSpeedPart = 2000;
 
 // Faster, or as fast with fewer bytes, by less than one part in so many is no better.
@@ -34,8 +34,9 @@ uint64_t Fingerprint(const std::vector<Away>& aways) {
 
 }  // namespace
 
-bool PlanTrials::MayPlay() const {
-  return num_plays() < terms_.max_plays && tries_ < kTriesPerPlay * terms_.max_plays;
+bool PlanTrials::MaySimulate() const {
+  return num_simulations() < terms_.max_simulations &&
+         tries_ < kTriesPerSimulation * terms_.max_simulations;
 }
 
 bool PlanTrials::IsDone() const {
@@ -89,7 +90,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Away>
   plan_.swaps = *swaps;
   plan_.swaps.insert(plan_.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
   const int64_t best_ns = result_.best ? result_.best->outcome.step_time_ns() : kUnlimited;
-  auto outcome = Play(terms_.budget_bytes, best_ns, /*placed_alone=*/true);
+  auto outcome = Simulate(terms_.budget_bytes, best_ns, /*placed_alone=*/true);
   if (!outcome.ok()) return outcome.status();
   if (outcome->is_partial) {
     ++result_.num_fitting;
@@ -106,11 +107,11 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Away>
   if (!variation.ok()) return variation.status();
   if (*variation) return Fail(**std::move(variation), aways);
   // Counted, too, and in the other sizes.
-  outcome = Play(terms_.budget_bytes, kUnlimited, /*placed_alone=*/false);
+  outcome = Simulate(terms_.budget_bytes, kUnlimited, /*placed_alone=*/false);
   if (!outcome.ok()) return outcome.status();
   if (!outcome->fits) return Fail(*std::move(outcome), aways);
   for (int64_t budget : terms_.other_budgets) {
-    auto other = Play(budget, kUnlimited, /*placed_alone=*/true);
+    auto other = Simulate(budget, kUnlimited, /*placed_alone=*/true);
     if (!other.ok()) return other.status();
     if (!other->fits) return Fail(*std::move(other), aways);
   }
@@ -121,7 +122,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Away>
   return Verdict::kBetter;
 }
 
-// Whether it is that much better than the best that it is worth the plays to try it further.
+// Whether it is that much better than the best that it is worth the simulations to try it further.
 bool PlanTrials::IsWorthwhile(int64_t step_time_ns, int64_t bytes) const {
   const int64_t best_ns = result_.best->outcome.step_time_ns();
   return step_time_ns < best_ns - best_ns / kWorthwhilePart ||
@@ -131,7 +132,7 @@ bool PlanTrials::IsWorthwhile(int64_t step_time_ns, int64_t bytes) const {
 // What comes of the plan in the first of the variations in which it does not fit.
 absl::StatusOr<absl::optional<StepResult>> PlanTrials::FirstUnfit() {
   for (auto it = varied_steps_.begin(); it != varied_steps_.end(); ++it) {
-    auto varied = Play(it->bytes, kUnlimited, /*placed_alone=*/true, it->variation);
+    auto varied = Simulate(it->bytes, kUnlimited, /*placed_alone=*/true, it->variation);
     if (!varied.ok()) return varied.status();
     if (varied->fits) continue;
     std::rotate(varied_steps_.begin(), it, it + 1);  // The next plan is likely to fail here, too.
@@ -140,10 +141,10 @@ absl::StatusOr<absl::optional<StepResult>> PlanTrials::FirstUnfit() {
   return absl::optional<StepResult>();
 }
 
-absl::StatusOr<StepResult> PlanTrials::Play(int64_t budget_bytes, int64_t cutoff_ns,
-                                            bool placed_alone, const StepVariation& variation) {
-  ++result_.num_plays;
-  num_varied_plays_ += !variation.is_none();
+absl::StatusOr<StepResult> PlanTrials::Simulate(int64_t budget_bytes, int64_t cutoff_ns,
+                                                bool placed_alone, const StepVariation& variation) {
+  ++result_.num_simulations;
+  num_varied_simulations_ += !variation.is_none();
   StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
   terms.variation = variation;
   terms.cutoff_ns = cutoff_ns;

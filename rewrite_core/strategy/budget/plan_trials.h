@@ -61,13 +61,13 @@ class PlanTrials {
   const std::vector<Away>& furthest() const { return furthest_; }
 
   // Those that count.
-  int num_plays() const { return result_.num_plays - num_varied_plays_; }
-  bool MayPlay() const;
-  // A share of all plays; not once nothing is left to gain.
-  bool MayPlay(double share) const {
-    return MayPlay() && num_plays() <= share * terms_.max_plays && !IsDone();
+  int num_simulations() const { return result_.num_simulations - num_varied_simulations_; }
+  bool MaySimulate() const;
+  // A share of all simulations; not once nothing is left to gain.
+  bool MaySimulate(double share) const {
+    return MaySimulate() && num_simulations() <= share * terms_.max_simulations && !IsDone();
   }
-  // Whether the best is as fast as with memory without end.
+  // Whether the best is as fast as with unlimited memory.
   bool IsDone() const;
 
   PlanSearchResult TakeResult() &&;
@@ -79,8 +79,8 @@ class PlanTrials {
   absl::StatusOr<Verdict> Simulate(const std::vector<Away>& aways);
   bool IsWorthwhile(int64_t step_time_ns, int64_t bytes) const;
   absl::StatusOr<absl::optional<StepResult>> FirstUnfit();
-  absl::StatusOr<StepResult> Play(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone,
-                                  const StepVariation& variation = StepVariation());
+  absl::StatusOr<StepResult> Simulate(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone,
+                                      const StepVariation& variation = StepVariation());
   Verdict Fail(StepResult outcome, const std::vector<Away>& aways);
   Slot SlotOf(const OutOfMemory& oom) const;
 
@@ -100,7 +100,7 @@ class PlanTrials {
   std::vector<Away> furthest_;
   Slot furthest_slot_ = kNoneYet;
   int64_t tries_ = 0;
-  int num_varied_plays_ = 0;
+  int num_varied_simulations_ = 0;
   PlanSearchResult result_;
 };
 

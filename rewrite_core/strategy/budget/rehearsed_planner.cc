@@ -7,11 +7,11 @@ namespace spillway::core {
 namespace {
 
 // A plan is mended so often; three suffice, or none.
-constexpr int kMostRehearsals = 6;
+constexpr int kMaxRehearsals = 6;
 
 // Slots of all rehearsals together; where that is less than so many rehearsals, there are none, as
 // the search begins with some 40 plans, of two to three each.
-constexpr int64_t kMostSlots = 8'000'000;
+constexpr int64_t kMaxSlots = 8'000'000;
 constexpr int64_t kLeastRehearsals = 100;
 
 }  // namespace
@@ -20,8 +20,8 @@ RehearsedPlanner::RehearsedPlanner(const StepOrder& order, const BudgetPlanner& 
                                    int64_t budget_bytes, int max_rehearsals, const StopToken& stop)
     : planner_(planner),
       rehearsal_(order, planner, budget_bytes, stop),
-      left_(std::min<int64_t>(max_rehearsals,
-                              kMostSlots / std::max<int64_t>(1, order.num_slots()))) {}
+      left_(
+          std::min<int64_t>(max_rehearsals, kMaxSlots / std::max<int64_t>(1, order.num_slots()))) {}
 
 RehearsedPlan RehearsedPlanner::Make(const BudgetSetting& setting) {
   if (!MayRehearse()) return RehearsedPlan();
@@ -32,9 +32,9 @@ RehearsedPlan RehearsedPlanner::Mend(std::vector<Away> aways, int32_t gate_slots
   RehearsedPlan plan;
   plan.aways = std::move(aways);
   planner_.MakeSound(&plan.aways);
-  for (int mend = 0; mend <= kMostRehearsals && MayRehearse(); ++mend) {
+  for (int mend = 0; mend <= kMaxRehearsals && MayRehearse(); ++mend) {
     --left_;
-    MemoryRehearsal::Findings findings = rehearsal_.Play(plan.aways, gate_slots);
+    MemoryRehearsal::Findings findings = rehearsal_.Rehearse(plan.aways, gate_slots);
     plan.step_time_ns = findings.step_time_ns;
     plan.fits = findings.is_clean;
     if (findings.is_stopped) left_ = 0;

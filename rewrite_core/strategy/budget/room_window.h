@@ -1,6 +1,7 @@
-// Where a plan ran out of memory because what is free is in pieces: which buffers, side by side,
-// make room for the piece that found no place if they are away. What an allocator that evicts looks
-// for, too (the sliding window of Coop, Zhang et al. 2023); here it is done ahead of the step.
+// Where a plan ran out of memory because what is free is fragmented: which buffers, side by side,
+// make room for the piece that could not be placed if they are away. What an allocator that evicts
+// looks for, too (the sliding window of Coop, Zhang et al. 2023); here it is done ahead of the
+// step.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ROOM_WINDOW_H_

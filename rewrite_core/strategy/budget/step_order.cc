@@ -100,7 +100,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
     const Slot last = of.empty() ? order.made_[i] : of.back().slot;
     change[order.made_[i]] += order.bytes_[i];
     change[last + 1] -= order.bytes_[i];
-    // An output that takes over the memory of an input is not beside it.
+    // An output that reuses the memory of an input is not beside it.
     const Tensor first = buffers.buffers()[order.buffers_[i]].first;
     const uint32_t reusable = buffers.reusable_inputs(first);
     const absl::Span<const Tensor> inputs = graph.inputs(first.node);

@@ -1,6 +1,6 @@
 // One GPU's step as the graph is, slot by slot, for planners: which node is launched when, what it
 // uses, and how much memory is in use. A *slot* is the position of a node in the order in which the
-// simulator launches this GPU's operations, launched ahead, with memory without end.
+// simulator launches this GPU's operations, launched ahead, with unlimited memory.
 //
 // Memory is given and let go of in that order, whatever the clock says (simulator.h, kLaunchAhead),
 // so that what is in use at a slot does not hang on how long anything takes; but for what travels.
@@ -35,7 +35,7 @@ class StepOrder {
   };
 
   // Of GPU `gpu` (an index into Placement::devices()). `unswapped`: the step as the graph is, with
-  // memory without end, operations recorded. `facts` must outlive the result. Errors: those of
+  // unlimited memory, operations recorded. `facts` must outlive the result. Errors: those of
   // `stop`. REQUIRES: the facts kBuffers and kActiveNodes.
   static absl::StatusOr<StepOrder> Create(const StepFacts& facts, int32_t gpu,
                                           const StepResult& unswapped, const StopToken& stop);
@@ -75,7 +75,7 @@ class StepOrder {
     return absl::MakeSpan(uses_).subspan(first_use_[i], first_use_[i + 1] - first_use_[i]);
   }
 
-  // By place in buffers(): the one whose memory it takes over when it is made; -1.
+  // By place in buffers(): the one whose memory it reuses when it is made; -1.
   int32_t takes_over(int32_t i) const { return takes_over_[i]; }
 
   // What is copied to the GPU from elsewhere, by `first`: there from one slot to another.

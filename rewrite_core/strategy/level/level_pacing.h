@@ -43,7 +43,7 @@ class LevelPacing {
   const std::vector<ControlEdge>& order_edges() const { return order_edges_; }
   // For Soundness; empty: topological levels.
   absl::Span<const int32_t> ranks() const { return ranks_; }
-  // The step as the graph came, with memory without end.
+  // The step as the graph came, with unlimited memory.
   const StepResult& unswapped() const { return unswapped_; }
 
   bool Paces(int32_t gpu) const { return orders_.count(gpu) > 0; }

@@ -16,7 +16,7 @@ inline constexpr double kBytesPerGib = double{1 << 30};
 // Of swapout_threshold, swapin_ahead and swapin_groupby: to be tuned.
 inline constexpr int32_t kAuto = -1;
 
-// What one plan is made with. `ahead` plays no part in modes 2 and 3.
+// What one plan is made with. `ahead` has no effect in modes 2 and 3.
 struct LevelSetting {
   int32_t threshold = 1;  // Edges longer than this are swapped.
   int32_t ahead = 1;      // A swap-in's trigger is more than this before its first consumer.

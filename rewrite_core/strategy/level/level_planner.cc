@@ -147,11 +147,11 @@ PlannedSwapIn LevelPlanner::PlanUnpaced(const LevelCandidate& candidate,
   const bool is_alone = std::all_of(group.begin(), group.end(), [&](const LateReader& reader) {
     return reader.position.node == first;
   });
-  if (is_alone) swap_in.triggers = Beside(first, setting.threshold);
+  if (is_alone) swap_in.triggers = SyncProducers(first, setting.threshold);
   return swap_in;
 }
 
-absl::InlinedVector<NodeId, 1> LevelPlanner::Beside(NodeId consumer, int32_t threshold) {
+absl::InlinedVector<NodeId, 1> LevelPlanner::SyncProducers(NodeId consumer, int32_t threshold) {
   absl::InlinedVector<NodeId, 1> nodes;
   const absl::Span<const Tensor> inputs = graph_.inputs(consumer);
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -48,7 +48,7 @@ class LevelPlanner : public TunedPlanner {
                             const LevelSetting& setting);
   // The ops that a swap-in for `consumer` alone is synchronized with: the producers of its other
   // inputs that stay on a GPU, and its control inputs.
-  absl::InlinedVector<NodeId, 1> Beside(NodeId consumer, int32_t threshold);
+  absl::InlinedVector<NodeId, 1> SyncProducers(NodeId consumer, int32_t threshold);
   // The ops that wait for the swap-out of `tensor`, of which only `readers` read swap-ins.
   std::vector<NodeId> Waiting(const LevelCandidate& candidate, int32_t threshold);
   // Whether the input reads a swap-in with that threshold.

@@ -139,7 +139,7 @@ class Strategy {
     return absl::OkStatus();
   }
 
-  // Each GPU is tuned while the others have memory without end. All at once they may wait for each
+  // Each GPU is tuned while the others have unlimited memory. All at once they may wait for each
   // other, and hold memory for longer.
   absl::StatusOr<bool> FitsTogether(size_t num_gpus) {
     if (!parameters_.is_auto() || num_gpus < 2 || num_gpus < facts_.placement().devices().size() ||

@@ -23,10 +23,10 @@ constexpr int64_t kBudgetParts = 1024;
 // Levels that a swap-in is started ahead by, in the coarse grid.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
 
-// A search along one line ends after so many looks at what is slower than the best, and one over
+// A search along one line ends after so many settings that are slower than the best, and one over
 // several lines after so many that did not help.
-constexpr int kSlowLooks = 4;
-constexpr int kVainLines = 2;
+constexpr int kMaxSlower = 4;
+constexpr int kMaxVainLines = 2;
 
 // A fingerprint of swaps: equal for equal swaps.
 class Fingerprint {
@@ -134,12 +134,13 @@ class Tuner {
       count += static_cast<int64_t>(uses_ahead(mode) ? aheads_.size() : 1) * groupbys_.size();
     }
     // Lists are no longer than a graph has levels, so this does not overflow before it is large.
-    return count > kMaxPlays ? count : count * static_cast<int64_t>(thresholds_.size());
+    return count > kMaxSimulations ? count : count * static_cast<int64_t>(thresholds_.size());
   }
-  bool is_small() const { return num_points() <= kMaxPlays; }
+  bool is_small() const { return num_points() <= kMaxSimulations; }
 
-  // What a point is worth. Plays it if it was not played before and plays are left.
-  absl::StatusOr<const StepResult*> Look(Point p) {
+  // The result for a point; simulates it unless that was done before. Null: no simulations are
+  // left.
+  absl::StatusOr<const StepResult*> Evaluate(Point p) {
     if (!uses_ahead(p.mode)) p.ahead = 0;
     const auto [it, is_new] = looked_.try_emplace(p, nullptr);
     if (!is_new) return it->second;
@@ -148,30 +149,30 @@ class Tuner {
     const auto [outcome, is_new_plan] = outcomes_.try_emplace(Fingerprint(*swaps).value());
     it->second = &outcome->second;
     if (!is_new_plan) return it->second;
-    if (plays_ >= kMaxPlays) {
-      // As one that does not fit; not remembered.
+    if (num_simulations_ >= kMaxSimulations) {
+      // Counts as one that does not fit, and is not remembered.
       looked_.erase(it);
       outcomes_.erase(outcome);
       return nullptr;
     }
-    ++plays_;
+    ++num_simulations_;
     SwapPlan plan = base_;
     plan.swaps = *std::move(swaps);
-    auto played =
+    auto simulated =
         Simulate(plan, budget_bytes_, has_best_ ? best_outcome_.step_time_ns() : kUnlimited);
-    if (!played.ok()) return played.status();
-    outcome->second = *played;
-    tuned_.report.set_setting_count(plays_);
-    if (!played->fits && !played->is_partial) {
-      // Whoever gets furthest tells most of what does not fit.
-      if (played->peak_bytes(gpu_) > failure_.peak_bytes(gpu_)) failure_ = *played;
+    if (!simulated.ok()) return simulated.status();
+    outcome->second = *simulated;
+    tuned_.report.set_setting_count(num_simulations_);
+    if (!simulated->fits && !simulated->is_partial) {
+      // The plan that gets furthest says most about what does not fit.
+      if (simulated->peak_bytes(gpu_) > failure_.peak_bytes(gpu_)) failure_ = *simulated;
       return it->second;
     }
     tuned_.report.set_fitting_setting_count(tuned_.report.fitting_setting_count() + 1);
-    if (played->fits && (!has_best_ || Rank(*played, p) < Rank(best_outcome_, best_))) {
+    if (simulated->fits && (!has_best_ || Rank(*simulated, p) < Rank(best_outcome_, best_))) {
       has_best_ = true;
       best_ = p;
-      best_outcome_ = *played;
+      best_outcome_ = *simulated;
     }
     return it->second;
   }
@@ -194,7 +195,7 @@ class Tuner {
       for (int ahead = 0; ahead < num_aheads; ++ahead) {
         for (int groupby = 0; groupby < static_cast<int>(groupbys_.size()); ++groupby) {
           for (int t = static_cast<int>(thresholds_.size()) - 1; t >= 0; --t) {
-            auto outcome = Look({t, ahead, groupby, mode});
+            auto outcome = Evaluate({t, ahead, groupby, mode});
             if (!outcome.ok()) return outcome.status();
           }
         }
@@ -204,19 +205,19 @@ class Tuner {
   }
 
   // The position of the largest value that is at most `value`.
-  static int At(const std::vector<int32_t>& values, int32_t value) {
+  static int IndexOf(const std::vector<int32_t>& values, int32_t value) {
     const auto it = std::upper_bound(values.begin(), values.end(), value);
     return std::max(static_cast<int>(it - values.begin()) - 1, 0);
   }
 
-  // Where At finds the values of `grid`, and the last position; ascending, each once.
-  static std::vector<int> Spread(const std::vector<int32_t>& values,
-                                 absl::Span<const int32_t> grid) {
+  // Where IndexOf finds the values of `grid`, and the last position; ascending, each once.
+  static std::vector<int> GridIndices(const std::vector<int32_t>& values,
+                                      absl::Span<const int32_t> grid) {
     std::vector<int> positions;
     const auto add = [&](int position) {
       if (positions.empty() || positions.back() < position) positions.push_back(position);
     };
-    for (int32_t value : grid) add(At(values, value));
+    for (int32_t value : grid) add(IndexOf(values, value));
     add(static_cast<int>(values.size()) - 1);
     return positions;
   }
@@ -227,7 +228,7 @@ class Tuner {
     for (int mode = 0; mode < static_cast<int>(modes_.size()) && !has_best_; ++mode) {
       for (const auto& [ahead, groupby] :
            {std::make_pair(8, last_groupby), {1, last_groupby}, {1, 0}}) {
-        if (absl::Status s = Bisect({0, At(aheads_, ahead), groupby, mode}); !s.ok()) return s;
+        if (absl::Status s = Bisect({0, IndexOf(aheads_, ahead), groupby, mode}); !s.ok()) return s;
       }
     }
     if (!has_best_) return absl::OkStatus();
@@ -242,20 +243,20 @@ class Tuner {
       improved = !IsBest(from);
     }
     if (absl::Status s = Descend(); !s.ok()) return s;
-    return Reach();
+    return TryLargerThresholds();
   }
 
-  // With the plays that are left: larger thresholds, which are faster where they fit, with the
-  // coarse grid of the other parameters.
-  absl::Status Reach() {
+  // With the simulations that are left: larger thresholds, which are faster where they fit, with
+  // the coarse grid of the other parameters.
+  absl::Status TryLargerThresholds() {
     for (;;) {
       const Point from = best_;
       for (int by = 1; by <= 4; ++by) {
         const int threshold = from.threshold + by;
         if (threshold >= static_cast<int>(thresholds_.size())) break;
         for (int groupby : {from.groupby, static_cast<int>(groupbys_.size()) * 3 / 4}) {
-          for (int ahead : Spread(aheads_, kAheadGrid)) {
-            auto outcome = Look({threshold, ahead, groupby, from.mode});
+          for (int ahead : GridIndices(aheads_, kAheadGrid)) {
+            auto outcome = Evaluate({threshold, ahead, groupby, from.mode});
             if (!outcome.ok()) return outcome.status();
             if (*outcome == nullptr) return absl::OkStatus();
           }
@@ -275,12 +276,12 @@ class Tuner {
     int slow = 0;
     for (int stride = 1; high - low > 1; stride *= 2) {
       p.threshold = next;
-      auto outcome = Look(p);
+      auto outcome = Evaluate(p);
       if (!outcome.ok()) return outcome.status();
       if (*outcome == nullptr) return absl::OkStatus();
       ((*outcome)->fits || (*outcome)->is_partial ? low : high) = next;
       // Smaller thresholds are slower still, and the larger ones that are left are few.
-      if ((*outcome)->is_partial && high < size && ++slow > kSlowLooks) return absl::OkStatus();
+      if ((*outcome)->is_partial && high < size && ++slow > kMaxSlower) return absl::OkStatus();
       next = (low + high) / 2;
       if (!has_best_) continue;
       if (low < 0) next = std::max(high - stride, 0);
@@ -295,9 +296,9 @@ class Tuner {
   // direction for as long as that helps: a swap-in that starts earlier hides its copy and holds
   // memory, so that the best threshold moves with it.
   absl::Status Sweep() {
-    const std::vector<int> aheads = Spread(aheads_, kAheadGrid);
+    const std::vector<int> aheads = GridIndices(aheads_, kAheadGrid);
     const int last = static_cast<int>(groupbys_.size()) - 1;
-    for (bool improved = true; improved && plays_ < kMaxPlays;) {
+    for (bool improved = true; improved && num_simulations_ < kMaxSimulations;) {
       const Point from = best_;
       const auto up = std::upper_bound(aheads.begin(), aheads.end(), best_.ahead);
       const std::vector<int> larger(up, aheads.end());
@@ -305,7 +306,7 @@ class Tuner {
       for (const std::vector<int>& side : {larger, smaller}) {
         int vain = 0;
         for (int ahead : side) {
-          if (!uses_ahead(best_.mode) || vain == kVainLines) break;
+          if (!uses_ahead(best_.mode) || vain == kMaxVainLines) break;
           const Point before = best_;
           if (absl::Status s = Bisect({0, ahead, best_.groupby, best_.mode}); !s.ok()) return s;
           vain = IsBest(before) ? vain + 1 : 0;
@@ -327,8 +328,8 @@ class Tuner {
     for (int mode = 0; mode < static_cast<int>(modes_.size()); ++mode) {
       for (int groupby : {from.groupby, last, last / 2, 0}) {
         if (mode != from.mode && groupby != from.groupby) continue;
-        for (int ahead : Spread(aheads_, kAheadGrid)) {
-          auto outcome = Look({from.threshold, ahead, groupby, mode});
+        for (int ahead : GridIndices(aheads_, kAheadGrid)) {
+          auto outcome = Evaluate({from.threshold, ahead, groupby, mode});
           if (!outcome.ok()) return outcome.status();
           if (*outcome == nullptr) return absl::OkStatus();
         }
@@ -347,7 +348,7 @@ class Tuner {
             const Point before = best_;
             Point p = best_;
             if (!Step(dimension, direction * stride, &p)) break;
-            auto outcome = Look(p);
+            auto outcome = Evaluate(p);
             if (!outcome.ok()) return outcome.status();
             if (*outcome == nullptr) return absl::OkStatus();
             if (IsBest(before) && stride > 2) break;
@@ -409,7 +410,7 @@ class Tuner {
   PlanSimulator* simulator_;
   const StopToken& stop_;
   std::vector<int32_t> thresholds_, aheads_, groupbys_, modes_;
-  int plays_ = 0;
+  int num_simulations_ = 0;
   std::map<Point, const StepResult*> looked_;
   std::map<std::pair<uint64_t, uint64_t>, StepResult> outcomes_;
   bool has_best_ = false;
@@ -443,9 +444,9 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
     int64_t low = budget_bytes_, high = smallest;
     while (high - low > unit) {
       const int64_t middle = low + (high - low) / 2;
-      auto played = Simulate(plan, middle);
-      if (!played.ok()) return played.status();
-      (played->fits ? high : low) = middle;
+      auto simulated = Simulate(plan, middle);
+      if (!simulated.ok()) return simulated.status();
+      (simulated->fits ? high : low) = middle;
     }
     smallest = high;
   }

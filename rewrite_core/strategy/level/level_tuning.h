@@ -1,11 +1,11 @@
 // Auto-tuning of the strategy `level` for one GPU: of the settings that fit, the one with the least
 // predicted step time.
 //
-// Every setting is played in the simulator; settings whose plans are the same are played once. If
-// there are few enough, all are. Otherwise a search: for a coarse grid of the other parameters, as
-// far as it helps, the largest threshold that fits (a larger one swaps less, so it is faster and
-// takes more memory, nearly always), from that of the best so far on; then steps from the best in
-// every direction for as long as that helps.
+// Settings are simulated; those whose plans are the same, once. If there are few enough, all are.
+// Otherwise a search: for a coarse grid of the other parameters, as far as it helps, the largest
+// threshold that fits (a larger one swaps less, so it is faster and takes more memory, nearly
+// always), from that of the best so far on; then steps from the best in every direction for as long
+// as that helps.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TUNING_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TUNING_H_
 
@@ -40,7 +40,7 @@ struct TunedLevel {
 };
 
 // At most this many plans are simulated for one GPU, whatever the graph.
-inline constexpr int kMaxPlays = 160;
+inline constexpr int kMaxSimulations = 160;
 
 // What a setting is, for the report.
 void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device);

@@ -117,15 +117,15 @@ TEST(ChromeTraceTest, EachCopyAndThePeakOfARewrittenGraph) {
   ASSERT_EQ(instants.size(), 1u);
   EXPECT_EQ(instants[0]["args"]["bytes"], most);
   EXPECT_EQ(Nanoseconds(instants[0]["ts"]), at);
-  EXPECT_EQ(trace["otherData"]["steps"][0]["play"], "launched ahead");
+  EXPECT_EQ(trace["otherData"]["steps"][0]["execution"], "launched ahead");
 }
 
 // By hand: times in microseconds with fractions, threads with names.
 TEST(ChromeTraceTest, EveryFieldOfASmallStep) {
   v1::SimulateReport report;
   report.mutable_forecast()->add_devices()->set_device("/gpu:\"0\"");
-  report.mutable_played()->set_play(v1::PLAY_SYNCHRONOUS);
-  report.mutable_played()->set_unlimited_memory(true);
+  report.mutable_simulated()->set_execution(v1::EXECUTION_SYNCHRONOUS);
+  report.mutable_simulated()->set_unlimited_memory(true);
   v1::DeviceMemory* memory = report.add_memory();
   memory->add_timeline()->set_bytes(256);
   memory->set_peak_bytes(256);
@@ -146,7 +146,7 @@ TEST(ChromeTraceTest, EveryFieldOfASmallStep) {
     host->set_duration_ns(1'000);
   }
   const json trace = TraceOf(report);
-  EXPECT_EQ(trace["otherData"]["steps"][0]["play"], "synchronous");
+  EXPECT_EQ(trace["otherData"]["steps"][0]["execution"], "synchronous");
   EXPECT_EQ(trace["otherData"]["steps"][0]["unlimited_memory"], true);
   const auto events = Events(trace, "X");
   ASSERT_EQ(events.size(), 3u);

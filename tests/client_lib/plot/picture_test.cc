@@ -72,8 +72,8 @@ v1::SimulateReport Step() {
   device->set_copy_out_bytes(300 * kMiB);
   report.mutable_hardware()->mutable_hardware()->set_preset("p100_pcie");
   report.mutable_hardware()->mutable_hardware()->set_gpu_memory_bytes(1111 * kMiB);
-  report.mutable_played()->set_play(v1::PLAY_LAUNCHED_AHEAD);
-  report.mutable_played()->set_step_time_ns(100 * kMs);
+  report.mutable_simulated()->set_execution(v1::EXECUTION_LAUNCHED_AHEAD);
+  report.mutable_simulated()->set_step_time_ns(100 * kMs);
   v1::DeviceMemory* memory = report.add_memory();
   memory->set_device("/device:GPU:0");
   memory->set_resident_bytes(200 * kMiB);
@@ -83,7 +83,7 @@ v1::SimulateReport Step() {
   AddSample(60 * kMs, 250 * kMiB, memory);
   for (const auto& [name, bytes] : std::vector<std::pair<std::string, int64_t>>{
            {"conv1:0", 300 * kMiB}, {"conv2:0", 200 * kMiB}, {"weights:0", 200 * kMiB}}) {
-    v1::LiveTensor* live = memory->add_alive_at_peak();
+    v1::LiveTensor* live = memory->add_live_at_peak();
     live->mutable_tensor()->set_tensor(name);
     live->mutable_tensor()->set_size_bytes(bytes);
     live->set_resident(absl::StartsWith(name, "weights"));
@@ -250,8 +250,8 @@ TEST(StepPictureTest, EnginesAndSwaps) {
 TEST(StepPictureTest, BeforeAndAfter) {
   v1::SimulateReport before = Step();
   before.mutable_forecast()->set_fit(v1::FIT_DOES_NOT_FIT);
-  before.mutable_played()->set_unlimited_memory(true);
-  before.mutable_played()->set_step_time_ns(50 * kMs);
+  before.mutable_simulated()->set_unlimited_memory(true);
+  before.mutable_simulated()->set_step_time_ns(50 * kMs);
   AddSample(45 * kMs, 1300 * kMiB, before.mutable_memory(0));
   const Drawn drawn(DrawStep(Step(), &before, PictureOptions()));
   const auto marks = drawn.Of("before-mark", "circle");
@@ -265,7 +265,7 @@ TEST(StepPictureTest, BeforeAndAfter) {
                     Contains("before: peak 1.27 GiB at 45 ms"),
                     Contains("after: peak 700.00 MiB at 40 ms"), Contains("before: compute")));
   // The two ways of running a step are not mixed up.
-  before.mutable_played()->set_play(v1::PLAY_SYNCHRONOUS);
+  before.mutable_simulated()->set_execution(v1::EXECUTION_SYNCHRONOUS);
   EXPECT_THAT(Drawn(DrawStep(Step(), &before, PictureOptions())).Texts(),
               AllOf(Contains(HasSubstr("before: synchronous")),
                     Contains(HasSubstr("after: launched ahead"))));
@@ -276,7 +276,7 @@ TEST(StepPictureTest, HostileNames) {
   v1::SimulateReport report = Step();
   report.mutable_memory(0)->set_device(hostile);
   *report.add_memory() = report.memory(0);
-  for (v1::LiveTensor& live : *report.mutable_memory(0)->mutable_alive_at_peak()) {
+  for (v1::LiveTensor& live : *report.mutable_memory(0)->mutable_live_at_peak()) {
     live.mutable_tensor()->set_tensor(hostile);
     live.mutable_tensor()->set_dtype(hostile);
     live.mutable_tensor()->set_shape(hostile);
@@ -300,13 +300,13 @@ TEST(StepPictureTest, NumbersThatMakeNoSense) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
   for (const int64_t wild : {kMost, kLeast, int64_t{-1}, int64_t{0}}) {
     v1::SimulateReport report = Step();
-    report.mutable_played()->set_step_time_ns(wild);
+    report.mutable_simulated()->set_step_time_ns(wild);
     v1::DeviceMemory* memory = report.mutable_memory(0);
     memory->set_peak_bytes(wild);
     memory->set_peak_ns(wild);
     memory->set_resident_bytes(wild);
     AddSample(wild, wild, memory);
-    for (v1::LiveTensor& live : *memory->mutable_alive_at_peak()) {
+    for (v1::LiveTensor& live : *memory->mutable_live_at_peak()) {
       live.mutable_tensor()->set_size_bytes(wild);
     }
     report.mutable_forecast()->mutable_devices(0)->set_budget_bytes(wild);
@@ -333,7 +333,7 @@ TEST(StepPictureTest, EmptyAndTiny) {
   auto picture = DrawStep(report, nullptr, PictureOptions());
   EXPECT_EQ(core::GetErrorReason(picture.status()), v1::ERROR_REASON_BAD_OPTION);
   EXPECT_THAT(std::string(picture.status().message()), HasSubstr("spillway simulate --trace"));
-  report.mutable_played()->set_step_time_ns(0);
+  report.mutable_simulated()->set_step_time_ns(0);
   picture = DrawStep(report, nullptr, PictureOptions());
   EXPECT_THAT(std::string(picture.status().message()),
               HasSubstr("no node of this step runs on a "));
@@ -341,7 +341,7 @@ TEST(StepPictureTest, EmptyAndTiny) {
   Drawn empty(DrawStep(report, nullptr, PictureOptions()));
   EXPECT_THAT(empty.Of("after", "path"), IsEmpty());
   AddSample(0, 256, report.mutable_memory(0));
-  report.mutable_played()->set_step_time_ns(10);
+  report.mutable_simulated()->set_step_time_ns(10);
   AddSpan(v1::ENGINE_COMPUTE, "one", 0, 10, &report);
   Drawn one(DrawStep(report, nullptr, PictureOptions()));
   EXPECT_THAT(one.Texts(),

@@ -251,7 +251,7 @@ class CheckTest(unittest.TestCase):
 
 
 class TraceTest(unittest.TestCase):
-    """The step that ran, beside the one that was foretold."""
+    """The step that ran, beside the one that was simulated."""
 
     def test_both_steps_are_in_one_file(self):
         result = spillway.rewrite(common.graph("mnist_deep"), strategy="scope", batch_size=8,
@@ -270,7 +270,7 @@ class TraceTest(unittest.TestCase):
         names = {event["pid"]: event["args"]["name"] for event in events
                  if event["name"] == "process_name"}
         self.assertEqual(sorted(names.values()),
-                         ["foretold: GPU", "measured: " + HOST, "measured: " + GPU])
+                         ["simulated: GPU", "measured: " + HOST, "measured: " + GPU])
         measured = {event["name"]: event for event in events if event.get("cat") == "measured"}
         self.assertEqual(sorted(measured), sorted(["a", "b", "c", swap.swap_out]))
         self.assertEqual([measured[name]["ts"] for name in "abc"], [0, 5, 10])

@@ -141,10 +141,10 @@ class SignatureTest(unittest.TestCase):
                 (spillway.rewrite, rewrite | every | strategies),
                 (spillway.apply, rewrite - {"strategy"} | every - settled),
                 (spillway.strip, rewrite - {"strategy"}),
-                (spillway.simulate, call | step | {"memory", "trace", "play", "no_budget"}),
+                (spillway.simulate, call | step | {"memory", "trace", "execution", "no_budget"}),
                 (spillway.plot, call | step | {
                     "what", "file", "before", "format", "theme", "title", "plan", "throughput",
-                    "play", "no_budget", "sizes"}),
+                    "execution", "no_budget", "sizes"}),
                 (spillway.explore, call | step | {
                     "on_size", "sizes", "multiple_of", "swapping", "no_budget"}),
                 (spillway.inspect, call | {
@@ -154,7 +154,7 @@ class SignatureTest(unittest.TestCase):
                 (spillway.Client.rewrite, client | every | strategies | {
                     "strategy", "fail_open", "patch", "save_plan"}),
                 (spillway.Client.simulate, client | step | {
-                    "memory", "trace", "play", "no_budget"}),
+                    "memory", "trace", "execution", "no_budget"}),
                 (horovod.rewrite, rewrite | every | strategies | {
                     "folder", "rank", "size", "local_size", "wait"})):
             positional = {"graph", "graph_a", "graph_b", "plan", "self", "hvd"}

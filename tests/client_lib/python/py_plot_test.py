@@ -109,7 +109,7 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(len(peaks(alone)), 1)
         self.assertFalse([text for text in texts(alone) if text.startswith("before")])
         self.assertIn("as it is", texts(spillway.plot(self.graph, gpu_memory_bytes=1 << 30))[0])
-        synchronous = spillway.plot(self.graph, plan=False, play="synchronous")
+        synchronous = spillway.plot(self.graph, plan=False, execution="synchronous")
         self.assertIn("synchronous: memory is taken when an operation runs", texts(synchronous))
 
     def test_mistakes(self):
@@ -124,7 +124,7 @@ class PlotTest(unittest.TestCase):
         with self.assertRaises(OSError):
             spillway.plot(self.swapped, "/nowhere/a.svg")
         with self.assertRaises(spillway.InvalidOptionError):
-            spillway.plot(self.graph, plan=False, play="backwards")
+            spillway.plot(self.graph, plan=False, execution="backwards")
 
 
 if __name__ == "__main__":

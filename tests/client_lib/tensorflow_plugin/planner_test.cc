@@ -61,7 +61,7 @@ TEST_F(PlannerTest, WhatDoesNotFitIsPlannedOnce) {
   EXPECT_THAT(lines_,
               ContainsRegex("^spillway: graph of 'WhatDoesNotFitIsPlannedOnce' .[0-9]+ nodes.: "
                             "[1-9][0-9]* tensors wait on the host in each step .* peak 108 MiB -> "
-                            "[0-9.]+ MiB of 99.0 MiB, foretold step .* at full speed.\n$"));
+                            "[0-9.]+ MiB of 99.0 MiB, simulated step .* at full speed.\n$"));
   EXPECT_TRUE(ReadGraph(*planned, {}, {}).has_swaps);
   EXPECT_THAT(
       ReadGraph(*planned, {}, {}).devices,

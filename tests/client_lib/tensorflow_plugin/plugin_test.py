@@ -112,7 +112,7 @@ class ProgramTest(unittest.TestCase):
 
     def test_an_unchanged_keras_program(self):
         line = self.check_same_bits_with_swaps("keras", "keras, planned")
-        self.assertRegex(line, r"peak \d+ KiB -> \d+ KiB of 279 KiB, foretold step [0-9.]+ ms \(")
+        self.assertRegex(line, r"peak \d+ KiB -> \d+ KiB of 279 KiB, simulated step [0-9.]+ ms \(")
 
     def test_the_report_of_each_function(self):
         planned = self.ran("keras, planned")

@@ -28,9 +28,6 @@ struct Found {
   const Buffers::Buffer& Of(absl::string_view tensor) const {
     return buffers.buffers()[buffers.buffer_of(graph.Output(tensor))];
   }
-  Place OutputPlace(absl::string_view tensor) const {
-    return placement.output(graph.Output(tensor));
-  }
 
   TestGraph graph;
   Topology topology;
@@ -40,89 +37,6 @@ struct Found {
 };
 
 constexpr char kX[] = "x = Abs() {T=float32, _output_shapes=[(4,16)]}\n";
-
-TEST(PlacementTest, DeviceStringsOfOneGpuAreOne) {
-  const Found f(
-      "a = Abs() @/device:GPU:0 {T=float32}\n"
-      "b = Abs() @/gpu:0 {T=float32}\n"
-      "c = Abs() @/gpu:1 {T=float32}\n"
-      "d = Abs() {T=float32}\n"  // TensorFlow places it on the first GPU.
-      "e = Abs() @/cpu:0 {T=float32}");
-  ASSERT_EQ(f.placement.devices().size(), 2);
-  EXPECT_EQ(f.placement.devices()[0], "/device:GPU:0");
-  EXPECT_EQ(f.placement.devices()[1], "/gpu:1");
-  EXPECT_EQ(f.placement.node(f.graph["a"]), 0);
-  EXPECT_EQ(f.placement.node(f.graph["b"]), 0);
-  EXPECT_EQ(f.placement.node(f.graph["c"]), 1);
-  EXPECT_EQ(f.placement.node(f.graph["d"]), 0);
-  EXPECT_EQ(f.placement.node(f.graph["e"]), kHostPlace);
-  EXPECT_EQ(f.placement.Resolve("/gpu:1"), 1);
-  EXPECT_EQ(f.placement.Resolve("/device:GPU:1"), 1);
-  EXPECT_EQ(f.placement.Resolve("/device:CPU:0"), kHostPlace);
-}
-
-TEST(PlacementTest, WithoutDeviceTheFirstGpuOfItsTaskEvenIfNamedLater) {
-  const Found f(
-      "a = Abs() @/job:w/task:1 {T=float32}\n"
-      "b = Abs() @/job:w/task:0/device:GPU:0 {T=float32}\n"
-      "c = Abs() @/job:w/task:1/device:GPU:1 {T=float32}\n"
-      "d = Abs() @/job:w/task:1/device:GPU:0 {T=float32}");
-  EXPECT_EQ(f.placement.node(f.graph["a"]), f.placement.node(f.graph["d"]));
-  EXPECT_NE(f.placement.node(f.graph["a"]), f.placement.node(f.graph["b"]));
-  EXPECT_NE(f.placement.node(f.graph["a"]), f.placement.node(f.graph["c"]));
-  EXPECT_EQ(f.placement.devices().size(), 3);
-  EXPECT_EQ(f.placement.devices()[0], "/job:w/task:1/device:GPU:0");
-}
-
-TEST(PlacementTest, AGraphWithoutAnyGpuHasOneWithoutName) {
-  const Found f("a = Abs() {T=float32}\nb = Abs() @/cpu:0 {T=float32}");
-  ASSERT_EQ(f.placement.devices().size(), 1);
-  EXPECT_EQ(f.placement.devices()[0], "");
-  EXPECT_EQ(f.placement.node(f.graph["a"]), 0);
-  EXPECT_EQ(f.placement.node(f.graph["b"]), kHostPlace);
-}
-
-TEST(PlacementTest, WhatHasNoGpuKernelIsOnTheHost) {
-  const Found f(
-      "feed = Placeholder() {dtype=float32, shape=(2)}\n"
-      "it = IteratorV2() @/gpu:0 {output_types=[float32], output_shapes=[(2)]}\n"
-      "next = IteratorGetNext(it) @/gpu:0 {output_types=[float32], output_shapes=[(2)]}\n"
-      "text = StringJoin() @/gpu:0 {N=0}\n"
-      "steps = VariableV2() {dtype=int32, shape=()}\n"
-      "read = Identity(steps) {T=int32}\n"
-      "w = VariableV2() {dtype=float32, shape=(3)}\n"
-      "handle = VarHandleOp() {dtype=int32, shape=()}\n"
-      "count = ReadVariableOp(handle) {dtype=int32}\n");
-  for (const char* node : {"feed", "it", "next", "text", "steps", "read", "handle", "count"}) {
-    EXPECT_EQ(f.placement.node(f.graph[node]), kHostPlace) << node;
-  }
-  EXPECT_EQ(f.placement.node(f.graph["w"]), 0);
-}
-
-TEST(PlacementTest, Int32AndShapesLieInHostMemory) {
-  const Found f(std::string(kX) +
-                "shape = Shape(x) {T=float32, out_type=int64}\n"
-                "dims = Const() {dtype=int32, _output_shapes=[(2)]}\n"
-                "labels = Cast(x) {SrcT=float32, DstT=int32, _output_shapes=[(4,16)]}\n"
-                "flag = Abs() {T=bool, _output_shapes=[()]}\n"
-                "sw = Switch(x, flag) {T=float32}\n"
-                "m = Merge(sw, sw:1) {N=2, T=float32}\n"
-                "take = GatherV2(x, labels, dims) {Tparams=float32, Tindices=int32, Taxis=int32}\n"
-                "v = VarHandleOp() {dtype=float32, shape=(3)}");
-  EXPECT_EQ(f.OutputPlace("x"), 0);
-  EXPECT_EQ(f.OutputPlace("shape"), kHostPlace);
-  EXPECT_EQ(f.OutputPlace("dims"), kHostPlace);
-  EXPECT_EQ(f.OutputPlace("labels"), 0);  // Cast computes them on the device.
-  EXPECT_EQ(f.OutputPlace("flag"), 0);
-  EXPECT_EQ(f.OutputPlace("m"), 0);
-  EXPECT_EQ(f.OutputPlace("m:1"), kHostPlace);
-  EXPECT_EQ(f.OutputPlace("v"), kNoMemory);
-  const Placement& p = f.placement;
-  EXPECT_EQ(p.input(f.graph["sw"], 1, f.graph.Output("flag")), kHostPlace);
-  EXPECT_EQ(p.input(f.graph["sw"], 0, f.graph.Output("x")), 0);
-  EXPECT_EQ(p.input(f.graph["take"], 1, f.graph.Output("labels")), 0);
-  EXPECT_EQ(p.input(f.graph["take"], 2, f.graph.Output("dims")), kHostPlace);
-}
 
 TEST(BuffersTest, ForwardingOpsShareTheirInputsBuffer) {
   const Found f(std::string(kX) +

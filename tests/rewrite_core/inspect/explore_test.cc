@@ -172,7 +172,7 @@ TEST(ExploreTest, TheFirstDimensionOfAFeedIsTheBatch) {
 }
 
 // On the GPU 2 * 4 N^2 <= 2^60 up to N = 2^28.5. At 2^29 all buffers, that of the host among them,
-// are beyond what is played (2^61), and at 2^31 - 1 one matrix alone has more than 2^63 bytes.
+// are beyond what is simulated (2^61), and at 2^31 - 1 one matrix alone has more than 2^63 bytes.
 TEST(ExploreTest, SizesThatOverflowDoNotFit) {
   v1::ExploreOptions options = Budget(int64_t{1} << 60, {1, 2147483647});
   options.mutable_step()->mutable_hardware()->set_host_memory_bytes(int64_t{1} << 60);

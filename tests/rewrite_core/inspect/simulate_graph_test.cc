@@ -116,14 +116,15 @@ std::vector<std::pair<int64_t, int64_t>> TimelineOf(const v1::DeviceMemory& memo
 TEST(SimulateGraphTest, MemoryOverTheStep) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
-  for (const v1::Play play :
-       {v1::PLAY_UNSPECIFIED, v1::PLAY_LAUNCHED_AHEAD, v1::PLAY_SYNCHRONOUS}) {
-    options.set_play(play);
+  for (const v1::Execution execution :
+       {v1::EXECUTION_UNSPECIFIED, v1::EXECUTION_LAUNCHED_AHEAD, v1::EXECUTION_SYNCHRONOUS}) {
+    options.set_execution(execution);
     const v1::SimulateReport report = Simulated(kTwoLayers, options);
-    EXPECT_EQ(report.played().play(),
-              play == v1::PLAY_SYNCHRONOUS ? v1::PLAY_SYNCHRONOUS : v1::PLAY_LAUNCHED_AHEAD);
-    EXPECT_FALSE(report.played().unlimited_memory());
-    EXPECT_EQ(report.played().step_time_ns(), kCopyNs + 20);
+    EXPECT_EQ(report.simulated().execution(), execution == v1::EXECUTION_SYNCHRONOUS
+                                                  ? v1::EXECUTION_SYNCHRONOUS
+                                                  : v1::EXECUTION_LAUNCHED_AHEAD);
+    EXPECT_FALSE(report.simulated().unlimited_memory());
+    EXPECT_EQ(report.simulated().step_time_ns(), kCopyNs + 20);
     EXPECT_FALSE(report.has_trace());
     ASSERT_EQ(report.memory_size(), 1);
     const v1::DeviceMemory& memory = report.memory(0);
@@ -138,7 +139,7 @@ TEST(SimulateGraphTest, MemoryOverTheStep) {
     EXPECT_EQ(memory.peak_bytes(), kWeightBytes + 2 * kLayerBytes);
     EXPECT_EQ(memory.peak_ns(), kCopyNs);
     std::vector<std::string> alive;
-    for (const v1::LiveTensor& live : memory.alive_at_peak()) {
+    for (const v1::LiveTensor& live : memory.live_at_peak()) {
       alive.push_back(live.tensor().tensor());
       EXPECT_EQ(live.resident(), live.tensor().tensor() == "w:0");
       EXPECT_EQ(live.tensor().size_bytes(), live.resident() ? kWeightBytes : kLayerBytes);
@@ -163,7 +164,7 @@ TEST(SimulateGraphTest, TheTwoPlaysDiffer) {
     z = MatMul(b, x) {T=float32}
   )";
   const v1::SimulateReport ahead = Simulated(kThreeLayers, options);
-  options.set_play(v1::PLAY_SYNCHRONOUS);
+  options.set_execution(v1::EXECUTION_SYNCHRONOUS);
   const v1::SimulateReport sync = Simulated(kThreeLayers, options);
   for (const v1::SimulateReport* report : {&ahead, &sync}) {
     ASSERT_EQ(report->trace().spans_size(), 3);
@@ -174,8 +175,8 @@ TEST(SimulateGraphTest, TheTwoPlaysDiffer) {
   EXPECT_EQ(sync.trace().spans(2).given_ns(), sync.trace().spans(2).start_ns());
   EXPECT_EQ(TimelineOf(ahead.memory(0)).back().first, 0);
   EXPECT_GT(TimelineOf(sync.memory(0)).back().first, 0);
-  EXPECT_EQ(ahead.played().step_time_ns(), ahead.forecast().step_time_ns());
-  EXPECT_EQ(sync.played().step_time_ns(), sync.forecast().synchronous_step_time_ns());
+  EXPECT_EQ(ahead.simulated().step_time_ns(), ahead.forecast().step_time_ns());
+  EXPECT_EQ(sync.simulated().step_time_ns(), sync.forecast().synchronous_step_time_ns());
 }
 
 // A tensor that goes to the host and comes back, by nodes that anybody may have written.
@@ -211,7 +212,7 @@ TEST(SimulateGraphTest, TheTraceOfASwap) {
                                  absl::StrCat("ENGINE_COMPUTE z ", 10 + out_ns + in_ns, "+10 0")));
   EXPECT_EQ(report.trace().spans(3).copied_out(), 2);
   EXPECT_FALSE(report.trace().spans(2).has_copied_out());
-  EXPECT_EQ(report.played().step_time_ns(), 20 + out_ns + in_ns);
+  EXPECT_EQ(report.simulated().step_time_ns(), 20 + out_ns + in_ns);
 }
 
 // Of memory that is there for one of two kernels at a time, the second waits for the first to let
@@ -243,7 +244,7 @@ TEST(SimulateGraphTest, TheTraceTellsWhoWaitsForMemory) {
   EXPECT_LE(b.waited_ns(), b.given_ns());
 }
 
-// What does not fit is played with unlimited memory, and says so.
+// What does not fit is simulated with unlimited memory, and says so.
 TEST(SimulateGraphTest, AStepThatDoesNotFitIsPlayedAllTheSame) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
@@ -251,12 +252,12 @@ TEST(SimulateGraphTest, AStepThatDoesNotFitIsPlayedAllTheSame) {
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(kWeightBytes);
   const v1::SimulateReport report = Simulated(kTwoLayers, options);
   EXPECT_EQ(report.forecast().fit(), v1::FIT_DOES_NOT_FIT);
-  EXPECT_TRUE(report.played().unlimited_memory());
-  EXPECT_EQ(report.played().step_time_ns(), kCopyNs + 20);
+  EXPECT_TRUE(report.simulated().unlimited_memory());
+  EXPECT_EQ(report.simulated().step_time_ns(), kCopyNs + 20);
   EXPECT_EQ(report.memory(0).peak_bytes(), report.forecast().devices(0).peak_bytes());
   EXPECT_EQ(report.trace().spans_size(), 3);
-  // A play of a newer API is not taken for another.
-  options.set_play(static_cast<v1::Play>(7));
+  // An execution of a newer API is not taken for another.
+  options.set_execution(static_cast<v1::Execution>(7));
   const auto refused = SimulateGraph(GraphBytes(kTwoLayers), options, DefaultLimits(), StopToken());
   EXPECT_EQ(GetErrorReason(refused.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
 }

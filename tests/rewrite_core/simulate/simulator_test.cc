@@ -33,7 +33,7 @@ SimulationOptions Synchronous(int64_t budget = kUnlimited) {
   return options;
 }
 
-SimulationResult Play(const WorkloadMaker& maker, const SimulationOptions& options) {
+SimulationResult RunStep(const WorkloadMaker& maker, const SimulationOptions& options) {
   auto result = Simulate(maker.Make(), options, StopToken());
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *std::move(result) : SimulationResult();
@@ -63,7 +63,7 @@ struct Chain {
 };
 
 TEST(SimulatorTest, SynchronousTakesMemoryAtTheStartAndLetsGoAtTheEnd) {
-  const SimulationResult result = Play(Chain().maker, Synchronous());
+  const SimulationResult result = RunStep(Chain().maker, Synchronous());
   EXPECT_TRUE(result.fits());
   EXPECT_EQ(result.step_time_ns, 300);
   const DeviceUse& use = result.devices[0];
@@ -80,7 +80,7 @@ TEST(SimulatorTest, SynchronousTakesMemoryAtTheStartAndLetsGoAtTheEnd) {
 
 TEST(SimulatorTest, LaunchedAheadMemoryIsLetGoAtTheLaunch) {
   // Launches at 0, 10 and 20: all memory has come and gone while the first kernel runs.
-  const SimulationResult result = Play(Chain().maker, Ahead(kUnlimited, 10));
+  const SimulationResult result = RunStep(Chain().maker, Ahead(kUnlimited, 10));
   EXPECT_EQ(result.step_time_ns, 300);
   const DeviceUse& use = result.devices[0];
   EXPECT_EQ(use.peak_bytes, 2 * kK);
@@ -94,7 +94,7 @@ TEST(SimulatorTest, WorkspaceIsThereWhileTheKernelRunsOrAtItsLaunch) {
   Chain chain;
   chain.maker.op(chain.b).workspace_bytes = 3 * kK + 1;  // Rounded up: 3 KiB and 256 bytes.
   for (const auto& options : {Ahead(), Synchronous()}) {
-    const SimulationResult result = Play(chain.maker, options);
+    const SimulationResult result = RunStep(chain.maker, options);
     EXPECT_EQ(result.devices[0].peak_bytes, 5 * kK + 256);
     EXPECT_EQ(result.devices[0].peak_op, chain.b);
   }
@@ -106,7 +106,7 @@ TEST(SimulatorTest, SizesAreRoundedUpTo256) {
   maker.Compute(
       1, {}, {},
       {maker.Buffer(0, 0), maker.Buffer(0, 1), maker.Buffer(0, 256), maker.Buffer(0, 257)});
-  const SimulationResult result = Play(maker, Ahead());
+  const SimulationResult result = RunStep(maker, Ahead());
   EXPECT_EQ(result.devices[0].resident_bytes, 256);
   EXPECT_EQ(result.devices[0].peak_bytes, 256 + 0 + 256 + 256 + 512);
 }
@@ -119,10 +119,10 @@ TEST(SimulatorTest, LaunchesAreOneLaunchOverheadApart) {
   maker.Compute(0, {}, {}, {});
   maker.Compute(5, {}, {}, {});
   maker.Compute(5, {}, {}, {});
-  const SimulationResult result = Play(maker, Ahead(kUnlimited, 20));
+  const SimulationResult result = RunStep(maker, Ahead(kUnlimited, 20));
   EXPECT_EQ(result.step_time_ns, 45);  // Launches at 0, 20, 20 and 40.
   EXPECT_EQ(result.devices[0].stall_ns, 0);
-  EXPECT_EQ(Play(maker, Synchronous()).step_time_ns, 15);
+  EXPECT_EQ(RunStep(maker, Synchronous()).step_time_ns, 15);
 }
 
 TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
@@ -136,8 +136,8 @@ TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
   maker.Host(10, {});
   maker.Compute(50, {6}, {}, {});
   maker.Host(11, {});
-  EXPECT_THAT(Play(maker, Ahead(kUnlimited, 20)).order, ElementsAre(1, 0, 2, 5));
-  EXPECT_THAT(Play(maker, Synchronous()).order, ElementsAre(1, 0, 2, 5));
+  EXPECT_THAT(RunStep(maker, Ahead(kUnlimited, 20)).order, ElementsAre(1, 0, 2, 5));
+  EXPECT_THAT(RunStep(maker, Synchronous()).order, ElementsAre(1, 0, 2, 5));
 }
 
 TEST(SimulatorTest, TheLastReadyGoesFirst) {
@@ -152,7 +152,7 @@ TEST(SimulatorTest, TheLastReadyGoesFirst) {
   maker.Host(11, {});
   for (SimulationOptions options : {Ahead(kUnlimited, 20), Synchronous()}) {
     options.ready_order = ReadyOrder::kLastReady;
-    EXPECT_THAT(Play(maker, options).order, ElementsAre(1, 5, 2, 0));
+    EXPECT_THAT(RunStep(maker, options).order, ElementsAre(1, 5, 2, 0));
   }
 }
 
@@ -165,18 +165,18 @@ TEST(SimulatorTest, TheLastReadyGoesOnWithWhatItBegan) {
     maker.Compute(100, {begin}, {between}, {});
   }
   for (SimulationOptions options : {Ahead(), Synchronous()}) {
-    SimulationResult result = Play(maker, options);
+    SimulationResult result = RunStep(maker, options);
     EXPECT_THAT(result.order, ElementsAre(0, 2, 1, 3));
     EXPECT_EQ(result.devices[0].peak_bytes, 4 * kK);
     options.ready_order = ReadyOrder::kLastReady;
-    result = Play(maker, options);
+    result = RunStep(maker, options);
     EXPECT_THAT(result.order, ElementsAre(2, 3, 0, 1));
     EXPECT_EQ(result.devices[0].peak_bytes, 2 * kK);
     options.device_budget_bytes = {2 * kK};
-    EXPECT_TRUE(Play(maker, options).fits());
+    EXPECT_TRUE(RunStep(maker, options).fits());
     // The synchronous way 1 is behind 2, which waits for the memory that 1 lets go of.
     options.ready_order = ReadyOrder::kFirstReady;
-    EXPECT_FALSE(Play(maker, options).fits());
+    EXPECT_FALSE(RunStep(maker, options).fits());
   }
 }
 
@@ -191,12 +191,12 @@ TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
   SimulationOptions options = Ahead(2 * kK);
   options.ready_order = ReadyOrder::kLastReady;
   options.record_times = true;
-  SimulationResult result = Play(maker, options);
+  SimulationResult result = RunStep(maker, options);
   EXPECT_THAT(result.order, ElementsAre(a, b, d));
   EXPECT_EQ(result.times[d].given_ns, 400);
   // The launcher is free at 60: b has not been chosen by then.
   options.launch_ns = 60;
-  result = Play(maker, options);
+  result = RunStep(maker, options);
   EXPECT_THAT(result.order, ElementsAre(a, d, b));
   EXPECT_EQ(result.times[d].given_ns, 60);
   EXPECT_EQ(result.times[b].given_ns, 400);
@@ -218,11 +218,11 @@ TEST(SimulatorTest, MixedOrder) {
   for (int i = 0; i < 4; ++i) maker.Compute(50, {}, {}, {});
   for (SimulationOptions options : {Ahead(kUnlimited, 20), Synchronous()}) {
     options.ready_order = ReadyOrder::kMixed;
-    EXPECT_THAT(Play(maker, options).order, ElementsAre(3, 0, 1, 2));
+    EXPECT_THAT(RunStep(maker, options).order, ElementsAre(3, 0, 1, 2));
     // All of the 24 orders come of some seed.
     std::set<std::vector<OpId>> orders;
     for (options.ready_seed = 1; options.ready_seed <= 500; ++options.ready_seed) {
-      orders.insert(Play(maker, options).order);
+      orders.insert(RunStep(maker, options).order);
     }
     EXPECT_EQ(orders.size(), 24u);
   }
@@ -236,15 +236,15 @@ TEST(SimulatorTest, InitializersLeaveHoles) {
     maker.Compute(50, {}, {}, {maker.Buffer(0, 6 * kK)});
     SimulationOptions options = Ahead(10 * kK);
     options.placed = true;
-    EXPECT_TRUE(Play(maker, options).fits());
+    EXPECT_TRUE(RunStep(maker, options).fits());
     options.initializer_seed = 1;
-    const SimulationResult result = Play(maker, options);
+    const SimulationResult result = RunStep(maker, options);
     EXPECT_EQ(result.fits(), !copied);
     if (!copied) continue;
     EXPECT_TRUE(result.out_of_memory->fragmented);
     EXPECT_EQ(result.out_of_memory->missing_bytes, 2 * kK);  // 4 KiB are free in front of it.
     options.device_budget_bytes = {14 * kK};
-    EXPECT_TRUE(Play(maker, options).fits());
+    EXPECT_TRUE(RunStep(maker, options).fits());
   }
 }
 
@@ -255,7 +255,7 @@ TEST(SimulatorTest, InitializersDoWithLittleMemory) {
   SimulationOptions options = Ahead(12 * kK);
   options.placed = true;
   for (options.initializer_seed = 1; options.initializer_seed <= 20; ++options.initializer_seed) {
-    EXPECT_TRUE(Play(maker, options).fits()) << options.initializer_seed;
+    EXPECT_TRUE(RunStep(maker, options).fits()) << options.initializer_seed;
   }
 }
 
@@ -264,13 +264,13 @@ TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
     Chain chain;
     chain.maker.op(chain.b).reuses = {chain.x};
     chain.maker.op(chain.c).reuses = {chain.y};
-    SimulationResult result = Play(chain.maker, options);
+    SimulationResult result = RunStep(chain.maker, options);
     EXPECT_EQ(result.devices[0].peak_bytes, kK);
     EXPECT_EQ(result.devices[0].timeline.back().bytes, 0);
     EXPECT_THAT(result.devices[0].at_peak, ElementsAre(chain.x));
     // Somebody after it reads x as well.
     chain.maker.Compute(100, {chain.c}, {chain.x}, {});
-    result = Play(chain.maker, options);
+    result = RunStep(chain.maker, options);
     EXPECT_EQ(result.devices[0].peak_bytes, 2 * kK);
   }
 }
@@ -284,19 +284,19 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
     other.op(chain.b).writes = {smaller};
     other.op(chain.c).reads = {smaller};
     other.op(chain.c).writes = {};
-    EXPECT_EQ(Play(other, options).devices[0].peak_bytes, 2 * kK);
+    EXPECT_EQ(RunStep(other, options).devices[0].peak_bytes, 2 * kK);
 
     WorkloadMaker resident;
     const BufferId variable = resident.Resident(0, kK);
     resident.Add({OpKind::kCompute, 0, 1, {}, {variable}, {resident.Buffer(0, kK)}, {variable}, 0});
-    EXPECT_EQ(Play(resident, options).devices[0].peak_bytes, 2 * kK);
+    EXPECT_EQ(RunStep(resident, options).devices[0].peak_bytes, 2 * kK);
 
     WorkloadMaker twice = chain.maker;
     twice.op(chain.b).writes = {chain.y, twice.Buffer(0, kK)};
     twice.op(chain.b).reuses = {chain.x, chain.x};
-    EXPECT_EQ(Play(twice, options).devices[0].peak_bytes, 2 * kK);
+    EXPECT_EQ(RunStep(twice, options).devices[0].peak_bytes, 2 * kK);
     twice.op(chain.b).reuses = {-1, -1};
-    EXPECT_EQ(Play(twice, options).devices[0].peak_bytes, 3 * kK);
+    EXPECT_EQ(RunStep(twice, options).devices[0].peak_bytes, 3 * kK);
   }
 }
 
@@ -310,7 +310,7 @@ TEST(SimulatorTest, CopyOutBlocksTakingOverUntilItHasEnded) {
       chain.maker.CopyOut(50, {chain.a}, chain.x, chain.maker.Buffer(-1, kK));
       const OpId pause = chain.maker.Host(late ? 50 : 0, {chain.a});
       chain.maker.op(chain.b).waits_for = {chain.a, pause};
-      EXPECT_EQ(Play(chain.maker, options).devices[0].peak_bytes, late ? kK : 2 * kK);
+      EXPECT_EQ(RunStep(chain.maker, options).devices[0].peak_bytes, late ? kK : 2 * kK);
     }
   }
 }
@@ -338,7 +338,7 @@ struct Swap {
 };
 
 TEST(SimulatorTest, SynchronousCopiesOverlapWithCompute) {
-  const SimulationResult result = Play(Swap().maker, Synchronous());
+  const SimulationResult result = RunStep(Swap().maker, Synchronous());
   // a 0-100, b 100-200, out 100-140, in 200-240 beside c 200-300, d 300-400.
   EXPECT_EQ(result.step_time_ns, 400);
   const DeviceUse& use = result.devices[0];
@@ -352,7 +352,7 @@ TEST(SimulatorTest, SynchronousCopiesOverlapWithCompute) {
 }
 
 TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
-  const SimulationResult result = Play(Swap().maker, Ahead());
+  const SimulationResult result = RunStep(Swap().maker, Ahead());
   // a, b and c are launched at 0. b is done at 200: the copy is issued, and waits for c: 300-340.
   // d is launched when it has ended.
   EXPECT_EQ(result.step_time_ns, 440);
@@ -377,7 +377,7 @@ TEST(SimulatorTest, CopiesTakeAPercentageOfTheirTime) {
       options.copy_percent = c.percent;
       options.record_times = true;
       const Swap swap;
-      const SimulationResult result = Play(swap.maker, options);
+      const SimulationResult result = RunStep(swap.maker, options);
       EXPECT_EQ(result.step_time_ns, ahead ? c.ahead_ns : c.synchronous_ns) << c.percent;
       EXPECT_EQ(result.devices[0].copy_out_ns, c.copy_ns);
       EXPECT_EQ(result.devices[0].copy_in_ns, c.copy_ns);
@@ -389,7 +389,7 @@ TEST(SimulatorTest, CopiesTakeAPercentageOfTheirTime) {
 }
 
 TEST(SimulatorTest, CopyPercentHasARange) {
-  const auto play = [](int64_t copy_ns, int32_t percent) {
+  const auto step = [](int64_t copy_ns, int32_t percent) {
     WorkloadMaker maker;
     maker.CopyOut(copy_ns, {}, maker.Resident(0, kK), maker.Buffer(-1, kK));
     SimulationOptions options = Ahead();
@@ -397,22 +397,22 @@ TEST(SimulatorTest, CopyPercentHasARange) {
     return Simulate(maker.Make(), options, StopToken());
   };
   for (const int32_t percent : {-1, 0, 10'001}) {
-    const absl::Status status = play(1, percent).status();
+    const absl::Status status = step(1, percent).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
     EXPECT_THAT(status.message(), HasSubstr("from 1 to 10000"));
   }
-  EXPECT_TRUE(play(int64_t{1} << 60, 100).ok());
-  const auto slow = play(int64_t{1} << 54, 10'000);
+  EXPECT_TRUE(step(int64_t{1} << 60, 100).ok());
+  const auto slow = step(int64_t{1} << 54, 10'000);
   ASSERT_TRUE(slow.ok()) << slow.status();
   EXPECT_EQ(slow->step_time_ns, (int64_t{1} << 54) * 100);
-  EXPECT_EQ(GetErrorReason(play(int64_t{1} << 55, 10'000).status()),
+  EXPECT_EQ(GetErrorReason(step(int64_t{1} << 55, 10'000).status()),
             v1::ERROR_REASON_LIMIT_EXCEEDED);
 }
 
 TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {
   Swap swap;
   swap.maker.op(swap.c).waits_for = {swap.b, swap.swap_in};
-  const SimulationResult result = Play(swap.maker, Ahead());
+  const SimulationResult result = RunStep(swap.maker, Ahead());
   // c is launched when swap_in is done, at 200, in the same round in which the copy asks: the
   // copy asks first, so nothing is ahead of it.
   EXPECT_EQ(result.step_time_ns, 400);
@@ -422,11 +422,11 @@ TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {
 TEST(SimulatorTest, DeadlineEdgeHoldsBackTheLaunchUntilTheCopyOutHasEnded) {
   // Without it, b is launched at 0 while x is there; with it when x is gone.
   Swap swap;
-  SimulationResult result = Play(swap.maker, Ahead(2 * kK - 1));
+  SimulationResult result = RunStep(swap.maker, Ahead(2 * kK - 1));
   EXPECT_TRUE(result.fits());  // b waits for memory, as long as it takes: until 140.
   EXPECT_EQ(result.devices[0].stall_ns, 40 + 40);
   swap.maker.op(swap.b).waits_for = {swap.a, swap.swap_out};
-  result = Play(swap.maker, Ahead());
+  result = RunStep(swap.maker, Ahead());
   EXPECT_EQ(result.devices[0].peak_bytes, kK);
   // b 140-240, c 240-340 (launched at 140), the copy in 340-380, d 380-480.
   EXPECT_EQ(result.step_time_ns, 480);
@@ -440,7 +440,7 @@ TEST(SimulatorTest, HostWaitsForTheDeviceAndTheDeviceForTheHost) {
   const OpId b = maker.Compute(10, {host}, {}, {});
   maker.Compute(10, {b}, {}, {});
   maker.Host(5, {});
-  const SimulationResult result = Play(maker, Ahead(kUnlimited, 7));
+  const SimulationResult result = RunStep(maker, Ahead(kUnlimited, 7));
   EXPECT_EQ(result.step_time_ns, 100 + 30 + 10 + 10);
   EXPECT_EQ(result.devices[0].stall_ns, 30);
 }
@@ -449,7 +449,7 @@ TEST(SimulatorTest, DevicesWaitForEachOtherUntilDone) {
   WorkloadMaker maker(2);
   const OpId a = maker.Compute(100, {}, {}, {});
   maker.Add({OpKind::kCompute, 1, 50, {a}, {}, {}, {}, 0});
-  const SimulationResult result = Play(maker, Ahead());
+  const SimulationResult result = RunStep(maker, Ahead());
   EXPECT_EQ(result.step_time_ns, 150);
   EXPECT_EQ(result.devices[1].stall_ns, 100);
   EXPECT_EQ(result.devices[1].compute_ns, 50);
@@ -463,7 +463,7 @@ TEST(SimulatorTest, CopiesOutOfOneEngineAreInOrderOfIssue) {
   // Ids the other way round: the order of issue is that of the launches.
   maker.CopyOut(500, {b}, y, maker.Buffer(-1, 2 * kK));
   maker.CopyOut(500, {a}, x, maker.Buffer(-1, kK));
-  const SimulationResult result = Play(maker, Ahead(kUnlimited, 1));
+  const SimulationResult result = RunStep(maker, Ahead(kUnlimited, 1));
   EXPECT_EQ(result.step_time_ns, 100 + 500 + 500);
   EXPECT_THAT(Points(result.devices[0]),
               ElementsAre(ElementsAre(0, kK, kK), ElementsAre(1, 3 * kK, 3 * kK),
@@ -474,7 +474,7 @@ TEST(SimulatorTest, OutOfMemoryNamesTheOperationAndTheNumbers) {
   Chain chain;
   chain.maker.Resident(0, kK);
   for (const auto& options : {Ahead(3 * kK - 1, 10), Synchronous(3 * kK - 1)}) {
-    const SimulationResult result = Play(chain.maker, options);
+    const SimulationResult result = RunStep(chain.maker, options);
     ASSERT_FALSE(result.fits());
     EXPECT_EQ(result.out_of_memory->device, 0);
     EXPECT_EQ(result.out_of_memory->op, chain.b);
@@ -485,13 +485,13 @@ TEST(SimulatorTest, OutOfMemoryNamesTheOperationAndTheNumbers) {
     EXPECT_EQ(result.out_of_memory->time_ns, 100);
     EXPECT_EQ(result.step_time_ns, 100);
   }
-  EXPECT_TRUE(Play(chain.maker, Ahead(3 * kK)).fits());
+  EXPECT_TRUE(RunStep(chain.maker, Ahead(3 * kK)).fits());
 }
 
 TEST(SimulatorTest, ResidentBuffersAloneMayBeTooMuch) {
   Chain chain;
   chain.maker.Resident(0, 5 * kK);
-  const SimulationResult result = Play(chain.maker, Ahead(5 * kK - 1));
+  const SimulationResult result = RunStep(chain.maker, Ahead(5 * kK - 1));
   ASSERT_FALSE(result.fits());
   EXPECT_EQ(result.out_of_memory->op, kNoOp);
   EXPECT_EQ(result.out_of_memory->requested_bytes, 5 * kK);
@@ -504,7 +504,7 @@ TEST(SimulatorTest, LaunchWaitsTenSecondsForMemoryAndNoLonger) {
            {kMemoryWaitNs - 100, true}, {kMemoryWaitNs - 99, false}}) {
     Swap swap;
     swap.maker.op(swap.out).duration_ns = copy_ns;
-    const SimulationResult result = Play(swap.maker, Ahead(2 * kK - 1));
+    const SimulationResult result = RunStep(swap.maker, Ahead(2 * kK - 1));
     EXPECT_EQ(result.fits(), fits) << copy_ns;
     if (!fits) {
       EXPECT_EQ(result.out_of_memory->op, swap.b);
@@ -527,13 +527,13 @@ TEST(SimulatorTest, CopyOutWaitsForHostMemory) {
     }
     SimulationOptions options = ahead ? Ahead() : Synchronous();
     options.host_budget_bytes = kK;
-    SimulationResult result = Play(maker, options);
+    SimulationResult result = RunStep(maker, options);
     // Kernels 0-100 and 100-200; out 100-150; its way back: 150-200, or when launched ahead after
     // the second kernel, 200-250. Then out and in again.
     EXPECT_EQ(result.step_time_ns, ahead ? 250 + 50 + 50 : 200 + 50 + 50);
     EXPECT_EQ(result.host_peak_bytes, kK);
     options.host_budget_bytes = kK - 1;
-    result = Play(maker, options);
+    result = RunStep(maker, options);
     ASSERT_FALSE(result.fits());
     EXPECT_EQ(result.out_of_memory->device, -1);
     EXPECT_EQ(result.out_of_memory->op, 1);
@@ -555,12 +555,12 @@ TEST(SimulatorTest, CopyInWaitsForDeviceMemory) {
   const OpId c = maker.Compute(100, {a, pause}, {x}, {});
   maker.Compute(100, {c, in}, {back}, {});
   // Memory at 500, when c is launched: the copy waits for c, 600-650; the last kernel 650-750.
-  EXPECT_EQ(Play(maker, Ahead(2 * kK)).step_time_ns, 750);
+  EXPECT_EQ(RunStep(maker, Ahead(2 * kK)).step_time_ns, 750);
   // Memory at 600, when c has ended.
-  EXPECT_EQ(Play(maker, Synchronous(2 * kK)).step_time_ns, 750);
+  EXPECT_EQ(RunStep(maker, Synchronous(2 * kK)).step_time_ns, 750);
   // With room it is there at once.
-  EXPECT_EQ(Play(maker, Ahead(3 * kK)).step_time_ns, 700);
-  EXPECT_EQ(Play(maker, Synchronous(3 * kK)).step_time_ns, 700);
+  EXPECT_EQ(RunStep(maker, Ahead(3 * kK)).step_time_ns, 700);
+  EXPECT_EQ(RunStep(maker, Synchronous(3 * kK)).step_time_ns, 700);
 }
 
 TEST(SimulatorTest, MemoryGoesToTheFirstWhoAskedThatItSufficesFor) {
@@ -575,7 +575,7 @@ TEST(SimulatorTest, MemoryGoesToTheFirstWhoAskedThatItSufficesFor) {
   maker.Compute(100, {a, pause}, {}, {maker.Buffer(0, kK)});
   const OpId late = maker.Host(300, {});
   maker.Compute(100, {a, late}, {x}, {});
-  const SimulationResult result = Play(maker, Ahead(4 * kK));
+  const SimulationResult result = RunStep(maker, Ahead(4 * kK));
   ASSERT_TRUE(result.fits());
   // The copy gets its memory at 300, after the last launch, and waits for it: 400-450.
   EXPECT_EQ(result.step_time_ns, 450);
@@ -598,7 +598,7 @@ TEST(SimulatorTest, BothModesMustFit) {
 }
 
 TEST(SimulatorTest, NothingToDo) {
-  const SimulationResult result = Play(WorkloadMaker(), Ahead());
+  const SimulationResult result = RunStep(WorkloadMaker(), Ahead());
   EXPECT_TRUE(result.fits());
   EXPECT_EQ(result.step_time_ns, 0);
   EXPECT_EQ(result.devices[0].peak_bytes, 0);

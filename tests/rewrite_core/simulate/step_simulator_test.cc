@@ -432,7 +432,7 @@ TEST(StepSimulatorStopTest, StopsAndGoesOnAfterwards) {
   }
 }
 
-// What does not find its places, the ladder plays counted as well, in both modes.
+// What does not find its places, the ladder simulates counted as well, in both modes.
 TEST(StepSimulatorWorkTest, PlacedAloneIsLess) {
   testing::TrainingGraphOptions options;
   options.nodes = 5'000;

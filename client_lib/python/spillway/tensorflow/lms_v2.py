@@ -5,7 +5,7 @@
     lms.run()
 
 One class is `run()`, session hook and Keras callback. What is -1 is tuned, by a simulator that
-plays a step on the machine of `hardware`. What differs: `autotune_plot` draws the memory of a step
+simulates a step on the machine of `hardware`. What differs: `autotune_plot` draws the memory of a step
 before and after the edit, simulated, and where no setting fits, DoesNotFitError says with how much
 memory one would.
 """

@@ -31,7 +31,7 @@ struct OrderedStep : TestStep {
                                                        /*filters=*/nullptr, stop),
                            "planner")) {}
 
-  // With memory without end.
+  // With unlimited memory.
   core::StepResult Simulate(const core::SwapPlan& plan) const {
     core::StepTerms terms;
     terms.record_operations = true;

@@ -153,7 +153,7 @@ TEST(BudgetPlannerTest, ThePlanRuns) {
   EXPECT_GT(paces, 0u);
   const StepResult result = step.Simulate(plan);
   EXPECT_TRUE(result.fits);
-  // Launched ahead, with memory without end, nobody waits for what is on its way out.
+  // Launched ahead, with unlimited memory, nobody waits for what is on its way out.
   EXPECT_LT(result.synchronous.devices[0].peak_bytes,
             step.unswapped.synchronous.devices[0].peak_bytes);
 }

@@ -39,7 +39,7 @@ int64_t Peak(const OrderedStep& step) {
 TEST(MemoryRehearsalTest, NothingIsChangedWhereThereIsRoom) {
   const OrderedStep step = Chain();
   MemoryRehearsal rehearsal(step.order, step.planner, Peak(step), step.stop);
-  const MemoryRehearsal::Findings findings = rehearsal.Play({}, 1);
+  const MemoryRehearsal::Findings findings = rehearsal.Rehearse({}, 1);
   EXPECT_TRUE(findings.fits);
   EXPECT_TRUE(findings.is_clean);
   EXPECT_TRUE(findings.aways.empty());
@@ -48,7 +48,7 @@ TEST(MemoryRehearsalTest, NothingIsChangedWhereThereIsRoom) {
 TEST(MemoryRehearsalTest, WhatIsNotReadForLongMakesRoom) {
   const OrderedStep step = Chain();
   MemoryRehearsal rehearsal(step.order, step.planner, Peak(step) - kKib256, step.stop);
-  const MemoryRehearsal::Findings findings = rehearsal.Play({}, 2);
+  const MemoryRehearsal::Findings findings = rehearsal.Rehearse({}, 2);
   EXPECT_TRUE(findings.fits);
   EXPECT_FALSE(findings.is_clean);
   ASSERT_EQ(findings.aways.size(), 1);
@@ -57,7 +57,7 @@ TEST(MemoryRehearsalTest, WhatIsNotReadForLongMakesRoom) {
   EXPECT_EQ(gap.before, step.SlotOf("f"));
   EXPECT_EQ(findings.aways[0].gate, 2);
   // With it nothing is lacking, and the step takes the copies longer.
-  const MemoryRehearsal::Findings again = rehearsal.Play(findings.aways, 2);
+  const MemoryRehearsal::Findings again = rehearsal.Rehearse(findings.aways, 2);
   EXPECT_TRUE(again.is_clean);
   EXPECT_EQ(again.aways, findings.aways);
   EXPECT_GE(again.step_time_ns, gap.out_ns + gap.in_ns);
@@ -67,9 +67,9 @@ TEST(MemoryRehearsalTest, ItEndsWhereNothingCanMakeRoom) {
   const OrderedStep step = Chain();
   MemoryRehearsal rehearsal(step.order, step.planner, step.order.resident_bytes() + kKib256,
                             step.stop);
-  EXPECT_FALSE(rehearsal.Play({}, 1).fits);
+  EXPECT_FALSE(rehearsal.Rehearse({}, 1).fits);
   MemoryRehearsal none(step.order, step.planner, kAllocationBytes, step.stop);
-  EXPECT_FALSE(none.Play({}, 1).fits);
+  EXPECT_FALSE(none.Rehearse({}, 1).fits);
 }
 
 // What a rehearsal says, beside the simulation of the same plan.
@@ -97,7 +97,7 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
                                static_cast<int64_t>(target * static_cast<double>(budget)));
         std::vector<Away> aways = step.planner.Schedule(step.planner.Cover(setting), setting);
         step.planner.MakeSound(&aways);
-        const MemoryRehearsal::Findings findings = rehearsal.Play(aways, setting.gate_slots);
+        const MemoryRehearsal::Findings findings = rehearsal.Rehearse(aways, setting.gate_slots);
         const SimulationResult simulated = simulate(aways);
         ++plans;
         agree += findings.is_clean == simulated.fits();
@@ -115,7 +115,7 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
     }
   }
   std::cout << plans << " plans, " << fit << " fit, " << agree
-            << " as foretold, times off by up to " << 100 * worst << " %; " << made
+            << " as simulated, times off by up to " << 100 * worst << " %; " << made
             << " made by rehearsals, of which " << made_fit << " fit\n";
   EXPECT_GE(agree, plans * 3 / 4);
   EXPECT_LT(worst, 0.15);

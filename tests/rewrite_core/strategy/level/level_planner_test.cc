@@ -325,7 +325,7 @@ TEST(LevelPlannerTest, Mode2HoldsASwapInUntilTheOtherInputsAreThere) {
 f1:0 (128 bytes) -> g1[1] after g2
 f2:0 (128 bytes) -> g2[1] after g3
 )");
-  // `ahead` plays no part.
+  // `ahead` has no effect.
   EXPECT_EQ(Printed(kPlannerNet, Options(4, 3, 0, 2)), Printed(kPlannerNet, Options(4, 1, 0, 2)));
 }
 
@@ -436,7 +436,7 @@ constexpr char kTwoGpus[] = R"(
 )";
 
 // GPUs that take 30 and 40 MiB as the graph came. With swaps, each fits into `alone_bytes` while
-// the other one has memory without end; both together do not fit: `i1` asks in vain.
+// the other one has unlimited memory; both together do not fit: `i1` asks in vain.
 class ApartSimulator : public PlanSimulator {
  public:
   ApartSimulator(const TestFacts& f, int64_t alone_bytes) : f_(f), alone_bytes_(alone_bytes) {}

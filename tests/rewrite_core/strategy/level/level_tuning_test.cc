@@ -63,7 +63,7 @@ class FakeSimulator : public PlanSimulator {
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override {
     if (stop.ShouldStop(1)) return stop.status("simulate");
-    ++plays;
+    ++simulations;
     EXPECT_EQ(plan.cpu_device, "/cpu:7");  // All plans are made on the base.
     EXPECT_EQ(terms.budgets, StepTerms::Budgets::kOneGpu);
     EXPECT_EQ(terms.gpu, 0);
@@ -72,7 +72,7 @@ class FakeSimulator : public PlanSimulator {
       const PlannedSwapIn& in = plan.swaps[0].swap_ins[0];
       const LevelSetting setting = {plan.swaps[0].tensor.node, in.consumers[0].node,
                                     in.consumers[0].index, in.triggers[0]};
-      played.push_back(setting);
+      simulated.push_back(setting);
       cost = cost_(setting);
     }
     OutOfMemory oom;
@@ -101,8 +101,8 @@ class FakeSimulator : public PlanSimulator {
   const int64_t budget_bytes;
   int64_t resident_bytes = 0;
   bool host_is_full = false;
-  int plays = 0;
-  std::vector<LevelSetting> played;
+  int simulations = 0;
+  std::vector<LevelSetting> simulated;
 
  private:
   const Cost unswapped_;
@@ -127,7 +127,7 @@ absl::StatusOr<TunedLevel> Tune(const LevelSetting& wanted, FakePlanner planner,
   auto tuned =
       TuneLevel(wanted, base, 0, simulator->budget_bytes, f.facts, &planner, simulator, stop);
   // The last one is the plan chosen once more, for its need.
-  if (tuned.ok() && !tuned->swaps.empty()) simulator->played.pop_back();
+  if (tuned.ok() && !tuned->swaps.empty()) simulator->simulated.pop_back();
   return tuned;
 }
 
@@ -214,7 +214,7 @@ TEST(LevelTuningTest, FindsTheLeastOfAllThatFitWhereThereAreFew) {
     EXPECT_EQ(tuned->report.setting_count(),
               static_cast<int64_t>(planner.thresholds.size() * planner.groupbys.size() *
                                    (2 * planner.aheads.size() + 2)));
-    EXPECT_EQ(simulator.plays, tuned->report.setting_count() + 3);
+    EXPECT_EQ(simulator.simulations, tuned->report.setting_count() + 3);
   }
   EXPECT_GT(found, 100);
   EXPECT_GT(impossible, 10);
@@ -254,7 +254,7 @@ TEST(LevelTuningTest, EqualPlansAreSimulatedOnce) {
   });
   ASSERT_THAT(Tune(kAll, planner, &simulator), testing::IsOk());
   std::vector<LevelSetting> once;
-  for (const LevelSetting& s : simulator.played) {
+  for (const LevelSetting& s : simulator.simulated) {
     EXPECT_EQ(std::count(once.begin(), once.end(), s), 0);
     once.push_back(s);
   }
@@ -272,28 +272,28 @@ TEST(LevelTuningTest, WhatIsGivenIsHeld) {
     planner.thresholds = UpTo(1, large ? 200 : 3);
     planner.aheads = UpTo(1, large ? 200 : 2);
     planner.groupbys = UpTo(0, large ? 50 : 1);
-    const auto played = [&](const LevelSetting& wanted) {
+    const auto simulated = [&](const LevelSetting& wanted) {
       FakeSimulator simulator(kTunedMiB, kTooMuch, cost);
       const auto tuned = Tune(wanted, planner, &simulator);
       EXPECT_THAT(tuned, testing::IsOk());
-      std::vector<LevelSetting> all = simulator.played;
+      std::vector<LevelSetting> all = simulator.simulated;
       if (tuned.ok()) all.push_back(tuned->setting);
       return all;
     };
     // None of these values is one of the planner's.
-    for (const LevelSetting& s : played({777, kAuto, kAuto, 0})) EXPECT_EQ(s.threshold, 777);
-    for (const LevelSetting& s : played({kAuto, 778, kAuto, 0})) {
+    for (const LevelSetting& s : simulated({777, kAuto, kAuto, 0})) EXPECT_EQ(s.threshold, 777);
+    for (const LevelSetting& s : simulated({kAuto, 778, kAuto, 0})) {
       if (!s.syncs_swap_ins()) {
         EXPECT_EQ(s.ahead, 778);
       }
     }
-    for (const LevelSetting& s : played({kAuto, kAuto, 779, 0})) EXPECT_EQ(s.groupby, 779);
+    for (const LevelSetting& s : simulated({kAuto, kAuto, 779, 0})) EXPECT_EQ(s.groupby, 779);
     for (int mode = 0; mode <= 3; ++mode) {
-      const auto settings = played({kAuto, kAuto, kAuto, mode});
+      const auto settings = simulated({kAuto, kAuto, kAuto, mode});
       for (const LevelSetting& s : settings) EXPECT_GE(s.sync_mode, mode);
       EXPECT_EQ(settings.back().sync_mode, mode);  // The fastest.
     }
-    const auto all = played({777, 778, 779, 3});
+    const auto all = simulated({777, 778, 779, 3});
     EXPECT_EQ(all.size(), 2u);
     EXPECT_EQ(all.back().sync_mode, 3);
   }
@@ -376,8 +376,8 @@ TEST(LevelTuningTest, TheSearchComesNearTheBestOnSmoothLandscapes) {
       ASSERT_THAT(tuned, testing::IsOk()) << seed << " " << budget;
       EXPECT_FALSE(tuned->report.exhaustive());
       EXPECT_LE(tuned->fit.peak_bytes(), budget * kTunedMiB);
-      EXPECT_LE(tuned->report.setting_count(), kMaxPlays);
-      EXPECT_LE(simulator.plays, kMaxPlays + 3);
+      EXPECT_LE(tuned->report.setting_count(), kMaxSimulations);
+      EXPECT_LE(simulator.simulations, kMaxSimulations + 3);
       const double ratio = static_cast<double>(tuned->fit.step_time_ns()) / best;
       sum += ratio;
       ++tuned_count;
@@ -395,7 +395,7 @@ TEST(LevelTuningTest, TheSearchComesNearTheBestOnSmoothLandscapes) {
 }
 
 // On a landscape without any order nothing can be promised but that what is returned fits, is the
-// best of what was played, and that the search ends.
+// best of what was simulated, and that the search ends.
 TEST(LevelTuningTest, TheSearchNeverReturnsWhatDoesNotFit) {
   const FakePlanner planner = LargePlanner();
   int fitting = 0, refused = 0;
@@ -410,17 +410,17 @@ TEST(LevelTuningTest, TheSearchNeverReturnsWhatDoesNotFit) {
     FakeSimulator simulator(budget, kTooMuch, cost);
     const auto tuned = Tune(kAll, planner, &simulator);
     int64_t best = kUnlimited;
-    for (const LevelSetting& s : simulator.played) {
+    for (const LevelSetting& s : simulator.simulated) {
       if (cost(s).peak_bytes <= budget) best = std::min(best, cost(s).time_ns);
     }
     if (!tuned.ok()) {
       ++refused;
-      // The plays for the smallest budget come on top: a bisection to 1/1024 for each mode.
-      EXPECT_LE(simulator.plays, kMaxPlays + 2 + 4 * 12);
+      // The simulations for the smallest budget come on top: a bisection to 1/1024 for each mode.
+      EXPECT_LE(simulator.simulations, kMaxSimulations + 2 + 4 * 12);
       continue;
     }
     ++fitting;
-    EXPECT_LE(simulator.plays, kMaxPlays + 3);
+    EXPECT_LE(simulator.simulations, kMaxSimulations + 3);
     EXPECT_EQ(tuned->fit.step_time_ns(), best);
     EXPECT_LE(tuned->fit.peak_bytes(), budget);
   }
@@ -437,7 +437,7 @@ TEST(LevelTuningTest, TheSameTwice) {
     ASSERT_THAT(b, testing::IsOk());
     EXPECT_EQ(a->setting, b->setting);
     EXPECT_EQ(a->report.SerializeAsString(), b->report.SerializeAsString());
-    EXPECT_EQ(one.played, two.played);
+    EXPECT_EQ(one.simulated, two.simulated);
   }
 }
 
@@ -457,7 +457,7 @@ TEST(LevelTuningTest, NothingIsSwappedWhereTheStepFits) {
   EXPECT_EQ(tuned->fit.full_speed_step_time_ns(), 1'000);
   EXPECT_EQ(tuned->fit.step_time_ns(), 1'000);
   EXPECT_EQ(tuned->report.setting_count(), 0);
-  EXPECT_EQ(simulator.plays, 3);  // Unlimited, within the budget, and for the need.
+  EXPECT_EQ(simulator.simulations, 3);  // Unlimited, within the budget, and for the need.
   EXPECT_EQ(tuned->fit.need_bytes(), 10 * kTunedMiB);
 }
 
@@ -557,7 +557,7 @@ TEST(LevelTuningTest, WithoutCandidatesTheSmallestBudgetIsThatOfTheStepItself) {
   EXPECT_EQ(GetErrorReason(tuned.status()), v1::ERROR_REASON_DOES_NOT_FIT);
   const int64_t smallest = Number(ErrorDetailOf(tuned, "smallest_budget_bytes"));
   EXPECT_EQ(smallest, 30 * kTunedMiB);
-  EXPECT_TRUE(simulator.played.empty());
+  EXPECT_TRUE(simulator.simulated.empty());
 }
 
 TEST(LevelTuningTest, WhereTheHostIsFullNoBudgetHelps) {

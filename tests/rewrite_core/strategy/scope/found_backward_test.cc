@@ -54,7 +54,7 @@ class FoundBackwardTest : public ::testing::TestWithParam<std::string> {};
 // nobody needs looks like a loss there. So a few tensors of the head may differ, one or two for
 // each loss; they are printed.
 TEST_P(FoundBackwardTest, GivesTheForwardSwapsThatNamesGive) {
-  constexpr int kMostDifferences = 2;
+  constexpr int kMaxDifferences = 2;
   v1::RewriteOptions named;
   for (const std::string& scope : testing::OptimizerScopes(GetParam())) {
     named.mutable_scope()->add_optimizer_scopes(scope);
@@ -79,8 +79,8 @@ TEST_P(FoundBackwardTest, GivesTheForwardSwapsThatNamesGive) {
   }
   std::cout << by_name.size() - missing << " alike, " << missing << " by name only, " << more
             << " found only\n";
-  EXPECT_LE(missing, kMostDifferences);
-  EXPECT_LE(more, kMostDifferences);
+  EXPECT_LE(missing, kMaxDifferences);
+  EXPECT_LE(more, kMaxDifferences);
 }
 
 INSTANTIATE_TEST_SUITE_P(FoundBackward, FoundBackwardTest,

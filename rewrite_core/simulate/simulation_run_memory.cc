@@ -1,10 +1,10 @@
-// Player: who is given memory, and what a run leaves behind.
+// SimulationRun: who is given memory, and what a run leaves behind.
 #include <algorithm>
 #include <deque>
 #include <utility>
 #include <vector>
 
-#include "rewrite_core/simulate/player.h"
+#include "rewrite_core/simulate/simulation_run.h"
 
 namespace spillway::core {
 namespace {
@@ -24,7 +24,7 @@ void KeepChanges(std::vector<MemoryPoint>* timeline) {
 
 }  // namespace
 
-bool Player::TakeResident() {
+bool SimulationRun::TakeResident() {
   const std::vector<int64_t>& resident = workload_->resident_bytes;
   for (int32_t d = 0; d < workload_->num_devices; ++d) {
     result_.devices[d].resident_bytes = resident[d];
@@ -42,7 +42,7 @@ bool Player::TakeResident() {
   return true;
 }
 
-bool Player::PlaceResident() {
+bool SimulationRun::PlaceResident() {
   if (options_->initializer_seed > 0) {
     for (int32_t d = 0; d < workload_->num_devices; ++d) {
       if (devices_[d].placed && !PlaceInitialized(d)) return false;
@@ -63,7 +63,7 @@ bool Player::PlaceResident() {
   return true;
 }
 
-bool Player::PlaceInitialized(int32_t index) {
+bool SimulationRun::PlaceInitialized(int32_t index) {
   BestFitAllocator& allocator = devices_[index].allocator;
   std::vector<BufferId> order;
   for (BufferId id : workload_->residents) {
@@ -97,7 +97,7 @@ bool Player::PlaceInitialized(int32_t index) {
   return true;
 }
 
-void Player::FailResident(int32_t device, int64_t bytes, int64_t placed_bytes) {
+void SimulationRun::FailResident(int32_t device, int64_t bytes, int64_t placed_bytes) {
   diverged_ = true;
   Fail(device, kNoOp, bytes, placed_bytes);
   if (!result_.out_of_memory->fragmented) return;
@@ -105,7 +105,7 @@ void Player::FailResident(int32_t device, int64_t bytes, int64_t placed_bytes) {
   result_.out_of_memory->missing_bytes = bytes - largest;
 }
 
-void Player::Wait(const Asked& asking, MemoryPool* memory, const Device* device) {
+void SimulationRun::Wait(const Asked& asking, MemoryPool* memory, const Device* device) {
   const OpId id = asking.op;
   result_.waited = true;
   need_[id] = asking.need;
@@ -115,7 +115,7 @@ void Player::Wait(const Asked& asking, MemoryPool* memory, const Device* device)
 }
 
 // Who is launched lets go of memory at once: somebody before him may be next.
-void Player::Serve(MemoryPool* memory, Device* device) {
+void SimulationRun::Serve(MemoryPool* memory, Device* device) {
   // Where places are what is short, the largest piece says more than the sum: of those with one
   // piece it says all, so that a thousand copies that wait are not tried one after another.
   bool all_placed = true;
@@ -133,12 +133,12 @@ void Player::Serve(MemoryPool* memory, Device* device) {
   }
 }
 
-void Player::Diverge(Device* device) {
+void SimulationRun::Diverge(Device* device) {
   diverged_ = device->diverged = true;
   device->memory.Rekey([this](OpId id) { return LargestPiece(id); });
 }
 
-int64_t Player::LargestPiece(OpId id) const {
+int64_t SimulationRun::LargestPiece(OpId id) const {
   int64_t largest = op(id).kind() == OpKind::kCompute ? op(id).bytes : 0;
   for (const PreparedWorkload::Write& write : workload_->Writes(op(id))) {
     if (!is_held(write.buffer)) largest = std::max(largest, write.bytes);
@@ -146,7 +146,7 @@ int64_t Player::LargestPiece(OpId id) const {
   return largest;
 }
 
-int64_t Player::MissingInOnePiece(OpId id) {
+int64_t SimulationRun::MissingInOnePiece(OpId id) {
   BestFitAllocator& allocator = devices_[op(id).device].allocator;
   const auto missing = [&allocator](int64_t bytes) {
     if (bytes == 0 || allocator.Allocate(bytes) != BestFitAllocator::kNoChunk) return int64_t{0};
@@ -159,7 +159,7 @@ int64_t Player::MissingInOnePiece(OpId id) {
   return missing(op(id).bytes);
 }
 
-void Player::RecordPieces(OpId id, int32_t index) {
+void SimulationRun::RecordPieces(OpId id, int32_t index) {
   const BestFitAllocator& allocator = devices_[index].allocator;
   const int64_t missing = MissingInOnePiece(id);
   if (result_.out_of_memory->fragmented) result_.out_of_memory->missing_bytes = missing;
@@ -177,7 +177,7 @@ void Player::RecordPieces(OpId id, int32_t index) {
             [](const PlacedPiece& a, const PlacedPiece& b) { return a.address < b.address; });
 }
 
-void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {
+void SimulationRun::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {
   OutOfMemory oom;
   oom.device = device;
   oom.op = id == kNoOp ? kNoOp : workload_->IdOf(id);
@@ -194,7 +194,7 @@ void Player::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_u
   result_.out_of_memory = oom;
 }
 
-void Player::Record(int32_t device, bool taken) {
+void SimulationRun::Record(int32_t device, bool taken) {
   std::vector<MemoryPoint>& timeline = result_.devices[device].timeline;
   const int64_t bytes = pool(device).in_use_bytes();
   if (timeline.empty() || timeline.back().time_ns != now_) timeline.push_back({now_, 0, 0});
@@ -203,14 +203,14 @@ void Player::Record(int32_t device, bool taken) {
   timeline.back().bytes = bytes;
 }
 
-void Player::RecordGrant(int32_t device, int64_t bytes, bool new_peak) {
+void SimulationRun::RecordGrant(int32_t device, int64_t bytes, bool new_peak) {
   if (device < 0) return;
   ++step_;
   if (new_peak) peak_step_[device] = step_;
   if (bytes > 0) Record(device, /*taken=*/true);
 }
 
-void Player::FindAtPeak() {
+void SimulationRun::FindAtPeak() {
   for (DeviceUse& use : result_.devices) KeepChanges(&use.timeline);
   for (BufferId id = 0; id < static_cast<BufferId>(states_.size()); ++id) {
     const int32_t device = workload_->buffers[id].device;
@@ -221,7 +221,7 @@ void Player::FindAtPeak() {
   }
 }
 
-SimulationResult Player::TakeResult() {
+SimulationResult SimulationRun::TakeResult() {
   if (!result_.fits()) {
     for (int32_t d = 0; d < workload_->num_devices; ++d) Stall(d);
   }

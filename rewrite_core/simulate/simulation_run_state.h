@@ -1,9 +1,9 @@
 // What a run of the simulator has at hand: the engines of each device, its memory, who is ready,
-// who waits. The data of Player (player.h).
+// who waits. The data of SimulationRun (simulation_run.h).
 //
 // Thread safety: one thread at a time.
-#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAYER_STATE_H_
-#define SPILLWAY_REWRITE_CORE_SIMULATE_PLAYER_STATE_H_
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATION_RUN_STATE_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATION_RUN_STATE_H_
 
 #include <cstdint>
 #include <vector>
@@ -18,7 +18,7 @@
 
 namespace spillway::core {
 
-class PlayerState {
+class SimulationRunState {
  protected:
   using Op = PreparedWorkload::Op;
   using Chunk = BestFitAllocator::Chunk;
@@ -117,4 +117,4 @@ class PlayerState {
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_PLAYER_STATE_H_
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATION_RUN_STATE_H_

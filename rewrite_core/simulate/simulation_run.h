@@ -1,9 +1,9 @@
-// Player: one run of one mode over a prepared workload, by the rules of simulator.h. It keeps its
-// memory from run to run.
+// SimulationRun: one run of one mode over a prepared workload, by the rules of simulator.h. It
+// keeps its memory from run to run.
 //
 // Thread safety: one thread at a time.
-#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAYER_H_
-#define SPILLWAY_REWRITE_CORE_SIMULATE_PLAYER_H_
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATION_RUN_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATION_RUN_H_
 
 #include <cstdint>
 #include <vector>
@@ -11,32 +11,32 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
-#include "rewrite_core/simulate/player_state.h"
 #include "rewrite_core/simulate/prepared_workload.h"
+#include "rewrite_core/simulate/simulation_run_state.h"
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
 
-class Player : private PlayerState {
+class SimulationRun : private SimulationRunState {
  public:
   // Errors: INTERNAL if operations wait for each other, or copy_percent is out of its range;
   // INVALID_ARGUMENT if with it times add up to more than int64 holds; as `stop` says.
-  absl::StatusOr<SimulationResult> Play(const PreparedWorkload& workload,
-                                        const SimulationOptions& options, const StopToken& stop);
+  absl::StatusOr<SimulationResult> Run(const PreparedWorkload& workload,
+                                       const SimulationOptions& options, const StopToken& stop);
 
   // Whether, in the last run, somebody did not find his places whom the sum of bytes sufficed for.
   // If not, the run is the same where memory is only counted.
   bool diverged() const { return diverged_; }
 
  private:
-  // Counts a step; true once work should end: every loop then does, and Play says so.
+  // Counts a step; true once work should end: every loop then does, and Run says so.
   bool Stopped() { return stopped_ = stopped_ || poll_->Tick(); }
   absl::Status CheckTimes() const;
   void Start();
   // False if the resident buffers do not fit.
   bool TakeResident();
   // From the start of an empty region, one after another or as initializers leave them. False if
-  // one finds no place.
+  // one cannot be placed.
   bool PlaceResident();
   bool PlaceInitialized(int32_t device);
   void FailResident(int32_t device, int64_t bytes, int64_t placed_bytes);
@@ -54,9 +54,9 @@ class Player : private PlayerState {
   void AskForHead(int32_t device, Queue* queue, int64_t not_before_ns);
   // When the head of `queue`, or who will be, may ask.
   void LookAgain(int32_t device, int64_t time_ns, Queue* queue);
-  // Enters `id` among those who want memory; what it takes over is settled here.
+  // Enters `id` among those who want memory; what it reuses in place is settled here.
   void Ask(OpId id);
-  int64_t TakeOver(const PreparedWorkload::Write& write);
+  int64_t ReuseInPlace(const PreparedWorkload::Write& write);
   // `device`: null where memory is counted and not placed.
   void GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* asked);
   void Wait(const Asked& asking, MemoryPool* memory, const Device* device);
@@ -67,7 +67,7 @@ class Player : private PlayerState {
   void Diverge(Device* device);
   // Of what `id` needs.
   int64_t LargestPiece(OpId id) const;
-  // By how much the first of its pieces that finds no place is larger than the largest free one.
+  // By how much the first of its pieces that cannot be placed is larger than the largest free one.
   int64_t MissingInOnePiece(OpId id);
   // Of who is out of memory.
   void RecordPieces(OpId id, int32_t device);
@@ -119,4 +119,4 @@ class Player : private PlayerState {
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_PLAYER_H_
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATION_RUN_H_

@@ -1,4 +1,4 @@
-#include "rewrite_core/simulate/player.h"
+#include "rewrite_core/simulate/simulation_run.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,16 +9,16 @@
 namespace spillway::core {
 namespace {
 
-// A buffer of one holder that has memory: as Player::states_ has it.
+// A buffer of one holder that has memory: as SimulationRun::states_ has it.
 constexpr int32_t kHeldByOne = 3;
 
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; };
 
 }  // namespace
 
-absl::StatusOr<SimulationResult> Player::Play(const PreparedWorkload& workload,
-                                              const SimulationOptions& options,
-                                              const StopToken& stop) {
+absl::StatusOr<SimulationResult> SimulationRun::Run(const PreparedWorkload& workload,
+                                                    const SimulationOptions& options,
+                                                    const StopToken& stop) {
   workload_ = &workload;
   options_ = &options;
   ahead_ = options.mode == SimulationMode::kLaunchAhead;
@@ -41,17 +41,17 @@ absl::StatusOr<SimulationResult> Player::Play(const PreparedWorkload& workload,
   return TakeResult();
 }
 
-absl::Status Player::CheckTimes() const {
+absl::Status SimulationRun::CheckTimes() const {
   const int32_t percent = options_->copy_percent;
-  if (percent < 1 || percent > kMostCopyPercent) {
+  if (percent < 1 || percent > kMaxCopyPercent) {
     return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                  absl::StrCat("Copies take ", percent, " % of their time, which is not from 1 to ",
-                              kMostCopyPercent, "; this is an error in Spillway."));
+                              kMaxCopyPercent, "; this is an error in Spillway."));
   }
   return workload_->CheckTimes(percent);
 }
 
-void Player::Start() {
+void SimulationRun::Start() {
   const size_t num_ops = workload_->ops.size();
   const size_t num_devices = static_cast<size_t>(workload_->num_devices);
   result_ = SimulationResult();
@@ -103,7 +103,7 @@ void Player::Start() {
   }
 }
 
-bool Player::Round() {
+bool SimulationRun::Round() {
   const OpId left_before = left_;
   if (!ready_.empty()) {
     if (ready_.size() > 1) SortReady();
@@ -134,7 +134,7 @@ bool Player::Round() {
   return left_ != left_before;
 }
 
-void Player::SortReady() {
+void SimulationRun::SortReady() {
   if (workload_->rank.empty()) {
     std::sort(ready_.begin(), ready_.end());
     return;
@@ -143,7 +143,7 @@ void Player::SortReady() {
   std::sort(ready_.begin(), ready_.end(), [rank](OpId a, OpId b) { return rank[a] < rank[b]; });
 }
 
-bool Player::Advance() {
+bool SimulationRun::Advance() {
   while (first_wait_ < waited_.size() && need_[waited_[first_wait_].op] == kNever) ++first_wait_;
   if (first_wait_ < waited_.size()) {
     const int64_t deadline = waited_[first_wait_].time_ns + kMemoryWaitNs;
@@ -166,7 +166,7 @@ bool Player::Advance() {
   return true;
 }
 
-void Player::EndEvents() {
+void SimulationRun::EndEvents() {
   // In which order they end says nothing: what becomes ready by it is sorted.
   for (size_t i = 0; i < end_now_.size() && !Stopped(); ++i) End(end_now_[i]);
   end_now_.clear();
@@ -182,7 +182,7 @@ void Player::EndEvents() {
   }
 }
 
-void Player::BecomeReady(OpId id) {
+void SimulationRun::BecomeReady(OpId id) {
   const Op& ready = op(id);
   // Soon wanted.
   __builtin_prefetch(workload_->writes.data() + ready.writes);
@@ -213,7 +213,7 @@ void Player::BecomeReady(OpId id) {
   Touch(ready.device);
 }
 
-void Player::ChooseHead(int32_t index, Device* device) {
+void SimulationRun::ChooseHead(int32_t index, Device* device) {
   Queue& queue = device->compute;
   std::vector<OpId>& ready = device->ready;
   if (ready.empty() || queue.head != kNoOp || queue.busy || queue.look_again_ns > now_) return;
@@ -228,7 +228,7 @@ void Player::ChooseHead(int32_t index, Device* device) {
   ready.pop_back();
 }
 
-void Player::AskForHeads(int32_t index) {
+void SimulationRun::AskForHeads(int32_t index) {
   Device& device = devices_[index];
   if (!first_ready_) ChooseHead(index, &device);
   const auto may_ask = [&](const Queue& queue) {
@@ -243,7 +243,7 @@ void Player::AskForHeads(int32_t index) {
   if (may_ask(device.in)) AskForHead(index, &device.in, now_);
 }
 
-void Player::AskForHead(int32_t device, Queue* queue, int64_t not_before_ns) {
+void SimulationRun::AskForHead(int32_t device, Queue* queue, int64_t not_before_ns) {
   if (now_ >= not_before_ns) {
     queue->asked = true;
     Ask(queue->head);
@@ -252,17 +252,17 @@ void Player::AskForHead(int32_t device, Queue* queue, int64_t not_before_ns) {
   }
 }
 
-void Player::LookAgain(int32_t device, int64_t time_ns, Queue* queue) {
+void SimulationRun::LookAgain(int32_t device, int64_t time_ns, Queue* queue) {
   queue->look_again_ns = time_ns;
   AddEvent(time_ns, ~device);
 }
 
-void Player::Ask(OpId id) {
+void SimulationRun::Ask(OpId id) {
   const Op& asking = op(id);
   int64_t need = asking.need_bytes;
   if (asking.may_reuse) {
     for (const PreparedWorkload::Write& write : workload_->Writes(asking)) {
-      if (write.reuse >= 0 && states_[write.reuse] == kHeldByOne) need -= TakeOver(write);
+      if (write.reuse >= 0 && states_[write.reuse] == kHeldByOne) need -= ReuseInPlace(write);
     }
   }
   const int32_t device = asking.memory();
@@ -274,7 +274,7 @@ void Player::Ask(OpId id) {
   }
 }
 
-int64_t Player::TakeOver(const PreparedWorkload::Write& write) {
+int64_t SimulationRun::ReuseInPlace(const PreparedWorkload::Write& write) {
   states_[write.reuse] &= ~1;
   states_[write.buffer] |= 1;
   if (options_->placed) std::swap(chunks_[write.buffer], chunks_[write.reuse]);
@@ -282,7 +282,7 @@ int64_t Player::TakeOver(const PreparedWorkload::Write& write) {
   return write.bytes;
 }
 
-void Player::GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* asked) {
+void SimulationRun::GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* asked) {
   for (const Asked& asking : *asked) {
     if (Stopped()) return;
     if (memory->somebody_waits() || !memory->Fits(asking.need)) {
@@ -298,13 +298,13 @@ void Player::GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* ask
   if (memory->somebody_waits()) Serve(memory, device);
 }
 
-bool Player::Place(OpId id, Device* device) {
+bool SimulationRun::Place(OpId id, Device* device) {
   const Op& placed = op(id);
   BestFitAllocator& allocator = device->allocator;
   const auto writes = workload_->Writes(placed);
   bool all = true;
   for (const PreparedWorkload::Write& write : writes) {
-    // What was taken over has a place.
+    // What is reused in place has a place.
     if (is_held(write.buffer)) continue;
     chunks_[write.buffer] = allocator.Allocate(write.bytes);
     all = chunks_[write.buffer] != BestFitAllocator::kNoChunk;
@@ -322,12 +322,12 @@ bool Player::Place(OpId id, Device* device) {
   return false;
 }
 
-void Player::Grant(OpId id, int64_t bytes, MemoryPool* memory) {
+void SimulationRun::Grant(OpId id, int64_t bytes, MemoryPool* memory) {
   const Op& granted = op(id);
   const bool new_peak = memory->Take(id, bytes);
   --left_;
   for (const PreparedWorkload::Write& write : workload_->Writes(granted)) {
-    // What was taken over is held since then.
+    // What is reused in place is held since then.
     if (options_->record_timeline && !is_held(write.buffer)) from_step_[write.buffer] = step_ + 1;
     states_[write.buffer] |= 1;
   }
@@ -342,7 +342,7 @@ void Player::Grant(OpId id, int64_t bytes, MemoryPool* memory) {
   StartNow(id, granted);
 }
 
-void Player::Launch(OpId id, const Op& launched) {
+void SimulationRun::Launch(OpId id, const Op& launched) {
   Device& device = devices_[launched.device];
   Pop(&device.compute);
   const int64_t duration = launched.duration_ns;
@@ -366,7 +366,7 @@ void Player::Launch(OpId id, const Op& launched) {
   Touch(launched.device);
 }
 
-void Player::StartNow(OpId id, const Op& started) {
+void SimulationRun::StartNow(OpId id, const Op& started) {
   const bool is_copy = started.kind() == OpKind::kCopyOut || started.kind() == OpKind::kCopyIn;
   const int64_t duration_ns = is_copy ? CopyTime(started) : started.duration_ns;
   int64_t end_ns = now_ + duration_ns;
@@ -390,14 +390,14 @@ void Player::StartNow(OpId id, const Op& started) {
   }
 }
 
-int64_t Player::CopyTime(const Op& copy) const {
+int64_t SimulationRun::CopyTime(const Op& copy) const {
   const int64_t percent = options_->copy_percent;
   if (percent == 100) return copy.duration_ns;
   // In two parts, as their product may not fit into int64.
   return copy.duration_ns / 100 * percent + copy.duration_ns % 100 * percent / 100;
 }
 
-void Player::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_ns) {
+void SimulationRun::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_ns) {
   Device& device = devices_[copy.device];
   DeviceUse& use = result_.devices[copy.device];
   if (copy.kind() == OpKind::kCopyOut) {
@@ -418,13 +418,13 @@ void Player::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_ns) {
   }
 }
 
-void Player::CountKernel(const Op& kernel) {
+void SimulationRun::CountKernel(const Op& kernel) {
   Stall(kernel.device);
   --devices_[kernel.device].kernels_left;
   result_.devices[kernel.device].compute_ns += kernel.duration_ns;
 }
 
-void Player::Stall(int32_t index) {
+void SimulationRun::Stall(int32_t index) {
   const Device& device = devices_[index];
   if (device.kernels_left == 0) return;
   // Until its launcher is free, the engine waits for that.
@@ -432,7 +432,7 @@ void Player::Stall(int32_t index) {
   result_.devices[index].stall_ns += std::max<int64_t>(0, now_ - since_ns);
 }
 
-void Player::End(OpId id) {
+void SimulationRun::End(OpId id) {
   const Op& ended = op(id);
   if (ended.kind() == OpKind::kCompute) {
     if (ahead_) {
@@ -452,17 +452,17 @@ void Player::End(OpId id) {
   Satisfy(workload_->AllAfter(ended));
 }
 
-void Player::LetGo(const Op& done) {
+void SimulationRun::LetGo(const Op& done) {
   for (BufferId buffer : workload_->Holds(done)) {
     int32_t& state = states_[buffer];
     state -= 2;
-    if (state != 1) continue;  // Held by others; or it has nothing, as it was taken over.
+    if (state != 1) continue;  // Held by others; or it has nothing, as it was reused in place.
     state = 0;
     FreeBuffer(buffer);
   }
 }
 
-void Player::FreeBuffer(BufferId id) {
+void SimulationRun::FreeBuffer(BufferId id) {
   const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
   if (options_->record_timeline) to_step_[id] = ++step_;
   if (buffer.device < 0) {
@@ -475,30 +475,30 @@ void Player::FreeBuffer(BufferId id) {
   GiveBack(buffer.device, &device, buffer.bytes);
 }
 
-void Player::FreeWorkspace(OpId id, const Op& done, Device* device) {
+void SimulationRun::FreeWorkspace(OpId id, const Op& done, Device* device) {
   if (done.bytes == 0) return;
   if (device->placed) device->allocator.Free(workspaces_[id]);
   GiveBack(done.device, device, done.bytes);
 }
 
-void Player::GiveBack(int32_t index, Device* device, int64_t bytes) {
+void SimulationRun::GiveBack(int32_t index, Device* device, int64_t bytes) {
   device->memory.GiveBack(bytes);
   if (options_->record_timeline) Record(index, /*taken=*/false);
   if (device->memory.somebody_waits()) Touch(index);
 }
 
-void Player::Push(Queue* queue, OpId id) {
+void SimulationRun::Push(Queue* queue, OpId id) {
   next_[id] = kNoOp;
   (queue->head == kNoOp ? queue->head : next_[queue->tail]) = id;
   queue->tail = id;
 }
 
-void Player::Pop(Queue* queue) {
+void SimulationRun::Pop(Queue* queue) {
   queue->head = next_[queue->head];
   queue->asked = false;
 }
 
-void Player::AddEvent(int64_t time_ns, int32_t what) {
+void SimulationRun::AddEvent(int64_t time_ns, int32_t what) {
   events_.push_back({time_ns, what});
   if (events_.size() > 1) std::push_heap(events_.begin(), events_.end(), kLater);
 }

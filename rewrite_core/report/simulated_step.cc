@@ -1,4 +1,4 @@
-#include "rewrite_core/report/played_step.h"
+#include "rewrite_core/report/simulated_step.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -74,7 +74,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
   return absl::OkStatus();
 }
 
-// The timeline of one GPU, its peak, and what is alive then: `ids`, which are sorted by size.
+// The timeline of one GPU, its peak, and what is live then: `ids`, which are sorted by size.
 absl::Status AddMemory(const StepFacts& facts, const StepResult& result, const DeviceUse& use,
                        std::vector<BufferId> ids, const StopToken& stop, v1::DeviceMemory* memory) {
   memory->set_resident_bytes(use.resident_bytes);
@@ -100,7 +100,7 @@ absl::Status AddMemory(const StepFacts& facts, const StepResult& result, const D
   if (!PolledSort(ids.begin(), ids.end(), is_larger, &poll)) return stop.status("simulate");
   for (BufferId id : ids) {
     if (poll.Tick()) return stop.status("simulate");
-    v1::LiveTensor* tensor = memory->add_alive_at_peak();
+    v1::LiveTensor* tensor = memory->add_live_at_peak();
     *tensor->mutable_tensor() = Summarize(facts.graph(), facts.shapes(), buffers[id].tensor);
     tensor->mutable_tensor()->set_size_bytes(buffers[id].bytes);
     tensor->set_resident(buffers[id].resident);
@@ -109,17 +109,17 @@ absl::Status AddMemory(const StepFacts& facts, const StepResult& result, const D
 }
 
 absl::Status AddMemories(const StepFacts& facts, const StepResult& result,
-                         const SimulationResult& played, const StopToken& stop,
+                         const SimulationResult& run, const StopToken& stop,
                          v1::SimulateReport* report) {
   StopPoller poll(stop);
   const std::vector<WorkloadBuffer>& buffers = result.buffers;
-  std::vector<std::vector<BufferId>> live(played.devices.size());
+  std::vector<std::vector<BufferId>> live(run.devices.size());
   for (BufferId id = 0; id < static_cast<BufferId>(buffers.size()); ++id) {
     if (poll.Tick()) return stop.status("simulate");
     if (buffers[id].resident && buffers[id].device >= 0) live[buffers[id].device].push_back(id);
   }
   for (size_t i = 0; i < live.size(); ++i) {
-    const DeviceUse& use = played.devices[i];
+    const DeviceUse& use = run.devices[i];
     live[i].insert(live[i].end(), use.at_peak.begin(), use.at_peak.end());
     v1::DeviceMemory* memory = report->add_memory();
     memory->set_device(facts.placement().devices()[i]);
@@ -129,15 +129,15 @@ absl::Status AddMemories(const StepFacts& facts, const StepResult& result,
   return CountDistances(facts, stop, report);
 }
 
-// `workload`: what `played` is a run of.
-absl::Status AddTrace(const StepFacts& facts, const Workload& workload,
-                      const SimulationResult& played, const StopToken& stop, v1::StepTrace* trace) {
+// `workload`: what `run` is a run of.
+absl::Status AddTrace(const StepFacts& facts, const Workload& workload, const SimulationResult& run,
+                      const StopToken& stop, v1::StepTrace* trace) {
   StopPoller poll(stop);
   std::vector<OpId> ran;
   std::vector<OpId> writer(workload.buffers.size(), kNoOp);  // Of what copies to the host write.
   for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
     if (poll.Tick()) return stop.status("simulate");
-    const OpTimes& times = played.times[id];
+    const OpTimes& times = run.times[id];
     if (times.given_ns == OpTimes::kNeverRun) continue;
     const WorkloadOp& op = workload.ops[id];
     if (!IsCopy(op) && times.end_ns == times.start_ns) continue;
@@ -145,15 +145,15 @@ absl::Status AddTrace(const StepFacts& facts, const Workload& workload,
     if (op.kind != OpKind::kCopyOut) continue;
     for (BufferId written : workload.writes[id]) writer[written] = id;
   }
-  const auto is_earlier = [&played](OpId a, OpId b) {
-    return played.times[a].start_ns < played.times[b].start_ns;
+  const auto is_earlier = [&run](OpId a, OpId b) {
+    return run.times[a].start_ns < run.times[b].start_ns;
   };
   if (!PolledSort(ran.begin(), ran.end(), is_earlier, &poll)) return stop.status("simulate");
   std::vector<int32_t> place(workload.ops.size(), -1);  // In the trace.
   for (OpId id : ran) {
     if (poll.Tick()) return stop.status("simulate");
     const WorkloadOp& op = workload.ops[id];
-    const OpTimes& times = played.times[id];
+    const OpTimes& times = run.times[id];
     place[id] = trace->spans_size();
     v1::TraceSpan* span = trace->add_spans();
     if (op.node != kNoNode) span->set_node(ShownName(facts.graph().name(op.node)));
@@ -175,9 +175,9 @@ absl::Status AddTrace(const StepFacts& facts, const Workload& workload,
 
 }  // namespace
 
-absl::Status DescribePlay(const v1::SimulateOptions& options, ForecastBudget budget,
-                          StepSimulator* simulator, const StopToken& stop,
-                          v1::SimulateReport* report) {
+absl::Status DescribeSimulation(const v1::SimulateOptions& options, ForecastBudget budget,
+                                StepSimulator* simulator, const StopToken& stop,
+                                v1::SimulateReport* report) {
   const StepFacts& facts = simulator->facts();
   StepTerms terms;
   if (budget == ForecastBudget::kHardware) terms = StepTerms::AllGpus(facts.Budgets());
@@ -186,18 +186,18 @@ absl::Status DescribePlay(const v1::SimulateOptions& options, ForecastBudget bud
   terms.record_operations = options.trace();
   const auto result = simulator->Simulate(SwapPlan(), terms, stop);
   if (!result.ok()) return result.status();
-  const bool is_synchronous = options.play() == v1::PLAY_SYNCHRONOUS;
-  const SimulationResult& played = is_synchronous ? result->synchronous : result->launch_ahead;
-  v1::PlayedStep* step = report->mutable_played();
-  step->set_play(is_synchronous ? v1::PLAY_SYNCHRONOUS : v1::PLAY_LAUNCHED_AHEAD);
+  const bool is_synchronous = options.execution() == v1::EXECUTION_SYNCHRONOUS;
+  const SimulationResult& run = is_synchronous ? result->synchronous : result->launch_ahead;
+  v1::SimulatedStep* step = report->mutable_simulated();
+  step->set_execution(is_synchronous ? v1::EXECUTION_SYNCHRONOUS : v1::EXECUTION_LAUNCHED_AHEAD);
   step->set_unlimited_memory(budget == ForecastBudget::kNone);
-  step->set_step_time_ns(played.step_time_ns);
+  step->set_step_time_ns(run.step_time_ns);
   if (options.memory()) {
-    absl::Status status = AddMemories(facts, *result, played, stop, report);
+    absl::Status status = AddMemories(facts, *result, run, stop, report);
     if (!status.ok()) return status;
   }
   if (!options.trace()) return absl::OkStatus();
-  return AddTrace(facts, simulator->unswapped(), played, stop, report->mutable_trace());
+  return AddTrace(facts, simulator->unswapped(), run, stop, report->mutable_trace());
 }
 
 }  // namespace spillway::core

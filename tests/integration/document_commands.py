@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Tests that the commands which documents show are ones that the programs take: each command line of
+`spillway` and `spillwayd` in a fenced block of a Markdown file names a command that exists and flags
+that it has; each script of the repository that is shown exists, and its text knows the flags.
+
+    tests/integration/document_commands.py [--bin DIR] [FILE.md...]   all that git knows, if none is given
+
+DIR (default build/bin) has the programs. Prints a line FILE:LINE: what is wrong, and last
+`N passed, N failed`, of command lines. Exit code 1 if one failed. Nothing that documents show is run.
+"""
+
+import argparse
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
+# Other languages have no command lines; what programs print is in blocks of no language, behind `$ `.
+SHELL = {"", "sh", "bash", "console"}
+ENDS = {"|", ">", ">>", "<", "&&", "||", ";", "&", "2>", "--"}
+FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+SCRIPT = re.compile(r"^(?:\./)?((?:deploy|tests|client_lib|server)/[\w./-]+\.(?:sh|py))$")
+ASSIGNMENT = re.compile(r"^[A-Z_]+=")
+# Words in front of a command that leave it a command.
+BEFORE = {"sudo", "srun", "time", "nice", "exec", "env"}
+
+
+class Programs:
+    """What the programs say of themselves, asked once each."""
+
+    def __init__(self, folder):
+        self._folder, self._flags = folder, {}
+
+    def flags(self, program, command=None):
+        """The flags of it, or None if there is no such command."""
+        key = (program, command)
+        if key not in self._flags:
+            words = [command] if command else []
+            words.append("--help-all" if program == "spillway" else "--help")
+            # `help` is the one that refuses a command that does not exist.
+            exists = command is None or self._ask(program, ["help", command]) is not None
+            self._flags[key] = set(FLAG.findall(self._ask(program, words))) if exists else None
+        return self._flags[key]
+
+    def _ask(self, program, words):
+        asked = subprocess.run([str(self._folder / program)] + words, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, universal_newlines=True, timeout=60)
+        return asked.stdout if asked.returncode == 0 else None
+
+
+def command_lines(path):
+    """(number, text) of each line in a block of the shell; what goes on behind \\ is one line."""
+    language, begun, text = None, 0, ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        fence = FENCE.match(line)
+        if fence:
+            language, text = (fence.group(2) if language is None else None), ""
+        elif language in SHELL:
+            begun = number if not text else begun
+            text += line[:-1] + " " if line.endswith("\\") else line
+            if not line.endswith("\\"):
+                yield begun, text
+                text = ""
+
+
+def words_of(text):
+    """Of a command line, without prompt and comment; empty for what is none."""
+    try:
+        lexer = shlex.shlex(text.strip().lstrip("$ "), posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        return list(lexer)
+    except ValueError:  # A quote that goes on in the next line.
+        return []
+
+
+def commands_in(words):
+    """Each command of a line, as its words up to a pipe, a redirection or another command."""
+    command = []
+    for word in words + [";"]:
+        if word in ENDS or set(word) <= set("|&;<>()"):
+            while command and (command[0] in BEFORE or ASSIGNMENT.match(command[0])):
+                command = command[1:]
+            if command:
+                yield command
+            command = []
+        else:
+            command.append(word)
+
+
+def flags_in(words):
+    return [word.split("=")[0] for word in words if re.match(r"^--?[A-Za-z]", word)]
+
+
+def wrong_program(command, programs):
+    """Why the programs would not take it, or None; False if it is no command of theirs."""
+    program = pathlib.PurePath(command[0]).name
+    if program not in ("spillway", "spillwayd") or command[0] not in (
+            program, "build/bin/" + program, "./" + program):
+        return False
+    name, rest = None, command[1:]
+    if program == "spillway":
+        if not rest or rest[0].isupper() or not re.match(r"^[a-z]+$", rest[0]):
+            name = None
+        else:
+            name, rest = rest[0], rest[1:]
+    known = programs.flags(program, name)
+    if known is None:
+        return "spillway has no command %s" % name
+    for flag in flags_in(rest):
+        if flag not in known and not flag[1:].lstrip("-").isupper():
+            return "%s has no flag %s" % (" ".join(filter(None, (program, name))), flag)
+    return None
+
+
+def wrong_script(command):
+    """The same of a script of the repository."""
+    words = command[1:] if pathlib.PurePath(command[0]).name.startswith("python") else command
+    found = SCRIPT.match(words[0]) if words else None
+    if not found:
+        return False
+    path = ROOT / found.group(1)
+    if not path.exists():
+        return "there is no %s" % found.group(1)
+    text = path.read_text(encoding="utf-8")
+    for flag in flags_in(words[1:]):
+        if not re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(flag), text):
+            return "%s knows no flag %s" % (found.group(1), flag)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "bin")
+    parser.add_argument("documents", nargs="*", type=pathlib.Path)
+    options = parser.parse_args()
+    documents = options.documents or [ROOT / name for name in subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=str(ROOT), check=True, stdout=subprocess.PIPE,
+        universal_newlines=True).stdout.split()]
+    programs = Programs(options.bin)
+    passed = failed = 0
+    for document in documents:
+        for number, text in command_lines(document.resolve()):
+            for command in commands_in(words_of(text)):
+                why = wrong_program(command, programs)
+                if why is False:
+                    why = wrong_script(command)
+                if why is False:
+                    continue
+                passed, failed = passed + (why is None), failed + (why is not None)
+                if why:
+                    print("%s:%d: %s" % (document, number, why))
+    if passed + failed == 0:
+        print("no document shows a command: nothing was checked")
+        return 1
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
