@@ -10,8 +10,7 @@ set -euo pipefail
 readonly to=$1
 readonly programs=(/usr/bin/spillway /usr/bin/spillwayd /usr/sbin/haproxy)
 readonly tools=(/bin/sh /bin/cat /bin/chmod /bin/cp /bin/ln /bin/ls /bin/mkdir /bin/mv /bin/rm /bin/sleep
-  /usr/bin/env /usr/bin/test /usr/bin/touch
-  /usr/bin/id)
+  /usr/bin/env /usr/bin/test /usr/bin/id /usr/bin/touch)
 # As spillwayd's user in the image: the Dockerfile's USER.
 readonly user=65532
 
