@@ -4,13 +4,14 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-Usage: deploy/install_deps.sh [build|tests]
+Usage: deploy/install_deps.sh [build|packages|tests]
 
 Installs with apt what is missing on Debian 12. What is there already is left alone: a second run
 changes nothing and takes no time.
 
-  build   (default) compiler, libraries, and Python for the demo's tables
-  tests   the same and what the tests use: venv; clang, for the fuzz targets; clang-format;
+  build     (default) compiler, libraries, and Python for the demo's tables
+  packages  the same and what deploy/debian/build.sh uses: debhelper, dh-python, help2man
+  tests     what build has and what the tests use: venv; clang, for the fuzz targets; clang-format;
           shellcheck; GLPK, for exact solutions; Node with npm, unless there is a Node already;
           Go, unless there is one; Prometheus with promtool, which are unpacked into build/tools
           from Debian's package `prometheus`, so that no service is installed
@@ -29,6 +30,7 @@ readonly build_packages=(
   prometheus-cpp-dev libcli11-dev libspdlog-dev libssl-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3)
+readonly package_packages=(debhelper dh-python help2man)
 test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev clang-format-14
   shellcheck haproxy openssl libglpk-dev)
 command -v node >/dev/null || test_packages+=(nodejs npm)
@@ -101,7 +103,7 @@ unpack_prometheus() {
 main() {
   case ${1:-build} in
     -h|--help) usage; exit ;;
-    build|tests) ;;
+    build|packages|tests) ;;
     *) usage >&2; exit 2 ;;
   esac
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -112,6 +114,8 @@ main() {
   if [[ ${1:-build} == tests ]]; then
     install_missing "${build_packages[@]}" "${test_packages[@]}"
     unpack_prometheus
+  elif [[ ${1:-build} == packages ]]; then
+    install_missing "${build_packages[@]}" "${package_packages[@]}"
   else
     install_missing "${build_packages[@]}"
   fi

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
 #include "server/access_file.h"
@@ -18,6 +19,7 @@
 #include "server/listen_address.h"
 #include "server/logging.h"
 #include "server/server.h"
+#include "server/service_notify.h"
 
 namespace {
 
@@ -74,6 +76,12 @@ void RaiseFileLimit() {
 // stays in the heap of the worker's arena: the size of the whole graph, of a graph of 50 MB.
 constexpr int kMappedBytes = 1 << 20;
 
+// Tells systemd, if it started us. The server serves whether or not that works.
+void TellManager(absl::string_view state) {
+  const absl::Status told = spillway::server::NotifyServiceManager(state);
+  if (!told.ok()) PrintLine(stderr, absl::StrCat("spillwayd: ", told.message()));
+}
+
 // Tells why the server cannot start. Returns the exit code.
 int Fail(const absl::Status& status) {
   PrintLine(stderr, absl::StrCat("spillwayd: ", status.message()));
@@ -115,8 +123,10 @@ int main(int argc, char** argv) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
   if (!server.ok()) return Fail(server.status());
   PrintAddresses(*flags.options, **server);
+  TellManager(spillway::server::kNotifyReady);
 
   AwaitSignal(signals);
+  TellManager(spillway::server::kNotifyStopping);
   std::thread([&signals] {
     AwaitSignal(signals);
     PrintLine(stderr, "spillwayd: a second signal came; ending without draining");

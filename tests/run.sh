@@ -20,7 +20,8 @@ clone; a few minutes when there is a build already.
   deploy       the Kubernetes manifests against its schemas and each other, with Helm's chart, which
                takes helm, built with Go 1.19 or later; the alert rules with promtool; the
                dashboards' expressions against a Prometheus that scrapes a server under load;
-               HAProxy in front of a server, flooded
+               HAProxy in front of a server, flooded; the systemd unit, and whether the files of the
+               Debian packages agree
   clients      of other makers, against a real server: Python's grpcio; @grpc/grpc-js, with Node 18 or
                later; grpcurl, ghz and a client in Go, which are built with Go 1.19 or later; what
                proto/any_language.md says, as it stands there; a client and a server of tomorrow,
@@ -53,7 +54,10 @@ clone; a few minutes when there is a build already.
   benchmarks   build/tests/benchmarks/*, with few repetitions: that they run, not how fast
   scale        a real server under small loads beside the simulation of deploy/scale
   Slurm        a real one, of two nodes on this machine: the samples of deploy/slurm
-  image        the Dockerfile built with buildah; the commands of the manifests, run in it
+  packages     the Debian packages, built, linted, installed, upgraded and purged in a bare Debian; the
+               SBOM
+  image        the Dockerfile built with buildah; whether its packages have the same bytes; the
+               commands of the manifests, run in it
   versions     the programs of the release at which the API froze, built in build/skew, with those of
                today: every call both ways, and a rolling upgrade under load
 
@@ -618,12 +622,20 @@ check_deploy() {
   run_counted "$results/deploy-proxy.log" tests/deploy/proxy_test.py || code=1
   run_counted "$results/deploy-dashboard.log" tests/deploy/dashboard_test.py || code=1
   run_counted "$results/deploy-scale.log" tests/deploy/scale_test.py || code=1
+  run_counted "$results/deploy-packages.log" tests/deploy/packages_test.sh --quick || code=1
   return "$code"
+}
+
+# Both in the same Debian, which is made once.
+readonly debian_base=build/bookworm
+check_packages() {
+  run_counted "$results/packages.log" tests/deploy/packages_test.sh --install --base "$debian_base"
 }
 
 check_image() {
   if [[ -e $deploy_venv/installed.txt ]]; then
-    run_counted "$results/image.log" "$deploy_venv/bin/python" tests/deploy/image_test.py --install
+    run_counted "$results/image.log" "$deploy_venv/bin/python" tests/deploy/image_test.py --install \
+      --base "$debian_base" --packages build-debian
   else
     skip "no $deploy_venv, which reads the manifests: the image is not tested"
   fi
@@ -737,6 +749,7 @@ if [[ $full == yes ]]; then
   section "Benchmarks" run_benchmarks
   section "Scale" run_counted "$results/scale.log" tests/deploy/scale_server_test.py
   section "Slurm" run_counted "$results/slurm.log" tests/deploy/slurm_test.sh --install
+  section "Debian packages" check_packages
   section "Image" check_image
   section "Versions" check_versions
 fi

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Builds the image of the Dockerfile with buildah, and runs the commands of deploy/kubernetes in it:
 the server as the Deployment starts it, the init container as the Job does. No container engine and no
-cluster: both run by chroot, as the image's user, on a read-only root, in a network of their own. Takes
-some minutes, and root."""
+cluster: both run by chroot, as the image's user, on a read-only root, in a network of their own. The
+image's build makes the packages of deploy/debian, too: with --packages they are compared with those
+that packages_test.sh has made in another folder. Takes some minutes, and root."""
 
 import argparse
 import contextlib
@@ -19,7 +20,7 @@ import tempfile
 import time
 import urllib.request
 
-from checks import add, check, finish
+from checks import add, check, finish, skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPH = ROOT / "tests/graphs/resnet50_tf1/graph_shapes.pb"
@@ -28,8 +29,9 @@ SUITE = "bookworm"
 NEEDS = {"buildah": "buildah", "debootstrap": "debootstrap", "chroot": "coreutils",
          "ip": "iproute2", "mount": "mount", "unshare": "util-linux"}  # And their packages.
 
-# Of these, a build that is not in two stages would have some.
-NOT_IN_THE_IMAGE = ("usr/bin/g++", "usr/bin/cmake", "usr/include/grpcpp", "src", "build")
+# Of these, an image that is more than what runs would have some.
+NOT_IN_THE_IMAGE = ("usr/bin/g++", "usr/bin/cmake", "usr/include/grpcpp", "src", "build", "packages",
+                    "usr/bin/apt-get", "usr/bin/dpkg", "usr/bin/perl", "usr/share/locale", "usr/share/man")
 
 STARTUP_S = 30
 
@@ -133,9 +135,43 @@ def test_image(image_root, config):
     check("exposes gRPC and metrics", set(config["ExposedPorts"]) == {"7070/tcp", "9464/tcp"},
           config["ExposedPorts"])
     there = [path for path in NOT_IN_THE_IMAGE if (image_root / path).exists()]
-    check("has no compiler and no source", not there, there)
-    missing = run("chroot", str(image_root), "ldd", "/usr/bin/spillwayd", "/usr/bin/spillway")
-    check("has every library", "not found" not in missing, missing)
+    check("has no compiler, no source and no package manager", not there, there)
+    for program in ("bin/spillwayd", "bin/spillway", "sbin/haproxy"):
+        libraries = run("chroot", str(image_root), "/lib64/ld-linux-x86-64.so.2", "--list",
+                        "/usr/" + program)
+        check("has every library of " + program, "not found" not in libraries, libraries)
+    packages = {path.name for path in (image_root / "var/lib/dpkg/status.d").iterdir()}
+    without = sorted(name for name in packages
+                     if not (image_root / "usr/share/doc" / name / "copyright").exists())
+    check("names its packages, each with its copyright file",
+          {"spillway-server", "libgrpc++1.51", "haproxy", "libc6"} <= packages and not without,
+          without or packages)
+
+
+def read_buildinfo(folder):
+    """The checksums of the packages that a build made, and the versions that it was made with."""
+    text = next(folder.glob("spillway_*.buildinfo")).read_text()
+    sums = dict(reversed(line.split()[::2]) for line in re.search(
+        r"^Checksums-Sha256:\n((?: .*\n)+)", text, re.MULTILINE).group(1).splitlines())
+    depends = dict(re.findall(r"^ (\S+) \(= ([^)]+)\)", text, re.MULTILINE))
+    return {name: digest for name, digest in sums.items() if name.endswith(".deb")}, depends
+
+
+def test_same_packages(image_root, packages):
+    """Whether both builds gave the same bytes."""
+    if not list(packages.glob("spillway_*.buildinfo")):
+        skip("there are no packages in %s to compare with" % packages)
+        return
+    here, built_with = read_buildinfo(packages)
+    there, also_built_with = read_buildinfo(image_root / "usr/share/doc/spillway-server")
+    other = ["%s: %s and %s" % (name, version, also_built_with[name])
+             for name, version in sorted(built_with.items())
+             if also_built_with.get(name, version) != version]
+    if here != there and other:
+        skip("the two builds differ, and had different versions of " + ", ".join(other))
+        return
+    check("another build in another folder gave the same packages",
+          len(here) == 5 and here == there, "%s\n        %s" % (here, there))
 
 
 def test_run(image_root):
@@ -223,6 +259,7 @@ def main():
                         help="a folder with Debian's minimal system; made there if it is not there")
     parser.add_argument("--install", action="store_true",
                         help="installs what is missing, with apt")
+    parser.add_argument("--packages", type=pathlib.Path, help="the folder of packages_test.sh")
     parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:  # In namespaces of our own: see below.
@@ -251,7 +288,9 @@ def main():
         container = buildah("from", "localhost/spillway")
         image_root = pathlib.Path(buildah("mount", container))
         test_image(image_root, image["OCIv1"]["config"])
-        print("        its root holds %s" % run("du", "-sh", image_root).split()[0])
+        print("        its root holds %s" % run("du", "-sh", "--apparent-size", image_root).split()[0])
+        if arguments.packages:
+            test_same_packages(image_root, arguments.packages)
         # Mounts and ports that nobody else sees, and that end with the process.
         inside = subprocess.run(
             ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", sys.executable,
