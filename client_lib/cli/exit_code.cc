@@ -1,8 +1,8 @@
 #include "client_lib/cli/exit_code.h"
 
 #include "absl/strings/str_cat.h"
-#include "client_lib/cli/file_error.h"
-#include "client_lib/cli/flag_names.h"
+#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/flags/flag_names.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {

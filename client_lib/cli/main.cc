@@ -1,7 +1,7 @@
 // The program `spillway`: see app.h.
 #include "client_lib/cli/app.h"
+#include "client_lib/cli/commands/run_command.h"
 #include "client_lib/cli/interrupt.h"
-#include "client_lib/cli/run_command.h"
 
 int main(int argc, char** argv) {
   spillway::CancellationToken cancellation;

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client_lib/cli/help_command.h"
+#include "client_lib/cli/commands/help_command.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/near_names.h"
 

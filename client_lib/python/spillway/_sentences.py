@@ -1,6 +1,6 @@
 """Sentences of the library, which name fields of the .proto, in the words of Python's keywords.
 
-The command line does the same with its flags (client_lib/cli/flag_names.cc).
+The command line does the same with its flags (client_lib/cli/flags/flag_names.cc).
 """
 
 from __future__ import annotations

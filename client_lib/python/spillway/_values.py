@@ -1,6 +1,6 @@
 """Values of keywords that may be text as on the command line: numbers, lists, what is fed.
 
-The grammar is that of client_lib/cli/option_value.cc.
+The grammar is that of client_lib/cli/flags/option_value.cc.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def _machine(name: str, value: Any) -> Dict[str, Any]:
 
 
 def _machine_file(name: str, path: str) -> Dict[str, Any]:
-    """A Hardware in proto3's JSON, as the command line takes it (client_lib/cli/hardware_file.h)."""
+    """A Hardware in proto3's JSON, as the command line takes it (client_lib/cli/flags/hardware_file.h)."""
     try:
         with open(path, encoding="utf-8") as file:
             machine = json.load(file)

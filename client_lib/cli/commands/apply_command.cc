@@ -1,0 +1,100 @@
+#include "client_lib/cli/commands/apply_command.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/graph_run.h"
+#include "client_lib/cli/files/input_file.h"
+#include "client_lib/cli/files/saved_plans.h"
+#include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/field_flag.h"
+#include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/option_table.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kApplyFooter[] =
+    "Example:\n"
+    "  spillway rewrite graph.pb --save-plan plan.json\n"
+    "  spillway apply plan.json graph.pb -o out.pb";
+
+// Options that every strategy has and that a plan has settled.
+constexpr absl::string_view kSettled[] = {"cpu_device", "min_tensor_bytes", "swap_encoding",
+                                          "inline_calls"};
+
+// The order is that of --help.
+struct ApplyFlags {
+  explicit ApplyFlags(CLI::App* command)
+      : plan(command->add_option(
+            "PLAN", plan_path,
+            "The plan: JSON, as rewrite --save-plan has written it. - is standard input.")),
+        files(command, {/*patch=*/true, /*plan=*/false, /*trace=*/false}),
+        connection(command, ConnectionFlags::Kind::kRewrite) {
+    plan->required()->type_name("");
+    for (const OptionRow& row : CommonOptions()) {
+      if (std::count(std::begin(kSettled), std::end(kSettled), row.field) > 0) continue;
+      const auto* field = v1::RewriteOptions::descriptor()->FindFieldByName(std::string(row.field));
+      options.emplace_back(
+          &row, AddFieldFlag(command, FlagOf(row), HelpOf(row.help, row.default_text), field,
+                             "How to apply it"));
+    }
+  }
+
+  absl::StatusOr<v1::RewriteOptions> BuildOptions() const {
+    v1::RewriteOptions built;
+    for (const auto& [row, option] : options) {
+      if (absl::Status s = SetFromFlag(FlagOf(*row), option, row->field, &built); !s.ok()) return s;
+    }
+    return built;
+  }
+
+  std::string plan_path;
+  CLI::Option* const plan;
+  const FileFlags files;
+  std::vector<std::pair<const OptionRow*, CLI::Option*>> options;
+  const ConnectionFlags connection;
+};
+
+absl::StatusOr<ExitCode> RunApply(const ApplyFlags& flags, const Session& session) {
+  const GraphFiles& files = flags.files.files();
+  if (flags.plan_path == "-" && files.input == "-") {
+    return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                              "PLAN and IN are both standard input; give one of them as a file",
+                              {{"flag", "PLAN"}});
+  }
+  if (absl::Status s = CheckFiles(files); !s.ok()) return s;
+  if (absl::Status s = CheckOutputs(flags.plan_path, OutputsOf(files)); !s.ok()) return s;
+  absl::StatusOr<v1::RewriteOptions> options = flags.BuildOptions();
+  if (!options.ok()) return options.status();
+  absl::StatusOr<std::string> json =
+      ReadBytes(flags.plan_path, "give a plan that spillway rewrite --save-plan has written",
+                session.cancellation);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<SavedPlans> plans = SavedPlans::FromJson(*json);
+  if (!plans.ok()) return plans.status();
+  *json = std::string();
+  return RunOnGraph(files, *std::move(options), flags.connection, session, &*plans);
+}
+
+}  // namespace
+
+void AddApplyCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "apply",
+      "Writes a plan that rewrite --save-plan has saved into its graph, without planning: the "
+      "graph that the rewrite gave, byte for byte. A plan for another graph is refused; the order "
+      "in which TensorFlow writes attributes makes none. The plan may have come from anywhere: all "
+      "of it is checked.");
+  auto flags = std::make_shared<ApplyFlags>(command);
+  command->footer(kApplyFooter);
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return RunApply(*flags, *session); }; });
+}
+
+}  // namespace spillway::cli

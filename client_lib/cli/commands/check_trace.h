@@ -1,0 +1,46 @@
+// What a step of TensorFlow did, from a RunMetadata (or StepStats) of a full trace: where each node
+// ran, what it copied, how long the step was and what it held. Times of single nodes are the core's
+// business (analysis/profile.h).
+//
+// The bytes are untrusted.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_TRACE_H_
+#define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_TRACE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace spillway::cli {
+
+// One step. Views are of the bytes that were read.
+struct CheckTrace {
+  struct Node {
+    absl::string_view device;
+    // Of its first output. None: the trace does not say.
+    absl::optional<int64_t> output_bytes;
+  };
+
+  // What ran, by its exact name.
+  absl::flat_hash_map<absl::string_view, Node> nodes;
+  // As the trace spells them, in its order; without the streams of GPUs.
+  std::vector<absl::string_view> devices;
+  // From the start of the first op, or kernel, to the end of the last.
+  absl::optional<int64_t> step_ns;
+  // Per device: the most bytes that what the step itself took held at once, a lower bound.
+  absl::flat_hash_map<absl::string_view, int64_t> allocated_peak_bytes;
+  // Per device: the most bytes in use at the end of an op, variables among it. Only of allocators
+  // that count (those of GPUs, and TF_CPU_ALLOCATOR_USE_BFC=true).
+  absl::flat_hash_map<absl::string_view, int64_t> in_use_peak_bytes;
+};
+
+// INVALID_ARGUMENT (BAD_OPTION) if `run_metadata` is damaged or holds no step.
+absl::StatusOr<CheckTrace> ReadCheckTrace(absl::string_view run_metadata);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_TRACE_H_

@@ -1,0 +1,201 @@
+#include "client_lib/cli/commands/explore_command.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/per_graph.h"
+#include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/option_value.h"
+#include "client_lib/cli/flags/size_list.h"
+#include "client_lib/cli/flags/step_flags.h"
+#include "client_lib/cli/print/forecast_text.h"
+#include "client_lib/cli/print/json.h"
+#include "client_lib/cli/print/note.h"
+#include "client_lib/cli/print/progress_line.h"
+#include "client_lib/cli/print/text_table.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kSizes[] = "--sizes";
+constexpr char kMultipleOf[] = "--multiple-of";
+
+struct ExploreFlags {
+  // A profile is of one size.
+  explicit ExploreFlags(CLI::App* command)
+      : step(command, /*without=*/"profile"), connection(command, ConnectionFlags::Kind::kCall) {}
+
+  std::string input;
+  absl::optional<format::GraphFormat> format;
+  const StepFlags step;
+  const ConnectionFlags connection;
+  std::vector<std::string> sizes;
+  std::vector<std::string> multiple_of;
+  bool swapping = false;
+  bool json = false;
+};
+
+absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
+  v1::ExploreOptions options;
+  absl::StatusOr<v1::Step> step = flags.step.Build(/*feeds_with_size=*/true);
+  if (!step.ok()) return step.status();
+  *options.mutable_step() = *std::move(step);
+  options.set_no_budget(flags.step.no_budget());
+  options.set_swapping(flags.swapping);
+  if (absl::Status s = AddSizeLists(kSizes, flags.sizes, &options); !s.ok()) return s;
+  if (!flags.multiple_of.empty()) {
+    const auto* field = v1::ExploreOptions::descriptor()->FindFieldByName("multiple_of");
+    absl::Status status = SetField(kMultipleOf, flags.multiple_of, field, &options);
+    if (!status.ok()) return status;
+  }
+  return options;
+}
+
+// Whether the size is the number of examples in a batch (ExploreReport.size_is_batch): rows are
+// printed before the report is there.
+bool SizeIsBatch(const v1::Step& step) {
+  for (const v1::Feed& feed : step.feeds()) {
+    for (int i = 1; i < feed.dims_size(); ++i) {
+      if (feed.dims(i) == -1) return false;
+    }
+  }
+  return true;
+}
+
+// What is known while the search goes on.
+class SizesSoFar {
+ public:
+  void Add(const v1::ExploredSize& size) {
+    const bool fits = size.has_swapped() || size.unswapped().fit() != v1::FIT_DOES_NOT_FIT;
+    ++tried_;
+    if (fits) fits_ = std::max(fits_, size.size());
+    if (!fits && (fits_not_ == 0 || size.size() < fits_not_)) fits_not_ = size.size();
+  }
+
+  bool any() const { return tried_ > 0; }
+
+  // `12 sizes tried, 96 fits, 128 does not`.
+  std::string Text() const {
+    return absl::StrCat(FormatCount(tried_, "size"), " tried",
+                        fits_ > 0 ? absl::StrCat(", ", fits_, " fits") : "",
+                        fits_not_ > 0 ? absl::StrCat(", ", fits_not_, " does not") : "");
+  }
+
+ private:
+  int64_t tried_ = 0;
+  int64_t fits_ = 0, fits_not_ = 0;  // The largest and the least; 0: none.
+};
+
+absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
+                     const Client& client, const CallOptions& call, Style style,
+                     std::ostream& out) {
+  ExplorationText text(SizeIsBatch(options.step()), options.swapping(), style);
+  SizesSoFar so_far;
+  const auto report = client.Explore(
+      graph, options,
+      [&](const v1::ExploredSize& size) {
+        PrintBesideProgress([&] { out << text.Row(size) << std::flush; });
+        so_far.Add(size);
+        TellProgress(absl::StrCat("exploring: ", so_far.Text()));
+      },
+      call);
+  if (!report.ok()) {
+    const bool stopped =
+        absl::IsDeadlineExceeded(report.status()) || absl::IsCancelled(report.status());
+    return stopped && so_far.any()
+               ? core::WithMoreText(report.status(), absl::StrCat("; so far: ", so_far.Text()))
+               : report.status();
+  }
+  PrintBesideProgress([&] { out << text.Result(*report) << std::flush; });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) {
+  absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
+  if (!options.ok()) return options.status();
+  const auto filled = FillHardware(kNvidiaSmiTime, options->no_budget(), options->mutable_step());
+  if (!filled.ok()) return filled.status();
+  TellNote(*filled);
+  const PerGraphRun run{flags.input,
+                        flags.format,
+                        flags.json,
+                        "exploration",
+                        "exploring",
+                        /*as_it_comes=*/true,
+                        flags.connection,
+                        /*tells_progress=*/true};
+  return PrintPerGraph(run, session,
+                       [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                           Style style, std::ostream& out) {
+                         if (!flags.json) {
+                           return Explore(*options, graph, client, call, style, out);
+                         }
+                         const auto report = client.Explore(graph, *options, nullptr, call);
+                         if (!report.ok()) return report.status();
+                         out << ToJson(*report, /*with_zeros=*/true);
+                         return absl::OkStatus();
+                       });
+}
+
+}  // namespace
+
+void AddExploreCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "explore",
+      "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
+      "GPU's memory without swapping and the predicted throughput, each size as it is found, and "
+      "then the largest that fits; with --swapping also which fit with swapping, how much of full "
+      "speed that leaves, and how much any plan of swaps could leave at most (bound).");
+  auto flags = std::make_shared<ExploreFlags>(command);
+  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
+      ->required()
+      ->type_name("");
+  AddFormatFlag(command, &flags->format);
+  const auto add = [command](const char* flag, std::vector<std::string>* texts, const char* help,
+                             const char* type) {
+    command->add_option(flag, *texts, help)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name(type)
+        ->group("Sizes");
+  };
+  add(kSizes, &flags->sizes,
+      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP, at most 10,000; more than 16 "
+      "are tried coarse to fine, so that what is known when you stop it is of the whole range. "
+      "With "
+      "--no-budget these alone; else the largest that fits is looked for, too. [default: powers of "
+      "two up to the first that does not fit]",
+      "N,N:N,...");
+  add(kMultipleOf, &flags->multiple_of,
+      "The largest size that fits is looked for among multiples of this, for instance if the graph "
+      "allows no others. [default: 1]",
+      "N");
+  command
+      ->add_flag(
+          "--swapping", flags->swapping,
+          "Also plans for the graph at every size, with the strategy budget, and looks for the "
+          "largest size that fits so. Takes a search for each size.")
+      ->group("Sizes");
+  command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
+      ->group("What to write");
+  command->footer(
+      "The size is what stands as N in --feed; without any N, it is the batch size: the unknown\n"
+      "first dimension of placeholders, iterators and queues.\n"
+      "\n"
+      "Examples:\n"
+      "  spillway explore graph.pb --hardware v100_nvlink2\n"
+      "  spillway explore graph.pb --swapping --multiple-of 8 --server host:7070 --timeout 10m\n"
+      "  spillway explore graph.pb --feed images=N,224,224,3 --feed labels=N --sizes 32:512:32\n"
+      "  spillway explore graph.pb --feed images=8,N,N,3 --sizes 224:2240:224 --multiple-of 32");
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,16 @@
+// `spillway explore`.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_EXPLORE_COMMAND_H_
+#define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_EXPLORE_COMMAND_H_
+
+#include "CLI/App.hpp"
+#include "client_lib/cli/session.h"
+
+namespace spillway::cli {
+
+// Adds the command to `app`. When the command line names it, it sets session->run. `session` must
+// outlive `app`.
+void AddExploreCommand(CLI::App* app, Session* session);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_COMMANDS_EXPLORE_COMMAND_H_

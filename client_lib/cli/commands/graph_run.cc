@@ -1,0 +1,143 @@
+#include "client_lib/cli/commands/graph_run.h"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client_lib/cli/commands/per_graph.h"
+#include "client_lib/cli/files/input_file.h"
+#include "client_lib/cli/files/output_file.h"
+#include "client_lib/cli/files/rewrite_graph_file.h"
+#include "client_lib/cli/print/note.h"
+#include "client_lib/cli/print/progress_line.h"
+#include "client_lib/cli/print/summary.h"
+#include "client_lib/cli/print/text_table.h"
+#include "client_lib/plot/chrome_trace.h"
+
+namespace spillway::cli {
+namespace {
+
+void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
+  if (!files.output.empty() || !files.trace.empty()) options->add_outputs(v1::OUTPUT_GRAPH);
+  if (!files.patch.empty()) options->add_outputs(v1::OUTPUT_PATCH);
+  if (!files.plan.empty()) options->add_outputs(v1::OUTPUT_PLAN);
+  if (!files.report.empty() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
+}
+
+void PrintSummary(const RewrittenFile& file) {
+  const Style style = StyleOf(STDERR_FILENO);
+  for (const RewrittenGraph& graph : file.graphs) {
+    if (!graph.kept_because.ok()) {
+      std::cerr << FormatKept(graph.name, graph.kept_because.message(), style);
+    } else {
+      std::cerr << FormatSummary(graph.response.report(), graph.name, style);
+    }
+  }
+}
+
+void TellPlans(int64_t tried, int64_t best_ns) {
+  TellProgress(absl::StrCat("rewriting: ", FormatCount(tried, "plan"), " tried",
+                            best_ns > 0
+                                ? absl::StrCat(", best step so far ", FormatMilliseconds(best_ns))
+                                : ", none fits so far"));
+}
+
+// The step of each graph in a file, as the rewrite was told it, in the Trace Event format.
+absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& step,
+                                    const StoredProfiles* profiles, const Client& client,
+                                    const CallOptions& call) {
+  auto graphs = format::GraphFile::Read(file.bytes, file.format);
+  if (!graphs.ok()) return graphs.status();
+  v1::SimulateOptions options;
+  *options.mutable_step() = step;
+  options.set_memory(true);
+  options.set_trace(true);
+  plot::ChromeTrace trace;
+  const absl::Time deadline = absl::Now() + call.timeout;
+  for (size_t i = 0; i < graphs->num_graphs(); ++i) {
+    // A MetaGraph that was kept has another purpose, and perhaps no step of that kind.
+    if (!file.graphs[i].kept_because.ok()) continue;
+    v1::SimulateOptions with_profile = options;
+    // That it was found, the rewrite tells.
+    if (profiles != nullptr) profiles->AddTo(graphs->graph(i), with_profile.mutable_step());
+    const auto report = client.Simulate(graphs->graph(i), with_profile, Until(deadline, call));
+    if (!report.ok()) return graphs->WithName(i, report.status());
+    trace.Add(*report, graphs->NameOf(i));
+  }
+  return trace.Json();
+}
+
+// Planned for a budget, and not known to fit it.
+bool IsFitUnknown(const RewrittenFile& file) {
+  for (const RewrittenGraph& graph : file.graphs) {
+    for (const v1::DeviceFit& fit : graph.response.report().fits()) {
+      if (fit.fit() == v1::FIT_UNKNOWN) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
+                                    const ConnectionFlags& connection, const Session& session,
+                                    const SavedPlans* plans, const StoredProfiles* profiles) {
+  // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
+  if (absl::Status status = CheckFiles(files); !status.ok()) return status;
+  absl::StatusOr<CallOptions> call = connection.MakeCall(session);
+  if (!call.ok()) return call.status();
+  absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
+  if (!bytes.ok()) return bytes.status();
+  // What is no graph is told of later, by who reads it.
+  const auto format = files.format.has_value() ? absl::StatusOr<format::GraphFormat>(*files.format)
+                                               : format::RecogniseFormat(*bytes);
+  if (format.ok()) {
+    absl::Status status = CheckNotBinaryOnTerminal(files.output, format::IsText(*format));
+    if (!status.ok()) return status;
+  }
+  const auto outputs = CreateOutputs(
+      {files.output, files.report, files.patch, files.plan, files.trace}, session.cancellation);
+  if (!outputs.ok()) return outputs.status();
+
+  SetOutputs(files, &options);
+  ProgressLine progress(files.quiet);
+  call->on_progress = progress.callback();
+  // A plan that is applied is not searched for, and nothing is to be seen of one that is not shown.
+  if (call->on_progress) call->on_plan = TellPlans;
+  const Client client = connection.Connect(files.quiet);
+  const absl::Time deadline = absl::Now() + call->timeout;
+  absl::StatusOr<RewrittenFile> result =
+      RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans, profiles);
+  absl::StatusOr<std::string> trace;
+  if (result.ok() && !files.trace.empty()) {
+    trace = TraceOf(*result, options.step(), profiles, client, Until(deadline, *call));
+    if (!trace.ok()) result = trace.status();
+  }
+  progress.End();
+  if (!result.ok()) return WithInputName(result.status(), files.input);
+  for (const RewrittenGraph& graph : result->graphs) {
+    if (!files.quiet) TellNote(graph.profile_note);
+  }
+
+  std::vector<std::string> contents;  // In the order of `outputs`.
+  if (!files.output.empty()) contents.push_back(std::move(result->bytes));
+  if (!files.report.empty()) contents.push_back(result->ReportJson());
+  if (!files.patch.empty()) contents.push_back(result->PatchJson());
+  if (!files.plan.empty()) {
+    absl::StatusOr<std::string> plan = result->PlanJson();
+    if (!plan.ok()) return plan.status();
+    contents.push_back(*std::move(plan));
+  }
+  if (!files.trace.empty()) contents.push_back(*std::move(trace));
+  if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
+  if (!files.quiet) PrintSummary(*result);
+  // A plan that is applied was judged when it was made.
+  return plans == nullptr && IsFitUnknown(*result) ? ExitCode::kFitUnknown : ExitCode::kDone;
+}
+
+}  // namespace spillway::cli

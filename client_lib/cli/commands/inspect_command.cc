@@ -1,0 +1,202 @@
+#include "client_lib/cli/commands/inspect_command.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/per_graph.h"
+#include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/execution_flag.h"
+#include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/option_value.h"
+#include "client_lib/cli/flags/step_flags.h"
+#include "client_lib/cli/print/forecast_text.h"
+#include "client_lib/cli/print/inspect_text.h"
+#include "client_lib/cli/print/json.h"
+#include "client_lib/cli/print/note.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kDefaultTop[] = "10";
+
+struct InspectFlags {
+  explicit InspectFlags(CLI::App* command)
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
+
+  std::string input;
+  const StepFlags step;
+  const ConnectionFlags connection;
+  std::vector<std::string> top;
+  absl::optional<format::GraphFormat> format;
+  const CLI::Option* execution = nullptr;
+  bool shapes = false;
+  bool memory = false;
+  bool json = false;
+};
+
+absl::StatusOr<int32_t> TopOf(const InspectFlags& flags) {
+  v1::InspectOptions options;
+  const auto* field = v1::InspectOptions::descriptor()->FindFieldByName("largest_tensor_count");
+  absl::Status status =
+      SetField("--top", flags.top.empty() ? std::vector<std::string>{kDefaultTop} : flags.top,
+               field, &options);
+  if (!status.ok()) return status;
+  // Otherwise the core has it, and says so.
+  if (flags.memory && options.largest_tensor_count() < 0) {
+    const std::string value = absl::StrCat(options.largest_tensor_count());
+    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                              absl::StrCat("--top is ", value, "; give 0 or more"),
+                              {{"option", "--top"}, {"value", value}});
+  }
+  return options.largest_tensor_count();
+}
+
+absl::Status CheckFlags(const InspectFlags& flags) {
+  const auto conflict = [](const std::string& a, const std::string& b, const char* remedy) {
+    return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                              absl::StrCat(a, " does not go with ", b, "; ", remedy),
+                              {{"flag", a}, {"other", b}});
+  };
+  if (flags.shapes && flags.memory) {
+    return conflict("--shapes", "--memory", "print one after the other");
+  }
+  if (flags.shapes && flags.json) {
+    return conflict("--shapes", "--json", "its table is for programs already");
+  }
+  if (flags.shapes && !flags.top.empty()) {
+    return conflict("--shapes", "--top", "its table has every tensor");
+  }
+  std::string beyond = flags.step.FirstBeyondShapes();
+  if (beyond.empty() && flags.execution->count() > 0) beyond = kExecutionFlag;
+  if (!flags.memory && !beyond.empty()) {
+    return core::InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        absl::StrCat(beyond, " is of use with --memory alone; add that, or leave it out"),
+        {{"flag", beyond}});
+  }
+  return absl::OkStatus();
+}
+
+// One line `node:port TAB dtype TAB shape` for each output of each node, in file order; `?` is what
+// is not known.
+absl::Status PrintShapes(absl::string_view graph, const v1::InspectOptions& options,
+                         const Client& client, const CallOptions& call, std::ostream& out) {
+  static constexpr char kUnknown[] = "?";
+  return client
+      .InspectTensors(
+          graph, options,
+          [&out](const v1::TensorList& list) {
+            for (const v1::TensorSummary& tensor : list.tensors()) {
+              out << absl::CHexEscape(tensor.tensor()) << "\t"
+                  << (tensor.dtype().empty() ? kUnknown : tensor.dtype()) << "\t"
+                  << (tensor.has_shape() ? tensor.shape() : kUnknown) << "\n";
+            }
+          },
+          call)
+      .status();
+}
+
+absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) {
+  if (absl::Status status = CheckFlags(flags); !status.ok()) return status;
+  const absl::StatusOr<v1::Step> step = flags.step.Build();
+  if (!step.ok()) return step.status();
+  const absl::StatusOr<int32_t> top = TopOf(flags);
+  if (!top.ok()) return top.status();
+  v1::SimulateOptions memory_options;
+  *memory_options.mutable_step() = *step;
+  memory_options.set_no_budget(flags.step.no_budget());
+  memory_options.set_memory(true);
+  if (absl::Status s = SetExecution(flags.execution, &memory_options); !s.ok()) return s;
+  if (flags.memory) {
+    const auto filled =
+        FillHardware(kNvidiaSmiTime, memory_options.no_budget(), memory_options.mutable_step());
+    if (!filled.ok()) return filled.status();
+    TellNote(*filled);
+  }
+  v1::InspectOptions options;
+  if (!flags.memory) *options.mutable_step() = *step;
+  options.set_largest_tensor_count(*top);
+  const PerGraphRun run{flags.input,
+                        flags.format,
+                        flags.json,
+                        flags.memory ? "simulation" : "graph",
+                        flags.memory ? "simulating" : "inspecting",
+                        /*as_it_comes=*/flags.shapes,
+                        flags.connection};
+  const auto print = [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                         Style style, std::ostream& out) {
+    if (flags.shapes) return PrintShapes(graph, options, client, call, out);
+    if (flags.memory) {
+      const auto report = client.Simulate(graph, memory_options, call);
+      if (!report.ok()) return report.status();
+      out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
+                         : FormatMemory(*report, *top, style));
+      return absl::OkStatus();
+    }
+    const auto summary = client.Inspect(graph, options, call);
+    if (!summary.ok()) return summary.status();
+    out << (flags.json ? ToJson(*summary, /*with_zeros=*/true)
+                       : FormatGraphSummary(*summary, *top, style));
+    return absl::OkStatus();
+  };
+  return PrintPerGraph(run, session, print);
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "inspect",
+      "Prints what a graph is made of. Nodes, op types, devices, name scopes (which help to name "
+      "optimizer scopes), loops, placeholders, variables, the largest tensors, and whether it was "
+      "rewritten already; or the shapes of its tensors, or the memory of one step.");
+  auto flags = std::make_shared<InspectFlags>(command);
+  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
+      ->required()
+      ->type_name("");
+  AddFormatFlag(command, &flags->format);
+  constexpr char kGroup[] = "What to write";
+  command
+      ->add_flag("--shapes", flags->shapes,
+                 "One line for each tensor: name, type and shape, with tabs between; ? is what is "
+                 "not known.")
+      ->group(kGroup);
+  command
+      ->add_flag("--memory", flags->memory,
+                 "The memory of each GPU over one step: its peak, what is live then, what is there "
+                 "always; and how far apart producers and consumers are.")
+      ->group(kGroup);
+  flags->execution = AddExecutionFlag(command, "With --memory: shows the step", kGroup);
+  command
+      ->add_option("--top", flags->top,
+                   "Rows of each table; with --json, how many of the largest tensors are listed "
+                   "(other lists are complete). 0 and up. [default: 10]")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("N")
+      ->group(kGroup);
+  command
+      ->add_flag("--json", flags->json,
+                 "JSON (GraphSummary in inspect.proto; with --memory SimulateReport in "
+                 "simulate.proto; for a SavedModel, one per MetaGraph).")
+      ->group(kGroup);
+  command->footer(
+      "The step and the machine, but for --feed and --batch-size, are of use with --memory alone.\n"
+      "\n"
+      "Examples:\n"
+      "  spillway inspect graph.pb --batch-size 128 --top 20\n"
+      "  spillway inspect graph.pb --server host:7070\n"
+      "  spillway inspect graph.pb --shapes --feed images=128,224,224,3 | grep conv1\n"
+      "  spillway inspect graph.pb --memory --hardware v100_nvlink2\n"
+      "  spillway inspect graph.pb --json | jq '.scopes[] | .name'");
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,384 @@
+#include "client_lib/cli/commands/plot_command.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client_lib/cli/commands/per_graph.h"
+#include "client_lib/cli/commands/plot_graph.h"
+#include "client_lib/cli/commands/plot_report.h"
+#include "client_lib/cli/files/input_file.h"
+#include "client_lib/cli/files/output_file.h"
+#include "client_lib/cli/files/picture_file.h"
+#include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/execution_flag.h"
+#include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/not_empty.h"
+#include "client_lib/cli/flags/size_list.h"
+#include "client_lib/cli/flags/step_flags.h"
+#include "client_lib/cli/flags/stored_profile.h"
+#include "client_lib/cli/print/note.h"
+#include "client_lib/cli/print/progress_line.h"
+#include "client_lib/plot/picture.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kPlotSizes[] = "--sizes";
+constexpr char kThroughput[] = "--throughput";
+constexpr char kWhatToDraw[] = "What to draw";
+
+struct PlotFlags {
+  explicit PlotFlags(CLI::App* command)
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {
+    AddStoredProfileFlag(command, &without_stored_profile);
+  }
+
+  std::string input;
+  std::string after;
+  std::string output;
+  std::string form;
+  std::string theme = "auto";
+  std::string title;
+  std::vector<std::string> sizes;
+  absl::optional<format::GraphFormat> format;
+  bool no_plan = false;
+  bool throughput = false;
+  bool without_stored_profile = false;
+  const CLI::Option* execution = nullptr;
+  const StepFlags step;
+  const ConnectionFlags connection;
+};
+
+absl::Status PlotConflict(absl::string_view message, absl::string_view flag) {
+  return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
+}
+
+absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
+  if (flags.throughput && !flags.after.empty()) {
+    return PlotConflict("--throughput is of one graph; leave GRAPH2 out", kThroughput);
+  }
+  if (!flags.throughput && !flags.sizes.empty()) {
+    return PlotConflict("--sizes is of use with --throughput alone; add that, or leave it out",
+                        kPlotSizes);
+  }
+  if (flags.input == "-" && flags.after == "-") {
+    return PlotConflict("GRAPH and GRAPH2 are both standard input; give one of them as a file",
+                        "GRAPH2");
+  }
+  for (const std::string& input : {flags.input, flags.after}) {
+    if (input.empty()) continue;
+    if (absl::Status s = CheckOutputs(input, {{"-o", flags.output}}); !s.ok()) return s;
+  }
+  if (form != PictureForm::kPng) return absl::OkStatus();
+  if (absl::Status s = CheckPng(); !s.ok()) return s;
+  return CheckNotBinaryOnTerminal(flags.output, /*is_text=*/false, "picture");
+}
+
+plot::Theme ThemeOf(const PlotFlags& flags, PictureForm form) {
+  if (flags.theme == "dark") return plot::Theme::kDark;
+  // In a PNG nobody is asked what he prefers.
+  return flags.theme == "light" || form == PictureForm::kPng ? plot::Theme::kLight
+                                                             : plot::Theme::kAuto;
+}
+
+// `resnet50.pb`; of standard input nothing.
+std::string BaseName(const std::string& path) {
+  return path == "-" ? "" : std::filesystem::path(path).filename().string();
+}
+
+std::string TitleOf(const PlotFlags& flags, absl::string_view what) {
+  if (!flags.title.empty()) return flags.title;
+  const std::string name = BaseName(flags.after.empty() ? flags.input : flags.after);
+  return name.empty() ? "" : absl::StrCat(name, ": ", what);
+}
+
+// A file, as a graph or as a report.
+struct PlotInput {
+  std::string path;
+  absl::optional<PlotReport> report;
+  absl::optional<format::GraphFile> file;
+};
+
+absl::StatusOr<PlotInput> ReadPlotInput(const std::string& path, const PlotFlags& flags,
+                                        const Session& session) {
+  PlotInput input;
+  input.path = path;
+  absl::StatusOr<std::string> bytes = ReadInput(path, session.cancellation);
+  if (!bytes.ok()) return bytes.status();
+  if (IsReport(*bytes)) {
+    auto report = ReadReport(*bytes, path);
+    if (!report.ok()) return report.status();
+    input.report = *std::move(report);
+    return input;
+  }
+  auto file = format::GraphFile::Read(*std::move(bytes), flags.format);
+  if (!file.ok()) return WithInputName(file.status(), path);
+  input.file = *std::move(file);
+  return input;
+}
+
+// Draws what was asked for; the progress line is another's.
+class Plotter {
+ public:
+  Plotter(const PlotFlags& flags, PictureForm form, v1::SimulateOptions options, Client client,
+          CallOptions call)
+      : flags_(flags),
+        options_(std::move(options)),
+        client_(std::move(client)),
+        call_(std::move(call)),
+        deadline_(absl::Now() + call_.timeout) {
+    picture_.format = form == PictureForm::kHtml ? plot::Format::kHtml : plot::Format::kSvg;
+    picture_.theme = ThemeOf(flags, form);
+  }
+
+  absl::StatusOr<std::string> Draw(const PlotInput& input, const PlotInput* after) {
+    const auto* exploration =
+        input.report ? absl::get_if<v1::ExploreReport>(&*input.report) : nullptr;
+    if (exploration != nullptr) {
+      if (after != nullptr) {
+        return PlotConflict(absl::StrCat(core::Quoted(input.path),
+                                         " is a report of explore, which is drawn alone; leave "
+                                         "GRAPH2 out"),
+                            "GRAPH2");
+      }
+      return DrawRates(*exploration);
+    }
+    if (flags_.throughput) return Explore(input);
+    if (after != nullptr) return DrawTwo(input, *after);
+    if (input.report) return DrawOne({absl::get<v1::SimulateReport>(*input.report), {}, {}});
+    DrawnStep drawn;
+    absl::Status s = OfGraph(input, [&](absl::string_view graph) {
+      auto simulated =
+          SimulateToDraw(graph, OptionsFor(graph, input), !flags_.no_plan && !options_.no_budget(),
+                         client_, Until(deadline_, call_));
+      if (simulated.ok()) drawn = *std::move(simulated);
+      return simulated.status();
+    });
+    if (!s.ok()) return s;
+    return DrawOne(drawn);
+  }
+
+ private:
+  // Calls `use` with the graph of a file; its errors have the file's name in front.
+  template <typename Use>
+  absl::Status OfGraph(const PlotInput& input, const Use& use) {
+    if (input.file->num_graphs() > 1) {
+      picture_.notes.push_back(absl::StrCat(core::Quoted(input.path), " has ",
+                                            input.file->num_graphs(), " graphs; this is of ",
+                                            input.file->NameOf(0)));
+    }
+    const absl::Status status = use(input.file->graph(0));
+    return status.ok() ? status : WithInputName(input.file->WithName(0, status), input.path);
+  }
+
+  // With the profile that a run left beside the file, if there is one: as simulate takes it.
+  v1::SimulateOptions OptionsFor(absl::string_view graph, const PlotInput& input) const {
+    v1::SimulateOptions options = options_;
+    if (!flags_.without_stored_profile) {
+      TellNote(StoredProfiles::Beside(input.path).AddTo(graph, options.mutable_step()));
+    }
+    return options;
+  }
+
+  absl::StatusOr<v1::SimulateReport> StepOf(const PlotInput& input) {
+    if (input.report) {
+      if (const auto* step = absl::get_if<v1::SimulateReport>(&*input.report)) return *step;
+      return PlotConflict(
+          absl::StrCat(core::Quoted(input.path), " is a report of explore; give one of simulate"),
+          "GRAPH2");
+    }
+    v1::SimulateReport report;
+    absl::Status s = OfGraph(input, [&](absl::string_view graph) {
+      auto simulated = client_.Simulate(graph, OptionsFor(graph, input), Until(deadline_, call_));
+      if (simulated.ok()) report = *std::move(simulated);
+      return simulated.status();
+    });
+    if (!s.ok()) return s;
+    return report;
+  }
+
+  absl::StatusOr<std::string> DrawTwo(const PlotInput& before, const PlotInput& after) {
+    DrawnStep drawn;
+    auto step = StepOf(after);
+    if (!step.ok()) return step.status();
+    drawn.step = *std::move(step);
+    auto first = StepOf(before);
+    if (!first.ok()) return first.status();
+    drawn.before = *std::move(first);
+    return DrawOne(drawn);
+  }
+
+  absl::StatusOr<std::string> DrawOne(const DrawnStep& drawn) {
+    picture_.title = TitleOf(flags_, drawn.before ? "memory of a training step, before and after"
+                                                  : "memory of a training step");
+    picture_.notes.insert(picture_.notes.end(), drawn.notes.begin(), drawn.notes.end());
+    return plot::DrawStep(drawn.step, drawn.before ? &*drawn.before : nullptr, picture_);
+  }
+
+  absl::StatusOr<std::string> Explore(const PlotInput& input) {
+    if (input.report) {
+      return PlotConflict(absl::StrCat(core::Quoted(input.path),
+                                       " is a report of a step; give a graph, or a report of "
+                                       "explore"),
+                          kThroughput);
+    }
+    v1::ExploreOptions options;
+    *options.mutable_step() = options_.step();
+    options.set_no_budget(options_.no_budget());
+    options.set_swapping(!flags_.no_plan && !options_.no_budget());
+    if (absl::Status s = AddSizeLists(kPlotSizes, flags_.sizes, &options); !s.ok()) return s;
+    v1::ExploreReport report;
+    absl::Status s = OfGraph(input, [&](absl::string_view graph) {
+      auto explored = client_.Explore(
+          graph, options,
+          [](const v1::ExploredSize& size) {
+            TellProgress(absl::StrCat("exploring: size ", size.size()));
+          },
+          Until(deadline_, call_));
+      if (explored.ok()) report = *std::move(explored);
+      return explored.status();
+    });
+    if (!s.ok()) return s;
+    return DrawRates(report);
+  }
+
+  absl::StatusOr<std::string> DrawRates(const v1::ExploreReport& report) {
+    picture_.title =
+        TitleOf(flags_, report.size_is_batch() ? "throughput against batch" : "speed against size");
+    return plot::DrawThroughput(report, picture_);
+  }
+
+  const PlotFlags& flags_;
+  const v1::SimulateOptions options_;
+  const Client client_;
+  const CallOptions call_;
+  const absl::Time deadline_;
+  plot::PictureOptions picture_;
+};
+
+absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
+  const auto form = PictureFormOf(flags.output, flags.form);
+  if (!form.ok()) return form.status();
+  if (absl::Status s = CheckPlotFlags(flags, *form); !s.ok()) return s;
+  v1::SimulateOptions options;
+  absl::StatusOr<v1::Step> step = flags.step.Build(/*feeds_with_size=*/flags.throughput);
+  if (!step.ok()) return step.status();
+  *options.mutable_step() = *std::move(step);
+  options.set_no_budget(flags.step.no_budget());
+  options.set_memory(true);
+  options.set_trace(true);
+  if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
+  absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
+  if (!call.ok()) return call.status();
+  const auto input = ReadPlotInput(flags.input, flags, session);
+  if (!input.ok()) return input.status();
+  absl::optional<PlotInput> after;
+  if (!flags.after.empty()) {
+    auto read = ReadPlotInput(flags.after, flags, session);
+    if (!read.ok()) return read.status();
+    after = *std::move(read);
+  }
+  if (input->file) {
+    const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
+    if (!filled.ok()) return filled.status();
+    TellNote(*filled);
+  }
+  const auto output = CreateOutputs({flags.output}, session.cancellation);
+  if (!output.ok()) return output.status();
+  ProgressLine progress(/*quiet=*/false, "simulating");
+  call->on_progress = progress.callback();
+  Plotter plotter(flags, *form, std::move(options), flags.connection.Connect(/*quiet=*/false),
+                  *call);
+  absl::StatusOr<std::string> picture = plotter.Draw(*input, after ? &*after : nullptr);
+  progress.End();
+  if (picture.ok() && *form == PictureForm::kPng) picture = SvgToPng(*picture);
+  if (!picture.ok()) return picture.status();
+  if (absl::Status s = WriteOutputs(*output, {*std::move(picture)}); !s.ok()) return s;
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void AddPlotCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "plot",
+      "Draws the memory of a training step before and after a rewrite. With the budget, what is "
+      "resident, what is live at the peak, the swaps, and what each engine does; or throughput "
+      "against batch. As SVG, as a page that tells what is under the pointer, or as PNG.");
+  auto flags = std::make_shared<PlotFlags>(command);
+  command
+      ->add_option("GRAPH", flags->input,
+                   absl::StrCat("The graph, or a report of simulate --trace --json, inspect "
+                                "--memory --json or explore --json. A graph: ",
+                                kGraphFileHelp))
+      ->required()
+      ->type_name("");
+  command
+      ->add_option("GRAPH2", flags->after,
+                   "The graph, or the report, after a rewrite of GRAPH. Without it, GRAPH is drawn "
+                   "beside what strip makes of it, or beside what a rewrite would.")
+      ->type_name("");
+  AddFormatFlag(command, &flags->format);
+  constexpr char kToWrite[] = "What to write";
+  command->add_option("-o,--output", flags->output, "The picture. - is standard output.")
+      ->required()
+      ->type_name("FILE")
+      ->check(NotEmpty)
+      ->group(kToWrite);
+  command
+      ->add_option("--as", flags->form,
+                   "What the picture is. PNG is made by rsvg-convert (Debian: librsvg2-bin). "
+                   "[default: by the end of FILE]")
+      ->check(CLI::IsMember({"svg", "html", "png"}))
+      ->type_name("svg|html|png")
+      ->group(kToWrite);
+  command
+      ->add_option("--theme", flags->theme,
+                   "Dark on light, or light on dark; auto is as who looks at it prefers. [default: "
+                   "auto; a PNG: light]")
+      ->check(CLI::IsMember({"auto", "light", "dark"}))
+      ->type_name("auto|light|dark")
+      ->group(kToWrite);
+  command
+      ->add_option("--title", flags->title,
+                   "What stands above the picture. [default: the file's name]")
+      ->type_name("TEXT")
+      ->group(kToWrite);
+  command
+      ->add_flag("--no-plan", flags->no_plan,
+                 "The graph as it is: plans nothing for one that was not rewritten.")
+      ->group(kWhatToDraw);
+  flags->execution = AddExecutionFlag(command, "Shows the step", kWhatToDraw);
+  command
+      ->add_flag(kThroughput, flags->throughput,
+                 "Throughput against the size, as explore finds it: without swapping, with it, and "
+                 "what no plan of swaps can exceed.")
+      ->group(kWhatToDraw);
+  command
+      ->add_option(kPlotSizes, flags->sizes,
+                   "With --throughput: the sizes to try, as of explore. [default: powers of two up "
+                   "to the first that does not fit]")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("N,N:N,...")
+      ->group(kWhatToDraw);
+  command->footer(
+      "Examples:\n"
+      "  spillway plot graph.pb -o memory.html --batch-size 128 --hardware v100_nvlink2\n"
+      "  spillway plot graph.pb out.pb -o memory.svg\n"
+      "  spillway plot graph.pb --throughput --hardware t4 -o throughput.png\n"
+      "  spillway explore graph.pb --swapping --json > sizes.json && \\\n"
+      "      spillway plot sizes.json -o throughput.svg");
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,98 @@
+#include "client_lib/cli/commands/plot_graph.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client_lib/cli/commands/per_graph.h"
+#include "client_lib/cli/flags/flag_names.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+namespace {
+
+// Whether a graph without a plan is drawn all the same: it, or the memory, is not one for swaps.
+bool IsNoPlan(const absl::Status& status) {
+  switch (core::GetErrorReason(status)) {
+    case v1::ERROR_REASON_DOES_NOT_FIT:
+    case v1::ERROR_REASON_NO_BACKWARD_PART:
+    case v1::ERROR_REASON_NAME_MATCHES_NOTHING:
+    case v1::ERROR_REASON_FOREIGN_REWRITE:
+    case v1::ERROR_REASON_SEARCH_TOO_LONG:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What comes before and after `graph`; empty: nothing, and the note says why.
+struct OtherGraph {
+  std::string before, after;
+  std::string note;
+};
+
+absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step,
+                                   const Client& client, const CallOptions& call) {
+  v1::RewriteOptions options;
+  *options.mutable_step() = step;
+  OtherGraph other;
+  auto planned = client.Rewrite(graph, options, call);
+  if (!planned.ok()) {
+    if (!IsNoPlan(planned.status())) return planned.status();
+    other.note = absl::StrCat("there is no plan: ", MessageInFlags(planned.status()));
+    return other;
+  }
+  switch (planned->report().outcome()) {
+    case v1::OUTCOME_REWRITTEN:
+      other.before = std::string(graph);
+      other.after = std::move(*planned->mutable_graph_def());
+      break;
+    case v1::OUTCOME_FOREIGN:
+      other.note = "another program has rewritten the graph, and what it was before is not known";
+      break;
+    default:
+      other.note = "nothing is swapped";
+  }
+  return other;
+}
+
+absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& step, bool plans,
+                                     const Client& client, const CallOptions& call) {
+  const absl::Time deadline = absl::Now() + call.timeout;
+  auto stripped = client.Strip(graph, call);
+  if (stripped.ok() && stripped->report().outcome() == v1::OUTCOME_STRIPPED) {
+    OtherGraph other;
+    other.before = std::move(*stripped->mutable_graph_def());
+    other.after = std::string(graph);
+    return other;
+  }
+  if (!stripped.ok() && !IsNoPlan(stripped.status())) return stripped.status();
+  if (!plans) return OtherGraph();
+  return PlanFor(graph, step, client, Until(deadline, call));
+}
+
+}  // namespace
+
+absl::StatusOr<DrawnStep> SimulateToDraw(absl::string_view graph, v1::SimulateOptions options,
+                                         bool plans, const Client& client,
+                                         const CallOptions& call) {
+  options.set_memory(true);
+  options.set_trace(true);
+  const absl::Time deadline = absl::Now() + call.timeout;
+  auto other = FindOther(graph, options.step(), plans, client, call);
+  if (!other.ok()) return other.status();
+  DrawnStep drawn;
+  const bool has_both = !other->after.empty();
+  auto step = client.Simulate(has_both ? other->after : graph, options, Until(deadline, call));
+  if (!step.ok()) return step.status();
+  drawn.step = *std::move(step);
+  if (has_both) {
+    auto before = client.Simulate(other->before, options, Until(deadline, call));
+    if (!before.ok()) return before.status();
+    drawn.before = *std::move(before);
+  }
+  if (!other->note.empty()) drawn.notes.push_back(std::move(other->note));
+  return drawn;
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,26 @@
+// Reports as files: which message a JSON is, and whether there is something to draw in it.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PLOT_REPORT_H_
+#define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PLOT_REPORT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/variant.h"
+#include "spillway/v1/simulate.pb.h"
+
+namespace spillway::cli {
+
+using PlotReport = absl::variant<v1::SimulateReport, v1::ExploreReport>;
+
+// Whether a file with these bytes is JSON and no graph: no graph begins with a brace.
+bool IsReport(absl::string_view bytes);
+
+// The report in the file `path`, as `simulate --json`, `inspect --memory --json` and `explore
+// --json` print them. BAD_OPTION if it is damaged, none of these, or has no memory over time: with
+// the command that makes one.
+absl::StatusOr<PlotReport> ReadReport(absl::string_view json, const std::string& path);
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PLOT_REPORT_H_

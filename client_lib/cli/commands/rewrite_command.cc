@@ -1,0 +1,76 @@
+#include "client_lib/cli/commands/rewrite_command.h"
+
+#include <memory>
+#include <string>
+
+#include "client_lib/cli/commands/graph_run.h"
+#include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/option_flags.h"
+#include "client_lib/cli/flags/stored_profile.h"
+#include "client_lib/cli/print/note.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr char kRewriteFooter[] =
+    "A list (A,B,...) is split at commas. If its flag is repeated, each value is one\n"
+    "item, commas and all: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
+    "\n"
+    "The default strategy, budget, plans for the memory of the machine's GPUs: it swaps nothing\n"
+    "where a step fits, and fails (exit code 8) where nothing helps. Where sizes, loops or calls\n"
+    "are unknown it plans with what is known, writes the graph and ends with exit code 9.\n"
+    "\n"
+    "Examples:\n"
+    "  spillway rewrite graph.pb -o out.pb\n"
+    "  spillway rewrite graph.pb -o out.pb --hardware a100_80gb_sxm4 --batch-size 256\n"
+    "  spillway rewrite graph.pb -o out.pb --strategy scope \\\n"
+    "      --optimizer-scopes gradients,Momentum --lb 3 \\\n"
+    "      --ctrld-strategy direct_order --feed images=128,224,224,3\n"
+    "  spillway rewrite graph.pb --save-plan plan.json\n"
+    "  spillway apply plan.json graph.pb -o out.pb\n"
+    "  spillway rewrite - -o - --server host:7070 <in.pb >out.pb";
+
+// The order is that of --help.
+struct RewriteFlags {
+  explicit RewriteFlags(CLI::App* command)
+      : files(command, {/*patch=*/true, /*plan=*/true, /*trace=*/true}),
+        options(command),
+        connection(command, ConnectionFlags::Kind::kRewrite) {
+    AddStoredProfileFlag(command, &without_stored_profile);
+  }
+
+  const FileFlags files;
+  const OptionFlags options;
+  const ConnectionFlags connection;
+  bool without_stored_profile = false;
+};
+
+}  // namespace
+
+void AddRewriteCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand("rewrite",
+                                          "Inserts swap-out and swap-in nodes into a TensorFlow "
+                                          "training graph, so that tensors wait in "
+                                          "host memory between a far-apart producer and consumer. "
+                                          "Runs in this process, or on a server.");
+  auto flags = std::make_shared<RewriteFlags>(command);
+  command->footer(kRewriteFooter);
+  command->final_callback([flags, session] {
+    session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
+      absl::StatusOr<v1::RewriteOptions> options = flags->options.Build();
+      if (!options.ok()) return options.status();
+      const absl::StatusOr<std::string> note = FillHardware(kNvidiaSmiTime, &*options);
+      if (!note.ok()) return note.status();
+      if (!flags->files.files().quiet) TellNote(*note);
+      const GraphFiles& files = flags->files.files();
+      const StoredProfiles profiles =
+          flags->without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(files.input);
+      return RunOnGraph(files, *std::move(options), flags->connection, *session,
+                        /*plans=*/nullptr, &profiles);
+    };
+  });
+}
+
+}  // namespace spillway::cli

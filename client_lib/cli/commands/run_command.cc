@@ -1,0 +1,372 @@
+#include "client_lib/cli/commands/run_command.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "client_lib/cli/files/output_file.h"
+#include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/option_flags.h"
+#include "client_lib/cli/flags/stored_profile.h"
+#include "client_lib/cli/run/run_exec.h"
+#include "client_lib/cli/run/run_metrics.h"
+#include "client_lib/cli/run/run_prepare.h"
+#include "client_lib/cli/run/run_text.h"
+#include "client_lib/cli/run/scheduler_names.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+namespace {
+
+// A million nodes take two seconds, five attempts at a server that is away ten at the most. So this
+// leaves room, and is still little beside a job.
+constexpr absl::Duration kDefaultTimeout = absl::Seconds(60);
+
+// For the metrics file, if the deadline has passed: two small files.
+constexpr absl::Duration kMetricsTime = absl::Seconds(1);
+
+constexpr char kGraphVariable[] = "SPILLWAY_GRAPH";
+constexpr char kOriginalVariable[] = "SPILLWAY_ORIGINAL_GRAPH";
+constexpr char kReportVariable[] = "SPILLWAY_REPORT";
+
+constexpr char kRunFooter[] =
+    "The command gets, in its environment:\n"
+    "  SPILLWAY_GRAPH           the graph to load: the rewritten one, or after a failure\n"
+    "                           the original\n"
+    "  SPILLWAY_ORIGINAL_GRAPH  the graph that was given\n"
+    "  SPILLWAY_REPORT          what was done and why, as JSON; not set after a failure\n"
+    "  TF_GPU_HOST_MEM_LIMIT_IN_MB  as the report advises, unless it is set already\n"
+    "Everything else is the command's own: standard input and output, signals, exit code.\n"
+    "\n"
+    "These variables stand for flags that are not given: SPILLWAY_SERVER,\n"
+    "SPILLWAY_CACHE_DIR, SPILLWAY_METRICS_TEXTFILE; SPILLWAY_JOB, SPILLWAY_USER,\n"
+    "SPILLWAY_QUEUE, SPILLWAY_MODEL, or else what Slurm says of the job, or in a pod of\n"
+    "Kubernetes its name as the job.\n"
+    "\n"
+    "Rewritten graphs are kept in the cache folder and used again: several tasks that\n"
+    "start at once share one rewrite. Entries unused for 30 days are deleted.\n"
+    "\n"
+    "Example:\n"
+    "  spillway run --graph graph.pb -- python train.py\n"
+    "where train.py opens os.environ[\"SPILLWAY_GRAPH\"]. In a Slurm job, on a server, or\n"
+    "not at all:\n"
+    "  srun spillway run --graph graph.pb --server host:7070 --fail-closed -- python train.py";
+
+// The flags of `run` alone.
+struct RunFlags {
+  explicit RunFlags(CLI::App* command) {
+    const auto add = [command](const char* flag, std::string* value, const char* help) {
+      return command->add_option(flag, *value, help)->group("The run");
+    };
+    const auto add_flag = [command](const char* flag, bool* value, const char* help) {
+      return command->add_flag(flag, *value, help)->group("The run");
+    };
+    add("--graph", &graph,
+        "The graph: a file as `spillway rewrite` takes it, not the folder of a SavedModel. It is "
+        "only read.")
+        ->required()
+        ->type_name("FILE");
+    AddFormatFlag(command, &format);
+    CLI::Option* open = add_flag("--fail-open", &fail_open,
+                                 "On any failure: one warning, and the command runs with the "
+                                 "original graph. [default]");
+    add_flag("--fail-closed", &fail_closed,
+             "On any failure: the command does not run; the exit code says why.")
+        ->excludes(open);
+    add("--cache-dir", &cache_dir,
+        "Where rewritten graphs are kept: a folder of yours alone, created if it is missing. "
+        "[default: spillway-UID in $SLURM_TMPDIR, $TMPDIR or /tmp]")
+        ->type_name("DIR")
+        ->envname("SPILLWAY_CACHE_DIR");
+    add("--report", &report, "A copy of the report, as JSON.")->type_name("FILE");
+    add("--metrics-textfile", &metrics,
+        "Counts the run in this file, for node exporter's textfile collector (NAME.prom).")
+        ->type_name("FILE")
+        ->envname("SPILLWAY_METRICS_TEXTFILE");
+    add_flag("--no-advice-env", &no_advice, "Leaves TF_GPU_HOST_MEM_LIMIT_IN_MB alone.");
+    AddStoredProfileFlag(command, &without_stored_profile);
+    add_flag("--quiet", &quiet, "No summary on standard error; warnings stay.");
+  }
+
+  std::string graph;
+  absl::optional<format::GraphFormat> format;
+  std::string cache_dir;
+  std::string report;
+  std::string metrics;
+  bool fail_open = false;  // The default: only --fail-closed changes anything.
+  bool fail_closed = false;
+  bool no_advice = false;
+  bool quiet = false;
+  bool without_stored_profile = false;
+};
+
+// The order is that of --help.
+struct RunCommandFlags : RunFlags {
+  explicit RunCommandFlags(CLI::App* command)
+      : RunFlags(command),
+        options(command),
+        first_of_connection(command->get_options().size()),
+        connection(command, ConnectionFlags::Kind::kRewrite),
+        end_of_connection(command->get_options().size()),
+        app(command),
+        server(command->get_option("--server")->envname("SPILLWAY_SERVER")) {
+    command->get_option("--timeout")
+        ->description(absl::StrCat(
+            "Bounds all that comes before the command, files that hang included. [default: ",
+            absl::FormatDuration(kDefaultTimeout), "]"));
+  }
+
+  std::string ServerName() const {
+    return server->count() > 0 ? server->as<std::string>() : std::string();
+  }
+
+  // The flags of the connection as they were given, files of TLS included. What a server is told of
+  // the job changes no failure.
+  std::string ConnectionText() const {
+    std::string text;
+    const std::vector<const CLI::Option*> all = app->get_options();
+    constexpr absl::string_view kNames[] = {"--request-id", "--job", "--user", "--queue",
+                                            "--model"};
+    for (size_t i = first_of_connection; i < end_of_connection; ++i) {
+      if (absl::c_linear_search(kNames, all[i]->get_name())) continue;
+      for (const std::string& word : all[i]->results()) {
+        absl::StrAppend(&text, all[i]->get_name(), "=", word, "\n");
+      }
+    }
+    return text;
+  }
+
+  const OptionFlags options;
+  const size_t first_of_connection;  // Among the options of the command.
+  const ConnectionFlags connection;
+  const size_t end_of_connection;
+  const CLI::App* const app;
+  const CLI::Option* const server;
+};
+
+absl::Status UsageError(absl::string_view flag, absl::string_view message) {
+  return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
+}
+
+// The command may go to another folder before it opens the graph.
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  return error ? path : absolute;
+}
+
+// By their names alone: to look at the files may take forever, and is for a child (run_prepare.h).
+bool SamePath(const std::string& a, const std::string& b) {
+  const auto normal = [](const std::string& path) {
+    return std::filesystem::path(AbsolutePath(path)).lexically_normal();
+  };
+  return !a.empty() && !b.empty() && normal(a) == normal(b);
+}
+
+absl::Status CheckPaths(const RunCommandFlags& flags) {
+  for (const auto& [flag, path] :
+       {std::pair<absl::string_view, std::string>("--report", flags.report),
+        {"--metrics-textfile", flags.metrics}}) {
+    if (SamePath(path, flags.graph)) return OverwritesError(flag, path, "--graph");
+  }
+  if (SamePath(flags.metrics, flags.report)) {
+    return OverwritesError("--metrics-textfile", flags.metrics, "--report");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFlags(const RunCommandFlags& flags, const Session& session) {
+  if (session.command.empty()) {
+    return UsageError("--",
+                      "there is no command; give it after --, as in: spillway run --graph "
+                      "graph.pb -- python train.py");
+  }
+  if (flags.graph == "-") {
+    return UsageError("--graph", "--graph takes a file: standard input is the command's");
+  }
+  if (flags.report == "-") {
+    return UsageError("--report", "--report takes a file: standard output is the command's");
+  }
+  return CheckPaths(flags);
+}
+
+std::string EnvironmentOf(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
+void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared) {
+  const std::string input = AbsolutePath(flags.graph);
+  // In a run within another, whose result is this one's input, the original stays that of the
+  // first.
+  const bool nested = EnvironmentOf(kGraphVariable) == input;
+  if (!nested || EnvironmentOf(kOriginalVariable).empty()) {
+    setenv(kOriginalVariable, input.c_str(), 1);
+  }
+  const bool rewritten = prepared != nullptr && !prepared->graph_path.empty();
+  setenv(kGraphVariable, (rewritten ? prepared->graph_path : input).c_str(), 1);
+  if (prepared == nullptr) {
+    unsetenv(kReportVariable);
+    return;
+  }
+  setenv(kReportVariable, prepared->report_path.c_str(), 1);
+  const std::pair<std::string, std::string> advice =
+      absl::StrSplit(prepared->report.advice().host_memory_variable(), absl::MaxSplits('=', 1));
+  if (!flags.no_advice && !advice.first.empty()) {
+    setenv(advice.first.c_str(), advice.second.c_str(), /*overwrite=*/0);
+  }
+}
+
+// Of an error that nothing fits: the smallest budget that is known to do, as part of the budget.
+std::optional<double> NeedOf(const absl::Status& error) {
+  const auto details = ErrorInfoOf(error).metadata();
+  const auto bytes = [&](const char* key) {
+    const auto found = details.find(key);
+    int64_t value = 0;
+    return found != details.end() && absl::SimpleAtoi(found->second, &value) ? value : 0;
+  };
+  const int64_t smallest = bytes("smallest_budget_bytes"), budget = bytes("budget_bytes");
+  if (smallest <= 0 || budget <= 0) return std::nullopt;
+  return static_cast<double>(smallest) / static_cast<double>(budget);
+}
+
+// The numbers of strategies are those of their fields (report.proto).
+v1::Strategy AskedStrategy(const v1::RewriteOptions& options) {
+  const int field = options.strategy_case();
+  return field != 0 && v1::Strategy_IsValid(field) ? static_cast<v1::Strategy>(field)
+                                                   : v1::STRATEGY_BUDGET;
+}
+
+HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, const PrepareRequest& request,
+                   bool fail_closed, const internal::Deadline& deadline) {
+  HookRun run;
+  run.strategy = AskedStrategy(request.options);
+  run.duration = deadline.timeout() - deadline.Remaining();
+  if (!prepared.ok()) {
+    run.result = fail_closed ? HookRun::Result::kFailedClosed : HookRun::Result::kFailedOpen;
+    run.failure = ExitCodeOf(prepared.status());
+    if (run.failure == ExitCode::kDoesNotFit) run.need_ratio = NeedOf(prepared.status());
+    return run;
+  }
+  run.result = prepared->cached               ? HookRun::Result::kCached
+               : prepared->graph_path.empty() ? HookRun::Result::kUnchanged
+                                              : HookRun::Result::kRewritten;
+  run.report = prepared->report;
+  return run;
+}
+
+// Counts the run in the metrics file, if there is to be one. Returns what to warn of: nothing about
+// metrics is a reason not to run a job.
+std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
+                         const internal::Deadline& deadline) {
+  if (flags.metrics.empty()) return "";
+  const internal::Deadline own_deadline(std::max(deadline.Remaining(), kMetricsTime));
+  const absl::StatusOr<std::string> warning =
+      RunInChild(own_deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
+        stage = "writing the metrics file";
+        for (const auto& [flag, path] :
+             {std::pair<const char*, std::string>("--graph", flags.graph),
+              {"--report", flags.report}}) {
+          if (path.empty() || !SameFile(flags.metrics, path)) continue;
+          return OverwritesError("--metrics-textfile", flags.metrics, flag);
+        }
+        return AddToMetricsFile(flags.metrics, run);
+      });
+  return warning.ok() ? *warning : absl::StrCat("no metrics: ", ErrorText(warning.status()));
+}
+
+// One line, whatever is in the message.
+void PrintLine(std::string line) {
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::cerr << absl::StrCat("spillway: ", line, "\n");
+}
+
+void Tell(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& prepared,
+          const std::string& warning) {
+  if (!prepared.ok()) {
+    PrintLine(
+        absl::StrCat("the command runs with the original graph: ", ErrorText(prepared.status()),
+                     warning.empty() ? "" : absl::StrCat("; ", warning)));
+    return;
+  }
+  if (!flags.quiet) PrintLine(RunText(flags.graph, *prepared));
+  if (!warning.empty()) PrintLine(warning);
+}
+
+// Returns only if the command does not run.
+absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& session) {
+  if (absl::Status status = CheckFlags(flags, session); !status.ok()) return status;
+  PrepareRequest request;
+  absl::StatusOr<v1::RewriteOptions> options = flags.options.Build();
+  if (!options.ok()) return options.status();
+  request.options = *std::move(options);
+  absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
+  if (!call.ok()) return call.status();
+  if (!flags.ServerName().empty()) AddSchedulerNames(&*call);
+  const std::string& name = session.command[0];
+  if (const int error = FindProgram(name); error != 0) return ReportNotRun(name, error);
+
+  const internal::Deadline deadline(call->timeout == absl::InfiniteDuration() ? kDefaultTimeout
+                                                                              : call->timeout);
+  request.input = flags.graph;
+  request.format = flags.format;
+  request.cache_dir = flags.cache_dir;
+  request.report = flags.report;
+  request.stored_profiles = !flags.without_stored_profile;
+  request.server = flags.ServerName();
+  request.connection = flags.ConnectionText();
+  request.call = *call;
+  request.call.cancellation = CancellationToken();  // A signal ends the child.
+  request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };
+  const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
+  const std::string warning =
+      WriteMetrics(flags, CountedRun(prepared, request, flags.fail_closed, deadline), deadline);
+  {
+    const IgnoredSigpipe ignored;
+    if (!prepared.ok() && flags.fail_closed) {
+      if (!warning.empty()) PrintLine(warning);
+      return prepared.status();
+    }
+    Tell(flags, prepared, warning);
+  }
+  SetEnvironment(flags, prepared.ok() ? &*prepared : nullptr);
+  return ReportNotRun(name, ExecCommand(session.command));
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "run",
+      "Runs a command with the rewritten graph: rewrites it, puts its path into SPILLWAY_GRAPH, "
+      "and becomes the command, which follows after --. For job scripts and hooks.");
+  auto flags = std::make_shared<RunCommandFlags>(command);
+  command->footer(kRunFooter);
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+bool IsRunCommand(int argc, char** argv) { return argc > 1 && absl::string_view(argv[1]) == "run"; }
+
+int TakeCommand(int argc, char** argv, Session* session) {
+  char** end = argv + argc;
+  char** dashes = std::find(argv, end, absl::string_view("--"));
+  if (dashes == end) return argc;
+  session->command.assign(dashes + 1, end);
+  return static_cast<int>(dashes - argv);
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,160 @@
+#include "client_lib/cli/commands/simulate_command.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/per_graph.h"
+#include "client_lib/cli/files/output_file.h"
+#include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/execution_flag.h"
+#include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/not_empty.h"
+#include "client_lib/cli/flags/step_flags.h"
+#include "client_lib/cli/flags/stored_profile.h"
+#include "client_lib/cli/print/forecast_text.h"
+#include "client_lib/cli/print/json.h"
+#include "client_lib/cli/print/note.h"
+#include "client_lib/plot/chrome_trace.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+namespace {
+
+struct SimulateFlags {
+  explicit SimulateFlags(CLI::App* command)
+      : step(command), connection(command, ConnectionFlags::Kind::kCall) {
+    AddStoredProfileFlag(command, &without_stored_profile);
+  }
+
+  std::string input;
+  absl::optional<format::GraphFormat> format;
+  const StepFlags step;
+  const ConnectionFlags connection;
+  std::string trace;
+  const CLI::Option* execution = nullptr;
+  bool json = false;
+  bool require_fit = false;
+  bool without_stored_profile = false;
+};
+
+// The file is opened before the work, and written after it.
+absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateTrace(const SimulateFlags& flags,
+                                                                     const Session& session) {
+  if (flags.trace.empty() && flags.execution->count() > 0) {
+    return core::InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        "--execution is of use with --trace alone: what is printed is of both; "
+        "add it, or leave this out",
+        {{"flag", kExecutionFlag}});
+  }
+  if (flags.trace == "-") {
+    return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                              "--trace - and what is printed both go to standard output; give "
+                              "--trace FILE",
+                              {{"flag", "--trace"}});
+  }
+  absl::Status status = CheckOutputs(flags.input, {{"--trace", flags.trace}});
+  if (!status.ok()) return status;
+  return CreateOutputs({flags.trace}, session.cancellation);
+}
+
+absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session) {
+  absl::StatusOr<v1::Step> step = flags.step.Build();
+  if (!step.ok()) return step.status();
+  v1::SimulateOptions options;
+  *options.mutable_step() = *std::move(step);
+  options.set_no_budget(flags.step.no_budget());
+  const bool traces = !flags.trace.empty();
+  options.set_trace(traces);
+  options.set_memory(traces);
+  if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
+  const auto trace_file = CreateTrace(flags, session);
+  if (!trace_file.ok()) return trace_file.status();
+  const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
+  if (!filled.ok()) return filled.status();
+  TellNote(*filled);
+  const StoredProfiles profiles =
+      flags.without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(flags.input);
+  // Of several graphs the worst: one that does not fit is known not to.
+  ExitCode worst = ExitCode::kDone;
+  plot::ChromeTrace trace;
+  int graphs = 0;
+  const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
+                        "simulating", /*as_it_comes=*/false, flags.connection};
+  const absl::StatusOr<ExitCode> printed =
+      PrintPerGraph(run, session,
+                    [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                        Style style, std::ostream& out) {
+                      v1::SimulateOptions with_profile = options;
+                      TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
+                      const auto report = client.Simulate(graph, with_profile, call);
+                      if (!report.ok()) return report.status();
+                      const v1::Fit fit = report->forecast().fit();
+                      if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
+                      if (fit == v1::FIT_UNKNOWN && worst == ExitCode::kDone)
+                        worst = ExitCode::kFitUnknown;
+                      if (traces) {
+                        trace.Add(*report, graphs > 0 ? absl::StrCat("MetaGraph ", graphs) : "");
+                      }
+                      ++graphs;
+                      out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
+                                         : FormatSimulation(*report, style));
+                      return absl::OkStatus();
+                    });
+  if (printed.ok() && traces) {
+    if (absl::Status s = WriteOutputs(*trace_file, {trace.Json()}); !s.ok()) return s;
+  }
+  if (!printed.ok() || !flags.require_fit) return printed;
+  return worst;
+}
+
+}  // namespace
+
+void AddSimulateCommand(CLI::App* app, Session* session) {
+  CLI::App* command = app->add_subcommand(
+      "simulate",
+      "Simulates one training step of a graph on a machine. Says whether it fits, the peak of each "
+      "GPU's memory, the time of a step, what it waits for, and what no plan of swaps can beat. "
+      "For graphs as they come and for rewritten ones, by whomever.");
+  auto flags = std::make_shared<SimulateFlags>(command);
+  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
+      ->required()
+      ->type_name("");
+  AddFormatFlag(command, &flags->format);
+  command->add_flag("--json", flags->json, "JSON (SimulateReport in simulate.proto).")
+      ->group("What to write");
+  command
+      ->add_option(
+          "--trace", flags->trace,
+          "The step as a trace, for Perfetto: a row for each engine, and the memory, in the Trace "
+          "Event format, which ui.perfetto.dev and chrome://tracing open. With --json, the "
+          "report has the same.")
+      ->type_name("FILE")
+      ->check(NotEmpty)
+      ->group("What to write");
+  flags->execution = AddExecutionFlag(command, "With --trace: shows the step", "What to write");
+  command
+      ->add_flag(
+          "--require-fit,--check", flags->require_fit,
+          "A gate for job scripts: ends with exit code 8 if the step does not fit, with 9 if "
+          "that is not known.")
+      ->group("What to write");
+  command->footer(
+      "Times are estimates: operations and bytes of each node on the machine's numbers. A profile\n"
+      "of a real run replaces them.\n"
+      "\n"
+      "Examples:\n"
+      "  spillway simulate graph.pb --hardware v100_nvlink2 --batch-size 128\n"
+      "  spillway simulate out.pb --require-fit && python3 train.py\n"
+      "  spillway simulate out.pb --trace step.json\n"
+      "  spillway simulate graph.pb --server host:7070 --timeout 30s\n"
+      "  spillway simulate rewritten.pb --gpu-memory-bytes 12GiB --json | jq -r .forecast.fit");
+  command->final_callback(
+      [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });
+}
+
+}  // namespace spillway::cli

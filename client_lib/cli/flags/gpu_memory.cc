@@ -1,0 +1,81 @@
+#include "client_lib/cli/flags/gpu_memory.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/types/optional.h"
+#include "client_lib/cli/flags/hardware_file.h"
+#include "client_lib/cli/print/text_table.h"
+#include "client_lib/internal/gpu_name.h"
+
+namespace spillway::cli {
+namespace {
+
+// The line for the user; empty if nothing came of it.
+std::string Fill(absl::Duration limit, v1::Hardware* hardware) {
+  const absl::optional<internal::GpuMemory> memory = internal::AskGpuMemory(limit);
+  if (!memory.has_value()) return "";
+  hardware->set_gpu_memory_bytes(memory->usable_bytes);
+  hardware->set_gpu_memory_source(v1::MEMORY_SOURCE_NVIDIA_SMI);
+  return absl::StrCat(
+      FormatBytes(memory->usable_bytes),
+      " per GPU, from nvidia-smi: ", FormatBytes(memory->total_bytes),
+      memory->gpu_count > 1 ? absl::StrCat(", the least of ", memory->gpu_count, " GPUs,") : "",
+      " less what TensorFlow and the driver keep; --gpu-memory-bytes overrides");
+}
+
+bool SaysMemory(const v1::Hardware& hardware) {
+  return hardware.has_gpu_memory_bytes() || !hardware.preset().empty();
+}
+
+}  // namespace
+
+std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options) {
+  const bool idle =
+      options->has_strip() || (options->has_scope() && options->simulation() == v1::SIMULATION_OFF);
+  if (idle || SaysMemory(options->step().hardware()) || options->level().has_autotune_gpu_mem())
+    return "";
+  v1::Hardware found;
+  std::string line = Fill(limit, &found);
+  if (!line.empty()) options->mutable_step()->mutable_hardware()->MergeFrom(found);
+  return line;
+}
+
+std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step) {
+  if (no_budget || SaysMemory(step->hardware())) return "";
+  v1::Hardware found;
+  std::string line = Fill(limit, &found);
+  if (!line.empty()) step->mutable_hardware()->MergeFrom(found);
+  return line;
+}
+
+absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hardware) {
+  constexpr char kAuto[] = "auto";
+  if (IsHardwareFile(hardware->preset())) {
+    if (absl::Status status = TakeHardwareFile(hardware); !status.ok()) return status;
+    return std::string();
+  }
+  if (hardware->preset() != kAuto) return std::string();
+  const absl::Time deadline = absl::Now() + limit;
+  const absl::StatusOr<internal::NamedMachine> machine = internal::AskMachine(limit);
+  if (!machine.ok()) return machine.status();
+  hardware->set_preset(machine->preset);
+  std::string line = absl::StrCat("--hardware ", machine->preset, ", from nvidia-smi: ",
+                                  machine->gpu_count > 1
+                                      ? absl::StrCat(machine->gpu_count, " times ", machine->gpu)
+                                      : machine->gpu);
+  if (hardware->has_gpu_memory_bytes()) return line;
+  const std::string memory = Fill(deadline - absl::Now(), hardware);
+  return memory.empty() ? line : absl::StrCat(line, "; ", memory);
+}
+
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOptions* options) {
+  if (options->step().hardware().preset().empty()) return FillGpuMemory(limit, options);
+  return FindMachine(limit, options->mutable_step()->mutable_hardware());
+}
+
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step) {
+  if (step->hardware().preset().empty()) return FillGpuMemory(limit, no_budget, step);
+  return FindMachine(limit, step->mutable_hardware());
+}
+
+}  // namespace spillway::cli

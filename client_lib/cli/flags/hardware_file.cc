@@ -1,0 +1,43 @@
+#include "client_lib/cli/flags/hardware_file.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client_lib/cli/files/input_file.h"
+#include "google/protobuf/util/json_util.h"
+#include "rewrite_core/base/error.h"
+
+namespace spillway::cli {
+
+bool IsHardwareFile(absl::string_view preset) {
+  return absl::StrContains(preset, '/') || absl::EndsWith(preset, ".json");
+}
+
+absl::Status TakeHardwareFile(v1::Hardware* hardware) {
+  const std::string path = hardware->preset();
+  const absl::StatusOr<std::string> json =
+      ReadBytes(path, "give the name of a preset (spillway capabilities lists them), or a file",
+                CancellationToken());
+  if (!json.ok()) return json.status();
+  v1::Hardware machine;
+  const auto parsed = google::protobuf::util::JsonStringToMessage(*json, &machine);
+  if (!parsed.ok()) {
+    // The first of its lines: the others point into the text.
+    const std::string why(parsed.message());
+    return core::InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("--hardware ", core::Quoted(path), " is no machine (",
+                     absl::string_view(why).substr(0, why.find('\n')),
+                     "); give the fields of Hardware, as hardware.proto has them, in JSON"),
+        {{"flag", "--hardware"}, {"value", path}});
+  }
+  // What is given beside the file replaces what it says.
+  hardware->clear_preset();
+  machine.MergeFrom(*hardware);
+  *hardware = std::move(machine);
+  return absl::OkStatus();
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,45 @@
+// Puts the flags of the option table on a command, and makes v1::RewriteOptions of what was given.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_FLAGS_H_
+#define SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_FLAGS_H_
+
+#include <map>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+#include "client_lib/cli/flags/option_table.h"
+#include "google/protobuf/message.h"
+#include "spillway/v1/options.pb.h"
+
+namespace spillway::cli {
+
+// Must live as long as the App. Not thread-safe.
+class OptionFlags {
+ public:
+  // Adds --strategy, the common flags and those of every strategy, grouped, to `command`.
+  // `strategies` is given by tests alone.
+  explicit OptionFlags(CLI::App* command,
+                       absl::Span<const StrategyTable> strategies = Strategies());
+
+  // The options given. Errors: UNKNOWN_OPTION for a strategy that does not exist,
+  // CONFLICTING_OPTIONS for a flag of another strategy, BAD_OPTION for a value that cannot be read.
+  // Without --strategy and its flags the strategy is left to whoever rewrites.
+  absl::StatusOr<v1::RewriteOptions> Build() const;
+
+ private:
+  void Add(const std::string& flag, const std::string& help,
+           const google::protobuf::FieldDescriptor* field, const std::string& group);
+  absl::StatusOr<const StrategyTable*> ChosenStrategy() const;
+  absl::Status CheckNoOtherFlags(const StrategyTable& chosen) const;
+  // Sets the field of `row` in `message` if its flag was given.
+  absl::Status Set(const OptionRow& row, google::protobuf::Message* message) const;
+
+  CLI::App* const command_;
+  const absl::Span<const StrategyTable> strategies_;
+  CLI::Option* strategy_ = nullptr;
+  std::map<std::string, CLI::Option*> flags_;
+};
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_FLAGS_H_

@@ -1,0 +1,17 @@
+// The difference of two graphs, in words.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_DIFF_TEXT_H_
+#define SPILLWAY_CLIENT_LIB_CLI_PRINT_DIFF_TEXT_H_
+
+#include <string>
+
+#include "client_lib/cli/print/style.h"
+#include "spillway/v1/diff.pb.h"
+
+namespace spillway::cli {
+
+// Counts, one sentence per swap, one line per other difference, and a closing line that sums up.
+std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style = Style());
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_PRINT_DIFF_TEXT_H_

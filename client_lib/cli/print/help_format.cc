@@ -1,0 +1,134 @@
+#include "client_lib/cli/print/help_format.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client_lib/cli/print/line_width.h"
+#include "client_lib/cli/print/text_table.h"
+
+namespace spillway::cli {
+namespace {
+
+constexpr size_t kUsualWidth = 80;
+constexpr size_t kNameWidth = 28;
+// So many flags and no more are all shown.
+constexpr size_t kFewFlags = 20;
+// Of a command with more, these: what most who use it give. All commands spell them the same way.
+constexpr const char* kMostUsed[] = {
+    "help",        "help-all",     "output",      "report",           "json",      "save-plan",
+    "quiet",       "strategy",     "feed",        "batch-size",       "targets",   "hardware",
+    "objective",   "graph",        "fail-open",   "gpu-memory-bytes", "server",    "timeout",
+    "fail-closed", "cache-dir",    "sizes",       "swapping",         "no-budget", "memory",
+    "top",         "format",       "require-fit", "multiple-of",      "trace",     "theme",
+    "throughput",  "save-profile",
+};
+
+size_t Width() { return LineWidth(kUsualWidth); }
+// What is beside the names; not nothing, however narrow the line.
+size_t TextWidth() { return std::max<size_t>(Width(), kNameWidth + 20) - kNameWidth; }
+
+// The first sentence: the list of commands has no room for more.
+std::string FirstSentence(const std::string& text) {
+  const size_t end = text.find_first_of(".:");
+  return end == std::string::npos ? text : text.substr(0, end) + ".";
+}
+
+// The first sentence and the default, if that is short.
+std::string InShort(const std::string& text) {
+  constexpr size_t kShortDefault = 24;
+  const size_t default_at = text.rfind(" [default: ");
+  const std::string said = text.substr(0, default_at);
+  size_t end = std::min(said.find(": "), said.find("; "));
+  size_t stop = said.find(". ");
+  while (stop != std::string::npos && absl::EndsWith(said.substr(0, stop), "e.g")) {
+    stop = said.find(". ", stop + 1);
+  }
+  end = std::min(end, stop);
+  std::string first = said.substr(0, end);
+  if (end != std::string::npos) first += ".";
+  if (default_at != std::string::npos && text.size() - default_at <= kShortDefault) {
+    first += text.substr(default_at);
+  }
+  return first;
+}
+
+bool IsMostUsed(const CLI::Option* option) {
+  for (const std::string& name : option->get_lnames()) {
+    if (std::find(std::begin(kMostUsed), std::end(kMostUsed), name) != std::end(kMostUsed)) {
+      return true;
+    }
+  }
+  return option->get_positional() || option->get_required();
+}
+
+size_t FlagCount(const CLI::App* app) {
+  return app->get_options([](const CLI::Option* option) { return option->nonpositional(); }).size();
+}
+
+}  // namespace
+
+std::string TypeNameOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, std::min(type.find(":{"), type.find(":INT in")));
+}
+
+HelpFormatter::HelpFormatter() { column_width(kNameWidth); }
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  short_ = mode == CLI::AppFormatMode::Normal && FlagCount(app) > kFewFlags;
+  // All is for the flags of one command; of the program, it would be those of every command.
+  std::string text = CLI::Formatter::make_help(app, std::move(name), CLI::AppFormatMode::Normal);
+  while (absl::StrReplaceAll({{"\n\n\n", "\n\n"}}, &text) > 0) {
+  }
+  return text;
+}
+
+std::string HelpFormatter::make_group(std::string group, bool is_positional,
+                                      std::vector<const CLI::Option*> options) const {
+  if (short_) {
+    options.erase(std::remove_if(options.begin(), options.end(),
+                                 [](const CLI::Option* option) { return !IsMostUsed(option); }),
+                  options.end());
+  }
+  if (options.empty()) return "";
+  return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+}
+
+std::string HelpFormatter::make_footer(const CLI::App* app) const {
+  const std::string footer = CLI::Formatter::make_footer(app);
+  if (!short_) return footer;
+  const size_t examples = footer.find("Example");
+  return absl::StrCat(examples == std::string::npos ? footer : footer.substr(examples),
+                      "\nspillway ", app->get_name(), " --help-all tells of all ", FlagCount(app),
+                      " flags.\n");
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return absl::StrCat(Wrap(app->get_description(), Width()), "\n");
+}
+
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  const std::string type = TypeNameOf(*option);
+  return absl::StrCat(type.empty() ? "" : " ", type);
+}
+
+std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
+  const std::string text = option->get_description();
+  return Wrap(
+      absl::StrCat(short_ ? InShort(text) : text, option->get_required() ? " [required]" : ""),
+      TextWidth());
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
+  std::ostringstream out;
+  CLI::detail::format_help(out, command->get_name(),
+                           Wrap(FirstSentence(command->get_description()), TextWidth()),
+                           kNameWidth);
+  return out.str();
+}
+
+}  // namespace spillway::cli

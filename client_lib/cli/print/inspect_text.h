@@ -1,0 +1,17 @@
+// A graph's summary, for people.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_INSPECT_TEXT_H_
+#define SPILLWAY_CLIENT_LIB_CLI_PRINT_INSPECT_TEXT_H_
+
+#include <string>
+
+#include "client_lib/cli/print/style.h"
+#include "spillway/v1/inspect.pb.h"
+
+namespace spillway::cli {
+
+// Facts, then tables of at most `top` rows each; what is left out is counted.
+std::string FormatGraphSummary(const v1::GraphSummary& summary, int top, Style style = Style());
+
+}  // namespace spillway::cli
+
+#endif  // SPILLWAY_CLIENT_LIB_CLI_PRINT_INSPECT_TEXT_H_

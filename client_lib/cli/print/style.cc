@@ -1,0 +1,49 @@
+#include "client_lib/cli/print/style.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "CLI/Validators.hpp"
+#include "absl/strings/str_cat.h"
+
+namespace spillway::cli {
+namespace {
+
+// Of --color. Set while the command line is read, before there is another thread that could print.
+std::string& ColorMode() {
+  static std::string& mode = *new std::string("auto");
+  return mode;
+}
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string Style::Marked(absl::string_view code, absl::string_view text) const {
+  if (!color_ || text.empty()) return std::string(text);
+  return absl::StrCat("\x1b[", code, "m", text, "\x1b[0m");
+}
+
+void AddColorFlag(CLI::App* command) {
+  command
+      ->add_option_function<std::string>(
+          "--color", [](const std::string& mode) { ColorMode() = mode; },
+          "Colour: auto, always or never. auto: on a terminal, unless NO_COLOR is set. "
+          "[default: auto]")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->group("What to write");
+}
+
+Style StyleOf(int fd) {
+  if (ColorMode() != "auto") return Style(ColorMode() == "always");
+  const std::string terminal = Variable("TERM");
+  return Style(isatty(fd) == 1 && Variable("NO_COLOR").empty() && !terminal.empty() &&
+               terminal != "dumb");
+}
+
+}  // namespace spillway::cli
