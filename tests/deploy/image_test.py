@@ -94,13 +94,15 @@ class Chroot:
 
     def prepare(self, volumes):
         """`volumes`: the path in the image, and the folder that is mounted there."""
-        for inside in ["/proc", *volumes]:
+        for inside in ["/dev", "/proc", *volumes]:
             (self.root / inside.lstrip("/")).mkdir(exist_ok=True)
         # What a cluster's DNS would say.
         (self.root / "etc/hosts").write_text("127.0.0.1 localhost spillway.spillway\n")
         run("mount", "--bind", self.root, self.root)
         run("mount", "-o", "remount,bind,ro", self.root)
         run("mount", "-t", "proc", "proc", self.root / "proc")
+        # As every runtime gives one: the image has none.
+        run("mount", "--rbind", "/dev", self.root / "dev")
         for inside, outside in volumes.items():
             run("mount", "--bind", outside, self.root / inside.lstrip("/"))
 
