@@ -145,7 +145,8 @@ TEST_F(DoorsTest, TheConnectionFlagsOfEveryCommand) {
 TEST_F(DoorsTest, TheProgramUsesOnlyTheClient) {
   int files = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(absl::StrCat(kRoot, "/client_lib/cli"))) {
+       std::filesystem::recursive_directory_iterator(absl::StrCat(kRoot, "/client_lib/cli"))) {
+    if (!entry.is_regular_file()) continue;
     ++files;
     EXPECT_THAT(Found(ReadFile(entry.path()), R"re(#include "(rewrite_core/(?!base/)[^"]*)")re"),
                 IsEmpty())

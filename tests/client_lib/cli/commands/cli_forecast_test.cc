@@ -432,7 +432,7 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
   }
   const ChildResult run = WithPath(bin, {"run", "--graph", graph, "--cache-dir", dir_ / "cache",
                                          "--strategy", "scope", "--", "true"});
-  EXPECT_THAT(run.err, HasSubstr(" nodes added, 21.82 GiB per GPU from nvidia-smi)\n"));
+  EXPECT_THAT(run.err, HasSubstr(" (21.82 GiB per GPU from nvidia-smi)\n"));
   // From the cache it says the same.
   const ChildResult again = WithPath(bin, {"run", "--graph", graph, "--cache-dir", dir_ / "cache",
                                            "--strategy", "scope", "--", "true"});

@@ -143,16 +143,16 @@ TEST(ForecastTextTest, TheHostMayBeTooSmall) {
                     Not(HasSubstr("swapping"))));
 }
 
-TEST(ForecastTextTest, EnoughMemoryMayBeInPieces) {
+TEST(ForecastTextTest, EnoughMemoryMayBeFragmented) {
   const std::string text = Simulation(std::string(kMachine) + R"(
     forecast {
       fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 6442450944
                       budget_bytes: 8589934592 fragmented: true }
       devices { peak_bytes: 8589934591 }
     })");
-  EXPECT_THAT(text, AllOf(StartsWith("does not fit: what is free of the 8.00 GiB of the GPU is in "
-                                     "pieces\n"),
-                          HasSubstr(" of 8.00 GiB are in use, and the rest is in\n")));
+  EXPECT_THAT(text, AllOf(StartsWith("does not fit: what is free of the 8.00 GiB of the GPU is "
+                                     "fragmented\n"),
+                          HasSubstr(" of 8.00 GiB are in use, and the rest is\n")));
 }
 
 // One of the two ways fits: that does not make a step.
@@ -403,8 +403,8 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
                           HasSubstr("     13.0 ms" + high + "   2.00 KiB\n"),
                           HasSubstr("     24.0 ms" + high + "   2.00 KiB\n")));
   EXPECT_THAT(text, HasSubstr(R"(  live at the peak     type   shape      size
-  conv:0             float32  [8,48]  1.50 KiB
-  w:0 (resident)           ?       ?     512 B
+  conv:0            float32  [8,48]  1.50 KiB
+  w:0 (resident)          ?       ?     512 B
 )"));
   EXPECT_THAT(text, HasSubstr(R"(  distance in levels  edges     bytes
   1                       5  1.00 KiB
