@@ -125,12 +125,14 @@ def wrong_script(command):
     if not path.exists():
         return "there is no %s" % found.group(1)
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":  # Some make their flags of other names.
-        text += subprocess.run([sys.executable, str(path), "--help"], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, universal_newlines=True, timeout=60).stdout
-    for flag in flags_in(words[1:]):
-        if not re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(flag), text):
-            return "%s knows no flag %s" % (found.group(1), flag)
+    unknown = [flag for flag in flags_in(words[1:])
+               if not re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(flag), text)]
+    if unknown and path.suffix == ".py" and "argparse" in text:  # It may make flags of other names.
+        told = subprocess.run([sys.executable, str(path), "--help"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, universal_newlines=True, timeout=60).stdout
+        unknown = [flag for flag in unknown if flag not in FLAG.findall(told)]
+    if unknown:
+        return "%s knows no flag %s" % (found.group(1), unknown[0])
     return None
 
 

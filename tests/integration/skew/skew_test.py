@@ -10,6 +10,7 @@ What is expected is what the version that answers gives in its own process.
 Builds the release first (build_release.sh: minutes, once). Where it cannot be had, that is one
 skip. The last line is `N passed, N failed` or `N passed, N failed, N skipped`."""
 
+import argparse
 import gzip
 import json
 import os
@@ -246,6 +247,8 @@ class Pair:
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__,
+                            formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     then, why = sides.release()
     if then is None:
         print("skipped: %s: versions are not tested side by side" % why)
