@@ -270,7 +270,7 @@ class TraceTest(unittest.TestCase):
         names = {event["pid"]: event["args"]["name"] for event in events
                  if event["name"] == "process_name"}
         self.assertEqual(sorted(names.values()),
-                         ["simulated: GPU", "measured: " + HOST, "measured: " + GPU])
+                         ["measured: " + HOST, "measured: " + GPU, "simulated: GPU"])
         measured = {event["name"]: event for event in events if event.get("cat") == "measured"}
         self.assertEqual(sorted(measured), sorted(["a", "b", "c", swap.swap_out]))
         self.assertEqual([measured[name]["ts"] for name in "abc"], [0, 5, 10])

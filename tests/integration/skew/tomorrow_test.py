@@ -318,7 +318,7 @@ CHOICES = {
     "Rewrite": ["already_rewritten", "decision_detail", "swap_encoding", "simulation",
                 "inline_calls", "outputs", "scope.ctrld_strategy", "budget.planning_effort", "budget.objective",
                 "step.hardware.gpu_memory_source"],
-    "Simulate": ["play", "step.hardware.gpu_memory_source"],
+    "Simulate": ["execution", "step.hardware.gpu_memory_source"],
 }
 
 
