@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "client_lib/cli/run/run_file.h"
+#include "client_lib/cli/files/folder.h"
 #include "spillway/cancellation.h"
 
 namespace spillway::cli {

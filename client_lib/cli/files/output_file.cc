@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,29 +68,29 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   if (exists && access(file->path_.c_str(), W_OK) != 0) {
     return FileError(errno, "write", path, kOutputAdvice);
   }
-  const mode_t mode = exists ? info.st_mode & 07777 : kNewFileMode & ~CurrentUmask();
-  if (absl::Status status = file->OpenTemporary(mode); !status.ok()) return status;
+  file->mode_ = exists ? info.st_mode & 07777 : kNewFileMode & ~CurrentUmask();
+  if (absl::Status status = file->Begin(); !status.ok()) return status;
   return file;
 }
 
-absl::Status OutputFile::OpenTemporary(unsigned mode) {
-  const fs::path name = fs::path(path_).filename();
-  // In the same directory: a rename does not cross file systems. The name is cut, so that the whole
-  // stays below the 255 bytes that file systems allow.
-  constexpr size_t kMaxStem = 200;
-  std::string pattern =
-      (ParentOf(path_) / absl::StrCat(".", name.string().substr(0, kMaxStem), ".spillway-XXXXXX"))
-          .string();
-  fd_ = mkostemp(pattern.data(), O_CLOEXEC);
-  if (fd_ < 0) return FileError(errno, "write", path_, kOutputAdvice);
-  temporary_path_ = std::move(pattern);
-  if (fchmod(fd_, mode) != 0) return FileError(errno, "write", path_, kOutputAdvice);
+absl::Status OutputFile::Begin() {
+  folder_.path = ParentOf(path_).string();
+  // Of a folder that may be written to and not be listed, O_PATH is all that there is.
+  for (const int how : {O_RDONLY, O_PATH}) {
+    folder_.fd = UniqueFd(open(folder_.path.c_str(), how | O_DIRECTORY | O_CLOEXEC));
+    if (folder_.fd.get() >= 0 || errno != EACCES) break;
+  }
+  if (folder_.fd.get() < 0) return FileError(errno, "write", path_, kOutputAdvice);
+  const std::string name = fs::path(path_).filename().string();
+  absl::StatusOr<PendingFile> pending =
+      PendingFile::Begin(folder_, name, OwnTemporaryName(name), kOutputAdvice);
+  if (!pending.ok()) return pending.status();
+  pending_.emplace(*std::move(pending));
   return absl::OkStatus();
 }
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0 && fd_ != STDOUT_FILENO) close(fd_);
-  if (!temporary_path_.empty()) unlink(temporary_path_.c_str());
 }
 
 absl::Status OutputFile::Write(absl::string_view bytes) {
@@ -99,35 +98,21 @@ absl::Status OutputFile::Write(absl::string_view bytes) {
   // A pipe that polls as writable takes PIPE_BUF bytes without blocking.
   const size_t piece = direct() ? PIPE_BUF : kFileWriteBytes;
   while (!bytes.empty()) {
-    if (!waiter.Wait(fd_, POLLOUT)) {
+    if (!waiter.Wait(fd(), POLLOUT)) {
       return core::Error(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED,
                          "interrupted while writing the output");
     }
-    const ssize_t count = write(fd_, bytes.data(), std::min(bytes.size(), piece));
+    const ssize_t count = write(fd(), bytes.data(), std::min(bytes.size(), piece));
     if (count < 0 && errno != EINTR && errno != EAGAIN) {
       return FileError(errno, "write", path_, direct() ? "the output is incomplete" : kWriteAdvice);
     }
     bytes.remove_prefix(std::max<ssize_t>(count, 0));
   }
-  if (!direct() && fsync(fd_) != 0) return FileError(errno, "write", path_, kWriteAdvice);
+  if (!direct() && fsync(fd()) != 0) return FileError(errno, "write", path_, kWriteAdvice);
   return absl::OkStatus();
 }
 
-absl::Status OutputFile::Commit() {
-  if (direct()) return absl::OkStatus();
-  if (rename(temporary_path_.c_str(), path_.c_str()) != 0) {
-    return FileError(errno, "write", path_, kWriteAdvice);
-  }
-  temporary_path_.clear();
-  // So that the new name, too, survives a crash. Some file systems cannot sync a directory: then
-  // there is nothing more to do.
-  const int directory = open(ParentOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    fsync(directory);
-    close(directory);
-  }
-  return absl::OkStatus();
-}
+absl::Status OutputFile::Commit() { return direct() ? absl::OkStatus() : pending_->Commit(mode_); }
 
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
     const std::vector<std::string>& paths, const CancellationToken& token) {
@@ -168,6 +153,13 @@ absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text,
                                          " is binary, and standard output is a terminal; give -o "
                                          "FILE, or send it on with > FILE or | PROGRAM"),
                             {{"flag", "-o"}, {"value", "-"}});
+}
+
+absl::Status WriteUserFile(const std::string& path, absl::string_view bytes) {
+  const auto file = OutputFile::Create(path, CancellationToken());
+  if (!file.ok()) return file.status();
+  if (absl::Status status = (*file)->Write(bytes); !status.ok()) return status;
+  return (*file)->Commit();
 }
 
 bool SameFile(const std::string& a, const std::string& b) {

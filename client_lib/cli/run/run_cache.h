@@ -5,7 +5,7 @@
 //
 //   KEY.entry      the lock, and once the entry is complete the digests of its files, and a note;
 //                  or why the last one who tried could not complete it
-//   KEY.pb, ...    what was stored; .KEY.pb.tmp where a kill ended that (run_file.h)
+//   KEY.pb, ...    what was stored; .KEY.pb.tmp where a kill ended that (files/folder.h)
 //
 // Whoever works on an entry holds the lock of its `.entry`, which ends with the process: a killed
 // one leaves an empty entry to the next. Files are checked against their digests at each use: what
@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client_lib/cli/run/run_file.h"
+#include "client_lib/cli/files/folder.h"
 
 namespace spillway::cli {
 

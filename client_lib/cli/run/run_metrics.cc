@@ -21,7 +21,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "client_lib/cli/files/file_error.h"
-#include "client_lib/cli/run/run_file.h"
+#include "client_lib/cli/files/folder.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/names.h"
 #include "rewrite_core/base/rewrite_figures.h"

@@ -1,7 +1,6 @@
-// Files that `spillway run` leaves: each appears whole or not at all, whenever the program is
-// killed, and nothing temporary piles up.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_FILE_H_
-#define SPILLWAY_CLIENT_LIB_CLI_RUN_FILE_H_
+// Folders that are held open, and whole files in them.
+#ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_FOLDER_H_
+#define SPILLWAY_CLIENT_LIB_CLI_FILES_FOLDER_H_
 
 #include <sys/types.h>
 
@@ -44,20 +43,12 @@ struct Folder {
 // The folder at `path`, followed if it is a link. A FileError if there is none.
 absl::StatusOr<Folder> OpenFolder(const std::string& path);
 
-// Writes `folder`/`name`: brought to the disk, then named, in place of what had that name. Where
-// the file system has files without a name (O_TMPFILE), a kill leaves nothing behind, except in the
-// moment between two system calls; otherwise at most one file `.NAME.tmp`, which the next write of
-// that name takes away (in the cache, also PruneCache). Two writers of one name at once need a lock
-// around this. Errors: FileError.
+// Writes `folder`/`name`: brought to the disk, then named, in place of what had that name
+// (pending_file.h). Where a kill can leave something behind, it is a file `.NAME.tmp`, which the
+// next write of that name takes away (in the cache, also PruneCache). Two writers of one name at
+// once need a lock around this. Errors: FileError.
 absl::Status WriteWholeFile(const Folder& folder, const std::string& name, absl::string_view bytes,
                             mode_t mode);
-
-// Writes a file of the user's: a link is followed, a mode stays, pipes and devices are written
-// directly, as OutputFile does it. But after a kill nothing is left of it, where there is O_TMPFILE
-// and `path` is new; otherwise, or in the moment between two system calls, a file
-// `.NAME.spillway-HOST-PID`. Several, also on several machines, may write one `path` at once: one
-// of them stays, whole. Errors: FileError.
-absl::Status WriteUserFile(const std::string& path, absl::string_view bytes);
 
 // The whole of `folder`/`name`, not followed if it is a link; at most `max_bytes`. Errors:
 // FileError; EFBIG where it is larger.
@@ -70,4 +61,4 @@ absl::Status LockFile(const UniqueFd& fd, const std::string& path);
 
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_RUN_FILE_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_FILES_FOLDER_H_
