@@ -283,16 +283,19 @@ void Metrics::AddOutputBytes(Method method, int64_t bytes) {
   output_bytes_[static_cast<int>(method)]->Increment(static_cast<double>(bytes));
 }
 
+void Metrics::CountStages(const v1::RewriteReport& report) {
+  for (const v1::StageTiming& timing : report.stages()) {
+    if (const auto stage = stages_.find(timing.stage()); stage != stages_.end()) {
+      stage->second->Observe(absl::ToDoubleSeconds(absl::Nanoseconds(timing.duration_ns())));
+    }
+  }
+}
+
 void Metrics::CountReport(v1::Strategy strategy, const v1::RewriteReport& report) {
   const int s = strategy;
   const auto outcome = outcomes_.find(report.outcome());
   if (outcome != outcomes_.end() && report.outcome() != v1::OUTCOME_UNSPECIFIED) {
     outcome->second[s]->Increment();
-  }
-  for (const v1::StageTiming& timing : report.stages()) {
-    if (const auto stage = stages_.find(timing.stage()); stage != stages_.end()) {
-      stage->second->Observe(absl::ToDoubleSeconds(absl::Nanoseconds(timing.duration_ns())));
-    }
   }
   // A graph that is kept as it came may report the swaps it has; those were counted when made.
   if (report.outcome() != v1::OUTCOME_REWRITTEN) return;

@@ -100,7 +100,11 @@ class Metrics {
   // How long a request waited for a worker.
   void ObserveQueueWait(absl::Duration wait) { queue_wait_->Observe(absl::ToDoubleSeconds(wait)); }
 
-  // What a rewrite did: the swaps, nodes, outcome and stage times of its report.
+  // A rewrite was made: how long each of its stages took. Once, however many are answered with it.
+  void CountStages(const v1::RewriteReport& report);
+
+  // What a rewrite did: the swaps, nodes and outcome of its report. For each who is answered with
+  // it.
   void CountReport(v1::Strategy strategy, const v1::RewriteReport& report);
 
   // What came of a rewrite that its caller got, or that does not fit: rewrite_statistics.h.

@@ -128,6 +128,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
   if (made == nullptr) made = Failed(status);
   made->status = std::move(status);
   made->memory = call.TakeWork();
+  if (made->status.ok()) state.metrics.CountStages(made->report());
   if (reuses && made->status.ok()) state.metrics.CountReusedPlan();
   if (is_known && made->status.ok()) {
     // An answer that cannot be kept is an answer all the same.

@@ -104,6 +104,7 @@ TEST_F(MetricsTest, UndocumentedCodeIsUnknown) {
 TEST_F(MetricsTest, ReportIsSummedOverDevices) {
   metrics_.CountReport(v1::STRATEGY_SCOPE, Report());
   metrics_.CountReport(v1::STRATEGY_SCOPE, Report());
+  metrics_.CountStages(Report());
   const std::string text = Text();
   for (const char* line : {
            "# HELP spillway_swap_out_bytes_per_step_total Bytes that one training step of each "
@@ -119,8 +120,8 @@ TEST_F(MetricsTest, ReportIsSummedOverDevices) {
            "spillway_nodes_added_total{strategy=\"scope\"} 34\n",
            "spillway_rewrite_outcomes_total{outcome=\"rewritten\",strategy=\"scope\"} 2\n",
            "spillway_rewrite_outcomes_total{outcome=\"kept\",strategy=\"scope\"} 0\n",
-           "spillway_stage_duration_seconds_sum{stage=\"apply\"} 0.5\n",
-           "spillway_stage_duration_seconds_count{stage=\"apply\"} 2\n",
+           "spillway_stage_duration_seconds_sum{stage=\"apply\"} 0.25\n",
+           "spillway_stage_duration_seconds_count{stage=\"apply\"} 1\n",
            "spillway_stage_duration_seconds_count{stage=\"parse\"} 0\n",
        }) {
     EXPECT_THAT(text, HasSubstr(line));
@@ -143,6 +144,7 @@ TEST_F(MetricsTest, NamesOfUsersNeverBecomeSeries) {
   report.set_strategy(static_cast<v1::Strategy>(99));
   report.mutable_devices(0)->set_device("/users_device");
   metrics_.CountReport(v1::STRATEGY_SCOPE, report);
+  metrics_.CountStages(report);
   EXPECT_THAT(Text(), Not(HasSubstr("users_")));
 }
 

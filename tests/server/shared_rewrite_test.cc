@@ -135,6 +135,12 @@ TEST_F(CachedRewriteTest, TheSameAgainIsNotMadeAgain) {
   EXPECT_EQ(made_, 1);
   EXPECT_EQ(Metric("spillway_cached_rewrites_total"), 3);
   EXPECT_GT(Metric("spillway_cache_bytes"), 0);
+  // Each is a graph that was answered; the work was done once.
+  EXPECT_EQ(
+      Metric("spillway_rewrite_outcomes_total{outcome=\"nothing_to_do\",strategy=\"scope\"}") +
+          Metric("spillway_rewrite_outcomes_total{outcome=\"rewritten\",strategy=\"scope\"}"),
+      4);
+  EXPECT_EQ(Metric("spillway_stage_duration_seconds_count{stage=\"apply\"}"), 1);
 }
 
 TEST_F(CachedRewriteTest, AnotherGraphOrOptionIs) {
