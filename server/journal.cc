@@ -1,11 +1,15 @@
 #include "server/journal.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/logging.h"
 
 namespace spillway::server {
 namespace {
+
+// As good as for ever.
+constexpr absl::Duration kLongest = absl::Hours(24 * 365);
 
 int64_t LineSize(const std::string& line) { return static_cast<int64_t>(line.size()) + 1; }
 
@@ -23,10 +27,11 @@ Journal::~Journal() {
 
 void Journal::Write(std::string line) {
   {
-    const absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
     if (!closed_ && queued_bytes_ + LineSize(line) <= queued_bytes_limit_) {
       queued_bytes_ += LineSize(line);
       queue_.push_back(std::move(line));
+      changed_.notify_all();
       return;
     }
   }
@@ -36,9 +41,14 @@ void Journal::Write(std::string line) {
 bool Journal::Close(absl::Duration most) {
   int64_t left = 0;
   {
-    const absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     closed_ = true;
-    if (mu_.AwaitWithTimeout(absl::Condition(&ended_), most)) return true;
+    changed_.notify_all();
+    const auto has_ended = [this] { return ended_; };
+    // What is longer would overflow.
+    if (changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(most, kLongest)), has_ended)) {
+      return true;
+    }
     left = static_cast<int64_t>(queue_.size());
     queue_.clear();
     queued_bytes_ = 0;
@@ -48,16 +58,14 @@ bool Journal::Close(absl::Duration most) {
 }
 
 void Journal::Run() {
-  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return closed_ || !queue_.empty();
-  };
   while (true) {
     std::string line;
     {
-      const absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(&has_work));
+      std::unique_lock lock(mu_);
+      changed_.wait(lock, [this] { return closed_ || !queue_.empty(); });
       if (queue_.empty()) {
         ended_ = true;
+        changed_.notify_all();
         return;
       }
       line = std::move(queue_.front());
@@ -77,7 +85,7 @@ void Journal::Run() {
 void Journal::Lose(int64_t lines, absl::string_view why) {
   metrics_.CountLostJournalLines(lines);
   {
-    const absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
     lost_ += lines;
     if (lost_ > lines) return;
   }
@@ -87,7 +95,7 @@ void Journal::Lose(int64_t lines, absl::string_view why) {
 void Journal::Recover() {
   int64_t lost = 0;
   {
-    const absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
     // Not between two lines of a queue that is full: it would be full again.
     if (!queue_.empty()) return;
     std::swap(lost, lost_);

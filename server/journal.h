@@ -8,16 +8,16 @@
 #ifndef SPILLWAY_SERVER_JOURNAL_H_
 #define SPILLWAY_SERVER_JOURNAL_H_
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/metrics.h"
 
@@ -63,12 +63,13 @@ class Journal {
   const std::unique_ptr<JournalSink> sink_;
   Metrics& metrics_;
   const int64_t queued_bytes_limit_;
-  absl::Mutex mu_;
-  std::deque<std::string> queue_ ABSL_GUARDED_BY(mu_);
-  int64_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // The thread has nothing left to do.
-  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;    // Since it worked.
+  std::mutex mu_;  // Of the standard library, which the thread sanitizer sees into.
+  std::condition_variable changed_;
+  std::deque<std::string> queue_;
+  int64_t queued_bytes_ = 0;
+  bool closed_ = false;
+  bool ended_ = false;  // The thread has nothing left to do.
+  int64_t lost_ = 0;    // Since it worked.
   std::thread thread_;
 };
 
