@@ -36,7 +36,7 @@ class Between:
     high: float
 
     def holds(self, value):
-        return self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)
+        return self.low - 1e-9 * abs(self.low) <= value <= self.high + 1e-9 * abs(self.high)
 
     def __str__(self):
         return "%.6g to %.6g" % (self.low, self.high)
@@ -310,7 +310,11 @@ SERVICE = {
     "Memory admitted": [lambda s: one(Peak(1e-4, 1), instance=s.instance)],
     "Bytes of graphs in flight": [
         lambda s: one(
-            Peak(max(a.bytes_in for a in s.answers) / s.process["inflight_limit"], 1),
+            # Which of the graphs a scrape finds in flight is a matter of moments.
+            Peak(
+                min(a.bytes_in for a in s.answers if a.bytes_in > 0) / s.process["inflight_limit"],
+                1,
+            ),
             instance=s.instance,
         )
     ],
@@ -447,10 +451,15 @@ FIRING = {
 }
 
 
-def loosened(values):
-    """For what was recorded some scrapes before or after the moment that is asked about."""
+def loosened(values, scrapes):
+    """For what was recorded some scrapes before or after the moment that is asked about, of at
+    least so many scrapes. Over a window that is longer than they are Prometheus extrapolates: by
+    half an interval at the begin, and by up to 1.1 at the end (extrapolatedRate in its
+    promql/functions.go)."""
+    most = 1.1 + 1.6 / max(scrapes - 1, 1)
     return {
-        of: Near(value.value, 0.1) if isinstance(value, Near) else value
+        of: Between(*sorted((0.9 * value.value, most * value.value)))
+        if isinstance(value, Near) else value
         for of, value in values.items()
     }
 

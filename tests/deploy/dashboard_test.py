@@ -150,9 +150,13 @@ def rules_of(prometheus, kind):
     return [rule for group in groups for rule in group["rules"] if rule["type"] == kind]
 
 
+def fewest_scrapes(prometheus):
+    return min(len(prometheus.scrape_times(job)) for job in ("spillway", "node"))
+
+
 def check_recorded(prometheus, service, hooks, moment, results):
     """Their windows are longer than the load, so that an increase is all that was counted."""
-    found = rules_of(prometheus, "recording")
+    found, scrapes = rules_of(prometheus, "recording"), fewest_scrapes(prometheus)
     for rule in found:
         name = rule["name"]
         results.add(
@@ -163,7 +167,7 @@ def check_recorded(prometheus, service, hooks, moment, results):
             or name not in expected.RECORDED
             and "dashboard_expected.py has no value for it"
             or expected.problem_of(
-                expected.loosened(expected.RECORDED[name](service, hooks)),
+                expected.loosened(expected.RECORDED[name](service, hooks), scrapes),
                 prometheus.query(name, moment),
             ),
         )
@@ -174,6 +178,7 @@ def check_recorded(prometheus, service, hooks, moment, results):
 def check_alerts(prometheus, service, hooks, moment, results):
     """Whether each would fire, `for` aside; and whether there is what it asks for, since one that
     asks for nothing is silent, too."""
+    scrapes = fewest_scrapes(prometheus)
     for rule in rules_of(prometheus, "alerting"):
         values = expected.FIRING.get(rule["name"], lambda *_: {})(service, hooks)
         selectors = re.findall(
@@ -188,7 +193,7 @@ def check_alerts(prometheus, service, hooks, moment, results):
             and "asks for no series"
             or "; ".join("no series for " + selector for selector in missing)
             or expected.problem_of(
-                expected.loosened(values),
+                expected.loosened(values, scrapes),
                 prometheus.query(rule["query"], moment),
             ),
         )
