@@ -31,7 +31,7 @@ static_assert(std::is_trivial<Row>::value, "");
 TEST(StrongIdTest, IsUsedAsTheNumber) {
   const std::vector<int> values = {10, 11, 12};
   int sum = 0;
-  for (Row row(0); row < values.size(); ++row) sum += values[row];
+  for (Row row(0); row < 3; ++row) sum += values[row];
   EXPECT_EQ(sum, 33);
   EXPECT_EQ(Row(-1).value(), -1);
   EXPECT_TRUE(Row(1) < Row(2));
