@@ -111,9 +111,8 @@ absl::Status Call::Enter() {
   return status;
 }
 
-absl::Status Call::Admit(v1::Strategy strategy, bool simulates, int64_t graph_bytes) {
+absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
   strategy_ = strategy;
-  kind_.simulates = simulates;
   if (state_.tracker.closed()) {
     return Rejected(RejectReason::kDraining,
                     core::Error(absl::StatusCode::kUnavailable, v1::ERROR_REASON_STOPPED,

@@ -56,11 +56,11 @@ class Call {
   absl::Status Enter();
 
   // Lets the request in, which asks for `strategy` (unspecified: for none, or for one that this
-  // build does not know), which `simulates` or not: reserves `graph_bytes`, of all its graphs, of
+  // build does not know): reserves `graph_bytes`, of all its graphs, of
   // the budget, and charges them to the caller's quota. Errors: UNAVAILABLE while the server
   // drains; those of Admission::Reserve; RESOURCE_EXHAUSTED, OVERLOADED beyond the quota. All of
   // them are counted as rejections.
-  absl::Status Admit(v1::Strategy strategy, bool simulates, int64_t graph_bytes);
+  absl::Status Admit(v1::Strategy strategy, int64_t graph_bytes);
 
   // Reserves memory for the request's options. The errors of Reserve.
   absl::Status HoldOptions(int64_t bytes);
@@ -77,6 +77,8 @@ class Call {
   // work costs.
   absl::Status RunWork(const std::vector<absl::string_view>& graphs, std::atomic<bool>& stopped,
                        absl::FunctionRef<absl::Status()> work);
+  // The request simulates plans, which takes long; by default it does not.
+  void ExpectSimulation() { kind_.simulates = true; }
   // Its plan is there already: it takes no longer than work that simulates none.
   void SkipSimulation() { kind_.simulates = false; }
   // What was allocated there was freed by another thread. Thread-safe.

@@ -24,13 +24,14 @@ void Flights::Close(const Flight& flight) {
 }
 
 Flights::Role Flights::Join(uint64_t member, absl::string_view graph, absl::string_view options,
-                            bool is_shared, const std::atomic<bool>& gone, Landed landed,
+                            Sharing sharing, const std::atomic<bool>& gone, Landed landed,
                             std::atomic<bool>** abandoned) {
-  const size_t hash = is_shared ? absl::HashOf(graph, options) : 0;
+  const size_t hash = sharing == Sharing::kShared ? absl::HashOf(graph, options) : 0;
   const std::lock_guard lock(mu_);
   // Who leaves from now on waits for the lock, and finds the member.
   if (gone.load(std::memory_order_relaxed)) return Role::kGone;
-  if (Flight* const found = is_shared ? Find(hash, graph, options) : nullptr; found != nullptr) {
+  if (Flight* const found = sharing == Sharing::kShared ? Find(hash, graph, options) : nullptr;
+      found != nullptr) {
     flights_.emplace(member, flights_.at(found->leader));
     try {
       found->waiting.emplace(member, std::move(landed));
@@ -48,7 +49,7 @@ Flights::Role Flights::Join(uint64_t member, absl::string_view graph, absl::stri
   *abandoned = &flight->abandoned;
   Flight* const made = flight.get();
   flights_.emplace(member, std::move(flight));
-  if (!is_shared) return Role::kLeads;
+  if (sharing == Sharing::kAlone) return Role::kLeads;
   try {
     index_.emplace(hash, made);
   } catch (...) {

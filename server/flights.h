@@ -35,6 +35,8 @@ class Flights {
     kWaits,
     kGone,  // The caller had gone before it came here.
   };
+  // Whether others may wait for a member, and it for others.
+  enum class Sharing { kAlone, kShared };
   // Called with the answer and the leader's graph, which is gone when it returns.
   using Landed =
       std::function<void(const std::shared_ptr<RewriteAnswer>&, absl::string_view graph)>;
@@ -44,11 +46,11 @@ class Flights {
   static constexpr size_t kMaxOptionBytes = size_t{64} << 10;
 
   // `member`: unlike any other that is here, not 0. `graph` and `options` name what is asked for;
-  // `graph` must stay as it is until the member lands, leaves or is called. `is_shared`: whether
-  // others may wait for it, and it for others. `gone`: whether its caller has gone. kLeads:
+  // `graph` must stay as it is until the member lands, leaves or is called. kAlone: nobody
+  // waits for it, nor it for others. `gone`: whether its caller has gone. kLeads:
   // `*abandoned` becomes true once nobody wants the answer any more; it lives until Land, and the
   // leader may set it to give up.
-  Role Join(uint64_t member, absl::string_view graph, absl::string_view options, bool is_shared,
+  Role Join(uint64_t member, absl::string_view graph, absl::string_view options, Sharing sharing,
             const std::atomic<bool>& gone, Landed landed, std::atomic<bool>** abandoned);
 
   // The leader has made the answer: those who wait for it, to be called.

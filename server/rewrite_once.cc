@@ -79,7 +79,8 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
     }
     role = state.flights.Join(
         member, by_plan ? plan_key : graph, by_plan ? kByPlan : options_key,
-        is_known && !attempt.is_alone, call.cancelled(),
+        is_known && !attempt.is_alone ? Flights::Sharing::kShared : Flights::Sharing::kAlone,
+        call.cancelled(),
         [&call, graph, &options, answer, by_plan](const std::shared_ptr<RewriteAnswer>& landed,
                                                   absl::string_view their_graph) {
           const bool is_same = !by_plan || graph == their_graph;

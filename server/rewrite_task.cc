@@ -50,8 +50,9 @@ RewriteAnswer::~RewriteAnswer() {
   plan.reset();
 }
 
-absl::Status RewriteAnswer::Announce(bool with_sha256, const core::StopToken& stop,
+absl::Status RewriteAnswer::Announce(Digests digests, const core::StopToken& stop,
                                      v1::GraphHeader* header) {
+  const bool with_sha256 = digests == Digests::kSha256Too;
   {
     const std::lock_guard lock(announced_mu_);
     *header = announced_;
@@ -124,8 +125,9 @@ absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& an
   if (rest.has_patch()) result.mutable_patch()->Swap(rest.mutable_patch());
   if (rest.has_plan()) result.mutable_plan()->Swap(rest.mutable_plan());
   if (!answer->graph.empty()) {
-    status =
-        answer->Announce(!header.graph().sha256().empty(), context.stop, result.mutable_graph());
+    status = answer->Announce(header.graph().sha256().empty() ? RewriteAnswer::Digests::kCrc32c
+                                                              : RewriteAnswer::Digests::kSha256Too,
+                              context.stop, result.mutable_graph());
     if (!status.ok()) return status;
     sink.SendBytes(Response::kChunkFieldNumber, GraphOf(answer));
   }

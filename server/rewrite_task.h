@@ -33,9 +33,10 @@ struct RewriteAnswer {
   RewriteAnswer() = default;
   ~RewriteAnswer();  // Charges nobody for what it frees.
 
-  // Announces the graph: its size, its CRC-32C, and its SHA-256 if that is wanted, which are kept
+  // Announces the graph: its size, its CRC-32C, and its SHA-256 if `digests` has it, which are kept
   // for who asks later. Errors: those of `stop` and of core::Sha256Of. Thread-safe.
-  absl::Status Announce(bool with_sha256, const core::StopToken& stop, v1::GraphHeader* header);
+  enum class Digests { kCrc32c, kSha256Too };
+  absl::Status Announce(Digests digests, const core::StopToken& stop, v1::GraphHeader* header);
 
   const v1::RewriteReport& report() const {
     return response.has_report() ? response.report() : figures;

@@ -124,7 +124,8 @@ class UploadCall : public Reactor {
     if (!status.ok() || !is_header) return status;
     header_.Swap(request.mutable_header());
     // Before anything else is read, so that what is refused costs nothing.
-    status = call_.Admit(Task::Strategy(header_), Task::Simulates(header_), graph_bytes());
+    if (Task::Simulates(header_)) call_.ExpectSimulation();
+    status = call_.Admit(Task::Strategy(header_), graph_bytes());
     if (status.ok()) LimitUpload();
     return status;
   }

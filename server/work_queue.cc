@@ -80,9 +80,9 @@ Work WorkQueue::Take(std::map<Tag, Waiting>::iterator it) {
   return work;
 }
 
-bool WorkQueue::Pop(bool short_only, absl::Time now, Work* work) {
+bool WorkQueue::Pop(Lengths lengths, absl::Time now, Work* work) {
   auto it = waiting_.begin();
-  if (short_only) {
+  if (lengths == Lengths::kShort) {
     it = std::find_if(waiting_.begin(), waiting_.end(),
                       [](const auto& entry) { return !entry.second.work.is_long(); });
   }

@@ -38,6 +38,7 @@ struct Work {
 class WorkQueue {
  public:
   enum class Verdict { kWaits, kFull, kOverloaded };
+  enum class Lengths { kAll, kShort };
 
   // How long waits must have been too long before any is refused; and short enough, before none is.
   static constexpr absl::Duration kPatience = absl::Milliseconds(100);
@@ -52,8 +53,8 @@ class WorkQueue {
   // kWaits, `work` is dropped. `now` never goes back.
   [[nodiscard]] Verdict Push(Work work, size_t idle_workers, absl::Time now);
 
-  // Takes the next one, with `short_only` the next that is not long. False: there is none.
-  bool Pop(bool short_only, absl::Time now, Work* work);
+  // Takes the next one, of those that are not long if asked so. False: there is none.
+  bool Pop(Lengths lengths, absl::Time now, Work* work);
   // What Pop gave has ended.
   void Done(const Work& work) { running_ -= work.expected; }
 

@@ -6,11 +6,13 @@
 
 namespace spillway::server {
 
+using Lengths = WorkQueue::Lengths;
+
 WorkerPool::WorkerPool(int workers, size_t max_queued, absl::Duration target_wait)
     : workers_(workers), queue_(workers, max_queued, target_wait) {
   threads_.reserve(workers + 1);
-  for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Run(/*short_only=*/false); });
-  threads_.emplace_back([this] { Run(/*short_only=*/true); });
+  for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Run(Lengths::kAll); });
+  threads_.emplace_back([this] { Run(Lengths::kShort); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -47,29 +49,29 @@ absl::Duration WorkerPool::expected_wait() const {
   return queue_.expected_wait();
 }
 
-bool WorkerPool::MayTake(bool short_only) const {
+bool WorkerPool::MayTake(Lengths lengths) const {
   if (queue_.size() == 0) return false;
-  return !short_only || (long_running_ == workers_ && queue_.has_short());
+  return lengths == Lengths::kAll || (long_running_ == workers_ && queue_.has_short());
 }
 
-void WorkerPool::Run(bool short_only) {
+void WorkerPool::Run(Lengths lengths) {
   while (true) {
     Work work;
     {
       std::unique_lock lock(mu_);
-      if (!short_only) ++idle_workers_;
-      changed_.wait(lock, [&] { return stopping_ || MayTake(short_only); });
-      if (!short_only) --idle_workers_;
+      if (lengths == Lengths::kAll) ++idle_workers_;
+      changed_.wait(lock, [&] { return stopping_ || MayTake(lengths); });
+      if (lengths == Lengths::kAll) --idle_workers_;
       // Stopping: the workers do what is left.
-      if (!MayTake(short_only) || !queue_.Pop(short_only, absl::Now(), &work)) return;
-      if (!short_only) long_running_ += work.is_long();
+      if (!MayTake(lengths) || !queue_.Pop(lengths, absl::Now(), &work)) return;
+      if (lengths == Lengths::kAll) long_running_ += work.is_long();
       if (long_running_ == workers_) changed_.notify_all();
     }
     work.run();
     work.run = nullptr;
     const std::lock_guard lock(mu_);
     queue_.Done(work);
-    if (!short_only) long_running_ -= work.is_long();
+    if (lengths == Lengths::kAll) long_running_ -= work.is_long();
   }
 }
 

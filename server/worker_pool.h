@@ -46,9 +46,9 @@ class WorkerPool {
   absl::Duration expected_wait() const;
 
  private:
-  void Run(bool short_only);
+  void Run(WorkQueue::Lengths lengths);
   // Whether a thread has something to do. REQUIRES: mu_ is held.
-  bool MayTake(bool short_only) const;
+  bool MayTake(WorkQueue::Lengths lengths) const;
 
   const int workers_;
   mutable std::mutex mu_;  // Guards the fields down to stopping_.

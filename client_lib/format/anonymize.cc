@@ -117,7 +117,7 @@ class Anonymizer {
   }
 
   std::string Attribute(const std::string& name, bool op_is_known) {
-    if (IsPublicAttribute(name, op_is_known)) return name;
+    if (op_is_known ? IsPublicAttributeOfKnownOp(name) : IsPublicAttribute(name)) return name;
     return absl::StartsWith(name, "_") ? internal_attributes_.Map(name) : attributes_.Map(name);
   }
 

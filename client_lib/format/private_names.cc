@@ -213,12 +213,14 @@ bool PathMap::HasAll(absl::string_view path) const {
 
 bool IsPublicWord(absl::string_view word) { return absl::c_linear_search(kPublicWords, word); }
 
-bool IsPublicAttribute(absl::string_view name, bool op_is_known) {
-  if (absl::StartsWith(name, "_")) {
-    return absl::c_linear_search(kPublicInternalAttributes, name);
-  }
-  return op_is_known ? absl::c_binary_search(kPublicOpAttributes, name)
-                     : absl::c_linear_search(kPublicCommonAttributes, name);
+bool IsPublicAttributeOfKnownOp(absl::string_view name) {
+  return absl::StartsWith(name, "_") ? absl::c_linear_search(kPublicInternalAttributes, name)
+                                     : absl::c_binary_search(kPublicOpAttributes, name);
+}
+
+bool IsPublicAttribute(absl::string_view name) {
+  return absl::StartsWith(name, "_") ? absl::c_linear_search(kPublicInternalAttributes, name)
+                                     : absl::c_linear_search(kPublicCommonAttributes, name);
 }
 
 bool IsPublicJob(absl::string_view job) { return absl::c_linear_search(kPublicJobs, job); }

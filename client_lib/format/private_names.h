@@ -60,7 +60,9 @@ class PathMap {
 // What TensorFlow itself calls something, and so tells nothing of a user: values of string
 // attributes, names of attributes, jobs, types of devices.
 bool IsPublicWord(absl::string_view word);
-bool IsPublicAttribute(absl::string_view name, bool op_is_known);
+// Of an op that TensorFlow has, and of any other.
+bool IsPublicAttributeOfKnownOp(absl::string_view name);
+bool IsPublicAttribute(absl::string_view name);
 bool IsPublicJob(absl::string_view job);
 bool IsPublicDeviceType(absl::string_view type);
 

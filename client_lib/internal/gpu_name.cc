@@ -12,9 +12,9 @@ namespace spillway::internal {
 namespace {
 
 #if defined(__powerpc64__)
-constexpr bool kIsPower = true;
+constexpr Host kThisHost = Host::kPower;
 #else
-constexpr bool kIsPower = false;
+constexpr Host kThisHost = Host::kOther;
 #endif
 
 // Names as the driver has them, without `NVIDIA` or `Tesla` in front, which older and newer drivers
@@ -66,7 +66,7 @@ absl::StatusOr<NamedMachine> ParseMachine(absl::string_view names) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
     ++machine.gpu_count;
-    const std::string preset = PresetOfGpu(line, kIsPower);
+    const std::string preset = PresetOfGpu(line, kThisHost);
     if (preset.empty()) {
       return CannotTell(absl::StrCat("there is no preset for ", core::Quoted(line)));
     }
@@ -81,10 +81,10 @@ absl::StatusOr<NamedMachine> ParseMachine(absl::string_view names) {
   return machine;
 }
 
-std::string PresetOfGpu(absl::string_view name, bool is_power) {
+std::string PresetOfGpu(absl::string_view name, Host host) {
   absl::ConsumePrefix(&name, "NVIDIA ");
   absl::ConsumePrefix(&name, "Tesla ");
-  if (is_power && name == "V100-SXM2-16GB") return "v100_nvlink2";
+  if (host == Host::kPower && name == "V100-SXM2-16GB") return "v100_nvlink2";
   for (const auto& known : kNames) {
     if (absl::EqualsIgnoreCase(known.gpu, name)) return std::string(known.preset);
   }

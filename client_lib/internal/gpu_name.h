@@ -23,9 +23,10 @@ absl::StatusOr<NamedMachine> AskMachine(absl::Duration limit);
 // Of what `nvidia-smi --query-gpu=name --format=csv,noheader` prints: a line for each GPU.
 absl::StatusOr<NamedMachine> ParseMachine(absl::string_view names);
 
-// The preset for a GPU of that name, by the whole of it; empty: there is none. `is_power`: in an
-// IBM POWER host, whose V100s have NVLink to it.
-std::string PresetOfGpu(absl::string_view name, bool is_power);
+// The preset for a GPU of that name, by the whole of it; empty: there is none. The V100s of an IBM
+// POWER host have NVLink to it.
+enum class Host { kPower, kOther };
+std::string PresetOfGpu(absl::string_view name, Host host);
 
 }  // namespace spillway::internal
 

@@ -34,7 +34,7 @@ double RoundStep(double step) {
   return 10 * power;
 }
 
-Axis MakeAxis(double most, int count, bool whole, absl::Span<const Unit> units) {
+Axis MakeAxis(double most, int count, AxisEnd end, absl::Span<const Unit> units) {
   if (!(most > 0) || !std::isfinite(most)) most = units.front().size;
   const Unit unit = UnitFor(most, units);
   const double step = RoundStep(most / unit.size / count);
@@ -42,8 +42,9 @@ Axis MakeAxis(double most, int count, bool whole, absl::Span<const Unit> units) 
   Axis axis;
   axis.unit = unit.name;
   const double steps = most / unit.size / step;
-  const int last = static_cast<int>(whole ? std::ceil(steps - 1e-9) : std::floor(steps + 1e-9));
-  axis.end = whole ? last * step * unit.size : most;
+  const int last =
+      static_cast<int>(end == AxisEnd::kTick ? std::ceil(steps - 1e-9) : std::floor(steps + 1e-9));
+  axis.end = end == AxisEnd::kTick ? last * step * unit.size : most;
   for (int i = 0; i <= last; ++i) {
     axis.ticks.push_back({i * step * unit.size, absl::StrFormat("%.*f", digits, i * step)});
   }
@@ -52,26 +53,26 @@ Axis MakeAxis(double most, int count, bool whole, absl::Span<const Unit> units) 
 
 }  // namespace
 
-Axis BytesAxis(double most, int count, bool whole) {
+Axis BytesAxis(double most, int count, AxisEnd end) {
   constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB, kTiB = 1024 * kGiB;
   constexpr Unit kUnits[] = {{1, "bytes", 0},
                              {kKiB, "KiB", kKiB},
                              {kMiB, "MiB", kMiB},
                              {kGiB, "GiB", kGiB},
                              {kTiB, "TiB", kTiB}};
-  return MakeAxis(most, count, whole, kUnits);
+  return MakeAxis(most, count, end, kUnits);
 }
 
-Axis TimeAxis(double most_ns, int count, bool whole) {
+Axis TimeAxis(double most_ns, int count, AxisEnd end) {
   // A step of three seconds is one of 3000 ms, as the program prints it.
   constexpr Unit kUnits[] = {
       {1, "ns", 0}, {1e3, "\xc2\xb5s", 1e3}, {1e6, "ms", 1e6}, {1e9, "s", 1e10}};
-  return MakeAxis(most_ns, count, whole, kUnits);
+  return MakeAxis(most_ns, count, end, kUnits);
 }
 
-Axis NumberAxis(double most, int count, bool whole) {
+Axis NumberAxis(double most, int count, AxisEnd end) {
   constexpr Unit kUnits[] = {{1, "", 0}};
-  return MakeAxis(most, count, whole, kUnits);
+  return MakeAxis(most, count, end, kUnits);
 }
 
 }  // namespace spillway::plot

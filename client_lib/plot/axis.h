@@ -22,10 +22,13 @@ struct Axis {
   std::vector<Tick> ticks;
 };
 
-// For values up to `most`, in about `count` steps. `whole`: the axis ends at a tick.
-Axis BytesAxis(double most, int count, bool whole);
-Axis TimeAxis(double most_ns, int count, bool whole);
-Axis NumberAxis(double most, int count, bool whole);
+// Where an axis ends: at the first tick that is not below the values, or at the largest value.
+enum class AxisEnd { kTick, kValue };
+
+// For values up to `most`, in about `count` steps.
+Axis BytesAxis(double most, int count, AxisEnd end);
+Axis TimeAxis(double most_ns, int count, AxisEnd end);
+Axis NumberAxis(double most, int count, AxisEnd end);
 
 }  // namespace spillway::plot
 

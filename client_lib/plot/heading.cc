@@ -52,8 +52,8 @@ std::string MachineText(const v1::HardwareReport& report) {
 std::string Finished(const Svg& svg, double width, double height, const std::string& title,
                      const PictureOptions& options) {
   const bool is_page = options.format == Format::kHtml;
-  std::string picture =
-      svg.Picture(width, height, title, StyleSheet(options.theme), /*as_file=*/!is_page);
+  std::string picture = svg.Picture(width, height, title, StyleSheet(options.theme),
+                                    is_page ? Svg::Use::kInHtml : Svg::Use::kFile);
   return is_page ? HtmlPage(title, picture, options.theme) : picture;
 }
 

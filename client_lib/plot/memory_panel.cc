@@ -95,7 +95,7 @@ double MostBytes(const GpuStep& step, const GpuStep& before) {
 }
 
 void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg) {
-  DrawAxes(area, "time in the step", "memory in use", /*ticks_below=*/false, svg);
+  DrawAxes(area, "memory in use", svg);
   const v1::DeviceMemory& memory = step.memory();
   const double resident_y = area.Y(static_cast<double>(memory.resident_bytes()));
   svg->Rect({area.left, resident_y}, area.width, area.bottom() - resident_y, "resident",

@@ -38,8 +38,7 @@ void DrawXTicks(const PlotArea& area, const char* x_title, Svg* svg) {
             AxisTitle(x_title, area.x));
 }
 
-void DrawAxes(const PlotArea& area, const char* x_title, const char* y_title, bool ticks_below,
-              Svg* svg) {
+void DrawAxes(const PlotArea& area, const char* y_title, Svg* svg) {
   DrawXGrid(area, svg);
   for (const Tick& tick : area.y.ticks) {
     const double y = area.Y(tick.at);
@@ -49,7 +48,6 @@ void DrawAxes(const PlotArea& area, const char* x_title, const char* y_title, bo
   svg->Rect({area.left, area.top}, area.width, area.height, "frame");
   svg->TextUpwards({area.left - kYTitleLeft, area.top + area.height / 2},
                    AxisTitle(y_title, area.y));
-  if (ticks_below) DrawXTicks(area, x_title, svg);
 }
 
 void DrawLegend(Point at, const std::vector<LegendEntry>& entries, Svg* svg) {

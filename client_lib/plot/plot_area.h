@@ -33,11 +33,9 @@ inline std::string AxisTitle(const char* what, const Axis& axis) {
   return axis.unit.empty() ? what : absl::StrCat(what, " (", axis.unit, ")");
 }
 
-// The frame, grid lines and ticks of both axes; the y axis with its title. `ticks_below`: with the
-// labels of the x axis, and its title.
-void DrawAxes(const PlotArea& area, const char* x_title, const char* y_title, bool ticks_below,
-              Svg* svg);
-// The vertical grid lines alone, and below the ticks as above.
+// The frame, the grid lines of both axes, and the labels and the title of the y axis.
+void DrawAxes(const PlotArea& area, const char* y_title, Svg* svg);
+// The vertical grid lines alone; the labels and the title of the x axis.
 void DrawXGrid(const PlotArea& area, Svg* svg);
 void DrawXTicks(const PlotArea& area, const char* x_title, Svg* svg);
 

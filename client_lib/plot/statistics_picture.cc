@@ -98,7 +98,7 @@ StatRow CountRow(const Statistics& of, const char* name, int64_t StatisticsColum
           },
           [](double most, int steps, bool) {
             // There is no half of a request.
-            Axis axis = NumberAxis(std::max(most, 1.0), most < steps ? 1 : steps, /*whole=*/true);
+            Axis axis = NumberAxis(std::max(most, 1.0), most < steps ? 1 : steps, AxisEnd::kTick);
             return axis;
           }};
 }
@@ -132,7 +132,7 @@ std::vector<StatRow> RowsOf(const Statistics& of) {
 void DrawRow(const Statistics& of, const StatRow& row, PlotArea area, Svg* svg) {
   double most = 0;
   for (const StatisticsColumn& column : of.columns) most = std::max(most, row.value(column));
-  area.y = row.axis(most, 2, /*whole=*/true);
+  area.y = row.axis(most, 2, AxisEnd::kTick);
   svg->Text({area.left, area.top - 6}, Svg::Anchor::kStart, AxisTitle(row.title.c_str(), area.y));
   DrawXGrid(area, svg);
   for (const Tick& tick : area.y.ticks) {

@@ -132,7 +132,7 @@ std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_bef
 // One GPU from `y` on; returns where it ends.
 double DrawGpu(const GpuStep& step, const GpuStep& before, const Axis& time, double y, Svg* svg) {
   PlotArea area{kStepLeft,     y,    kPlotWidth,
-                kMemoryHeight, time, BytesAxis(MostBytes(step, before), kYTicks, /*whole=*/true)};
+                kMemoryHeight, time, BytesAxis(MostBytes(step, before), kYTicks, AxisEnd::kTick)};
   DrawMemory(area, step, before, svg);
   DrawAlive({kListLeft, y}, kListWidth, kMemoryHeight, step, svg);
   const std::vector<SwapTrip> trips = SwapTrips(step);
@@ -173,7 +173,7 @@ absl::StatusOr<std::string> DrawStep(const v1::SimulateReport& step,
   if (before != nullptr) {
     end_ns = std::max(end_ns, static_cast<double>(before->simulated().step_time_ns()));
   }
-  const Axis time = TimeAxis(end_ns, kXTicks, /*whole=*/false);
+  const Axis time = TimeAxis(end_ns, kXTicks, AxisEnd::kValue);
   const int shown = std::min(step.memory_size(), kMaxGpus);
   for (int gpu = 0; gpu < shown; ++gpu) {
     if (step.memory_size() > 1) {

@@ -96,9 +96,9 @@ void Svg::TextUpwards(Point at, absl::string_view text) {
 }
 
 std::string Svg::Picture(double width, double height, absl::string_view title,
-                         absl::string_view css, bool as_file) const {
+                         absl::string_view css, Use use) const {
   const std::string w = Pixels(width), h = Pixels(height);
-  return absl::StrCat(as_file ? "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" : "",
+  return absl::StrCat(use == Use::kFile ? "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" : "",
                       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", w, "\" height=\"", h,
                       "\" viewBox=\"0 0 ", w, " ", h, "\" role=\"img\">\n<title>", Escaped(title),
                       "</title>\n<style>\n", css, "</style>\n<rect class=\"paper\" width=\"", w,

@@ -41,10 +41,11 @@ class Svg {
   // From below to above, its middle at `at`.
   void TextUpwards(Point at, absl::string_view text);
 
-  // The picture: as it stands in HTML, or with the line that makes it a file of its own. `title`
+  enum class Use { kInHtml, kFile };
+  // The picture, for a file with an XML declaration. `title`
   // is for who cannot see it.
   std::string Picture(double width, double height, absl::string_view title, absl::string_view css,
-                      bool as_file) const;
+                      Use use) const;
 
  private:
   void Close(absl::string_view element, const Extra& extra);

@@ -142,9 +142,10 @@ absl::StatusOr<std::string> DrawThroughput(const v1::ExploreReport& report,
                       y,
                       kRateWidth - kRateLeft - kRateMargin - 12,
                       kPlotHeight,
-                      NumberAxis(most_size, kRateSteps, /*whole=*/true),
-                      NumberAxis(most_rate, kRateSteps, /*whole=*/true)};
-  DrawAxes(area, is_batch ? "examples in a batch" : "size", unit, /*ticks_below=*/true, &svg);
+                      NumberAxis(most_size, kRateSteps, AxisEnd::kTick),
+                      NumberAxis(most_rate, kRateSteps, AxisEnd::kTick)};
+  DrawAxes(area, unit, &svg);
+  DrawXTicks(area, is_batch ? "examples in a batch" : "size", &svg);
   for (const Series& series : all) DrawSeries(area, series, unit, &svg);
   return Finished(svg, kRateWidth, area.bottom() + kRateTicks, title, options);
 }

@@ -334,7 +334,7 @@ absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& ste
   }
   auto table = FunctionTable::Read(graph.bytes(), stop);
   if (!table.ok()) return table.status();
-  WorkGraph work(graph, borders == Borders::kDirect);
+  WorkGraph work(graph, borders);
   CallInliner inliner(*table, step, limits, stop, &work, &inlined.summary);
   if (absl::Status s = inliner.Run(); !s.ok()) return s;
   inlined.too_large = inliner.too_large();

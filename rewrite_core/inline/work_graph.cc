@@ -42,7 +42,8 @@ Tensor WorkGraph::Resolve(Tensor tensor) const {
 
 Tensor WorkGraph::Source(Tensor tensor) const {
   Tensor now = Resolve(tensor);
-  while (direct_ && !now.is_control() && !IsOriginal(now.node) && node(now.node).hands_on) {
+  while (borders_ == Borders::kDirect && !now.is_control() && !IsOriginal(now.node) &&
+         node(now.node).hands_on) {
     now = Resolve(inputs(now.node)[0]);
   }
   return now;

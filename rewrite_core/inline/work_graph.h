@@ -17,6 +17,7 @@
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/name_index.h"
 #include "rewrite_core/inline/inline_body.h"
+#include "rewrite_core/inline/inline_calls.h"
 
 namespace spillway::core {
 
@@ -62,9 +63,9 @@ struct Expansion {
 
 class WorkGraph {
  public:
-  // `direct`: whoever reads what hands its input on reads that input (inline_calls.h).
-  WorkGraph(const Graph& graph, bool direct)
-      : graph_(graph), direct_(direct), replaced_(graph.num_nodes(), -1) {}
+  // `borders`: what readers of an inlined call's results read.
+  WorkGraph(const Graph& graph, Borders borders)
+      : graph_(graph), borders_(borders), replaced_(graph.num_nodes(), -1) {}
 
   const Graph& original() const { return graph_; }
   NodeId num_nodes() const { return graph_.num_nodes() + static_cast<NodeId>(nodes_.size()); }
@@ -122,7 +123,7 @@ class WorkGraph {
   void Index(size_t i);  // Of names_.
 
   const Graph& graph_;
-  const bool direct_;
+  const Borders borders_;
   std::deque<WorkNode> nodes_;  // They are many and large: never moved.
   std::vector<Tensor> inputs_;
   std::vector<int32_t> replaced_;  // Per node: its expansion, or -1.

@@ -44,11 +44,12 @@ TEST(GpuNameTest, TheNamesThatDriversGive) {
     known.insert(preset.hardware.preset);
   }
   for (const auto& [gpu, preset] : kGpus) {
-    EXPECT_EQ(internal::PresetOfGpu(gpu, /*is_power=*/false), preset) << gpu;
+    EXPECT_EQ(internal::PresetOfGpu(gpu, internal::Host::kOther), preset) << gpu;
     EXPECT_TRUE(*preset == '\0' || known.count(preset) > 0) << preset;
   }
-  EXPECT_EQ(internal::PresetOfGpu("Tesla V100-SXM2-16GB", false), "v100_16gb_sxm2");
-  EXPECT_EQ(internal::PresetOfGpu("Tesla V100-SXM2-16GB", true), "v100_nvlink2");
+  EXPECT_EQ(internal::PresetOfGpu("Tesla V100-SXM2-16GB", internal::Host::kOther),
+            "v100_16gb_sxm2");
+  EXPECT_EQ(internal::PresetOfGpu("Tesla V100-SXM2-16GB", internal::Host::kPower), "v100_nvlink2");
 }
 
 TEST(GpuNameTest, AMachineHasOneKind) {

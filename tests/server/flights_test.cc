@@ -24,7 +24,10 @@ class FlightsTest : public ::testing::Test {
     const std::string& kept_graph = kept_.emplace_back(graph);
     const std::string& kept_options = kept_.emplace_back(options);
     return flights_.Join(
-        member, kept_graph, kept_options, graph.size() <= Flights::kMaxGraphBytes, gone_[member],
+        member, kept_graph, kept_options,
+        graph.size() <= Flights::kMaxGraphBytes ? Flights::Sharing::kShared
+                                                : Flights::Sharing::kAlone,
+        gone_[member],
         [this, member](const auto&, absl::string_view) { landed_.push_back(member); },
         &abandoned_[member]);
   }
@@ -109,7 +112,7 @@ TEST_F(FlightsTest, ManyThreads) {
         std::atomic<bool>* abandoned = nullptr;
         const std::string options(1, static_cast<char>('a' + round % 3));
         const Role role = flights_.Join(
-            member, "graph", options, true, here,
+            member, "graph", options, Flights::Sharing::kShared, here,
             [&landed](const auto&, absl::string_view) { ++landed; }, &abandoned);
         if (role == Role::kLeads) {
           std::this_thread::yield();

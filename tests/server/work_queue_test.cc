@@ -28,7 +28,7 @@ Work WorkOf(const std::string& peer, absl::Duration expected, uint64_t id = 0) {
 // The ids in the order in which they would run.
 std::vector<uint64_t> Drain(WorkQueue& queue) {
   std::vector<uint64_t> ids;
-  for (Work work; queue.Pop(/*short_only=*/false, kStart, &work);) {
+  for (Work work; queue.Pop(WorkQueue::Lengths::kAll, kStart, &work);) {
     ids.push_back(work.id);
     queue.Done(work);
   }
@@ -62,10 +62,10 @@ TEST(WorkQueueTest, ShortGoesBeforeLongOfTheSamePeer) {
   ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(5), 100), 0, kStart), Verdict::kWaits);
   EXPECT_TRUE(queue.has_short());
   Work work;
-  ASSERT_TRUE(queue.Pop(/*short_only=*/true, kStart, &work));
+  ASSERT_TRUE(queue.Pop(WorkQueue::Lengths::kShort, kStart, &work));
   EXPECT_EQ(work.id, 100u);
   EXPECT_FALSE(queue.has_short());
-  EXPECT_FALSE(queue.Pop(/*short_only=*/true, kStart, &work));
+  EXPECT_FALSE(queue.Pop(WorkQueue::Lengths::kShort, kStart, &work));
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 2, 3}));
 }
 

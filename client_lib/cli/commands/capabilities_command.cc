@@ -89,9 +89,9 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);
       if (!call.ok()) return call.status();
-      const auto response = flags->connection.Connect(/*quiet=*/false).GetCapabilities(*call);
+      const auto response = flags->connection.Connect().GetCapabilities(*call);
       if (!response.ok()) return response.status();
-      std::cout << (flags->json ? ToJson(*response, /*with_zeros=*/false)
+      std::cout << (flags->json ? ToJsonWithoutZeros(*response)
                                 : FormatCapabilities(*response, flags->connection.HasServer()));
       return ExitCode::kDone;
     };

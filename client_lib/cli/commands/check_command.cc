@@ -72,7 +72,10 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
   if (absl::Status status = CheckStandardInput(flags); !status.ok()) return status;
   absl::StatusOr<v1::Step> step = flags.step.Build();
   if (!step.ok()) return step.status();
-  const auto filled = FillHardware(kNvidiaSmiTime, flags.step.no_budget(), &*step);
+  v1::SimulateOptions options;
+  *options.mutable_step() = *std::move(step);
+  options.set_no_budget(flags.step.no_budget());
+  const auto filled = FillHardware(kNvidiaSmiTime, &options);
   if (!filled.ok()) return filled.status();
   TellNote(*filled);
   const absl::StatusOr<std::string> run_metadata = ReadBytes(
@@ -92,17 +95,16 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
       [&](absl::string_view graph, const Client& client, const CallOptions& call, Style style,
           std::ostream& out) {
         const absl::StatusOr<CheckedRun> checked =
-            CheckRun(client, graph, original, *step, flags.step.no_budget(), *run_metadata, call);
+            CheckRun(client, graph, original, options, *run_metadata, call);
         if (!checked.ok()) return checked.status();
         if (flags.save_profile) {
           const absl::StatusOr<std::string> path =
               StoreProfile(flags.original.empty() ? flags.input : flags.original, checked->original,
-                           *step, *run_metadata, session.cancellation);
+                           options.step(), *run_metadata, session.cancellation);
           if (!path.ok()) return path.status();
           stored = *path;
         }
-        out << (flags.json ? ToJson(checked->check, /*with_zeros=*/true)
-                           : FormatCheck(checked->check, style));
+        out << (flags.json ? ToJson(checked->check) : FormatCheck(checked->check, style));
         return absl::OkStatus();
       });
   if (result.ok() && !stored.empty()) {

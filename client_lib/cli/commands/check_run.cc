@@ -218,9 +218,8 @@ absl::StatusOr<std::string> Original(const Client& client, absl::string_view gra
 }  // namespace
 
 absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view graph_def,
-                                    absl::string_view original, const v1::Step& step,
-                                    bool no_budget, absl::string_view run_metadata,
-                                    const CallOptions& call) {
+                                    absl::string_view original, v1::SimulateOptions options,
+                                    absl::string_view run_metadata, const CallOptions& call) {
   const absl::Time deadline = absl::Now() + call.timeout;
   const absl::StatusOr<CheckTrace> trace = ReadCheckTrace(run_metadata);
   if (!trace.ok()) return trace.status();
@@ -242,9 +241,6 @@ absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view grap
   const Swaps& swaps = diff.swaps();
   if (absl::Status status = CheckSameGraph(swaps, *trace); !status.ok()) return status;
 
-  v1::SimulateOptions options;
-  *options.mutable_step() = step;
-  options.set_no_budget(no_budget);
   const absl::StatusOr<v1::SimulateReport> simulated =
       client.Simulate(graph_def, options, Until(deadline, call));
   if (!simulated.ok()) return simulated.status();

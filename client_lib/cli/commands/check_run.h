@@ -20,15 +20,15 @@ struct CheckedRun {
 
 // `graph_def` is the graph that ran, `run_metadata` the trace of one step of it. What it swaps is
 // what its own record says, or, where `original` is not empty, what differs from that graph,
-// whoever rewrote it. `step` has no profile; `no_budget` as in SimulateOptions. `call.timeout`
+// whoever rewrote it. `options` has a step
+// without a profile, and no_budget. `call.timeout`
 // holds for all that is asked of `client`.
 //
 // Errors: BAD_OPTION if `run_metadata` is no trace or of another graph; those of Client::Strip,
 // Diff and Simulate.
 absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view graph_def,
-                                    absl::string_view original, const v1::Step& step,
-                                    bool no_budget, absl::string_view run_metadata,
-                                    const CallOptions& call);
+                                    absl::string_view original, v1::SimulateOptions options,
+                                    absl::string_view run_metadata, const CallOptions& call);
 
 }  // namespace spillway::cli
 

@@ -64,9 +64,9 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
                      b->num_graphs(), "; compare files with the same number"),
         {{"flag", "B"}});
   }
-  ProgressLine progress(/*quiet=*/false, "comparing");
+  ProgressLine progress(Verbosity::kNormal, "comparing");
   call->on_progress = progress.callback();
-  const Client client = flags.connection.Connect(/*quiet=*/false);
+  const Client client = flags.connection.Connect();
   const absl::Time deadline = absl::Now() + call->timeout;
   const Style style = StyleOf(STDOUT_FILENO);
   bool same = true;
@@ -77,7 +77,7 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
         client.Diff(a->graph(i), b->graph(i), Until(deadline, *call));
     if (!diff.ok()) return WithGraphName(diff.status(), flags, *a, *b, i);
     same &= diff->same_graph();
-    entries.push_back({b->tags(i), "diff", ToJson(*diff, /*with_zeros=*/true)});
+    entries.push_back({b->tags(i), "diff", ToJson(*diff)});
     if (!b->NameOf(i).empty())
       absl::StrAppend(&text, i > 0 ? "\n" : "", style.Heading(b->NameOf(i)), "\n");
     // The graphs may be, while the files around them are not.

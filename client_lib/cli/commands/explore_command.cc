@@ -43,7 +43,7 @@ struct ExploreFlags {
 
 absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
   v1::ExploreOptions options;
-  absl::StatusOr<v1::Step> step = flags.step.Build(/*feeds_with_size=*/true);
+  absl::StatusOr<v1::Step> step = flags.step.Build(FeedSizes::kMayVary);
   if (!step.ok()) return step.status();
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
@@ -95,7 +95,7 @@ class SizesSoFar {
 absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
                      const Client& client, const CallOptions& call, Style style,
                      std::ostream& out) {
-  ExplorationText text(SizeIsBatch(options.step()), options.swapping(), style);
+  ExplorationText text({SizeIsBatch(options.step()), options.swapping()}, style);
   SizesSoFar so_far;
   const auto report = client.Explore(
       graph, options,
@@ -119,7 +119,7 @@ absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
 absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) {
   absl::StatusOr<v1::ExploreOptions> options = OptionsOf(flags);
   if (!options.ok()) return options.status();
-  const auto filled = FillHardware(kNvidiaSmiTime, options->no_budget(), options->mutable_step());
+  const auto filled = FillHardware(kNvidiaSmiTime, &*options);
   if (!filled.ok()) return filled.status();
   TellNote(*filled);
   const PerGraphRun run{flags.input,
@@ -138,7 +138,7 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
                          }
                          const auto report = client.Explore(graph, *options, nullptr, call);
                          if (!report.ok()) return report.status();
-                         out << ToJson(*report, /*with_zeros=*/true);
+                         out << ToJson(*report);
                          return absl::OkStatus();
                        });
 }

@@ -17,6 +17,7 @@
 #include "client_lib/cli/print/progress_line.h"
 #include "client_lib/cli/print/summary.h"
 #include "client_lib/cli/print/text_table.h"
+#include "client_lib/cli/print/verbosity.h"
 #include "client_lib/plot/chrome_trace.h"
 
 namespace spillway::cli {
@@ -96,8 +97,8 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   // What is no graph is told of later, by who reads it.
   const auto format = files.format.has_value() ? absl::StatusOr<format::GraphFormat>(*files.format)
                                                : format::RecogniseFormat(*bytes);
-  if (format.ok()) {
-    absl::Status status = CheckNotBinaryOnTerminal(files.output, format::IsText(*format));
+  if (format.ok() && !format::IsText(*format)) {
+    absl::Status status = CheckNotBinaryOnTerminal(files.output);
     if (!status.ok()) return status;
   }
   const auto outputs = CreateOutputs(
@@ -105,11 +106,12 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!outputs.ok()) return outputs.status();
 
   SetOutputs(files, &options);
-  ProgressLine progress(files.quiet);
+  const Verbosity verbosity = files.quiet ? Verbosity::kQuiet : Verbosity::kNormal;
+  ProgressLine progress(verbosity);
   call->on_progress = progress.callback();
   // A plan that is applied is not searched for, and nothing is to be seen of one that is not shown.
   if (call->on_progress) call->on_plan = TellPlans;
-  const Client client = connection.Connect(files.quiet);
+  const Client client = connection.Connect(verbosity);
   const absl::Time deadline = absl::Now() + call->timeout;
   absl::StatusOr<RewrittenFile> result =
       RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans, profiles);

@@ -38,8 +38,7 @@ void AddHealthCommand(CLI::App* app, Session* session) {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {
       absl::StatusOr<CallOptions> call = flags->connection.MakeCall(*session);
       if (!call.ok()) return call.status();
-      const auto status =
-          flags->connection.Connect(/*quiet=*/false).CheckHealth(flags->service, *call);
+      const auto status = flags->connection.Connect().CheckHealth(flags->service, *call);
       if (!status.ok()) return status.status();
       const absl::string_view name = ServingStatusName(*status);
       std::cout << (flags->json ? absl::StrCat("{\"status\": \"", name, "\"}\n")

@@ -113,8 +113,7 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
   memory_options.set_memory(true);
   if (absl::Status s = SetExecution(flags.execution, &memory_options); !s.ok()) return s;
   if (flags.memory) {
-    const auto filled =
-        FillHardware(kNvidiaSmiTime, memory_options.no_budget(), memory_options.mutable_step());
+    const auto filled = FillHardware(kNvidiaSmiTime, &memory_options);
     if (!filled.ok()) return filled.status();
     TellNote(*filled);
   }
@@ -134,14 +133,12 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
     if (flags.memory) {
       const auto report = client.Simulate(graph, memory_options, call);
       if (!report.ok()) return report.status();
-      out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
-                         : FormatMemory(*report, *top, style));
+      out << (flags.json ? ToJson(*report) : FormatMemory(*report, *top, style));
       return absl::OkStatus();
     }
     const auto summary = client.Inspect(graph, options, call);
     if (!summary.ok()) return summary.status();
-    out << (flags.json ? ToJson(*summary, /*with_zeros=*/true)
-                       : FormatGraphSummary(*summary, *top, style));
+    out << (flags.json ? ToJson(*summary) : FormatGraphSummary(*summary, *top, style));
     return absl::OkStatus();
   };
   return PrintPerGraph(run, session, print);

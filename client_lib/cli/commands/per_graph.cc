@@ -30,10 +30,12 @@ absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& se
   if (!file.ok()) return file.status();
   const bool as_it_comes = run.as_it_comes && !run.json;
   // Lines of text on the same terminal would be in its way, unless who prints them takes care.
-  ProgressLine progress(
-      /*quiet=*/as_it_comes && !run.tells_progress && isatty(STDOUT_FILENO) == 1, run.doing);
+  ProgressLine progress(as_it_comes && !run.tells_progress && isatty(STDOUT_FILENO) == 1
+                            ? Verbosity::kQuiet
+                            : Verbosity::kNormal,
+                        run.doing);
   call->on_progress = progress.callback();
-  const Client client = run.connection.Connect(/*quiet=*/false);
+  const Client client = run.connection.Connect();
   const absl::Time deadline = absl::Now() + call->timeout;
   const Style style = StyleOf(STDOUT_FILENO);
   std::ostringstream collected;

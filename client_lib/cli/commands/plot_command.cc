@@ -78,7 +78,7 @@ absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
   }
   if (form != PictureForm::kPng) return absl::OkStatus();
   if (absl::Status s = CheckPng(); !s.ok()) return s;
-  return CheckNotBinaryOnTerminal(flags.output, /*is_text=*/false, "picture");
+  return CheckNotBinaryOnTerminal(flags.output, "picture");
 }
 
 plot::Theme ThemeOf(const PlotFlags& flags, PictureForm form) {
@@ -155,9 +155,10 @@ class Plotter {
     if (input.report) return DrawOne({absl::get<v1::SimulateReport>(*input.report), {}, {}});
     DrawnStep drawn;
     absl::Status s = OfGraph(input, [&](absl::string_view graph) {
-      auto simulated =
-          SimulateToDraw(graph, OptionsFor(graph, input), !flags_.no_plan && !options_.no_budget(),
-                         client_, Until(deadline_, call_));
+      auto simulated = SimulateToDraw(
+          graph, OptionsFor(graph, input),
+          flags_.no_plan || options_.no_budget() ? Comparison::kNone : Comparison::kPlan, client_,
+          Until(deadline_, call_));
       if (simulated.ok()) drawn = *std::move(simulated);
       return simulated.status();
     });
@@ -268,7 +269,8 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   if (!form.ok()) return form.status();
   if (absl::Status s = CheckPlotFlags(flags, *form); !s.ok()) return s;
   v1::SimulateOptions options;
-  absl::StatusOr<v1::Step> step = flags.step.Build(/*feeds_with_size=*/flags.throughput);
+  absl::StatusOr<v1::Step> step =
+      flags.step.Build(flags.throughput ? FeedSizes::kMayVary : FeedSizes::kFixed);
   if (!step.ok()) return step.status();
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
@@ -286,16 +288,15 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
     after = *std::move(read);
   }
   if (input->file) {
-    const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
+    const auto filled = FillHardware(kNvidiaSmiTime, &options);
     if (!filled.ok()) return filled.status();
     TellNote(*filled);
   }
   const auto output = CreateOutputs({flags.output}, session.cancellation);
   if (!output.ok()) return output.status();
-  ProgressLine progress(/*quiet=*/false, "simulating");
+  ProgressLine progress(Verbosity::kNormal, "simulating");
   call->on_progress = progress.callback();
-  Plotter plotter(flags, *form, std::move(options), flags.connection.Connect(/*quiet=*/false),
-                  *call);
+  Plotter plotter(flags, *form, std::move(options), flags.connection.Connect(), *call);
   absl::StatusOr<std::string> picture = plotter.Draw(*input, after ? &*after : nullptr);
   progress.End();
   if (picture.ok() && *form == PictureForm::kPng) picture = SvgToPng(*picture);

@@ -56,8 +56,9 @@ absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step
   return other;
 }
 
-absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& step, bool plans,
-                                     const Client& client, const CallOptions& call) {
+absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& step,
+                                     Comparison comparison, const Client& client,
+                                     const CallOptions& call) {
   const absl::Time deadline = absl::Now() + call.timeout;
   auto stripped = client.Strip(graph, call);
   if (stripped.ok() && stripped->report().outcome() == v1::OUTCOME_STRIPPED) {
@@ -67,19 +68,19 @@ absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& st
     return other;
   }
   if (!stripped.ok() && !IsNoPlan(stripped.status())) return stripped.status();
-  if (!plans) return OtherGraph();
+  if (comparison == Comparison::kNone) return OtherGraph();
   return PlanFor(graph, step, client, Until(deadline, call));
 }
 
 }  // namespace
 
 absl::StatusOr<DrawnStep> SimulateToDraw(absl::string_view graph, v1::SimulateOptions options,
-                                         bool plans, const Client& client,
+                                         Comparison comparison, const Client& client,
                                          const CallOptions& call) {
   options.set_memory(true);
   options.set_trace(true);
   const absl::Time deadline = absl::Now() + call.timeout;
-  auto other = FindOther(graph, options.step(), plans, client, call);
+  auto other = FindOther(graph, options.step(), comparison, client, call);
   if (!other.ok()) return other.status();
   DrawnStep drawn;
   const bool has_both = !other->after.empty();

@@ -19,12 +19,16 @@ struct DrawnStep {
   std::vector<std::string> notes;  // What there is to say of the two, a sentence each.
 };
 
+// What a graph that was not rewritten is compared with: the default strategy's plan, or nothing.
+enum class Comparison { kNone, kPlan };
+
 // `options`: the step, and which way of running it; memory and trace are asked for in any case.
 // Of a graph that was rewritten, before is what strip gives; any other is planned for, by the
-// default strategy, unless `plans` is false. Where there is nothing before or after, the notes say
-// why. Errors: those of Client::Simulate.
+// default strategy, unless `comparison` is kNone. Where there is nothing before or after, the notes
+// say why. Errors: those of Client::Simulate.
 absl::StatusOr<DrawnStep> SimulateToDraw(absl::string_view graph, v1::SimulateOptions options,
-                                         bool plans, const Client& client, const CallOptions& call);
+                                         Comparison comparison, const Client& client,
+                                         const CallOptions& call);
 
 }  // namespace spillway::cli
 

@@ -21,6 +21,7 @@
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/option_flags.h"
 #include "client_lib/cli/flags/stored_profile.h"
+#include "client_lib/cli/print/verbosity.h"
 #include "client_lib/cli/run/run_exec.h"
 #include "client_lib/cli/run/run_metrics.h"
 #include "client_lib/cli/run/run_prepare.h"
@@ -330,7 +331,7 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   request.connection = flags.ConnectionText();
   request.call = *call;
   request.call.cancellation = CancellationToken();  // A signal ends the child.
-  request.connect = [&flags] { return flags.connection.Connect(/*quiet=*/true); };
+  request.connect = [&flags] { return flags.connection.Connect(Verbosity::kQuiet); };
   const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
   const std::string warning =
       WriteMetrics(flags, CountedRun(prepared, request, flags.fail_closed, deadline), deadline);

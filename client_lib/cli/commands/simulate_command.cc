@@ -74,7 +74,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
   const auto trace_file = CreateTrace(flags, session);
   if (!trace_file.ok()) return trace_file.status();
-  const auto filled = FillHardware(kNvidiaSmiTime, options.no_budget(), options.mutable_step());
+  const auto filled = FillHardware(kNvidiaSmiTime, &options);
   if (!filled.ok()) return filled.status();
   TellNote(*filled);
   const StoredProfiles profiles =
@@ -101,8 +101,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
                         trace.Add(*report, graphs > 0 ? absl::StrCat("MetaGraph ", graphs) : "");
                       }
                       ++graphs;
-                      out << (flags.json ? ToJson(*report, /*with_zeros=*/true)
-                                         : FormatSimulation(*report, style));
+                      out << (flags.json ? ToJson(*report) : FormatSimulation(*report, style));
                       return absl::OkStatus();
                     });
   if (printed.ok() && traces) {

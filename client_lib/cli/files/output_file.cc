@@ -145,9 +145,8 @@ absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& output
   return absl::OkStatus();
 }
 
-absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text,
-                                      absl::string_view what) {
-  if (path != "-" || is_text || isatty(STDOUT_FILENO) != 1) return absl::OkStatus();
+absl::Status CheckNotBinaryOnTerminal(const std::string& path, absl::string_view what) {
+  if (path != "-" || isatty(STDOUT_FILENO) != 1) return absl::OkStatus();
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                             absl::StrCat("-o -: the ", what,
                                          " is binary, and standard output is a terminal; give -o "

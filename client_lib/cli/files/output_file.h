@@ -70,10 +70,9 @@ absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
 absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& outputs,
                           const std::vector<std::string>& contents);
 
-// CONFLICTING_OPTIONS if `path` is standard output, that is a terminal, and what would be written
-// there, `what`, is no text.
-absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text,
-                                      absl::string_view what = "graph");
+// For binary output, `what`: CONFLICTING_OPTIONS if `path` is standard output and that is a
+// terminal.
+absl::Status CheckNotBinaryOnTerminal(const std::string& path, absl::string_view what = "graph");
 
 // Creates `path`, writes `bytes` and commits it. Not cancelled: for who bounds it otherwise.
 absl::Status WriteUserFile(const std::string& path, absl::string_view bytes);

@@ -64,12 +64,12 @@ absl::StatusOr<v1::RewriteResponse> Apply(const SavedPlans& plans, size_t index,
 template <typename Field>
 std::string PerGraphJson(const RewrittenFile& file, const char* name, Field field) {
   if (!format::IsSavedModel(file.format)) {
-    return ToJson(field(file.graphs[0].response), /*with_zeros=*/true);
+    return ToJson(field(file.graphs[0].response));
   }
   std::vector<MetaGraphJson> entries;
   for (const RewrittenGraph& graph : file.graphs) {
     if (graph.kept_because.ok()) {
-      entries.push_back({graph.tags, name, ToJson(field(graph.response), /*with_zeros=*/true)});
+      entries.push_back({graph.tags, name, ToJson(field(graph.response))});
       continue;
     }
     const Json why = {{"reason", core::GetErrorInfo(graph.kept_because).reason()},

@@ -175,7 +175,7 @@ void ConnectionFlags::AddTlsFlags(CLI::App* command, CLI::Option* server) {
       ->group("TLS");
 }
 
-Client ConnectionFlags::Connect(bool quiet) const {
+Client ConnectionFlags::Connect(Verbosity verbosity) const {
   if (server_.empty()) return Client(MakeLocalConnection());
   SilenceGrpc();
   RemoteOptions options;
@@ -191,7 +191,7 @@ Client ConnectionFlags::Connect(bool quiet) const {
   if (tls_ || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.server_name.empty()) {
     options.tls = tls;
   }
-  if (!quiet) {
+  if (verbosity == Verbosity::kNormal) {
     options.retry.on_retry = [server = server_](const RetryNotice& notice) {
       PrintRetry(server, notice);
     };

@@ -9,6 +9,7 @@
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client_lib/cli/print/verbosity.h"
 #include "client_lib/cli/session.h"
 #include "spillway/client.h"
 #include "spillway/remote_connection.h"
@@ -25,8 +26,8 @@ class ConnectionFlags {
   ConnectionFlags(CLI::App* command, Kind kind);
 
   // A client for what was given. Nothing is connected before the first call. Each time a call is
-  // tried again, a line on standard error says so, unless `quiet`.
-  Client Connect(bool quiet) const;
+  // tried again, a line on standard error says so, unless quiet.
+  Client Connect(Verbosity verbosity = Verbosity::kNormal) const;
 
   // Whether that is one to a server.
   bool HasServer() const { return !server_.empty(); }

@@ -10,6 +10,14 @@
 namespace spillway::cli {
 namespace {
 
+// For options with a step and `no_budget`.
+template <typename Options>
+absl::StatusOr<std::string> FillStepOf(absl::Duration limit, Options* options) {
+  v1::Step& step = *options->mutable_step();
+  if (!step.hardware().preset().empty()) return FindMachine(limit, step.mutable_hardware());
+  return options->no_budget() ? std::string() : FillGpuMemory(limit, &step);
+}
+
 // The line for the user; empty if nothing came of it.
 std::string Fill(absl::Duration limit, v1::Hardware* hardware) {
   const absl::optional<internal::GpuMemory> memory = internal::AskGpuMemory(limit);
@@ -40,8 +48,8 @@ std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options) {
   return line;
 }
 
-std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step) {
-  if (no_budget || SaysMemory(step->hardware())) return "";
+std::string FillGpuMemory(absl::Duration limit, v1::Step* step) {
+  if (SaysMemory(step->hardware())) return "";
   v1::Hardware found;
   std::string line = Fill(limit, &found);
   if (!line.empty()) step->mutable_hardware()->MergeFrom(found);
@@ -73,9 +81,12 @@ absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOption
   return FindMachine(limit, options->mutable_step()->mutable_hardware());
 }
 
-absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step) {
-  if (step->hardware().preset().empty()) return FillGpuMemory(limit, no_budget, step);
-  return FindMachine(limit, step->mutable_hardware());
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::SimulateOptions* options) {
+  return FillStepOf(limit, options);
+}
+
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::ExploreOptions* options) {
+  return FillStepOf(limit, options);
 }
 
 }  // namespace spillway::cli

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "client_lib/internal/gpu_memory.h"
 #include "spillway/v1/options.pb.h"
+#include "spillway/v1/simulate.pb.h"
 #include "spillway/v1/step.pb.h"
 
 namespace spillway::cli {
@@ -20,7 +21,7 @@ using internal::kNvidiaSmiTime;
 // GPU has (bytes, a preset, autotune_gpu_mem) and what is asked for depends on it. nvidia-smi is
 // waited for no longer than `limit`. Returns a line for the user; empty: nothing was filled in.
 std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options);
-std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step);
+std::string FillGpuMemory(absl::Duration limit, v1::Step* step);
 
 // In place of the preset `auto`, that of this machine's GPUs (internal/gpu_name.h), and, if nothing
 // says how much memory they have, what nvidia-smi says. Returns a line for the user; empty: the
@@ -28,9 +29,11 @@ std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step);
 // file (hardware_file.h), what the file says.
 absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hardware);
 
-// Both, one after the other. FindMachine comes first: it says the memory, too.
+// Both, one after the other. FindMachine comes first: it says the memory, too. Without a budget no
+// memory is filled in.
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOptions* options);
-absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step);
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::SimulateOptions* options);
+absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::ExploreOptions* options);
 
 }  // namespace spillway::cli
 

@@ -196,7 +196,7 @@ absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& te
                       const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
     v1::Feed feed;
-    if (absl::Status s = AddFeed(flag, text, /*with_size=*/false, &feed); !s.ok()) return s;
+    if (absl::Status s = AddFeed(flag, text, FeedSizes::kFixed, &feed); !s.ok()) return s;
     message->GetReflection()->AddMessage(message, field)->CopyFrom(feed);
   }
   return absl::OkStatus();
@@ -242,7 +242,7 @@ std::vector<std::string> SplitList(absl::string_view text) {
   return items;
 }
 
-absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_size,
+absl::Status AddFeed(absl::string_view flag, const std::string& text, FeedSizes sizes,
                      v1::Feed* feed) {
   // The last one: a name of TensorFlow holds none, but if one did, a shape still would not.
   const size_t equals = text.rfind('=');
@@ -258,14 +258,15 @@ absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_
   const size_t colon = fed.find(':');
   for (absl::string_view dim : SplitDims(absl::string_view(fed).substr(0, colon))) {
     int64_t value = 0;
-    if (with_size && dim == "N") {
+    if (sizes == FeedSizes::kMayVary && dim == "N") {
       value = -1;
     } else if (!absl::SimpleAtoi(dim, &value) || value < 0) {
       return BadValue(flag, text,
                       absl::StrCat("NAME=DIM,DIM,... with whole numbers from 0 to 2^31 - 1",
-                                   with_size ? ", or N for the size that varies"
-                                             : "; a size that varies is given as it will be in the "
-                                               "step that must fit"));
+                                   sizes == FeedSizes::kMayVary
+                                       ? ", or N for the size that varies"
+                                       : "; a size that varies is given as it will be in the "
+                                         "step that must fit"));
     }
     feed->add_dims(value);
   }

@@ -28,10 +28,12 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
 // Splits at commas, `\,` excepted. Items may be empty.
 std::vector<std::string> SplitList(absl::string_view text);
 
+enum class FeedSizes { kFixed, kMayVary };
+
 // Sets `feed` from `NAME=128,224,224,3`, or with values from `NAME=2:8,4`; `NAME=` is a scalar,
-// `NAME=true` (or `NAME=:true`) one with its value. `with_size`: a dimension may also be
+// `NAME=true` (or `NAME=:true`) one with its value. kMayVary: a dimension may also be
 // N, the size that varies, and becomes -1. The error is BAD_OPTION and names flag and value.
-absl::Status AddFeed(absl::string_view flag, const std::string& text, bool with_size,
+absl::Status AddFeed(absl::string_view flag, const std::string& text, FeedSizes sizes,
                      v1::Feed* feed);
 
 // The spellings of an enum's values: what is behind the common prefix, in lower case, without

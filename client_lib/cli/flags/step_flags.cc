@@ -30,14 +30,14 @@ StepFlags::StepFlags(CLI::App* command, absl::string_view without) {
       ->group(kHardwareGroup);
 }
 
-absl::StatusOr<v1::Step> StepFlags::Build(bool feeds_with_size) const {
+absl::StatusOr<v1::Step> StepFlags::Build(FeedSizes sizes) const {
   v1::Step step;
   for (const OptionRow& row : StepOptions()) {
     const auto given = step_.find(std::string(row.field));
     if (given == step_.end()) continue;
     if (row.field == "feeds") {
       for (const std::string& text : given->second->results()) {
-        absl::Status status = AddFeed(FlagOf(row), text, feeds_with_size, step.add_feeds());
+        absl::Status status = AddFeed(FlagOf(row), text, sizes, step.add_feeds());
         if (!status.ok()) return status;
       }
       continue;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client_lib/cli/flags/option_table.h"
+#include "client_lib/cli/flags/option_value.h"
 #include "spillway/v1/step.pb.h"
 
 namespace spillway::cli {
@@ -21,8 +22,7 @@ class StepFlags {
   explicit StepFlags(CLI::App* command, absl::string_view without = "");
 
   // Those given. Errors: BAD_OPTION for a value that cannot be read, and a file that cannot.
-  // `feeds_with_size`: a dimension of a feed may be N, which becomes -1.
-  absl::StatusOr<v1::Step> Build(bool feeds_with_size = false) const;
+  absl::StatusOr<v1::Step> Build(FeedSizes sizes = FeedSizes::kFixed) const;
 
   // Whether --no-budget was given.
   bool no_budget() const { return no_budget_; }

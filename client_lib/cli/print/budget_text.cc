@@ -19,10 +19,10 @@ std::string EffortText(v1::PlanningEffort effort) {
              : absl::StrCat(", planning effort ", name);
 }
 
-std::string VariedText(const v1::BudgetDevice& device, bool is_known) {
+std::string VariedText(const v1::BudgetDevice& device, Sizes sizes) {
   const int fits = device.variation_count() - device.unfit_variation_count();
-  std::string text = absl::StrCat(is_known ? "it" : "what is known of it", " fits in ", fits,
-                                  " of ", device.variation_count(),
+  std::string text = absl::StrCat(sizes == Sizes::kKnown ? "it" : "what is known of it",
+                                  " fits in ", fits, " of ", device.variation_count(),
                                   " other orders, times of copies and places of variables");
   if (device.has_fastest_step_time_ns()) {
     absl::StrAppend(&text, "; the fastest plan, which does not in all, takes ",
@@ -53,7 +53,7 @@ bool PlansWhatFits(const v1::BudgetReport& report) {
          report.objective() != v1::PLANNING_OBJECTIVE_FASTEST_THAT_FITS;
 }
 
-void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& report, bool is_known,
+void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& report, Sizes sizes,
                      std::vector<std::vector<std::string>>* facts) {
   const std::string objective = ObjectiveText(device, report);
   if (!objective.empty()) facts->push_back({"objective", objective});
@@ -72,13 +72,14 @@ void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& rep
   }
   if (!device.other_budget_bytes().empty()) {
     facts->push_back(
-        {"fits", absl::StrCat(is_known ? "also into " : "what is known of it also into ",
-                              absl::StrJoin(device.other_budget_bytes(), ", ",
-                                            [](std::string* out, int64_t bytes) {
-                                              absl::StrAppend(out, FormatBytes(bytes));
-                                            }))});
+        {"fits",
+         absl::StrCat(
+             sizes == Sizes::kKnown ? "also into " : "what is known of it also into ",
+             absl::StrJoin(device.other_budget_bytes(), ", ", [](std::string* out, int64_t bytes) {
+               absl::StrAppend(out, FormatBytes(bytes));
+             }))});
   }
-  if (device.variation_count() > 0) facts->push_back({"varied", VariedText(device, is_known)});
+  if (device.variation_count() > 0) facts->push_back({"varied", VariedText(device, sizes)});
   if (device.step_time_bound_ns() > 0) {
     facts->push_back({"bound", absl::StrCat("no plan of swaps takes less than ",
                                             FormatMilliseconds(device.step_time_bound_ns()))});

@@ -9,8 +9,10 @@
 
 namespace spillway::cli {
 
-// Adds the rows of one GPU of `report` (rows for FormatFacts). `is_known`: all that its step takes.
-void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& report, bool is_known,
+enum class Sizes { kKnown, kPartlyKnown };
+
+// Adds the rows of one GPU of `report` (rows for FormatFacts). `sizes`: of the tensors of its step.
+void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& report, Sizes sizes,
                      std::vector<std::vector<std::string>>* facts);
 
 // Whether its GPUs are planned even where the graph fits as it came.

@@ -112,7 +112,8 @@ Rows FactsOf(const std::string& name, const v1::RewriteReport& report) {
         std::any_of(report.fits().begin(), report.fits().end(), [&name](const v1::DeviceFit& fit) {
           return fit.device() == name && fit.fit() == v1::FIT_UNKNOWN;
         });
-    AddBudgetSearch(device, report.budget(), !is_unknown, &facts);
+    AddBudgetSearch(device, report.budget(), is_unknown ? Sizes::kPartlyKnown : Sizes::kKnown,
+                    &facts);
   }
   for (const v1::DeviceFit& fit : report.fits()) {
     if (fit.device() == name) AddFit(fit, report, &facts);

@@ -580,14 +580,14 @@ std::string ExplorationText::Row(const v1::ExploredSize& size) {
   const v1::Forecast& forecast = size.unswapped();
   std::vector<std::string> row = {absl::StrCat(size.size()), FitText(forecast), PeakText(forecast)};
   // With swapping there is no room for what the rate says, too.
-  if (!swapping_) row.push_back(StepTime(forecast));
-  row.push_back(RateText(size_is_batch_, size));
-  if (swapping_) {
+  if (!columns_.swapping) row.push_back(StepTime(forecast));
+  row.push_back(RateText(columns_.size_is_batch, size));
+  if (columns_.swapping) {
     row.push_back(forecast.fit() == v1::FIT_FITS ? "not needed"
                   : size.has_swapped()           ? FitText(size.swapped())
                                                  : "no");
     row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
-    row.push_back(SwappedRateText(size_is_batch_, size));
+    row.push_back(SwappedRateText(columns_.size_is_batch, size));
     row.push_back(FullSpeedShare(size));
     row.push_back(BoundShare(size));
     widths.insert(widths.end(), {kPeakWidth, kTimeWidth, kTimeWidth, kShareWidth});
@@ -598,11 +598,12 @@ std::string ExplorationText::Row(const v1::ExploredSize& size) {
 }
 
 std::string ExplorationText::Heading(const std::vector<size_t>& widths) const {
-  const char* unit = RateUnit(size_is_batch_);
-  std::vector<std::string> heads = {WhatVaries(size_is_batch_), "fits", "peak memory"};
-  if (!swapping_) heads.push_back("step");
+  const char* unit = RateUnit(columns_.size_is_batch);
+  std::vector<std::string> heads = {WhatVaries(columns_.size_is_batch), "fits", "peak memory"};
+  if (!columns_.swapping) heads.push_back("step");
   heads.push_back(unit);
-  if (swapping_) heads.insert(heads.end(), {"swapped", "peak memory", unit, "full speed", "bound"});
+  if (columns_.swapping)
+    heads.insert(heads.end(), {"swapped", "peak memory", unit, "full speed", "bound"});
   return absl::StrCat(style_.Heading(FormatTableRow(heads, widths)), "\n");
 }
 
@@ -616,7 +617,7 @@ std::string ExplorationText::Result(const v1::ExploreReport& report) const {
   }
   AddWarnings(report.warnings(), &facts);
   return absl::StrCat(HeadlineText(LargestText(report), style_),
-                      swapping_ ? HeadlineText(LargestSwappedText(report), style_) : "",
+                      columns_.swapping ? HeadlineText(LargestSwappedText(report), style_) : "",
                       FormatFacts(facts, style_));
 }
 

@@ -27,9 +27,11 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
 // have fixed widths, since nobody knows the rows to come. Not thread-safe.
 class ExplorationText {
  public:
-  // `size_is_batch`: as ExploreReport has it. `swapping`: that was asked for, too.
-  ExplorationText(bool size_is_batch, bool swapping, Style style)
-      : size_is_batch_(size_is_batch), swapping_(swapping), style_(style) {}
+  struct Columns {
+    bool size_is_batch = false;  // As ExploreReport has it.
+    bool swapping = false;       // As ExploreOptions has it.
+  };
+  ExplorationText(Columns columns, Style style) : columns_(columns), style_(style) {}
 
   // The row of one size; the first has the heading above it.
   std::string Row(const v1::ExploredSize& size);
@@ -40,8 +42,7 @@ class ExplorationText {
  private:
   std::string Heading(const std::vector<size_t>& widths) const;
 
-  const bool size_is_batch_;
-  const bool swapping_;
+  const Columns columns_;
   const Style style_;
   bool has_rows_ = false;
 };

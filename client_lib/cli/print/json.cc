@@ -6,16 +6,28 @@
 #include "nlohmann/json.hpp"
 
 namespace spillway::cli {
+namespace {
 
-std::string ToJson(const google::protobuf::Message& message, bool with_zeros) {
-  google::protobuf::util::JsonPrintOptions options;
+std::string Print(const google::protobuf::Message& message,
+                  google::protobuf::util::JsonPrintOptions options) {
   options.add_whitespace = true;
-  options.always_print_primitive_fields = with_zeros;
   options.preserve_proto_field_names = true;
   std::string json;
   // Fails only for an Any of unknown type; no message of ours that is printed here has one.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);
   return json;
+}
+
+}  // namespace
+
+std::string ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  return Print(message, options);
+}
+
+std::string ToJsonWithoutZeros(const google::protobuf::Message& message) {
+  return Print(message, {});
 }
 
 std::string MetaGraphsJson(const std::vector<MetaGraphJson>& graphs) {

@@ -11,8 +11,10 @@ namespace spillway::cli {
 
 // The JSON form of proto3 with the field names of the .proto file, indented, with a line end.
 // 64-bit numbers are strings, as that form has them. An `optional` field is there only if it is
-// set; so is a plain one without `with_zeros`, otherwise it is there also where it is 0 or empty.
-std::string ToJson(const google::protobuf::Message& message, bool with_zeros);
+// set; a plain one also where it is 0 or empty.
+std::string ToJson(const google::protobuf::Message& message);
+// The same without plain fields that are 0 or empty.
+std::string ToJsonWithoutZeros(const google::protobuf::Message& message);
 
 // What there is to say on one MetaGraph of a SavedModel, beside its index and its tags.
 struct MetaGraphJson {

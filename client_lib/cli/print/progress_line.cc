@@ -82,8 +82,10 @@ std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
   return absl::StrFormat("spillway: %s... %.1f s", doing, absl::ToDoubleSeconds(elapsed));
 }
 
-ProgressLine::ProgressLine(bool quiet, absl::string_view doing)
-    : enabled_(!quiet && isatty(STDERR_FILENO) == 1), doing_(doing), start_(absl::Now()) {
+ProgressLine::ProgressLine(Verbosity verbosity, absl::string_view doing)
+    : enabled_(verbosity == Verbosity::kNormal && isatty(STDERR_FILENO) == 1),
+      doing_(doing),
+      start_(absl::Now()) {
   TellProgress("");
   if (enabled_) thread_ = std::thread([this] { DrawUntilEnd(); });
 }

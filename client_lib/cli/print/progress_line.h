@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client_lib/cli/print/verbosity.h"
 #include "spillway/connection.h"
 
 namespace spillway::cli {
@@ -26,8 +27,8 @@ std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
 // One at a time in a process. Not thread-safe; the callback is.
 class ProgressLine {
  public:
-  // Draws nothing if `quiet`.
-  explicit ProgressLine(bool quiet, absl::string_view doing = "rewriting");
+  // Draws nothing if quiet.
+  explicit ProgressLine(Verbosity verbosity, absl::string_view doing = "rewriting");
   ~ProgressLine() { End(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

@@ -24,7 +24,7 @@ std::string Variable(const char* name) {
 }  // namespace
 
 std::string Style::Marked(absl::string_view code, absl::string_view text) const {
-  if (!color_ || text.empty()) return std::string(text);
+  if (color_ == Color::kOff || text.empty()) return std::string(text);
   return absl::StrCat("\x1b[", code, "m", text, "\x1b[0m");
 }
 
@@ -40,10 +40,13 @@ void AddColorFlag(CLI::App* command) {
 }
 
 Style StyleOf(int fd) {
-  if (ColorMode() != "auto") return Style(ColorMode() == "always");
-  const std::string terminal = Variable("TERM");
-  return Style(isatty(fd) == 1 && Variable("NO_COLOR").empty() && !terminal.empty() &&
-               terminal != "dumb");
+  bool is_on = ColorMode() == "always";
+  if (ColorMode() == "auto") {
+    const std::string terminal = Variable("TERM");
+    is_on =
+        isatty(fd) == 1 && Variable("NO_COLOR").empty() && !terminal.empty() && terminal != "dumb";
+  }
+  return Style(is_on ? Style::Color::kOn : Style::Color::kOff);
 }
 
 }  // namespace spillway::cli

@@ -13,7 +13,8 @@ namespace spillway::cli {
 // How to mark text. A value; the default leaves it plain.
 class Style {
  public:
-  explicit Style(bool color = false) : color_(color) {}
+  enum class Color { kOff, kOn };
+  explicit Style(Color color = Color::kOff) : color_(color) {}
 
   std::string Heading(absl::string_view text) const { return Marked("1", text); }
   std::string Warning(absl::string_view text) const { return Marked("33", text); }
@@ -23,7 +24,7 @@ class Style {
   // `code`: of ECMA-48's SGR sequence.
   std::string Marked(absl::string_view code, absl::string_view text) const;
 
-  bool color_;
+  Color color_;
 };
 
 // Adds --color auto|always|never to `command`: what StyleOf goes by, in the whole process.

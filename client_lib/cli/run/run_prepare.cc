@@ -200,7 +200,7 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(
     prepared.graph_path = entry.PathOf(extension);
     files.push_back({extension, std::move(rewritten->bytes)});
   }
-  const std::string note = ToJson(prepared.report, /*with_zeros=*/false);
+  const std::string note = ToJsonWithoutZeros(prepared.report);
   if (absl::Status status = entry.Store(files, note); !status.ok()) return status;
   return prepared;
 }

@@ -96,7 +96,9 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   }
   if (!found.ok()) return found.status();
   if (found->best && !saves_memory) {
-    absl::Status s = search.MakeSteady(terms.usable_bytes, terms.may_be_level, &*found);
+    absl::Status s = search.MakeSteady(
+        terms.usable_bytes, terms.may_be_level ? OrderChains::kAllowed : OrderChains::kForbidden,
+        &*found);
     if (!s.ok()) return s;
   }
   result.plan = ordered->base();

@@ -131,10 +131,11 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
 }
 
 // With its chain, if it fits in more so.
-absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found) {
+absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, OrderChains chains,
+                                                 FoundPlan* found) {
   const SwapPlan plan = PlanOf(*found);
   auto unfit = CountUnfitInAll(plan, usable, kUnlimited);
-  if (!unfit.ok() || *unfit == 0 || !may_chain) return unfit;
+  if (!unfit.ok() || *unfit == 0 || chains == OrderChains::kForbidden) return unfit;
   StepTerms terms = StepTerms::OneGpu(gpu_, usable);
   terms.record_operations = true;
   auto step = request_.simulator.Simulate(plan, terms, request_.stop);
@@ -177,11 +178,11 @@ absl::Status GpuSearch::ReportVariations(const SwapPlan& plan) {
   return unfit.status();
 }
 
-absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found) {
+absl::Status GpuSearch::MakeSteady(int64_t usable, OrderChains chains, PlanSearchResult* found) {
   if (!HasReserve(request_) || found->cut_short) return absl::OkStatus();
   const int64_t fastest_ns = found->best->outcome.step_time_ns();
   const std::vector<Away> start = found->aways;
-  auto unfit = CountUnfitChained(usable, may_chain, &*found->best);
+  auto unfit = CountUnfitChained(usable, chains, &*found->best);
   int64_t steady_ns = unfit.ok() && *unfit == 0 ? fastest_ns : kUnlimited;
   for (const double share : kSteadyShares) {
     if (!unfit.ok() || steady_ns <= fastest_ns + fastest_ns / kHardlySlowerPart) break;

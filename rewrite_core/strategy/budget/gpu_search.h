@@ -21,6 +21,9 @@
 
 namespace spillway::core {
 
+// Whether the heavy operations may be held in a plan's order, one after another.
+enum class OrderChains { kForbidden, kAllowed };
+
 class GpuSearch {
  public:
   // `gpu`: an index into Placement::devices(), of which `order` and `planner` are. `other_swaps`:
@@ -48,9 +51,9 @@ class GpuSearch {
 
   // The reserve is for other orders and times, and for where variables lie. Where a plan does not
   // fit in these variations, or in the other sizes, the heavy operations are held in its order
-  // (`may_chain`); where that does not do, the fastest is looked for that fits in all of them, or
-  // else in the sizes; or there is none. REQUIRES: a best plan in `found`.
-  absl::Status MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found);
+  // (if `chains` allows it); where that does not do, the fastest is looked for that fits in all of
+  // them, or else in the sizes; or there is none. REQUIRES: a best plan in `found`.
+  absl::Status MakeSteady(int64_t usable, OrderChains chains, PlanSearchResult* found);
 
   // In how many of the variations `plan` does not fit, is told, where there is memory beyond the
   // budget.
@@ -65,7 +68,7 @@ class GpuSearch {
   PlanSearchTerms TermsOf(int64_t budget, int64_t usable, bool in_other_sizes) const;
   absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
   absl::StatusOr<PlanSearchResult> Fastest(int64_t budget, bool in_other_sizes);
-  absl::StatusOr<int> CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found);
+  absl::StatusOr<int> CountUnfitChained(int64_t usable, OrderChains chains, FoundPlan* found);
   SwapPlan PlanOf(const FoundPlan& found) const;
   // Of the variations; more than there are if it takes longer, or does not fit in all sizes.
   absl::StatusOr<int> CountUnfitInAll(const SwapPlan& plan, int64_t usable, int64_t most_ns);

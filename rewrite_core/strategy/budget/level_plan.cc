@@ -28,12 +28,12 @@ absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
   auto levels = LevelOrder::Build(facts.graph(), facts.topology(), facts.control_flow(), {}, stop);
   if (!levels.ok()) return levels.status();
   auto candidates = LevelCandidates::Find(facts, eligibility, *filters, *levels,
-                                          /*least_threshold=*/1, /*explain=*/false, stop);
+                                          /*least_threshold=*/1, v1::DECISION_DETAIL_NONE, stop);
   if (!candidates.ok()) return candidates.status();
   SwapPlan base;
   base.cpu_device = cpu_device;
-  auto pacing =
-      LevelPacing::Create(facts, base, {gpu.index}, /*serializes=*/false, simulator, stop);
+  auto pacing = LevelPacing::Create(facts, base, {gpu.index}, LevelPacing::Serialization::kOff,
+                                    simulator, stop);
   if (!pacing.ok()) return pacing.status();
   base.controls = (*pacing)->order_edges();
   LevelPlanner planner(facts, *filters, *levels, *candidates, gpu, steps, pacing->get());

@@ -167,7 +167,7 @@ class PlanSearch {
     int simulated = 0, fitting = 0;
     for (size_t i = 0; i < candidates.size() && trials_.MaySimulate(kRehearsedShare); ++i) {
       if (i >= kSimulatedAnyway && !MayBeFaster(candidates[i].plan)) break;
-      auto verdict = trials_.Judge(candidates[i].plan.aways, /*for_pieces=*/false);
+      auto verdict = trials_.Judge(candidates[i].plan.aways, PlanTrials::Want::kVerdict);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) Take(SettingOf(candidates[i]), candidates[i].plan);
       ++simulated;
@@ -195,7 +195,7 @@ class PlanSearch {
     RehearsedPlan plan = rehearsed_.Make(setting);
     for (int i = 0; i < kRaiseRoomSimulations && trials_.MaySimulate(); ++i) {
       if (!plan.fits || !MayBeFaster(plan)) return absl::OkStatus();
-      auto verdict = trials_.Judge(plan.aways, /*for_pieces=*/true);
+      auto verdict = trials_.Judge(plan.aways, PlanTrials::Want::kPieces);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) Take(std::move(setting), plan);
       if (*verdict != Verdict::kDoesNotFit) return absl::OkStatus();
@@ -221,7 +221,7 @@ class PlanSearch {
 
   absl::StatusOr<Verdict> JudgeTarget(double target, const Construction& construction) {
     BudgetSetting setting = Setting(target, construction);
-    auto verdict = trials_.Judge(Aways(setting), /*for_pieces=*/false);
+    auto verdict = trials_.Judge(Aways(setting), PlanTrials::Want::kVerdict);
     if (verdict.ok() && *verdict == Verdict::kBetter) best_setting_ = std::move(setting);
     return verdict;
   }
@@ -233,7 +233,7 @@ class PlanSearch {
     std::vector<Away> next = terms_.start;
     for (int room = 0; !next.empty() && !trials_.has_best() && trials_.MaySimulate(kVaryShare);
          ++room) {
-      auto verdict = trials_.Judge(next, /*for_pieces=*/true);
+      auto verdict = trials_.Judge(next, PlanTrials::Want::kPieces);
       if (!verdict.ok()) return verdict.status();
       if (room < kMaxStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
       room = -1;
@@ -328,7 +328,7 @@ class PlanSearch {
   absl::Status MendFrom(BudgetSetting setting, double width, int max_mends) {
     std::vector<Away> aways = Aways(setting);
     for (int mend = 0;; ++mend) {
-      auto verdict = trials_.Judge(aways, /*for_pieces=*/false);
+      auto verdict = trials_.Judge(aways, PlanTrials::Want::kVerdict);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
       if (*verdict != Verdict::kDoesNotFit || mend == max_mends || !trials_.MaySimulate() ||
@@ -344,7 +344,7 @@ class PlanSearch {
     const int64_t end = trials_.num_simulations() + max_simulations;
     while (true) {
       const std::vector<Away> aways = Aways(setting);
-      auto verdict = trials_.Judge(aways, /*for_pieces=*/true);
+      auto verdict = trials_.Judge(aways, PlanTrials::Want::kPieces);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
       if (*verdict != Verdict::kDoesNotFit || !trials_.MaySimulate() ||
@@ -428,7 +428,7 @@ class PlanSearch {
         if (!plan.fits || !MayBeFaster(plan)) continue;
         next = plan.aways;
       }
-      auto verdict = trials_.Judge(next, /*for_pieces=*/false);
+      auto verdict = trials_.Judge(next, PlanTrials::Want::kVerdict);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter && plan.fits) rehearsed_ns_ = plan.step_time_ns;
     }

@@ -50,12 +50,12 @@ PlanSearchResult PlanTrials::TakeResult() && {
   return std::move(result_);
 }
 
-absl::StatusOr<PlanTrials::Verdict> PlanTrials::Judge(const std::vector<Away>& aways,
-                                                      bool for_pieces) {
+absl::StatusOr<PlanTrials::Verdict> PlanTrials::Judge(const std::vector<Away>& aways, Want want) {
   ++tries_;
   const uint64_t print = Fingerprint(aways);
   if (const auto known = judged_.find(print);
-      known != judged_.end() && !(for_pieces && known->second.verdict == Verdict::kDoesNotFit)) {
+      known != judged_.end() &&
+      !(want == Want::kPieces && known->second.verdict == Verdict::kDoesNotFit)) {
     pieces_.clear();
     last_ = known->second;
     return last_.verdict;

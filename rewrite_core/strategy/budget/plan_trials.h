@@ -43,9 +43,12 @@ class PlanTrials {
         varied_steps_(terms.varied_steps),
         plan_(base) {}
 
+  // kPieces: pieces() is wanted, too, where the plan does not fit.
+  enum class Want { kVerdict, kPieces };
+
   // Simulates the plan, and keeps it if it is better than the best. What was simulated before is
   // not again, unless it is asked what lies where when it runs out. Errors: those of Simulate.
-  absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways, bool for_pieces);
+  absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways, Want want);
   // Something was tried that came to no plan.
   void CountTry() { ++tries_; }
 

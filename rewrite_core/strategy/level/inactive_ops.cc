@@ -37,7 +37,7 @@ OpRule RuleOf(absl::string_view op) {
 }  // namespace
 
 absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
-                                          const ControlFlowAnalysis& control_flow, bool is_training,
+                                          const ControlFlowAnalysis& control_flow, Phase phase,
                                           const StopToken& stop) {
   auto inside = FindInsideLoops(graph, control_flow, stop);
   if (!inside.ok()) return inside.status();
@@ -58,12 +58,12 @@ absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
       const auto attr = graph.attr(id, "is_training");
       // TensorFlow's default of the attribute is true.
       const bool trains = !attr.has_value() || AttrBool(*attr).value_or(true);
-      if (trains != is_training) add(id);
+      if (trains != (phase == Phase::kTraining)) add(id);
     }
     if (!rule.in_while && (*inside)[id]) add(id);
     if (!rule.is_switch || graph.inputs(id).size() < 2) continue;
     if (!absl::EndsWith(graph.name(graph.inputs(id)[1].node), kLearningPhase)) continue;
-    const int32_t untaken = is_training ? 0 : 1;
+    const int32_t untaken = phase == Phase::kTraining ? 0 : 1;
     const Graph::Readers readers = graph.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (readers[i].port == untaken && !rules[graph.op_id(readers[i].node)].stays) {

@@ -15,9 +15,12 @@
 
 namespace spillway::core {
 
+// What the step does: Keras' learning phase.
+enum class Phase { kTraining, kInference };
+
 // Flags them. Linear in the graph. Errors: those of `stop`.
 absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
-                                          const ControlFlowAnalysis& control_flow, bool is_training,
+                                          const ControlFlowAnalysis& control_flow, Phase phase,
                                           const StopToken& stop);
 
 }  // namespace spillway::core

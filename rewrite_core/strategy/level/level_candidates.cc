@@ -68,7 +68,9 @@ class Finder {
 
 absl::StatusOr<LevelCandidates> LevelCandidates::Find(
     const StepFacts& facts, const Eligibility& eligibility, const LevelFilters& filters,
-    const LevelOrder& levels, int32_t least_threshold, bool explain, const StopToken& stop) {
+    const LevelOrder& levels, int32_t least_threshold, v1::DecisionDetail detail,
+    const StopToken& stop) {
+  const bool explain = detail != v1::DECISION_DETAIL_NONE;
   const Graph& graph = facts.graph();
   LevelCandidates result;
   Finder finder(facts, eligibility, filters, levels, least_threshold);

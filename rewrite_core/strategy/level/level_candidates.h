@@ -33,12 +33,12 @@ struct LevelCandidate {
 
 class LevelCandidates {
  public:
-  // Readers at a distance above `least_threshold`. With `explain`, decisions are noted. Errors:
-  // those of `stop`.
+  // Readers at a distance above `least_threshold`. Decisions are recorded unless `detail` is NONE.
+  // Errors: those of `stop`.
   static absl::StatusOr<LevelCandidates> Find(const StepFacts& facts,
                                               const Eligibility& eligibility,
                                               const LevelFilters& filters, const LevelOrder& levels,
-                                              int32_t least_threshold, bool explain,
+                                              int32_t least_threshold, v1::DecisionDetail detail,
                                               const StopToken& stop);
 
   // By producer, then port.

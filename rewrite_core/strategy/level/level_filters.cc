@@ -61,8 +61,9 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
                                                   const StopToken& stop) {
   const Graph& graph = facts.graph();
   LevelFilters filters(graph);
-  auto inactive =
-      FindInactiveOps(graph, facts.control_flow(), LevelParameters(options).is_training, stop);
+  auto inactive = FindInactiveOps(
+      graph, facts.control_flow(),
+      LevelParameters(options).is_training ? Phase::kTraining : Phase::kInference, stop);
   if (!inactive.ok()) return inactive.status();
   filters.inactive_ = *std::move(inactive);
 

@@ -24,8 +24,8 @@ absl::StatusOr<StepResult> SimulateFreely(const SwapPlan& plan, PlanSimulator* s
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
-    const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus, bool serializes,
-    PlanSimulator* simulator, const StopToken& stop) {
+    const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus,
+    Serialization serialization, PlanSimulator* simulator, const StopToken& stop) {
   auto needs = Needs::Find(facts, stop);
   if (!needs.ok()) return needs.status();
   auto pacing = absl::WrapUnique(new LevelPacing(facts, *std::move(needs)));
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
   pacing->unswapped_ = *std::move(unswapped);
   SwapPlan ordered = base;
   StepResult step = pacing->unswapped_;
-  if (!serializes) {
+  if (serialization == Serialization::kOff) {
     absl::Status s = pacing->FindOrderEdgesOf(gpus, stop);
     if (!s.ok()) return s;
   }
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
       pacing->order_edges_.clear();
     }
   }
-  if (!serializes && pacing->order_edges_.empty()) {
+  if (serialization == Serialization::kOff && pacing->order_edges_.empty()) {
     auto ranks = RankByLaunch(facts, step, {}, stop);
     if (!ranks.ok()) return ranks.status();
     pacing->ranks_ = *std::move(ranks);

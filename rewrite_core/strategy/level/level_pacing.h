@@ -32,11 +32,14 @@ namespace spillway::core {
 
 class LevelPacing {
  public:
+  // Whether the plan serializes the operations of each level (serialization.h).
+  enum class Serialization { kOff, kOn };
+
   // `base`: what every plan has besides. `gpus` (indices into Placement::devices()): those to which
   // order edges are to help. `facts` must outlive the result. Errors: those of Simulate.
   static absl::StatusOr<std::unique_ptr<LevelPacing>> Create(
       const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus,
-      bool serializes, PlanSimulator* simulator, const StopToken& stop);
+      Serialization serialization, PlanSimulator* simulator, const StopToken& stop);
   LevelPacing(const LevelPacing&) = delete;
   LevelPacing& operator=(const LevelPacing&) = delete;
 

@@ -75,8 +75,8 @@ class Strategy {
     if (!filters.ok()) return filters.status();
     auto levels = LevelOrder::Build(graph_, facts_.topology(), facts_.control_flow(), {}, stop_);
     if (!levels.ok()) return levels.status();
-    const bool explain = options_.decision_detail() != v1::DECISION_DETAIL_NONE;
-    auto candidates = Find(*filters, *levels, explain);
+    const v1::DecisionDetail detail = options_.decision_detail();
+    auto candidates = Find(*filters, *levels, detail);
     if (!candidates.ok()) return candidates.status();
     result_.plan.cpu_device = options_.cpu_device();
     if (absl::Status s = ReportGraph(*filters, *levels); !s.ok()) return s;
@@ -101,7 +101,7 @@ class Strategy {
       StartAgain();
     }
     SortSwaps(&result_.plan.swaps);
-    if (explain) Decide(candidates->decisions());
+    if (detail != v1::DECISION_DETAIL_NONE) Decide(candidates->decisions());
     if (result_.plan.empty()) result_.why_nothing = WhyNothing();
     return std::move(result_);
   }
@@ -132,7 +132,10 @@ class Strategy {
       lacking.push_back(gpu.index);
     }
     if (lacking.empty()) return absl::OkStatus();
-    auto pacing = LevelPacing::Create(facts_, base, lacking, Serializes(), &simulator_, stop_);
+    auto pacing = LevelPacing::Create(
+        facts_, base, lacking,
+        Serializes() ? LevelPacing::Serialization::kOn : LevelPacing::Serialization::kOff,
+        &simulator_, stop_);
     if (!pacing.ok()) return pacing.status();
     pacing_ = *std::move(pacing);
     report_.set_paced(true);
@@ -175,10 +178,10 @@ class Strategy {
   static std::pair<NodeId, int32_t> Key(Tensor tensor) { return {tensor.node, tensor.port}; }
 
   absl::StatusOr<LevelCandidates> Find(const LevelFilters& filters, const LevelOrder& levels,
-                                       bool explain) const {
+                                       v1::DecisionDetail detail) const {
     // With a distance of 1 there is no time between producer and consumer.
     const int32_t least = std::max(parameters_.setting.threshold, 1);
-    return LevelCandidates::Find(facts_, eligibility_, filters, levels, least, explain, stop_);
+    return LevelCandidates::Find(facts_, eligibility_, filters, levels, least, detail, stop_);
   }
 
   absl::Status ReportGraph(const LevelFilters& filters, const LevelOrder& levels) {
@@ -213,7 +216,7 @@ class Strategy {
         LevelOrder::Build(graph_, facts_.topology(), facts_.control_flow(), added, stop_);
     if (!rebuilt.ok()) return rebuilt.status();
     report.set_level_count(std::max(report.level_count(), rebuilt->num_levels()));
-    auto found = Find(filters, *rebuilt, /*explain=*/false);
+    auto found = Find(filters, *rebuilt, v1::DECISION_DETAIL_NONE);
     if (!found.ok()) return found.status();
     return PlanSwaps(gpu, std::move(added), filters, *rebuilt, *found);
   }

@@ -21,27 +21,27 @@ std::vector<std::string> Labels(const Axis& axis) {
 }
 
 TEST(PlotAxisTest, TicksAreRound) {
-  const Axis gib = BytesAxis(13.37 * 1024 * 1024 * 1024, 6, /*whole=*/true);
+  const Axis gib = BytesAxis(13.37 * 1024 * 1024 * 1024, 6, AxisEnd::kTick);
   EXPECT_EQ(gib.unit, "GiB");
   EXPECT_THAT(Labels(gib), ElementsAre("0", "5", "10", "15"));
   EXPECT_EQ(gib.end, 15. * 1024 * 1024 * 1024);
-  const Axis ms = TimeAxis(904.5e6, 7, /*whole=*/false);
+  const Axis ms = TimeAxis(904.5e6, 7, AxisEnd::kValue);
   EXPECT_EQ(ms.unit, "ms");
   EXPECT_THAT(Labels(ms), ElementsAre("0", "200", "400", "600", "800"));
   EXPECT_EQ(ms.end, 904.5e6);
-  EXPECT_THAT(Labels(BytesAxis(1.1 * 1024 * 1024, 5, true)),
+  EXPECT_THAT(Labels(BytesAxis(1.1 * 1024 * 1024, 5, AxisEnd::kTick)),
               ElementsAre("0.0", "0.5", "1.0", "1.5"));
-  EXPECT_THAT(Labels(NumberAxis(256, 8, true)),
+  EXPECT_THAT(Labels(NumberAxis(256, 8, AxisEnd::kTick)),
               ElementsAre("0", "50", "100", "150", "200", "250", "300"));
-  EXPECT_THAT(Labels(TimeAxis(3e9, 5, false)), ElementsAre("0", "1000", "2000", "3000"));
+  EXPECT_THAT(Labels(TimeAxis(3e9, 5, AxisEnd::kValue)), ElementsAre("0", "1000", "2000", "3000"));
 }
 
 // Whatever the size: a step of 1, 2 or 5 times a power of ten, not too many, and no value beyond.
 TEST(PlotAxisTest, AnySize) {
   for (double most = 1; most < 9e18; most *= 1.37) {
-    for (const bool whole : {false, true}) {
+    for (const AxisEnd end : {AxisEnd::kValue, AxisEnd::kTick}) {
       for (const Axis& axis :
-           {BytesAxis(most, 6, whole), TimeAxis(most, 7, whole), NumberAxis(most, 8, whole)}) {
+           {BytesAxis(most, 6, end), TimeAxis(most, 7, end), NumberAxis(most, 8, end)}) {
         ASSERT_GE(axis.ticks.size(), 2u) << most;
         ASSERT_LE(axis.ticks.size(), 24u) << most;
         ASSERT_GE(axis.end, most * (1 - 1e-12));
@@ -65,7 +65,7 @@ TEST(PlotAxisTest, AnySize) {
 
 TEST(PlotAxisTest, NothingToShow) {
   for (const double most : {0., -5., std::nan(""), HUGE_VAL}) {
-    const Axis axis = TimeAxis(most, 7, /*whole=*/true);
+    const Axis axis = TimeAxis(most, 7, AxisEnd::kTick);
     EXPECT_GT(axis.end, 0);
     EXPECT_FALSE(axis.ticks.empty());
   }

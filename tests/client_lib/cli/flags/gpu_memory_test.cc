@@ -184,10 +184,12 @@ TEST_F(GpuMemoryTest, ItIsNotAskedWhereTheMemoryIsKnownOrOfNoUse) {
   rewrite.set_simulation(v1::SIMULATION_OFF);
   expect_not_asked(rewrite);
   v1::Step step;
-  EXPECT_EQ(FillGpuMemory(kEnough, /*no_budget=*/true, &step), "");
-  EXPECT_FALSE(step.has_hardware());
+  v1::SimulateOptions unlimited;
+  unlimited.set_no_budget(true);
+  EXPECT_EQ(*FillHardware(kEnough, &unlimited), "");
+  EXPECT_FALSE(unlimited.step().has_hardware());
   step.mutable_hardware()->set_preset("v100_pcie");
-  EXPECT_EQ(FillGpuMemory(kEnough, /*no_budget=*/false, &step), "");
+  EXPECT_EQ(FillGpuMemory(kEnough, &step), "");
   EXPECT_FALSE(step.hardware().has_gpu_memory_bytes());
   EXPECT_THAT(dir_.Names(), ::testing::ElementsAre("nvidia-smi"));
   // The tuner needs it also where nothing is to be simulated; other numbers say nothing of memory.
@@ -195,7 +197,7 @@ TEST_F(GpuMemoryTest, ItIsNotAskedWhereTheMemoryIsKnownOrOfNoUse) {
   EXPECT_NE(FillGpuMemory(kEnough, &rewrite), "");
   step.Clear();
   step.mutable_hardware()->set_launch_s(0);
-  EXPECT_NE(FillGpuMemory(kEnough, /*no_budget=*/false, &step), "");
+  EXPECT_NE(FillGpuMemory(kEnough, &step), "");
   EXPECT_TRUE(step.hardware().has_launch_s());
 }
 

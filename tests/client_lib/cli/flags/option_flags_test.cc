@@ -492,9 +492,9 @@ TEST(OptionValueTest, SplitList) {
 }
 
 // The feed that `text` stands for; its name is empty if it stands for none.
-v1::Feed FeedOf(const std::string& text, bool with_size = false) {
+v1::Feed FeedOf(const std::string& text, FeedSizes sizes = FeedSizes::kFixed) {
   v1::Feed feed;
-  return AddFeed("--feed", text, with_size, &feed).ok() ? feed : v1::Feed();
+  return AddFeed("--feed", text, sizes, &feed).ok() ? feed : v1::Feed();
 }
 
 TEST(OptionValueTest, FeedsThatAreOne) {

@@ -31,7 +31,7 @@ std::string Simulation(const std::string& report) {
 std::string Exploration(const std::string& report) {
   const auto parsed = Parse<v1::ExploreReport>(report);
   const bool swapping = absl::StrContains(report, "full_speed");  // Of a row, if it was asked for.
-  ExplorationText text(parsed.size_is_batch(), swapping, Style());
+  ExplorationText text({parsed.size_is_batch(), swapping}, Style());
   std::string rows;
   for (const v1::ExploredSize& size : parsed.sizes()) rows += text.Row(size);
   return rows + text.Result(parsed);

@@ -15,10 +15,10 @@ using ::testing::IsEmpty;
 using testing::TestFacts;
 
 // The names of the inactive ops, in order of the graph.
-std::vector<std::string> Inactive(const std::string& text, bool is_training = true) {
+std::vector<std::string> Inactive(const std::string& text, Phase phase = Phase::kTraining) {
   const TestFacts f(text);
   const NodeFlags flags = testing::ValueOrDie(
-      FindInactiveOps(*f.graph, f.facts.control_flow(), is_training, StopToken()), "inactive ops");
+      FindInactiveOps(*f.graph, f.facts.control_flow(), phase, StopToken()), "inactive ops");
   std::vector<std::string> names;
   for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
     if (flags[id]) names.emplace_back(f.graph->name(id));

@@ -28,9 +28,10 @@ struct PacedStep : TestStep {
       : TestStep(std::forward<Source>(source), std::move(s)),
         simulator(testing::ValueOrDie(StepSimulator::Create(facts, {}), "simulator")) {}
 
-  std::unique_ptr<LevelPacing> Pacing(bool serializes = false) const {
+  std::unique_ptr<LevelPacing> Pacing(
+      LevelPacing::Serialization serialization = LevelPacing::Serialization::kOff) const {
     return testing::ValueOrDie(
-        LevelPacing::Create(facts, SwapPlan(), {0}, serializes, simulator.get(), {}), "pacing");
+        LevelPacing::Create(facts, SwapPlan(), {0}, serialization, simulator.get(), {}), "pacing");
   }
 
   std::unique_ptr<StepSimulator> simulator;
@@ -138,8 +139,8 @@ TEST(LevelPacingTest, OrderEdgesThatLowerThePeakAreInThePlan) {
             step.facts.topology().level(step.graph["g"]));
   EXPECT_LT(pacing->ranks()[step.graph["g"]], pacing->ranks()[step.graph["decay"]]);
   // Serialized levels have an order of their own.
-  EXPECT_THAT(step.Pacing(/*serializes=*/true)->order_edges(), IsEmpty());
-  EXPECT_THAT(step.Pacing(/*serializes=*/true)->ranks(), IsEmpty());
+  EXPECT_THAT(step.Pacing(LevelPacing::Serialization::kOn)->order_edges(), IsEmpty());
+  EXPECT_THAT(step.Pacing(LevelPacing::Serialization::kOn)->ranks(), IsEmpty());
 }
 
 // Every edge grows, and kernels have the order of their launch.

@@ -176,8 +176,10 @@ TEST(LevelPlannerTest, TheValuesWorthTuning) {
       testing::ValueOrDie(LevelFilters::Create(f.facts, options.level(), stop), "filters");
   const auto levels = testing::ValueOrDie(
       LevelOrder::Build(*f.graph, f.facts.topology(), f.facts.control_flow(), {}, stop), "levels");
-  const auto candidates = testing::ValueOrDie(
-      LevelCandidates::Find(f.facts, eligibility, filters, levels, 1, false, stop), "candidates");
+  const auto candidates =
+      testing::ValueOrDie(LevelCandidates::Find(f.facts, eligibility, filters, levels, 1,
+                                                v1::DECISION_DETAIL_NONE, stop),
+                          "candidates");
   SearchBudget budget(1'000'000, stop);
   WantedGpu gpu;
   gpu.devices.assign(f.graph->num_devices(), true);

@@ -60,7 +60,7 @@ TEST_P(RecordedLevelsTest, EveryOpHasTheLevelThatV2Gives) {
 // The records are of imported graphs: v2's rule for graphs that Keras built in its session plays no
 // part in them. So there, what is inactive besides must follow from that rule.
 TEST_P(RecordedLevelsTest, TheOpsThatV2LeavesAloneAreInactive) {
-  const auto inactive = FindInactiveOps(*graph_, control_flow_, /*is_training=*/true, StopToken());
+  const auto inactive = FindInactiveOps(*graph_, control_flow_, Phase::kTraining, StopToken());
   ASSERT_THAT(inactive, testing::IsOk());
   NodeFlags expected(graph_->num_nodes(), false);
   for (const std::string& op : record_.inactive) expected[graph_.Node(op)] = true;
