@@ -62,7 +62,7 @@ class Loops {
   int64_t runs(NodeId id) const { return loop(id) == nullptr ? 1 : loop(id)->runs; }
 
   // All nodes, producers before consumers, loop bodies before the Exits; empty if the graph has no
-  // loops, or if only the topological order is available.
+  // loops, or if a loop body depends on its own Exits (TensorFlow would hang).
   const std::vector<NodeId>& order() const { return order_; }
   // The level of a node (Topology::level) for that order: it increases along every edge, and from a
   // loop's body to its Exits. REQUIRES: order() is not empty.
