@@ -18,7 +18,8 @@ class SearchBudget {
   SearchBudget(int64_t max_steps, const StopToken& stop)
       : max_steps_(max_steps), stop_(stop), poll_(stop) {}
 
-  // Takes one step. Returns true once the search must end, and ever after; status() then says why.
+  // Takes one step. Returns true once the search must end, and on every later call; status() then
+  // says why.
   bool Spend() {
     over_ = over_ || ++steps_ > max_steps_ || poll_.Tick();
     return over_;
