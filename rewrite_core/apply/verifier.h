@@ -18,7 +18,7 @@ namespace spillway::core {
 //                directly or through one swap-out and one swap-in
 //   acyclic      no cycles except for the loops' own back edges
 //   frames       no swap and no added control edge leads from one loop frame to another
-//   deadness     a node with an added control input is dead whenever that input is
+//   deadness     a node that waits for more nodes than before is dead whenever one of these is
 //   names        targets and fed nodes exist; fed nodes are unedited
 // Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug in this program, never a
 // wrong graph. `control_flow` is the analysis of `before`.

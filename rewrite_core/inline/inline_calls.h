@@ -10,8 +10,8 @@
 //   Func/CALL/input/_N, .../output/_N       Identities of arguments and results
 //   Func/CALL/input_control_node/_N, output_control_node/_N
 //                                           what the body waits for; what waits for the call
-//   CALL                                    an IdentityN of the results (NoOp: none), which only
-//                                           those run who fetch the call or have it as their target
+//   CALL                                    an IdentityN of the results (NoOp if none), which only
+//                                           runs if the call is fetched or is a target
 //
 // Numbers N count up; `_1`, `_2`, ... is appended to a name that is taken. Readers of the call read
 // the Identities instead, or directly the tensors that these forward if that is equivalent
