@@ -90,7 +90,7 @@ class StreamCall final
     switch (queue_->Take(&message)) {
       case Queue::Next::kMessage:
         response_ = ToBuffer(message);
-        // Charged to the worker if it made the message, but not freed by it.
+        // The one of the two that the worker allocated and another thread frees.
         sent_bytes_ = MemoryAccount::Current() != nullptr
                           ? static_cast<int64_t>(response_.Length())
                           : static_cast<int64_t>(message.SpaceUsedLong());
@@ -102,7 +102,7 @@ class StreamCall final
       case Queue::Next::kEnd:
         break;
     }
-    // Unless the worker has a more specific error.
+    // The worker's own error takes precedence, except for a cancellation.
     if (!failed_.ok() && (status_.ok() || absl::IsCancelled(status_))) status_ = failed_;
     if (gone_ && status_.ok()) {
       status_ = absl::CancelledError("the caller went away while the answer was sent");
