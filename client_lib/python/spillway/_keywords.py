@@ -22,10 +22,10 @@ class StepKeywords(TypedDict, total=False):
     2^31 - 1. Default: not set, such a size is unknown."""
     targets: Optional[Names]
     """Names of the nodes (or tensors, `node:port`) that the step runs. Each must exist
-    (NAME_MATCHES_NOTHING); after a rewrite the verifier checks that each still exists with the same
-    op. Without targets, the step runs what trains the model: the weight updates, the nodes that
-    wait for them (the train op), moving averages of values that the step computes, and the loss.
-    Default: none named, what trains is found."""
+    (NAME_MATCHES_NOTHING); after a rewrite the verifier checks that they still do. Without targets,
+    the step runs what trains the model: the weight updates, the nodes that wait for them (the train
+    op), moving averages of values that the step computes, and the loss. Default: none named, what
+    trains is found."""
     hardware: Optional[Machine]
     """The machine that the step is simulated on, with its budgets. Default: p100_pcie."""
     profile: Optional[Profile]
