@@ -10,7 +10,8 @@
 namespace spillway::server {
 
 absl::Status CaughtException() {
-  const MemoryAccount::Scope nobody(nullptr);  // Or the text of the error may be refused in turn.
+  const MemoryAccount::Scope nobody(
+      nullptr);  // Otherwise the error message itself may exceed the budget.
   try {
     throw;
   } catch (const std::bad_alloc&) {
