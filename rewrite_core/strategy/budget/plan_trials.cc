@@ -170,7 +170,7 @@ PlanTrials::Verdict PlanTrials::Fail(StepResult outcome, const std::vector<Away>
   return Verdict::kDoesNotFit;
 }
 
-// Returns the slot at which the last plan ran out; for a swap-in, the one after its trigger.
+// Returns the slot at which the last plan ran out; for a swap-in, that of its trigger.
 Slot PlanTrials::SlotOf(const OutOfMemory& oom) const {
   if (oom.kind == OpKind::kCopyIn) {
     for (const PlannedSwap& swap : plan_.swaps) {
