@@ -40,7 +40,7 @@ absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t
   if (fit->fit() != v1::FIT_FITS || simulator == nullptr) return absl::OkStatus();
   auto need = FindNeed(simulator, plan, StepTerms::OneGpu(gpu, 0), fit->peak_bytes(), stop);
   if (!need.ok()) return need.status();
-  // The budget suffices, though more than it may not.
+  // The budget suffices, although a larger one may not.
   if (*need > 0) fit->set_need_bytes(std::min(*need, fit->budget_bytes()));
   return absl::OkStatus();
 }
