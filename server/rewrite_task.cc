@@ -14,7 +14,7 @@
 namespace spillway::server {
 namespace {
 
-// Of a field of type bytes beside these: its number and its length.
+// Overhead of a field of type bytes: its number and its length.
 constexpr int64_t kFieldBytes = 6;
 
 absl::Status CheckSize(const RewriteAnswer& answer, Framing framing, int64_t limit) {
@@ -52,12 +52,12 @@ RewriteAnswer::~RewriteAnswer() {
 
 absl::Status RewriteAnswer::Announce(Digests digests, const core::StopToken& stop,
                                      v1::GraphHeader* header) {
-  const bool with_sha256 = digests == Digests::kSha256Too;
+  const bool with_sha256 = digests == Digests::kCrc32cAndSha256;
   {
     const std::lock_guard lock(announced_mu_);
     *header = announced_;
   }
-  // Not under the lock: nobody waits for a digest that he has not asked for.
+  // Not under the lock: no request waits for a digest that it did not ask for.
   if (!header->has_crc32c()) {
     const absl::StatusOr<uint32_t> crc32c = core::Crc32cOf(graph, stop);
     if (!crc32c.ok()) return crc32c.status();
@@ -125,9 +125,10 @@ absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& an
   if (rest.has_patch()) result.mutable_patch()->Swap(rest.mutable_patch());
   if (rest.has_plan()) result.mutable_plan()->Swap(rest.mutable_plan());
   if (!answer->graph.empty()) {
-    status = answer->Announce(header.graph().sha256().empty() ? RewriteAnswer::Digests::kCrc32c
-                                                              : RewriteAnswer::Digests::kSha256Too,
-                              context.stop, result.mutable_graph());
+    status =
+        answer->Announce(header.graph().sha256().empty() ? RewriteAnswer::Digests::kCrc32c
+                                                         : RewriteAnswer::Digests::kCrc32cAndSha256,
+                         context.stop, result.mutable_graph());
     if (!status.ok()) return status;
     sink.SendBytes(Response::kChunkFieldNumber, GraphOf(answer));
   }

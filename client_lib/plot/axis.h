@@ -1,4 +1,4 @@
-// Axes with round ticks: steps of 1, 2 or 5 times a power of ten, in a unit in which numbers are
+// Axes with round ticks: steps of 1, 2 or 5 times a power of ten, in a unit that keeps the numbers
 // short.
 //
 // Thread safety: pure functions; plain values.
@@ -11,21 +11,21 @@
 namespace spillway::plot {
 
 struct Tick {
-  double at = 0;  // In what the axis counts: bytes, nanoseconds, ...
+  double at = 0;  // In the quantity of the axis: bytes, nanoseconds, ...
   std::string label;
 };
 
-// From 0 on.
+// Starts at 0.
 struct Axis {
   double end = 1;    // Above 0.
-  std::string unit;  // `GiB`; empty where numbers have none.
+  std::string unit;  // `GiB`; empty if the numbers have none.
   std::vector<Tick> ticks;
 };
 
-// Where an axis ends: at the first tick that is not below the values, or at the largest value.
+// Where an axis ends: at the first tick that is not below the largest value, or at that value.
 enum class AxisEnd { kTick, kValue };
 
-// For values up to `most`, in about `count` steps.
+// Return an axis for values up to `most`, in about `count` steps.
 Axis BytesAxis(double most, int count, AxisEnd end);
 Axis TimeAxis(double most_ns, int count, AxisEnd end);
 Axis NumberAxis(double most, int count, AxisEnd end);
