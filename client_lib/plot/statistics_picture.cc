@@ -76,7 +76,7 @@ struct StatRow {
   double height;
   std::function<double(const StatisticsColumn&)> value;
   std::function<std::string(const StatisticsColumn&)> text;
-  Axis (*axis)(double most, int count, bool whole);
+  Axis (*axis)(double most, int count, AxisEnd end);
 };
 
 int64_t Total(const Statistics& of, int64_t StatisticsColumn::*count) {
@@ -96,7 +96,7 @@ StatRow CountRow(const Statistics& of, const char* name, int64_t StatisticsColum
           [count, name](const StatisticsColumn& column) {
             return absl::StrCat(name, ": ", column.*count);
           },
-          [](double most, int steps, bool) {
+          [](double most, int steps, AxisEnd) {
             // There is no half of a request.
             Axis axis = NumberAxis(std::max(most, 1.0), most < steps ? 1 : steps, AxisEnd::kTick);
             return axis;

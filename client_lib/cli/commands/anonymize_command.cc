@@ -30,8 +30,10 @@ absl::StatusOr<ExitCode> Run(const AnonymizeFlags& flags, const Session& session
   if (!status.ok()) return status;
   const auto file = ReadGraphFile(flags.input, flags.format, session.cancellation);
   if (!file.ok()) return file.status();
-  status = CheckNotBinaryOnTerminal(flags.output, format::IsText(file->format()));
-  if (!status.ok()) return status;
+  if (!format::IsText(file->format())) {
+    status = CheckNotBinaryOnTerminal(flags.output);
+    if (!status.ok()) return status;
+  }
   const auto outputs = CreateOutputs({flags.output, flags.mapping}, session.cancellation);
   if (!outputs.ok()) return outputs.status();
   absl::StatusOr<format::Anonymized> result = format::Anonymize(*file);
