@@ -10,8 +10,7 @@
 namespace spillway::server {
 
 absl::Status CaughtException() {
-  const MemoryAccount::Scope nobody(
-      nullptr);  // Otherwise the error message itself may exceed the budget.
+  const MemoryAccount::Scope nobody(nullptr);  // The error message may exceed the budget, too.
   try {
     throw;
   } catch (const std::bad_alloc&) {

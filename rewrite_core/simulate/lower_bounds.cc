@@ -356,7 +356,7 @@ std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
     while (covered < demand[step] && !open.empty()) {
       if (poll.Tick()) return taken_until;
       StepInterval& best = open.front();
-      if (best.last < step) break;  // So are all others.
+      if (best.last < step) break;  // All others have ended, too.
       const int64_t bytes = std::min(best.bytes, demand[step] - covered);
       taken += bytes;
       covered += bytes;
