@@ -295,9 +295,7 @@ class BufferFinder {
         merges.push_back(tensor.node);
         from = input;
       }
-      if (out(from).buffer == kNoBuffer)
-        break;  // No buffer yet: it is not made earlier in the
-                // order.
+      if (out(from).buffer == kNoBuffer) break;  // Not visited yet: it is not made earlier.
       tensor = from;
     }
     return tensor;
