@@ -395,9 +395,7 @@ class Explorer {
     constexpr int64_t kFar = 1024;
     const int64_t other = size <= kMaxSize / kFar ? size * kFar : size / kFar;
     const auto simulated = Simulate(other);
-    if (absl::IsInvalidArgument(simulated.status()))
-      return absl::OkStatus();  // It does depend on
-                                // it.
+    if (absl::IsInvalidArgument(simulated.status())) return absl::OkStatus();  // It depends.
     if (!simulated.ok()) return simulated.status();
     if (forecast.SerializeAsString() != simulated->forecast().SerializeAsString()) {
       return absl::OkStatus();
