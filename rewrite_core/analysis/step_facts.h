@@ -41,7 +41,7 @@ enum class Fact {
   kPlacement,        // Stands on kShapes.
   kLoops,            // Reads loop_counts; depends on kShapes, and with control flow on
                      // kControlFlow.
-  kHardware,         // Of hardware.
+  kHardware,         // Reads hardware.
   kGpuMemory,        // Reads hardware; depends on kPlacement and kHardware.
   kProfile,          // Reads profile.
   kBuffers,       // Depends on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
