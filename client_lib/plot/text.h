@@ -29,8 +29,8 @@ std::string Shortened(absl::string_view text, size_t width);
 // `text` in lines of at most `width` bytes, broken at spaces; what is longer is shortened.
 std::string FirstLine(absl::string_view* text, size_t width);
 
-// Returns `1.2 ms`, `905 ms`, `12.3 s`: three digits, in the largest unit with a value of at least
-// one.
+// Returns `1.20 ms`, `905 ms`, `12.3 s`: three digits, in the largest unit with a value of at least
+// one, but seconds only from 10 s on.
 std::string TimeText(double nanoseconds);
 
 // Returns the device as graphs spell it; `GPU` if they name none.

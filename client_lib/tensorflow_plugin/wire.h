@@ -1,4 +1,4 @@
-// Reads and writes the fields of a serialized protobuf message. The plug-in uses only four fields
+// Reads and writes the fields of a serialized protobuf message. The plug-in uses only a few fields
 // of GraphDef and NodeDef, and so avoids linking protobuf, of which TensorFlow has its own copy in
 // the process.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_WIRE_H_
