@@ -69,9 +69,7 @@ class Verifier {
     absl::string_view expected = before_.bytes();
     if (HasUndoRecords(before_)) {
       auto bytes = Strip(before_, stop_);
-      if (!bytes.ok())
-        return bytes.status();  // The records came with the input, so this is not an
-                                // internal error.
+      if (!bytes.ok()) return bytes.status();  // Bad records in the input: not an internal error.
       stripped = *std::move(bytes);
       expected = stripped;
     }

@@ -50,9 +50,7 @@ size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit) {
 
 std::vector<std::string> NearNames(absl::string_view word,
                                    const std::vector<absl::string_view>& known) {
-  if (word.size() < 2 || word.size() > kMaxWord)
-    return {};  // For one letter every name would be
-                // near.
+  if (word.size() < 2 || word.size() > kMaxWord) return {};  // One letter is near any name.
   const size_t limit = std::max<size_t>(1, word.size() / kLettersPerMistake);
   std::vector<std::pair<size_t, size_t>> near;  // The distance, and the index.
   for (size_t i = 0; i < std::min(known.size(), kMaxKnown); ++i) {
