@@ -58,7 +58,8 @@ bool IsSound(const v1::TraceSpan& span) {
          span.start_ns() <= INT64_MAX - span.duration_ns();
 }
 
-// The host runs any number of operations at once, and a thread shows one: the first that is free.
+// The host runs any number of concurrent operations, and a thread shows one at a time: each is put
+// on the first free thread.
 class HostLanes {
  public:
   // Its number, from 1 on.

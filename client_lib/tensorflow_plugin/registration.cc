@@ -127,8 +127,8 @@ extern "C" __attribute__((visibility("default"))) void TF_InitGraph(
   if (!problem.empty() && kDeviceType == std::string("CPU")) {
     Log(problem + "; the program runs without swaps");
   }
-  // The sizes of the structs stay those that TensorFlow has filled in; so do the toggles of its own
-  // optimizers: none is switched off.
+  // The struct sizes stay as TensorFlow has set them, and so do the toggles of its own optimizers:
+  // none is disabled.
   params->device_type = again || !problem.empty() ? NoDeviceType() : kDeviceType;
   params->optimizer->create_func = Create;
   params->optimizer->destroy_func = Destroy;

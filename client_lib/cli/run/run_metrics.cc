@@ -94,8 +94,8 @@ constexpr double kByteBounds[] = {kMiB,      4 * kMiB,  16 * kMiB,  64 * kMiB, 2
                                   kGiB,      2 * kGiB,  4 * kGiB,   8 * kGiB,  16 * kGiB,
                                   32 * kGiB, 64 * kGiB, 128 * kGiB, 256 * kGiB};
 
-// A histogram, and the outcomes that have what it counts. No others, since each has a bucket for
-// every bound and strategy.
+// A histogram, and the outcomes for which it has values. Others are left out, since each has a
+// bucket for every bound and strategy.
 struct Histogram {
   const Family& family;
   absl::Span<const double> bounds;
