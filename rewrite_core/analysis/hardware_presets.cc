@@ -58,106 +58,251 @@ struct Kind {
 constexpr Kind kFp32 = {0.83, 0.8, 0.75, 10e-6, 20e-6};
 constexpr Kind kTf32 = {0.4, 0.6, 0.8, 5e-6, 15e-6};
 
-HardwarePreset Make(const char* name, const char* about, const char* source, const char* says,
-                    int64_t gpu_memory_bytes, int64_t host_memory_bytes, double peak_flops,
-                    double mem_bytes_per_s, double link_bytes_per_s, const Kind& kind) {
-  HardwarePreset preset{about, source, says, {}};
-  Hardware& machine = preset.hardware;
-  machine.preset = name;
-  machine.gpu_memory_bytes = gpu_memory_bytes;
-  machine.host_memory_bytes = host_memory_bytes;
-  machine.peak_flops = peak_flops;
-  machine.eff_conv = kind.eff_conv;
-  machine.eff_matmul = kind.eff_matmul;
-  machine.mem_bytes_per_s = mem_bytes_per_s;
-  machine.mem_eff = kind.mem_eff;
-  machine.launch_s = kind.launch_s;
-  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = link_bytes_per_s;
-  machine.copy_latency_s = kind.copy_latency_s;
-  machine.gpu_memory_source = v1::MEMORY_SOURCE_PRESET;
-  return preset;
-}
+// A preset, field by field: bytes, FLOP/s, bytes per second (a link's in each direction), seconds.
+class Row {
+ public:
+  explicit Row(const char* name) {
+    preset_.hardware.preset = name;
+    preset_.hardware.gpu_memory_source = v1::MEMORY_SOURCE_PRESET;
+  }
+  operator HardwarePreset() const { return preset_; }
+
+  Row& About(const char* about) { return Set(&HardwarePreset::about, about); }
+  Row& Source(const char* source, const char* says) {
+    Set(&HardwarePreset::source, source);
+    return Set(&HardwarePreset::says, says);
+  }
+  Row& GpuMemory(int64_t bytes) { return Set(&Hardware::gpu_memory_bytes, bytes); }
+  Row& HostMemory(int64_t bytes) { return Set(&Hardware::host_memory_bytes, bytes); }
+  Row& PeakFlops(double flops) { return Set(&Hardware::peak_flops, flops); }
+  Row& MemoryBandwidth(double bytes_per_s) { return Set(&Hardware::mem_bytes_per_s, bytes_per_s); }
+  Row& Link(double bytes_per_s) {
+    Set(&Hardware::d2h_bytes_per_s, bytes_per_s);
+    return Set(&Hardware::h2d_bytes_per_s, bytes_per_s);
+  }
+  Row& Kernels(const Kind& kind) {
+    Set(&Hardware::eff_conv, kind.eff_conv);
+    Set(&Hardware::eff_matmul, kind.eff_matmul);
+    Set(&Hardware::mem_eff, kind.mem_eff);
+    Set(&Hardware::launch_s, kind.launch_s);
+    return Set(&Hardware::copy_latency_s, kind.copy_latency_s);
+  }
+  Row& CopyLatency(double seconds) { return Set(&Hardware::copy_latency_s, seconds); }
+
+ private:
+  template <typename Value>
+  Row& Set(Value Hardware::*field, Value value) {
+    preset_.hardware.*field = value;
+    return *this;
+  }
+  Row& Set(absl::string_view HardwarePreset::*field, absl::string_view value) {
+    preset_.*field = value;
+    return *this;
+  }
+
+  HardwarePreset preset_;
+};
 
 // In the order of --help and errors; the default first.
 std::vector<HardwarePreset> MakePresets() {
-  std::vector<HardwarePreset> presets = {
-      Make("p100_pcie", "P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50",
-           kP100Sheet, "fp32 10.6 TFLOPS (SXM2; 9.3 PCIe), 732 GB/s, PCIe x16 Gen3", kOf16Gb, kHost,
-           10.6e12, 732e9, kPcie3, kFp32),
-      Make("p100_pcie_observed", "the same with the link that a published run of TFLMS v2 reached",
-           kTflmsRun, "20.33 GiB out and 31.36 GiB in, each step", kOf16Gb, kHost, 10.6e12, 732e9,
-           6e9, kFp32),
-      Make("v100_pcie", "V100 16 GB, PCIe 3.0; not calibrated", kV100Sheet,
-           "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways", kOf16Gb, kHost, 14e12, 900e9, kPcie3,
-           kFp32),
-      Make("v100_nvlink2", "V100 16 GB, NVLink 2.0 to the host (POWER9); not calibrated",
-           kV100Sheet,
-           "fp32 15.7 TFLOPS (SXM2), 900 GB/s; three links of 25 GB/s each way to a "
-           "POWER9",
-           kOf16Gb, kHost, 15.7e12, 900e9, 68e9, kFp32),
-      Make("a100_40gb_pcie4", "A100 40 GB, PCIe 4.0, TF32; not calibrated", kA100Sheet,
-           "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways", kOf40Gb, kHost, 156e12,
-           1555e9, kPcie4, kTf32),
-      Make("a100_40gb_g10",
-           "A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)", kG10,
-           "128 GB of host memory, PCIe 3.0 x16 at 15.754 GB/s, 45 us", kOf40Gb, kSmallHost, 156e12,
-           1555e9, 15.754e9, kTf32),
-      Make(
-          "h100_pcie5", "H100 80 GB, PCIe 5.0, TF32; not calibrated", kH100Page,
-          "PCIe: TF32 756 TFLOPS with sparsity, half without, 2 TB/s, PCIe Gen5 128 GB/s both ways",
-          kOf80Gb, kLargeHost, 378e12, 2000e9, kPcie5, kTf32),
-      Make("t4", "T4 16 GB, PCIe 3.0; not calibrated", kT4Sheet,
-           "fp32 8.1 TFLOPS, up to 320 GB/s, x16 PCIe Gen3; nvidia-smi 15360 MiB", 14'200'000'000,
-           kSmallHost, 8.1e12, 320e9, kPcie3, kFp32),
-      Make("v100_32gb_pcie", "V100 32 GB, PCIe 3.0; not calibrated", kV100Sheet,
-           "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways; nvidia-smi 32768 MiB", 31'800'000'000,
-           kHost, 14e12, 900e9, kPcie3, kFp32),
-      Make("v100_16gb_sxm2", "V100 16 GB SXM2, PCIe 3.0 to the host; not calibrated", kV100Sheet,
-           "fp32 15.7 TFLOPS, 900 GB/s; NVLink goes to other GPUs", kOf16Gb, kHost, 15.7e12, 900e9,
-           kPcie3, kFp32),
-      Make("v100_32gb_sxm2", "V100 32 GB SXM2, PCIe 3.0 to the host; not calibrated", kV100Sheet,
-           "fp32 15.7 TFLOPS, 900 GB/s; nvidia-smi 32768 MiB", 31'800'000'000, kHost, 15.7e12,
-           900e9, kPcie3, kFp32),
-      Make("a10", "A10 24 GB, PCIe 4.0, TF32; not calibrated", kA10Sheet,
-           "TF32 62.5 TFLOPS, 600 GB/s, PCIe Gen4 64 GB/s both ways; nvidia-smi 23028 MiB",
-           21'800'000'000, kSmallHost, 62.5e12, 600e9, kPcie4, kTf32),
-      Make(
-          "l4", "L4 24 GB, PCIe 4.0, TF32; not calibrated", kL4Page,
-          "TF32 120 TFLOPS with sparsity, half without, 300 GB/s, PCIe Gen4 x16 64 GB/s both ways; "
-          "nvidia-smi 23034 MiB",
-          21'800'000'000, kSmallHost, 60e12, 300e9, kPcie4, kTf32),
-      Make("l40s", "L40S 48 GB, PCIe 4.0, TF32; not calibrated", kL40sPage,
-           "TF32 183 TFLOPS, 864 GB/s, PCIe Gen4 x16 64 GB/s both ways; nvidia-smi 46068 MiB",
-           44'700'000'000, kHost, 183e12, 864e9, kPcie4, kTf32),
-      Make("a100_40gb_sxm4", "A100 40 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated",
-           kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways", kOf40Gb, kHost,
-           156e12, 1555e9, kPcie4, kTf32),
-      Make("a100_80gb_pcie4", "A100 80 GB, PCIe 4.0, TF32; not calibrated", kA100Sheet,
-           "TF32 156 TFLOPS, 1,935 GB/s, PCIe Gen4 64 GB/s both ways", kOf80Gb, kHost, 156e12,
-           1935e9, kPcie4, kTf32),
-      Make("a100_80gb_sxm4", "A100 80 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated",
-           kA100Sheet, "TF32 156 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s both ways", kOf80Gb,
-           kLargeHost, 156e12, 2039e9, kPcie4, kTf32),
-      Make("h100_sxm5", "H100 80 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated", kH100Page,
-           "SXM: TF32 989 TFLOPS with sparsity, half without, 3.35 TB/s, PCIe Gen5 128 GB/s both "
-           "ways",
-           kOf80Gb, kLargeHost, 494.5e12, 3350e9, kPcie5, kTf32),
-      Make("h200_sxm5", "H200 141 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated", kH200Page,
-           "TF32 989 TFLOPS with sparsity, half without, 4.8 TB/s, PCIe Gen5 128 GB/s both ways; "
-           "nvidia-smi 143771 MiB",
-           139'600'000'000, kLargeHost, 494.5e12, 4800e9, kPcie5, kTf32),
-      Make("gh200_nvlink_c2c",
-           "GH200: H100 96 GB with 480 GB of Grace's memory over NVLink-C2C, TF32; not calibrated",
-           kGh200Page,
-           "TF32 989 TFLOPS with sparsity, half without, 96 GB at 4 TB/s, 480 GB LPDDR5X, "
-           "NVLink-C2C "
-           "900 GB/s both ways; nvidia-smi 97871 MiB",
-           95'000'000'000, 480'000'000'000, 494.5e12, 4000e9, 360e9, kTf32),
+  return {
+      Row("p100_pcie")
+          .About("P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50")
+          .Source(kP100Sheet, "fp32 10.6 TFLOPS (SXM2; 9.3 PCIe), 732 GB/s, PCIe x16 Gen3")
+          .GpuMemory(kOf16Gb)
+          .HostMemory(kHost)
+          .PeakFlops(10.6e12)
+          .MemoryBandwidth(732e9)
+          .Link(kPcie3)
+          .Kernels(kFp32),
+      Row("p100_pcie_observed")
+          .About("the same with the link that a published run of TFLMS v2 reached")
+          .Source(kTflmsRun, "20.33 GiB out and 31.36 GiB in, each step")
+          .GpuMemory(kOf16Gb)
+          .HostMemory(kHost)
+          .PeakFlops(10.6e12)
+          .MemoryBandwidth(732e9)
+          .Link(6e9)
+          .Kernels(kFp32),
+      Row("v100_pcie")
+          .About("V100 16 GB, PCIe 3.0; not calibrated")
+          .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways")
+          .GpuMemory(kOf16Gb)
+          .HostMemory(kHost)
+          .PeakFlops(14e12)
+          .MemoryBandwidth(900e9)
+          .Link(kPcie3)
+          .Kernels(kFp32),
+      Row("v100_nvlink2")
+          .About("V100 16 GB, NVLink 2.0 to the host (POWER9); not calibrated")
+          .Source(kV100Sheet,
+                  "fp32 15.7 TFLOPS (SXM2), 900 GB/s; three links of 25 GB/s each way to a POWER9")
+          .GpuMemory(kOf16Gb)
+          .HostMemory(kHost)
+          .PeakFlops(15.7e12)
+          .MemoryBandwidth(900e9)
+          .Link(68e9)
+          .Kernels(kFp32),
+      Row("a100_40gb_pcie4")
+          .About("A100 40 GB, PCIe 4.0, TF32; not calibrated")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf40Gb)
+          .HostMemory(kHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(1555e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Row("a100_40gb_g10")
+          .About("A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)")
+          .Source(kG10, "128 GB of host memory, PCIe 3.0 x16 at 15.754 GB/s, 45 us")
+          .GpuMemory(kOf40Gb)
+          .HostMemory(kSmallHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(1555e9)
+          .Link(15.754e9)
+          .Kernels(kTf32)
+          .CopyLatency(45e-6),
+      Row("h100_pcie5")
+          .About("H100 80 GB, PCIe 5.0, TF32; not calibrated")
+          .Source(kH100Page,
+                  "PCIe: TF32 756 TFLOPS with sparsity, half without, 2 TB/s, PCIe Gen5 128 GB/s "
+                  "both ways")
+          .GpuMemory(kOf80Gb)
+          .HostMemory(kLargeHost)
+          .PeakFlops(378e12)
+          .MemoryBandwidth(2000e9)
+          .Link(kPcie5)
+          .Kernels(kTf32),
+      Row("t4")
+          .About("T4 16 GB, PCIe 3.0; not calibrated")
+          .Source(kT4Sheet, "fp32 8.1 TFLOPS, up to 320 GB/s, x16 PCIe Gen3; nvidia-smi 15360 MiB")
+          .GpuMemory(14'200'000'000)
+          .HostMemory(kSmallHost)
+          .PeakFlops(8.1e12)
+          .MemoryBandwidth(320e9)
+          .Link(kPcie3)
+          .Kernels(kFp32),
+      Row("v100_32gb_pcie")
+          .About("V100 32 GB, PCIe 3.0; not calibrated")
+          .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways; nvidia-smi 32768 MiB")
+          .GpuMemory(31'800'000'000)
+          .HostMemory(kHost)
+          .PeakFlops(14e12)
+          .MemoryBandwidth(900e9)
+          .Link(kPcie3)
+          .Kernels(kFp32),
+      Row("v100_16gb_sxm2")
+          .About("V100 16 GB SXM2, PCIe 3.0 to the host; not calibrated")
+          .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; NVLink goes to other GPUs")
+          .GpuMemory(kOf16Gb)
+          .HostMemory(kHost)
+          .PeakFlops(15.7e12)
+          .MemoryBandwidth(900e9)
+          .Link(kPcie3)
+          .Kernels(kFp32),
+      Row("v100_32gb_sxm2")
+          .About("V100 32 GB SXM2, PCIe 3.0 to the host; not calibrated")
+          .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; nvidia-smi 32768 MiB")
+          .GpuMemory(31'800'000'000)
+          .HostMemory(kHost)
+          .PeakFlops(15.7e12)
+          .MemoryBandwidth(900e9)
+          .Link(kPcie3)
+          .Kernels(kFp32),
+      Row("a10")
+          .About("A10 24 GB, PCIe 4.0, TF32; not calibrated")
+          .Source(kA10Sheet,
+                  "TF32 62.5 TFLOPS, 600 GB/s, PCIe Gen4 64 GB/s both ways; nvidia-smi 23028 MiB")
+          .GpuMemory(21'800'000'000)
+          .HostMemory(kSmallHost)
+          .PeakFlops(62.5e12)
+          .MemoryBandwidth(600e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Row("l4")
+          .About("L4 24 GB, PCIe 4.0, TF32; not calibrated")
+          .Source(kL4Page,
+                  "TF32 120 TFLOPS with sparsity, half without, 300 GB/s, PCIe Gen4 x16 64 GB/s "
+                  "both ways; nvidia-smi 23034 MiB")
+          .GpuMemory(21'800'000'000)
+          .HostMemory(kSmallHost)
+          .PeakFlops(60e12)
+          .MemoryBandwidth(300e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Row("l40s")
+          .About("L40S 48 GB, PCIe 4.0, TF32; not calibrated")
+          .Source(
+              kL40sPage,
+              "TF32 183 TFLOPS, 864 GB/s, PCIe Gen4 x16 64 GB/s both ways; nvidia-smi 46068 MiB")
+          .GpuMemory(44'700'000'000)
+          .HostMemory(kHost)
+          .PeakFlops(183e12)
+          .MemoryBandwidth(864e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Row("a100_40gb_sxm4")
+          .About("A100 40 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf40Gb)
+          .HostMemory(kHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(1555e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Row("a100_80gb_pcie4")
+          .About("A100 80 GB, PCIe 4.0, TF32; not calibrated")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,935 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf80Gb)
+          .HostMemory(kHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(1935e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Row("a100_80gb_sxm4")
+          .About("A100 80 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf80Gb)
+          .HostMemory(kLargeHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(2039e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Row("h100_sxm5")
+          .About("H100 80 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated")
+          .Source(kH100Page,
+                  "SXM: TF32 989 TFLOPS with sparsity, half without, 3.35 TB/s, PCIe Gen5 128 GB/s "
+                  "both ways")
+          .GpuMemory(kOf80Gb)
+          .HostMemory(kLargeHost)
+          .PeakFlops(494.5e12)
+          .MemoryBandwidth(3350e9)
+          .Link(kPcie5)
+          .Kernels(kTf32),
+      Row("h200_sxm5")
+          .About("H200 141 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated")
+          .Source(kH200Page,
+                  "TF32 989 TFLOPS with sparsity, half without, 4.8 TB/s, PCIe Gen5 128 GB/s both "
+                  "ways; nvidia-smi 143771 MiB")
+          .GpuMemory(139'600'000'000)
+          .HostMemory(kLargeHost)
+          .PeakFlops(494.5e12)
+          .MemoryBandwidth(4800e9)
+          .Link(kPcie5)
+          .Kernels(kTf32),
+      Row("gh200_nvlink_c2c")
+          .About("GH200: H100 96 GB with 480 GB of Grace's memory over NVLink-C2C, TF32; not "
+                 "calibrated")
+          .Source(kGh200Page,
+                  "TF32 989 TFLOPS with sparsity, half without, 96 GB at 4 TB/s, 480 GB LPDDR5X, "
+                  "NVLink-C2C 900 GB/s both ways; nvidia-smi 97871 MiB")
+          .GpuMemory(95'000'000'000)
+          .HostMemory(480'000'000'000)
+          .PeakFlops(494.5e12)
+          .MemoryBandwidth(4000e9)
+          .Link(360e9)
+          .Kernels(kTf32),
   };
-  for (HardwarePreset& preset : presets) {
-    if (preset.hardware.preset == "a100_40gb_g10") preset.hardware.copy_latency_s = 45e-6;
-  }
-  return presets;
 }
 
 }  // namespace
