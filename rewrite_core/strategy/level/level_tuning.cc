@@ -18,15 +18,27 @@
 namespace spillway::core {
 namespace {
 
-// The smallest sufficient budget is found to one part in this many, and to kAllocationBytes.
-constexpr int64_t kBudgetParts = 1024;
-// The values of `ahead` in the coarse grid.
-constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
+// The constants of the search. What plans lose with smaller ones and simulations cost with larger
+// ones was measured: tests/benchmarks/README.md, "Constants of the tuner".
 
+// The values of `ahead` in the coarse grid: powers of two, but for 2, which found no better plan.
+constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
+// The `ahead` of the first threshold search; it is repeated with 1, which takes the least memory.
+constexpr int32_t kFirstAhead = 8;
 // A search along one line ends after this many settings that are slower than the best, and one over
 // several lines after this many lines that did not help.
 constexpr int kMaxSlower = 4;
 constexpr int kMaxVainLines = 2;
+// Descend doubles its steps; the first two may fail, as neighbours often have the same plan.
+constexpr int kMaxVainStride = 2;
+// In the end, this many larger thresholds are tried, each with two values of `groupby`: the best
+// one and that at this part of the list.
+constexpr int kLargerThresholds = 4;
+constexpr double kLargerGroupby = 0.75;
+
+// The smallest sufficient budget is found to one part in this many, and to kAllocationBytes: by
+// bisection, so with at most 10 simulations of a plan.
+constexpr int64_t kBudgetParts = 1024;
 
 // A fingerprint of swaps: equal for equal swaps.
 class Fingerprint {
@@ -227,7 +239,7 @@ class Tuner {
     // The modes, fastest first, until one fits.
     for (int mode = 0; mode < static_cast<int>(modes_.size()) && !has_best_; ++mode) {
       for (const auto& [ahead, groupby] :
-           {std::make_pair(8, last_groupby), {1, last_groupby}, {1, 0}}) {
+           {std::make_pair(kFirstAhead, last_groupby), {1, last_groupby}, {1, 0}}) {
         if (absl::Status s = Bisect({0, IndexOf(aheads_, ahead), groupby, mode}); !s.ok()) return s;
       }
     }
@@ -249,12 +261,14 @@ class Tuner {
   // Spends the remaining simulations on larger thresholds, which are faster if they fit, with the
   // coarse grid of the other parameters.
   absl::Status TryLargerThresholds() {
+    const int larger_groupby =
+        static_cast<int>(kLargerGroupby * static_cast<double>(groupbys_.size()));
     for (;;) {
       const Point from = best_;
-      for (int by = 1; by <= 4; ++by) {
+      for (int by = 1; by <= kLargerThresholds; ++by) {
         const int threshold = from.threshold + by;
         if (threshold >= static_cast<int>(thresholds_.size())) break;
-        for (int groupby : {from.groupby, static_cast<int>(groupbys_.size()) * 3 / 4}) {
+        for (int groupby : {from.groupby, larger_groupby}) {
           for (int ahead : GridIndices(aheads_, kAheadGrid)) {
             auto outcome = Evaluate({threshold, ahead, groupby, from.mode});
             if (!outcome.ok()) return outcome.status();
@@ -351,7 +365,7 @@ class Tuner {
             auto outcome = Evaluate(p);
             if (!outcome.ok()) return outcome.status();
             if (*outcome == nullptr) return absl::OkStatus();
-            if (IsBest(before) && stride > 2) break;
+            if (IsBest(before) && stride > kMaxVainStride) break;
           }
         }
       }
