@@ -27,7 +27,6 @@
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/canonical_form.h"
-#include "rewrite_core/graph/text.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/client.h"
 #include "spillway/local_connection.h"
@@ -39,6 +38,7 @@
 #include "tests/client_lib/test_graphs.h"
 #include "tests/server/daemon.h"
 #include "tests/testing/sanitizers.h"
+#include "tests/testing/text_form.h"
 
 namespace spillway::testing {
 namespace {
@@ -99,7 +99,7 @@ std::string Noops(const std::string& count) {
   EXPECT_TRUE(absl::SimpleAtoi(count, &number)) << count;
   std::string text;
   for (int64_t i = 0; i < number; ++i) absl::StrAppend(&text, "n", i, " = NoOp()\n");
-  return *core::ParseGraphText(text);
+  return *testing::ParseGraphText(text);
 }
 
 // Reads mistakes.txt; what is wrong in it fails the test.
@@ -108,7 +108,7 @@ std::vector<Mistake> ReadMistakes() {
   std::map<std::string, std::string> graphs;  // Those with a name, serialized.
   const auto graph = [&](const std::string& value) {
     if (graphs.count(value) > 0) return graphs[value];
-    const auto parsed = core::ParseGraphText(value);
+    const auto parsed = testing::ParseGraphText(value);
     EXPECT_TRUE(parsed.ok()) << value << parsed.status();
     return parsed.value_or("");
   };

@@ -2,7 +2,7 @@
 // comments (`#`), and sections that begin with a line `== TITLE`:
 //
 //   == options              RewriteOptions in protobuf's text form
-//   == graph                the graph in the text form (rewrite_core/graph/text.h)
+//   == graph                the graph in the text form (tests/testing/text_form.h)
 //   == rewritten            the expected graph, without the attributes _spillway_undo; or the one
 //                           word `unchanged`
 //   == decisions            expected verdicts, `TENSOR REASON`, in the order of decision (optional)
@@ -29,14 +29,17 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/text_format.h"
-#include "rewrite_core/graph/text.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_schema.pb.h"
+#include "tests/testing/text_form.h"
 
 namespace spillway::core {
 namespace {
+
+using testing::ParseGraphText;
+using testing::PrintGraph;
 
 using Lines = std::vector<std::string>;
 

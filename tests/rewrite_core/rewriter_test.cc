@@ -15,10 +15,10 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "rewrite_core/base/names.h"
 #include "rewrite_core/graph/attr_value.h"
-#include "rewrite_core/graph/text.h"
 #include "rewrite_core/strategy/strategies.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/text_form.h"
 
 namespace spillway::core {
 namespace {
@@ -32,6 +32,7 @@ using ::testing::IsEmpty;
 using testing::IsInvalid;
 using testing::IsOk;
 using ::testing::Not;
+using testing::PrintNode;
 using testing::TestGraph;
 
 v1::RewriteOptions Options(const std::string& text) {

@@ -7,9 +7,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/graph/text.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/proto_graph.h"
+#include "tests/testing/text_form.h"
 
 namespace spillway::testing {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 }  // namespace
 
 std::string GraphBytes(absl::string_view text) {
-  auto bytes = core::ParseGraphText(text);
+  auto bytes = ParseGraphText(text);
   if (!bytes.ok()) Die(bytes.status().ToString(), text);
   return *std::move(bytes);
 }
@@ -61,7 +61,7 @@ core::Tensor TestGraph::Output(absl::string_view spelling) const {
 }
 
 std::string DescribeGraph(absl::string_view bytes) {
-  if (auto graph = ParseGraph(bytes); graph.ok()) return core::PrintGraph(*graph);
+  if (auto graph = ParseGraph(bytes); graph.ok()) return PrintGraph(*graph);
   GraphDef proto;
   if (proto.ParseFromString(std::string(bytes))) return proto.DebugString();
   return absl::StrCat("0x", absl::BytesToHexString(bytes));

@@ -1,4 +1,4 @@
-// Graphs written in the text form (rewrite_core/graph/text.h), ready for a test to use.
+// Graphs written in the text form (tests/testing/text_form.h), ready for a test to use.
 #ifndef SPILLWAY_TESTS_TESTING_GRAPH_TEXT_H_
 #define SPILLWAY_TESTS_TESTING_GRAPH_TEXT_H_
 

@@ -12,7 +12,6 @@
 #include "google/protobuf/message.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/graph/op_registry.h"
-#include "rewrite_core/graph/text.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/format/tensorflow_graph.pb.h"
 #include "tests/testing/files.h"

@@ -12,13 +12,14 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/node_writer.h"
-#include "rewrite_core/graph/text.h"
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/text_form.h"
 
 namespace spillway::core {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::PrintNode;
 using testing::TestGraph;
 
 PlannedSwap Swap(Tensor tensor, std::vector<PlannedSwapIn> swap_ins, DataType dtype = kDtFloat32) {

@@ -6,13 +6,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/graph/attr_text.h"
+#include "tests/testing/attr_text.h"
 #include "tests/testing/graph_schema.pb.h"
 #include "tests/testing/raw_bytes.h"
 
 namespace spillway::core {
 namespace {
 
+using ::spillway::testing::ParseAttr;
 using ::spillway::testing::RawField;
 using ::spillway::testing::RawNumber;
 using ::testing::ElementsAre;

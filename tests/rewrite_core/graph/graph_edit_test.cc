@@ -11,11 +11,11 @@
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
-#include "rewrite_core/graph/text.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/proto_graph.h"
 #include "tests/testing/raw_bytes.h"
+#include "tests/testing/text_form.h"
 
 namespace spillway::core {
 namespace {
@@ -24,6 +24,7 @@ using ::spillway::testing::GraphBytes;
 using ::spillway::testing::IsInternal;
 using ::spillway::testing::IsOk;
 using ::spillway::testing::ParseGraph;
+using ::spillway::testing::PrintNode;
 using ::spillway::testing::RawField;
 using ::spillway::testing::RawGroup;
 using ::spillway::testing::TestGraph;

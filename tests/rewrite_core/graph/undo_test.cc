@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/graph/attr_text.h"
 #include "rewrite_core/graph/attr_value.h"
+#include "tests/testing/attr_text.h"
 #include "tests/testing/graph_schema.pb.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/matchers.h"
@@ -18,6 +18,8 @@ namespace {
 using ::spillway::testing::FailsWith;
 using ::spillway::testing::GraphBytes;
 using ::spillway::testing::IsOk;
+using ::spillway::testing::ParseAttr;
+using ::spillway::testing::PrintAttr;
 using ::spillway::testing::RawField;
 using ::spillway::testing::RawNumber;
 using ::spillway::testing::TestGraph;

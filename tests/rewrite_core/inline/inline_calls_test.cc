@@ -11,12 +11,12 @@
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/capabilities.h"
 #include "rewrite_core/graph/strip.h"
-#include "rewrite_core/graph/text.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/function_graph.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/proto_graph.h"
+#include "tests/testing/text_form.h"
 
 namespace spillway::core {
 namespace {
@@ -27,6 +27,7 @@ using ::spillway::testing::GraphBytes;
 using ::spillway::testing::GraphDef;
 using ::spillway::testing::GraphWithFunctions;
 using ::spillway::testing::IsOk;
+using ::spillway::testing::PrintGraph;
 using ::spillway::testing::ReadProto;
 using ::spillway::testing::TestGraph;
 using ::spillway::testing::ValueOrDie;

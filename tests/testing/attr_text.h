@@ -1,12 +1,12 @@
-// The text form of attribute values, described in text.h.
-#ifndef SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_
-#define SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_
+// The text form of attribute values, described in text_form.h.
+#ifndef SPILLWAY_TESTS_TESTING_ATTR_TEXT_H_
+#define SPILLWAY_TESTS_TESTING_ATTR_TEXT_H_
 
 #include <string>
 
 #include "absl/strings/string_view.h"
 
-namespace spillway::core {
+namespace spillway::testing {
 
 // The text of a serialized AttrValue. Parsing it gives the same bytes back.
 std::string PrintAttr(absl::string_view value);
@@ -19,6 +19,6 @@ bool ParseAttr(absl::string_view* text, std::string* out);
 std::string PrintHex(absl::string_view bytes);
 bool ParseHex(absl::string_view* text, std::string* out);
 
-}  // namespace spillway::core
+}  // namespace spillway::testing
 
-#endif  // SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_
+#endif  // SPILLWAY_TESTS_TESTING_ATTR_TEXT_H_

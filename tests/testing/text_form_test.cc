@@ -1,5 +1,5 @@
 // The text form: there and back again, and what it says of text that is none.
-#include "rewrite_core/graph/text.h"
+#include "tests/testing/text_form.h"
 
 #include <string>
 
@@ -13,7 +13,7 @@
 #include "tests/testing/random_graph.h"
 #include "tests/testing/raw_bytes.h"
 
-namespace spillway::core {
+namespace spillway::testing {
 namespace {
 
 using ::spillway::testing::GraphBytes;
@@ -150,4 +150,4 @@ TEST(TextTest, RandomGraphsReadBackAsTheSameMessage) {
 }
 
 }  // namespace
-}  // namespace spillway::core
+}  // namespace spillway::testing

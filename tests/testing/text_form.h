@@ -11,8 +11,8 @@
 // A line `! 0x...` holds other fields of the GraphDef (library, versions), as bytes. `#` starts a
 // comment line. Printing writes attributes in the order of their names, and omits fields of a
 // NodeDef other than these five (debug info).
-#ifndef SPILLWAY_REWRITE_CORE_GRAPH_TEXT_H_
-#define SPILLWAY_REWRITE_CORE_GRAPH_TEXT_H_
+#ifndef SPILLWAY_TESTS_TESTING_TEXT_FORM_H_
+#define SPILLWAY_TESTS_TESTING_TEXT_FORM_H_
 
 #include <string>
 
@@ -20,16 +20,16 @@
 #include "absl/strings/string_view.h"
 #include "rewrite_core/graph/graph.h"
 
-namespace spillway::core {
+namespace spillway::testing {
 
 // The text form of a serialized GraphDef, and of one node.
-std::string PrintGraph(const Graph& graph);
-std::string PrintNode(const Graph& graph, NodeId id);
+std::string PrintGraph(const core::Graph& graph);
+std::string PrintNode(const core::Graph& graph, core::NodeId id);
 
 // The serialized GraphDef of a text form. INVALID_ARGUMENT naming line and column if it does not
 // parse. The graph is not checked, so tests can also write invalid graphs.
 absl::StatusOr<std::string> ParseGraphText(absl::string_view text);
 
-}  // namespace spillway::core
+}  // namespace spillway::testing
 
-#endif  // SPILLWAY_REWRITE_CORE_GRAPH_TEXT_H_
+#endif  // SPILLWAY_TESTS_TESTING_TEXT_FORM_H_

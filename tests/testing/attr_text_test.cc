@@ -1,4 +1,4 @@
-#include "rewrite_core/graph/attr_text.h"
+#include "tests/testing/attr_text.h"
 
 #include <limits>
 #include <string>
@@ -10,7 +10,7 @@
 #include "tests/testing/random.h"
 #include "tests/testing/raw_bytes.h"
 
-namespace spillway::core {
+namespace spillway::testing {
 namespace {
 
 using ::spillway::testing::RawField;
@@ -184,4 +184,4 @@ TEST(AttrTextTest, Hex) {
 }
 
 }  // namespace
-}  // namespace spillway::core
+}  // namespace spillway::testing

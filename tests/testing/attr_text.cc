@@ -1,4 +1,4 @@
-#include "rewrite_core/graph/attr_text.h"
+#include "tests/testing/attr_text.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,8 +18,21 @@
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
-namespace spillway::core {
+namespace spillway::testing {
 namespace {
+
+using core::AppendBytesField;
+using core::AppendVarint;
+using core::AppendVarintField;
+using core::DataType;
+using core::DataTypeFromName;
+using core::DataTypeName;
+using core::kDtInvalid;
+using core::kUnknownDim;
+using core::ParseShape;
+using core::WireReader;
+namespace attr_value = core::attr_value;
+namespace shape_proto = core::shape_proto;
 
 constexpr uint32_t kNoKind = 0;
 
@@ -267,4 +280,4 @@ bool ParseAttr(absl::string_view* text, std::string* out) {
   return true;
 }
 
-}  // namespace spillway::core
+}  // namespace spillway::testing

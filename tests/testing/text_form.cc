@@ -1,4 +1,4 @@
-#include "rewrite_core/graph/text.h"
+#include "tests/testing/text_form.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,12 +12,21 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
-#include "rewrite_core/graph/attr_text.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
+#include "tests/testing/attr_text.h"
 
-namespace spillway::core {
+namespace spillway::testing {
 namespace {
+
+using core::AppendNodeField;
+using core::AttrEntry;
+using core::InvalidError;
+using core::NodeSpec;
+using core::ReadAttrEntry;
+using core::WireReader;
+namespace graph_def = core::graph_def;
+namespace node_def = core::node_def;
 
 // Parses one line of the text form.
 class LineParser {
@@ -82,7 +91,7 @@ class LineParser {
 
 }  // namespace
 
-std::string PrintNode(const Graph& graph, NodeId id) {
+std::string PrintNode(const core::Graph& graph, core::NodeId id) {
   std::vector<absl::string_view> inputs;
   std::vector<std::pair<absl::string_view, std::string>> attrs;
   WireReader reader(graph.node_bytes(id));
@@ -102,13 +111,14 @@ std::string PrintNode(const Graph& graph, NodeId id) {
   return line;
 }
 
-std::string PrintGraph(const Graph& graph) {
+std::string PrintGraph(const core::Graph& graph) {
   std::string text;
-  NodeId next = 0;
+  core::NodeId next(0);
   WireReader reader(graph.bytes());
   while (reader.Next()) {
     if (reader.IsBytes(graph_def::kNode)) {
-      absl::StrAppend(&text, PrintNode(graph, next++), "\n");
+      absl::StrAppend(&text, PrintNode(graph, next), "\n");
+      ++next;
     } else {
       absl::StrAppend(&text, "! ", PrintHex(reader.whole()), "\n");
     }
@@ -135,4 +145,4 @@ absl::StatusOr<std::string> ParseGraphText(absl::string_view text) {
   return out;
 }
 
-}  // namespace spillway::core
+}  // namespace spillway::testing
