@@ -48,10 +48,6 @@ class Profile {
   // kNotMeasured if the profile does not have them.
   int64_t workspace_bytes(NodeId id) const { return workspace_bytes_[id]; }
 
-  // The number of nodes of the graph with a time, and of tensors with bytes.
-  int32_t nodes_measured() const { return nodes_measured_; }
-  int32_t tensors_measured() const { return static_cast<int32_t>(allocated_.size()); }
-
  private:
   friend class ProfileReader;
   static int64_t Key(Tensor tensor) { return int64_t{tensor.node} << 32 | tensor.port; }
@@ -59,7 +55,6 @@ class Profile {
   std::vector<int64_t> duration_ns_;
   std::vector<int64_t> workspace_bytes_;
   absl::flat_hash_map<int64_t, int64_t> allocated_;
-  int32_t nodes_measured_ = 0;
 };
 
 }  // namespace spillway::core

@@ -79,14 +79,6 @@ void SortSwaps(std::vector<PlannedSwap>* swaps);
 absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
                                   const StopToken& stop);
 
-// Prints one line per swap-in, per pace edge, per deadline edge and per added control edge, for
-// tests and logs:
-//   a:0 (1024 bytes) -> c[0], d[1] after t
-//   a:0 in => e       (a pace edge)
-//   a:0 out => b      (a deadline edge)
-//   t => c            (serialization; "(order)" after an order edge)
-std::string PrintPlan(const Graph& graph, const SwapPlan& plan);
-
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_PLAN_SWAP_PLAN_H_

@@ -17,6 +17,7 @@
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/naive_simulator.h"
+#include "tests/testing/plan_text.h"
 #include "tests/testing/random.h"
 #include "tests/testing/random_graph.h"
 #include "tests/testing/training_graph.h"
@@ -25,6 +26,7 @@ namespace spillway::core {
 namespace {
 
 using testing::NaiveSimulate;
+using testing::PrintPlan;
 using testing::Random;
 using testing::TestGraph;
 using testing::TestStep;

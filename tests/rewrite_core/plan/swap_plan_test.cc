@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/plan_text.h"
 
 namespace spillway::core {
 namespace {
+
+using testing::PrintPlan;
 
 class SwapPlanTest : public ::testing::Test {
  protected:

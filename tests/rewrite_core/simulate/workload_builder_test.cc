@@ -14,12 +14,14 @@
 #include "rewrite_core/graph/graph_edit.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/plan_text.h"
 #include "tests/testing/random_graph.h"
 
 namespace spillway::core {
 namespace {
 
 using testing::GraphDef;
+using testing::PrintPlan;
 using testing::TestGraph;
 using testing::TestStep;
 using ::testing::UnorderedElementsAre;

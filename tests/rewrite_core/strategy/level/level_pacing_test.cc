@@ -12,6 +12,7 @@
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/plan_text.h"
 #include "tests/testing/random_graph.h"
 #include "tests/testing/strategy_fixture.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::PrintPlan;
 using testing::TestStep;
 
 struct PacedStep : TestStep {

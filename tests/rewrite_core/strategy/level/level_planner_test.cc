@@ -13,6 +13,7 @@
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/plan_text.h"
 #include "tests/testing/strategy_fixture.h"
 
 namespace spillway::core {
@@ -22,6 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::PlanWith;
+using testing::PrintPlan;
 using testing::TestFacts;
 
 // Parameters, in the order of TFLMS v2; `more`: other options, in protobuf's text form.

@@ -18,6 +18,7 @@
 #include "tests/rewrite_core/strategy/scope/naive_triggers.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
+#include "tests/testing/plan_text.h"
 #include "tests/testing/strategy_fixture.h"
 
 namespace spillway::core {
@@ -28,6 +29,7 @@ using ::testing::IsEmpty;
 using testing::IsInvalid;
 using testing::IsOk;
 using testing::PlanWith;
+using testing::PrintPlan;
 using testing::TestFacts;
 using testing::TestGraph;
 
