@@ -25,8 +25,6 @@ namespace spillway::server {
 
 class CallerAccount {
  public:
-  using Time = TokenBucket::Time;
-
   // What it says to a request.
   struct Verdict {
     absl::Status status;  // OK, or RESOURCE_EXHAUSTED, OVERLOADED with the quota in its metadata.
@@ -34,7 +32,8 @@ class CallerAccount {
   };
 
   // `quota` as ParseAccessFile checks it.
-  CallerAccount(std::string name, CallerCounters counters, const AccessFile::Quota& quota, Time now)
+  CallerAccount(std::string name, CallerCounters counters, const AccessFile::Quota& quota,
+                absl::Time now)
       : name_(std::move(name)), counters_(counters) {
     SetQuota(quota, now);
   }
@@ -44,22 +43,22 @@ class CallerAccount {
   const std::string& name() const { return name_; }
 
   // From now on. What was used stays used.
-  void SetQuota(const AccessFile::Quota& quota, Time now);
+  void SetQuota(const AccessFile::Quota& quota, absl::Time now);
 
   // A request begins; if it is let in, End is due when it has ended.
-  Verdict Begin(Time now);
+  Verdict Begin(absl::Time now);
   void End();
 
   // Charges the bytes of its graphs, if none are owed.
-  Verdict ChargeGraphs(int64_t bytes, Time now);
+  Verdict ChargeGraphs(int64_t bytes, absl::Time now);
 
   // Gives back what Begin and ChargeGraphs took from the quotas, for a request that the server
   // itself had no room for. The counters still count it.
-  void Refund(int64_t graph_bytes, Time now);
+  void Refund(int64_t graph_bytes, absl::Time now);
 
   // Before its work begins: whether CPU time is owed by now.
-  Verdict MayWork(Time now);
-  void ChargeCpu(absl::Duration cpu_time, Time now);
+  Verdict MayWork(absl::Time now);
+  void ChargeCpu(absl::Duration cpu_time, absl::Time now);
 
  private:
   Verdict Refused(QuotaKind kind, absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -3,7 +3,6 @@
 #ifndef SPILLWAY_SERVER_OPTIONS_H_
 #define SPILLWAY_SERVER_OPTIONS_H_
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -17,6 +16,7 @@
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/rewriter.h"
+#include "server/clock.h"
 #include "server/tls_files.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
@@ -115,9 +115,8 @@ struct Options {
 
   // Not flags; tests set them. The largest answer, in bytes: what one protobuf message can hold.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
-  // The clock of quotas and of looks at access_file.
-  std::function<std::chrono::steady_clock::time_point()> steady_clock =
-      &std::chrono::steady_clock::now;
+  // What timeouts, quotas and intervals are measured by. Must outlive the server.
+  Clock* clock = &RealClock();
   // What does the work.
   RewriteFunction rewrite = &core::Rewrite;
   InspectFunction inspect =
