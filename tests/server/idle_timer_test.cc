@@ -52,6 +52,8 @@ TEST_F(IdleTimerTest, NotWhilePausedOrDestroyed) {
   destroyed->Wait();
   destroyed.reset();
   never.Wait();
+  paused.Wait();
+  paused.Pause();
   clock_.Advance(10.5 * kIdleTimeout);
   EXPECT_EQ(fired_, 0);
   paused.Wait();

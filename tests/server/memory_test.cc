@@ -128,7 +128,7 @@ TEST_F(MemoryTest, ASlowUploadIsEnded) {
   ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
   ASSERT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1'000'000; }));
   // One byte now and then, so that it never stands still.
-  EXPECT_TRUE(Eventually([&] {
+  ASSERT_TRUE(Eventually([&] {
     clock_.Advance(absl::Milliseconds(100));
     return !stream->Write(ChunkMessage("g"));
   }));

@@ -1,5 +1,6 @@
 #include "server/message_queue.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -44,6 +45,15 @@ char TakeFrom(Queue& queue) {
 bool HasAsked(const core::StopToken& stop, int64_t times) {
   return Eventually([&] { return stop.steps() >= times; });
 }
+
+// That a push failed because it, or those before it, had to wait for too long.
+void ExpectTooSlow(const absl::StatusOr<bool>& pushed) {
+  EXPECT_EQ(pushed.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(std::string(pushed.status().message()), testing::HasSubstr("not taken as fast"));
+}
+
+// Seconds of waiting, so that a test whose push is not refused fails instead of standing still.
+constexpr int64_t kManySteps = 500;
 
 class MessageQueueTest : public testing::Test {
  protected:
@@ -134,7 +144,7 @@ TEST_F(MessageQueueTest, WaitsAreCountedTogether) {
     EXPECT_EQ(TakeFrom(queue), i == 0 ? 'a' : 'b');
     worker.join();
   }
-  EXPECT_EQ(queue.Push(Make('b'), core::StopToken()).status().code(), absl::StatusCode::kCancelled);
+  ExpectTooSlow(queue.Push(Make('b'), core::StopToken::AfterStepsForTest(kManySteps)));
   EXPECT_EQ(TakeFrom(queue), 'b');
   EXPECT_TRUE(queue.Push(Make('c'), core::StopToken()).ok()) << "it does not have to wait";
 }
@@ -142,10 +152,8 @@ TEST_F(MessageQueueTest, WaitsAreCountedTogether) {
 TEST_F(MessageQueueTest, AWaitThatIsTooLongEnds) {
   Queue queue(1, absl::Milliseconds(100), clock_);
   EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
-  const core::StopToken stop;
-  std::thread worker([&] {
-    EXPECT_EQ(queue.Push(Make('b'), stop).status().code(), absl::StatusCode::kCancelled);
-  });
+  const core::StopToken stop = core::StopToken::AfterStepsForTest(kManySteps);
+  std::thread worker([&] { ExpectTooSlow(queue.Push(Make('b'), stop)); });
   EXPECT_TRUE(HasAsked(stop, 1));
   clock_.Advance(absl::Milliseconds(99));
   EXPECT_TRUE(HasAsked(stop, stop.steps() + 3)) << "it goes on";
