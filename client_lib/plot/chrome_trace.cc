@@ -67,7 +67,7 @@ class HostLanes {
                                    [&](int64_t end) { return end <= span.start_ns(); });
     const int64_t lane = free - ends_.begin();
     if (free == ends_.end()) {
-      // Of very many at once those that are more lie over each other.
+      // Beyond the maximum, concurrent operations overlap in the last thread.
       if (ends_.size() == kMost) return lane;
       ends_.push_back(0);
     }

@@ -30,7 +30,7 @@ using nlohmann::json;
 
 constexpr char kJournalAdvice[] = "give a journal of spillwayd --journal, or its folder";
 constexpr size_t kPieceBytes = 1 << 16;
-// 1970 to 9999: what is beyond has other than four digits.
+// 1970 to 9999: years beyond do not have four digits.
 constexpr int64_t kEndOfTime = 253402300800;
 
 std::string* TextField(absl::string_view key, JournalEntry* entry) {

@@ -15,8 +15,8 @@
 
 namespace spillway::core {
 
-// On every output with a data reader, in order of nodes. `has_gap`: buffers that could be away for
-// some time; `idle`: device ids (Graph::device_id) where no swapping is needed. Errors: those of
+// Returns the verdict on every output with a data reader, in order of nodes. `has_gap`: buffers
+// with a gap; `idle`: device ids (Graph::device_id) where no swapping is needed. Errors: those of
 // `stop`.
 absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
     const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
