@@ -12,7 +12,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/logging.h"
 
 namespace spillway::server {
@@ -37,7 +36,8 @@ ino_t SocketOf(int fd) {
 
 }  // namespace
 
-Acceptor::Acceptor(int most, Metrics& metrics) : most_(most), metrics_(metrics) {}
+Acceptor::Acceptor(int most, Metrics& metrics, const Clock& clock)
+    : most_(most), metrics_(metrics), clock_(clock) {}
 
 void Acceptor::Start(std::vector<Source> sources) {
   sources_ = std::move(sources);
@@ -74,9 +74,9 @@ void Acceptor::Run() {
 }
 
 bool Acceptor::AcceptOne(const Source& source) {
-  const auto tell = [](Trouble& trouble, const char* message, LogFields fields) {
+  const auto tell = [this](Trouble& trouble, const char* message, LogFields fields) {
     ++trouble.count;
-    const absl::Time now = absl::Now();
+    const absl::Time now = clock_.Now();
     if (now - trouble.told < kTellInterval) return;
     trouble.told = now;
     fields["count"] = std::exchange(trouble.count, 0);
@@ -106,7 +106,7 @@ bool Acceptor::AcceptOne(const Source& source) {
 bool Acceptor::Admit(int connection) {
   const std::lock_guard lock(mu_);
   if (connections_.size() >= static_cast<size_t>(most_) &&
-      absl::Now() - looked_at_ >= kLookInterval) {
+      clock_.Now() - looked_at_ >= kLookInterval) {
     ForgetClosed();
   }
   // One that had the same descriptor is closed, or this could not have it.
@@ -121,7 +121,7 @@ void Acceptor::ForgetClosed() {
   for (auto it = connections_.begin(); it != connections_.end();) {
     it = SocketOf(it->first) == it->second ? std::next(it) : connections_.erase(it);
   }
-  looked_at_ = absl::Now();
+  looked_at_ = clock_.Now();
 }
 
 }  // namespace spillway::server

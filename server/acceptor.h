@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/clock.h"
 #include "server/metrics.h"
 
 namespace spillway::server {
@@ -33,8 +34,8 @@ class Acceptor {
     std::function<void(int connection)> take;
   };
 
-  // Connections beyond `most` are closed at once. `metrics` must outlive it.
-  Acceptor(int most, Metrics& metrics);
+  // Connections beyond `most` are closed at once. `metrics` and `clock` must outlive it.
+  Acceptor(int most, Metrics& metrics, const Clock& clock);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor() { Stop(); }
@@ -64,6 +65,7 @@ class Acceptor {
 
   const int most_;
   Metrics& metrics_;
+  const Clock& clock_;
   int stop_ = -1;  // An eventfd, while the thread runs.
   std::thread thread_;
 

@@ -2,8 +2,6 @@
 
 #include <openssl/crypto.h>
 
-#include <chrono>
-
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -20,7 +18,7 @@ namespace spillway::server {
 namespace {
 
 // A flood of calls must not cause constant reads of the file.
-constexpr std::chrono::seconds kReadInterval(1);
+constexpr absl::Duration kReadInterval = absl::Seconds(1);
 
 absl::Status UnknownCaller(absl::string_view why) {
   return core::Error(absl::StatusCode::kUnauthenticated, v1::ERROR_REASON_UNKNOWN_CALLER, why);
@@ -36,8 +34,8 @@ absl::string_view TokenOf(absl::string_view authorization) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AccessList>> AccessList::Load(const std::string& file,
-                                                             Metrics& metrics, Clock clock) {
-  std::unique_ptr<AccessList> list(new AccessList(file, metrics, std::move(clock)));
+                                                             Metrics& metrics, const Clock& clock) {
+  std::unique_ptr<AccessList> list(new AccessList(file, metrics, clock));
   const absl::MutexLock lock(&list->file_mu_);
   list->looked_at_ = list->now();
   if (absl::Status status = list->ReadAgain(); !status.ok()) return status;
@@ -87,7 +85,7 @@ void AccessList::LookAtFile() {
   // Another thread is already checking the file.
   if (!file_mu_.TryLock()) return;
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { file_mu_.Unlock(); };
-  const CallerAccount::Time now = clock_();
+  const absl::Time now = this->now();
   if (now - looked_at_ >= kReadInterval) {
     looked_at_ = now;
     // On any failure, out of memory included, the previous callers stay.
@@ -125,10 +123,10 @@ void AccessList::Take(const AccessFile& access) {
     // A caller that stays keeps its usage.
     if (const auto old = accounts_.find(caller.name()); old != accounts_.end()) {
       account = old->second;
-      account->SetQuota(caller.quota(), clock_());
+      account->SetQuota(caller.quota(), now());
     } else {
       account = std::make_shared<CallerAccount>(caller.name(), metrics_.OfCaller(caller.name()),
-                                                caller.quota(), clock_());
+                                                caller.quota(), now());
     }
     for (const std::string& digest : caller.token_sha256()) {
       table->tokens.emplace_back(absl::HexStringToBytes(digest), account);

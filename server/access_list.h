@@ -9,7 +9,6 @@
 #ifndef SPILLWAY_SERVER_ACCESS_LIST_H_
 #define SPILLWAY_SERVER_ACCESS_LIST_H_
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,8 +20,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/access_file.pb.h"
 #include "server/caller_account.h"
+#include "server/clock.h"
 #include "server/credentials.h"
 #include "server/metrics.h"
 
@@ -30,11 +31,9 @@ namespace spillway::server {
 
 class AccessList {
  public:
-  using Clock = std::function<CallerAccount::Time()>;
-
-  // `metrics` must outlive it. Errors: those of access_file.h.
+  // `metrics` and `clock` must outlive it. Errors: those of access_file.h.
   static absl::StatusOr<std::unique_ptr<AccessList>> Load(const std::string& file, Metrics& metrics,
-                                                          Clock clock);
+                                                          const Clock& clock);
 
   AccessList(const AccessList&) = delete;
   AccessList& operator=(const AccessList&) = delete;
@@ -45,7 +44,7 @@ class AccessList {
   // Whether any caller has a token.
   bool takes_tokens() const { return !table()->tokens.empty(); }
 
-  CallerAccount::Time now() const { return clock_(); }
+  absl::Time now() const { return clock_.Now(); }
 
  private:
   using Account = std::shared_ptr<CallerAccount>;
@@ -57,8 +56,8 @@ class AccessList {
     Account anybody;  // Null: none.
   };
 
-  AccessList(std::string file, Metrics& metrics, Clock clock)
-      : file_(std::move(file)), metrics_(metrics), clock_(std::move(clock)) {}
+  AccessList(std::string file, Metrics& metrics, const Clock& clock)
+      : file_(std::move(file)), metrics_(metrics), clock_(clock) {}
 
   std::shared_ptr<const Table> table() const {
     const absl::MutexLock lock(&table_mu_);
@@ -70,10 +69,10 @@ class AccessList {
 
   const std::string file_;
   Metrics& metrics_;
-  const Clock clock_;
+  const Clock& clock_;
 
   absl::Mutex file_mu_;
-  CallerAccount::Time looked_at_ ABSL_GUARDED_BY(file_mu_);
+  absl::Time looked_at_ ABSL_GUARDED_BY(file_mu_);
   std::string text_ ABSL_GUARDED_BY(file_mu_);     // The last valid content.
   std::string warning_ ABSL_GUARDED_BY(file_mu_);  // The warning logged about the current file.
   std::map<std::string, Account> accounts_ ABSL_GUARDED_BY(file_mu_);  // By name.

@@ -14,7 +14,7 @@ using Bucket = absl::optional<TokenBucket>;
 
 // `least`: its minimum capacity.
 void SetBucket(bool is_limited, double per_second, double burst_seconds, double least,
-               TokenBucket::Time now, Bucket* bucket) {
+               absl::Time now, Bucket* bucket) {
   const double most = std::max(per_second * burst_seconds, least);
   if (!is_limited) {
     bucket->reset();
@@ -25,17 +25,17 @@ void SetBucket(bool is_limited, double per_second, double burst_seconds, double 
   }
 }
 
-absl::Duration WaitOn(Bucket& bucket, double amount, TokenBucket::Time now) {
+absl::Duration WaitOn(Bucket& bucket, double amount, absl::Time now) {
   return bucket.has_value() ? bucket->WaitFor(amount, now) : absl::ZeroDuration();
 }
 
-void TakeFrom(Bucket& bucket, double amount, TokenBucket::Time now) {
+void TakeFrom(Bucket& bucket, double amount, absl::Time now) {
   if (bucket.has_value()) bucket->Take(amount, now);
 }
 
 }  // namespace
 
-void CallerAccount::SetQuota(const AccessFile::Quota& quota, Time now) {
+void CallerAccount::SetQuota(const AccessFile::Quota& quota, absl::Time now) {
   const absl::MutexLock lock(&mu_);
   quota_ = quota;
   const double burst = quota.has_burst_seconds() ? quota.burst_seconds() : kDefaultBurstSeconds;
@@ -47,7 +47,7 @@ void CallerAccount::SetQuota(const AccessFile::Quota& quota, Time now) {
             &cpu_seconds_);
 }
 
-CallerAccount::Verdict CallerAccount::Begin(Time now) {
+CallerAccount::Verdict CallerAccount::Begin(absl::Time now) {
   const absl::MutexLock lock(&mu_);
   if (quota_.has_requests_in_flight() && in_flight_ >= quota_.requests_in_flight()) {
     return Refused(QuotaKind::kRequestsInFlight, absl::ZeroDuration());
@@ -69,7 +69,7 @@ void CallerAccount::End() {
   --in_flight_;
 }
 
-CallerAccount::Verdict CallerAccount::ChargeGraphs(int64_t bytes, Time now) {
+CallerAccount::Verdict CallerAccount::ChargeGraphs(int64_t bytes, absl::Time now) {
   const absl::MutexLock lock(&mu_);
   const absl::Duration wait = WaitOn(graph_bytes_, 0, now);
   if (wait > absl::ZeroDuration()) return Refused(QuotaKind::kGraphBytes, wait);
@@ -78,19 +78,19 @@ CallerAccount::Verdict CallerAccount::ChargeGraphs(int64_t bytes, Time now) {
   return {};
 }
 
-void CallerAccount::Refund(int64_t graph_bytes, Time now) {
+void CallerAccount::Refund(int64_t graph_bytes, absl::Time now) {
   const absl::MutexLock lock(&mu_);
   TakeFrom(requests_, -1, now);
   TakeFrom(graph_bytes_, -static_cast<double>(graph_bytes), now);
 }
 
-CallerAccount::Verdict CallerAccount::MayWork(Time now) {
+CallerAccount::Verdict CallerAccount::MayWork(absl::Time now) {
   const absl::MutexLock lock(&mu_);
   const absl::Duration wait = WaitOn(cpu_seconds_, 0, now);
   return wait > absl::ZeroDuration() ? Refused(QuotaKind::kCpu, wait) : Verdict();
 }
 
-void CallerAccount::ChargeCpu(absl::Duration cpu_time, Time now) {
+void CallerAccount::ChargeCpu(absl::Duration cpu_time, absl::Time now) {
   const absl::MutexLock lock(&mu_);
   TakeFrom(cpu_seconds_, absl::ToDoubleSeconds(cpu_time), now);
   counters_.cpu_seconds->Increment(absl::ToDoubleSeconds(cpu_time));

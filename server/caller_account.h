@@ -26,8 +26,6 @@ namespace spillway::server {
 
 class CallerAccount {
  public:
-  using Time = TokenBucket::Time;
-
   // The decision on a request.
   struct Verdict {
     absl::Status status;  // OK, or RESOURCE_EXHAUSTED, OVERLOADED with the quota in its metadata.
@@ -35,7 +33,8 @@ class CallerAccount {
   };
 
   // REQUIRES: `quota` is valid, as ParseAccessFile checks.
-  CallerAccount(std::string name, CallerCounters counters, const AccessFile::Quota& quota, Time now)
+  CallerAccount(std::string name, CallerCounters counters, const AccessFile::Quota& quota,
+                absl::Time now)
       : name_(std::move(name)), counters_(counters) {
     SetQuota(quota, now);
   }
@@ -45,22 +44,22 @@ class CallerAccount {
   const std::string& name() const { return name_; }
 
   // Sets the quota from now on. Past use still counts.
-  void SetQuota(const AccessFile::Quota& quota, Time now);
+  void SetQuota(const AccessFile::Quota& quota, absl::Time now);
 
   // Begins a request. If it is admitted, End must be called when it has ended.
-  Verdict Begin(Time now);
+  Verdict Begin(absl::Time now);
   void End();
 
   // Charges the bytes of its graphs, unless the byte quota is overdrawn.
-  Verdict ChargeGraphs(int64_t bytes, Time now);
+  Verdict ChargeGraphs(int64_t bytes, absl::Time now);
 
   // Refunds what Begin and ChargeGraphs took from the quotas, for a request that the server had no
   // capacity for. The counters still count it.
-  void Refund(int64_t graph_bytes, Time now);
+  void Refund(int64_t graph_bytes, absl::Time now);
 
   // Called before the request's work begins: whether the CPU quota is overdrawn by now.
-  Verdict MayWork(Time now);
-  void ChargeCpu(absl::Duration cpu_time, Time now);
+  Verdict MayWork(absl::Time now);
+  void ChargeCpu(absl::Duration cpu_time, absl::Time now);
 
  private:
   Verdict Refused(QuotaKind kind, absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,36 +1,46 @@
 // Calls back once if the peer keeps us waiting for too long.
 //
-//   IdleTimer timer(absl::Seconds(60), [context] { context->TryCancel(); });
+//   IdleTimer timer(clock, absl::Seconds(60), [context] { context->TryCancel(); });
 //   timer.Wait();   // We wait for the peer from now on. Again: the time starts anew.
 //   timer.Pause();  // It is our turn; no time runs.
-//   timer.Stop();   // The callback does not run any more, now or later.
+//
+// Once the timer is destroyed, the callback does not run any more; the destructor waits for it if
+// it is running.
 //
 // Thread-safe. Wait and Pause are an atomic store each; the timer looks at it when it fires.
 #ifndef SPILLWAY_SERVER_IDLE_TIMER_H_
 #define SPILLWAY_SERVER_IDLE_TIMER_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "absl/time/time.h"
+#include "server/clock.h"
 
 namespace spillway::server {
 
 class IdleTimer {
  public:
-  // Starts paused. An infinite `timeout` never fires. `on_idle` must not call the timer.
-  IdleTimer(absl::Duration timeout, std::function<void()> on_idle);
+  // Starts paused. An infinite `timeout` never fires. `on_idle` must not call or destroy the timer.
+  // `clock` must outlive it.
+  IdleTimer(Clock& clock, absl::Duration timeout, std::function<void()> on_idle);
   IdleTimer(const IdleTimer&) = delete;
   IdleTimer& operator=(const IdleTimer&) = delete;
-  ~IdleTimer() { Stop(); }
 
   void Wait();
   void Pause();
-  void Stop();
 
  private:
-  struct State;
-  const std::shared_ptr<State> state_;  // The alarm's callback shares it.
+  // Calls on_idle_, or returns when it may be due.
+  absl::Time OnTimer();
+
+  Clock& clock_;
+  const absl::Duration timeout_;
+  const std::function<void()> on_idle_;
+  std::atomic<int64_t> waiting_since_ns_;
+  std::unique_ptr<Clock::Timer> timer_;  // Last, so that it stops before the rest is destroyed.
 };
 
 }  // namespace spillway::server

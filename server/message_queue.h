@@ -25,19 +25,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/stop_token.h"
+#include "server/clock.h"
 
 namespace spillway::server {
 
 template <typename Message>
 class MessageQueue {
  public:
-  // At most `max_bytes` wait to be taken, or one message.
-  MessageQueue(int64_t max_bytes, absl::Duration max_wait)
-      : max_bytes_(max_bytes), max_wait_(max_wait) {}
+  // At most `max_bytes` wait to be taken, or one message. `clock` must outlive the queue.
+  MessageQueue(int64_t max_bytes, absl::Duration max_wait, const Clock& clock)
+      : max_bytes_(max_bytes), max_wait_(max_wait), clock_(clock) {}
 
   // Adds `message` at the end once there is room. True: the sender was asleep, the caller is it
   // now. Errors: that of `stop`; CANCELLED if nobody takes messages, or not fast enough.
@@ -47,12 +47,15 @@ class MessageQueue {
     const auto ready = [&] {
       return abandoned_ || messages_.empty() || bytes <= max_bytes_ - bytes_;
     };
-    while (!ready()) {
-      if (stop.ShouldStop(1)) return stop.status("answer");
-      if (waited_ >= max_wait_) return TooSlow();
-      const absl::Time begin = absl::Now();
-      changed_.wait_for(lock, absl::ToChronoNanoseconds(kLookInterval), ready);
-      waited_ += absl::Now() - begin;
+    if (!ready()) {
+      absl::Time since = clock_.Now();
+      do {
+        if (stop.ShouldStop(1)) return stop.status("answer");
+        if (waited_ >= max_wait_) return TooSlow();
+        changed_.wait_for(lock, absl::ToChronoNanoseconds(kLookInterval), ready);
+        const absl::Time now = clock_.Now();
+        waited_ += now - std::exchange(since, now);
+      } while (!ready());
     }
     if (abandoned_) return absl::CancelledError("the caller went away while the answer was sent");
     messages_.emplace_back(std::move(message), bytes);
@@ -109,6 +112,7 @@ class MessageQueue {
 
   const int64_t max_bytes_;
   const absl::Duration max_wait_;
+  const Clock& clock_;
   std::mutex mu_;  // Guards the rest.
   std::condition_variable changed_;
   std::deque<std::pair<Message, int64_t>> messages_;  // With their bytes.

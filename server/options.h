@@ -3,7 +3,6 @@
 #ifndef SPILLWAY_SERVER_OPTIONS_H_
 #define SPILLWAY_SERVER_OPTIONS_H_
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -17,6 +16,7 @@
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/rewriter.h"
+#include "server/clock.h"
 #include "server/tls_files.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
@@ -116,9 +116,8 @@ struct Options {
 
   // Not flags; set by tests. Maximum size of an answer, in bytes: that of a protobuf message.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
-  // The clock for quotas and for checks of access_file.
-  std::function<std::chrono::steady_clock::time_point()> steady_clock =
-      &std::chrono::steady_clock::now;
+  // The clock for timeouts, quotas and intervals. Must outlive the server.
+  Clock* clock = &RealClock();
   // The functions that do the work.
   RewriteFunction rewrite = &core::Rewrite;
   InspectFunction inspect =

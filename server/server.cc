@@ -161,7 +161,7 @@ struct Server::Parts {
       : metrics(*registry, core::Version()),
         state(options, metrics),
         service(state),
-        acceptor(options.max_connections, metrics) {}
+        acceptor(options.max_connections, metrics, *options.clock) {}
 
   // Finds all errors that can be found before anything listens: those of BuildAndStart.
   absl::Status Prepare();
@@ -205,7 +205,7 @@ struct Server::Parts {
 absl::Status Server::Parts::Prepare() {
   const Options& options = state.options;
   if (!options.access_file.empty()) {
-    auto access = AccessList::Load(options.access_file, metrics, options.steady_clock);
+    auto access = AccessList::Load(options.access_file, metrics, *options.clock);
     if (!access.ok()) return access.status();
     state.access = *std::move(access);
   }
@@ -218,7 +218,7 @@ absl::Status Server::Parts::Prepare() {
     if (absl::Status status = CheckPrivacy(*address, options); !status.ok()) return status;
     if (absl::Status status = CheckGivenOnce(*address, addresses); !status.ok()) return status;
     if (options.tls.enabled() && !address->is_unix()) {
-      auto tls = MakeTlsCredentials(options.tls);
+      auto tls = MakeTlsCredentials(options.tls, *options.clock);
       if (!tls.ok()) return tls.status();
       credentials.push_back(*std::move(tls));
     } else {
@@ -436,7 +436,7 @@ bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
   RequestTracker& tracker = parts_->state.tracker;
   Log(LogLevel::kInfo, "draining", {{"inflight_requests", tracker.inflight()}});
   parts_->SetHealth(false);
-  absl::SleepFor(delay);
+  parts_->state.options.clock->SleepFor(delay);
   tracker.CloseDoor();
   parts_->drained_cleanly = tracker.AwaitNone(timeout);
   if (!parts_->drained_cleanly) {

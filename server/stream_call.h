@@ -55,7 +55,8 @@ class StreamCall final
   using Queue = MessageQueue<Response>;
 
   void Answer() override {
-    queue_.emplace(this->graph_bytes(), this->call().state().options.idle_timeout);
+    const Options& options = this->call().state().options;
+    queue_.emplace(this->graph_bytes(), options.idle_timeout, *options.clock);
     this->RunTask(*this, [this](const absl::Status& status) {
       status_ = status;
       if (queue_->Close()) (void)WriteNext();

@@ -9,7 +9,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/logging.h"
 
@@ -22,8 +21,8 @@ constexpr absl::Duration kLookInterval = absl::Seconds(1);
 // What gRPC's fetcher calls. Thread-safe.
 class Reloader {
  public:
-  Reloader(TlsFiles files, TlsMaterial material)
-      : files_(std::move(files)), material_(std::move(material)) {}
+  Reloader(TlsFiles files, TlsMaterial material, const Clock& clock)
+      : files_(std::move(files)), clock_(clock), material_(std::move(material)) {}
 
   const TlsFiles& files() const { return files_; }
 
@@ -43,7 +42,7 @@ class Reloader {
  private:
   // Takes what is in the files if it is another and sound.
   bool Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = clock_.Now();
     if (now - looked_at_ < kLookInterval) return false;
     looked_at_ = now;
     absl::StatusOr<TlsMaterial> found = LoadTlsFiles(files_);
@@ -61,6 +60,7 @@ class Reloader {
   }
 
   const TlsFiles files_;
+  const Clock& clock_;
   absl::Mutex mu_;
   TlsMaterial material_ ABSL_GUARDED_BY(mu_);
   absl::Time looked_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
@@ -98,10 +98,12 @@ class TlsCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsCredentials(const TlsFiles& files) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsCredentials(const TlsFiles& files,
+                                                                            const Clock& clock) {
   absl::StatusOr<TlsMaterial> material = LoadTlsFiles(files);
   if (!material.ok()) return material.status();
-  return std::make_shared<TlsCredentials>(std::make_unique<Reloader>(files, *std::move(material)));
+  return std::make_shared<TlsCredentials>(
+      std::make_unique<Reloader>(files, *std::move(material), clock));
 }
 
 }  // namespace spillway::server

@@ -15,13 +15,15 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "server/clock.h"
 #include "server/tls_files.h"
 
 namespace spillway::server {
 
 // For one listener: each needs its own. With `files.client_ca`, clients without a certificate that
-// it signed are refused. Errors: those of LoadTlsFiles.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsCredentials(const TlsFiles& files);
+// it signed are refused. `clock` must outlive them. Errors: those of LoadTlsFiles.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeTlsCredentials(const TlsFiles& files,
+                                                                            const Clock& clock);
 
 }  // namespace spillway::server
 

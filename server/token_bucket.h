@@ -6,7 +6,6 @@
 #define SPILLWAY_SERVER_TOKEN_BUCKET_H_
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/time/time.h"
 
@@ -14,14 +13,12 @@ namespace spillway::server {
 
 class TokenBucket {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
   // Fills at `per_second` (above 0) up to `most` (above 0). Full at first.
-  TokenBucket(double per_second, double most, Time now)
+  TokenBucket(double per_second, double most, absl::Time now)
       : per_second_(per_second), most_(most), level_(most), filled_at_(now) {}
 
   // Changes the rate from now on. The level, which may be negative, is kept, up to the new maximum.
-  void SetRate(double per_second, double most, Time now) {
+  void SetRate(double per_second, double most, absl::Time now) {
     Fill(now);
     per_second_ = per_second;
     most_ = most;
@@ -29,13 +26,13 @@ class TokenBucket {
   }
 
   // Takes `amount`, even if there is less.
-  void Take(double amount, Time now) {
+  void Take(double amount, absl::Time now) {
     Fill(now);
     level_ -= amount;
   }
 
   // Returns how long until it holds `amount` (at most `most`); zero if it already does.
-  absl::Duration WaitFor(double amount, Time now) {
+  absl::Duration WaitFor(double amount, absl::Time now) {
     Fill(now);
     const double missing = amount - level_;
     return missing <= kRounding ? absl::ZeroDuration() : absl::Seconds(missing / per_second_);
@@ -45,16 +42,16 @@ class TokenBucket {
   // Tolerance for rounding: a caller that retries after the reported wait must be admitted.
   static constexpr double kRounding = 1e-6;
 
-  void Fill(Time now) {
-    const std::chrono::duration<double> passed = now - filled_at_;
+  void Fill(absl::Time now) {
+    const double passed = absl::ToDoubleSeconds(now - filled_at_);
     filled_at_ = now;
-    level_ = std::min(most_, level_ + passed.count() * per_second_);
+    level_ = std::min(most_, level_ + passed * per_second_);
   }
 
   double per_second_;
   double most_;
   double level_;  // Below 0: overdrawn.
-  Time filled_at_;
+  absl::Time filled_at_;
 };
 
 }  // namespace spillway::server

@@ -59,7 +59,8 @@ class UploadCall : public Reactor {
       : context_(context),
         call_(context, state, Task::kMethod),
         assembler_(state.options.limits),
-        idle_timer_(state.options.idle_timeout, [&context] { context.TryCancel(); }) {}
+        idle_timer_(*state.options.clock, state.options.idle_timeout,
+                    [&context] { context.TryCancel(); }) {}
   ~UploadCall() override = default;
 
   // Called on a worker once all graphs have arrived: calls RunTask and sends the result.
@@ -145,7 +146,8 @@ class UploadCall : public Reactor {
   void LimitUpload() {
     const int64_t rate = call_.state().options.min_upload_rate;
     if (rate == 0) return;
-    upload_timer_.emplace(kUploadGrace + absl::Seconds(1) * graph_bytes() / rate,
+    upload_timer_.emplace(*call_.state().options.clock,
+                          kUploadGrace + absl::Seconds(1) * graph_bytes() / rate,
                           [this] { context_.TryCancel(); });
     upload_timer_->Wait();
   }

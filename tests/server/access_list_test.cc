@@ -9,13 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "tests/server/manual_clock.h"
 #include "tests/testing/test_certs.h"
 
 namespace spillway::server {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -37,13 +36,13 @@ class AccessListTest : public testing::Test {
 
   void Load(const std::string& text) {
     folder_.Write("callers", text);
-    auto list = AccessList::Load(folder_.path("callers"), metrics_, [this] { return now_; });
+    auto list = AccessList::Load(folder_.path("callers"), metrics_, clock_);
     ASSERT_TRUE(list.ok()) << list.status();
     list_ = *std::move(list);
   }
 
   // Time in which the file is looked at again.
-  void PassLookInterval() { now_ += seconds(1); }
+  void PassLookInterval() { clock_.Advance(absl::Seconds(1)); }
 
   // The name of who shows that; otherwise "" and `refusal_`.
   std::string NameOf(const Credentials& shown) {
@@ -60,7 +59,7 @@ class AccessListTest : public testing::Test {
   std::string NameOfCertificate(const std::string& name) { return NameOf({{name}, {}}); }
 
   const test_certs::TempFolder folder_;
-  CallerAccount::Time now_ = CallerAccount::Time(seconds(1000));
+  ManualClock clock_;
   prometheus::Registry registry_;
   Metrics metrics_{registry_, "1.2.3"};
   std::unique_ptr<AccessList> list_;
@@ -118,19 +117,19 @@ TEST_F(AccessListTest, AChangedFileIsTakenAndKeepsWhatWasUsed) {
   Load(R"(caller { name: "x" certificate: "old" quota { requests_in_flight: 1 } })");
   const auto account = list_->Find({{"old"}, {}});
   ASSERT_TRUE(account.ok());
-  ASSERT_TRUE((*account)->Begin(now_).status.ok());
+  ASSERT_TRUE((*account)->Begin(clock_.Now()).status.ok());
   folder_.Write("callers",
                 R"(caller { name: "x" certificate: "new" quota { requests_in_flight: 2 } }
                               caller { name: "y" certificate: "old" })");
-  now_ += milliseconds(999);
+  clock_.Advance(absl::Milliseconds(999));
   EXPECT_EQ(NameOfCertificate("old"), "x") << "not looked at yet";
-  now_ += milliseconds(1);
+  clock_.Advance(absl::Milliseconds(1));
   EXPECT_EQ(NameOfCertificate("old"), "y");
   const auto again = list_->Find({{"new"}, {}});
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again, *account) << "the account of x";
-  EXPECT_TRUE((*again)->Begin(now_).status.ok());
-  EXPECT_FALSE((*again)->Begin(now_).status.ok()) << "the first is still in flight";
+  EXPECT_TRUE((*again)->Begin(clock_.Now()).status.ok());
+  EXPECT_FALSE((*again)->Begin(clock_.Now()).status.ok()) << "the first is still in flight";
 }
 
 TEST_F(AccessListTest, ABrokenOrMissingFileKeepsTheOldCallers) {
@@ -163,7 +162,7 @@ TEST_F(AccessListTest, SeriesAreThoseOfTheFile) {
 
 TEST_F(AccessListTest, ABrokenFileAtTheStartIsAnError) {
   const std::string broken = folder_.Write("broken", "caller {\n  name: 5\n}\n");
-  const absl::Status status = AccessList::Load(broken, metrics_, [this] { return now_; }).status();
+  const absl::Status status = AccessList::Load(broken, metrics_, clock_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               testing::AllOf(HasSubstr(broken), HasSubstr("line 2: ")));

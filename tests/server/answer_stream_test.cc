@@ -142,12 +142,17 @@ TEST_F(AnswerStreamTest, DeadlineReachesTheSearch) {
 
 TEST_F(AnswerStreamTest, ClientThatNeverReadsHoldsNoWorkerForLong) {
   Options options = TestOptions();
-  options.idle_timeout = absl::Seconds(1);
+  options.idle_timeout = absl::Seconds(60);
+  options.clock = &clock_;
   options.inspect = Endless();
   Start(options);
   grpc::ClientContext context;
   const auto stream = AskInspect(&context);
-  EXPECT_TRUE(Eventually([&] { return stopped_.load(); }));
+  ASSERT_TRUE(Eventually([&] { return sent_ > 0; }));
+  EXPECT_TRUE(Eventually([&] {
+    clock_.Advance(options.idle_timeout);
+    return stopped_.load();
+  }));
   // What flow control lets through, and one message that waits: nothing piles up.
   EXPECT_LT(sent_, 64);
   EXPECT_TRUE(NothingInFlight());
@@ -158,13 +163,14 @@ TEST_F(AnswerStreamTest, ClientThatNeverReadsHoldsNoWorkerForLong) {
 // Each message is taken before the idle timeout, and yet the worker must come free.
 TEST_F(AnswerStreamTest, ClientThatReadsSlowlyHoldsNoWorkerForLong) {
   Options options = TestOptions();
-  options.idle_timeout = absl::Seconds(2);
+  options.idle_timeout = absl::Seconds(60);
+  options.clock = &clock_;
   options.inspect = Endless();
   Start(options);
   grpc::ClientContext context;
   const auto stream = AskInspect(&context);
   v1::InspectResponse part;
-  while (!stopped_ && stream->Read(&part)) absl::SleepFor(absl::Milliseconds(10));
+  while (!stopped_ && stream->Read(&part)) clock_.Advance(options.idle_timeout / 200);
   EXPECT_TRUE(stopped_);
   const grpc::Status status = ReadAll(*stream).status;
   EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);

@@ -11,9 +11,6 @@
 namespace spillway::server {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
 class CallerAccountTest : public testing::Test {
  protected:
   CallerAccount Make(const AccessFile::Quota& quota) {
@@ -30,7 +27,7 @@ class CallerAccountTest : public testing::Test {
     EXPECT_EQ(verdict.wait, wait);
   }
 
-  CallerAccount::Time now_ = CallerAccount::Time(seconds(1000));
+  absl::Time now_ = absl::UnixEpoch() + absl::Seconds(1000);
   prometheus::Registry registry_;
   Metrics metrics_{registry_, "1.2.3"};
   const CallerCounters counters_ = metrics_.OfCaller("team-a");
@@ -58,7 +55,7 @@ TEST_F(CallerAccountTest, RequestsPerSecondWithABurst) {
   ExpectRefused(account.Begin(now_), "requests_per_second", absl::Milliseconds(500));
   EXPECT_EQ(counters_.rejected[static_cast<int>(QuotaKind::kRequests)]->Value(), 1);
   EXPECT_EQ(counters_.requests->Value(), 6) << "what is refused is not let in";
-  now_ += milliseconds(500);
+  now_ += absl::Milliseconds(500);
   EXPECT_TRUE(account.Begin(now_).status.ok());
   EXPECT_FALSE(account.Begin(now_).status.ok());
 }
@@ -93,7 +90,7 @@ TEST_F(CallerAccountTest, GraphBytesAreOverdrawnOnceAndPaidOff) {
   ExpectRefused(account.ChargeGraphs(1, now_), "graph_bytes_per_second", absl::Seconds(20));
   ExpectRefused(account.Begin(now_), "graph_bytes_per_second", absl::Seconds(20));
   EXPECT_EQ(counters_.graph_bytes->Value(), 3000);
-  now_ += seconds(20);
+  now_ += absl::Seconds(20);
   EXPECT_TRUE(account.Begin(now_).status.ok());
 }
 
@@ -107,7 +104,7 @@ TEST_F(CallerAccountTest, CpuTimeIsOwedAndPaidOff) {
   account.ChargeCpu(absl::Seconds(4), now_);
   ExpectRefused(account.MayWork(now_), "cpu_seconds_per_second", absl::Seconds(6));
   ExpectRefused(account.Begin(now_), "cpu_seconds_per_second", absl::Seconds(6));
-  now_ += seconds(6);
+  now_ += absl::Seconds(6);
   EXPECT_TRUE(account.MayWork(now_).status.ok());
   EXPECT_TRUE(account.Begin(now_).status.ok());
 }

@@ -23,8 +23,7 @@ TEST(CpuChargeTest, EachPaysForItsOwn) {
                R"(caller { name: "a" anybody: true } caller { name: "b" certificate: "b" })");
   prometheus::Registry registry;
   Metrics metrics(registry, "1.2.3");
-  const auto list =
-      AccessList::Load(folder.path("callers"), metrics, &std::chrono::steady_clock::now);
+  const auto list = AccessList::Load(folder.path("callers"), metrics, RealClock());
   ASSERT_TRUE(list.ok()) << list.status();
   const auto a = *(*list)->Find({}), b = *(*list)->Find({{"b"}, {}});
   const auto paid = [&metrics](const char* name) {

@@ -1,5 +1,6 @@
 // What clients see while the server stops.
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -73,12 +74,17 @@ TEST_F(DrainTest, DuringTheDelayRequestsAreStillTaken) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;
   options.drain_delay = absl::Seconds(2);
+  options.clock = &clock_;
   Start(options);
   RawStream watch(client_->channel(), "/grpc.health.v1.Health/Watch", HealthRequest(""));
   EXPECT_EQ(watch.Next(), kServing);
   std::future<bool> drained = std::async(std::launch::async, [&] { return server_->Drain(); });
   EXPECT_EQ(watch.Next(), kNotServing);
   EXPECT_TRUE(client_->StreamRewrite("graph", ScopeOptions(), 5).status.ok());
+  EXPECT_TRUE(Eventually([&] {
+    clock_.Advance(options.drain_delay);
+    return drained.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }));
   EXPECT_TRUE(drained.get());
 }
 

@@ -5,7 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/server_fixture.h"
 
@@ -122,14 +121,15 @@ TEST_F(MemoryTest, AnAnswerThatNobodyReadsStaysCharged) {
 TEST_F(MemoryTest, ASlowUploadIsEnded) {
   Options options = TestOptions();
   options.min_upload_rate = 1 << 30;
+  options.clock = &clock_;
   Start(options);
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
-  ASSERT_TRUE(stream->Write(HeaderMessage(1000)));
-  ASSERT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1000; }));
+  ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
+  ASSERT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1'000'000; }));
   // One byte now and then, so that it never stands still.
-  EXPECT_TRUE(Eventually([&] {
-    absl::SleepFor(absl::Milliseconds(100));
+  ASSERT_TRUE(Eventually([&] {
+    clock_.Advance(absl::Milliseconds(100));
     return !stream->Write(ChunkMessage("g"));
   }));
   EXPECT_EQ(stream->Finish().error_code(), StatusCode::CANCELLED);

@@ -1,5 +1,6 @@
 #include "server/message_queue.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +9,8 @@
 
 #include "absl/time/clock.h"
 #include "spillway/v1/rewrite_service.pb.h"
+#include "tests/server/manual_clock.h"
+#include "tests/server/test_client.h"
 
 namespace spillway::server {
 namespace {
@@ -37,8 +40,28 @@ char TakeFrom(Queue& queue) {
   return '.';
 }
 
-TEST(MessageQueueTest, InOrderAndTheSenderIsWokenOnlyWhenItSleeps) {
-  Queue queue(1000, absl::InfiniteDuration());
+// True once a push that finds no room has asked `stop` that often: it does so before it waits, and
+// every now and then while it waits.
+bool HasAsked(const core::StopToken& stop, int64_t times) {
+  return Eventually([&] { return stop.steps() >= times; });
+}
+
+// That a push failed because it, or those before it, had to wait for too long.
+void ExpectTooSlow(const absl::StatusOr<bool>& pushed) {
+  EXPECT_EQ(pushed.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(std::string(pushed.status().message()), testing::HasSubstr("not taken as fast"));
+}
+
+// Seconds of waiting, so that a test whose push is not refused fails instead of standing still.
+constexpr int64_t kManySteps = 500;
+
+class MessageQueueTest : public testing::Test {
+ protected:
+  ManualClock clock_;
+};
+
+TEST_F(MessageQueueTest, InOrderAndTheSenderIsWokenOnlyWhenItSleeps) {
+  Queue queue(1000, absl::InfiniteDuration(), clock_);
   const core::StopToken stop;
   EXPECT_TRUE(*queue.Push(Make('a'), stop)) << "asleep at first";
   EXPECT_FALSE(*queue.Push(Make('b'), stop)) << "who pushed a is to take it";
@@ -51,11 +74,11 @@ TEST(MessageQueueTest, InOrderAndTheSenderIsWokenOnlyWhenItSleeps) {
   EXPECT_EQ(TakeFrom(queue), '.');
 }
 
-TEST(MessageQueueTest, WhoClosesEndsTheCallWhereTheSenderSleeps) {
-  Queue empty(1000, absl::InfiniteDuration());
+TEST_F(MessageQueueTest, WhoClosesEndsTheCallWhereTheSenderSleeps) {
+  Queue empty(1000, absl::InfiniteDuration(), clock_);
   EXPECT_TRUE(empty.Close());
   EXPECT_EQ(TakeFrom(empty), '.');
-  Queue queue(1000, absl::InfiniteDuration());
+  Queue queue(1000, absl::InfiniteDuration(), clock_);
   EXPECT_TRUE(*queue.Push(Make('a'), core::StopToken()));
   EXPECT_EQ(TakeFrom(queue), 'a');
   EXPECT_EQ(TakeFrom(queue), '-');
@@ -63,8 +86,8 @@ TEST(MessageQueueTest, WhoClosesEndsTheCallWhereTheSenderSleeps) {
   EXPECT_EQ(TakeFrom(queue), '.');
 }
 
-TEST(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
-  Queue queue(1000, absl::InfiniteDuration());
+TEST_F(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
+  Queue queue(1000, absl::InfiniteDuration(), clock_);
   EXPECT_TRUE(*queue.Push(Make('a'), core::StopToken()));
   EXPECT_FALSE(*queue.Push(Make('b'), core::StopToken()));
   EXPECT_EQ(TakeFrom(queue), 'a');
@@ -73,7 +96,7 @@ TEST(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
   EXPECT_TRUE(queue.Close());
   EXPECT_EQ(TakeFrom(queue), '.') << "b is dropped";
 
-  Queue closed(1000, absl::InfiniteDuration());
+  Queue closed(1000, absl::InfiniteDuration(), clock_);
   EXPECT_TRUE(*closed.Push(Make('a'), core::StopToken()));
   EXPECT_EQ(TakeFrom(closed), 'a');
   EXPECT_FALSE(closed.Close());
@@ -81,9 +104,9 @@ TEST(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
   EXPECT_EQ(TakeFrom(closed), '.');
 }
 
-TEST(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
+TEST_F(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
   const int64_t bytes = Make('a').ByteSizeLong();
-  Queue queue(2 * bytes, absl::InfiniteDuration());
+  Queue queue(2 * bytes, absl::InfiniteDuration(), clock_);
   const core::StopToken stop;
   for (char name : {'a', 'b'}) EXPECT_TRUE(queue.Push(Make(name), stop).ok());
   std::atomic<bool> pushed{false};
@@ -91,7 +114,7 @@ TEST(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
     EXPECT_TRUE(queue.Push(Make('c'), stop).ok());
     pushed = true;
   });
-  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_TRUE(HasAsked(stop, 3));
   EXPECT_FALSE(pushed);
   EXPECT_EQ(TakeFrom(queue), 'a');
   worker.join();
@@ -99,8 +122,8 @@ TEST(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
   EXPECT_EQ(TakeFrom(queue), 'c');
 }
 
-TEST(MessageQueueTest, OneMessageAlwaysFits) {
-  Queue queue(1, absl::ZeroDuration());
+TEST_F(MessageQueueTest, OneMessageAlwaysFits) {
+  Queue queue(1, absl::ZeroDuration(), clock_);
   EXPECT_TRUE(queue.Push(Make('a', 1000), core::StopToken()).ok());
   const absl::Status status = queue.Push(Make('b', 1), core::StopToken()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
@@ -109,35 +132,44 @@ TEST(MessageQueueTest, OneMessageAlwaysFits) {
   EXPECT_TRUE(queue.Push(Make('b', 1000), core::StopToken()).ok());
 }
 
-TEST(MessageQueueTest, WaitsAreCountedTogether) {
-  Queue queue(1, absl::Milliseconds(100));
+TEST_F(MessageQueueTest, WaitsAreCountedTogether) {
+  Queue queue(1, absl::Milliseconds(100), clock_);
   EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
-  std::atomic<bool> done{false};
-  std::thread reader([&] {  // Takes one each 30 ms: no single wait is too long.
-    while (!done) {
-      absl::SleepFor(absl::Milliseconds(30));
-      (void)TakeFrom(queue);
-    }
-  });
-  const absl::Time begin = absl::Now();
-  absl::Status status;
-  while (status.ok() && absl::Now() - begin < absl::Seconds(60)) {
-    status = queue.Push(Make('b'), core::StopToken()).status();
+  // A reader takes one each 30 ms: no single wait is too long.
+  for (int i = 0; i < 4; ++i) {
+    const core::StopToken stop;
+    std::thread worker([&] { EXPECT_TRUE(queue.Push(Make('b'), stop).ok()) << i; });
+    EXPECT_TRUE(HasAsked(stop, 1));
+    clock_.Advance(absl::Milliseconds(30));
+    EXPECT_EQ(TakeFrom(queue), i == 0 ? 'a' : 'b');
+    worker.join();
   }
-  done = true;
-  reader.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  ExpectTooSlow(queue.Push(Make('b'), core::StopToken::AfterStepsForTest(kManySteps)));
+  EXPECT_EQ(TakeFrom(queue), 'b');
+  EXPECT_TRUE(queue.Push(Make('c'), core::StopToken()).ok()) << "it does not have to wait";
 }
 
-TEST(MessageQueueTest, AWaitEndsWithTheStopToken) {
-  Queue queue(1, absl::InfiniteDuration());
+TEST_F(MessageQueueTest, AWaitThatIsTooLongEnds) {
+  Queue queue(1, absl::Milliseconds(100), clock_);
+  EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
+  const core::StopToken stop = core::StopToken::AfterStepsForTest(kManySteps);
+  std::thread worker([&] { ExpectTooSlow(queue.Push(Make('b'), stop)); });
+  EXPECT_TRUE(HasAsked(stop, 1));
+  clock_.Advance(absl::Milliseconds(99));
+  EXPECT_TRUE(HasAsked(stop, stop.steps() + 3)) << "it goes on";
+  clock_.Advance(absl::Milliseconds(1));
+  worker.join();
+}
+
+TEST_F(MessageQueueTest, AWaitEndsWithTheStopToken) {
+  Queue queue(1, absl::InfiniteDuration(), clock_);
   EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
   const core::StopToken late(absl::Now() + absl::Milliseconds(20));
   EXPECT_EQ(queue.Push(Make('b'), late).status().code(), absl::StatusCode::kDeadlineExceeded);
   std::atomic<bool> gone{false};
   const core::StopToken cancelled(absl::InfiniteFuture(), &gone);
   std::thread canceller([&] {
-    absl::SleepFor(absl::Milliseconds(20));
+    EXPECT_TRUE(HasAsked(cancelled, 2));
     gone = true;
   });
   EXPECT_EQ(queue.Push(Make('b'), cancelled).status().code(), absl::StatusCode::kCancelled);
@@ -145,11 +177,11 @@ TEST(MessageQueueTest, AWaitEndsWithTheStopToken) {
 }
 
 // All messages arrive, in order, and the call is ended exactly once, whoever is faster.
-TEST(MessageQueueTest, TwoThreadsAgreeOnTheEnd) {
+TEST_F(MessageQueueTest, TwoThreadsAgreeOnTheEnd) {
   constexpr int kRounds = 300;
   constexpr int kMessages = 20;
   for (int round = 0; round < kRounds; ++round) {
-    Queue queue(50, absl::InfiniteDuration());
+    Queue queue(50, absl::InfiniteDuration(), clock_);
     std::atomic<int> ends{0}, next{0};
     std::atomic<bool> in_flight{false};
     const auto send = [&] {

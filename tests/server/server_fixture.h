@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/server.h"
 #include "tests/server/http_get.h"
+#include "tests/server/manual_clock.h"
 #include "tests/server/test_client.h"
 
 namespace spillway::server {
@@ -61,6 +62,7 @@ class ServerFixture : public ::testing::Test {
     return Requests(method, "DEADLINE_EXCEEDED") + Requests(method, "CANCELLED");
   }
 
+  ManualClock clock_;  // For options.clock.
   std::unique_ptr<Server> server_;
   std::unique_ptr<TestClient> client_;
 };

@@ -5,18 +5,15 @@
 namespace spillway::server {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
 class TokenBucketTest : public testing::Test {
  protected:
-  TokenBucket::Time now_ = TokenBucket::Time(seconds(1000));
+  absl::Time now_ = absl::UnixEpoch() + absl::Seconds(1000);
   TokenBucket bucket_{/*per_second=*/2, /*most=*/10, now_};
 };
 
 TEST_F(TokenBucketTest, IsFullAtFirstAndHoldsNoMoreThanItsMost) {
   EXPECT_EQ(bucket_.WaitFor(10, now_), absl::ZeroDuration());
-  now_ += seconds(3600);
+  now_ += absl::Seconds(3600);
   bucket_.Take(10, now_);
   EXPECT_EQ(bucket_.WaitFor(1, now_), absl::Milliseconds(500)) << "an hour of rest saved 10";
 }
@@ -24,20 +21,20 @@ TEST_F(TokenBucketTest, IsFullAtFirstAndHoldsNoMoreThanItsMost) {
 TEST_F(TokenBucketTest, FillsAtItsRate) {
   bucket_.Take(10, now_);
   EXPECT_EQ(bucket_.WaitFor(0, now_), absl::ZeroDuration());
-  now_ += milliseconds(499);
+  now_ += absl::Milliseconds(499);
   EXPECT_GT(bucket_.WaitFor(1, now_), absl::ZeroDuration());
-  now_ += milliseconds(1);
+  now_ += absl::Milliseconds(1);
   EXPECT_EQ(bucket_.WaitFor(1, now_), absl::ZeroDuration());
 }
 
 TEST_F(TokenBucketTest, WhatIsOwedIsPaidOffFirst) {
   bucket_.Take(30, now_);
   EXPECT_EQ(bucket_.WaitFor(0, now_), absl::Seconds(10));
-  now_ += seconds(4);
+  now_ += absl::Seconds(4);
   EXPECT_EQ(bucket_.WaitFor(0, now_), absl::Seconds(6));
   bucket_.Take(2, now_);
   EXPECT_EQ(bucket_.WaitFor(0, now_), absl::Seconds(7));
-  now_ += seconds(7);
+  now_ += absl::Seconds(7);
   EXPECT_EQ(bucket_.WaitFor(0, now_), absl::ZeroDuration());
 }
 
@@ -46,7 +43,7 @@ TEST_F(TokenBucketTest, TheWaitIsEnough) {
   TokenBucket thirds(/*per_second=*/1.0 / 3, /*most=*/1, now_);
   for (int i = 0; i < 1000; ++i) {
     const absl::Duration wait = thirds.WaitFor(1, now_);
-    now_ += std::chrono::nanoseconds(absl::ToInt64Nanoseconds(wait));
+    now_ += absl::Trunc(wait, absl::Nanoseconds(1));
     ASSERT_EQ(thirds.WaitFor(1, now_), absl::ZeroDuration()) << i;
     thirds.Take(1, now_);
   }
@@ -56,7 +53,7 @@ TEST_F(TokenBucketTest, AnotherRateKeepsWhatItHoldsAndOwes) {
   bucket_.Take(14, now_);
   bucket_.SetRate(4, 100, now_);
   EXPECT_EQ(bucket_.WaitFor(0, now_), absl::Seconds(1));
-  now_ += seconds(1000);
+  now_ += absl::Seconds(1000);
   EXPECT_EQ(bucket_.WaitFor(100, now_), absl::ZeroDuration());
   bucket_.SetRate(1, 5, now_);
   EXPECT_EQ(bucket_.WaitFor(6, now_), absl::Seconds(1)) << "it has room for 5 now";
