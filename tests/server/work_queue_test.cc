@@ -83,7 +83,7 @@ TEST(WorkQueueTest, SharesAreEqual) {
   }
   for (int i = 0; i < 5000; ++i) {
     Work work;
-    ASSERT_TRUE(queue.Pop(false, kStart, &work));
+    ASSERT_TRUE(queue.Pop(WorkQueue::Lengths::kAll, kStart, &work));
     queue.Done(work);
     done[work.peer] += work.expected;
     push(work.peer, work.expected);
@@ -134,7 +134,7 @@ Load Simulate(int workers, absl::Duration takes, absl::Duration every, absl::Dur
     if (free <= next && queue.size() > 0) {
       if (running[worker].id != 0) queue.Done(std::exchange(running[worker], Work()));
       const absl::Time now = std::max(free, kStart);
-      if (queue.Pop(false, now, &running[worker])) {
+      if (queue.Pop(WorkQueue::Lengths::kAll, now, &running[worker])) {
         load.waits.push_back(now - came[running[worker].id]);
         busy_until[worker] = std::max(now, came[running[worker].id]) + takes;
       }
@@ -181,7 +181,8 @@ TEST(WorkQueueTest, EachBurstWaits) {
       ASSERT_EQ(queue.Push(WorkOf("a", takes, i), 0, now), Verdict::kWaits) << burst << ", " << i;
     }
     EXPECT_GT(queue.expected_wait(), absl::Seconds(9));
-    for (Work work; queue.Pop(false, now, &work); now += takes / 2) queue.Done(work);
+    for (Work work; queue.Pop(WorkQueue::Lengths::kAll, now, &work); now += takes / 2)
+      queue.Done(work);
   }
 }
 
@@ -199,7 +200,7 @@ TEST(WorkQueueTest, FairnessDoesNotHideOverload) {
       EXPECT_EQ(queue.Push(WorkOf("calm", absl::Milliseconds(1)), 0, now), Verdict::kWaits);
     }
     Work work;
-    if (ms % 60 == 0 && queue.Pop(false, now, &work)) queue.Done(work);
+    if (ms % 60 == 0 && queue.Pop(WorkQueue::Lengths::kAll, now, &work)) queue.Done(work);
   }
   EXPECT_GT(refused, 300);
   EXPECT_LT(queue.size(), 50u);

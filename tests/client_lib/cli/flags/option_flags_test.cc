@@ -514,12 +514,12 @@ TEST(OptionValueTest, FeedsThatAreOne) {
   EXPECT_EQ(phase.name(), "keras_learning_phase");
   EXPECT_EQ(phase.dims_size(), 0);
   EXPECT_THAT(phase.values(), ElementsAre(1));
-  EXPECT_THAT(FeedOf("x=false", /*with_size=*/true).values(), ElementsAre(0));
+  EXPECT_THAT(FeedOf("x=false", FeedSizes::kMayVary).values(), ElementsAre(0));
   EXPECT_THAT(FeedOf("crop=2:64,-3").dims(), ElementsAre(2));
   EXPECT_THAT(FeedOf("crop=2:64,-3").values(), ElementsAre(64, -3));
   // The range is the core's to judge, so that all callers get one answer.
   EXPECT_EQ(FeedOf("x=2147483648").name(), "x");
-  EXPECT_THAT(FeedOf("x=N,224,N,3", /*with_size=*/true).dims(), ElementsAre(-1, 224, -1, 3));
+  EXPECT_THAT(FeedOf("x=N,224,N,3", FeedSizes::kMayVary).dims(), ElementsAre(-1, 224, -1, 3));
 }
 
 TEST(OptionValueTest, FeedsThatAreNone) {
@@ -549,7 +549,7 @@ TEST(OptionValueTest, FeedsThatAreNone) {
                            "x=:9223372036854775808"}) {
     EXPECT_EQ(FeedOf(text).name(), "") << text;
   }
-  EXPECT_EQ(FeedOf("x=n", /*with_size=*/true).name(), "");
+  EXPECT_EQ(FeedOf("x=n", FeedSizes::kMayVary).name(), "");
 }
 
 TEST(OptionValueTest, BytesTakeUnits) {

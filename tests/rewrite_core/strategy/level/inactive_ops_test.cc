@@ -40,7 +40,7 @@ TEST(InactiveOpsTest, BatchNormalizationOfTheOtherMode) {
   )";
   EXPECT_THAT(Inactive(text), ElementsAre("infer", "infer_grad"));
   // The attribute's default is true.
-  EXPECT_THAT(Inactive(text, false), ElementsAre("train", "unsaid", "train_grad"));
+  EXPECT_THAT(Inactive(text, Phase::kInference), ElementsAre("train", "unsaid", "train_grad"));
 }
 
 constexpr char kNorm[] = R"(
@@ -99,7 +99,7 @@ TEST(InactiveOpsTest, TheSideThatTheLearningPhaseDoesNotTake) {
       free_infer = Relu(free) {T=float32}
   )";
   EXPECT_THAT(Inactive(text), ElementsAre("infer", "infer2"));
-  EXPECT_THAT(Inactive(text, false), ElementsAre("train"));
+  EXPECT_THAT(Inactive(text, Phase::kInference), ElementsAre("train"));
 }
 
 constexpr char kLoop[] = R"(
