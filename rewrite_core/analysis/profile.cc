@@ -188,7 +188,7 @@ class ProfileReader {
                        " is not; give a profile of this graph, or none"),
           {{"option", "profile"}, {"node", first_unknown_}});
     }
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       profile_.nodes_measured_ += profile_.duration_ns_[id] != kNotMeasured;
     }
     return std::move(profile_);

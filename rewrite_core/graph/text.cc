@@ -104,11 +104,12 @@ std::string PrintNode(const Graph& graph, NodeId id) {
 
 std::string PrintGraph(const Graph& graph) {
   std::string text;
-  NodeId next = 0;
+  NodeId next(0);
   WireReader reader(graph.bytes());
   while (reader.Next()) {
     if (reader.IsBytes(graph_def::kNode)) {
-      absl::StrAppend(&text, PrintNode(graph, next++), "\n");
+      absl::StrAppend(&text, PrintNode(graph, next), "\n");
+      ++next;
     } else {
       absl::StrAppend(&text, "! ", PrintHex(reader.whole()), "\n");
     }

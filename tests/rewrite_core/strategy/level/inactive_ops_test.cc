@@ -20,7 +20,7 @@ std::vector<std::string> Inactive(const std::string& text, bool is_training = tr
   const NodeFlags flags = testing::ValueOrDie(
       FindInactiveOps(*f.graph, f.facts.control_flow(), is_training, StopToken()), "inactive ops");
   std::vector<std::string> names;
-  for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
     if (flags[id]) names.emplace_back(f.graph->name(id));
   }
   return names;
