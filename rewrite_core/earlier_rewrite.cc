@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
   }
   const Graph& original = (*subject)->graph();
   StopPoller poll(stop);
-  for (NodeId id = 0; id < original.num_nodes(); ++id) {
+  for (NodeId id(0); id < original.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("parse");
     const NodeId node = edited.Find(original.name(id));
     if (node == kNoNode || (CountDataInputs(edited, node) != CountDataInputs(original, id) &&
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
 absl::StatusOr<bool> HasInlinedNodes(const Graph& edited, const StopToken& stop) {
   StopPoller poll(stop);
   // New nodes come last.
-  for (NodeId id = edited.num_nodes(); id-- > 0;) {
+  for (NodeId id(edited.num_nodes() - 1); id >= 0; --id) {
     if (poll.Tick()) return stop.status("parse");
     if (IsInlinedNode(edited, id)) return true;
   }
@@ -70,12 +70,12 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
   StopPoller poll(stop);
   // Read once per node: a node's record may be long, and the node may have many readers.
   std::vector<bool> added(edited.num_nodes());
-  for (NodeId id = 0; id < edited.num_nodes(); ++id) {
+  for (NodeId id(0); id < edited.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     added[id] = IsAddedNode(edited, id);
   }
   bool swaps = false;
-  for (NodeId id = 0; id < edited.num_nodes(); ++id) {
+  for (NodeId id(0); id < edited.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     const absl::Span<const Tensor> inputs = edited.inputs(id);
     if (inputs.empty() || !added[id] || added[inputs[0].node]) continue;

@@ -12,8 +12,8 @@ namespace {
 
 // What a value was computed from: constants, one variable (and constants), or more.
 using SourceNode = NodeId;
-constexpr SourceNode kConstants = -1;
-constexpr SourceNode kSeveral = -2;
+constexpr SourceNode kConstants(-1);
+constexpr SourceNode kSeveral(-2);
 
 SourceNode Join(SourceNode a, SourceNode b) {
   if (a == kConstants || a == b) return b;
@@ -81,7 +81,7 @@ class Finder {
       is_gradient_op[op] = IsGradientOpType(graph_.op_name(op));
     }
     std::vector<NodeId> queue;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       const bool calls_gradients = call(id) != nullptr && call(id)->has_gradients;
       if (!is_gradient_op[graph_.op_id(id)] && !calls_gradients) continue;
@@ -135,7 +135,7 @@ class Finder {
 
   // (2), except for plain writes, which may or may not be updates.
   bool FindUpdates() {
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       const CallUse* use = call(id);
       const Write by = use != nullptr ? use->write : write(id);
@@ -151,7 +151,7 @@ class Finder {
   // the variables that either kind writes.
   bool FindCandidates(const NodeFlags& leads_to_part) {
     updated_.assign(graph_.num_nodes(), false);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (part_.ops[id] || !IsPlainWrite(id)) continue;
       const SourceNode variable = WrittenVariable(id);
@@ -196,7 +196,7 @@ class Finder {
       SourceNode variable;
     };
     std::vector<Use> uses;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
       // The uses of an optimizer's own variables (momentum) lead to no gradient.
@@ -262,7 +262,7 @@ class Finder {
         turn_ = std::min(turn_, topology_.level(id));
       }
     };
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (part_.ops[id]) note(id);
     }
@@ -281,7 +281,7 @@ class Finder {
     // Per node: the number of its data edges to ops that are not taken.
     std::vector<uint32_t> open(graph_.num_nodes(), 0);
     std::vector<NodeId> queue;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (part_.ops[id]) {
         queue.push_back(id);
         continue;

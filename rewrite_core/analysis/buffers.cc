@@ -206,7 +206,7 @@ class BufferFinder {
     const int32_t n = graph_.num_nodes();
     result_.first_.assign(n + 1, 0);
     StopPoller poll(stop);
-    for (NodeId id = 0; id < n; ++id) {
+    for (NodeId id(0); id < n; ++id) {
       if (poll.Tick()) return stop.status("buffers");
       int32_t count = shapes_.num_outputs(id);
       // Readers are ordered by port.
@@ -339,14 +339,14 @@ class BufferFinder {
   // last reader in the body; but each iteration takes only one element.
   bool HoldLists(StopPoller* poll) {
     absl::flat_hash_map<std::pair<const Loops::Loop*, Place>, std::vector<NodeId>> ends;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll->Tick()) return false;
       if (graph_.op_info(id).control_flow != ControlFlow::kNextIteration) continue;
       if (loops_.loop(id) != nullptr) ends[{loops_.loop(id), placement_.node(id)}].push_back(id);
     }
     constexpr size_t kMaxHeld = 1 << 20;  // Over all loops.
     size_t count = 0;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll->Tick()) return false;
       const Loops::Loop* loop = loops_.loop(id);
       if (loop == nullptr || result_.num_outputs(id) == 0) continue;

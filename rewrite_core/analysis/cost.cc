@@ -367,7 +367,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
   const auto calls = FindCalls(graph, stop);
   if (!calls.ok()) return calls.status();
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("costs");
     NodeCost& cost = costs.nodes_[id];
     const bool on_host = placement.node(id) == kHostPlace;

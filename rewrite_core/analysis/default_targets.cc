@@ -119,7 +119,7 @@ class TargetFinder {
     if (!step.ok()) return false;
     std::vector<NodeId> averages;
     bool are_grouped = false;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (updates[id] || write(id) != Write::kPlain || shapes_.IsFed(id)) continue;
       const absl::Span<const Tensor> inputs = graph_.inputs(id);

@@ -126,7 +126,7 @@ void GraphInference::LayOut() {
   NodeAttrs attrs;
   int64_t total = 0;
   auto further = static_cast<int64_t>(graph.bytes().size() / kBytesPerOutput);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     const GraphOps::Op& op = in_.ops[graph.op_id(id)];
     if (op.is_source) sources_.push_back(id);
     int64_t count = op.outputs.fixed_count();

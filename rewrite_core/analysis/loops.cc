@@ -136,7 +136,7 @@ class LoopFinder {
     }
     if (result_.loops_.empty()) return true;
     result_.loop_of_.assign(graph_.num_nodes(), -1);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       const bool leaves = kind(id) == ControlFlow::kExit;
       result_.loop_of_[id] =
@@ -149,7 +149,7 @@ class LoopFinder {
   bool Order() {
     const int32_t n = graph_.num_nodes();
     absl::flat_hash_map<NodeId, std::vector<NodeId>> exits;  // By NextIteration.
-    for (NodeId id = 0; id < n; ++id) {
+    for (NodeId id(0); id < n; ++id) {
       if (poll_.Tick()) return false;
       if (kind(id) != ControlFlow::kExit) continue;
       const NodeId next = NextOf(id);
@@ -165,7 +165,7 @@ class LoopFinder {
       result_.level_[to] = std::max(result_.level_[to], result_.level_[from] + 1);
       if (--waiting[to] == 0) order.push_back(to);
     };
-    for (NodeId id = 0; id < n; ++id) {
+    for (NodeId id(0); id < n; ++id) {
       waiting[id] = result_.last_values_.contains(id) ? 1 : 0;
       for (Tensor input : graph_.inputs(id)) {
         if (poll_.Tick()) return false;

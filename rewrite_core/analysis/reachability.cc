@@ -27,7 +27,7 @@ absl::StatusOr<NodeFlags> LeadingTo(const Graph& graph, const NodeFlags& to,
                                     const StopToken& stop) {
   NodeFlags leading(graph.num_nodes(), false);
   std::vector<NodeId> nodes;
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (to[id]) nodes.push_back(id);
   }
   if (absl::Status s = AddLeadingTo(graph, nodes, stop, &leading); !s.ok()) return s;

@@ -106,7 +106,7 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
             Conditionals::Find(graph, *topology_, *shapes_, *placement_, active->needed, stop);
         if (!conditionals.ok()) return conditionals.status();
         conditionals_ = *std::move(conditionals);
-        for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+        for (NodeId id(0); id < graph.num_nodes(); ++id) {
           if (conditionals_.IsDead(id)) active->flags[id] = false;
         }
       }

@@ -23,7 +23,7 @@ class TableRows {
 
   void Run(StopPoller* poll) {
     std::vector<NodeId> joins;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll->Tick()) return;
       const absl::string_view op = graph_.op(id);
       const absl::Span<const Tensor> inputs = graph_.inputs(id);

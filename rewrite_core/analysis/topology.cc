@@ -13,7 +13,7 @@ namespace {
 absl::Status CycleError(const Graph& graph, const std::vector<int32_t>& waiting) {
   // Walking backwards among waiting nodes never ends, so it reaches a visited node within num_nodes
   // steps.
-  NodeId node = 0;
+  NodeId node(0);
   while (waiting[node] == 0) ++node;
   std::vector<bool> seen(graph.num_nodes(), false);
   std::vector<NodeId> path;
@@ -53,7 +53,7 @@ absl::StatusOr<Topology> Topology::Build(const Graph& graph, const StopToken& st
   topology.level_.assign(n, 0);
   topology.order_.reserve(n);
   StopPoller poll(stop);
-  for (NodeId id = 0; id < n; ++id) {
+  for (NodeId id(0); id < n; ++id) {
     if (poll.Tick()) return stop.status("analysis");
     waiting[id] = static_cast<int32_t>(graph.inputs(id).size());
     if (loops && graph.op_info(id).control_flow == ControlFlow::kMerge) {

@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const 
   std::vector<bool> aliases(graph.num_nodes(), false);
   std::vector<NodeId> queue;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     if (!IsSource(graph.op_info(id))) continue;
     aliases[id] = true;

@@ -281,7 +281,7 @@ absl::StatusOr<Variables> Variables::Find(const Graph& graph, const StopToken& s
       variables.variable_[origin] = true;
     }
   };
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status(kVariablesStage);
     if (is_variable_op[graph.op_id(id)]) variables.variable_[id] = true;
     if (!takes_handle[graph.op_id(id)]) continue;
@@ -292,7 +292,7 @@ absl::StatusOr<Variables> Variables::Find(const Graph& graph, const StopToken& s
   LibraryUse library(stop);
   if (!library.Read(graph.bytes())) return stop.status(kVariablesStage);
   NodeAttrs attrs;
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status(kVariablesStage);
     if (graph.op_info(id).known && FindCallOp(graph.op(id)) == nullptr) continue;
     attrs.Reset(graph.node_bytes(id));

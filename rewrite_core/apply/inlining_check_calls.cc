@@ -15,7 +15,7 @@ absl::Status InliningCheck::CheckBody(int number) {
   const Call& call = calls_[number];
   if (call.is_lowered()) return absl::OkStatus();
   const Graph& graph = *call.body->graph;
-  for (NodeId id = call.body->num_arguments; id < graph.num_nodes(); ++id) {
+  for (NodeId id(call.body->num_arguments); id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return absl::OkStatus();
     const NodeId image = call.images[id];
     if (image == kNoNode) continue;
@@ -100,7 +100,7 @@ bool InliningCheck::IsHandedOn(NodeId node, NodeId border) const {
 absl::Status InliningCheck::FindGroups() {
   for (const Call& call : calls_) {
     if (call.is_lowered()) continue;
-    for (NodeId id = call.body->num_arguments; id < call.body->graph->num_nodes(); ++id) {
+    for (NodeId id(call.body->num_arguments); id < call.body->graph->num_nodes(); ++id) {
       if (poll_.Tick()) return absl::OkStatus();
       const absl::string_view node_def = NodeDefOf(call, id);
       if (call.images[id] == kNoNode || !absl::StrContains(node_def, "_class")) continue;

@@ -90,7 +90,7 @@ absl::Status InliningCheck::SortNodes() {
   origin_.assign(after_.num_nodes(), kNoNode);
   claimed_.assign(after_.num_nodes(), false);
   call_of_.assign(before_.num_nodes(), -1);
-  for (NodeId id = 0; id < after_.num_nodes(); ++id) {
+  for (NodeId id(0); id < after_.num_nodes(); ++id) {
     if (poll_.Tick()) return absl::OkStatus();
     if (IsInlinedNode(after_, id)) {
       absl::string_view name = after_.name(id);
@@ -201,7 +201,7 @@ absl::Status InliningCheck::ReadCall(int number) {
   if (call.body->has_attrs) {
     const AttrValues values =
         AttrsOfCall(call.kind, call.branch >= 0 ? absl::string_view(call.attrs) : call.node_def);
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       std::string& bound = call.bound.emplace_back();
       if (!BindAttrs(graph.node_bytes(id), values, kMaxMessageBytes, &bound)) {
         return Wrong("body", call.name, "an attribute of its function has no value");
@@ -209,7 +209,7 @@ absl::Status InliningCheck::ReadCall(int number) {
     }
   }
   call.images.assign(graph.num_nodes(), kNoNode);
-  for (NodeId id = call.body->num_arguments; id < graph.num_nodes(); ++id) {
+  for (NodeId id(call.body->num_arguments); id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return absl::OkStatus();
     if (absl::Status s = FindImage(number, id); !s.ok()) return s;
   }
@@ -402,7 +402,7 @@ bool InliningCheck::FollowBorder(Tensor* then, int* caller) const {
 }
 
 absl::Status InliningCheck::CheckGraph() {
-  for (NodeId id = 0; id < after_.num_nodes(); ++id) {
+  for (NodeId id(0); id < after_.num_nodes(); ++id) {
     if (poll_.Tick()) return absl::OkStatus();
     const NodeId was = origin_[id];
     if (was == kNoNode || call_of_[was] >= 0) continue;
@@ -452,7 +452,7 @@ absl::Status InliningCheck::CheckKept(NodeId id) const {
 }
 
 absl::Status InliningCheck::CheckRest() {
-  for (NodeId id = 0; id < after_.num_nodes(); ++id) {
+  for (NodeId id(0); id < after_.num_nodes(); ++id) {
     if (poll_.Tick()) return absl::OkStatus();
     if (!claimed_[id]) return Wrong("body", after_.name(id), "it comes from no call");
   }

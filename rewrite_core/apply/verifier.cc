@@ -158,7 +158,7 @@ class Verifier {
     };
     std::vector<int64_t> waiting(graph.num_nodes(), 0);
     std::vector<NodeId> ready;
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       if (frame_in(id) != kRootFrame) ++inside[frame_in(id)];
       for (Tensor input : graph.inputs(id)) {
         if (poll.Tick()) return stop_.status("verify");
@@ -169,7 +169,7 @@ class Verifier {
         leaves[left].push_back(id);
       }
     }
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       if (waiting[id] == 0) ready.push_back(id);
     }
     const auto arrive = [&](NodeId id) {
@@ -187,7 +187,7 @@ class Verifier {
       for (NodeId exit : leaves[in]) arrive(exit);
     }
     if (ready.size() == static_cast<size_t>(graph.num_nodes())) return kNoNode;
-    return static_cast<NodeId>(
+    return NodeId(
         std::find_if(waiting.begin(), waiting.end(), [](int64_t left) { return left > 0; }) -
         waiting.begin());
   }

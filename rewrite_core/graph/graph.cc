@@ -11,7 +11,7 @@
 namespace spillway::core {
 
 NodeId Graph::Find(absl::string_view name, uint32_t tag) const {
-  return names_.Find(name, tag, [this](NodeId id) { return this->name(id); });
+  return NodeId(names_.Find(name, tag, [this](int32_t id) { return this->name(NodeId(id)); }));
 }
 
 absl::string_view Graph::node_field(NodeId id) const {

@@ -21,6 +21,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/graph/name_index.h"
 #include "rewrite_core/graph/op_registry.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -28,8 +29,8 @@
 namespace spillway::core {
 
 // A node's position in the file, from 0. kNoNode: none.
-using NodeId = int32_t;
-inline constexpr NodeId kNoNode = -1;
+using NodeId = StrongId<struct NodeIdTag>;
+inline constexpr NodeId kNoNode(-1);
 
 // One output port of a node; port kControl stands for the node's end.
 inline constexpr int32_t kControl = -1;

@@ -285,8 +285,8 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   while (rewire != rewires_.end() || control != controls_.end()) {
     if (poll.Tick()) return stop.status("apply");
     NodeEdits edits;
-    edits.node = std::min(rewire != rewires_.end() ? rewire->node : graph_.num_nodes(),
-                          control != controls_.end() ? control->node : graph_.num_nodes());
+    edits.node = NodeId(std::min(rewire != rewires_.end() ? rewire->node : graph_.num_nodes(),
+                                 control != controls_.end() ? control->node : graph_.num_nodes()));
     const auto rewires_begin = rewire;
     while (rewire != rewires_.end() && rewire->node == edits.node) {
       if (poll.Tick()) return stop.status("apply");

@@ -185,10 +185,11 @@ class GraphParser {
 
   // For the last node read.
   void NoteOrigin() {
-    const NodeId id = graph_.num_nodes() - 1;
+    const NodeId id(graph_.num_nodes() - 1);
     const bool is_next = next_original_ < original_->num_nodes() &&
                          graph_.name(id) == original_->name(next_original_);
-    edited_.origins.push_back(is_next ? next_original_++ : kNoNode);
+    edited_.origins.push_back(is_next ? next_original_ : kNoNode);
+    if (is_next) ++next_original_;
     edited_.changed.push_back(id);
   }
 
@@ -203,8 +204,8 @@ class GraphParser {
     while (reader.Next()) {
       if (reader.IsBytes(node_def::kInput)) {
         // Until ResolveInputs: where the spelling is.
-        graph_.inputs_.push_back({static_cast<int32_t>(Offset(reader.bytes())),
-                                  static_cast<int32_t>(reader.bytes().size())});
+        graph_.inputs_.push_back(
+            {NodeId(Offset(reader.bytes())), static_cast<int32_t>(reader.bytes().size())});
       } else if (reader.IsBytes(node_def::kAttr)) {
         node.has_undo |= ReadAttrEntry(reader.bytes()).key == kUndoAttr;
       } else if (reader.IsBytes(node_def::kName)) {
@@ -263,17 +264,17 @@ class GraphParser {
     if (original_ != nullptr) return IndexNewNames();
     StopPoller poll(stop_);
     graph_.names_.Reset(graph_.nodes_.size());
-    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    const auto name_of = [this](int32_t id) { return graph_.name(NodeId(id)); };
     uint32_t tags[kBatch];
-    for (NodeId begin = 0; begin < graph_.num_nodes(); begin += kBatch) {
-      const NodeId end = std::min(graph_.num_nodes(), begin + kBatch);
+    for (NodeId begin(0), end(0); begin < graph_.num_nodes(); begin = end) {
+      end = NodeId(std::min(graph_.num_nodes(), begin + kBatch));
       for (NodeId id = begin; id < end; ++id) {
         tags[id - begin] = NameIndex::Tag(graph_.name(id));
         graph_.names_.Prefetch(tags[id - begin]);
       }
       for (NodeId id = begin; id < end; ++id) {
         if (poll.Tick()) return stop_.status("parse");
-        const NodeId other = graph_.names_.Insert(graph_.name(id), tags[id - begin], id, name_of);
+        const NodeId other(graph_.names_.Insert(graph_.name(id), tags[id - begin], id, name_of));
         if (other != NameIndex::kNotFound) return Duplicate(other, id);
       }
     }
@@ -284,7 +285,7 @@ class GraphParser {
   absl::Status IndexNewNames() {
     StopPoller poll(stop_);
     new_ids_.resize(original_->num_nodes());
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll.Tick()) return stop_.status("parse");
       const NodeId origin = edited_.origins[id];
       if (origin == kNoNode) continue;
@@ -296,42 +297,43 @@ class GraphParser {
       if (edited_.origins[id] == kNoNode) added.push_back(id);
     }
     graph_.names_.Reset(added.size());
-    const auto name_of = [this](NodeId id) { return graph_.name(id); };
+    const auto name_of = [this](int32_t id) { return graph_.name(NodeId(id)); };
     for (NodeId id : added) {
       if (poll.Tick()) return stop_.status("parse");
       const absl::string_view name = graph_.name(id);
       const uint32_t tag = NameIndex::Tag(name);
       const NodeId original = FindOriginal(name, tag);
       if (original != kNoNode) return Duplicate(new_ids_[original], id);
-      const NodeId other = graph_.names_.Insert(name, tag, id, name_of);
+      const NodeId other(graph_.names_.Insert(name, tag, id, name_of));
       if (other != NameIndex::kNotFound) return Duplicate(other, id);
     }
     return absl::OkStatus();
   }
 
   NodeId FindProducer(const Lookup& lookup) const {
-    const auto name_of = [this](NodeId id) { return graph_.name(id); };
-    const NodeId found = graph_.names_.Find(lookup.source, lookup.tag, name_of);
+    const auto name_of = [this](int32_t id) { return graph_.name(NodeId(id)); };
+    const NodeId found(graph_.names_.Find(lookup.source, lookup.tag, name_of));
     if (found != kNoNode || original_ == nullptr) return found;
     const NodeId original = FindOriginal(lookup.source, lookup.tag);
     return original == kNoNode ? kNoNode : new_ids_[original];
   }
 
   NodeId FindOriginal(absl::string_view name, uint32_t tag) const {
-    const auto name_of = [this](NodeId id) { return original_->name(id); };
-    return original_->names_.Find(name, tag, name_of);
+    const auto name_of = [this](int32_t id) { return original_->name(NodeId(id)); };
+    return NodeId(original_->names_.Find(name, tag, name_of));
   }
 
   // Most inputs are found here: even in an edited graph most are original nodes.
   const Graph& named() const { return original_ != nullptr ? *original_ : graph_; }
 
   absl::Status Duplicate(NodeId first, NodeId second) const {
-    return InvalidError(v1::ERROR_REASON_DUPLICATE_NODE,
-                        absl::StrCat("nodes ", first, " and ", second, " are both named ",
-                                     Quoted(graph_.name(second)), "; names must be unique"),
-                        {{"node", graph_.name(second)},
-                         {"first_index", absl::StrCat(first)},
-                         {"second_index", absl::StrCat(second)}});
+    return InvalidError(
+        v1::ERROR_REASON_DUPLICATE_NODE,
+        absl::StrCat("nodes ", first.value(), " and ", second.value(), " are both named ",
+                     Quoted(graph_.name(second)), "; names must be unique"),
+        {{"node", graph_.name(second)},
+         {"first_index", absl::StrCat(first.value())},
+         {"second_index", absl::StrCat(second.value())}});
   }
 
   absl::Status ResolveInputs() {
@@ -339,7 +341,7 @@ class GraphParser {
     std::vector<Lookup> batch;
     batch.reserve(kBatch);
     if (original_ == nullptr) {
-      for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+      for (NodeId id(0); id < graph_.num_nodes(); ++id) {
         if (absl::Status status = ResolveNode(id, &batch, &poll); !status.ok()) return status;
       }
     } else {
@@ -354,7 +356,7 @@ class GraphParser {
   // For the nodes copied by CopyNodes. False if the call must end.
   bool MoveInputs(StopPoller* poll) {
     auto changed = edited_.changed.begin();
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll->Tick()) return false;
       if (changed != edited_.changed.end() && *changed == id) {
         ++changed;
@@ -406,11 +408,11 @@ class GraphParser {
   absl::Status Resolve(std::vector<Lookup>* batch) {
     const Graph& graph = named();
     for (const Lookup& lookup : *batch) {
-      const NodeId guess = graph.names_.Guess(lookup.tag);
+      const NodeId guess(graph.names_.Guess(lookup.tag));
       if (guess != kNoNode) __builtin_prefetch(&graph.nodes_[guess]);
     }
     for (const Lookup& lookup : *batch) {
-      const NodeId guess = graph.names_.Guess(lookup.tag);
+      const NodeId guess(graph.names_.Guess(lookup.tag));
       if (guess != kNoNode) __builtin_prefetch(graph.name(guess).data());
     }
     for (const Lookup& lookup : *batch) {
@@ -428,7 +430,7 @@ class GraphParser {
   absl::Status CheckPorts() {
     absl::flat_hash_map<NodeId, int> counts;
     StopPoller poll(stop_);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
         if (poll.Tick()) return stop_.status("parse");
@@ -457,7 +459,7 @@ class GraphParser {
     for (size_t i = 0; i < n; ++i) first[i + 1] += first[i];
     graph_.out_edges_.resize(graph_.inputs_.size());
     std::vector<uint32_t> next(first.begin(), first.end() - 1);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       const Node& node = graph_.nodes_[id];
       for (uint32_t slot = node.first_input; slot < node.first_input + node.num_inputs; ++slot) {
         if (poll.Tick()) return stop_.status("parse");
@@ -555,7 +557,7 @@ class GraphParser {
   // For ParseEdited: the original graph, and the first of its nodes not seen yet; for each of its
   // nodes, the id here, and whether any of these ids differs.
   const Graph* original_ = nullptr;
-  NodeId next_original_ = 0;
+  NodeId next_original_{0};
   Graph::Edited edited_;
   std::vector<NodeId> new_ids_;
   bool have_moved_ = false;

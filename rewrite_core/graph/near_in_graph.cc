@@ -16,7 +16,7 @@ constexpr size_t kMaxNames = 20'000;
 
 std::string NearNodes(const Graph& graph, absl::string_view name) {
   std::vector<absl::string_view> known;
-  for (NodeId id = 0; id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
+  for (NodeId id(0); id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
     // Longer names are not near, and only so many are examined.
     const size_t size = graph.name(id).size();
     if (size <= 2 * name.size() && name.size() <= 2 * size) known.push_back(graph.name(id));
@@ -28,7 +28,7 @@ std::string NearScopes(const Graph& graph, absl::string_view scope) {
   absl::ConsumeSuffix(&scope, "/");
   absl::flat_hash_set<absl::string_view> seen;
   std::vector<absl::string_view> known;
-  for (NodeId id = 0; id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
+  for (NodeId id(0); id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
     const absl::string_view name = graph.name(id);
     for (size_t end = name.find('/'); end != absl::string_view::npos;
          end = name.find('/', end + 1)) {

@@ -17,7 +17,7 @@ absl::Status StripTo(const Graph& graph, const StopToken& stop,
   size_t done = 0;
   StopPoller poll(stop);
   std::string restored;
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strip");
     if (!graph.has_undo(id)) continue;
     auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> Strip(const Graph& graph, const StopToken& stop) {
 }
 
 bool HasUndoRecords(const Graph& graph) {
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (graph.has_undo(id)) return true;
   }
   return false;
@@ -69,7 +69,7 @@ EarlierRewrite FindEarlierRewrite(const Graph& graph) {
   // Examines every node's name, but only one character in eight of names without the mark.
   constexpr absl::string_view kMark = kSwapNodeMark;
   const std::boyer_moore_horspool_searcher mark(kMark.begin(), kMark.end());
-  for (NodeId id = 0; id < graph.num_nodes() && !earlier.ours; ++id) {
+  for (NodeId id(0); id < graph.num_nodes() && !earlier.ours; ++id) {
     const absl::string_view name = graph.name(id);
     if (std::search(name.begin(), name.end(), mark) == name.end()) continue;
     earlier.foreign_node = id;

@@ -95,7 +95,7 @@ CallInliner::CallInliner(const FunctionTable& table, const v1::Step& step, const
 
 absl::Status CallInliner::Run() {
   // New nodes are appended, so calls among them are visited later.
-  for (NodeId id = 0; id < work_.num_nodes(); ++id) {
+  for (NodeId id(0); id < work_.num_nodes(); ++id) {
     if (poll_.Tick()) return stop_.status("inline");
     const CallKind kind = KindOf(id);
     if (kind == CallKind::kNone) continue;
@@ -303,7 +303,7 @@ bool CallInliner::BindNodes(int32_t function, Call* call) {
   const Graph& graph = *call->body->graph;
   auto nodes = std::make_unique<BoundNodes>();
   std::string bound;
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return false;
     bound.clear();
     const auto max_bytes = static_cast<size_t>(std::max<int64_t>(bound_bytes_left_, 0));
@@ -354,7 +354,7 @@ absl::optional<Tensor> CallInliner::FrameControl(NodeId call) {
   if (!frames_.has_value()) return absl::nullopt;
   const FrameId frame = frames_->input_frame(call);
   if (frame == kRootFrame || frame == kUnknownFrame) return absl::nullopt;
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return absl::nullopt;
     if (graph.op_info(id).control_flow != ControlFlow::kEnter ||
         frames_->output_frame(id) != frame) {
@@ -454,7 +454,7 @@ void CallInliner::Replace(const Call& call) {
     node.attrs = work_.Keep(attrs);
     return node;
   };
-  made.first_argument = work_.num_nodes();
+  made.first_argument = NodeId(work_.num_nodes());
   for (int i = 0; i < call.num_data; ++i) {
     WorkNode node = identity("input", TypeOf(body.arguments[i], call), {});
     node.device = made.is_native ? device : work_.device(work_.Resolve(inputs[i]).node);
@@ -466,14 +466,13 @@ void CallInliner::Replace(const Call& call) {
     work_.Add(node, reads);
   }
 
-  made.first_node = work_.num_nodes();
+  made.first_node = NodeId(work_.num_nodes());
   std::vector<absl::string_view> devices(graph.num_devices(), device);
   for (int32_t i = 0; i < graph.num_devices() && !made.is_native; ++i) {
     devices[i] = DeviceOf(graph.device_name(i), device);
   }
   std::vector<Tensor> reads;
-  const auto arguments = static_cast<NodeId>(body.arguments.size());
-  for (NodeId id = arguments; id < graph.num_nodes(); ++id) {
+  for (NodeId id(body.arguments.size()); id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return;
     const CallKind kind = body.kinds[graph.op_id(id)];
     const bool calls = IsCall(kind) || graph.op(id) == "SymbolicGradient";

@@ -151,7 +151,7 @@ class BodyReader {
       if (node == kNoNode) return false;
       body_->returns_control[node] = true;
     }
-    for (NodeId id = 0; id < body_->graph->num_nodes(); ++id) {
+    for (NodeId id(0); id < body_->graph->num_nodes(); ++id) {
       if (body_->returns_control[id]) body_->control_returns.push_back(id);
     }
     return true;
@@ -163,12 +163,12 @@ class BodyReader {
       body_->kinds.push_back(table_.KindOf(graph.op_name(op)));
       has_effect_.push_back(HasEffect(graph.op_name(op), graph.op_type_info(op).known));
     }
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       body_->copied.push_back(CopiedFields(graph.node_bytes(id)));
     }
     body_->last_port.assign(graph.num_nodes(), -1);
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       for (Tensor input : graph.inputs(id)) {
         if (poll_.Tick()) return false;
         int32_t& last = body_->last_port[input.node];
@@ -239,7 +239,7 @@ class BodyReader {
         !MarkLeading(std::move(results), &to_results)) {
       return false;
     }
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       if (!has_effect_[graph.op_id(id)]) continue;
       if (!to_controls[id]) body_->effects_reach_controls = false;
       if (!to_results[id]) body_->effects_reach_results = false;
@@ -252,7 +252,7 @@ class BodyReader {
     const Graph& graph = *body_->graph;
     std::vector<NodeId> queue;
     std::vector<bool> reached(graph.num_nodes(), false);
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       bool is_source = graph.op_info(id).control_flow == ControlFlow::kSwitch;
       if (body_->kinds[graph.op_id(id)] == CallKind::kNative) {

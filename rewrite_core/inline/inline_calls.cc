@@ -94,7 +94,7 @@ class InlinedWriter {
       size += body.bytes().size() + body.num_nodes() * (kNodeBytes + graph_.name(top).size()) +
               (body.num_nodes() + body.num_inputs()) * call.prefix.size();
     }
-    for (NodeId id = graph_.num_nodes(); id < work_.num_nodes(); ++id) {
+    for (NodeId id(graph_.num_nodes()); id < work_.num_nodes(); ++id) {
       if (poll_.Tick()) break;  // Run checks next.
       const WorkNode& node = work_.node(id);
       if (node.body_node != kNoNode) continue;
@@ -109,7 +109,7 @@ class InlinedWriter {
 
   bool AppendNew(std::string* out) {
     std::string node, spelling;
-    for (NodeId id = graph_.num_nodes(); id < work_.num_nodes(); ++id) {
+    for (NodeId id(graph_.num_nodes()); id < work_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (work_.ReplacedBy(id) != nullptr) continue;
       ++num_added_;
@@ -210,7 +210,7 @@ class InlinedWriter {
       }
       // Drops colocations with replaced calls.
       const NodeId with = call.NodeOf(found);
-      if (found < static_cast<NodeId>(call.body->arguments.size())) {
+      if (found < static_cast<int32_t>(call.body->arguments.size())) {
         add(work_.name(work_.Source({with, 0}).node));
       } else if (work_.ReplacedBy(with) == nullptr) {
         add(work_.name(with));

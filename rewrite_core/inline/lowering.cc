@@ -315,12 +315,12 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
     enters[i] = maker->Add("enter", "Enter", types[i], reads, devices[i], attrs);
   }
   // Merges read NextIterations, which are added later, so their ids are computed in advance.
-  const auto num_variables = static_cast<NodeId>(
+  const auto num_variables = static_cast<int32_t>(
       std::count_if(types.begin(), types.end(), [](DataType type) { return type != kDtResource; }));
   // After the Merges: the condition's call, LoopCond; Switches; the body's call and its control
   // node; Exits and the final nodes; then the NextIterations.
-  const NodeId first_merge = work_.num_nodes();
-  NodeId next = first_merge + num_variables + 2 + num_variables + 2 + num_variables + 1;
+  const int32_t first_merge = work_.num_nodes();
+  NodeId next(first_merge + num_variables + 2 + num_variables + 2 + num_variables + 1);
   const std::string two = NumberField("N", 2);
   NodeId pivot = kNoNode;
   for (size_t i = 0; i < count; ++i) {
@@ -329,7 +329,8 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
       continue;
     }
     merges[i] =
-        maker->Add("merge", "Merge", types[i], {enters[i], Tensor{next++, 0}}, devices[i], two);
+        maker->Add("merge", "Merge", types[i], {enters[i], Tensor{next, 0}}, devices[i], two);
+    ++next;
     for_condition.push_back(merges[i]);
     if (pivot == kNoNode) pivot = merges[i].node;
   }

@@ -21,7 +21,7 @@ NodeId WorkGraph::Add(WorkNode node, absl::Span<const Tensor> inputs) {
   inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
   nodes_.push_back(node);
   replaced_.push_back(-1);
-  return num_nodes() - 1;
+  return NodeId(num_nodes() - 1);
 }
 
 void WorkGraph::Replace(const Expansion& expansion) {

@@ -40,7 +40,7 @@ struct WorkNode {
   CallKind kind = CallKind::kNone;
   bool hands_on = false;  // It forwards its input, which readers may read instead.
   uint32_t first_input = 0, num_inputs = 0;
-  int32_t top_call = 0;  // Index of the original call that it comes from.
+  NodeId top_call = kNoNode;  // The original call that it comes from.
 };
 
 // A replaced call or lowered node.
@@ -57,8 +57,9 @@ struct Expansion {
 
   // The work node for a node of the body.
   NodeId NodeOf(NodeId body_node) const {
-    const auto arguments = static_cast<NodeId>(body->arguments.size());
-    return body_node < arguments ? first_argument + body_node : first_node + body_node - arguments;
+    const auto arguments = static_cast<int32_t>(body->arguments.size());
+    return NodeId(body_node < arguments ? first_argument + body_node
+                                        : first_node + body_node - arguments);
   }
 };
 
@@ -69,7 +70,7 @@ class WorkGraph {
       : graph_(graph), borders_(borders), replaced_(graph.num_nodes(), -1) {}
 
   const Graph& original() const { return graph_; }
-  NodeId num_nodes() const { return graph_.num_nodes() + static_cast<NodeId>(nodes_.size()); }
+  int32_t num_nodes() const { return graph_.num_nodes() + static_cast<int32_t>(nodes_.size()); }
   bool IsOriginal(NodeId id) const { return id < graph_.num_nodes(); }
   // REQUIRES: it is a new node.
   const WorkNode& node(NodeId id) const { return nodes_[id - graph_.num_nodes()]; }

@@ -83,7 +83,7 @@ class Differ {
     in_a_.resize(b_.num_nodes());
     in_b_.assign(a_.num_nodes(), kNoNode);
     NodeId last = kNoNode;
-    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+    for (NodeId id(0); id < b_.num_nodes(); ++id) {
       if (poll_.Tick()) return Stopped();
       in_a_[id] = a_.Find(b_.name(id));
       if (in_a_[id] == kNoNode) continue;
@@ -108,7 +108,7 @@ class Differ {
 
   absl::Status FindSwaps() {
     swap_of_.assign(b_.num_nodes(), kNoSwap);
-    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+    for (NodeId id(0); id < b_.num_nodes(); ++id) {
       if (poll_.Tick()) return Stopped();
       const Tensor tensor = Copied(id, "_CopyFromGpuToHost");
       if (tensor.node == kNoNode || in_a_[tensor.node] == kNoNode) continue;
@@ -200,14 +200,14 @@ class Differ {
       node->set_op(ShownName(graph.op(id)));
       node->set_device(ShownName(graph.device(id)));
     };
-    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+    for (NodeId id(0); id < b_.num_nodes(); ++id) {
       if (poll_.Tick()) return Stopped();
       if (in_a_[id] != kNoNode) continue;
       v1::DiffNode* node = diff_.add_added();
       describe(b_, id, node);
       node->set_in_swap(swap_of_[id] != kNoSwap);
     }
-    for (NodeId id = 0; id < a_.num_nodes(); ++id) {
+    for (NodeId id(0); id < a_.num_nodes(); ++id) {
       if (poll_.Tick()) return Stopped();
       if (in_b_[id] == kNoNode) describe(a_, id, diff_.add_removed());
     }
@@ -215,7 +215,7 @@ class Differ {
   }
 
   absl::Status CompareNodes() {
-    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+    for (NodeId id(0); id < b_.num_nodes(); ++id) {
       if (poll_.Tick()) return Stopped();
       const NodeId before = in_a_[id];
       if (before == kNoNode || a_.node_bytes(before) == b_.node_bytes(id)) continue;
@@ -419,7 +419,7 @@ class InlinedAsInB {
   bool FindCalls() {
     std::vector<bool> inlined(a_.num_nodes(), false);
     std::string last;  // One call's nodes are consecutive.
-    for (NodeId id = 0; id < b_.num_nodes(); ++id) {
+    for (NodeId id(0); id < b_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (!b_.has_undo(id)) continue;
       const auto record = ParseUndoAttr(b_.name(id), b_.attr(id, kUndoAttr).value_or(""));
@@ -428,7 +428,7 @@ class InlinedAsInB {
       const NodeId call = a_.Find(last);
       if (call != kNoNode) inlined[call] = true;
     }
-    for (NodeId id = 0; id < a_.num_nodes(); ++id) {
+    for (NodeId id(0); id < a_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (a_.op_info(id).known && KindOfOp(a_.op(id)) == CallKind::kNone) continue;
       if (inlined[id]) {

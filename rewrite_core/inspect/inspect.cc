@@ -149,11 +149,11 @@ class Inspector {
     std::vector<bool> added(graph_.num_nodes(), false);
     int64_t control_edges = 0;
     StopPoller poll(stop_);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll.Tick()) return stop_.status(kInspectStage);
       added[id] = IsAddedNode(graph_, id);
     }
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       ++ops_[graph_.op_id(id)];
       ++devices[graph_.device_id(id)];
       for (Tensor input : graph_.inputs(id)) {
@@ -202,8 +202,8 @@ class Inspector {
     auto built = Topology::Build(graph_, stop_);
     if (!built.ok()) return built.status();
     const Topology* topology = &topology_.emplace(*std::move(built));
-    NodeId end = 0;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    NodeId end(0);
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (topology->level(id) > topology->level(end)) end = id;
     }
     NodeId begin = end;
@@ -230,7 +230,7 @@ class Inspector {
     std::vector<int64_t> counts;
     int64_t unknown = 0;
     StopPoller poll(stop_);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll.Tick()) return stop_.status(kInspectStage);
       const FrameId in = control_flow->input_frame(id);
       const FrameId out = control_flow->output_frame(id);
@@ -275,7 +275,7 @@ class Inspector {
     int64_t total = 0;
     std::vector<int32_t> ports;
     StopPoller poll(stop_);
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       ports.clear();
       if (IsPlaceholder(graph_.op(id))) {
         *summary_.add_placeholders() = Summarize(graph_, *shapes, {id, 0});

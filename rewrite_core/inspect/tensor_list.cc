@@ -25,7 +25,7 @@ absl::Status ListTensors(const Graph& graph, const Shapes& shapes, const StopTok
   v1::TensorList list;
   size_t bytes = 0;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status(kTensorsStage);
     for (int32_t port = 0; port < shapes.num_outputs(id); ++port) {
       if (poll.Tick()) return stop.status(kTensorsStage);

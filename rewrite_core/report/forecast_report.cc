@@ -97,7 +97,7 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
   const Buffers& buffers = facts.buffers();
   const NodeFlags& runs = facts.active_nodes().flags;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < facts.graph().num_nodes(); ++id) {
+  for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("simulate");
     if (!runs[id]) continue;
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {

@@ -42,7 +42,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
   };
   std::map<int32_t, Count> counts;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (!active[id] || placement.node(id) < 0) continue;
     // Readers are in order of ports; each tensor counts once in a distance.
     std::map<int32_t, int32_t> last_port;

@@ -29,7 +29,7 @@ bool PlanOverlay::Set(const SwapPlan& plan, StopPoller* poll) {
 
 NodeId PlanOverlay::AddSwapNode(const SwapNode& node) {
   swap_nodes_.push_back(node);
-  return num_nodes_ + static_cast<NodeId>(swap_nodes_.size()) - 1;
+  return id(static_cast<int32_t>(swap_nodes_.size()) - 1);
 }
 
 void PlanOverlay::AddSwap(const PlannedSwap& planned, int32_t swap, Place place) {

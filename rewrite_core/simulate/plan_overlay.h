@@ -39,6 +39,8 @@ class PlanOverlay {
   bool IsSwapNode(NodeId id) const { return id >= num_nodes_; }
   const std::vector<SwapNode>& swap_nodes() const { return swap_nodes_; }
   const SwapNode& swap(NodeId id) const { return swap_nodes_[id - num_nodes_]; }
+  // The id of swap_nodes()[position].
+  NodeId id(int32_t position) const { return NodeId(num_nodes_ + position); }
   // The swap nodes of an original node's outputs: positions in swap_nodes(), by SwapNode::next from
   // here on; -1: none. A swap-out comes before its swap-ins.
   int32_t first_swap_node(NodeId id) const { return first_.empty() ? -1 : first_[id]; }
@@ -65,7 +67,7 @@ class PlanOverlay {
   }
 
   const StepFacts& facts_;
-  const NodeId num_nodes_;
+  const int32_t num_nodes_;
   std::vector<SwapNode> swap_nodes_;
   std::vector<NodeId> edited_nodes_;
   std::vector<Edit> edits_;

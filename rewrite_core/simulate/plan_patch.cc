@@ -228,7 +228,7 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
 
 // Like Builder::FindActive: visits what the edited inputs of needed nodes lead to.
 bool PlanPatch::Impl::FindActive() {
-  const NodeId num_nodes = graph_.num_nodes();
+  const int32_t num_nodes = graph_.num_nodes();
   const NodeFlags& needed = facts_.active_nodes().needed;
   // For now, 0 marks those that are needed.
   swap_ops_.assign(plan_.swap_nodes().size(), kNoOp);
@@ -251,8 +251,9 @@ bool PlanPatch::Impl::FindActive() {
     stack.pop_back();
     for (Tensor input : plan_.Inputs(id)) visit(input.node);
   }
-  for (NodeId i = 0; graph_.has_control_flow() && i < static_cast<NodeId>(swap_ops_.size()); ++i) {
-    if (IsDead({num_nodes + i, kControl})) swap_ops_[i] = kNoOp;
+  const auto num_swaps = static_cast<int32_t>(swap_ops_.size());
+  for (int32_t i = 0; graph_.has_control_flow() && i < num_swaps; ++i) {
+    if (IsDead({plan_.id(i), kControl})) swap_ops_[i] = kNoOp;
   }
   return all_needed;
 }
@@ -310,7 +311,7 @@ absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
       LinkNode(id, OpOf(id));
     }
     for (int32_t i = plan_.first_swap_node(id); i >= 0; i = plan_.swap_nodes()[i].next) {
-      if (swap_ops_[i] != kNoOp) LinkNode(graph_.num_nodes() + i, swap_ops_[i]);
+      if (swap_ops_[i] != kNoOp) LinkNode(plan_.id(i), swap_ops_[i]);
     }
   }
   return absl::OkStatus();

@@ -110,7 +110,7 @@ class Builder : private NodeLinker<Builder> {
 
   const StopToken& stop_;
   StopPoller poll_;
-  const NodeId num_nodes_;
+  const int32_t num_nodes_;
   const int32_t num_swap_nodes_;
   std::vector<bool> runs_;
   std::vector<OpId> op_of_;
@@ -155,7 +155,7 @@ absl::Status Builder::FindActive() {
     }
   }
   if (!graph_.has_control_flow()) return absl::OkStatus();
-  for (NodeId id = 0; id < num_nodes_ + num_swap_nodes_; ++id) {
+  for (NodeId id(0); id < num_nodes_ + num_swap_nodes_; ++id) {
     if (poll_.Tick()) return Stopped();
     if (runs_[id] && IsDead({id, kControl})) runs_[id] = false;
   }
@@ -198,7 +198,7 @@ absl::Status Builder::MakeOps() {
   op_of_.assign(runs_.size(), kNoOp);
   workload_.ops.reserve(runs_.size());
   waited_.reserve(runs_.size());
-  for (NodeId id = 0; id < num_nodes_; ++id) {
+  for (NodeId id(0); id < num_nodes_; ++id) {
     if (poll_.Tick()) return Stopped();
     if (!runs_[id]) continue;
     const Place where = facts_.placement().node(id);
@@ -210,7 +210,7 @@ absl::Status Builder::MakeOps() {
       notes_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_CALLS, where, id);
     }
   }
-  for (NodeId id = num_nodes_; id < num_nodes_ + num_swap_nodes_; ++id) {
+  for (NodeId id(num_nodes_); id < num_nodes_ + num_swap_nodes_; ++id) {
     if (!runs_[id]) continue;
     const PlanOverlay::SwapNode& node = overlay_.swap(id);
     op_of_[id] = AddOp(kind(node.place), node.place, 0, node.tensor.node);
@@ -293,7 +293,7 @@ void Builder::AddReuse(OpId op, BufferId output, absl::Span<const BufferId> cand
 absl::Status Builder::HoldInLoops() {
   if (facts_.loops().empty()) return absl::OkStatus();
   absl::flat_hash_set<BufferId> has;
-  for (NodeId id = 0; id < num_nodes_; ++id) {
+  for (NodeId id(0); id < num_nodes_; ++id) {
     if (poll_.Tick()) return Stopped();
     const absl::Span<const Tensor> held = facts_.buffers().held(id);
     if (held.empty() || !runs_[id]) continue;
@@ -427,7 +427,8 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
     }
     LinkNode(id, op_of_[id]);
     for (int32_t i = overlay_.first_swap_node(id); i >= 0; i = overlay_.swap_nodes()[i].next) {
-      if (runs_[num_nodes_ + i]) LinkNode(num_nodes_ + i, op_of_[num_nodes_ + i]);
+      const NodeId swap_node = overlay_.id(i);
+      if (runs_[swap_node]) LinkNode(swap_node, op_of_[swap_node]);
     }
   }
   if (absl::Status status = HoldInLoops(); !status.ok()) return status;

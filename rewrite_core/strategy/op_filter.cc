@@ -76,7 +76,7 @@ v1::Reason OpFilter::Judge(NodeId id) const {
 absl::Status OpFilter::CheckLeft(const StopToken& stop) const {
   if (!is_given()) return absl::OkStatus();
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph_->num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
     if (Judge(id) == v1::REASON_SWAPPED) return absl::OkStatus();
   }
@@ -142,7 +142,7 @@ absl::Status OpFilter::MatchScopes(absl::string_view kind, const Strings& scopes
   flags->assign(graph_->num_nodes(), false);
   std::vector<bool> used(scopes.size(), false);
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph_->num_nodes(); ++id) {
     for (int i = 0; i < scopes.size(); ++i) {
       if (poll.Tick()) return stop.status("strategy");
       if (absl::StartsWith(graph_->name(id), scopes[i])) (*flags)[id] = used[i] = true;

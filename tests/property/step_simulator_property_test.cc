@@ -34,12 +34,12 @@ using testing::ValueOrDie;
 
 // What an operation stands for; ids differ between the two workloads.
 std::string Key(const WorkloadOp& op) {
-  return absl::StrCat(static_cast<int>(op.kind), "/", op.device, "/", op.node, "/", op.swap, "/",
-                      op.swap_in, "/", op.duration_ns);
+  return absl::StrCat(static_cast<int>(op.kind), "/", op.device, "/", op.node.value(), "/", op.swap,
+                      "/", op.swap_in, "/", op.duration_ns);
 }
 
 std::string Key(const WorkloadBuffer& buffer) {
-  return absl::StrCat(buffer.device, "/", buffer.tensor.node, ":", buffer.tensor.port, "/",
+  return absl::StrCat(buffer.device, "/", buffer.tensor.node.value(), ":", buffer.tensor.port, "/",
                       buffer.bytes, "/", buffer.resident, "/", buffer.swap, "/", buffer.swap_in);
 }
 
@@ -51,15 +51,15 @@ std::string Text(const SimulationResult& result, const std::vector<WorkloadOp>& 
                                   result.waited ? " waited" : "", "\n");
   if (!result.fits()) {
     const OutOfMemory& oom = *result.out_of_memory;
-    absl::StrAppend(&text, "out of memory: ", oom.device, " ", key(oom.op), " ", oom.node, " ",
-                    oom.requested_bytes, " ", oom.in_use_bytes, " ", oom.budget_bytes, " ",
+    absl::StrAppend(&text, "out of memory: ", oom.device, " ", key(oom.op), " ", oom.node.value(),
+                    " ", oom.requested_bytes, " ", oom.in_use_bytes, " ", oom.budget_bytes, " ",
                     oom.time_ns, oom.fragmented ? " fragmented " : " ", oom.missing_bytes, "\n");
   }
   for (const DeviceUse& use : result.devices) {
     absl::StrAppend(&text, "resident ", use.resident_bytes, " peak ", use.peak_bytes, " by ",
-                    key(use.peak_op), " ", use.peak_node, " compute ", use.compute_ns, " out ",
-                    use.copy_out_ns, " in ", use.copy_in_ns, " stall ", use.stall_ns, " bytes ",
-                    use.copy_out_bytes, " ", use.copy_in_bytes, "\n");
+                    key(use.peak_op), " ", use.peak_node.value(), " compute ", use.compute_ns,
+                    " out ", use.copy_out_ns, " in ", use.copy_in_ns, " stall ", use.stall_ns,
+                    " bytes ", use.copy_out_bytes, " ", use.copy_in_bytes, "\n");
     for (const MemoryPoint& point : use.timeline) {
       absl::StrAppend(&text, " ", point.time_ns, ":", point.high_bytes, "/", point.bytes);
     }
@@ -84,7 +84,7 @@ class RandomPlan {
  public:
   RandomPlan(const TestStep& step, Random* random)
       : step_(step), graph_(*step.graph), random_(*random) {
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (Runs(id) || random_.OneIn(50)) nodes_.push_back(id);
     }
   }

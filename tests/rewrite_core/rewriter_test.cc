@@ -369,7 +369,7 @@ TEST(RewriterTest, BothDevicesInTurnGiveWhatBothAtOnceGive) {
   const TestGraph a = TestGraph::FromBytes(in_turn);
   const TestGraph b = TestGraph::FromBytes(Answer(Towers(), kScope).graph_def());
   ASSERT_EQ(a->num_nodes(), b->num_nodes());
-  for (NodeId id = 0; id < b->num_nodes(); ++id) {
+  for (NodeId id(0); id < b->num_nodes(); ++id) {
     EXPECT_EQ(PrintNode(*a, a.Node(b->name(id))), PrintNode(*b, id));
   }
 }

@@ -30,7 +30,7 @@ class PlannedGraph {
     const auto is_loop = [](FrameId frame) {
       return frame != kRootFrame && frame != kUnknownFrame;
     };
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       const FrameId in = control_flow.input_frame(id), out = control_flow.output_frame(id);
       if (is_loop(out)) AddEdge(id, end_of(out));
       const bool leaves = graph_.op_info(id).control_flow == ControlFlow::kExit;
@@ -42,7 +42,7 @@ class PlannedGraph {
     for (const PlannedSwap& swap : plan.swaps) {
       const NodeId producer = swap.tensor.node;
       for (const PlannedSwapIn& planned : swap.swap_ins) {
-        const NodeId swap_in = size_++;
+        const NodeId swap_in(size_++);
         AddEdge(producer, swap_in);
         for (NodeId trigger : planned.triggers) AddEdge(trigger, swap_in);
         for (const InputPosition& consumer : planned.consumers) AddEdge(swap_in, consumer.node);
@@ -71,7 +71,7 @@ class PlannedGraph {
       ++waiting[edge.to];
     }
     std::vector<NodeId> order;
-    for (NodeId id = 0; id < size_; ++id) {
+    for (NodeId id(0); id < size_; ++id) {
       if (id < graph_.num_nodes()) {
         for (Tensor input : graph_.inputs(id)) {
           if (poll_.Tick()) return stop_.status("strategy");
@@ -121,7 +121,7 @@ class PlannedGraph {
   // Nodes that still wait are on a cycle or after one: walking backwards among them never ends, and
   // so meets a node twice.
   absl::StatusOr<NodeId> NodeOnCycle(const std::vector<int32_t>& waiting) {
-    NodeId node = 0;
+    NodeId node(0);
     while (waiting[node] == 0) ++node;
     std::vector<bool> seen(size_, false);
     // A swap-in has no name yet, and a cycle has other nodes.

@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
   };
   std::vector<TensorDecision> decisions;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     // In order of ports, control edges first.
     const Graph::Readers readers = graph.readers(id);
     int32_t last = kControl;

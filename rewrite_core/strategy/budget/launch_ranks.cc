@@ -14,7 +14,7 @@ absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const 
                                                   absl::Span<const ControlEdge> added,
                                                   const StopToken& stop) {
   const Graph& graph = facts.graph();
-  const NodeId n = graph.num_nodes();
+  const int32_t n = graph.num_nodes();
   StopPoller poll(stop);
   std::vector<int32_t> launched(n, -1);
   for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const 
   for (const ControlEdge& edge : sorted) ++waiting[edge.to];
   using Ready = std::pair<int32_t, NodeId>;  // By launch, then id.
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
-  for (NodeId id = 0; id < n; ++id) {
+  for (NodeId id(0); id < n; ++id) {
     for (Tensor input : graph.inputs(id)) {
       if (poll.Tick()) return stop.status("strategy");
       waiting[id] += !IsBackEdge(graph, input.node, id);

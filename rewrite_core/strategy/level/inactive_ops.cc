@@ -51,7 +51,7 @@ absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
     found.push_back(id);
   };
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     const OpRule& rule = rules[graph.op_id(id)];
     if (rule.batch_norm) {

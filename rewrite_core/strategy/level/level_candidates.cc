@@ -75,7 +75,7 @@ absl::StatusOr<LevelCandidates> LevelCandidates::Find(
   LevelCandidates result;
   Finder finder(facts, eligibility, filters, levels, least_threshold);
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
     if (!explain && filters.producer(id) != v1::REASON_SWAPPED) continue;
     // In order of ports, control edges first.

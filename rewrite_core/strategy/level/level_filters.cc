@@ -82,7 +82,7 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
   filters.consumer_.assign(graph.num_nodes(), true);
   bool any_producer = false, any_consumer = false;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
     const bool built_in_op = filters.built_in_[graph.op_id(id)];
     uint8_t& producer = filters.producer_[id];

@@ -42,10 +42,10 @@ class Builder {
 
   absl::Status Run(const StopToken& stop, std::vector<int32_t>* level, int32_t* num_levels) {
     StopPoller poll(stop);
-    const NodeId n = graph_.num_nodes();
+    const int32_t n = graph_.num_nodes();
     std::vector<int32_t> waiting(n, 0);
     std::vector<NodeId> now, next;
-    for (NodeId id = 0; id < n; ++id) {
+    for (NodeId id(0); id < n; ++id) {
       if (!TakesPart(id)) continue;
       for (Tensor input : graph_.inputs(id)) {
         if (poll.Tick()) return stop.status("analysis");
@@ -53,7 +53,7 @@ class Builder {
       }
     }
     for (const ControlEdge& edge : added_) ++waiting[edge.to];
-    for (NodeId id = 0; id < n; ++id) {
+    for (NodeId id(0); id < n; ++id) {
       if (waiting[id] == 0 && TakesPart(id)) now.push_back(id);
     }
     level->assign(n, kNoLevel);
@@ -122,12 +122,12 @@ absl::StatusOr<NodeFlags> FindInsideLoops(const Graph& graph,
     return in != kRootFrame ? in : control_flow.output_frame(id);
   };
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     inside[id] = absl::StrContains(graph.name(id), kWhileScope);
     if (inside[id]) named.insert(frame(id));
   }
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     inside[id] = inside[id] || !named.contains(frame(id));
   }
@@ -148,7 +148,7 @@ absl::StatusOr<LevelOrder> LevelOrder::Build(const Graph& graph, const Topology&
     return result;
   }
   result.level_.resize(graph.num_nodes());
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     result.level_[id] = topology.level(id);
     result.num_levels_ = std::max(result.num_levels_, topology.level(id) + 1);
   }

@@ -33,7 +33,7 @@ absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
   int64_t count = 0;
   std::vector<NodeId> consumers;
   StopPoller poll(stop);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     consumers.clear();
     const Graph::Readers readers = graph.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
@@ -188,7 +188,7 @@ class Strategy {
     v1::LevelReport& report = report_;
     report.set_level_count(levels.num_levels());
     int64_t unleveled = 0, inactive = 0;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       unleveled += levels.level(id) == kNoLevel;
       inactive += filters.is_inactive(id);
     }

@@ -28,7 +28,7 @@ LevelTriggers::LevelTriggers(const StepFacts& facts, const LevelFilters& filters
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     joins_branches.push_back(graph.op_name(op) == "Merge" || graph.op_name(op) == "Switch");
   }
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (budget->Spend()) return;
     barred_[id] =
         filters.is_inactive(id) || filters.IsOnCpu(id) ||

@@ -75,7 +75,7 @@ class Serializer {
   absl::Status SortNodes() {
     StopPoller poll(stop_);
     nodes_.resize(levels_.num_levels());
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (poll.Tick()) return stop_.status("strategy");
       const absl::string_view name = graph_.name(id);
       if (levels_.level(id) == kNoLevel || !facts_.active_nodes().needed[id] ||
@@ -115,7 +115,7 @@ class Serializer {
 
   void LeaveOutInitialization() {
     int32_t last = kNoLevel;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (facts_.active_nodes().needed[id] || !IsInitialization(graph_.op(id))) continue;
       last = std::max(last, levels_.level(id));
     }

@@ -8,7 +8,7 @@ namespace {
 
 std::vector<NodeId> FlaggedNodes(const NodeFlags& flags) {
   std::vector<NodeId> nodes;
-  for (NodeId id = 0; id < static_cast<NodeId>(flags.size()); ++id) {
+  for (NodeId id(0); id < static_cast<int32_t>(flags.size()); ++id) {
     if (flags[id]) nodes.push_back(id);
   }
   return nodes;
@@ -51,7 +51,7 @@ absl::StatusOr<ScopeOrder> BuildScopeOrder(const Graph& graph, const Topology& t
   }
 
   std::vector<bool> has_forward_op(level_count, false);
-  for (NodeId id = 0; id < n; ++id) {
+  for (NodeId id(0); id < n; ++id) {
     const int32_t level = result.level[id];
     if (level != kNoOrder && !backward[id]) has_forward_op[level] = true;
   }
@@ -60,14 +60,14 @@ absl::StatusOr<ScopeOrder> BuildScopeOrder(const Graph& graph, const Topology& t
   };
   // Number the levels that are not empty.
   std::vector<int32_t> number(level_count, kNoOrder);
-  for (NodeId id = 0; id < n; ++id) {
+  for (NodeId id(0); id < n; ++id) {
     if (result.level[id] != kNoOrder && !dropped(id)) number[result.level[id]] = 0;
   }
   for (int32_t& level : number) {
     if (level != kNoOrder) level = result.level_count++;
   }
   result.order.assign(n, kNoOrder);
-  for (NodeId id = 0; id < n; ++id) {
+  for (NodeId id(0); id < n; ++id) {
     if (result.level[id] == kNoOrder || dropped(id)) continue;
     result.order[id] = number[result.level[id]];
     if (backward[id] &&

@@ -87,7 +87,7 @@ absl::StatusOr<NodeFlags> Match(const Graph& graph, const std::vector<NamePatter
                                 SearchBudget* budget) {
   NodeFlags matched(graph.num_nodes(), false);
   used->assign(patterns.size(), false);
-  for (NodeId id = 0; id < graph.num_nodes() && !patterns.empty(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes() && !patterns.empty(); ++id) {
     if (among != nullptr && !(*among)[id]) continue;
     for (size_t i = 0; i < patterns.size(); ++i) {
       if (budget->Spend()) return budget->status("ops in scopes", "give fewer scopes");
@@ -121,7 +121,7 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     op_wanted[op] = wanted.contains(graph.op_name(op));
   }
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (!op_wanted[graph.op_id(id)] || !reachable[id]) continue;
     (*flags)[id] = true;
     found.insert(graph.op(id));
@@ -215,7 +215,7 @@ absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
       return ScopeMatchesNothing(of_option[i], patterns[i].text(), " of the graph",
                                  NearScopes(graph, patterns[i].text()));
   }
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if ((*matched)[id]) sets->seeds.push_back(id);
   }
   return absl::OkStatus();
@@ -287,7 +287,7 @@ absl::StatusOr<ScopeSets> BuildScopeSets(const StepFacts& facts, const v1::Scope
     op_excluded[op] = std::find(std::begin(kExcludedTypes), std::end(kExcludedTypes),
                                 graph.op_name(op)) != std::end(kExcludedTypes);
   }
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (op_excluded[graph.op_id(id)]) sets.excluded[id] = true;
   }
 
@@ -296,7 +296,7 @@ absl::StatusOr<ScopeSets> BuildScopeSets(const StepFacts& facts, const v1::Scope
   if (!included.ok()) return included.status();
   sets.not_included.assign(graph.num_nodes(), false);
   if (!options.incl_scopes().empty() || !options.incl_types().empty()) {
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) sets.not_included[id] = !(*included)[id];
+    for (NodeId id(0); id < graph.num_nodes(); ++id) sets.not_included[id] = !(*included)[id];
   }
   return sets;
 }

@@ -278,7 +278,7 @@ void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, v1::ScopeRepo
   if (!sets.backward_found) return;
   absl::flat_hash_map<absl::string_view, int64_t> updates, scopes;
   for (NodeId id : sets.updates) ++updates[graph.op(id)];
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     const size_t slash = graph.name(id).find('/');
     if (sets.backward[id] && slash != absl::string_view::npos) {
       ++scopes[graph.name(id).substr(0, slash)];

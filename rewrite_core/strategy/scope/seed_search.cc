@@ -80,7 +80,7 @@ class SeedSearch {
   bool CollectCandidates() {
     int32_t top_level = 0;
     std::vector<NodeId> nodes;
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       if (budget_->Spend()) return false;
       top_level = std::max(top_level, topology_.level(id));
       if (backward_[id] || !FeedsBackward(graph_, id, backward_)) continue;
@@ -97,7 +97,7 @@ class SeedSearch {
     // bound[n]: the most candidates that n can reach. Readers come after their producers, except
     // around a loop, where the first bound must suffice.
     std::vector<int32_t> bound(graph_.num_nodes());
-    for (NodeId id = 0; id < graph_.num_nodes(); ++id) bound[id] = at_or_above[lowest[id]];
+    for (NodeId id(0); id < graph_.num_nodes(); ++id) bound[id] = at_or_above[lowest[id]];
     for (auto it = topology_.order().rbegin(); it != topology_.order().rend(); ++it) {
       if (backward_[*it]) continue;
       int64_t together = 0;

@@ -84,7 +84,7 @@ absl::StatusOr<NodeId> TriggerSearch::HighestFirst(NodeId first, int32_t lowest,
   while (!heap_.empty()) {
     if (budget_->Spend()) return budget_->status(kTriggersWhat, kTriggersRemedy);
     std::pop_heap(heap_.begin(), heap_.end());
-    const NodeId id = -heap_.back().second;
+    const NodeId id(-heap_.back().second);
     heap_.pop_back();
     const int32_t order = order_.order[id];
     if (order != kNoOrder && order < lowest) break;

@@ -59,7 +59,7 @@ class TriggerSearch {
   const ScopeDefaults parameters_;
   SearchBudget* budget_;
   VisitMarks visited_;
-  std::vector<std::pair<int32_t, NodeId>> heap_;
+  std::vector<std::pair<int32_t, int32_t>> heap_;  // Level and negated id.
   std::vector<NodeId> step_, next_step_;
 };
 

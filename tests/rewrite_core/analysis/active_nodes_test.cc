@@ -27,7 +27,7 @@ absl::StatusOr<ActiveNodes> Find(const TestGraph& graph, const std::vector<std::
 
 std::vector<std::string> Names(const TestGraph& graph, const NodeFlags& flags) {
   std::vector<std::string> names;
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     if (flags[id]) names.emplace_back(graph->name(id));
   }
   return names;

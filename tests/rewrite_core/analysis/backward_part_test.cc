@@ -41,7 +41,7 @@ class BackwardPartTest : public ::testing::TestWithParam<PartCase> {};
 TEST_P(BackwardPartTest, IsFoundFromTheStructure) {
   const TestGraph graph(GetParam().text);
   const BackwardPart part = Find(*graph);
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     EXPECT_EQ(part.ops[id], absl::StartsWith(graph->name(id), "b_")) << graph->name(id);
   }
 }
@@ -340,7 +340,7 @@ TEST(BackwardPartTest, UpdatesInFunctions) {
                            "up = AssignSubVariableOp(v, x) {dtype=float32}", {})}));
     const BackwardPart part = Find(*graph);
     EXPECT_THAT(Names(*graph, part.updates), ElementsAre("b_up")) << update;
-    for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+    for (NodeId id(0); id < graph->num_nodes(); ++id) {
       EXPECT_EQ(part.ops[id], absl::StartsWith(graph->name(id), "b_")) << graph->name(id);
     }
   }
@@ -361,7 +361,7 @@ TEST(BackwardPartTest, OfAGeneratedGraphIsWhatItsScopesSay) {
   const TestGraph graph = TestGraph::FromBytes(testing::MakeTrainingGraph(options));
   ASSERT_EQ(graph->num_nodes(), options.nodes);
   const BackwardPart part = Find(*graph);
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     const absl::string_view name = graph->name(id);
     if (name == "move/train_op") continue;  // Has control inputs alone: no part of any data flow.
     EXPECT_EQ(part.ops[id], absl::StartsWith(name, "down/") || absl::StartsWith(name, "move/"))

@@ -46,7 +46,7 @@ class Sides {
 
   std::vector<std::string> Dead() const {
     std::vector<std::string> names;
-    for (NodeId id = 0; id < facts_.graph->num_nodes(); ++id) {
+    for (NodeId id(0); id < facts_.graph->num_nodes(); ++id) {
       if (conditionals().IsDead(id)) names.emplace_back(facts_.graph->name(id));
     }
     return names;

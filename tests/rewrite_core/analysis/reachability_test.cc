@@ -29,7 +29,7 @@ class ReachabilityTest : public ::testing::Test {
   }
   std::vector<std::string> Names(const absl::StatusOr<NodeFlags>& flags) const {
     std::vector<std::string> names;
-    for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_->num_nodes(); ++id) {
       if ((*flags)[id]) names.emplace_back(graph_->name(id));
     }
     return names;
@@ -78,12 +78,12 @@ TEST_F(ReachabilityTest, WalksBackwardOverDataEdgesAlone) {
 
 TEST_F(ReachabilityTest, MarksAreEmptiedByClear) {
   VisitMarks marks(3);
-  EXPECT_TRUE(marks.Insert(1));
-  EXPECT_FALSE(marks.Insert(1));
-  EXPECT_TRUE(marks.Insert(2));
+  EXPECT_TRUE(marks.Insert(NodeId(1)));
+  EXPECT_FALSE(marks.Insert(NodeId(1)));
+  EXPECT_TRUE(marks.Insert(NodeId(2)));
   marks.Clear();
-  EXPECT_TRUE(marks.Insert(1));
-  EXPECT_FALSE(marks.Insert(1));
+  EXPECT_TRUE(marks.Insert(NodeId(1)));
+  EXPECT_FALSE(marks.Insert(NodeId(1)));
 }
 
 TEST_F(ReachabilityTest, WhatLeadsToMoreIsWhatLeadsToAll) {
@@ -102,7 +102,7 @@ TEST(ReachabilityStopTest, BothWalksStopWhenTold) {
   for (int i = 1; i < 20'000; ++i) absl::StrAppend(&text, "n", i, " = Relu(n", i - 1, ")\n");
   const TestGraph graph(text);
   const StopToken forward = StopToken::AfterStepsForTest(2'000);
-  EXPECT_EQ(GetErrorReason(ReachedFrom(*graph, {0}, nullptr, forward).status()),
+  EXPECT_EQ(GetErrorReason(ReachedFrom(*graph, {NodeId(0)}, nullptr, forward).status()),
             v1::ERROR_REASON_STOPPED);
   EXPECT_LT(forward.steps(), 2'000 + 2 * StopPoller::kStride);
   NodeFlags last(graph->num_nodes(), false);

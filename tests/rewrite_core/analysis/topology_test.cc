@@ -26,7 +26,7 @@ absl::StatusOr<Topology> BuildFrom(const TestGraph& graph) {
 std::map<std::string, int> LevelsOf(const TestGraph& graph) {
   const Topology topology = testing::ValueOrDie(BuildFrom(graph), "topology");
   std::map<std::string, int> levels;
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     levels[std::string(graph->name(id))] = topology.level(id);
   }
   return levels;
@@ -80,7 +80,7 @@ TEST(TopologyTest, OrderHoldsEveryNodeOnceAndProducersFirst) {
     EXPECT_EQ(position[topology->order()[i]], -1);
     position[topology->order()[i]] = static_cast<int>(i);
   }
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     ASSERT_NE(position[id], -1) << graph->name(id);
     for (Tensor input : graph->inputs(id)) EXPECT_LT(position[input.node], position[id]);
   }

@@ -142,7 +142,7 @@ TEST(GraphEditBytesTest, UntouchedNodesSurviveByteForByte) {
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
   GraphEdit edit(*graph);
-  edit.AddControlInput(1, "odd");
+  edit.AddControlInput(NodeId(1), "odd");
   EXPECT_EQ(edit.UniqueName("new"), "new");
   NodeSpec spec;
   spec.name = "new";
@@ -165,8 +165,8 @@ TEST(GraphEditBytesTest, AnEditedNodeKeepsAllElse) {
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
   GraphEdit edit(*graph);
-  edit.RewireInput(1, 1, "a");
-  edit.AddControlInput(1, "a");
+  edit.RewireInput(NodeId(1), 1, "a");
+  edit.AddControlInput(NodeId(1), "a");
   const auto after = edit.Apply(StopToken());
   ASSERT_THAT(after, IsOk());
   const std::string undo = StringListAttr({"1=a:0", "^a"});
@@ -237,34 +237,34 @@ std::vector<BadEdit> BadEdits() {
          e->AddNode(Identity("s", {"never"}));
        },
        "'s': an input does not resolve"},
-      {"rewiring no node", [](GraphEdit* e) { e->RewireInput(4, 0, "a"); }, "no such node"},
+      {"rewiring no node", [](GraphEdit* e) { e->RewireInput(NodeId(4), 0, "a"); }, "no such node"},
       {"rewiring node -1", [](GraphEdit* e) { e->RewireInput(kNoNode, 0, "a"); }, "no such node"},
-      {"rewiring an input behind the last", [](GraphEdit* e) { e->RewireInput(1, 1, "a"); },
+      {"rewiring an input behind the last", [](GraphEdit* e) { e->RewireInput(NodeId(1), 1, "a"); },
        "'b': no such data input"},
-      {"rewiring input -1", [](GraphEdit* e) { e->RewireInput(1, -1, "a"); },
+      {"rewiring input -1", [](GraphEdit* e) { e->RewireInput(NodeId(1), -1, "a"); },
        "'b': no such data input"},
-      {"rewiring a control input", [](GraphEdit* e) { e->RewireInput(2, 2, "a"); },
+      {"rewiring a control input", [](GraphEdit* e) { e->RewireInput(NodeId(2), 2, "a"); },
        "'c': no such data input"},
-      {"rewiring to a missing node", [](GraphEdit* e) { e->RewireInput(1, 0, "nobody"); },
+      {"rewiring to a missing node", [](GraphEdit* e) { e->RewireInput(NodeId(1), 0, "nobody"); },
        "'b': a rewired input does not resolve"},
       {"rewiring to a reserved name",
        [](GraphEdit* e) {
          e->UniqueName("never");
-         e->RewireInput(1, 0, "never");
+         e->RewireInput(NodeId(1), 0, "never");
        },
        "'b': a rewired input does not resolve"},
-      {"rewiring to a control input", [](GraphEdit* e) { e->RewireInput(1, 0, "^d"); },
+      {"rewiring to a control input", [](GraphEdit* e) { e->RewireInput(NodeId(1), 0, "^d"); },
        "'b': a rewired input does not resolve"},
       {"rewiring one input twice",
        [](GraphEdit* e) {
-         e->RewireInput(2, 1, "b");
-         e->RewireInput(2, 0, "a");
-         e->RewireInput(2, 1, "a");
+         e->RewireInput(NodeId(2), 1, "b");
+         e->RewireInput(NodeId(2), 0, "a");
+         e->RewireInput(NodeId(2), 1, "a");
        },
        "'c': an input is rewired twice"},
-      {"holding back no node", [](GraphEdit* e) { e->AddControlInput(3, "nobody"); },
+      {"holding back no node", [](GraphEdit* e) { e->AddControlInput(NodeId(3), "nobody"); },
        "'d': a control input does not resolve"},
-      {"waiting for a tensor", [](GraphEdit* e) { e->AddControlInput(3, "a:0"); },
+      {"waiting for a tensor", [](GraphEdit* e) { e->AddControlInput(NodeId(3), "a:0"); },
        "'d': a control input does not resolve"},
   };
 }

@@ -71,7 +71,7 @@ TEST(GraphTest, NodesAreInFileOrder) {
   ASSERT_EQ(g->num_nodes(), 5);
   EXPECT_EQ(g->num_inputs(), 8);  // 4 + 2 + 0 + 0 + 2.
   const char* const kNames[] = {"late", "split", "axis", "x", "init"};
-  for (NodeId id = 0; id < 5; ++id) {
+  for (NodeId id(0); id < 5; ++id) {
     EXPECT_EQ(g->name(id), kNames[id]);
     EXPECT_EQ(g->Find(kNames[id]), id);
   }
@@ -126,7 +126,7 @@ TEST(GraphTest, NodeBytesAreTheFilesOwn) {
   const TestGraph g(kSmallGraph);
   EXPECT_EQ(g->bytes(), g.bytes());
   std::string all;
-  for (NodeId id = 0; id < g->num_nodes(); ++id) {
+  for (NodeId id(0); id < g->num_nodes(); ++id) {
     testing::NodeDef proto;
     ASSERT_TRUE(proto.ParseFromString(std::string(g->node_bytes(id))));
     EXPECT_EQ(proto.name(), g->name(id));
@@ -150,7 +150,7 @@ TEST(GraphTest, OfAnAttributeGivenTwiceTheLastCounts) {
       Node(Name("a") + Attr("k", RawNumber(3, 1)) + Op("NoOp") + Attr("k", RawNumber(3, 2)));
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
-  EXPECT_EQ(graph->attr(0, "k"), RawNumber(3, 2));
+  EXPECT_EQ(graph->attr(NodeId(0), "k"), RawNumber(3, 2));
   EXPECT_EQ(testing::ReadProto(bytes).node(0).attr().at("k").i(), 2);  // As protobuf has it.
 }
 
@@ -171,7 +171,7 @@ TEST(GraphTest, FlagsSayWhatTheGraphHolds) {
     const TestGraph g(c.text);
     EXPECT_EQ(g->has_functions(), c.functions) << c.text;
     EXPECT_EQ(g->has_control_flow(), c.control_flow) << c.text;
-    EXPECT_EQ(g->has_undo(0), c.undo) << c.text;
+    EXPECT_EQ(g->has_undo(NodeId(0)), c.undo) << c.text;
   }
 }
 
@@ -180,7 +180,7 @@ TEST(GraphTest, AnUndoKeyBehindItsValueIsSeen) {
       Node(Name("a") + Op("NoOp") + RawField(5, RawField(2, "") + RawField(1, "_spillway_undo")));
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
-  EXPECT_TRUE(graph->has_undo(0));
+  EXPECT_TRUE(graph->has_undo(NodeId(0)));
 }
 
 // Bytes that no serializer writes, but that protobuf reads.
@@ -212,10 +212,10 @@ TEST(GraphTest, UnusualEncodingsAreRead) {
     const auto graph = ParseGraph(c.bytes);
     ASSERT_THAT(graph, IsOk());
     ASSERT_EQ(graph->num_nodes(), 2);
-    EXPECT_EQ(graph->name(1), "b");
-    EXPECT_EQ(graph->op(1), "Neg");
-    ASSERT_EQ(graph->inputs(1).size(), 1);
-    EXPECT_EQ(graph->inputs(1)[0], (Tensor{0, 0}));
+    EXPECT_EQ(graph->name(NodeId(1)), "b");
+    EXPECT_EQ(graph->op(NodeId(1)), "Neg");
+    ASSERT_EQ(graph->inputs(NodeId(1)).size(), 1);
+    EXPECT_EQ(graph->inputs(NodeId(1))[0], (Tensor{NodeId(0), 0}));
     const testing::GraphDef proto = testing::ReadProto(c.bytes);
     EXPECT_EQ(proto.node(1).name(), "b");
     EXPECT_EQ(proto.node(1).op(), "Neg");
@@ -554,7 +554,7 @@ TEST(GraphTest, AgreesWithProtobufOnRealGraphs) {
     const testing::GraphDef proto = testing::ReadProto(bytes);
     ASSERT_EQ(graph->num_nodes(), proto.node_size());
     int64_t inputs = 0;
-    for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+    for (NodeId id(0); id < graph->num_nodes(); ++id) {
       const testing::NodeDef& node = proto.node(id);
       ASSERT_EQ(graph->name(id), node.name());
       ASSERT_EQ(graph->op(id), node.op());

@@ -84,49 +84,49 @@ TEST(OpOutputsTest, CountAndTypes) {
   for (const OutputsCase& c : kOutputsCases) {
     SCOPED_TRACE(c.node);
     const TestGraph g(absl::StrCat("n = ", c.node));
-    EXPECT_EQ(CountOutputs(*g, 0), c.count);
-    EXPECT_EQ(Types(g, 0, c.count < 0 ? 2 : c.count), c.types);
+    EXPECT_EQ(CountOutputs(*g, NodeId(0)), c.count);
+    EXPECT_EQ(Types(g, NodeId(0), c.count < 0 ? 2 : c.count), c.types);
   }
 }
 
 TEST(OpOutputsTest, PortsBehindTheLastAreUnknown) {
   const TestGraph g("n = Switch() {T=float32}\nm = IdentityN() {T=[int64]}");
-  EXPECT_EQ(Types(g, 0, 4), "float32 float32 ? ?");
-  EXPECT_EQ(Types(g, 1, 3), "int64 ? ?");
+  EXPECT_EQ(Types(g, NodeId(0), 4), "float32 float32 ? ?");
+  EXPECT_EQ(Types(g, NodeId(1), 3), "int64 ? ?");
 }
 
 TEST(OpOutputsTest, PortsMayBeAnySelection) {
   const TestGraph g("n = ParseExample() {Nsparse=2, sparse_types=[float32,string], Tdense=[bool]}");
-  const auto types = GetOutputTypes(*g, 0, {1, 3, 6, 9});
+  const auto types = GetOutputTypes(*g, NodeId(0), {1, 3, 6, 9});
   ASSERT_EQ(types.size(), 4);
   EXPECT_EQ(DataTypeName(types[0].dtype), "int64");
   EXPECT_EQ(DataTypeName(types[1].dtype), "string");
   EXPECT_EQ(DataTypeName(types[2].dtype), "bool");
   EXPECT_EQ(types[3].dtype, kDtInvalid);
-  EXPECT_EQ(GetOutputType(*g, {0, 2}).dtype, kDtFloat32);
+  EXPECT_EQ(GetOutputType(*g, {NodeId(0), 2}).dtype, kDtFloat32);
 }
 
 // Found by tests/fuzz: swaps were planned for tensors of type -1, which TensorFlow cannot read.
 TEST(OpOutputsTest, NegativeTypesAreUnknown) {
   // AttrValue.type = -1, as protobuf writes it: ten bytes.
   const TestGraph g("n = Relu() {T=0x30ffffffffffffffffff01}");
-  EXPECT_EQ(GetOutputType(*g, {0, 0}).dtype, kDtInvalid);
-  EXPECT_FALSE(GetOutputType(*g, {0, 0}).is_ref);
+  EXPECT_EQ(GetOutputType(*g, {NodeId(0), 0}).dtype, kDtInvalid);
+  EXPECT_FALSE(GetOutputType(*g, {NodeId(0), 0}).is_ref);
 }
 
 // However many outputs an attribute claims, only those asked for cost anything.
 TEST(OpOutputsTest, HugeCountsCostNothing) {
   const TestGraph g("n = Split() {T=float32, num_split=2147483647}\nm = MyOwnOp()");
-  EXPECT_EQ(CountOutputs(*g, 0), 2147483647);
-  EXPECT_EQ(GetOutputType(*g, {0, 2147483646}).dtype, kDtFloat32);
-  EXPECT_EQ(GetOutputType(*g, {1, 2147483647}).dtype, kDtInvalid);
+  EXPECT_EQ(CountOutputs(*g, NodeId(0)), 2147483647);
+  EXPECT_EQ(GetOutputType(*g, {NodeId(0), 2147483646}).dtype, kDtFloat32);
+  EXPECT_EQ(GetOutputType(*g, {NodeId(1), 2147483647}).dtype, kDtInvalid);
 }
 
 // Two counts of 31 bits each must not overflow.
 TEST(OpOutputsTest, CountsBeyond31BitsCannotBeTold) {
   const TestGraph g(
       "n = ParseExample() {Nsparse=2147483647, sparse_types=[float32], Tdense=[bool]}");
-  EXPECT_EQ(CountOutputs(*g, 0), -1);
+  EXPECT_EQ(CountOutputs(*g, NodeId(0)), -1);
 }
 
 }  // namespace

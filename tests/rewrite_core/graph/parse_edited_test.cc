@@ -34,7 +34,7 @@ void ExpectSame(const Graph& a, const Graph& b) {
   EXPECT_EQ(a.num_inputs(), b.num_inputs());
   EXPECT_EQ(a.nodes_end(), b.nodes_end());
   EXPECT_EQ(a.has_functions(), b.has_functions());
-  for (NodeId id = 0; id < a.num_nodes(); ++id) {
+  for (NodeId id(0); id < a.num_nodes(); ++id) {
     ASSERT_EQ(a.name(id), b.name(id));
     ASSERT_EQ(a.op(id), b.op(id));
     ASSERT_EQ(a.op_info(id).name, b.op_info(id).name);
@@ -142,15 +142,16 @@ TEST(ParseEditedTest, AgreesWithParseOnRandomEdits) {
     ASSERT_THAT(parsed, IsOk()) << seed;
     ExpectSame(*edited, *parsed);
     ASSERT_EQ(how.origins.size(), static_cast<size_t>(edited->num_nodes()));
-    NodeId next = 0;
+    NodeId next(0);
     std::vector<NodeId> changed;
-    for (NodeId id = 0; id < edited->num_nodes(); ++id) {
+    for (NodeId id(0); id < edited->num_nodes(); ++id) {
       const NodeId origin = how.origins[id];
       if (origin == kNoNode || edited->node_bytes(id) != original->node_bytes(origin)) {
         changed.push_back(id);
       }
       if (origin == kNoNode) continue;
-      EXPECT_EQ(origin, next++);
+      EXPECT_EQ(origin, next);
+      ++next;
       EXPECT_EQ(edited->name(id), original->name(origin));
     }
     EXPECT_EQ(how.changed, changed) << seed;

@@ -192,14 +192,14 @@ TEST(StripTest, RandomGraphsInUnusualBytesComeBack) {
     testing::Random random(seed);
     const std::string original = testing::RoughenBytes(proto, &random);
     const std::string edited = Edited(original, [&](const TestGraph& g, GraphEdit* e) {
-      for (NodeId id = 0; id < g->num_nodes(); ++id) {
+      for (NodeId id(0); id < g->num_nodes(); ++id) {
         for (int i = 0; i < static_cast<int>(g->inputs(id).size()); ++i) {
           const Tensor input = g->inputs(id)[i];
           if (!input.is_control() && random.OneIn(3)) {
             e->RewireInput(id, i, TensorName(*g, input));
           }
         }
-        if (random.OneIn(3)) e->AddControlInput(id, g->name(random.Below(g->num_nodes())));
+        if (random.OneIn(3)) e->AddControlInput(id, g->name(NodeId(random.Below(g->num_nodes()))));
       }
     });
     ASSERT_EQ(Stripped(edited), original);
@@ -243,11 +243,11 @@ TEST(StripTest, TellsWhoRewroteAGraph) {
   };
   const Case kCases[] = {
       {"a = NoOp()", false, kNoNode},
-      {"a = NoOp()\nlms/swapin_0 = NoOp()\nlms/swapout_0 = NoOp()", false, 1},
+      {"a = NoOp()\nlms/swapin_0 = NoOp()\nlms/swapout_0 = NoOp()", false, NodeId(1)},
       {"a = NoOp() {_spillway_undo=[\"added\"]}", true, kNoNode},
       // Ours goes first: then a node of that name is the user's own.
       {"lms/swapin_0 = NoOp()\na = NoOp(^b) {_spillway_undo=[\"^b\"]}\nb = NoOp()", true, kNoNode},
-      {"x/lms/swap = NoOp()", false, 0},
+      {"x/lms/swap = NoOp()", false, NodeId(0)},
       {"lms/swa = NoOp()", false, kNoNode},
   };
   for (const Case& c : kCases) {

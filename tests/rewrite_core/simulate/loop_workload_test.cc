@@ -119,7 +119,7 @@ const Buffers::Buffer& BufferOf(const TestStep& step, absl::string_view tensor) 
 std::vector<std::string> EndsThatHold(const TestStep& step, absl::string_view tensor) {
   const Buffers& buffers = step.facts.buffers();
   std::vector<std::string> ends;
-  for (NodeId id = 0; id < step.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < step.graph->num_nodes(); ++id) {
     for (Tensor held : buffers.held(id)) {
       if (buffers.buffer_of(held) == buffers.buffer_of(step.graph.Output(tensor))) {
         ends.emplace_back(step.graph->name(id));

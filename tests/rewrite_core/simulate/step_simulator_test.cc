@@ -407,7 +407,7 @@ TEST(StepSimulatorStopTest, StopsAndGoesOnAfterwards) {
   const TestStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(options)));
   auto simulator = ValueOrDie(StepSimulator::Create(step.facts, {}), "simulator");
   SwapPlan plan;
-  for (NodeId id = 0; id < step.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < step.graph->num_nodes(); ++id) {
     const Graph::Readers readers = step.graph->readers(id);
     if (readers.size() < 2 || !step.facts.active_nodes().flags[id]) continue;
     const auto [reader, index, port] = readers[1];

@@ -472,7 +472,7 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
   const std::vector<Buffers::Buffer>& buffers = step.facts.buffers().buffers();
   const bool keeps = std::any_of(buffers.begin(), buffers.end(),
                                  [](const Buffers::Buffer& buffer) { return buffer.in_list; });
-  for (NodeId id = 0; id < step.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < step.graph->num_nodes(); ++id) {
     const Graph::Readers readers = step.graph->readers(id);
     if (readers.empty() || random.Next() % 3 != 0) continue;
     const Tensor tensor{id, 0};
@@ -499,7 +499,7 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
       for (const InputPosition& consumer : swap_in.consumers) {
         level = std::min(level, step.facts.topology().level(consumer.node));
       }
-      const NodeId trigger = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
+      const NodeId trigger(random.Next() % step.graph->num_nodes());
       const bool kills = std::any_of(
           swap_in.consumers.begin(), swap_in.consumers.end(),
           [&](InputPosition consumer) { return !MayWait(step, trigger, consumer.node); });
@@ -511,8 +511,8 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
     if (!swap.swap_ins.empty()) plan.swaps.push_back(std::move(swap));
   }
   for (int i = 0; i < 3; ++i) {
-    const NodeId from = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
-    const NodeId to = static_cast<NodeId>(random.Next() % step.graph->num_nodes());
+    const NodeId from(random.Next() % step.graph->num_nodes());
+    const NodeId to(random.Next() % step.graph->num_nodes());
     if (step.facts.topology().level(from) < step.facts.topology().level(to) &&
         MayWait(step, from, to)) {
       plan.controls.push_back({from, to});

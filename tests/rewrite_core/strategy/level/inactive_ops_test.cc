@@ -20,7 +20,7 @@ std::vector<std::string> Inactive(const std::string& text, Phase phase = Phase::
   const NodeFlags flags = testing::ValueOrDie(
       FindInactiveOps(*f.graph, f.facts.control_flow(), phase, StopToken()), "inactive ops");
   std::vector<std::string> names;
-  for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
     if (flags[id]) names.emplace_back(f.graph->name(id));
   }
   return names;

@@ -43,7 +43,7 @@ std::vector<std::string> Producers(const std::string& options) {
   const TestFacts f(kFilteredNet);
   const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
   std::vector<std::string> names;
-  for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
     if (filters.producer(id) == v1::REASON_SWAPPED) names.emplace_back(f.graph->name(id));
   }
   return names;
@@ -53,7 +53,7 @@ std::vector<std::string> Consumers(const std::string& options) {
   const TestFacts f(kFilteredNet);
   const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
   std::vector<std::string> names;
-  for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
     if (filters.MayConsume(id)) names.emplace_back(f.graph->name(id));
   }
   return names;

@@ -31,7 +31,7 @@ Levels LevelsOf(const TestFacts& f, const std::vector<ControlEdge>& added = {}) 
   const LevelOrder order = OrderOf(f, added);
   Levels levels;
   int32_t count = 0;
-  for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
     count = std::max(count, order.level(id) + 1);
     if (order.level(id) != kNoLevel) levels[std::string(f.graph->name(id))] = order.level(id);
   }
@@ -148,14 +148,14 @@ TEST(LevelOrderTest, AgreesWithTheRulesOnRandomGraphs) {
     std::vector<ControlEdge> added;  // Up in the topological order, so they close no cycle.
     testing::Random random(seed);
     for (int i = 0; i < static_cast<int>(seed % 5) && graph.num_nodes() > 1; ++i) {
-      const NodeId a = random.Below(graph.num_nodes()), b = random.Below(graph.num_nodes());
+      const NodeId a(random.Below(graph.num_nodes())), b(random.Below(graph.num_nodes()));
       if (inside(a) || inside(b)) continue;
       if (f.facts.topology().level(a) < f.facts.topology().level(b)) added.push_back({a, b});
     }
     std::vector<int32_t> expected(graph.num_nodes(), kNoLevel);
     for (bool changed = true; changed;) {
       changed = false;
-      for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+      for (NodeId id(0); id < graph.num_nodes(); ++id) {
         const absl::string_view op = graph.op(id);
         if (inside(id) && op != "Enter" && op != "Merge" && op != "Switch" && op != "Exit")
           continue;
@@ -178,7 +178,7 @@ TEST(LevelOrderTest, AgreesWithTheRulesOnRandomGraphs) {
       }
     }
     const LevelOrder order = OrderOf(f, added);
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       ASSERT_EQ(order.level(id), expected[id]) << "seed " << seed << ": " << graph.name(id);
       unleveled += expected[id] == kNoLevel;
     }

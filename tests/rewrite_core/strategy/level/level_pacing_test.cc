@@ -160,7 +160,7 @@ TEST(LevelPacingTest, RanksGrowAlongAllEdges) {
     const std::unique_ptr<LevelPacing> pacing = step.Pacing();
     const absl::Span<const int32_t> ranks = pacing->ranks();
     ASSERT_EQ(ranks.size(), step.graph->num_nodes()) << seed;
-    for (NodeId id = 0; id < step.graph->num_nodes(); ++id) {
+    for (NodeId id(0); id < step.graph->num_nodes(); ++id) {
       for (Tensor input : step.graph->inputs(id)) {
         if (IsBackEdge(*step.graph, input.node, id)) continue;
         ++edges;

@@ -48,7 +48,7 @@ struct Searched {
   testing::RecordedLevelsV2 Record() const {
     testing::RecordedLevelsV2 record;
     record.levels.resize(levels.num_levels());
-    for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+    for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
       const std::string name(f.graph->name(id));
       if (levels.level(id) != kNoLevel) record.levels[levels.level(id)].push_back(name);
       if (filters.is_inactive(id)) record.inactive.push_back(name);
@@ -146,10 +146,10 @@ TEST(LevelTriggersTest, AgreesWithTheSpecificationOnRandomGraphs) {
     LevelTriggers triggers(s.f.facts, s.filters, s.levels, &budget);
     testing::Random random(seed);
     for (int i = 0; i < 60; ++i) {
-      const NodeId producer = random.Below(graph.num_nodes());
+      const NodeId producer(random.Below(graph.num_nodes()));
       std::vector<LateReader> group;
       for (int k = random.OneIn(2) ? 1 : random.Between(2, 4); k > 0; --k) {
-        const NodeId consumer = random.Below(graph.num_nodes());
+        const NodeId consumer(random.Below(graph.num_nodes()));
         if (s.levels.level(consumer) > s.levels.level(producer)) {
           group.push_back({{consumer, 0}, s.levels.level(consumer)});
         }

@@ -49,8 +49,8 @@ class FakePlanner : public TunedPlanner {
     PlannedSwap swap;
     // As the real one: of no effect in modes 2 and 3.
     const int32_t ahead = setting.syncs_swap_ins() ? 0 : setting.ahead;
-    swap.tensor = {setting.threshold, 0};
-    swap.swap_ins.push_back({{{ahead, setting.groupby}}, {setting.sync_mode}});
+    swap.tensor = {NodeId(setting.threshold), 0};
+    swap.swap_ins.push_back({{{NodeId(ahead), setting.groupby}}, {NodeId(setting.sync_mode)}});
     return std::vector<PlannedSwap>{swap};
   }
 };
@@ -81,7 +81,7 @@ class FakeSimulator : public PlanSimulator {
       return testing::UnfitStep(oom, cost.peak_bytes, resident_bytes);
     }
     if (cost.peak_bytes > terms.budget_bytes) {
-      oom.node = resident_bytes > terms.budget_bytes ? kNoNode : 0;
+      oom.node = resident_bytes > terms.budget_bytes ? kNoNode : NodeId(0);
       oom.requested_bytes = cost.peak_bytes - terms.budget_bytes;
       oom.in_use_bytes = terms.budget_bytes;
       return testing::UnfitStep(oom, terms.budget_bytes, resident_bytes);

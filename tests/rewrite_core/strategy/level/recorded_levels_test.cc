@@ -52,7 +52,7 @@ TEST_P(RecordedLevelsTest, EveryOpHasTheLevelThatV2Gives) {
     for (const std::string& op : ops) expected[graph_.Node(op)] = level;
     ++level;
   }
-  for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph_->num_nodes(); ++id) {
     EXPECT_EQ(order->level(id), expected[id]) << graph_->name(id);
   }
 }
@@ -64,7 +64,7 @@ TEST_P(RecordedLevelsTest, TheOpsThatV2LeavesAloneAreInactive) {
   ASSERT_THAT(inactive, testing::IsOk());
   NodeFlags expected(graph_->num_nodes(), false);
   for (const std::string& op : record_.inactive) expected[graph_.Node(op)] = true;
-  for (NodeId id = 0; id < graph_->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph_->num_nodes(); ++id) {
     if ((*inactive)[id] == expected[id]) continue;
     ASSERT_EQ(GetParam(), "resnet50_keras") << graph_->name(id);
     EXPECT_TRUE((*inactive)[id] && IsInferenceOfKeras(id, *inactive)) << graph_->name(id);

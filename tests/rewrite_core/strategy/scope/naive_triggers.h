@@ -76,7 +76,7 @@ class NaiveTriggers {
     const int64_t lowest = std::max<int64_t>(int64_t{order_[b]} - parameters_.ub, order_[f]) + 1;
     if (highest < std::max<int64_t>(lowest, 0)) return {};
     std::vector<std::vector<NodeId>> rounds(highest + 1 - std::max<int64_t>(lowest, 0));
-    for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph.num_nodes(); ++id) {
       const int64_t level = order_[id];
       if (level < 0 || level > highest || level < lowest || !leads[id] || HasCond(id)) continue;
       rounds[highest - level].push_back(id);

@@ -71,7 +71,7 @@ struct RealGraph {
         f(TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(folder, "/graph.pb")))),
         backward(f.graph->num_nodes(), false) {
     for (const std::string& scope : testing::OptimizerScopes(name)) {
-      for (NodeId id = 0; id < f.graph->num_nodes(); ++id) {
+      for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
         if (absl::StartsWith(f.graph->name(id), scope)) backward[id] = true;
       }
     }

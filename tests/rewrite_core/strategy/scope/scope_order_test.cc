@@ -33,7 +33,7 @@ Result OrderOf(const std::string& text, const std::vector<std::string>& seeds) {
   const TestGraph graph(text);
   const Topology topology = testing::ValueOrDie(Topology::Build(*graph, StopToken()), "topology");
   NodeFlags backward;
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     backward.push_back(absl::StartsWith(graph->name(id), "G/"));
   }
   std::vector<NodeId> seed_ids;
@@ -41,7 +41,7 @@ Result OrderOf(const std::string& text, const std::vector<std::string>& seeds) {
   const ScopeOrder order = testing::ValueOrDie(
       BuildScopeOrder(*graph, topology, backward, seed_ids, StopToken()), "order");
   Result result{{}, order.backward_start, order.level_count};
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     result.orders[std::string(graph->name(id))] = order.order[id];
   }
   return result;
@@ -235,7 +235,7 @@ TEST_P(RecordedOrderTest, EveryOpHasTheOrderThatV1Gives) {
   const Topology topology = testing::ValueOrDie(Topology::Build(*graph, StopToken()), "topology");
   NodeFlags backward(graph->num_nodes(), false);
   std::vector<std::string> backward_names;
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     backward[id] = std::any_of(scopes.begin(), scopes.end(), [&](const std::string& scope) {
       return absl::StartsWith(graph->name(id), scope);
     });
@@ -256,7 +256,7 @@ TEST_P(RecordedOrderTest, EveryOpHasTheOrderThatV1Gives) {
     for (const std::string& op : ops) expected[graph.Node(op)] = level;
     ++level;
   }
-  for (NodeId id = 0; id < graph->num_nodes(); ++id) {
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
     EXPECT_EQ(order->order[id], expected[id]) << graph->name(id);
   }
 }
@@ -276,13 +276,13 @@ TEST(ScopeOrderTest, StopsWhenTold) {
   // Each of its loops must notice.
   for (int steps : {2'000, 22'000, 42'000, 62'000}) {
     const StopToken stop = StopToken::AfterStepsForTest(steps);
-    const auto order = BuildScopeOrder(*graph, topology, backward, {0}, stop);
+    const auto order = BuildScopeOrder(*graph, topology, backward, {NodeId(0)}, stop);
     if (order.ok()) continue;
     EXPECT_EQ(GetErrorReason(order.status()), v1::ERROR_REASON_STOPPED);
     EXPECT_LT(stop.steps(), steps + 2 * StopPoller::kStride);
   }
   const StopToken early = StopToken::AfterStepsForTest(2'000);
-  EXPECT_FALSE(BuildScopeOrder(*graph, topology, backward, {0}, early).ok());
+  EXPECT_FALSE(BuildScopeOrder(*graph, topology, backward, {NodeId(0)}, early).ok());
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ using testing::TestGraph;
 // The backward part: ops with one of these prefixes.
 NodeFlags Backward(const Graph& graph, const std::vector<std::string>& scopes) {
   NodeFlags flags(graph.num_nodes(), false);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     for (const std::string& scope : scopes) {
       flags[id] = flags[id] || absl::StartsWith(graph.name(id), scope);
     }
@@ -54,14 +54,14 @@ std::vector<std::string> SeedsOf(const std::string& text) {
 std::vector<NodeId> NaiveSeeds(const Graph& graph, const NodeFlags& backward) {
   std::vector<NodeId> candidates;
   NodeFlags is_candidate(graph.num_nodes(), false);
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     for (Tensor input : graph.inputs(id)) {
       if (backward[id] && !input.is_control() && !backward[input.node]) {
         is_candidate[input.node] = true;
       }
     }
   }
-  for (NodeId id = 0; id < graph.num_nodes(); ++id) {
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (is_candidate[id]) candidates.push_back(id);
   }
   std::vector<int> counts;

@@ -24,7 +24,7 @@ using testing::TestFacts;
 class Triggers {
  public:
   Triggers(const std::string& text, const std::vector<std::string>& seeds) : f_(text) {
-    for (NodeId id = 0; id < f_.graph->num_nodes(); ++id) {
+    for (NodeId id(0); id < f_.graph->num_nodes(); ++id) {
       backward_.push_back(absl::StartsWith(f_.graph->name(id), "G/"));
     }
     std::vector<NodeId> ids;
@@ -333,7 +333,7 @@ void CompareOnRandomGraphs(bool leads, int* found, int* none) {
                                                                                 {3, 5, true}}) {
       const NaiveTriggers naive(t.f().facts, t.order(), t.backward(),
                                 Triggers::Parameters(lb, ub, direct));
-      for (NodeId producer = 0; producer < graph.num_nodes(); ++producer) {
+      for (NodeId producer(0); producer < graph.num_nodes(); ++producer) {
         const Graph::Readers readers = graph.readers(producer);
         for (uint32_t i = 0; i < readers.size(); ++i) {
           const NodeId consumer = readers[i].node;
