@@ -93,7 +93,8 @@ class Bounds {
   // By device: copies that the step has anyway, in ns; the operation that copies the most in.
   std::vector<int64_t> copy_out_ns_, copy_in_ns_;
   std::vector<OpId> largest_copy_in_;
-  std::vector<BufferId> reused_;  // By output of one operation: what it may reuse in place, or -1.
+  // By output of one operation: what it may reuse in place, or kNoBufferId.
+  std::vector<BufferId> reused_;
   std::vector<OpId>
       taken_over_by_;           // By buffer: who may take it over, of those looked at the last.
   std::vector<Use> uses_;       // By buffer.
@@ -104,7 +105,7 @@ class Bounds {
 
 absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop) {
   const size_t num_devices = workload_.devices.size();
-  const OpId num_ops = static_cast<OpId>(workload_.ops.size());
+  const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
   StopPoller poll(stop);
   steps_.resize(num_devices);
   copy_out_ns_.assign(num_devices, 0);
@@ -117,14 +118,14 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
     if (poll.Tick()) return stop.status(kStage);
     if (id < 0 || id >= num_ops || seen[id] || workload_.ops[id].kind != OpKind::kCompute) {
       return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
-                   absl::StrCat("Operation ", id,
+                   absl::StrCat("Operation ", id.value(),
                                 " has no place in an order of the workload's compute operations; "
                                 "this is an error in Spillway."));
     }
     seen[id] = true;
     steps_[workload_.ops[id].device].push_back(id);
   }
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     if (poll.Tick()) return stop.status(kStage);
     const WorkloadOp& op = workload_.ops[id];
     if (op.kind == OpKind::kCopyOut) {
@@ -143,7 +144,7 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
 
 void Bounds::FindTakenOver(OpId id) {
   const auto reuses = workload_.reuses[id];
-  reused_.assign(workload_.writes[id].size(), -1);
+  reused_.assign(workload_.writes[id].size(), kNoBufferId);
   for (size_t i = 0; i < reuses.size(); ++i) {
     if (reuses[i] < 0 || taken_over_by_[reuses[i]] == id) continue;  // Each input once.
     const WorkloadBuffer& input = workload_.buffers[reuses[i]];

@@ -11,7 +11,7 @@ namespace spillway::core {
 
 PreparedPatch::PreparedPatch(PreparedWorkload* prepared)
     : prepared_(*prepared),
-      num_ops_(static_cast<OpId>(prepared->ops.size())),
+      num_ops_(static_cast<int32_t>(prepared->ops.size())),
       num_buffers_(prepared->buffers.size()),
       after_size_(prepared->after.size()),
       writes_size_(prepared->writes.size()),

@@ -99,7 +99,7 @@ absl::Status PreparedWorkload::AddBuffers(const Workload& workload, StopPoller* 
   buffers.resize(num_buffers);
   holders.assign(num_buffers, 0);
   resident_bytes.assign(num_devices, 0);
-  for (BufferId id = 0; id < num_buffers; ++id) {
+  for (BufferId id(0); id < num_buffers; ++id) {
     if (poll->Tick()) return stop.status("simulate");
     const WorkloadBuffer& buffer = workload.buffers[id];
     if (buffer.device < -1 || buffer.device >= num_devices || buffer.bytes < 0) {
@@ -128,7 +128,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
   holds.reserve(workload.reads.num_items() + workload.writes.num_items());
   std::vector<bool> has_writer(buffers.size(), false);
   // First what is written, which says what counts on the host; then who holds it.
-  for (OpId number = 0; number < num_ops; ++number) {
+  for (OpId number(0); number < num_ops; ++number) {
     if (poll->Tick()) return stop.status("simulate");
     const OpId id = IdOf(number);
     const WorkloadOp& from = workload.ops[id];
@@ -172,7 +172,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
                        : AllocatedBytes(from.workspace_bytes);
     if (from.kind == OpKind::kCompute && from.duration_ns > 0) ++kernels[from.device];
   }
-  for (OpId number = 0; number < num_ops; ++number) {
+  for (OpId number(0); number < num_ops; ++number) {
     if (poll->Tick()) return stop.status("simulate");
     const OpId id = IdOf(number);
     SetLists(workload.reads[id], workload.writes[id], workload.reuses[id], &ops[number]);
@@ -194,12 +194,12 @@ void PreparedWorkload::SetLists(absl::Span<const BufferId> reads,
   for (size_t i = 0; i < written.size(); ++i) {
     const Buffer& output = buffers[written[i]];
     if (output.bytes == 0) continue;
-    Write write{output.bytes, written[i], i < reuses.size() ? reuses[i] : -1};
+    Write write{output.bytes, written[i], i < reuses.size() ? reuses[i] : kNoBufferId};
     if (write.reuse >= 0) {
       const Buffer& input = buffers[write.reuse];
       if (input.resident || input.device != output.device ||
           input.exact_bytes != output.exact_bytes) {
-        write.reuse = -1;
+        write.reuse = kNoBufferId;
       }
     }
     if (write.reuse >= 0) op->may_reuse = 1;
@@ -229,7 +229,7 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
     }
     return &by.after_end;
   };
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     if (poll->Tick()) return stop.status("simulate");
     const auto before = workload.waits_for[IdOf(id)];
     waits[id] = static_cast<int32_t>(before.size());
@@ -238,12 +238,12 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
   }
   // Each end becomes the beginning of its part, from where the second pass moves it on.
   int32_t at = 0;
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     Op& op = ops[id];
     op.after = at;
     for (int32_t* end : {&op.copies, &op.ended, &op.after_end}) at += std::exchange(*end, at);
   }
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     if (poll->Tick()) return stop.status("simulate");
     for (OpId other : workload.waits_for[IdOf(id)]) {
       after[(*place_of(NumberOf(other), ops[id]))++] = id;

@@ -21,8 +21,8 @@ struct PreparedWorkload {
   // What an operation allocates. Only what counts is listed.
   struct Write {
     int64_t bytes = 0;
-    BufferId buffer = -1;
-    BufferId reuse = -1;  // The buffer whose memory it may reuse in place; it is as large.
+    BufferId buffer = kNoBufferId;
+    BufferId reuse = kNoBufferId;  // The buffer whose memory it may reuse in place; it is as large.
   };
   // One cache line.
   struct Op {
@@ -62,8 +62,10 @@ struct PreparedWorkload {
                                                   std::vector<OpId> layout = {});
 
   // The workload's number of an operation, and the one here.
-  OpId IdOf(OpId op) const { return op < static_cast<OpId>(ids.size()) ? ids[op] : op; }
-  OpId NumberOf(OpId id) const { return id < static_cast<OpId>(numbers.size()) ? numbers[id] : id; }
+  OpId IdOf(OpId op) const { return op < static_cast<int32_t>(ids.size()) ? ids[op] : op; }
+  OpId NumberOf(OpId id) const {
+    return id < static_cast<int32_t>(numbers.size()) ? numbers[id] : id;
+  }
 
   // Of copies that take so many percent of their time: INVALID_ARGUMENT as above.
   absl::Status CheckTimes(int32_t copy_percent) const;

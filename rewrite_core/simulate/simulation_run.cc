@@ -60,10 +60,11 @@ void SimulationRun::Start() {
   if (options_->record_times) result_.times.resize(num_ops);
   stopped_ = diverged_ = host_touched_ = false;
   now_ = last_end_ns_ = step_ = 0;
-  left_ = static_cast<OpId>(num_ops);
+  left_ = static_cast<int32_t>(num_ops);
   first_wait_ = 0;
   asks_ = 0;
-  for (auto* list : {&end_now_, &ready_, &touched_, &touched_now_}) list->clear();
+  for (auto* list : {&end_now_, &ready_}) list->clear();
+  for (auto* list : {&touched_, &touched_now_}) list->clear();
   host_asked_.clear();
   events_.clear();
   waited_.clear();
@@ -104,7 +105,7 @@ void SimulationRun::Start() {
 }
 
 bool SimulationRun::Round() {
-  const OpId left_before = left_;
+  const int32_t left_before = left_;
   if (!ready_.empty()) {
     if (ready_.size() > 1) SortReady();
     for (size_t i = 0; i < ready_.size() && !Stopped(); ++i) BecomeReady(ready_[i]);
@@ -177,7 +178,7 @@ void SimulationRun::EndEvents() {
     if (what < 0) {
       Touch(~what);
     } else {
-      End(what);
+      End(OpId(what));
     }
   }
 }

@@ -166,9 +166,9 @@ void SimulationRun::RecordPieces(OpId id, int32_t index) {
   result_.piece_bytes = missing + allocator.largest_free_bytes();
   std::vector<PlacedPiece>& pieces = result_.pieces;
   allocator.ForEachFree([&pieces](int64_t address, int64_t bytes) {
-    pieces.push_back({address, bytes, /*buffer=*/-1});
+    pieces.push_back({address, bytes, kNoBufferId});
   });
-  for (BufferId buffer = 0; buffer < static_cast<BufferId>(states_.size()); ++buffer) {
+  for (BufferId buffer(0); buffer < static_cast<int32_t>(states_.size()); ++buffer) {
     const Chunk chunk = chunks_[buffer];
     if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[buffer].device != index) continue;
     pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), buffer});
@@ -212,7 +212,7 @@ void SimulationRun::RecordGrant(int32_t device, int64_t bytes, bool new_peak) {
 
 void SimulationRun::FindAtPeak() {
   for (DeviceUse& use : result_.devices) KeepChanges(&use.timeline);
-  for (BufferId id = 0; id < static_cast<BufferId>(states_.size()); ++id) {
+  for (BufferId id(0); id < static_cast<int32_t>(states_.size()); ++id) {
     const int32_t device = workload_->buffers[id].device;
     if (device < 0 || from_step_[id] == kNever) continue;
     if (from_step_[id] <= peak_step_[device] && peak_step_[device] < to_step_[id]) {

@@ -83,7 +83,7 @@ class SimulationRunState {
 
   int64_t now_ = 0;
   int64_t last_end_ns_ = 0;
-  OpId left_ = 0;  // Operations that have not been given memory.
+  int32_t left_ = 0;  // Operations that have not been given memory.
   std::vector<Device> devices_;
   MemoryPool host_{kUnlimited};
   std::vector<Event> events_;  // A heap.

@@ -128,7 +128,7 @@ struct SimulationOptions {
 struct PlacedPiece {
   int64_t address = 0;
   int64_t bytes = 0;
-  BufferId buffer = -1;  // -1: free.
+  BufferId buffer = kNoBufferId;  // kNoBufferId: free.
 };
 
 struct OutOfMemory {

@@ -333,9 +333,10 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   EXPECT_EQ(excess({}), 64 * kStepKiB);
   EXPECT_EQ(ValueOrDie(simulator->LowerBounds(StopToken()), "bounds")[0].excess_bytes,
             64 * kStepKiB);
-  EXPECT_EQ(excess({0, 2, 1, 3}), 64 * kStepKiB);
+  EXPECT_EQ(excess({OpId(0), OpId(2), OpId(1), OpId(3)}), 64 * kStepKiB);
   EXPECT_EQ(excess(last.launch_ahead.order), 0);
-  EXPECT_EQ(simulator->LowerBounds({0, 2, 1, 4}, {}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(simulator->LowerBounds({OpId(0), OpId(2), OpId(1), OpId(4)}, {}).status().code(),
+            absl::StatusCode::kInternal);
   terms.variation = StepVariation();
   const StepResult first = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
   EXPECT_THAT(first.launch_ahead.order, ::testing::ElementsAre(0, 2, 1, 3));
