@@ -109,21 +109,21 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
   StopPoller poll(stop);
   std::vector<DeviceName> names;
   // Device strings of GPUs by type and index: only such of one kind may name the same.
-  absl::flat_hash_map<std::string, std::vector<int32_t>> alike;
-  std::vector<int32_t> gpus;
-  for (int32_t i = 0; i < count; ++i) {
+  absl::flat_hash_map<std::string, std::vector<DeviceId>> alike;
+  std::vector<DeviceId> gpus;
+  for (DeviceId i(0); i < count; ++i) {
     if (poll.Tick()) return stop.status("placement");
     names.push_back(ParseDeviceName(graph_->device_name(i)));
     if (IsGpuType(names[i]) && gpus.size() < kMaxCompared) gpus.push_back(i);
   }
   by_device_id_.assign(count, kHostPlace);
-  for (int32_t i = 0; i < count; ++i) {
+  for (DeviceId i(0); i < count; ++i) {
     if (names[i].type == "CPU") continue;
     // What the string stands for: itself, or without a type the first GPU that it may mean.
-    int32_t meant = i;
+    DeviceId meant = i;
     if (names[i].type.empty()) {
       int64_t lowest = std::numeric_limits<int64_t>::max();
-      for (int32_t gpu : gpus) {
+      for (DeviceId gpu : gpus) {
         if (poll.Tick()) return stop.status("placement");
         int64_t index = 0;
         if (!absl::SimpleAtoi(names[gpu].index, &index)) index = 0;
@@ -132,10 +132,10 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
         meant = gpu;
       }
     }
-    std::vector<int32_t>& same_kind =
+    std::vector<DeviceId>& same_kind =
         alike[absl::StrCat(names[meant].type, ":", names[meant].index)];
-    int32_t known = -1;
-    for (int32_t other : same_kind) {
+    DeviceId known(-1);
+    for (DeviceId other : same_kind) {
       if (poll.Tick()) return stop.status("placement");
       // Without a type nothing is named; those strings are told apart.
       if (other == meant || NamesDevice(names[other], names[meant])) known = other;
@@ -153,7 +153,7 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
 }
 
 Place Placement::Resolve(absl::string_view device) const {
-  for (int32_t i = 0; i < graph_->num_devices(); ++i) {
+  for (DeviceId i(0); i < graph_->num_devices(); ++i) {
     if (graph_->device_name(i) == device) return by_device_id_[i];
   }
   for (size_t gpu = 0; gpu < devices_.size(); ++gpu) {

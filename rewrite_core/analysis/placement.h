@@ -44,8 +44,8 @@ class Placement {
 
   // Where a node runs: a GPU or the host.
   Place node(NodeId id) const { return place_[id]; }
-  // Where nodes of that device (Graph::device_id) run, unless their op has no GPU kernel.
-  Place device(int32_t device_id) const { return by_device_id_[device_id]; }
+  // Where nodes of that device run, unless their op has no GPU kernel.
+  Place device(DeviceId id) const { return by_device_id_[id]; }
   // Where a node of device string `device` would run.
   Place Resolve(absl::string_view device) const;
 

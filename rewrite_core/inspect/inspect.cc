@@ -173,7 +173,7 @@ class Inspector {
     SortMostFirst(summary_.mutable_scopes());
     summary_.set_control_edge_count(control_edges);
     summary_.set_data_edge_count(graph_.num_inputs() - control_edges);
-    for (int32_t device = 0; device < graph_.num_devices(); ++device) {
+    for (DeviceId device(0); device < graph_.num_devices(); ++device) {
       AddCount(graph_.device_name(device), devices[device], summary_.mutable_devices());
     }
     summary_.set_rewritten_by(earlier.ours                      ? v1::REWRITTEN_BY_SPILLWAY

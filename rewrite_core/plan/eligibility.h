@@ -26,8 +26,8 @@ class Eligibility {
   // REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
   v1::Reason Judge(Tensor tensor) const;
 
-  // Whether nodes on this device (Graph::device_id) may have their outputs swapped. Not on a CPU.
-  bool IsDeviceWanted(int32_t device_id) const { return device_rule_[device_id] == kWanted; }
+  // Whether nodes on this device may have their outputs swapped. Not on a CPU.
+  bool IsDeviceWanted(DeviceId id) const { return device_rule_[id] == kWanted; }
 
  private:
   // What is true of all nodes on one device: kWanted, or why not.

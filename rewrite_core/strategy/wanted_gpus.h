@@ -16,7 +16,7 @@ namespace spillway::core {
 struct WantedGpu {
   std::string name;           // As forecasts call it.
   int32_t index = 0;          // Into Placement::devices().
-  std::vector<bool> devices;  // By Graph::device_id.
+  std::vector<bool> devices;  // By DeviceId.
   bool is_many = false;       // All of more than kMaxGpus.
 };
 

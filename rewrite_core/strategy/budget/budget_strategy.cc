@@ -108,8 +108,8 @@ class BudgetRun {
       lacking_.push_back(i);
       return absl::OkStatus();
     }
-    for (size_t device = 0; device < gpus_[i].devices.size(); ++device) {
-      if (gpus_[i].devices[device]) idle_.insert(static_cast<int32_t>(device));
+    for (DeviceId id(0); id < request_.facts.graph().num_devices(); ++id) {
+      if (gpus_[i].devices[id]) idle_.insert(id);
     }
     return absl::OkStatus();
   }
@@ -190,7 +190,7 @@ class BudgetRun {
     int unfit = 0;  // In so many variations it does not.
   };
   std::map<size_t, AsItCame> as_it_came_;  // Of those that are planned though they fit.
-  std::set<int32_t> idle_;                 // Device ids of the others.
+  std::set<DeviceId> idle_;                // Those of the others.
   std::set<int32_t> has_gap_;              // Buffers that could be away for some time.
   StrategyResult result_;
   v1::BudgetReport& report_;  // Of result_.

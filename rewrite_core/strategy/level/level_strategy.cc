@@ -258,8 +258,8 @@ class Strategy {
     if (!not_needed) {
       ReportSetting(setting, &device);
     } else {
-      for (size_t i = 0; i < gpu.devices.size(); ++i) {
-        if (gpu.devices[i]) idle_devices_.insert(static_cast<int32_t>(i));
+      for (DeviceId id(0); id < graph_.num_devices(); ++id) {
+        if (gpu.devices[id]) idle_devices_.insert(id);
       }
     }
     std::move(swaps.begin(), swaps.end(), std::back_inserter(result_.plan.swaps));
@@ -304,7 +304,7 @@ class Strategy {
   double share_ = 1;                           // Of the budget.
   int64_t unswapped_peak_bytes_ = 0;           // Of the GPU that takes most as the graph came.
   FitFailure together_;                        // Of the last plans that do not fit together.
-  std::set<int32_t> idle_devices_;             // Device ids of GPUs that need no swapping.
+  std::set<DeviceId> idle_devices_;            // Those of GPUs that need no swapping.
   StrategyResult result_;
   v1::LevelReport& report_;  // Of result_.
 };

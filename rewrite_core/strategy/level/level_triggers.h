@@ -34,8 +34,8 @@ class LevelTriggers {
   NodeId Find(int32_t producer_level, absl::Span<const LateReader> group, int32_t ahead);
 
  private:
-  // Whether devices (Graph::device_id) are one, or one of them is not said.
-  bool IsSameGpu(int32_t a, int32_t b) const;
+  // Whether both are one device, or one of them is not said.
+  bool IsSameGpu(DeviceId a, DeviceId b) const;
   // Whether `trigger` may hold back a swap-in for `consumer`.
   bool MayTrigger(NodeId trigger, NodeId consumer) const;
   bool MayTriggerAll(NodeId trigger, absl::Span<const LateReader> group) const;
@@ -49,8 +49,8 @@ class LevelTriggers {
   const LevelOrder& levels_;
   SearchBudget* budget_;
   std::vector<bool> barred_;  // Per node: never a trigger, whatever the consumer.
-  // By two ids of devices: whether they are the same GPU. As far as it was asked.
-  mutable absl::flat_hash_map<std::pair<int32_t, int32_t>, bool> same_gpu_;
+  // Whether they are the same GPU. As far as it was asked.
+  mutable absl::flat_hash_map<std::pair<DeviceId, DeviceId>, bool> same_gpu_;
   // By consumer: the candidate with the lowest id on each of the levels below it, as far as they
   // were looked at; the first item is one level below.
   absl::flat_hash_map<NodeId, std::vector<NodeId>> found_;

@@ -26,7 +26,7 @@ struct Serialization {
 // Whatever the graph: INVALID_ARGUMENT (BAD_OPTION) if an item is no index and no slice.
 absl::Status CheckSerialization(const v1::LevelStrategy& options);
 
-// Of the ops of the GPU whose device ids (Graph::device_id) are flagged in `devices`. Left out, as
+// Of the ops of the GPU whose devices (DeviceId) are flagged in `devices`. Left out, as
 // in TFLMS v2: ops with `/cond/` or `loss` in their name, variables, constants and the like, ops on
 // CPUs, and the levels up to the last Assign that initializes. Empty if nothing is asked for.
 // INVALID_ARGUMENT (BAD_OPTION) if an item selects no level. REQUIRES: CheckSerialization.
