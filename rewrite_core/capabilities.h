@@ -1,4 +1,4 @@
-// What this build can do, and the limits where nobody sets others.
+// What this build can do, and its default limits.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_CAPABILITIES_H_
@@ -10,9 +10,9 @@
 
 namespace spillway::core {
 
-// The limits that apply where nobody sets others. max_unary_bytes, max_chunk_bytes,
+// The limits that apply unless others are set. max_unary_bytes, max_chunk_bytes,
 // max_concurrent_requests, max_inflight_bytes, max_concurrent_streams, max_metadata_bytes and
-// max_option_bytes concern the server alone.
+// max_option_bytes only concern the server.
 v1::Limits DefaultLimits();
 
 // What this build can do, under `limits`. Its strategies are those of strategy/strategies.h.

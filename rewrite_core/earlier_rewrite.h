@@ -1,5 +1,5 @@
-// Graphs that were rewritten before, by this program: the graph below the edits, and on which
-// devices they are. What an undo record holds is as untrusted as the rest of a graph.
+// Graphs that this program has already rewritten: the graph underneath the edits, and the devices
+// that the edits are on. Undo records are as untrusted as the rest of a graph.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_EARLIER_REWRITE_H_
@@ -14,8 +14,8 @@
 
 namespace spillway::core {
 
-// `edited` without the edits of earlier rewrites. FAILED_PRECONDITION (BAD_UNDO_RECORD) if what the
-// records lead to is no graph, or another one; otherwise errors of Strip and Parse.
+// `edited` without the edits of earlier rewrites. FAILED_PRECONDITION (BAD_UNDO_RECORD) if undoing
+// the records gives an invalid graph or a different one; otherwise errors of Strip and Parse.
 absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
                                                            const v1::Step& step,
                                                            const v1::Limits& limits,
@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
 // Whether an earlier rewrite inlined calls. The only error is that of `stop`.
 absl::StatusOr<bool> HasInlinedNodes(const Graph& edited, const StopToken& stop);
 
-// Whether the edits of `edited` are swaps and nothing else, all sound, for what is planned on top
-// of them. FAILED_PRECONDITION (BAD_UNDO_RECORD) if not. Computes the fact kControlFlow.
+// Checks that the edits in `edited` are only swaps and are all sound, so that a plan can be built
+// on top of them. FAILED_PRECONDITION (BAD_UNDO_RECORD) if not. Computes the fact kControlFlow.
 absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,
                                const StopToken& stop);
 

@@ -1,6 +1,6 @@
-// What planning has found for one graph: the part of a rewrite that takes long, and that another
-// serialization of the same graph shares. (TensorFlow's maps are unordered: each process serializes
-// a graph to other bytes.)
+// The result of planning for one graph: the slow part of a rewrite, which is reusable for another
+// serialization of the same graph. (TensorFlow's maps are unordered: each process serializes a
+// graph to different bytes.)
 #ifndef SPILLWAY_REWRITE_CORE_PLANNED_STEP_H_
 #define SPILLWAY_REWRITE_CORE_PLANNED_STEP_H_
 
@@ -13,24 +13,24 @@
 
 namespace spillway::core {
 
-// Nodes have the ids that they have in the graph. Immutable once made.
+// Node ids are those of the graph. Immutable once made.
 struct PlannedStep {
   int64_t node_count = 0;  // Of the graph.
   StrategyResult result;
-  // What a step takes, if the report was asked for, and what is to be said of that.
+  // The forecasts for a step, if the report was requested, and the warnings about them.
   v1::RewriteReport forecast;
-  std::vector<v1::Warning> forecast_warnings;  // They come after all others.
+  std::vector<v1::Warning> forecast_warnings;  // Reported after all others.
 
-  // Memory that it takes, in bytes, about.
+  // The approximate memory that it takes, in bytes.
   int64_t SpaceUsed() const;
 };
 
-// Planning that is given, and that is left for the next one.
+// A plan to reuse, and the plan that was made, for later reuse.
 struct PlanReuse {
-  // Of the same graph but for the order of map entries (graph/canonical_form.h), with the same
-  // options and limits; null: there is none.
+  // A plan for the same graph up to the order of map entries (graph/canonical_form.h), with the
+  // same options and limits. Null if there is none.
   std::shared_ptr<const PlannedStep> given;
-  // Set by a rewrite that has planned, and not edited a graph that was rewritten before.
+  // Set by a rewrite that planned, unless the graph had been rewritten before.
   std::shared_ptr<const PlannedStep> made;
 };
 

@@ -1,5 +1,5 @@
-// What is wrong with a request whatever its graph: the same by every door, and also where a graph
-// is kept and no strategy runs.
+// Checks of a request that do not depend on its graph. They are the same for every entry point, and
+// also apply if the graph stays unchanged and no strategy runs.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_REQUEST_CHECK_H_
@@ -11,12 +11,13 @@
 
 namespace spillway::core {
 
-// INVALID_ARGUMENT naming the option: fields and values that this build does not know, numbers out
-// of their range, texts that mean nothing, of the strategy asked for and of all else. Also errors
-// of `stop`.
+// Checks all options, those of the requested strategy included. INVALID_ARGUMENT naming the option
+// for fields and values that this build does not know, numbers out of range, and text that does not
+// parse. Also errors of `stop`.
 absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& stop);
 
-// Whether options.outputs asks for that part of the answer. An empty list asks for all but a patch.
+// Whether options.outputs requests that part of the response. An empty list requests everything but
+// a patch.
 bool AsksFor(v1::Output output, const v1::RewriteOptions& options);
 
 }  // namespace spillway::core

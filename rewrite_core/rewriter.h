@@ -1,7 +1,8 @@
-// The one door of the rewriting core: GraphDef bytes and options in, GraphDef bytes, report, patch
-// and plan out. No gRPC, no flags, no global state: the server and the local client both call this.
+// The entry point of the rewriting core: GraphDef bytes and options in, GraphDef bytes, report,
+// patch and plan out. No gRPC, no flags, no global state: the server and the local client both call
+// this.
 //
-// Thread safety: Rewrite is a pure function; any number may run at once.
+// Thread safety: Rewrite is a pure function; any number of calls may run concurrently.
 //
 // Example:
 //   v1::RewriteOptions options;  // The default strategy with its defaults.
@@ -20,20 +21,20 @@
 
 namespace spillway::core {
 
-// Rewrites `graph_def`, a serialized tensorflow.GraphDef, as `options` say.
+// Rewrites `graph_def`, a serialized tensorflow.GraphDef, according to `options`.
 //
-// Which parts of the response are set is what options.outputs asks for; but figures of the report
-// (outcome, counts, times of stages) always are: a door counts them, and drops the report if it was
-// not asked for (AsksFor of request_check.h). The graph in it passed the
-// verifier: undoing the edits gives `graph_def` back byte for byte, it has no new cycle, and no
-// node is dead that was alive.
+// options.outputs selects which parts of the response are set; but the figures of the report
+// (outcome, counts, stage times) always are: the caller counts them, and drops the report if it was
+// not requested (AsksFor in request_check.h). The returned graph has passed the verifier: undoing
+// the edits gives back `graph_def` byte for byte, it has no new cycle, and no node is dead that was
+// alive.
 //
-// Errors carry a reason and the names involved (base/error.h), among them the `stage` that failed.
+// Errors carry a reason and the names involved (base/error.h), including the `stage` that failed.
 // The codes are those listed at RewriteService.Rewrite; `stop` gives CANCELLED or
 // DEADLINE_EXCEEDED. The input is never changed, and there is no partial result.
 //
-// `reuse`, unless it is null: the plan to write, if one is given there, instead of making one; the
-// answer is the same. It gets the plan that was made.
+// `reuse` may be null. If it holds a plan, that plan is written instead of a new one; the response
+// is the same. Otherwise it receives the plan that was made.
 absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                             const v1::RewriteOptions& options,
                                             const v1::Limits& limits, const StopToken& stop,

@@ -1,7 +1,7 @@
-// Stages of a rewrite: each is timed, and its name is in its error. The list is the enum Stage of
-// the API.
+// The stages of a rewrite: each is timed, and its name is added to its errors. They are listed in
+// the API's enum Stage.
 //
-// Thread safety: one report, one thread.
+// Thread safety: one thread per report.
 #ifndef SPILLWAY_REWRITE_CORE_STAGE_H_
 #define SPILLWAY_REWRITE_CORE_STAGE_H_
 
@@ -21,13 +21,12 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-// `status` as an error of that stage: with the detail `stage`. (A stopped loop had said of itself
-// what it was at.)
+// Returns `status` with the detail `stage`. (A stopped loop has already named its own.)
 inline absl::Status InStage(v1::Stage stage, const absl::Status& status) {
   return WithDetail(status, "stage", StageName(stage));
 }
 
-// Runs `work`, which gives a Status or a StatusOr, notes in `report` how long it took, and adds the
+// Runs `work`, which returns a Status or a StatusOr, records its duration in `report`, and adds the
 // detail `stage` to its error.
 template <typename Work>
 auto RunStage(v1::Stage stage, v1::RewriteReport* report, const Work& work) -> decltype(work()) {

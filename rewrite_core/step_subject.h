@@ -1,5 +1,5 @@
 // One graph on its way through a rewrite: the bytes, the graph over them, the facts of its step and
-// its simulator, each standing on the one before.
+// its simulator, each depending on the one before.
 //
 // Thread safety: none; one rewrite owns it.
 #ifndef SPILLWAY_REWRITE_CORE_STEP_SUBJECT_H_
@@ -23,7 +23,8 @@ namespace spillway::core {
 
 class StepSubject {
  public:
-  // Of bytes that outlive it, or of its own. `step` must outlive it. Errors: those of Graph::Parse.
+  // Parses bytes that must outlive it, or bytes that it owns. `step` must outlive it. Errors: those
+  // of Graph::Parse.
   static absl::StatusOr<std::unique_ptr<StepSubject>> Parse(absl::string_view bytes,
                                                             const v1::Step& step,
                                                             const v1::Limits& limits,
@@ -34,13 +35,13 @@ class StepSubject {
                                                                  const StopToken& stop);
 
   const Graph& graph() const { return *graph_; }
-  // REQUIRES: TakeControlFlow was not called; likewise for the simulator.
+  // REQUIRES: TakeControlFlow was not called; likewise for Simulator.
   const StepFacts& facts() const { return *facts_; }
   // Made on first demand. Errors: those of StepSimulator::Create.
   absl::StatusOr<StepSimulator*> Simulator(const StopToken& stop);
   void DropSimulator() { simulator_.reset(); }
 
-  // Lets go of all but the graph and this fact: writing and verifying need memory of their own.
+  // Frees everything but the graph and this fact, because writing and verifying need memory too.
   absl::StatusOr<ControlFlowAnalysis> TakeControlFlow(const StopToken& stop);
 
  private:
@@ -48,7 +49,7 @@ class StepSubject {
   absl::Status ParseGraph(absl::string_view bytes, const v1::Step& step, const v1::Limits& limits,
                           const StopToken& stop);
 
-  // In this order: each stands on those before it.
+  // In this order: each depends on those before it.
   std::string own_bytes_;
   absl::optional<Graph> graph_;
   std::unique_ptr<StepFacts> facts_;

@@ -1,10 +1,9 @@
-// The file that says who may call (access_file.proto): read, and checked as a whole.
+// Reads and validates the file that says who may call (access_file.proto).
 //
-// Every error is FAILED_PRECONDITION, one sentence with the flag, the file and, where there is one,
-// the line. It never quotes what stands there: that may be a token that somebody wrote instead of
-// its digest.
+// Every error is FAILED_PRECONDITION, one sentence with the flag, the file and, if there is one,
+// the line. It never quotes the file: a token may have been written there instead of its digest.
 //
-// Thread safety: pure functions but for the file system.
+// Thread safety: pure functions except for the file system.
 #ifndef SPILLWAY_SERVER_ACCESS_FILE_H_
 #define SPILLWAY_SERVER_ACCESS_FILE_H_
 
@@ -15,16 +14,16 @@
 
 namespace spillway::server {
 
-// Of a quota's burst_seconds.
+// Default of Quota.burst_seconds.
 inline constexpr double kDefaultBurstSeconds = 10;
 
-// What a regular file of at most 1 MiB holds.
+// Returns the content of a regular file of at most 1 MiB.
 absl::StatusOr<std::string> ReadAccessFile(const std::string& file);
 
-// What `text`, the content of `file`, says.
+// Parses `text`, the content of `file`.
 absl::StatusOr<AccessFile> ParseAccessFile(const std::string& file, const std::string& text);
 
-// For people: a line for each caller, with how it is known and its quotas.
+// Describes the callers for people: one line each, with how it is identified and its quotas.
 std::string DescribeCallers(const AccessFile& access);
 
 }  // namespace spillway::server

@@ -1,9 +1,9 @@
-// Who may call: finds the account of a caller in the file --access-file, which is read again when
-// it changes.
+// Who may call: finds a caller's account in the file --access-file, which is reloaded when it
+// changes.
 //
-// The file is looked at when somebody calls, at most once a second, and taken if it is sound
-// (access_file.h); as long as it is not, the callers that were there before are kept and one line
-// in the log says why. Calls that run are not touched.
+// The file is checked on a call, at most once a second, and loaded if it is valid (access_file.h).
+// While it is invalid, the previous callers stay in force and one log line says why. Running calls
+// are not affected.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_ACCESS_LIST_H_
@@ -39,10 +39,10 @@ class AccessList {
   AccessList(const AccessList&) = delete;
   AccessList& operator=(const AccessList&) = delete;
 
-  // Error: UNAUTHENTICATED, UNKNOWN_CALLER.
+  // Returns the caller's account. Error: UNAUTHENTICATED, UNKNOWN_CALLER.
   absl::StatusOr<std::shared_ptr<CallerAccount>> Find(const Credentials& shown);
 
-  // Whether a token could be one of a caller's.
+  // Whether any caller has a token.
   bool takes_tokens() const { return !table()->tokens.empty(); }
 
   CallerAccount::Time now() const { return clock_(); }
@@ -50,11 +50,11 @@ class AccessList {
  private:
   using Account = std::shared_ptr<CallerAccount>;
 
-  // What a file says. Does not change.
+  // The content of a file. Immutable.
   struct Table {
     std::vector<std::pair<std::string, Account>> tokens;  // By SHA-256.
     absl::flat_hash_map<std::string, Account> certificates;
-    Account anybody;  // Null: there is none.
+    Account anybody;  // Null: none.
   };
 
   AccessList(std::string file, Metrics& metrics, Clock clock)
@@ -74,8 +74,8 @@ class AccessList {
 
   absl::Mutex file_mu_;
   CallerAccount::Time looked_at_ ABSL_GUARDED_BY(file_mu_);
-  std::string text_ ABSL_GUARDED_BY(file_mu_);     // That was taken.
-  std::string warning_ ABSL_GUARDED_BY(file_mu_);  // That was given of what is there now.
+  std::string text_ ABSL_GUARDED_BY(file_mu_);     // The last valid content.
+  std::string warning_ ABSL_GUARDED_BY(file_mu_);  // The warning logged about the current file.
   std::map<std::string, Account> accounts_ ABSL_GUARDED_BY(file_mu_);  // By name.
 
   mutable absl::Mutex table_mu_;

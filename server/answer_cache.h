@@ -1,9 +1,9 @@
-// Recent answers of rewrites, for who asks the same again: found by all bytes of the graph and of
-// the options, so that nobody gets what another one's graph has made. Their plans are also found by
-// plan_key.h, for who asks for the same graph in other bytes. The least recently asked for goes
-// first; all of it goes before a request is refused for want of memory (admission.h).
+// A cache of recent rewrites' answers. Lookups compare all bytes of the graph and the options, so a
+// hit is never the answer for a different graph. Plans are also found by plan key (plan_key.h), for
+// the same graph in a different encoding. Eviction is least recently used first; the whole cache is
+// evicted before a request is rejected for lack of memory (admission.h).
 //
-// Thread-safe. Charges nobody's request for what it keeps.
+// Thread-safe. Its memory is not charged to any request.
 #ifndef SPILLWAY_SERVER_ANSWER_CACHE_H_
 #define SPILLWAY_SERVER_ANSWER_CACHE_H_
 
@@ -23,25 +23,25 @@ namespace spillway::server {
 
 class AnswerCache {
  public:
-  // Keeps at most `capacity_bytes`, of requests and answers together, in the budget of `admission`.
-  // Both must live until it is gone.
+  // Keeps at most `capacity_bytes` of requests and answers in total, within the budget of
+  // `admission`, which must outlive it.
   AnswerCache(int64_t capacity_bytes, Admission& admission);
   AnswerCache(const AnswerCache&) = delete;
   AnswerCache& operator=(const AnswerCache&) = delete;
   ~AnswerCache();
 
-  // The answer to this request; null if it is not here.
+  // Returns the answer to this request; null on a miss.
   std::shared_ptr<RewriteAnswer> Find(absl::string_view graph, absl::string_view options);
 
-  // The plan of an answer with this plan key; null if there is none.
+  // Returns the plan of an answer with this plan key; null if there is none.
   std::shared_ptr<const core::PlannedStep> FindPlan(const std::string& plan_key);
 
-  // Keeps `answer`, whose plan key may be empty, if there is room for it in the capacity and in the
-  // budget. Sets its is_shared. REQUIRES: nobody else has it, and it is no error.
+  // Adds `answer`, whose plan key may be empty, if the capacity and the budget have room. Sets its
+  // is_shared. REQUIRES: no one else refers to it, and it is not an error.
   void Keep(absl::string_view graph, absl::string_view options, const std::string& plan_key,
             const std::shared_ptr<RewriteAnswer>& answer);
 
-  // Lets answers go that take at least so many bytes, or all. False: there were none.
+  // Evicts answers of at least this many bytes in total, or all. Returns false if there were none.
   bool GiveUp(int64_t bytes);
 
   int64_t bytes() const;
@@ -52,14 +52,14 @@ class AnswerCache {
     std::shared_ptr<RewriteAnswer> answer;
     size_t hash;
     int64_t bytes;
-    Admission::Ticket request;  // The memory of the first three.
+    Admission::Ticket request;  // Memory of graph, options and plan_key.
   };
-  using Entries = std::list<Entry>;  // The most recently asked for is first.
+  using Entries = std::list<Entry>;  // Most recently used first.
 
   std::unordered_multimap<size_t, Entries::iterator>::iterator Look(size_t hash,
                                                                     absl::string_view graph,
                                                                     absl::string_view options);
-  // Moves the last entry to `gone`.
+  // Moves the least recently used entry to `gone`.
   void TakeLast(Entries* gone);
 
   const int64_t capacity_bytes_;

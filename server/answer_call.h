@@ -21,7 +21,7 @@ class AnswerCall final : public UploadCall<grpc::ServerReadReactor<grpc::ByteBuf
  public:
   using Response = typename Task::Response;
 
-  // `response` lives until OnDone.
+  // `response` must live until OnDone.
   AnswerCall(grpc::CallbackServerContext& context, grpc::ByteBuffer& response, ServiceState& state)
       : AnswerCall::UploadCall(context, state), response_(response) {
     this->Start();

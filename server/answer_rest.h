@@ -1,5 +1,5 @@
-// What an answer has behind its messages: bytes, sent in parts from where they lie. Each part keeps
-// them until gRPC has sent it.
+// The bytes that follow an answer's messages, sent in parts without copying. Each part keeps them
+// alive until gRPC has sent it.
 //
 // Thread safety: none.
 #ifndef SPILLWAY_SERVER_ANSWER_REST_H_
@@ -22,7 +22,7 @@ class AnswerRest {
 
   size_t bytes_left() const { return bytes_ == nullptr ? 0 : bytes_->size() - taken_; }
 
-  // The next part, as the field of a message that has no other.
+  // Returns the next part, as the only field of a message.
   grpc::ByteBuffer TakePart();
 
  private:

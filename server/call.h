@@ -1,8 +1,8 @@
-// What every call about graphs has in common, whatever its shape on the wire: its stop token, its
-// place in the budget, its turn on a worker, and its entry in metrics and log when it ends.
+// The part common to all graph calls, independent of their wire format: the stop token, the memory
+// reservation, the turn on a worker, and the entry in metrics and log at the end.
 //
-// One per request, owned by its reactor. Cancel() may run beside everything else; the rest is
-// called by one thread at a time.
+// One per request, owned by its reactor. Cancel() may run concurrently with everything else; the
+// rest is called by one thread at a time.
 #ifndef SPILLWAY_SERVER_CALL_H_
 #define SPILLWAY_SERVER_CALL_H_
 
@@ -42,87 +42,91 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // Counts and logs the request, writes it into the journal and gives its budget back.
+  // Counts and logs the request, writes it to the journal and releases its memory budget.
   ~Call();
 
-  // The caller went away or its deadline passed. True: the request waited for a worker and does so
-  // no more; who called this is to end it, with StopStatus.
+  // Handles a caller that disconnected or whose deadline passed. Returns true if the request was
+  // waiting, for a worker or for another's rewrite, and no longer does; the caller of this function
+  // must then end it with StopStatus.
   bool Cancel();
   absl::Status StopStatus(absl::string_view stage) const;
 
-  // Lets the caller in: the server knows it, and none of its quotas is used up. Comes first, before
-  // anything is read. Errors: UNAUTHENTICATED (UNKNOWN_CALLER); RESOURCE_EXHAUSTED, OVERLOADED.
-  // Both are counted as rejections.
+  // Admits the caller: the server must know it, and none of its quotas may be used up. Called
+  // first, before anything is read. Errors: UNAUTHENTICATED (UNKNOWN_CALLER); RESOURCE_EXHAUSTED
+  // (OVERLOADED). Both count as rejections.
   absl::Status Enter();
 
-  // Lets the request in, which asks for `strategy` (unspecified: for none, or for one that this
-  // build does not know), which `simulates` or not: reserves `graph_bytes`, of all its graphs, of
-  // the budget, and charges them to the caller's quota. Errors: UNAVAILABLE while the server
-  // drains; those of Admission::Reserve; RESOURCE_EXHAUSTED, OVERLOADED beyond the quota. All of
-  // them are counted as rejections.
+  // Admits the request: reserves `graph_bytes`, the total of its graphs, in the budget, and charges
+  // them to the caller's quota. `strategy` is the requested one (unspecified: none, or unknown to
+  // this build); `simulates` says whether it simulates plans. Errors: UNAVAILABLE while the server
+  // drains; those of Admission::Reserve; RESOURCE_EXHAUSTED (OVERLOADED) beyond the quota. All of
+  // them count as rejections.
   absl::Status Admit(v1::Strategy strategy, bool simulates, int64_t graph_bytes);
 
-  // Reserves memory for the request's options. The errors of Reserve.
+  // Reserves memory for the request's options. Errors: those of Admission::Reserve.
   absl::Status HoldOptions(int64_t bytes);
 
-  // On a worker, before anything else: that the caller still waits and owes no CPU time to its
-  // quota. Error: the request is to end with it.
+  // Called on a worker before anything else: checks that the caller still waits and that its CPU
+  // quota is not overdrawn. An error ends the request.
   absl::Status BeginWork();
 
-  // Runs `work` here, and charges what it allocates to the request's memory. Error: also
-  // RESOURCE_EXHAUSTED if that was more than there is (Admission::OutOfBudget). REQUIRES: admitted.
+  // Runs `work` on this thread and charges its allocations to the request's memory. Errors: those
+  // of `work`; RESOURCE_EXHAUSTED if the budget is exceeded (Admission::OutOfBudget). REQUIRES:
+  // admitted.
   absl::Status RunCharged(absl::FunctionRef<absl::Status()> work);
-  // The same for the work on `graphs`. Sets what it takes at least aside, first; sets `stopped`,
-  // the flag of its stop token, where it takes more than there is; learns from its time what such
-  // work costs.
+  // The same for the work on `graphs`. First reserves the minimum that the work will take. Sets
+  // `stopped`, the flag of its stop token, if the budget is exceeded. Its time updates the cost
+  // estimate of such work.
   absl::Status RunWork(const std::vector<absl::string_view>& graphs, std::atomic<bool>& stopped,
                        absl::FunctionRef<absl::Status()> work);
-  // Its plan is there already: it takes no longer than work that simulates none.
+  // Notes that a plan is already available, so the request costs no more than one that does not
+  // simulate.
   void SkipSimulation() { kind_.simulates = false; }
-  // What was allocated there was freed by another thread. Thread-safe.
+  // Reports that another thread freed memory that was allocated in RunCharged or RunWork.
+  // Thread-safe.
   void GiveBack(int64_t bytes) { account_.GiveBack(bytes); }
 
-  // What the work so far has left in memory, for who holds it from now on.
+  // Returns a ticket for the memory that the work so far has left allocated, for its new owner.
   Admission::Ticket TakeWork() { return account_.TakeWork(); }
 
-  // Goes on on a worker, after a wait without one. Nobody refuses it.
+  // Continues on a worker after a wait without one. Never rejected.
   void Resume(std::function<void()> work);
 
-  // Runs `work` on a worker. Error: RESOURCE_EXHAUSTED, OVERLOADED if too many requests wait, or
-  // for too long.
+  // Runs `work` on a worker. Error: RESOURCE_EXHAUSTED (OVERLOADED) if too many requests wait, or
+  // waits are too long.
   absl::Status RunOnWorker(std::function<void()> work);
 
-  // What came of the rewrite, for statistics, log and journal; told where the caller gets it.
+  // Sets the result of the rewrite for statistics, log and journal; reported if the caller gets it.
   void NoteRewrite(std::optional<RewriteRecord> rewrite) { rewrite_ = std::move(rewrite); }
 
-  // Graph bytes that arrived; and graph bytes, or bytes of another answer, handed to gRPC.
+  // Counts graph bytes that arrived, and graph bytes (or bytes of another answer) handed to gRPC.
   void AddInputBytes(int64_t bytes);
   void AddOutputBytes(int64_t bytes);
 
-  // Notes how the request ends and gives the status to finish it with. Called once.
+  // Records how the request ends and returns the status to finish it with. Called once.
   grpc::Status Conclude(const absl::Status& status);
 
-  // Names the call within the server. Never 0.
+  // Identifies the call within the server. Never 0.
   uint64_t id() const { return id_; }
   const std::atomic<bool>& cancelled() const { return cancelled_; }
-  // When it must have ended, whatever its caller's deadline.
+  // When it must have ended, regardless of the caller's deadline.
   absl::Time latest() const { return start_ + state_.options.max_request_time; }
   const core::StopToken& stop() const { return stop_; }
   std::atomic<bool>& stopped() { return stopped_; }
   ServiceState& state() { return state_; }
 
  private:
-  Work NewWork() const;  // Of this call, with nothing to run yet.
-  // `work`, with its CPU time charged to the caller.
+  Work NewWork() const;  // For this call, without a function to run yet.
+  // Returns `work` with its CPU time charged to the caller.
   std::function<void()> Charged(std::function<void()> work) const;
-  // The server has no room for it: the caller keeps what it was charged for the request.
+  // Refunds the caller's quota charges for a request that the server has no capacity for.
   void Refund();
   absl::Status Rejected(RejectReason reason, absl::Status status);
-  // What an account of the caller's says; counted as a rejection if that is no.
+  // Returns the verdict's status; counts a rejection if it is an error.
   absl::Status Judged(CallerAccount::Verdict verdict);
-  // What the caller saw: its own cancellation or deadline hides what we answered.
+  // The code that the caller saw: its cancellation or deadline hides the server's answer.
   absl::StatusCode FinalCode() const;
-  // All that is told of it at its end.
+  // Returns the record of the ended request.
   RequestRecord Record() const;
 
   grpc::CallbackServerContext& context_;
@@ -131,16 +135,16 @@ class Call {
   WorkKind kind_;
   const Caller caller_;
   const std::string request_id_;
-  const std::string traceparent_;  // Empty: the caller gave none.
+  const std::string traceparent_;  // Empty: none given.
   const JobNames job_;
-  std::shared_ptr<CallerAccount> caller_account_;  // Null: without --access-file, or unknown.
+  std::shared_ptr<CallerAccount> caller_account_;  // Null: no --access-file, or unknown caller.
   bool is_in_account_ = false;
   int64_t charged_bytes_ = 0;
-  absl::Duration quota_wait_;  // Until a quota that is used up has something again.
+  absl::Duration quota_wait_;  // Until a used-up quota has refilled.
   const absl::Time start_;
   const absl::Time deadline_;           // The caller's.
-  std::atomic<bool> cancelled_{false};  // The caller has gone.
-  std::atomic<bool> stopped_{false};    // That, or it takes more memory than there is.
+  std::atomic<bool> cancelled_{false};  // The caller disconnected.
+  std::atomic<bool> stopped_{false};    // Cancelled, or out of memory.
   const core::StopToken stop_;
   Admission::Ticket option_ticket_;
   Admission::Ticket ticket_;

@@ -1,5 +1,6 @@
-// Who calls, for the log and for fairness between callers: an address, and the name in a client's
-// certificate. Claims of a proxy are believed on a Unix socket alone, which only it can reach.
+// The identity of a caller, for the log and for fairness between callers: an address, and the name
+// in a client certificate. Claims of a proxy are trusted only on a Unix socket, which only the
+// proxy can reach.
 #ifndef SPILLWAY_SERVER_CALLER_H_
 #define SPILLWAY_SERVER_CALLER_H_
 
@@ -9,16 +10,16 @@
 
 namespace spillway::server {
 
-// What a proxy in front says (deploy/proxy): the client's address, and the common name in its
-// certificate. It must take away what the client itself says so.
+// Metadata set by a proxy in front (deploy/proxy): the client's address, and the common name in its
+// certificate. The proxy must remove these keys if the client sends them.
 inline constexpr char kProxiedPeerKey[] = "x-spillway-peer";
 inline constexpr char kProxiedCertificateKey[] = "x-spillway-certificate";
 
 struct Caller {
-  std::string peer;         // As gRPC names it: `ipv4:127.0.0.1:50412`; or as the proxy does.
+  std::string peer;         // As gRPC spells it: `ipv4:127.0.0.1:50412`; or as the proxy does.
   std::string certificate;  // The common name; empty without one.
 
-  // The peer without its port: all connections of a host are one for fairness.
+  // The peer without its port: all connections of a host count as one for fairness.
   std::string host() const;
 };
 

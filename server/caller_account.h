@@ -1,10 +1,11 @@
-// What the callers of one name use, counted and held against their quotas (access_file.proto).
+// The resources used by the callers of one name, counted and charged to their quotas
+// (access_file.proto).
 //
-// Requests are charged when they begin, graph bytes when they are known, CPU time when it was
-// spent. So bytes and CPU time may be overdrawn by what is let in at one time, and nothing more is
-// let in until that is paid off.
+// Requests are charged when they begin, graph bytes when they are known, CPU time after it was
+// spent. So concurrent requests may overdraw bytes and CPU time; no more are then admitted until
+// the debt is paid off.
 //
-// Thread-safe. Shared by the calls of the name, which may outlast its place in the file.
+// Thread-safe. Shared by the calls of the name, which may outlive its entry in the file.
 #ifndef SPILLWAY_SERVER_CALLER_ACCOUNT_H_
 #define SPILLWAY_SERVER_CALLER_ACCOUNT_H_
 
@@ -27,13 +28,13 @@ class CallerAccount {
  public:
   using Time = TokenBucket::Time;
 
-  // What it says to a request.
+  // The decision on a request.
   struct Verdict {
     absl::Status status;  // OK, or RESOURCE_EXHAUSTED, OVERLOADED with the quota in its metadata.
-    absl::Duration wait;  // Until it may be let in; zero where that is not known.
+    absl::Duration wait;  // Until it may be admitted; zero if unknown.
   };
 
-  // `quota` as ParseAccessFile checks it.
+  // REQUIRES: `quota` is valid, as ParseAccessFile checks.
   CallerAccount(std::string name, CallerCounters counters, const AccessFile::Quota& quota, Time now)
       : name_(std::move(name)), counters_(counters) {
     SetQuota(quota, now);
@@ -43,21 +44,21 @@ class CallerAccount {
 
   const std::string& name() const { return name_; }
 
-  // From now on. What was used stays used.
+  // Sets the quota from now on. Past use still counts.
   void SetQuota(const AccessFile::Quota& quota, Time now);
 
-  // A request begins; if it is let in, End is due when it has ended.
+  // Begins a request. If it is admitted, End must be called when it has ended.
   Verdict Begin(Time now);
   void End();
 
-  // Charges the bytes of its graphs, if none are owed.
+  // Charges the bytes of its graphs, unless the byte quota is overdrawn.
   Verdict ChargeGraphs(int64_t bytes, Time now);
 
-  // Gives back what Begin and ChargeGraphs took from the quotas, for a request that the server
-  // itself had no room for. The counters still count it.
+  // Refunds what Begin and ChargeGraphs took from the quotas, for a request that the server had no
+  // capacity for. The counters still count it.
   void Refund(int64_t graph_bytes, Time now);
 
-  // Before its work begins: whether CPU time is owed by now.
+  // Called before the request's work begins: whether the CPU quota is overdrawn by now.
   Verdict MayWork(Time now);
   void ChargeCpu(absl::Duration cpu_time, Time now);
 
@@ -69,7 +70,7 @@ class CallerAccount {
   absl::Mutex mu_;
   AccessFile::Quota quota_ ABSL_GUARDED_BY(mu_);
   int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;
-  // None: not limited.
+  // None: unlimited.
   absl::optional<TokenBucket> requests_ ABSL_GUARDED_BY(mu_);
   absl::optional<TokenBucket> graph_bytes_ ABSL_GUARDED_BY(mu_);
   absl::optional<TokenBucket> cpu_seconds_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-// How many connections may stand at once. Each takes a descriptor, and some memory of gRPC's.
+// The maximum number of open connections. Each takes a file descriptor and some memory in gRPC.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_CONNECTION_LIMIT_H_
@@ -6,11 +6,11 @@
 
 namespace spillway::server {
 
-// The most that this process's limit of open files (RLIMIT_NOFILE) leaves room for, beside what the
-// server itself opens; at least 1.
+// Returns the maximum that the process's limit on open files (RLIMIT_NOFILE) allows, beside the
+// files that the server itself opens; at least 1.
 int MaxConnections();
 
-// Of these, what is taken where nobody says how many.
+// Returns the default maximum.
 int DefaultMaxConnections();
 
 }  // namespace spillway::server

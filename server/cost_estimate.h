@@ -1,6 +1,6 @@
-// What work on a graph will take of one core, learned from what came before: work of its kind in
-// proportion to its bytes. For the order of the queue and the bound on waits; wrong by a factor of
-// two or three as graphs differ, right by orders of magnitude.
+// Estimates the CPU time of work on a graph from past work of the same kind, in proportion to the
+// graph's bytes. Used for the order of the queue and the bound on waits. Off by a factor of two or
+// three, as graphs differ, but the right order of magnitude.
 //
 // Thread-safe, lock-free.
 #ifndef SPILLWAY_SERVER_COST_ESTIMATE_H_
@@ -15,10 +15,10 @@
 
 namespace spillway::server {
 
-// Work that costs alike.
+// Work of similar cost per byte.
 struct WorkKind {
   Method method = Method::kRewrite;
-  bool simulates = false;  // Its strategy simulates plans: tens of times as much.
+  bool simulates = false;  // Its strategy simulates plans: tens of times the cost.
 };
 
 class CostEstimate {
@@ -26,7 +26,7 @@ class CostEstimate {
   CostEstimate();
 
   absl::Duration Expect(WorkKind kind, int64_t graph_bytes) const;
-  // Work of that kind took `cpu_time`.
+  // Records that work of this kind took `cpu_time`.
   void Learn(WorkKind kind, int64_t graph_bytes, absl::Duration cpu_time);
 
  private:

@@ -1,7 +1,7 @@
-// Charges the CPU time of a thread to the account of the caller it works for, from here to the end
-// of the block, whatever is done there: digests, comparisons, answers.
+// Charges all CPU time of a thread within a scope to the account of the caller that it works for:
+// digests, comparisons, answers.
 //
-// They nest: where one caller's answer leads to the work for another, on the same thread, each pays
+// Scopes nest: if one caller's answer leads to work for another on the same thread, each is charged
 // for its own.
 //
 // Thread safety: an object belongs to its thread.
@@ -17,19 +17,19 @@
 
 namespace spillway::server {
 
-// That this thread has used since it started.
+// Returns the CPU time that this thread has used since it started.
 absl::Duration ThreadCpuTime();
 
 class CpuCharge {
  public:
-  // `account`: null where nobody pays; `access`, whose clock it is, may then be null, too, and
+  // `account`: null if no one is charged. `access`, whose clock is used, may then also be null, and
   // otherwise must outlive this.
   CpuCharge(std::shared_ptr<CallerAccount> account, const AccessList* access);
   ~CpuCharge();
   CpuCharge(const CpuCharge&) = delete;
   CpuCharge& operator=(const CpuCharge&) = delete;
 
-  // Charges what this thread has used so far, so that whoever is answered next is told the truth.
+  // Charges what this thread has used so far, so that the next answer is based on current quotas.
   static void Settle();
 
  private:

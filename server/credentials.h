@@ -1,4 +1,4 @@
-// What a caller shows to be known by, for access_list.h.
+// The credentials that a caller presents, for access_list.h.
 #ifndef SPILLWAY_SERVER_CREDENTIALS_H_
 #define SPILLWAY_SERVER_CREDENTIALS_H_
 
@@ -12,11 +12,11 @@
 namespace spillway::server {
 
 struct Credentials {
-  // Of its certificate, which --tls-client-ca has signed: the DNS names and URIs among the subject
-  // alternative names; where there are none, the common name. Of a certificate that a proxy has
-  // seen, the common name.
+  // For its certificate, signed by --tls-client-ca: the DNS names and URIs among the subject
+  // alternative names, or the common name if there are none. For a certificate that a proxy has
+  // verified: the common name.
   std::vector<std::string> certificate_names;
-  // The metadata `authorization`, each that came. Secret.
+  // All values of the metadata `authorization`. Secret.
   std::vector<std::string> authorization;
 };
 

@@ -1,4 +1,5 @@
-// Whose matter an error is, so that an operator is woken by ours alone: fixed by its reason.
+// Who is responsible for an error, as determined by its reason, so that operators are alerted only
+// to the server's own.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_SERVER_ERROR_FAULT_H_
@@ -13,23 +14,23 @@
 namespace spillway::server {
 
 enum class ErrorFault {
-  kCaller,    // The graph, the options or the machine that the caller named: a job's owner.
-  kServer,    // A bug of ours.
-  kCapacity,  // There was no room, or a quota was used up: who runs the servers.
-  kStopped,   // The caller went away, its time passed, or the server drained.
+  kCaller,    // The graph, the options or the given machine: the job's owner.
+  kServer,    // A bug in Spillway.
+  kCapacity,  // No capacity, or a quota was used up: the operator.
+  kStopped,   // The caller disconnected, its deadline passed, or the server drained.
 };
 inline constexpr int kFaultCount = 4;
 const char* FaultName(ErrorFault fault);
 
-// Nothing for a value that this build does not know.
+// Returns nothing for a value that this build does not know.
 std::optional<ErrorFault> FaultOf(v1::ErrorReason reason);
 
-// `DOES_NOT_FIT`: as ErrorInfo.reason has it; and as the label `reason` has it: `does_not_fit`,
-// `none` for the unspecified one.
+// The spelling in ErrorInfo.reason (`DOES_NOT_FIT`), and in the label `reason` (`does_not_fit`;
+// `none` for the unspecified one).
 std::string ReasonName(v1::ErrorReason reason);
 std::string ReasonLabel(v1::ErrorReason reason);
 
-// All of the enum, the unspecified one first.
+// Returns all values of the enum, the unspecified one first.
 std::vector<v1::ErrorReason> AllErrorReasons();
 
 }  // namespace spillway::server

@@ -1,10 +1,9 @@
-// Rewrites that are being made, so that one that is asked for twice at one time is made once: the
-// ranks of a job, and clients that try again. The first to ask leads and does the work; whoever
-// asks the same meanwhile waits for it, without a worker. Who asks the same is found by comparing
-// all bytes.
+// Rewrites in progress. Identical concurrent requests, such as those of the ranks of a job or of
+// retrying clients, are computed once: the first one leads and does the work, the others wait for
+// it without a worker. Requests are compared by all their bytes.
 //
 //   switch (flights.Join(member, ...)) {
-//     case kLeads: ...the work, until *abandoned...; calls what flights.Land(member) gives
+//     case kLeads: ...the work, until *abandoned...; calls all of flights.Land(member)
 //     case kWaits: ...`landed` is called with the answer, unless Leave says otherwise...
 //
 // Thread-safe.
@@ -33,32 +32,34 @@ class Flights {
   enum class Role {
     kLeads,
     kWaits,
-    kGone,  // The caller had gone before it came here.
+    kGone,  // The caller had already disconnected.
   };
-  // Called with the answer and the leader's graph, which is gone when it returns.
+  // Called with the answer and the leader's graph, which is only valid during the call.
   using Landed =
       std::function<void(const std::shared_ptr<RewriteAnswer>&, absl::string_view graph)>;
 
-  // Of requests that should wait for each other: what is larger takes long to compare, or to keep.
+  // Maximum graph size of requests that wait for each other: larger ones take too long to compare,
+  // or too much memory to keep.
   static constexpr size_t kMaxGraphBytes = size_t{64} << 20;
   static constexpr size_t kMaxOptionBytes = size_t{64} << 10;
 
-  // `member`: unlike any other that is here, not 0. `graph` and `options` name what is asked for;
-  // `graph` must stay as it is until the member lands, leaves or is called. `is_shared`: whether
-  // others may wait for it, and it for others. `gone`: whether its caller has gone. kLeads:
-  // `*abandoned` becomes true once nobody wants the answer any more; it lives until Land, and the
-  // leader may set it to give up.
+  // `member`: a unique id, not 0. `graph` and `options` are the request; `graph` must stay
+  // unchanged until the member lands, leaves or is called. `is_shared`: whether others may wait for
+  // it, and it for others. `gone`: whether its caller has disconnected. With kLeads, `*abandoned`
+  // becomes true once no one wants the answer any more; it lives until Land, and the leader may set
+  // it to give up.
   Role Join(uint64_t member, absl::string_view graph, absl::string_view options, bool is_shared,
             const std::atomic<bool>& gone, Landed landed, std::atomic<bool>** abandoned);
 
-  // The leader has made the answer: those who wait for it, to be called.
+  // Called by the leader when the answer is ready. Returns the callbacks of the waiting members,
+  // which the leader must call.
   std::vector<Landed> Land(uint64_t member);
 
-  // The member's caller has gone. True: it waited, and will not be called. A leader works on for
-  // those who wait.
+  // Called when the member's caller has disconnected. Returns true if the member was waiting; it
+  // will then not be called. A leader continues for the waiting members.
   bool Leave(uint64_t member);
 
-  // How many wait.
+  // Number of waiting members.
   size_t waiting() const;
 
  private:
@@ -74,7 +75,7 @@ class Flights {
   using Index = std::unordered_multimap<size_t, Flight*>;
 
   Flight* Find(size_t hash, absl::string_view graph, absl::string_view options);
-  // Nobody else joins it.
+  // Prevents others from joining it.
   void Close(const Flight& flight);
 
   mutable std::mutex mu_;                                          // Guards the rest.

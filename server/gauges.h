@@ -1,5 +1,5 @@
-// A Prometheus Collectable whose values are read at the moment of the scrape, from where the truth
-// is, so that they cannot drift from it.
+// A Prometheus Collectable whose values are read from their source at scrape time, so that they
+// cannot drift from it.
 #ifndef SPILLWAY_SERVER_GAUGES_H_
 #define SPILLWAY_SERVER_GAUGES_H_
 
@@ -13,7 +13,7 @@
 
 namespace spillway::server {
 
-// One metric without labels, ready for a scrape. `type` is Gauge or Counter.
+// Returns one metric without labels, ready for a scrape. `type` is Gauge or Counter.
 inline prometheus::MetricFamily SingleMetric(std::string name, std::string help, double value,
                                              prometheus::MetricType type) {
   prometheus::ClientMetric metric;

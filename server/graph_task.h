@@ -1,16 +1,16 @@
-// What the tasks of all calls have in common: what they are given, where their answers go, and that
-// no exception leaves them. A task is what a call does on a worker once its graphs are there; it
-// knows nothing of gRPC. Each is a struct of types and static functions, for the reactors
-// (upload_call.h) to be made of:
+// The parts common to the tasks of all calls: their inputs, the sinks of their answers, and the
+// conversion of exceptions to errors. A task is the work of a call on a worker once its graphs have
+// arrived; it is independent of gRPC. Each is a struct of types and static functions, with which
+// the reactors (upload_call.h) are instantiated:
 //
 //   using Request, Response    the messages of its stream
-//   using Sink                 the one of the two below that it needs
+//   using Sink                 one of the two below
 //   kMethod                    its name in metrics and log
-//   Strategy(header)           that its label tells, unspecified if it has none
-//   Simulates(header)          whether that simulates plans, which takes long
-//   SentBytes(response)        what of a message counts as sent
-//   kIsShared                  whether it is a rewrite, made once for all who ask the same:
-//   Respond(answer, header, context, sink) then tells it; otherwise
+//   Strategy(header)           for its label, unspecified if it has none
+//   Simulates(header)          whether it simulates plans, which takes long
+//   SentBytes(response)        the bytes of a message that count as sent
+//   kIsShared                  whether it is a rewrite, shared by identical requests:
+//   Respond(answer, header, context, sink) then sends it; otherwise
 //   Run(header, context, sink) does the work
 #ifndef SPILLWAY_SERVER_GRAPH_TASK_H_
 #define SPILLWAY_SERVER_GRAPH_TASK_H_
@@ -27,20 +27,20 @@
 
 namespace spillway::server {
 
-// What a task is given besides its header. Outlives Run.
+// A task's inputs besides its header. Outlives Run.
 struct TaskContext {
-  std::vector<absl::string_view> graphs;  // As many as the header announces.
+  std::vector<absl::string_view> graphs;  // As announced by the header.
   const Options& options;
   const core::StopToken& stop;
   Metrics& metrics;
 };
 
-// Where a task's messages go, in order. For one thread.
+// Takes a task's messages, in order. For one thread.
 template <typename Message>
 class MessageSink {
  public:
-  // May wait until the client has taken earlier ones. Errors: nobody takes messages any more; the
-  // task should end with it.
+  // May block until the client has taken earlier messages. Errors: messages are no longer taken;
+  // the task should end with the error.
   virtual absl::Status Send(Message message) = 0;
 
  protected:
@@ -51,19 +51,19 @@ class MessageSink {
 template <typename Message>
 class StreamSink : public MessageSink<Message> {
  public:
-  // After those sent, and once the task has ended well: `bytes` as field `field` of further
-  // messages, a part in each. No worker waits for the client so.
+  // After the messages sent, and once the task has ended successfully, sends `bytes` as field
+  // `field` of further messages, a part in each. No worker has to wait for the client.
   virtual void SendBytes(int field, std::shared_ptr<const std::string> bytes) = 0;
 
  protected:
   ~StreamSink() = default;
 };
 
-// The exception being handled as an error: RESOURCE_EXHAUSTED (OVERLOADED) if memory ran out,
-// otherwise INTERNAL. REQUIRES: called in a catch block.
+// Converts the exception being handled to an error: RESOURCE_EXHAUSTED (OVERLOADED) if memory ran
+// out, otherwise INTERNAL. REQUIRES: called in a catch block.
 absl::Status CaughtException();
 
-// The result of `work`, or the error that its exception is.
+// Returns the result of `work`, or the error for its exception.
 template <typename Work>
 auto Guarded(const Work& work) -> decltype(work()) {
   try {

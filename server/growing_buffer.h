@@ -1,4 +1,4 @@
-// Bytes that arrive piece by piece, kept contiguous.
+// A contiguous buffer for bytes that arrive piece by piece.
 //
 // Unlike a std::string it grows with realloc, which on Linux moves large blocks by remapping their
 // pages: a graph of 2 GiB never exists twice, not even while it grows.
@@ -17,9 +17,9 @@ namespace spillway::server {
 
 class GrowingBuffer {
  public:
-  // Adds `bytes` at the end. `expected_size` is what the whole is said to be: capacity doubles up
-  // to there and not beyond, so it is never above twice what has really arrived (or kFirstBytes),
-  // whatever was announced.
+  // Appends `bytes`. `expected_size` is the announced total: capacity doubles up to it and not
+  // beyond, so it is never more than twice what has actually arrived (or kFirstBytes), whatever was
+  // announced.
   void Append(absl::string_view bytes, size_t expected_size);
 
   // Frees the memory.
@@ -29,7 +29,7 @@ class GrowingBuffer {
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
 
-  // The first allocation, if as much is announced: one chunk as clients send them.
+  // The first allocation, if at least as much is announced: one chunk as clients send them.
   static constexpr size_t kFirstBytes = 64 << 10;
 
  private:

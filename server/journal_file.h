@@ -1,10 +1,11 @@
-// The files of a journal: DIR/journal.jsonl, to which lines are appended, and those that were full,
-// journal-TIME.jsonl. Made with mode 0640. The oldest goes when there would be too many.
+// The files of a journal: DIR/journal.jsonl, to which lines are appended, and the full ones,
+// journal-TIME.jsonl. Created with mode 0640. The oldest file is deleted if there would be too
+// many.
 //
-// A line is there as a whole or not at all: what was written of one that did not fit on the disk is
-// cut off again, or closed by a line end where that cannot be. A file that was moved or deleted,
-// its folder with it, is made anew as soon as that can be. A lock on DIR/journal.lock keeps other
-// servers out. Nothing is synchronized: a machine that loses power loses the last lines.
+// Lines are written completely or not at all: if the disk is full, a partial line is truncated
+// again, or terminated by a line end if that fails. A file that was moved or deleted, even with its
+// folder, is recreated as soon as possible. A lock on DIR/journal.lock keeps other servers out.
+// Nothing is synced to disk: the last lines are lost if the machine loses power.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_SERVER_JOURNAL_FILE_H_
@@ -30,16 +31,16 @@ class JournalFile : public JournalSink {
  public:
   struct Settings {
     std::string folder;
-    int64_t file_bytes = 0;  // The most of each file, unless one line is longer.
-    int files = 1;           // The most files, the one that is written to included.
+    int64_t file_bytes = 0;  // Maximum size of a file, unless one line is longer.
+    int files = 1;           // Maximum number of files, including the current one.
   };
   using Clock = std::function<absl::Time()>;
 
-  // Errors, UNAVAILABLE: the folder is not there or cannot be written to, journal.jsonl is no plain
-  // file, or another server has the folder.
+  // Error: UNAVAILABLE if the folder does not exist or is not writable, journal.jsonl is not a
+  // regular file, or another server uses the folder.
   static absl::StatusOr<std::unique_ptr<JournalFile>> Open(Settings settings,
                                                            Clock clock = &absl::Now);
-  // Whether it could be opened so, but for another server. Makes no file.
+  // Checks whether it could be opened, regardless of another server. Creates no file.
   static absl::Status Check(const std::string& folder);
 
   JournalFile(const JournalFile&) = delete;
@@ -53,16 +54,16 @@ class JournalFile : public JournalSink {
       : settings_(std::move(settings)), clock_(std::move(clock)) {}
 
   std::string Path(absl::string_view name) const;
-  // Takes the lock, unless it is there already.
+  // Takes the lock, unless it is already held.
   absl::Status Lock();
-  // Opens the file, or makes it.
+  // Opens or creates the file.
   absl::Status OpenFile();
   void CloseFile();
-  // Notes how long the file is. False: it is not the one at its path any more.
+  // Updates the file's size. Returns false if it is no longer the file at its path.
   bool IsInPlace();
-  // Puts the file with those that are full, of which it deletes the oldest, and makes a new one.
+  // Renames the file as a full one, deletes the oldest full ones, and creates a new file.
   absl::Status Rotate();
-  // The names of those that are full, by time.
+  // Returns the names of the full files, by time.
   absl::StatusOr<std::vector<std::string>> FullFiles() const;
   absl::Status Write(absl::string_view bytes);
 
@@ -71,7 +72,7 @@ class JournalFile : public JournalSink {
   int lock_ = -1;
   int file_ = -1;
   int64_t size_ = 0;
-  bool is_torn_ = false;  // The file ends within a line.
+  bool is_torn_ = false;  // The file ends in a partial line.
 };
 
 }  // namespace spillway::server

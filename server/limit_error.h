@@ -1,4 +1,4 @@
-// What is refused because it is above a limit in bytes.
+// The error for a request that exceeds a limit in bytes.
 #ifndef SPILLWAY_SERVER_LIMIT_ERROR_H_
 #define SPILLWAY_SERVER_LIMIT_ERROR_H_
 
@@ -11,7 +11,7 @@
 
 namespace spillway::server {
 
-// RESOURCE_EXHAUSTED (LIMIT_EXCEEDED). `message` names both numbers and says what to do.
+// Returns RESOURCE_EXHAUSTED (LIMIT_EXCEEDED). `message` names both numbers and says what to do.
 inline absl::Status LimitError(absl::string_view message, int64_t value, int64_t limit) {
   return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED, message,
                      {{"value", absl::StrCat(value)}, {"limit", absl::StrCat(limit)}});

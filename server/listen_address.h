@@ -1,6 +1,6 @@
-// An address to listen on, as a flag spells it, and what it means.
+// Parsing and resolving of an address to listen on, as given by a flag.
 //
-// Pure but for the two functions that say what they ask. Thread-safe.
+// Pure except for the two functions that ask the resolver. Thread-safe.
 #ifndef SPILLWAY_SERVER_LISTEN_ADDRESS_H_
 #define SPILLWAY_SERVER_LISTEN_ADDRESS_H_
 
@@ -18,27 +18,27 @@ namespace spillway::server {
 // which gRPC's clients would decode.
 struct ListenAddress {
   std::string text;  // As given.
-  std::string path;  // Of a Unix socket; empty for TCP.
-  std::string host;  // Of TCP, without brackets.
-  int port = 0;      // 0: any that is free.
+  std::string path;  // Path of a Unix socket; empty for TCP.
+  std::string host;  // Host for TCP, without brackets.
+  int port = 0;      // 0: any free port.
 
   bool is_unix() const { return !path.empty(); }
 };
 
-// Error: INVALID_ARGUMENT, saying what is wrong with `text`.
+// Parses `text`. Error: INVALID_ARGUMENT, saying what is wrong with it.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
-// "HOST:PORT" with its port replaced, e.g. by the one that port 0 got.
+// Returns "HOST:PORT" with the port replaced, e.g. by the one assigned for port 0.
 std::string WithPort(absl::string_view host_and_port, int port);
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// All addresses of the host, with the port, in the resolver's order, of which it is asked; at least
+// Asks the resolver for all addresses of the host, with the port, in the resolver's order; at least
 // one. Error: UNAVAILABLE if it does not know the host. REQUIRES: not a Unix socket.
 absl::StatusOr<AddressList> ResolveHost(const ListenAddress& address);
 
-// Whether only this machine can reach `address`: a Unix socket, or a host all of whose addresses
-// are loopback ones. Asks the resolver for names. Error: UNAVAILABLE if it does not know the host.
+// Whether only this machine can reach `address`: a Unix socket, or a host with only loopback
+// addresses. Asks the resolver for host names. Error: UNAVAILABLE if it does not know the host.
 absl::StatusOr<bool> IsLocal(const ListenAddress& address);
 
 }  // namespace spillway::server

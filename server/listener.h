@@ -1,5 +1,5 @@
-// Sockets that listen at an address of a flag. Made here and not by gRPC: what stands in the way is
-// told with its reason, and connections are accepted as acceptor.h says.
+// Sockets that listen on an address given by a flag. Created here rather than by gRPC, so that
+// errors state their cause and connections are accepted by acceptor.h.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_SERVER_LISTENER_H_
@@ -18,37 +18,37 @@ namespace spillway::server {
 
 class Listener {
  public:
-  // Listens at every address of `address`'s host, all on one port; at `0.0.0.0` and `::` by IPv4
-  // and IPv6, as far as the machine has them. An address of a host that has several may be missing
-  // on this machine; every other must be free. Connections wait until somebody accepts them.
+  // Listens on every address of `address`'s host, all on the same port; `0.0.0.0` and `::` both
+  // mean IPv4 and IPv6, as far as the machine has them. If a host has several addresses, this
+  // machine may lack some; the others must be free. Connections wait until they are accepted.
   //
-  // Only this process's user can connect to a Unix socket. One that a dead server left behind is
-  // taken over, one that is in use never. Of two servers that take over one path in the same
-  // instant, one may end with a socket that nobody can find: give each a path of its own.
+  // Only this process's user can connect to a Unix socket. A socket file that a dead server left
+  // behind is taken over, one in use never is. If two servers take over the same path at the same
+  // instant, one may end up with an unreachable socket: give each its own path.
   //
-  // Error: UNAVAILABLE, one sentence with `flag`, the address, and the system's reason.
+  // Error: UNAVAILABLE, one sentence with `flag`, the address and the system's error.
   static absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenAddress& address,
                                                           absl::string_view flag);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener() { Close(); }
 
-  // Closes the sockets, and removes the file of a Unix socket if it is still ours.
+  // Closes the sockets, and removes the file of a Unix socket if it still belongs to this listener.
   void Close();
 
-  // As given, but with the real port.
+  // As given, but with the actual port.
   const std::string& address() const { return address_; }
   // 0: a Unix socket.
   int port() const { return port_; }
-  // At least one until they are closed, none of them blocking.
+  // At least one until they are closed; all are non-blocking.
   const std::vector<int>& sockets() const { return sockets_; }
 
  private:
   Listener() = default;
-  // A status without flag and address.
+  // Returns a status without flag and address.
   absl::Status ListenTcp(const ListenAddress& address);
   absl::Status ListenUnix(const std::string& path);
-  // 0, or an errno. A port of 0 becomes that of the sockets before.
+  // Returns 0 or an errno. Port 0 is replaced by the port of earlier sockets.
   int Add(const sockaddr* address, socklen_t size);
 
   std::string address_;

@@ -1,18 +1,19 @@
-// Charges what a request allocates on a worker to its ticket (admission.h), as it is allocated, so
-// that memory is bounded whatever a request makes of its bytes: no formula has to foresee it.
+// Charges the allocations of a request on a worker to its ticket (admission.h) as they are made, so
+// that memory is bounded without predicting what a request needs.
 //
-// The program's operator new and delete (counted_new.cc) tell the account of their thread. Who asks
-// for more than the budget has is told to stop, through the flag of its stop token, and ends at its
-// next look at that; what it takes until then is beyond the budget. (An allocation that fails would
-// end it at once, but hash tables of Abseil do not survive one that throws.) What another thread
-// frees stays charged until GiveBack or the end of the request; malloc is not seen.
+// The program's operator new and delete (counted_new.cc) report to the account of their thread. A
+// request that exceeds the budget is told to stop through the flag of its stop token, and ends when
+// it next polls the token; its allocations until then exceed the budget. (Failing the allocation
+// would end it immediately, but Abseil's hash tables do not survive an allocation that throws.)
+// Memory freed by another thread stays charged until GiveBack or the end of the request; malloc is
+// not counted.
 //
 //   MemoryAccount account(ticket);
 //   if (!account.Expect(least)) ...
 //   { const MemoryAccount::Scope scope(&account);  work(); }
 //   account.Settle();
 //
-// One thread at a time, but for GiveBack.
+// For one thread at a time, except GiveBack.
 #ifndef SPILLWAY_SERVER_MEMORY_ACCOUNT_H_
 #define SPILLWAY_SERVER_MEMORY_ACCOUNT_H_
 
@@ -31,7 +32,7 @@ class MemoryAccount {
   MemoryAccount(const MemoryAccount&) = delete;
   MemoryAccount& operator=(const MemoryAccount&) = delete;
 
-  // While it lives, what this thread allocates is charged to `account`; null: to nobody.
+  // While it lives, this thread's allocations are charged to `account`; null: to none.
   class Scope {
    public:
     explicit Scope(MemoryAccount* account);
@@ -43,33 +44,33 @@ class MemoryAccount {
     MemoryAccount* const before_;
   };
 
-  // That of this thread, or null.
+  // Returns this thread's account, or null.
   static MemoryAccount* Current();
 
-  // Sets aside what will at least be charged. False if the budget has not so many bytes left.
+  // Reserves the minimum that will be charged. Returns false if the budget has fewer bytes left.
   [[nodiscard]] bool Expect(int64_t bytes);
 
-  // Where the budget has not so many bytes left, `*stopped` (StopWith) becomes true.
+  // Sets `*stopped` (StopWith) if the budget has fewer bytes left.
   void Charge(int64_t bytes);
   void Discharge(int64_t bytes) { taken_ -= bytes; }
-  // Discharges what another thread has freed. Thread-safe.
+  // Discharges bytes that another thread has freed. Thread-safe.
   void GiveBack(int64_t bytes) { given_back_.fetch_add(bytes, std::memory_order_relaxed); }
 
-  // Null: nobody is told.
+  // Null: no flag is set.
   void StopWith(std::atomic<bool>* stopped) { stopped_ = stopped; }
 
-  // The ticket keeps what is still taken: what the answer holds.
+  // Leaves in the ticket only what is still allocated, i.e. the answer.
   void Settle();
 
-  // The same, and hands what is still taken to the one who holds the answer.
+  // The same, and moves what is still allocated into a ticket for the owner of the answer.
   Admission::Ticket TakeWork();
 
-  // The first for which there was no room since this was last asked; 0: nothing.
+  // Returns the bytes of the first charge that exceeded the budget since the last call; 0: none.
   int64_t TakeRefused() { return std::exchange(refused_bytes_, 0); }
 
  private:
   Admission::Ticket& ticket_;
-  int64_t taken_ = 0;  // Below 0 if what came with the request was freed.
+  int64_t taken_ = 0;  // Below 0 if memory that came with the request was freed.
   std::atomic<int64_t> given_back_{0};
   std::atomic<bool>* stopped_ = nullptr;
   int64_t refused_bytes_ = 0;

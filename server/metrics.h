@@ -1,7 +1,7 @@
-// What the server counts. Every family and every child is made by the constructor, so that each
-// series exists, at zero, from the first scrape, and counting is an atomic add without a lookup.
-// No label ever comes from a user: the label values are the enums below, and callers' names those
-// of the operator's file. README.md has the table.
+// The server's metrics. The constructor creates every family and child, so that each series exists,
+// at zero, from the first scrape, and counting is an atomic add without a lookup. No label comes
+// from a user: label values are the enums below, and callers' names from the operator's file.
+// README.md has the table.
 //
 // Thread-safe. The registry must outlive it.
 #ifndef SPILLWAY_SERVER_METRICS_H_
@@ -31,14 +31,14 @@ enum class Method { kRewrite, kStreamRewrite, kInspect, kSimulate, kExplore, kDi
 inline constexpr int kMethodCount = 6;
 const char* MethodName(Method method);
 
-// The strategy that `options` ask for, the default one if they name none; unspecified if it is one
-// that this build does not know.
+// Returns the strategy that `options` select, the default one if they name none, or unspecified if
+// this build does not know it.
 v1::Strategy StrategyOf(const v1::RewriteOptions& options);
-// The label of a request of `method`: `level`, `scope`, ...; for the unspecified one `unknown`, or
-// `none` if the method is one that does not rewrite.
+// Returns the strategy label of a request of `method`: `level`, `scope`, ...; for the unspecified
+// one `unknown`, or `none` if the method does not rewrite.
 std::string StrategyLabel(Method method, v1::Strategy strategy);
 
-// Why a request was turned away before any work, or for want of memory during it.
+// Why a request was rejected before any work, or for lack of memory during it.
 enum class RejectReason {
   kInflightBytes,
   kQueueFull,
@@ -50,12 +50,12 @@ enum class RejectReason {
 };
 inline constexpr int kRejectReasonCount = 7;
 
-// What a caller with a name may use up: the fields of AccessFile::Quota.
+// The quotas of a named caller: the fields of AccessFile::Quota.
 enum class QuotaKind { kRequests, kRequestsInFlight, kGraphBytes, kCpu };
 inline constexpr int kQuotaKindCount = 4;
 const char* QuotaName(QuotaKind kind);
 
-// Of one caller with a name.
+// The counters of one named caller.
 struct CallerCounters {
   prometheus::Counter* requests;
   prometheus::Counter* graph_bytes;
@@ -68,56 +68,57 @@ class Metrics {
   // `version` becomes a label of build_info.
   Metrics(prometheus::Registry& registry, const std::string& version);
 
-  // A request ended, well or not. `duration` from its first message to its last.
+  // Counts a request that ended, successful or not. `duration`: from its first message to its last.
   void CountRequest(Method method, v1::Strategy strategy, absl::StatusCode code,
                     absl::Duration duration);
 
-  // It failed for that reason, as its caller was told; it is counted by CountRequest as well.
+  // Counts a request that failed with this reason, as reported to its caller; CountRequest counts
+  // it as well.
   void CountError(v1::ErrorReason reason);
 
-  // A request was turned away; it is counted by CountRequest as well.
+  // Counts a rejected request; CountRequest counts it as well.
   void CountRejected(RejectReason reason) { rejected_[static_cast<int>(reason)]->Increment(); }
 
-  // Those of the caller `name`, which the operator gave it (access_file.h): from now on there, and
-  // the same when asked for again.
+  // Returns the counters of the caller `name`, which is from the operator's file (access_file.h).
+  // Created on the first call; later calls return the same ones.
   CallerCounters OfCaller(const std::string& name);
 
-  // A rewrite was answered with what another request had made.
+  // Counts a rewrite answered with the result of a concurrent request.
   void CountShared() { shared_->Increment(); }
-  // The same, a while ago (answer_cache.h).
+  // Counts a rewrite answered from the cache (answer_cache.h).
   void CountCached() { cached_->Increment(); }
-  // A rewrite was made with the plan of another (plan_key.h).
+  // Counts a rewrite that used the plan of another (plan_key.h).
   void CountReusedPlan() { reused_plans_->Increment(); }
 
-  // A connection was closed as it came, since there were enough; one could not be accepted.
+  // Counts a connection closed on arrival because of the limit, and one that could not be accepted.
   void CountRefusedConnection() { refused_connections_->Increment(); }
   void CountAcceptFailure() { accept_failures_->Increment(); }
 
-  // Graph bytes that arrived, and what was sent: graph bytes, or those of another answer.
+  // Counts graph bytes that arrived, and bytes sent: of graphs, or of other answers.
   void AddInputBytes(Method method, int64_t bytes);
   void AddOutputBytes(Method method, int64_t bytes);
 
-  // How long a request waited for a worker.
+  // Records how long a request waited for a worker.
   void ObserveQueueWait(absl::Duration wait) { queue_wait_->Observe(absl::ToDoubleSeconds(wait)); }
 
-  // A rewrite was made: how long each of its stages took. Once, however many are answered with it.
+  // Records the time of each stage of a rewrite: once, however many requests it answers.
   void CountStages(const v1::RewriteReport& report);
 
-  // What a rewrite did: the swaps, nodes and outcome of its report. For each who is answered with
-  // it.
+  // Counts the swaps, nodes and outcome of a rewrite's report, once per request that it answers.
   void CountReport(v1::Strategy strategy, const v1::RewriteReport& report);
 
-  // What came of a rewrite that its caller got, or that does not fit: rewrite_statistics.h.
+  // Records the result of a rewrite that its caller got, or that does not fit:
+  // rewrite_statistics.h.
   void CountRewrite(v1::Strategy strategy, const RewriteRecord& record);
 
-  // Lines of the journal that were written, and that were not (journal.h).
+  // Counts journal lines that were written, and that were lost (journal.h).
   void CountJournalLine() { journal_lines_->Increment(); }
   void CountLostJournalLines(int64_t lines) {
     lost_journal_lines_->Increment(static_cast<double>(lines));
   }
 
  private:
-  // By strategy; null where there is none of that number.
+  // By strategy; null for unused numbers.
   using CounterPerStrategy = std::array<prometheus::Counter*, v1::Strategy_ARRAYSIZE>;
 
   CounterPerStrategy CountersPerStrategy(prometheus::Registry& registry, const std::string& name,
@@ -126,8 +127,8 @@ class Metrics {
   void BuildRewriteMetrics(prometheus::Registry& registry);
   void BuildErrorMetrics(prometheus::Registry& registry);
 
-  // By method, strategy (of methods that do not rewrite, the unspecified one) and code; see
-  // CodeIndex in metrics.cc.
+  // By method, strategy (unspecified for methods that do not rewrite) and code; see CodeIndex in
+  // metrics.cc.
   static constexpr int kCodeCount = 11;
   prometheus::Counter* requests_[kMethodCount][v1::Strategy_ARRAYSIZE][kCodeCount] = {};
   std::array<prometheus::Histogram*, kMethodCount> durations_ = {};
@@ -149,7 +150,7 @@ class Metrics {
   prometheus::Family<prometheus::Counter>* caller_rejected_ = nullptr;
 
   std::map<v1::Stage, prometheus::Histogram*> stages_;
-  std::map<v1::Outcome, CounterPerStrategy> outcomes_;  // The unspecified one: DOES_NOT_FIT.
+  std::map<v1::Outcome, CounterPerStrategy> outcomes_;  // Unspecified: DOES_NOT_FIT.
   CounterPerStrategy swapped_tensors_ = {};
   CounterPerStrategy unknown_size_tensors_ = {};
   CounterPerStrategy swap_out_nodes_ = {};

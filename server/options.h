@@ -1,5 +1,5 @@
-// Everything that can be set on a server: one struct, into which the flags bind (flags.h) and from
-// which the server is built (server.h). Plain data; the defaults here are those of the flags.
+// All settings of a server in one struct, into which the flags bind (flags.h) and from which the
+// server is built (server.h). Plain data; the defaults are those of the flags.
 #ifndef SPILLWAY_SERVER_OPTIONS_H_
 #define SPILLWAY_SERVER_OPTIONS_H_
 
@@ -44,61 +44,62 @@ struct Options {
   // instead.
   TlsFiles tls;
 
-  // Without TLS, also listen where other machines can read and call.
+  // Allows listening without TLS on addresses that other machines can reach.
   bool insecure = false;
 
-  // Who may call, and how much (access_file.proto); empty: whoever can connect.
+  // The file of callers and their quotas (access_file.proto); empty: whoever can connect may call.
   std::string access_file;
 
   // Where Prometheus scrapes, HOST:PORT, never encrypted; port 0 takes a free one; `none`: nowhere.
   std::string metrics_listen = "127.0.0.1:9464";
 
-  // What is refused. Served by GetCapabilities. max_concurrent_requests is the number of worker
+  // Limits on requests. Served by GetCapabilities. max_concurrent_requests is the number of worker
   // threads; 0 means one per core.
   v1::Limits limits = core::DefaultLimits();
 
-  // Memory for all requests in flight, in bytes: their graphs and what the work on them takes.
-  // limits.max_inflight_bytes bounds the graphs among it. 0: what the machine and the cgroup leave
+  // Memory for all requests in flight, in bytes: their graphs and the work on them.
+  // limits.max_inflight_bytes limits the graphs' share. 0: derived from the machine and the cgroup
   // (memory_budget.h).
   int64_t memory_budget_bytes = 0;
 
-  // Recent answers of rewrites that are kept for who asks the same again, with their requests: the
-  // most bytes, of memory_budget_bytes. 0: none.
+  // Maximum size, in bytes, of the cache of recent rewrites' requests and answers, a part of
+  // memory_budget_bytes. 0: no cache.
   int64_t cache_bytes = 64 << 20;
 
-  // For how long requests may wait for a worker where many come all the time; those that would wait
-  // longer, and more than twice what they take, are refused as OVERLOADED (work_queue.h).
-  // Infinite: none is.
+  // How long requests may wait for a worker under sustained load; those that would wait longer, and
+  // longer than twice their own work, are rejected as OVERLOADED (work_queue.h). Infinite: none
+  // are.
   absl::Duration target_wait = absl::Milliseconds(100);
 
-  // Connections that may stand at once; beyond it they are closed as soon as they come. 0: as many
-  // as connection_limit.h says.
+  // Maximum number of open connections; further ones are closed on arrival. 0: the default of
+  // connection_limit.h.
   int max_connections = 0;
 
-  // Requests that may wait for a worker; beyond it they are refused as OVERLOADED. Their bytes
-  // are bounded by limits.max_inflight_bytes; this bounds the count of small ones.
+  // Maximum number of requests that wait for a worker; further ones are rejected as OVERLOADED.
+  // Their bytes are limited by limits.max_inflight_bytes; this limits the number of small ones.
   int max_queued_requests = 1024;
 
-  // A stream that neither brings nor takes a message for this long, while the server waits for it,
-  // is cancelled: what it announced is held in the budget until then. So is one whose worker has
-  // waited as long, in all, for the client to take parts of the answer. Infinite: never.
+  // A stream that neither sends nor takes a message for this long, while the server waits for it,
+  // is cancelled, because its announced bytes stay reserved in the budget. So is a stream whose
+  // worker has waited this long in total for the client to take parts of the answer. Infinite:
+  // never.
   absl::Duration idle_timeout = absl::Seconds(60);
 
-  // A stream whose graph comes more slowly than at so many bytes per second, and 5 seconds, is
-  // cancelled. 0: none is.
+  // A stream whose upload takes longer than its graph's bytes at this rate, in bytes per second,
+  // plus 5 seconds is cancelled. 0: never.
   int64_t min_upload_rate = 1 << 20;
 
-  // The longest that a request may take, its upload and its wait for a worker included, whatever
-  // deadline the client has. Infinite: as long as the client waits.
+  // Maximum duration of a request, including its upload and its wait for a worker, regardless of
+  // the client's deadline. Infinite: as long as the client waits.
   absl::Duration max_request_time = absl::Minutes(10);
 
-  // A connection older than this is asked to go away, so that clients spread over new replicas.
-  // Its running requests end first. Infinite: never.
+  // A connection older than this is asked to close (GOAWAY), so that clients spread over new
+  // replicas. Its running requests end first. Infinite: never.
   absl::Duration max_connection_age = absl::InfiniteDuration();
 
-  // After SIGTERM: how long requests are still taken while health says NOT_SERVING (Kubernetes
-  // needs some seconds to take an address out of its endpoints), and then how long running
-  // requests may go on before they are cancelled.
+  // After SIGTERM: how long requests are still accepted while health says NOT_SERVING (Kubernetes
+  // needs a few seconds to remove an address from its endpoints), and then how long running
+  // requests may continue before they are cancelled.
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
 
@@ -107,18 +108,18 @@ struct Options {
   // text or json.
   std::string log_format = "text";
 
-  // The folder of the journal (journal.h); empty: none is kept. Its files: the most bytes of each,
-  // and how many there are at most.
+  // The folder of the journal (journal.h); empty: no journal. The maximum size of each of its
+  // files, in bytes, and the maximum number of files.
   std::string journal;
   int64_t journal_file_bytes = 64 << 20;
   int journal_files = 8;
 
-  // Not flags; tests set them. The largest answer, in bytes: what one protobuf message can hold.
+  // Not flags; set by tests. Maximum size of an answer, in bytes: that of a protobuf message.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
-  // The clock of quotas and of looks at access_file.
+  // The clock for quotas and for checks of access_file.
   std::function<std::chrono::steady_clock::time_point()> steady_clock =
       &std::chrono::steady_clock::now;
-  // What does the work.
+  // The functions that do the work.
   RewriteFunction rewrite = &core::Rewrite;
   InspectFunction inspect =
       static_cast<absl::Status (*)(absl::string_view, const v1::InspectOptions&, const v1::Limits&,
@@ -127,13 +128,13 @@ struct Options {
   ExploreFunction explore = &core::Explore;
 };
 
-// The number of worker threads, at least 1.
+// Returns the number of worker threads, at least 1.
 int WorkerCount(const Options& options);
 
-// The connections that may stand at once, at least 1.
+// Returns the maximum number of open connections, at least 1.
 int MaxConnections(const Options& options);
 
-// The memory for all requests, in bytes.
+// Returns the memory budget of all requests, in bytes.
 int64_t MemoryBudget(const Options& options);
 
 }  // namespace spillway::server

@@ -1,5 +1,5 @@
-// The process_* metrics that Prometheus expects of every process, read from /proc at the moment of
-// the scrape. prometheus-cpp has none of its own.
+// The process_* metrics that Prometheus expects of every process, read from /proc at scrape time.
+// prometheus-cpp does not provide them.
 //
 // Thread-safe. A figure that cannot be read is left out, never 0.
 #ifndef SPILLWAY_SERVER_PROCESS_METRICS_H_

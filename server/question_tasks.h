@@ -1,8 +1,8 @@
-// The tasks of Inspect, Simulate, Explore and Diff: the questions about graphs, which change
-// nothing. See graph_task.h.
+// The tasks of Inspect, Simulate, Explore and Diff, the read-only queries about graphs. See
+// graph_task.h.
 //
 // Errors: those of the functions in rewrite_core/inspect/; OUT_OF_RANGE (RESULT_TOO_LARGE) if a
-// message would be above Options::max_response_bytes.
+// message would exceed Options::max_response_bytes.
 #ifndef SPILLWAY_SERVER_QUESTION_TASKS_H_
 #define SPILLWAY_SERVER_QUESTION_TASKS_H_
 
@@ -16,7 +16,7 @@
 
 namespace spillway::server {
 
-// What they have in common.
+// The parts common to all of them.
 template <Method kTheMethod, typename TheRequest, typename TheResponse>
 struct QuestionTask {
   using Request = TheRequest;
@@ -31,14 +31,14 @@ struct QuestionTask {
   }
   template <typename Header>
   static bool Simulates(const Header&) {
-    return false;  // All of a method do, or none.
+    return false;  // Fixed per method, so no distinction needed.
   }
   static int64_t SentBytes(const Response& response) {
     return static_cast<int64_t>(response.ByteSizeLong());
   }
 };
 
-// The summary, then lists of tensors.
+// Sends the summary, then lists of tensors.
 struct InspectTask : QuestionTask<Method::kInspect, v1::InspectRequest, v1::InspectResponse> {
   static absl::Status Run(const v1::InspectHeader& header, const TaskContext& context, Sink& sink);
 };
@@ -47,9 +47,9 @@ struct SimulateTask : QuestionTask<Method::kSimulate, v1::SimulateRequest, v1::S
   static absl::Status Run(const v1::SimulateHeader& header, const TaskContext& context, Sink& sink);
 };
 
-// Each size as it is found, then the report. A client that does not read makes the search wait
-// (message_queue.h), and does not make it grow: sizes are at most those of the options, of which
-// there is a limit, and two searches by bisection.
+// Sends each size as it is found, then the report. A client that does not read blocks the search
+// (message_queue.h); memory stays bounded, because there are at most the sizes of the options,
+// whose number is limited, and those of two bisections.
 struct ExploreTask : QuestionTask<Method::kExplore, v1::ExploreRequest, v1::ExploreResponse> {
   static absl::Status Run(const v1::ExploreHeader& header, const TaskContext& context, Sink& sink);
 };

@@ -1,4 +1,4 @@
-// What reflection tells of services and messages that are not ours: reflected/README.md.
+// Third-party services and messages that reflection lists: reflected/README.md.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_REFLECTED_FILES_H_
@@ -6,8 +6,8 @@
 
 namespace spillway::server {
 
-// Keeps in the program what registers the files of reflected/ with protobuf when it starts, which
-// is where gRPC's reflection looks. A linker leaves out of a static library what nothing refers to.
+// Links the code that registers the files of reflected/ with protobuf at startup, which is where
+// gRPC's reflection looks. The linker drops members of a static library that nothing refers to.
 void LinkReflectedFiles();
 
 }  // namespace spillway::server

@@ -1,7 +1,7 @@
-// The names of a request in logs: the caller's own `x-request-id`, so that its logs and ours can be
-// put side by side, or one made here; and the caller's `traceparent`, if it gave one. They go back
-// in the trailing metadata of every rewrite; GetCapabilities and health checks, which are not
-// logged, have none. And what the caller says of its job.
+// The ids of a request in logs: the caller's `x-request-id`, so that its logs can be matched with
+// the server's, or a generated one; and the caller's `traceparent`, if any. Both are returned in
+// the trailing metadata of every rewrite; GetCapabilities and health checks, which are not logged,
+// have none. Also the caller's description of its job.
 #ifndef SPILLWAY_SERVER_REQUEST_ID_H_
 #define SPILLWAY_SERVER_REQUEST_ID_H_
 
@@ -13,15 +13,15 @@
 
 namespace spillway::server {
 
-// The caller's id if it gave one that core::IsRequestId takes; otherwise 16 random hexadecimal
-// digits. Thread-safe.
+// Returns the caller's id if core::IsRequestId accepts it; otherwise 16 random hexadecimal digits.
+// Thread-safe.
 std::string RequestIdOf(const grpc::ServerContextBase& context);
 
-// The caller's if core::IsTraceparent takes it; otherwise empty. Thread-safe.
+// Returns the caller's traceparent if core::IsTraceparent accepts it; otherwise empty. Thread-safe.
 std::string TraceparentOf(const grpc::ServerContextBase& context);
 
-// What the caller says of its job (core::kJobKey and its like), each empty if it says nothing or
-// what core::IsRequestId does not take. Claims: nothing is decided by them.
+// The caller's description of its job (core::kJobKey and the like). A field is empty if it is not
+// given or core::IsRequestId does not accept it. Unverified: no decision depends on them.
 struct JobNames {
   std::string job, user, queue, model;
 };

@@ -1,6 +1,6 @@
-// What is told of a request when it has ended: the line `request` of the log, and that of the
-// journal, which say the same under the same names (rewrite_core/base/journal_fields.h). What is
-// not known is left out. README.md has the table of fields.
+// The record of an ended request: the log line `request` and the journal line, which have the same
+// fields under the same names (rewrite_core/base/journal_fields.h). Unknown fields are left out.
+// README.md has the table of fields.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_SERVER_REQUEST_RECORD_H_
@@ -27,23 +27,23 @@ struct RequestRecord {
   v1::Strategy strategy = v1::STRATEGY_UNSPECIFIED;
   absl::StatusCode code = absl::StatusCode::kOk;  // As the caller saw it.
   v1::ErrorReason reason = v1::ERROR_REASON_UNSPECIFIED;
-  std::string error;  // The message; names nodes. Empty: none.
+  std::string error;  // The message, which names nodes. Empty: none.
   int64_t bytes_in = 0;
   int64_t bytes_out = 0;
   absl::Duration duration;
   Caller caller;
-  std::string caller_name;  // Of --access-file; empty: not known.
+  std::string caller_name;  // From --access-file; empty: unknown.
   std::string id;
   std::string traceparent;
   JobNames job;
   std::optional<RewriteRecord> rewrite;
 };
 
-// For the log.
+// Returns the fields for the log.
 LogFields FieldsOf(const RequestRecord& record);
 
-// For the journal: one JSON object in ASCII without a line end, of a request that ended at `end`.
-// All but the message of an error, which names nodes.
+// Returns the journal line of a request that ended at `end`: one JSON object in ASCII without a
+// line end. It has all fields except the error message, which names nodes.
 std::string JournalLine(const RequestRecord& record, absl::Time end);
 
 }  // namespace spillway::server

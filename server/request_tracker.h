@@ -1,4 +1,4 @@
-// Counts the requests in flight and closes the door when the server drains.
+// Counts the requests in flight, and marks when new ones are to be rejected for the drain.
 //
 // Thread-safe. A request must have ended before the tracker is destroyed.
 #ifndef SPILLWAY_SERVER_REQUEST_TRACKER_H_
@@ -13,8 +13,8 @@ namespace spillway::server {
 
 class RequestTracker {
  public:
-  // A request begins. Each Begin needs one End, also of those that find the door closed: they are
-  // in flight until their refusal is sent.
+  // Begins a request. Each Begin needs one End, even if the request is rejected because of a drain:
+  // it is in flight until the rejection is sent.
   void Begin() {
     const std::lock_guard lock(mu_);
     ++inflight_;
@@ -22,11 +22,11 @@ class RequestTracker {
   void End() {
     const std::lock_guard lock(mu_);
     --inflight_;
-    // Under the lock: who waits may destroy this as soon as it is let go.
+    // Under the lock: a waiting thread may destroy this as soon as the lock is released.
     if (inflight_ == 0) none_.notify_all();
   }
 
-  // From now on requests are to be refused.
+  // From now on, requests are to be rejected.
   void CloseDoor() {
     const std::lock_guard lock(mu_);
     closed_ = true;
@@ -41,7 +41,7 @@ class RequestTracker {
     return inflight_;
   }
 
-  // True once no request is in flight; false if that is not so within `timeout`.
+  // Waits until no request is in flight. Returns false on `timeout`.
   bool AwaitNone(absl::Duration timeout) {
     std::unique_lock lock(mu_);
     const auto none = [this] { return inflight_ == 0; };

@@ -1,4 +1,4 @@
-// A rewrite on a worker, for one call or for all that ask the same at one time (flights.h).
+// A rewrite on a worker, for one call or for all identical concurrent ones (flights.h).
 #ifndef SPILLWAY_SERVER_REWRITE_ONCE_H_
 #define SPILLWAY_SERVER_REWRITE_ONCE_H_
 
@@ -12,9 +12,9 @@
 
 namespace spillway::server {
 
-// Rewrites `graph`, or waits for who does; then calls `answer`: in this thread, or later in another
-// worker's. `answer` must not throw, and may be all that refers to the call when this returns.
-// `graph` must live until then. Does not throw.
+// Rewrites `graph`, or waits for an identical rewrite in progress; then calls `answer`, either on
+// this thread or later on another worker. `answer` must not throw, and may hold the only reference
+// to the call when this returns. `graph` must live until `answer` is called. Does not throw.
 void RewriteOnce(Call& call, absl::string_view graph, const v1::RewriteOptions& options,
                  std::function<void(const std::shared_ptr<RewriteAnswer>&)> answer);
 

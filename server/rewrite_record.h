@@ -1,4 +1,4 @@
-// What came of a rewrite, in a few numbers: what statistics, log and journal tell of it.
+// The result of a rewrite in a few numbers, for statistics, log and journal.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_SERVER_REWRITE_RECORD_H_
@@ -14,35 +14,34 @@
 
 namespace spillway::server {
 
-// Who did the work.
+// Which request did the work.
 enum class AnsweredFrom {
   kWork,    // This request.
-  kPlan,    // This one, with the plan of another in hand.
-  kShared,  // Another one at the same time.
-  kCache,   // An earlier one.
+  kPlan,    // This request, with the plan of another.
+  kShared,  // A concurrent request.
+  kCache,   // An earlier request.
 };
 const char* AnsweredFromName(AnsweredFrom from);
 
 struct RewriteRecord {
   v1::Outcome outcome = v1::OUTCOME_UNSPECIFIED;  // Unspecified: the error DOES_NOT_FIT.
   AnsweredFrom from = AnsweredFrom::kWork;
-  // Where nothing fits: the machine, and of one GPU the budget and the smallest that would do, as
-  // far as the error tells them.
+  // If nothing fits: the machine, and for one GPU the budget and the smallest sufficient one, as
+  // far as the error reports them.
   core::RewriteFigures figures;
 
   bool does_not_fit() const { return outcome == v1::OUTCOME_UNSPECIFIED; }
-  // Step after / step before, where the graph as it came is one that swaps nothing: rewritten, or
-  // nothing to do.
+  // Step time after / before, if the original graph has no swaps: rewritten, or nothing to do.
   std::optional<double> slowdown() const;
   // Need / budget of the fullest GPU.
   std::optional<double> need_ratio() const;
 };
 
-// `rewritten`, ...; `does_not_fit` for the unspecified one.
+// Returns `rewritten`, ...; `does_not_fit` for the unspecified one.
 std::string OutcomeName(v1::Outcome outcome);
 
-// Of a rewrite with `options` that ended with `status`, and with `report` if that is OK. Nothing
-// for an error other than DOES_NOT_FIT.
+// Returns the record of a rewrite with `options` that ended with `status`, and with `report` if
+// that is OK. Returns nothing for an error other than DOES_NOT_FIT.
 std::optional<RewriteRecord> RecordOf(const absl::Status& status, const v1::RewriteReport& report,
                                       const v1::RewriteOptions& options, AnsweredFrom from);
 

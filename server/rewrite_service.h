@@ -1,5 +1,5 @@
-// spillway.v1.RewriteService on gRPC's callback API: each method makes a reactor and returns at
-// once. Thread-safe. The state must outlive every call.
+// spillway.v1.RewriteService on gRPC's callback API: each method creates a reactor and returns
+// immediately. Thread-safe. The state must outlive every call.
 #ifndef SPILLWAY_SERVER_REWRITE_SERVICE_H_
 #define SPILLWAY_SERVER_REWRITE_SERVICE_H_
 
@@ -13,7 +13,7 @@
 
 namespace spillway::server {
 
-// What takes graphs takes bytes: see wire.h.
+// Methods that take graphs are raw, i.e. take bytes: see wire.h.
 template <typename Base>
 using RawQuestions = v1::RewriteService::WithRawCallbackMethod_Inspect<
     v1::RewriteService::WithRawCallbackMethod_Simulate<
@@ -45,7 +45,7 @@ class RewriteService final : public RawRewriteService {
                                             v1::GetCapabilitiesResponse* response) override;
 
  private:
-  // Whether the server knows who calls.
+  // Checks whether the server knows the caller.
   absl::Status CheckCaller(const grpc::CallbackServerContext& context);
 
   ServiceState& state_;

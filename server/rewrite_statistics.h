@@ -1,9 +1,9 @@
-// What rewrites cost and save, as histograms by strategy and outcome: an observation for each
-// request that was answered, whoever did the work, and for each whose graph does not fit. What was
-// not simulated is not observed.
+// Costs and savings of rewrites, as histograms by strategy and outcome. One observation per
+// answered request, whichever request did the work, and per request whose graph does not fit.
+// Values that were not simulated are not observed.
 //
-// The series are those that can occur, all of them from the constructor on: no label comes from a
-// user. Thread-safe. The registry must outlive it.
+// The constructor creates all series that can occur: no label comes from a user. Thread-safe. The
+// registry must outlive it.
 #ifndef SPILLWAY_SERVER_REWRITE_STATISTICS_H_
 #define SPILLWAY_SERVER_REWRITE_STATISTICS_H_
 
@@ -25,11 +25,11 @@ class RewriteStatistics {
  public:
   explicit RewriteStatistics(prometheus::Registry& registry);
 
-  // A request was answered, or refused since nothing fits.
+  // Counts a request that was answered, or rejected because nothing fits.
   void Count(v1::Strategy strategy, const RewriteRecord& record);
 
  private:
-  // By strategy and outcome, DOES_NOT_FIT as the unspecified one; null where there is none.
+  // By strategy and outcome, with DOES_NOT_FIT as the unspecified one; null for unused ones.
   using Histograms =
       std::array<std::array<prometheus::Histogram*, v1::Outcome_ARRAYSIZE>, v1::Strategy_ARRAYSIZE>;
 

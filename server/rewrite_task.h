@@ -1,5 +1,5 @@
-// One rewrite as the server runs it on a worker: the core, counted and kept from doing harm. Knows
-// nothing of gRPC. And the task of StreamRewrite (graph_task.h).
+// One rewrite as the server runs it on a worker: the core, with metrics and guarded against
+// exceptions. Independent of gRPC. Also the task of StreamRewrite (graph_task.h).
 #ifndef SPILLWAY_SERVER_REWRITE_TASK_H_
 #define SPILLWAY_SERVER_REWRITE_TASK_H_
 
@@ -22,19 +22,19 @@
 
 namespace spillway::server {
 
-// How an answer travels, which decides how large it may be.
+// How an answer is sent, which determines its maximum size.
 enum class Framing {
   kOneMessage,  // Graph, report, patch and plan share one message.
   kStream,      // The graph goes in chunks; report, patch and plan share one message.
 };
 
-// What a rewrite came to. Several calls may answer with one, and then only read it.
+// The result of a rewrite. Several calls may share one, and then only read it.
 struct RewriteAnswer {
   RewriteAnswer() = default;
-  ~RewriteAnswer();  // Charges nobody for what it frees.
+  ~RewriteAnswer();  // Credits no account for what it frees.
 
-  // Announces the graph: its size, its CRC-32C, and its SHA-256 if that is wanted, which are kept
-  // for who asks later. Errors: those of `stop` and of core::Sha256Of. Thread-safe.
+  // Fills in the graph's size, CRC-32C and, if requested, SHA-256, which are kept for later calls.
+  // Errors: those of `stop` and of core::Sha256Of. Thread-safe.
   absl::Status Announce(bool with_sha256, const core::StopToken& stop, v1::GraphHeader* header);
 
   const v1::RewriteReport& report() const {
@@ -42,39 +42,39 @@ struct RewriteAnswer {
   }
 
   absl::Status status;
-  v1::RewriteResponse response;  // Patch and plan, and the report if it was asked for.
-  v1::RewriteReport figures;     // The report if it was not.
+  v1::RewriteResponse response;  // Patch and plan, and the report if requested.
+  v1::RewriteReport figures;     // The report if it was not requested.
   std::string graph;
-  std::shared_ptr<const core::PlannedStep> plan;  // The one that was made, if one was.
-  Admission::Ticket memory;                       // What all this takes.
-  bool is_shared = false;                         // Others may read it.
+  std::shared_ptr<const core::PlannedStep> plan;  // The plan that was made, if any.
+  Admission::Ticket memory;                       // For all of the above.
+  bool is_shared = false;                         // Other calls may read it.
 
  private:
   std::mutex announced_mu_;
   v1::GraphHeader announced_;
 };
 
-// options.rewrite, which is core::Rewrite, with options.limits; `plan`, unless it is null, is to be
-// written instead of making one. Errors, in the answer: those of
-// core::Rewrite; RESOURCE_EXHAUSTED, OVERLOADED if memory runs out. May throw std::bad_alloc.
+// Runs options.rewrite, which is core::Rewrite, with options.limits. `plan`, unless null, is
+// applied instead of making one. Errors, in the answer: those of core::Rewrite; RESOURCE_EXHAUSTED
+// (OVERLOADED) if memory runs out. May throw std::bad_alloc.
 std::shared_ptr<RewriteAnswer> MakeAnswer(absl::string_view graph_def,
                                           const v1::RewriteOptions& rewrite_options,
                                           const Options& options, const core::StopToken& stop,
                                           std::shared_ptr<const core::PlannedStep> plan = nullptr);
 
-// Counts what was done in `metrics`, also where the caller did not ask for the report. Errors: that
-// of the answer; OUT_OF_RANGE, RESULT_TOO_LARGE if it would be above options.max_response_bytes.
-// Nothing is counted then.
+// Counts the rewrite in `metrics`, even if the caller did not request the report. Errors, which are
+// not counted: that of the answer; OUT_OF_RANGE (RESULT_TOO_LARGE) if it would exceed
+// options.max_response_bytes.
 absl::Status TakeAnswer(const RewriteAnswer& answer, const v1::RewriteOptions& rewrite_options,
                         Framing framing, const Options& options, Metrics& metrics);
 
-// Its graph, which lives as long as the answer.
+// Returns the answer's graph, and keeps the answer alive.
 inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer> answer) {
   const std::string* const graph = &answer->graph;
   return {std::move(answer), graph};
 }
 
-// Whether the strategy that `options` ask for simulates plans.
+// Whether the strategy that `options` select simulates plans.
 bool Simulates(const v1::RewriteOptions& options);
 
 // Sends a header with report, patch and plan, then the graph in chunks.
@@ -91,11 +91,11 @@ struct StreamRewriteTask {
   static bool Simulates(const v1::StreamRewriteHeader& header) {
     return server::Simulates(header.options());
   }
-  // Of the graph alone.
+  // Counts graph bytes only.
   static int64_t SentBytes(const Response& response) {
     return static_cast<int64_t>(response.chunk().size());
   }
-  // Of `context` all but the graphs.
+  // Uses all of `context` except the graphs.
   static absl::Status Respond(const std::shared_ptr<RewriteAnswer>& answer,
                               const v1::StreamRewriteHeader& header, const TaskContext& context,
                               Sink& sink);

@@ -1,11 +1,11 @@
 // The composition root: builds everything from an Options, listens, and drains. The only file that
-// knows all the parts.
+// depends on all the parts.
 //
 //   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(options);
 //   ...
 //   (*server)->Drain();   // Health says NOT_SERVING, running requests end, then the server does.
 //
-// Several servers may live in one process; nothing here is global but gRPC's own switches for
+// Several servers may exist in one process; nothing here is global except gRPC's switches for
 // health and reflection.
 #ifndef SPILLWAY_SERVER_SERVER_H_
 #define SPILLWAY_SERVER_SERVER_H_
@@ -23,47 +23,48 @@ namespace spillway::server {
 
 class Server {
  public:
-  // Starts to listen and to serve. Errors, one sentence that names the flag and its value:
-  // UNAVAILABLE if an address cannot be listened on or the journal not be written,
-  // FAILED_PRECONDITION if a TLS file or the one of --access-file cannot be used, INVALID_ARGUMENT
-  // if other machines could listen in and options.insecure does not allow it. REQUIRES: options as
-  // ParseFlags checks them.
+  // Starts to listen and serve. Errors, one sentence that names the flag and its value: UNAVAILABLE
+  // if an address cannot be listened on or the journal cannot be written, FAILED_PRECONDITION if a
+  // TLS file or the file of --access-file cannot be used, INVALID_ARGUMENT if other machines could
+  // connect without TLS and options.insecure does not allow it. REQUIRES: valid options, as
+  // ParseFlags checks.
   static absl::StatusOr<std::unique_ptr<Server>> BuildAndStart(Options options);
 
-  // Whether a server could start so, but for addresses that are taken: these errors.
+  // Checks whether a server could start, except for addresses in use. The same errors.
   static absl::Status Check(Options options);
 
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Drains without delay and cancels what still runs.
+  // Drains without delay and cancels running requests.
   ~Server();
 
-  // Where it listens, as given but with the real ports.
+  // The addresses that it listens on, as given but with the actual ports.
   std::vector<std::string> addresses() const;
-  // The ports in use: of the first HOST:PORT, and of the scrapes. 0 if there is none.
+  // The ports in use: of the first HOST:PORT, and of the metrics endpoint. 0 if there is none.
   int port() const;
   int metrics_port() const;
 
-  // What a scrape of /metrics says, in Prometheus' text format; also where metrics_listen is none.
+  // Returns what a scrape of /metrics returns, in Prometheus' text format, even if metrics_listen
+  // is none.
   std::string Scrape() const;
 
-  // In flight now: bytes of graphs, bytes of memory that requests hold, requests.
+  // Currently in flight: bytes of graphs, bytes of memory that requests hold, number of requests.
   int64_t inflight_bytes() const;
   int64_t memory_bytes() const;
   int inflight_requests() const;
-  // Of these, those that wait for another's rewrite.
+  // Those of them that wait for another request's rewrite.
   int shared_requests() const;
 
   // Stops, in this order: health says NOT_SERVING, options.drain_delay passes with requests still
-  // taken, new requests are refused, running ones go on for up to options.drain_timeout, what is
-  // left is cancelled, the listeners close. Blocks until then; true if nothing had to be
+  // accepted, new requests are rejected, running ones continue for up to options.drain_timeout, the
+  // rest is cancelled, the listeners close. Blocks until then; returns true if nothing had to be
   // cancelled. Thread-safe; a second call waits for the first.
   bool Drain();
 
-  // Drain, in a thread of its own, which waits for work that does not stop when it is told to no
-  // longer than `grace`. False: some goes on; only the end of the process ends it, and the
-  // destructor waits for it.
+  // Drains on a separate thread, and waits for at most `grace` for work that does not stop when it
+  // is cancelled. Returns false if some is still running; only the end of the process ends it, and
+  // the destructor waits for it.
   bool DrainOrLeave(absl::Duration grace);
 
  private:

@@ -1,8 +1,8 @@
-// Tells the service manager that started this process how far it is: systemd's Type=notify.
+// Reports the process's state to the service manager that started it: systemd's Type=notify.
 //
-// The protocol is one datagram of text to the Unix socket that $NOTIFY_SOCKET names (sd_notify(3)),
-// so it is spoken here, and the server needs no library of systemd. Without that variable nothing
-// happens, as in a container or a shell. Not thread-safe: it reads the environment.
+// The protocol is one text datagram to the Unix socket named by $NOTIFY_SOCKET (sd_notify(3)), so
+// it is implemented here without a systemd library. Does nothing without that variable, as in a
+// container or a shell. Not thread-safe: reads the environment.
 #ifndef SPILLWAY_SERVER_SERVICE_NOTIFY_H_
 #define SPILLWAY_SERVER_SERVICE_NOTIFY_H_
 
@@ -14,7 +14,7 @@ namespace spillway::server {
 inline constexpr char kNotifyReady[] = "READY=1";
 inline constexpr char kNotifyStopping[] = "STOPPING=1";
 
-// Sends `state`. An error if there is a manager that cannot be told; never waits for it.
+// Sends `state`. Returns an error if there is a manager that cannot be reached. Never blocks.
 absl::Status NotifyServiceManager(absl::string_view state);
 
 }  // namespace spillway::server

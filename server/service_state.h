@@ -1,4 +1,4 @@
-// What the handlers share. Owned by the Server; outlives every request.
+// The state that the handlers share. Owned by the Server; outlives every request.
 #ifndef SPILLWAY_SERVER_SERVICE_STATE_H_
 #define SPILLWAY_SERVER_SERVICE_STATE_H_
 
@@ -29,14 +29,14 @@ struct ServiceState {
 
   const Options options;
   Metrics& metrics;
-  std::unique_ptr<AccessList> access;  // Null: whoever can connect may call.
-  std::unique_ptr<Journal> journal;    // Null: none is kept.
+  std::unique_ptr<AccessList> access;  // Null: anyone who can connect may call.
+  std::unique_ptr<Journal> journal;    // Null: no journal.
   Admission admission;
   AnswerCache answers;
   RequestTracker tracker;
   CostEstimate costs;
   Flights flights;
-  WorkerPool pool;  // Last, so that its threads end before what they use.
+  WorkerPool pool;  // Last, so that its threads end first.
 };
 
 }  // namespace spillway::server

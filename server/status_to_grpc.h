@@ -11,18 +11,18 @@
 
 namespace spillway::server {
 
-// The same code and message, and in the binary details a google.rpc.Status (v1::StatusDetails) with
-// one google.rpc.ErrorInfo (v1::ErrorInfo). A status without a reason of its own gets STOPPED or
-// INTERNAL, so that every failed call carries one.
+// Returns the same code and message, with a google.rpc.Status (v1::StatusDetails) with one
+// google.rpc.ErrorInfo (v1::ErrorInfo) in the binary details. A status without a reason gets
+// STOPPED or INTERNAL, so that every failed call carries one.
 //
-// The trailing metadata stays below the 8 KiB that gRPC peers take by default: a long message is
-// cut, and metadata of the ErrorInfo that does not fit is left out; reason and domain never are.
+// The trailing metadata stays below the 8 KiB that gRPC peers accept by default: a long message is
+// truncated, and ErrorInfo metadata that does not fit is dropped; reason and domain never are.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The reason that the caller of a failed call is told so: that of `status`, or STOPPED or INTERNAL.
+// Returns the reason that ToGrpcStatus reports: that of `status`, or STOPPED or INTERNAL.
 v1::ErrorReason ToldReason(const absl::Status& status);
 
-// The name of a code as protocols and metrics spell it: `OK`, `INVALID_ARGUMENT`, ...
+// Returns the name of a code as protocols and metrics spell it: `OK`, `INVALID_ARGUMENT`, ...
 std::string CodeName(absl::StatusCode code);
 
 }  // namespace spillway::server

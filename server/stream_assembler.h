@@ -1,14 +1,15 @@
-// The upload half of every streamed call: one header, then the bytes of the graphs that it
-// announces in chunks, then the end. Puts the graphs together and checks everything that was
-// announced. Knows nothing of gRPC.
+// The upload half of every streamed call: one header, then the bytes of the announced graphs in
+// chunks, then the end. Assembles the graphs and checks everything that was announced. Independent
+// of gRPC.
 //
 //   Add (the header), Add (a chunk)..., FinishUpload, VerifyGraphs
 //
-// Errors: INVALID_ARGUMENT with BAD_STREAM where the protocol is not kept; RESOURCE_EXHAUSTED with
-// LIMIT_EXCEEDED where a size is above a limit. Of two graphs they say which: "graph A: ...". After
-// an error nothing else may be called.
+// Errors: INVALID_ARGUMENT (BAD_STREAM) if the protocol is violated; RESOURCE_EXHAUSTED
+// (LIMIT_EXCEEDED) if a size exceeds a limit. With two graphs, errors say which: "graph A: ...".
+// Nothing else may be called after an error.
 //
-// Memory: at most twice the bytes that have arrived (growing_buffer.h), whatever was announced.
+// Memory: at most twice the bytes that have arrived (growing_buffer.h), regardless of what was
+// announced.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_SERVER_STREAM_ASSEMBLER_H_
@@ -29,7 +30,7 @@
 
 namespace spillway::server {
 
-// The graphs that a header announces, in the order in which they come.
+// Returns the graphs that a header announces, in order of arrival.
 template <typename Header>
 std::vector<const v1::GraphHeader*> GraphsOf(const Header& header) {
   return {&header.graph()};
@@ -44,7 +45,7 @@ class StreamAssembler {
   explicit StreamAssembler(const v1::Limits& limits)
       : max_graph_bytes_(limits.max_graph_bytes()), max_chunk_bytes_(limits.max_chunk_bytes()) {}
 
-  // Takes the next message of whatever call: its header, or a chunk.
+  // Adds the next message of any call: its header, or a chunk.
   template <typename Request>
   absl::Status Add(const Request& message) {
     switch (message.part_case()) {
@@ -57,32 +58,32 @@ class StreamAssembler {
     }
   }
 
-  // The same for a chunk that came in pieces.
+  // The same for a chunk in pieces.
   absl::Status AddChunk(absl::Span<const absl::string_view> pieces);
 
-  // The client has half-closed: all bytes must be here.
+  // Called when the client has half-closed: checks that all bytes have arrived.
   absl::Status FinishUpload() const;
 
-  // Compares the checksums and digests that were announced. Reads the whole graphs: not for gRPC's
-  // threads.
+  // Verifies the announced checksums and digests. Reads the whole graphs, so it must not run on
+  // gRPC's threads.
   absl::Status VerifyGraphs(const core::StopToken& stop) const;
 
   bool has_header() const { return !graphs_.empty(); }
-  // As announced, of all graphs together. REQUIRES: has_header().
+  // The announced total of all graphs. REQUIRES: has_header().
   int64_t total_size_bytes() const;
 
-  // The bytes so far of each graph, valid until the next call.
+  // The bytes of each graph so far, valid until the next call.
   std::vector<absl::string_view> graphs() const;
-  // Memory held for them.
+  // Memory held for the graphs.
   size_t capacity_bytes() const;
 
   // Frees the graphs.
   void ReleaseGraphs();
 
  private:
-  // A graph that was announced.
+  // An announced graph.
   struct Upload {
-    std::string name;  // `A` or `B`; empty: the only one.
+    std::string name;  // `A` or `B`; empty: the only graph.
     int64_t size_bytes = 0;
     std::string sha256;  // Empty: none.
     absl::optional<uint32_t> crc32c;
@@ -98,7 +99,7 @@ class StreamAssembler {
   const int64_t max_graph_bytes_;
   const int64_t max_chunk_bytes_;
   std::vector<Upload> graphs_;
-  size_t current_ = 0;  // The graph whose chunks come now.
+  size_t current_ = 0;  // The graph that is currently being received.
 };
 
 }  // namespace spillway::server

@@ -1,11 +1,11 @@
 // The reactor of a call that takes graphs in chunks and answers with a stream: StreamRewrite,
 // Inspect and Explore.
 //
-// A message goes out as soon as it is made, while the worker makes the next ones: they meet in a
-// message_queue.h. What a task hands over with SendBytes needs no worker any more.
+// A message is sent as soon as it is made, while the worker makes the next ones; message_queue.h
+// lies between them. Bytes that a task hands over with SendBytes no longer need a worker.
 //
-// Memory: the graphs as they came until the task has ended; then what it left to send; and at most
-// as many bytes of messages that wait as the graphs had, or one.
+// Memory: the graphs until the task has ended, then what it left to send; and waiting messages of
+// at most as many bytes as the graphs, or one message.
 #ifndef SPILLWAY_SERVER_STREAM_CALL_H_
 #define SPILLWAY_SERVER_STREAM_CALL_H_
 
@@ -44,7 +44,7 @@ class StreamCall final
 
   void OnWriteDone(bool ok) override {
     this->idle_timer().Pause();
-    response_.Clear();  // Here, where nobody is charged for it.
+    response_.Clear();  // Here, where no account is charged.
     this->call().GiveBack(std::exchange(sent_bytes_, 0));
     gone_ = !ok;
     if (!ok) this->call().Cancel();
@@ -65,7 +65,7 @@ class StreamCall final
   absl::Status Send(Response message) override {
     const absl::StatusOr<bool> asleep = queue_->Push(std::move(message), this->call().stop());
     if (!asleep.ok()) {
-      this->call().Cancel();  // Nobody takes what is still to be found.
+      this->call().Cancel();  // No one takes further results.
       return asleep.status();
     }
     return *asleep ? WriteNext() : absl::OkStatus();
@@ -75,7 +75,7 @@ class StreamCall final
     rest_ = AnswerRest(field, std::move(bytes));
   }
 
-  // As the queue's sender: one thread at a time. Error: there is no memory for the next message.
+  // Acts as the queue's sender: one thread at a time. Error: no memory for the next message.
   absl::Status WriteNext() {
     absl::Status status = Guarded([this] { return MakeNext(); });
     if (status.ok()) return status;
@@ -90,7 +90,7 @@ class StreamCall final
     switch (queue_->Take(&message)) {
       case Queue::Next::kMessage:
         response_ = ToBuffer(message);
-        // Of the two, what the worker made and does not free.
+        // The one of the two that the worker allocated and another thread frees.
         sent_bytes_ = MemoryAccount::Current() != nullptr
                           ? static_cast<int64_t>(response_.Length())
                           : static_cast<int64_t>(message.SpaceUsedLong());
@@ -102,7 +102,7 @@ class StreamCall final
       case Queue::Next::kEnd:
         break;
     }
-    // The worker's own word for it says more.
+    // The worker's own error takes precedence, except for a cancellation.
     if (!failed_.ok() && (status_.ok() || absl::IsCancelled(status_))) status_ = failed_;
     if (gone_ && status_.ok()) {
       status_ = absl::CancelledError("the caller went away while the answer was sent");
@@ -119,19 +119,19 @@ class StreamCall final
   }
 
   void Write() {
-    // What gRPC does meanwhile, for this call and others, is not this call's.
+    // gRPC's own allocations meanwhile, for this call and others, are not charged.
     const MemoryAccount::Scope nobody(nullptr);
     this->idle_timer().Wait();
     this->StartWrite(&response_);
   }
 
-  // What the worker sets is read by the sender once the queue is closed.
+  // Set by the worker; read by the sender once the queue is closed.
   absl::optional<Queue> queue_;
   AnswerRest rest_;
   absl::Status status_;
-  // The sender's.
+  // Used by the sender only.
   grpc::ByteBuffer response_;
-  int64_t sent_bytes_ = 0;  // Of memory: given back when the message is out.
+  int64_t sent_bytes_ = 0;  // Memory: given back once the message is sent.
   absl::Status failed_;     // A message could not be made.
   bool gone_ = false;       // A message could not be sent.
 };

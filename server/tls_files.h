@@ -1,5 +1,5 @@
-// Certificates and keys in PEM files: read and checked before gRPC gets them, since it finds faults
-// only when a peer connects, and then tells nobody.
+// Reads and checks certificates and keys in PEM files before gRPC gets them, since it only notices
+// faults when a peer connects, and does not report them.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_TLS_FILES_H_
@@ -11,25 +11,25 @@
 
 namespace spillway::server {
 
-// Where they are; all empty: no TLS.
+// The paths of the files; all empty: no TLS.
 struct TlsFiles {
-  std::string cert;       // --tls-cert: the server's certificate, then those between it and its CA.
-  std::string key;        // --tls-key: its private key, not encrypted.
-  std::string client_ca;  // --tls-client-ca: whose signature clients must show; empty: none.
+  std::string cert;       // --tls-cert: the server's certificate, then intermediate ones.
+  std::string key;        // --tls-key: its private key, unencrypted.
+  std::string client_ca;  // --tls-client-ca: the CA of client certificates; empty: none.
 
   bool enabled() const { return !cert.empty(); }
 };
 
-// What is in them, PEM.
+// The contents of the files, PEM.
 struct TlsMaterial {
   std::string cert;
   std::string key;
   std::string client_ca;
 };
 
-// Reads the files and checks that each holds what it should, that the key is that of the
-// certificate, that the certificate has not expired, and that OpenSSL takes the chain and the key
-// at the security level of this machine.
+// Reads the files and checks that each has the expected content, that the key matches the
+// certificate, that the certificate has not expired, and that OpenSSL accepts the chain and the key
+// at this machine's security level.
 //
 // Error: FAILED_PRECONDITION, one sentence that names the flag and the file.
 // REQUIRES: files.enabled().

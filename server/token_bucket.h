@@ -1,7 +1,7 @@
-// A rate with savings, that may be overdrawn: what is taken is known only afterwards, and who took
-// more than there was waits until it is paid off.
+// A token bucket that may be overdrawn: the amount taken is only known afterwards, and the level
+// may become negative until it has refilled.
 //
-// Not thread-safe. Time is given, by a clock that never goes back.
+// Not thread-safe. Times are passed in, from a monotonic clock.
 #ifndef SPILLWAY_SERVER_TOKEN_BUCKET_H_
 #define SPILLWAY_SERVER_TOKEN_BUCKET_H_
 
@@ -20,7 +20,7 @@ class TokenBucket {
   TokenBucket(double per_second, double most, Time now)
       : per_second_(per_second), most_(most), level_(most), filled_at_(now) {}
 
-  // From now on at another rate. What it holds, or owes, stays as far as it has room.
+  // Changes the rate from now on. The level, which may be negative, is kept, up to the new maximum.
   void SetRate(double per_second, double most, Time now) {
     Fill(now);
     per_second_ = per_second;
@@ -28,13 +28,13 @@ class TokenBucket {
     level_ = std::min(level_, most_);
   }
 
-  // Takes `amount`, also where there is less.
+  // Takes `amount`, even if there is less.
   void Take(double amount, Time now) {
     Fill(now);
     level_ -= amount;
   }
 
-  // How long until it holds `amount` (at most `most`): zero if it does.
+  // Returns how long until it holds `amount` (at most `most`); zero if it already does.
   absl::Duration WaitFor(double amount, Time now) {
     Fill(now);
     const double missing = amount - level_;
@@ -42,7 +42,7 @@ class TokenBucket {
   }
 
  private:
-  // Of sums of fractions: who came back when told to must be let in.
+  // Tolerance for rounding: a caller that retries after the reported wait must be admitted.
   static constexpr double kRounding = 1e-6;
 
   void Fill(Time now) {
@@ -53,7 +53,7 @@ class TokenBucket {
 
   double per_second_;
   double most_;
-  double level_;  // Below 0: owed.
+  double level_;  // Below 0: overdrawn.
   Time filled_at_;
 };
 

@@ -1,4 +1,4 @@
-// The reactor of one Rewrite call. Makes itself at the call's start and deletes itself at its end.
+// The reactor of one Rewrite call. Created at the call's start; deletes itself at its end.
 #ifndef SPILLWAY_SERVER_UNARY_CALL_H_
 #define SPILLWAY_SERVER_UNARY_CALL_H_
 
@@ -20,7 +20,7 @@ namespace spillway::server {
 
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  // Takes the call. `request` and `response` live until OnDone.
+  // Starts the call. `request` and `response` must live until OnDone.
   UnaryCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
             grpc::ByteBuffer& response, ServiceState& state);
 
@@ -32,14 +32,14 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  private:
   // Checks and queues the request; an error ends the call.
   absl::Status Start(const grpc::ByteBuffer& request);
-  // Finds the graph in the request, and reads the options.
+  // Finds the graph in the request, and parses the options.
   absl::Status Split();
-  // On a worker.
+  // Runs on a worker.
   void Run();
   absl::Status Respond(const std::shared_ptr<RewriteAnswer>& answer);
 
   grpc::ByteBuffer& response_;
-  grpc::Slice bytes_;  // Of the request.
+  grpc::Slice bytes_;  // The request.
   absl::string_view graph_;
   v1::RewriteOptions options_;
   Call call_;

@@ -1,5 +1,5 @@
-// The file of a Unix socket that this server listens on: removed when it stops, if it is still
-// ours. Not thread-safe.
+// The file of a Unix socket that this server listens on, removed when the server stops if it is
+// still the same file. Not thread-safe.
 #ifndef SPILLWAY_SERVER_UNIX_SOCKET_FILE_H_
 #define SPILLWAY_SERVER_UNIX_SOCKET_FILE_H_
 
@@ -11,7 +11,7 @@ namespace spillway::server {
 
 class UnixSocketFile {
  public:
-  // Notes which file is at `path` now.
+  // Records which file is at `path` now.
   explicit UnixSocketFile(std::string path);
   UnixSocketFile(const UnixSocketFile&) = delete;
   UnixSocketFile& operator=(const UnixSocketFile&) = delete;
@@ -23,8 +23,8 @@ class UnixSocketFile {
   ino_t inode_ = 0;
 };
 
-// While it lives, files that this process makes can be used by its user alone (mode 0600). Holds
-// for the whole process; not for where threads make files for others.
+// While it lives, files that this process creates are accessible to its user only (mode 0600).
+// Affects the whole process, so no thread may create files for others meanwhile.
 class PrivateFiles {
  public:
   PrivateFiles();

@@ -1,10 +1,10 @@
-// The reading half of every call that takes graphs in chunks: reads the upload, lets the request in
-// when its header is there, and has a worker answer it once all is there. What the answer looks
-// like on the wire is up to the two that are made of it: stream_call.h and answer_call.h.
+// The reading half of every call that takes graphs in chunks: reads the upload, admits the request
+// when its header has arrived, and has a worker answer it once everything has arrived. The derived
+// stream_call.h and answer_call.h send the answer.
 //
-// Makes itself at the call's start and deletes itself at its end. The phases follow each other, so
-// only one thread at a time runs anything but OnCancel, the idle timer and what stream_call.h says.
-// A caller that goes away shows as a failed read or write, or fires the stop token.
+// Created at the call's start; deletes itself at its end. The phases are sequential, so only one
+// thread at a time runs anything except OnCancel, the idle timer and what stream_call.h names. A
+// caller that disconnects shows as a failed read or write, or fires the stop token.
 #ifndef SPILLWAY_SERVER_UPLOAD_CALL_H_
 #define SPILLWAY_SERVER_UPLOAD_CALL_H_
 
@@ -32,10 +32,11 @@
 
 namespace spillway::server {
 
-// What an upload may take beyond its bytes at Options::min_upload_rate.
+// Time that an upload may take beyond its bytes at Options::min_upload_rate.
 inline constexpr absl::Duration kUploadGrace = absl::Seconds(5);
 
-// `Reactor`: gRPC's, which reads bytes, those of a Task::Request. `Task`: see graph_task.h.
+// `Reactor`: the gRPC reactor, which reads the bytes of Task::Request messages. `Task`: see
+// graph_task.h.
 template <typename Reactor, typename Task>
 class UploadCall : public Reactor {
  public:
@@ -43,7 +44,7 @@ class UploadCall : public Reactor {
     idle_timer_.Pause();
     absl::Status status = ok ? TakeMessage() : EndUpload();
     if (!status.ok()) return End(status);
-    if (ok) Read();  // Otherwise the work is queued, and this may be gone already.
+    if (ok) Read();  // Otherwise the work is queued, and this may already be deleted.
   }
 
   void OnCancel() final {
@@ -61,17 +62,17 @@ class UploadCall : public Reactor {
         idle_timer_(state.options.idle_timeout, [&context] { context.TryCancel(); }) {}
   ~UploadCall() override = default;
 
-  // On a worker, once all graphs are here: does RunTask and sends what comes of it.
+  // Called on a worker once all graphs have arrived: calls RunTask and sends the result.
   virtual void Answer() = 0;
 
-  // Begins to read, if the caller may call. For the constructor of what is made of this.
+  // Starts reading if the caller is admitted. For the derived class's constructor.
   void Start() {
     const absl::Status status = Guarded([this] { return call_.Enter(); });
     if (!status.ok()) return End(status);
     Read();
   }
 
-  // What Answer does on its worker; `done`, with how it ended, there or on another.
+  // Runs the task, for Answer. Calls `done` with the final status, on this worker or on another.
   void RunTask(typename Task::Sink& sink, std::function<void(const absl::Status&)> done) {
     RunUploaded<Task>(header_, call_, assembler_, sink, std::move(done));
   }
@@ -79,10 +80,10 @@ class UploadCall : public Reactor {
   void End(const absl::Status& status) {
     idle_timer_.Pause();
     if (upload_timer_.has_value()) upload_timer_->Pause();
-    this->Finish(call_.Conclude(status));  // Last: the call, and this, may be gone when it returns.
+    this->Finish(call_.Conclude(status));  // Last: this may be deleted when it returns.
   }
 
-  // Of all graphs together. REQUIRES: the header is here.
+  // The total of all graphs. REQUIRES: the header has arrived.
   int64_t graph_bytes() const { return assembler_.total_size_bytes(); }
   Call& call() { return call_; }
   IdleTimer& idle_timer() { return idle_timer_; }
@@ -95,11 +96,11 @@ class UploadCall : public Reactor {
     this->StartRead(&message_);
   }
 
-  // Takes the message that was read.
+  // Handles the message that was read.
   absl::Status TakeMessage() {
     return Guarded([this]() -> absl::Status {
       if (call_.stop().ShouldStop(1)) return call_.stop().status("upload");
-      // Chunks are most of what comes: not parsed, and copied once.
+      // Most messages are chunks: they are not parsed, and copied once.
       std::vector<grpc::Slice> slices;
       const auto chunk = OnlyField(Request::kChunkFieldNumber, message_, &slices);
       if (chunk.empty()) return TakeOther();
@@ -108,7 +109,7 @@ class UploadCall : public Reactor {
     });
   }
 
-  // A header, or what a client got wrong.
+  // Handles a header or an invalid message.
   absl::Status TakeOther() {
     const int64_t limit = call_.state().options.limits.max_option_bytes();
     Request request;
@@ -116,20 +117,21 @@ class UploadCall : public Reactor {
         View(OnePiece(message_)), limit, [this](int64_t bytes) { return call_.HoldOptions(bytes); },
         &request);
     if (!status.ok()) return status;
-    // A field of a newer client, wherever it is: what it means is not known, so it is not ignored.
+    // A newer client's field, anywhere in the message, has an unknown meaning and must not be
+    // ignored.
     if (status = core::CheckKnownFields(request); !status.ok()) return status;
     const bool is_header = request.has_header() && !assembler_.has_header();
     if (request.has_chunk()) call_.AddInputBytes(request.chunk().size());
     status = assembler_.Add(request);
     if (!status.ok() || !is_header) return status;
     header_.Swap(request.mutable_header());
-    // Before anything else is read, so that what is refused costs nothing.
+    // Before anything else is read, so that a rejected request costs nothing.
     status = call_.Admit(Task::Strategy(header_), Task::Simulates(header_), graph_bytes());
     if (status.ok()) LimitUpload();
     return status;
   }
 
-  // The client has half-closed, or is gone.
+  // The client has half-closed or disconnected.
   absl::Status EndUpload() {
     upload_timer_.reset();
     message_.Clear();  // The last chunk is in the assembler.
@@ -137,8 +139,8 @@ class UploadCall : public Reactor {
     return call_.RunOnWorker([this] { Answer(); });
   }
 
-  // An upload may take no longer than at the least rate, or it would hold its part of the budget
-  // for as long as it likes.
+  // Limits the duration of the upload by the minimum rate; otherwise it could hold its part of the
+  // budget indefinitely.
   void LimitUpload() {
     const int64_t rate = call_.state().options.min_upload_rate;
     if (rate == 0) return;
@@ -152,7 +154,7 @@ class UploadCall : public Reactor {
   grpc::ByteBuffer message_;
   Header header_;
   StreamAssembler assembler_;
-  // Last, so that they stop first.
+  // Last, so that they are destroyed first.
   IdleTimer idle_timer_;
   absl::optional<IdleTimer> upload_timer_;
 };

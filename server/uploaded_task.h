@@ -1,4 +1,4 @@
-// What a worker does once all graphs of an upload are there (upload_call.h).
+// The work on a worker once all graphs of an upload have arrived (upload_call.h).
 #ifndef SPILLWAY_SERVER_UPLOADED_TASK_H_
 #define SPILLWAY_SERVER_UPLOADED_TASK_H_
 
@@ -16,8 +16,9 @@
 
 namespace spillway::server {
 
-// `Task`: see graph_task.h. Frees the graphs, then calls `done` with how it ended: here, or where a
-// rewrite that it waited for has come (rewrite_once.h). All but `done` must live until then.
+// Runs the task, frees the graphs, then calls `done` with the final status: on this thread, or on
+// the one that made a rewrite that it waited for (rewrite_once.h). `Task`: see graph_task.h. All
+// arguments except `done` must live until then.
 template <typename Task, typename Header>
 void RunUploaded(const Header& header, Call& call, StreamAssembler& assembler,
                  typename Task::Sink& sink, std::function<void(const absl::Status&)> done) {

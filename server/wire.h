@@ -1,6 +1,6 @@
-// Between gRPC's bytes and messages. The service's methods are gRPC's raw ones: what a request will
-// take in memory is known before it is parsed, large bytes are copied once or not at all, and a
-// failed allocation is an exception of ours, not the end of the process.
+// Conversion between gRPC's byte buffers and messages. The service uses gRPC's raw methods, so that
+// a request's memory is known before it is parsed, large fields are copied at most once, and a
+// failed allocation is an exception in the server's code, not the end of the process.
 //
 // Thread safety: pure functions. They may throw std::bad_alloc.
 #ifndef SPILLWAY_SERVER_WIRE_H_
@@ -27,35 +27,35 @@ inline absl::string_view View(const grpc::Slice& slice) {
   return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
 }
 
-// In one piece; not copied if they came so.
+// Returns the bytes in one piece; not copied if they already are.
 grpc::Slice OnePiece(const grpc::ByteBuffer& bytes);
 
-// If a message consists of one field of type bytes with this number: its payload, in the pieces in
-// which it came; `slices` hold them. Empty otherwise.
+// If a message consists of a single field of type bytes with this number, returns its payload, in
+// the pieces in which it arrived, which `slices` keep alive. Otherwise returns nothing.
 std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& bytes,
                                          std::vector<grpc::Slice>* slices);
 
-// Takes `message` apart: the payload of its last field of type bytes with this number, which points
-// into it, and all other bytes, which are appended to `rest`: what is no message, too.
+// Splits `message`: returns the payload of its last field of type bytes with this number, which
+// points into it, and appends all other bytes to `rest`, even if they are not a valid message.
 absl::string_view SplitField(int field, absl::string_view message, std::string* rest);
 
-// Parses the options in a request, all of it but its graphs: `bytes` of a message of the type of
-// `message`. `hold` is asked first for what they will take in memory, in bytes, if that is more
-// than every request has. Errors: its; LIMIT_EXCEEDED if they have more bytes than
-// `max_option_bytes`, fields of type bytes (profiles) apart; INVALID_ARGUMENT (BAD_STREAM) if they
-// are no such message.
+// Parses the options in a request, i.e. all of it but its graphs: `bytes` of a message of the type
+// of `message`. First calls `hold` with the bytes of memory that they will take, if that is more
+// than every request has. Errors: those of `hold`; LIMIT_EXCEEDED if they exceed
+// `max_option_bytes`, not counting fields of type bytes (profiles); INVALID_ARGUMENT (BAD_STREAM)
+// if they are not such a message.
 absl::Status ParseOptions(absl::string_view bytes, int64_t max_option_bytes,
                           absl::FunctionRef<absl::Status(int64_t)> hold,
                           google::protobuf::Message* message);
 
 grpc::Slice ToSlice(std::string bytes);
-// `size` bytes of `bytes` from `begin` on, not copied.
+// Returns `size` bytes of `bytes` from `begin` on, without copying.
 grpc::Slice SharedSlice(const std::shared_ptr<const std::string>& bytes, size_t begin, size_t size);
 grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message);
-// With one more field of type bytes behind the others.
+// The same with one more field of type bytes after the others.
 grpc::ByteBuffer ToBuffer(const google::protobuf::MessageLite& message, int field,
                           grpc::Slice payload);
-// The same of a message that is serialized.
+// The same for a serialized message.
 grpc::ByteBuffer FieldToBuffer(std::string message, int field, grpc::Slice payload);
 
 }  // namespace spillway::server

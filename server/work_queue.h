@@ -1,15 +1,15 @@
-// Which of the requests that wait for a worker runs next, and whether one more may wait.
+// The queue of requests that wait for a worker: which runs next, and whether one more may wait.
 //
-// Fair: requests are taken as if each peer had a worker of its own at an equal share of the speed
-// (self-clocked fair queueing: S. J. Golestani, INFOCOM 1994), long and short ones of a peer apart,
-// by what each is expected to take. So a peer that sends much waits for itself, and what is short
-// does not wait for what is long.
+// Fair: requests are taken as if each peer had its own worker at an equal share of the speed
+// (self-clocked fair queueing: S. J. Golestani, INFOCOM 1994), separately for a peer's long and
+// short requests, by expected cost. So a busy peer only delays its own requests, and short requests
+// do not wait for long ones.
 //
-// Bounded by time: a request that is expected to wait for longer than `target_wait`, and than twice
-// what it takes itself, is one too many; if that goes on (kPatience), it is refused. So a
-// burst waits, and standing overload is refused at once, in the manner of CoDel (RFC 8289).
+// Bounded by time: a request whose expected wait exceeds `target_wait` and twice its own cost is
+// one too many; if that persists (kPatience), it is rejected. So bursts wait, while standing
+// overload is rejected immediately, as in CoDel (RFC 8289).
 //
-// Not thread-safe (worker_pool.h locks); knows no clock.
+// Not thread-safe (worker_pool.h locks); times are passed in.
 #ifndef SPILLWAY_SERVER_WORK_QUEUE_H_
 #define SPILLWAY_SERVER_WORK_QUEUE_H_
 
@@ -28,9 +28,9 @@ struct Work {
   std::function<void()> run;
   uint64_t id = 0;  // For Remove; 0: none.
   std::string peer;
-  absl::Duration expected;  // What it will take of one worker.
+  absl::Duration expected;  // Expected time on one worker.
 
-  // From here on it is long.
+  // Work is long from here on.
   static constexpr absl::Duration kLong = absl::Milliseconds(300);
   bool is_long() const { return expected >= kLong; }
 };
@@ -39,35 +39,37 @@ class WorkQueue {
  public:
   enum class Verdict { kWaits, kFull, kOverloaded };
 
-  // How long waits must have been too long before any is refused; and short enough, before none is.
+  // How long waits must have been too long before requests are rejected, and short enough before
+  // they no longer are.
   static constexpr absl::Duration kPatience = absl::Milliseconds(100);
   static constexpr absl::Duration kRelief = absl::Seconds(5);
 
-  // At most `max_waiting` (and a quarter, for peers of whom nothing waits) wait for `workers` (at
-  // least 1). `target_wait` may be infinite.
+  // At most `max_waiting` requests (plus a quarter, for peers without waiting ones) wait for
+  // `workers` (at least 1). `target_wait` may be infinite.
   WorkQueue(int workers, size_t max_waiting, absl::Duration target_wait)
       : workers_(workers), max_waiting_(max_waiting), target_wait_(target_wait) {}
 
-  // `idle_workers` are about to take what waits: that many more may wait. Unless the verdict is
-  // kWaits, `work` is dropped. `now` never goes back.
+  // Adds `work`. `idle_workers` are about to take work, so that many more may wait. Unless the
+  // verdict is kWaits, `work` is dropped. `now` must never decrease.
   [[nodiscard]] Verdict Push(Work work, size_t idle_workers, absl::Time now);
 
-  // Takes the next one, with `short_only` the next that is not long. False: there is none.
+  // Takes the next request, or with `short_only` the next that is not long. Returns false if there
+  // is none.
   bool Pop(bool short_only, absl::Time now, Work* work);
-  // What Pop gave has ended.
+  // Reports that work from Pop has ended.
   void Done(const Work& work) { running_ -= work.expected; }
 
-  // Takes out the one of that id. False: it does not wait.
+  // Removes the request with this id. Returns false if it is not waiting.
   bool Remove(uint64_t id, absl::Time now, Work* work);
 
   size_t size() const { return waiting_.size(); }
   bool has_short() const { return num_short_ > 0; }
-  // What one more request would wait for now, if none were before others.
+  // The expected wait of one more request now, in first-come order.
   absl::Duration expected_wait() const { return (waiting_work_ + running_ / 2) / workers_; }
 
  private:
-  using Flow = std::pair<std::string, bool>;  // Peer, long or not.
-  // When it would end at an equal share of the speed, in seconds of work; then first come.
+  using Flow = std::pair<std::string, bool>;  // Peer; whether long.
+  // Virtual finish time at an equal share of the speed, in seconds of work; then order of arrival.
   using Tag = std::pair<double, uint64_t>;
   struct Waiting {
     Work work;
@@ -77,12 +79,12 @@ class WorkQueue {
   bool TooLong(absl::Duration wait, const Work& work) const;
   bool AnyTooLong(absl::Time now) const;
   bool HasRoom(const Work& work, size_t idle_workers) const;
-  // The last of waiting_ has gone.
+  // Called when waiting_ has become empty.
   void Empty(absl::Time now);
-  // Notes whether something waits for too long.
+  // Records whether a request waits for too long.
   void Observe(bool too_long, absl::Time now);
 
-  // Takes one out of waiting_.
+  // Removes one from waiting_.
   Work Take(std::map<Tag, Waiting>::iterator it);
 
   const int workers_;
@@ -90,10 +92,10 @@ class WorkQueue {
   const absl::Duration target_wait_;
   std::map<Tag, Waiting> waiting_;
   absl::Duration waiting_work_, running_;
-  size_t num_short_ = 0;  // Of waiting_.
-  double served_ = 0;     // The tag of what was taken last: the clock of fairness.
+  size_t num_short_ = 0;  // In waiting_.
+  double served_ = 0;     // The tag of the last request taken: the virtual time.
   uint64_t pushed_ = 0;
-  std::map<Flow, double> flows_;  // The last tag of each, if it is ahead of served_.
+  std::map<Flow, double> flows_;  // The last tag of each flow, if ahead of served_.
   bool overloaded_ = false;
   absl::Time too_long_since_ = absl::InfiniteFuture();
   absl::Time fine_since_ = absl::InfiniteFuture();

@@ -1,11 +1,11 @@
-// A fixed number of threads and a queue: where all work on graphs happens, so that gRPC's own
-// threads never do more than move messages. work_queue.h says who is next, and who is refused.
+// A fixed number of threads with a queue, which do all work on graphs, so that gRPC's threads only
+// move messages. work_queue.h decides which request is next, and which are rejected.
 //
-// One thread more takes short work while all others are busy with long work, so that it never waits
-// for that.
+// One extra thread takes short work while all others are busy with long work, so that short work
+// never waits for long work.
 //
 // Thread-safe. Work must not throw. (std::mutex and not Abseil's, here and in request_tracker.h:
-// Debian's Abseil is not built for ThreadSanitizer, which then cannot check who holds it.)
+// Debian's Abseil is not built for ThreadSanitizer, which then cannot track its mutexes.)
 #ifndef SPILLWAY_SERVER_WORKER_POOL_H_
 #define SPILLWAY_SERVER_WORKER_POOL_H_
 
@@ -24,8 +24,8 @@ namespace spillway::server {
 
 class WorkerPool {
  public:
-  // Starts `workers` (at least 1) threads and the one for short work. At most `max_queued` wait for
-  // one, and for about `target_wait`.
+  // Starts `workers` (at least 1) threads and the one for short work. At most `max_queued` requests
+  // wait for one, for about `target_wait`.
   WorkerPool(int workers, size_t max_queued, absl::Duration target_wait);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -33,21 +33,22 @@ class WorkerPool {
   // Runs what is still queued, then ends the threads.
   ~WorkerPool();
 
-  // Names work that Remove may be asked for. Never 0.
+  // Returns a new id for work that Remove may remove. Never 0.
   uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   [[nodiscard]] WorkQueue::Verdict TrySubmit(Work work);
 
-  // Drops the work of that id, if it waits. False: it runs, has run, or was never queued.
+  // Drops the work with this id if it is waiting. Returns false if it runs, has run, or was never
+  // queued.
   bool Remove(uint64_t id);
 
-  // Work that waits for a thread, and how long one more would.
+  // Number of requests waiting for a thread, and the expected wait of one more.
   size_t queued() const;
   absl::Duration expected_wait() const;
 
  private:
   void Run(bool short_only);
-  // Whether a thread has something to do. REQUIRES: mu_ is held.
+  // Whether a thread has work to do. REQUIRES: mu_ is held.
   bool MayTake(bool short_only) const;
 
   const int workers_;
@@ -55,7 +56,7 @@ class WorkerPool {
   std::condition_variable changed_;
   WorkQueue queue_;
   int idle_workers_ = 0;
-  int long_running_ = 0;  // On the workers.
+  int long_running_ = 0;  // On the worker threads.
   bool stopping_ = false;
   std::atomic<uint64_t> next_id_{1};
   std::vector<std::thread> threads_;

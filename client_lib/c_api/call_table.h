@@ -1,6 +1,6 @@
 // Internal. The functions behind those of spillway.h that need the client library. libspillway.so
-// has no code of protobuf, gRPC or Abseil: it loads libspillway_client.so, where the table is, at
-// the first call (load_shared.cc). In static libraries the two are one (load_static.cc).
+// contains no protobuf, gRPC or Abseil code: it loads libspillway_client.so, which has the table,
+// at the first call (load_shared.cc). Static libraries contain both (load_static.cc).
 #ifndef SPILLWAY_CLIENT_LIB_C_API_CALL_TABLE_H_
 #define SPILLWAY_CLIENT_LIB_C_API_CALL_TABLE_H_
 
@@ -47,12 +47,12 @@ struct CallTable {
   decltype(&spillway_message_to_json) message_to_json;
 };
 
-// The table; null if there is none, and then `*failure` is the status that says why.
+// Returns the table, or null with the reason in `*failure`.
 const CallTable* LoadCallTable(spillway_status** failure);
 
 }  // namespace spillway::c_api
 
-// Where libspillway_client has it.
+// Exported by libspillway_client.
 extern "C" SPILLWAY_EXPORT const spillway::c_api::CallTable* spillway_internal_call_table();
 
 #endif  // SPILLWAY_CLIENT_LIB_C_API_CALL_TABLE_H_

@@ -1,6 +1,6 @@
-// Internal. What is behind the opaque handles that both libraries of the C API read: libspillway.so
-// (the functions) and libspillway_client.so (the work). Plain data: made and freed by the latter
-// alone, so that one allocator sees both ends.
+// Internal. The opaque handles that both libraries of the C API read: libspillway.so (the
+// functions) and libspillway_client.so (the implementation). Plain data, created and freed only by
+// the latter, so that a single allocator is involved.
 #ifndef SPILLWAY_CLIENT_LIB_C_API_HANDLES_H_
 #define SPILLWAY_CLIENT_LIB_C_API_HANDLES_H_
 
@@ -14,7 +14,7 @@ struct spillway_status {
   std::string message;
   std::string reason;
   std::vector<std::pair<std::string, std::string>> metadata;  // Sorted by key.
-  bool permanent = false;  // Made once, for when no memory or no library is there; never freed.
+  bool permanent = false;  // A static status for lack of memory or of the library; never freed.
 };
 
 struct spillway_buffer {

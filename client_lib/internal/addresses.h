@@ -1,4 +1,4 @@
-// Internal. What a target of RemoteOptions names: one address, or several.
+// Internal. The addresses in a target of RemoteOptions.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_ADDRESSES_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_ADDRESSES_H_
 
@@ -10,17 +10,17 @@
 
 namespace spillway::internal {
 
-// The addresses between the commas of `target`, each HOST:PORT, [IPV6]:PORT, dns:///HOST:PORT, or a
-// socket as unix:PATH. Checked before anything is dialled: what gRPC would make of a port that is
-// missing or above 65535, or of http://, is not what was meant. Error: INVALID_ARGUMENT
+// Returns the comma-separated addresses of `target`, each HOST:PORT, [IPV6]:PORT,
+// dns:///HOST:PORT, or a socket as unix:PATH. They are checked before connecting, because gRPC
+// would misinterpret http:// or a port that is missing or above 65535. Error: INVALID_ARGUMENT
 // (BAD_OPTION), naming the address.
 absl::StatusOr<std::vector<std::string>> SplitTarget(absl::string_view target);
 
-// Whether one address stands for all that a name has: `dns:...`.
+// Whether one address stands for all addresses of a name: `dns:...`.
 bool IsNameOfMany(absl::string_view address);
 
-// Whether what is sent to the address stays on this machine: a Unix socket, `localhost`, or an
-// address of the loopback device. Where that cannot be told: false.
+// Whether data sent to the address stays on this machine: a Unix socket, `localhost`, or a loopback
+// address. False if that cannot be determined.
 bool StaysOnMachine(absl::string_view address);
 
 }  // namespace spillway::internal

@@ -1,5 +1,5 @@
 // Internal. The metadata that a call sends besides gRPC's own: request id, traceparent, token, and
-// what the caller adds.
+// the caller's additions.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CALL_HEADERS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_CALL_HEADERS_H_
 
@@ -15,12 +15,13 @@ namespace spillway::internal {
 // Names and values, the same for every attempt of a call.
 using CallHeaders = std::vector<std::pair<std::string, std::string>>;
 
-// `job_names`: what this process says of its job (job_names.h), where the call's own metadata do
-// not say it. One that the call gives twice is sent once, as it came first.
+// Returns the headers of `call`. `job_names`: the names of this process's job (job_names.h), for
+// those that the call's own metadata do not set. If the call sets a name twice, only the first is
+// sent.
 //
-// Reads the file of the token, if there is one and the call has no token of its own. Errors are
-// INVALID_ARGUMENT (BAD_OPTION): a value that cannot be sent; a token file that cannot be read; a
-// token for one of `addresses` that others could read on its way there.
+// Reads the token file, if there is one and the call has no token of its own. Errors are
+// INVALID_ARGUMENT (BAD_OPTION): a value that cannot be sent; an unreadable token file; a token for
+// one of `addresses` that others could read in transit.
 absl::StatusOr<CallHeaders> MakeCallHeaders(const RemoteOptions& options,
                                             const std::vector<std::string>& addresses,
                                             const CallOptions& call,

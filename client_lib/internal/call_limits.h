@@ -1,4 +1,4 @@
-// Internal. How long one call may take, the same for every connection.
+// Internal. The deadline and cancellation of one call, the same for every connection.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CALL_LIMITS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_CALL_LIMITS_H_
 
@@ -12,8 +12,8 @@
 
 namespace spillway::internal {
 
-// Made when the call starts: its deadline is fixed once, also for a call of several attempts. Must
-// outlive the tokens it makes. Thread-safe.
+// Created when the call starts, which fixes the deadline for all attempts of the call. Must outlive
+// the tokens it makes. Thread-safe.
 class CallLimits {
  public:
   explicit CallLimits(const CallOptions& call)
@@ -25,8 +25,8 @@ class CallLimits {
   const CancellationToken& cancellation() const { return cancellation_; }
   core::StopToken MakeStopToken() const { return core::StopToken(deadline_, cancellation_.flag()); }
 
-  // OK unless the call is over before it starts. Asked first by every call: neither gRPC nor the
-  // loops of the core look at once, so that a short call might still succeed.
+  // Returns an error if the call is over before it starts. Every call checks this first: neither
+  // gRPC nor the loops of the core check immediately, so a short call might otherwise succeed.
   absl::Status CheckStart() const {
     const core::StopToken stop = MakeStopToken();
     return stop.ShouldStop(1) ? stop.status("start") : absl::OkStatus();

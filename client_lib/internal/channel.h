@@ -11,15 +11,15 @@
 
 namespace spillway::internal {
 
-// Which servers a channel takes calls to.
+// The servers that a channel sends calls to.
 enum class Routing {
-  kOneServer,       // The first that answers, of all that the address has.
-  kHealthyServers,  // All of them in turn, but for those that say that they do not serve.
+  kOneServer,       // The first server of the address that answers.
+  kHealthyServers,  // All of them in turn, except those that report that they do not serve.
 };
 
-// To `address`, one of options.target. Opens nothing yet. The files of options.tls are read and
-// checked now, since gRPC would find a fault in them only as a connection that fails. Error:
-// INVALID_ARGUMENT, naming the file.
+// Returns a channel to `address`, one of options.target, without connecting. The files of
+// options.tls are read and checked now, since gRPC would report a defect in them only as a failed
+// connection. Error: INVALID_ARGUMENT, naming the file.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const RemoteOptions& options,
                                                            const std::string& address,
                                                            Routing routing);

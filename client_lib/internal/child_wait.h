@@ -1,4 +1,4 @@
-// Waiting for a child process, with an end that nothing can put off.
+// Waiting for a child process, with a deadline that always holds.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CHILD_WAIT_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_CHILD_WAIT_H_
 
@@ -12,7 +12,7 @@
 
 namespace spillway::internal {
 
-// A point in time that setting the clock does not move.
+// A point in time on the monotonic clock.
 class Deadline {
  public:
   // `timeout` from now; at most a year.
@@ -28,15 +28,15 @@ class Deadline {
   std::chrono::steady_clock::time_point end_;
 };
 
-// Appends what comes from `fd` to `bytes`, to the end. False: the deadline passed first, or there
-// was more than `max_bytes`.
+// Appends everything read from `fd`, up to end of file, to `bytes`. Returns false if the deadline
+// passed first or there were more than `max_bytes`.
 bool ReadUntil(const Deadline& deadline, int fd, size_t max_bytes, std::string* bytes);
 
-// The child's wait status; 0 if there is nobody to wait for (SIGCHLD is ignored); -1 if it is not
-// gone by the deadline.
+// Returns the child's wait status; 0 if there is no child to wait for (SIGCHLD is ignored); -1 if
+// it has not exited by the deadline.
 int Reap(const Deadline& deadline, pid_t child);
 
-// How long a killed child may take to be gone: it takes longer only where the kernel hangs.
+// The time allowed for a killed child to exit. It takes longer only if the kernel hangs.
 inline constexpr absl::Duration kReapTime = absl::Seconds(1);
 
 }  // namespace spillway::internal

@@ -1,4 +1,4 @@
-// Internal. One call whose request is a header and then graphs in chunks: StreamRewrite, Inspect,
+// Internal. Calls whose request is a header followed by graphs in chunks: StreamRewrite, Inspect,
 // Simulate, Explore and Diff.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CHUNKED_CALL_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_CHUNKED_CALL_H_
@@ -19,14 +19,14 @@
 
 namespace spillway::internal {
 
-// What one attempt of a call has, whatever its method. All must outlive it.
+// The parts of an attempt that do not depend on its method. All must outlive it.
 struct Attempt {
   const CallLimits& limits;
   const CallHeaders& headers;
   const std::string& target;  // The server, for errors.
   int64_t chunk_bytes;
-  ProgressReporter* progress;  // Told of every chunk that is sent, on the thread that sends it.
-  Pushback* pushback;          // Gets what the server said about coming back.
+  ProgressReporter* progress;  // Receives every chunk sent, on the sending thread.
+  Pushback* pushback;          // Receives the server's pushback.
 };
 
 // The stream of one method, without its types. One thread may write while another reads.
@@ -34,35 +34,35 @@ class ChunkStream {
  public:
   virtual ~ChunkStream() = default;
 
-  // False: the call is over, and Finish says why.
+  // Returns false if the call is over; Finish returns the reason.
   virtual bool WriteHeader() = 0;
   virtual bool WriteChunk(absl::string_view chunk) = 0;
   virtual void WritesDone() = 0;
 
-  // Takes one message of the answer; false: there is no other, or `*fault` says what is wrong with
-  // this one.
+  // Reads and handles one message of the answer. Returns false if there is no other, or with an
+  // error in `*fault` if this one is invalid.
   virtual bool Read(absl::Status* fault) = 0;
   virtual grpc::Status Finish() = 0;
 };
 
 using OpenStream = std::function<std::unique_ptr<ChunkStream>(grpc::ClientContext* context)>;
 
-// Sends header and graphs on a thread of its own while this one reads, as the protocol demands: the
-// server may answer early. Holds one chunk besides the caller's bytes. Graphs come one after the
-// other; a chunk belongs to one.
+// Sends header and graphs on a separate thread while this one reads, as the protocol requires: the
+// server may answer early. Holds one chunk besides the caller's bytes. Graphs are sent one after
+// the other; a chunk belongs to one graph.
 //
-// Too little memory, or no thread, is RESOURCE_EXHAUSTED. The fault of a message ends the call.
+// RESOURCE_EXHAUSTED if memory or a thread cannot be had. An invalid message ends the call.
 absl::Status CallInChunks(const std::vector<absl::string_view>& graphs, const OpenStream& open,
                           const Attempt& attempt);
 
-// Size and CRC-32C of `graph_def`. The caller's limits hold here, too.
+// Returns size and CRC-32C of `graph_def`, within the limits of the call.
 absl::Status Announce(absl::string_view graph_def, const CallLimits& limits,
                       v1::GraphHeader* header);
 
-// INTERNAL (BAD_STREAM): an answer that is not what the protocol has.
+// Returns INTERNAL (BAD_STREAM), for an answer that violates the protocol.
 absl::Status BadAnswer(absl::string_view what);
 
-// A method whose request has a header or a chunk as its part; the base of the two below.
+// A method whose request consists of a header and chunks; the base of the two below.
 template <typename Request, typename Stream>
 class StreamOf : public ChunkStream {
  public:
@@ -86,12 +86,12 @@ class StreamOf : public ChunkStream {
   const std::unique_ptr<Stream> stream_;
 };
 
-// A method that answers with one message, which gRPC fills in at the end.
+// A method with a single response message, which gRPC fills in at the end.
 template <typename Request>
 using OneAnswerStream = StreamOf<Request, grpc::ClientWriterInterface<Request>>;
 
-// A method that answers with a stream: `take` gets each message, and gives its fault. A part that
-// only newer servers have is passed over: answers may grow.
+// A method with a stream of responses: `take` handles each message and returns its error. Parts
+// that only newer servers send are skipped, so that answers may grow.
 template <typename Request, typename Response>
 class ManyAnswersStream
     : public StreamOf<Request, grpc::ClientReaderWriterInterface<Request, Response>> {

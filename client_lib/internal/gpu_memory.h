@@ -1,8 +1,8 @@
-// How much memory the GPUs of this machine leave to TensorFlow, as `nvidia-smi` has it.
+// How much memory the GPUs of this machine have for TensorFlow, according to `nvidia-smi`.
 //
-// nvidia-smi is a help and no condition: where there is none, where it fails, hangs or says what
-// cannot be understood, there is no answer. It sees all GPUs, whoever uses them, and not what
-// CUDA_VISIBLE_DEVICES leaves of them: the smallest one counts.
+// nvidia-smi is optional: if it is missing, fails, hangs or prints something unexpected, there is
+// no result. It reports all GPUs, whether in use or not, and ignores CUDA_VISIBLE_DEVICES: the
+// smallest GPU counts.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_GPU_MEMORY_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_GPU_MEMORY_H_
 
@@ -15,26 +15,28 @@
 
 namespace spillway::internal {
 
-// The GPU that leaves the least.
+// The GPU with the least usable memory.
 struct GpuMemory {
-  int64_t usable_bytes = 0;  // To TensorFlow's allocator. Above 0.
-  int64_t total_bytes = 0;   // As nvidia-smi has it.
+  int64_t usable_bytes = 0;  // For TensorFlow's allocator. Above 0.
+  int64_t total_bytes = 0;   // As reported by nvidia-smi.
   int gpu_count = 0;         // Of the machine.
 };
 
-// How long nvidia-smi may take. It starts the driver where nothing else has (no persistence mode),
-// which takes it a second or more.
+// How long nvidia-smi may take. It loads the driver if nothing else has (no persistence mode),
+// which takes a second or more.
 inline constexpr absl::Duration kNvidiaSmiTime = absl::Seconds(5);
 
-// What nvidia-smi says, which is waited for no longer than `limit`.
+// Runs nvidia-smi, waiting at most `limit`.
 absl::optional<GpuMemory> AskGpuMemory(absl::Duration limit);
 
-// Of what `nvidia-smi --query-gpu=memory.total,compute_cap --format=csv,noheader,nounits` prints: a
-// line for each GPU, in MiB; the second column may be missing. Nothing if it is not understood.
+// Parses the output of `nvidia-smi --query-gpu=memory.total,compute_cap
+// --format=csv,noheader,nounits`: a line for each GPU, in MiB; the second column may be missing.
+// Returns nothing if it cannot be parsed.
 absl::optional<GpuMemory> ParseGpuMemory(absl::string_view csv);
 
-// What TensorFlow's allocator takes of a GPU that nobody else uses. `compute_major`: of its compute
-// capability; 0: not known. Rather too little: the driver's share differs with its version.
+// Returns the memory that TensorFlow's allocator takes on an otherwise idle GPU. `compute_major`:
+// the major compute capability; 0: unknown. A conservative estimate: the driver's share differs
+// between versions.
 int64_t UsableBytes(int64_t total_bytes, int compute_major);
 
 }  // namespace spillway::internal

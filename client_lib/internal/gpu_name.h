@@ -1,4 +1,4 @@
-// Which machine this is, as `nvidia-smi` has it: the preset for its GPUs.
+// The hardware preset for this machine's GPUs, from `nvidia-smi`.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_GPU_NAME_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_GPU_NAME_H_
 
@@ -12,19 +12,20 @@ namespace spillway::internal {
 
 struct NamedMachine {
   std::string preset;
-  std::string gpu;  // As nvidia-smi has it.
+  std::string gpu;  // As nvidia-smi names it.
   int gpu_count = 0;
 };
 
-// What nvidia-smi says, which is waited for no longer than `limit`. Errors (BAD_OPTION) say what to
-// name instead: there is no nvidia-smi that answers, no preset for the GPU, GPUs of several kinds.
+// Runs nvidia-smi, waiting at most `limit`. Errors (BAD_OPTION) say what to specify instead:
+// nvidia-smi is missing or does not answer, there is no preset for the GPU, or the GPUs are of
+// several kinds.
 absl::StatusOr<NamedMachine> AskMachine(absl::Duration limit);
 
-// Of what `nvidia-smi --query-gpu=name --format=csv,noheader` prints: a line for each GPU.
+// Parses the output of `nvidia-smi --query-gpu=name --format=csv,noheader`: a line for each GPU.
 absl::StatusOr<NamedMachine> ParseMachine(absl::string_view names);
 
-// The preset for a GPU of that name, by the whole of it; empty: there is none. `is_power`: in an
-// IBM POWER host, whose V100s have NVLink to it.
+// Returns the preset for the GPU of exactly that name, or empty if there is none. `is_power`: in an
+// IBM POWER host, to which V100s are connected by NVLink.
 std::string PresetOfGpu(absl::string_view name, bool is_power);
 
 }  // namespace spillway::internal

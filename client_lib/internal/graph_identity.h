@@ -1,5 +1,5 @@
-// Internal. What a graph is known by, whatever its file is called and in whatever order its maps
-// are written.
+// Internal. A hash that identifies a graph, whatever its file's name and the serialized order of
+// its maps.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_IDENTITY_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_IDENTITY_H_
 
@@ -10,7 +10,8 @@
 
 namespace spillway::internal {
 
-// The SHA-256 of the graph's canonical form in 64 hexadecimal digits, as Plan.graph_sha256 has it.
+// Returns the SHA-256 of the graph's canonical form as 64 hexadecimal digits, as in
+// Plan.graph_sha256.
 // Errors: LIMIT_EXCEEDED from 2 GiB on; INTERNAL if OpenSSL fails. Thread-safe.
 absl::StatusOr<std::string> GraphSha256(absl::string_view graph_def);
 

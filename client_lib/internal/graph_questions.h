@@ -1,4 +1,4 @@
-// Internal. One call each of Inspect, Simulate, Explore and Diff.
+// Internal. The calls Inspect, Simulate, Explore and Diff.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_QUESTIONS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_QUESTIONS_H_
 
@@ -13,10 +13,10 @@
 
 namespace spillway::internal {
 
-// Each sends its graphs in chunks (CallInChunks). An answer without what it must have, or with it
-// twice, is INTERNAL (BAD_STREAM).
+// Each sends its graphs in chunks (CallInChunks). An answer whose required part is missing or
+// duplicated is INTERNAL (BAD_STREAM).
 
-// What a call has told its callback, over all of its attempts: nothing is told twice.
+// What a call has delivered to its callback, over all attempts, so that nothing is delivered twice.
 struct Told {
   int64_t tensors = 0;
   std::set<int64_t> sizes;

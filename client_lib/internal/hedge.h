@@ -1,4 +1,4 @@
-// Internal. Two attempts of one call, of which the first answer counts.
+// Internal. Hedging: two attempts of one call, of which the first answer wins.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_HEDGE_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_HEDGE_H_
 
@@ -11,13 +11,14 @@
 
 namespace spillway::internal {
 
-// Ends with CANCELLED soon after `limits` say so.
+// An attempt. Ends with CANCELLED soon after `limits` are cancelled.
 using RewriteAttempt = std::function<absl::StatusOr<v1::RewriteResponse>(const CallLimits& limits)>;
 
-// Runs `first` on this thread and, if it has not ended after `delay`, `second` meanwhile on
-// another. The first answer is the result, and cancels the other attempt; both have ended when this
-// returns. An error that says that the server cannot be reached or is full is no answer as long as
-// the other attempt may have one. If there is no thread, there is no second attempt.
+// Runs `first` on this thread and, if it has not ended after `delay`, `second` concurrently on
+// another. The first answer is the result and cancels the other attempt; both have ended when this
+// returns. While the other attempt may still succeed, an error that says that the server is
+// unreachable or full does not count as an answer. If no thread can be started, there is no second
+// attempt.
 absl::StatusOr<v1::RewriteResponse> Hedge(absl::Duration delay, const CallLimits& limits,
                                           const RewriteAttempt& first,
                                           const RewriteAttempt& second);

@@ -1,7 +1,7 @@
-// Internal. How the job that a call is for is named to a server: as metadata that go to its log and
-// its journal, and decide nothing (rewrite_core/base/request_names.h).
+// Internal. Names the job of a call to a server: metadata that appear in its log and journal and
+// have no other effect (rewrite_core/base/request_names.h).
 //
-// Thread safety: pure functions; the environment is read as getenv reads it.
+// Thread safety: pure functions; the environment is read with getenv.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_JOB_NAMES_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_JOB_NAMES_H_
 
@@ -14,7 +14,7 @@
 
 namespace spillway::internal {
 
-// One of them: its metadata key, and the variable that stands for it.
+// A metadata key and the environment variable that sets it.
 struct JobName {
   const char* key;
   const char* variable;
@@ -23,11 +23,11 @@ struct JobName {
 // SPILLWAY_JOB, SPILLWAY_USER, SPILLWAY_QUEUE, SPILLWAY_MODEL.
 absl::Span<const JobName> JobNames();
 
-// `text` in the form that is sent: a `_` for each byte that is not allowed, cut to its first
-// kMaxRequestNameBytes. An environment is no reason not to ask a server.
+// Returns `text` as it is sent: `_` in place of each disallowed byte, truncated to
+// kMaxRequestNameBytes. An odd environment must not make a call fail.
 std::string AsJobName(absl::string_view text);
 
-// Keys and values, of the variables that are set and not empty.
+// Returns the keys and values of the variables that are set and not empty.
 std::vector<std::pair<std::string, std::string>> JobNamesFromEnvironment();
 
 }  // namespace spillway::internal

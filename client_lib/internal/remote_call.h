@@ -1,5 +1,4 @@
-// Internal. What every call to a server has: a context with the caller's deadline, cancellation
-// and metadata.
+// Internal. The gRPC context of a call: the caller's deadline, cancellation and metadata.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_REMOTE_CALL_H_
 
@@ -28,7 +27,7 @@ class RemoteCall {
 
   grpc::ClientContext* context() { return &context_; }
 
-  // What the server said about coming back. As gRPC has it, what is no number means: do not.
+  // Returns the server's pushback. As in gRPC, a value that is not a number means: do not retry.
   // REQUIRES: the call has ended.
   Pushback pushback() const {
     const auto& metadata = context_.GetServerTrailingMetadata();
@@ -43,7 +42,7 @@ class RemoteCall {
 
  private:
   grpc::ClientContext context_;
-  // After the context: it must be gone first.
+  // Declared after the context, so that it is destroyed first.
   CancellationCallback on_cancel_;
 };
 

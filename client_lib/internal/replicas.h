@@ -1,4 +1,4 @@
-// Internal. The servers behind a target, and which of them a call asks next.
+// Internal. The servers of a target, and the choice among them for each attempt.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_REPLICAS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_REPLICAS_H_
 
@@ -16,7 +16,7 @@
 
 namespace spillway::internal {
 
-// A channel to one address, and what makes calls on it; or why there is none.
+// A channel to one address and its stubs, or the error that prevented it.
 struct Link {
   Link(const RemoteOptions& options, const std::string& address, Routing routing);
 
@@ -26,48 +26,48 @@ struct Link {
   std::unique_ptr<v1::RewriteService::Stub> stub;
 };
 
-// The addresses that one call has asked. Not thread-safe.
+// The addresses that one call has tried. Not thread-safe.
 struct Tour {
-  std::vector<bool> asked;  // By the address's place in the target; empty before the first.
-  size_t last = 0;          // The one asked last.
+  std::vector<bool> asked;  // By the index of the address in the target; empty at first.
+  size_t last = 0;          // The most recent one.
 
-  // Whether there is one that was not asked yet.
+  // Whether an address is left that was not tried yet.
   bool HasOther() const;
 };
 
-// One channel for each address: gRPC 1.51 itself takes lists of IP addresses, not of names. Calls
-// go round, beginning anywhere, so that clients spread; past an address that is known not to
-// answer, unless there is no other. With more than one server to choose from, one that says that it
-// does not serve (grpc.health.v1) counts as such.
+// One channel for each address: gRPC 1.51 accepts lists of IP addresses, but not of names. Calls go
+// round robin from a random start, so that clients spread, and skip addresses that are known not to
+// answer, unless there is no other. If there is more than one server, one that reports that it does
+// not serve (grpc.health.v1) is skipped, too.
 //
 // Thread-safe.
 class Replicas {
  public:
-  // `options` must outlive the replicas. `addresses`: one at least.
+  // `options` must outlive the replicas. `addresses`: at least one.
   Replicas(const RemoteOptions& options, std::vector<std::string> addresses);
 
-  // The link for the next attempt of a call: to an address that its tour has not asked, or, once it
-  // has asked all, to another than last. The channel is made by the first call that needs it, and
-  // made again if it could not be: its files may be there by now.
+  // Returns the link for the next attempt of a call: to an address that its tour has not tried, or
+  // once all were tried, to another than the last. The first call that needs a channel creates it;
+  // if that fails, the next one tries again, as missing files may be there by then.
   std::shared_ptr<const Link> Next(Tour* tour);
 
-  // The link for a second attempt while another is under way: as Next where there is more than one
-  // server; otherwise a new connection, behind which a balancer may have another.
+  // Returns the link for a second attempt while another is in flight: like Next if there is more
+  // than one server; otherwise a new connection, which a load balancer may send to another server.
   std::shared_ptr<const Link> Beside(Tour* tour);
 
-  // Links that ask for the health of each server, whatever that is: in the target's order, new ones
-  // where those of calls would refuse servers that do not serve.
+  // Returns links that can query the health of each server, in the target's order: new ones if
+  // those used for calls would refuse servers that do not serve.
   std::vector<std::shared_ptr<const Link>> Probes();
 
-  // After UNAVAILABLE: takes no more calls on a channel that failed. One that could not connect
-  // refuses calls for a while (gRPC's own backoff) without trying, and keeps the certificates that
-  // it was made with. Unless another thread has done so, or the channel has other servers.
+  // Drops a channel after UNAVAILABLE. A channel that could not connect refuses calls for a while
+  // (gRPC's own backoff) without trying, and keeps the certificates that it was created with. No
+  // effect if another thread has dropped it already, or if the channel has other servers.
   void Drop(const std::shared_ptr<const Link>& failed);
 
  private:
-  // How soon an address should be asked: the lowest first.
+  // The preference of an address: the lowest is tried first.
   int Rank(size_t index);
-  // Makes it if need be.
+  // Creates the link if necessary.
   const std::shared_ptr<const Link>& LinkTo(size_t index);
 
   const RemoteOptions& options_;

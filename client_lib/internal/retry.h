@@ -1,4 +1,4 @@
-// Internal. Whether a failed attempt is followed by another, and the pause in between.
+// Internal. Whether a failed attempt is retried, and the backoff before that.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_RETRY_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_RETRY_H_
 
@@ -11,15 +11,14 @@
 
 namespace spillway::internal {
 
-// What the server said about coming back (gRPC's `grpc-retry-pushback-ms`). Absent: nothing.
-// Negative: do not.
+// The server's pushback (gRPC's `grpc-retry-pushback-ms`). Absent: none. Negative: do not retry.
 using Pushback = absl::optional<absl::Duration>;
 
-// Where chance and time come from. Tests give their own.
+// The sources of randomness and time. Tests provide their own.
 struct RetryHooks {
-  // A number in [0, 1), each as likely as any other.
+  // A uniformly distributed number in [0, 1).
   std::function<double()> random;
-  // Waits that long; false, at once, when `token` is cancelled.
+  // Waits for the duration; returns false immediately when `token` is cancelled.
   std::function<bool(absl::Duration, const CancellationToken& token)> sleep;
 };
 RetryHooks DefaultRetryHooks();
@@ -38,8 +37,8 @@ class RetryLoop {
             RetryHooks hooks = DefaultRetryHooks())
       : options_(options), limits_(limits), hooks_(std::move(hooks)) {}
 
-  // Waits and returns true if there is to be another attempt. Otherwise `*status` is the answer of
-  // the call: unchanged, or CANCELLED if that is what ended the pause.
+  // Waits and returns true if another attempt should follow. Otherwise `*status` is the result of
+  // the call: unchanged, or CANCELLED if the pause was cancelled.
   bool PauseAfter(absl::Status* status, Pushback pushback);
 
  private:
@@ -48,7 +47,7 @@ class RetryLoop {
   const RetryOptions& options_;
   const CallLimits& limits_;
   const RetryHooks hooks_;
-  int attempts_ = 0;  // That have failed.
+  int attempts_ = 0;  // Failed so far.
 };
 
 }  // namespace spillway::internal

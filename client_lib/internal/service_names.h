@@ -1,4 +1,4 @@
-// Internal. Names on the wire that no generated code gives us.
+// Internal. Names on the wire that generated code does not provide.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_SERVICE_NAMES_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_SERVICE_NAMES_H_
 

@@ -1,4 +1,4 @@
-// Internal. What gRPC reports, as the status that the core would have given.
+// Internal. Converts gRPC statuses to those that the core would have returned.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_STATUS_CONVERSION_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_STATUS_CONVERSION_H_
 
@@ -8,21 +8,22 @@
 
 namespace spillway::internal {
 
-// A payload with this URL says that another attempt would fail the same way.
+// The URL of a payload that marks an error as permanent: another attempt would fail the same way.
 inline constexpr char kNoRetryUrl[] = "spillway.v1/no-retry";
 
-// `status` of a call to the server `target`. Code and message stay, and so do the details that the
-// server attached (the trailing metadata grpc-status-details-bin): each is a payload under its type
-// URL, the v1::ErrorInfo among them.
+// Converts the `status` of a call to the server `target`. Keeps code and message, and the details
+// that the server attached (the trailing metadata grpc-status-details-bin): each becomes a payload
+// under its type URL, including the v1::ErrorInfo.
 //
-// Errors without an ErrorInfo were made by gRPC, on either side, and get a message of ours: what
-// cannot be reached is named, what was stopped has the reason STOPPED as in process.
+// Errors without an ErrorInfo come from gRPC, on either side. Their messages are replaced: an
+// unreachable server is named, and a stopped call has the reason STOPPED as in process.
 absl::Status FromGrpc(const grpc::Status& status, absl::string_view target);
 
-// Whether gRPC says that the server does not have the method.
+// Whether gRPC reports that the server does not implement the method.
 bool IsUnknownMethod(const absl::Status& status);
 
-// What to say of it where the server does have spillway.v1: `method` came later than its version.
+// Returns the error for that if the server does have spillway.v1, in an older version than
+// `method`.
 absl::Status TooOldFor(absl::string_view method, absl::string_view target,
                        absl::string_view server_version);
 

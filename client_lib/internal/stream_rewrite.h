@@ -1,4 +1,4 @@
-// Internal. One call of StreamRewrite.
+// Internal. The call StreamRewrite.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_STREAM_REWRITE_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_STREAM_REWRITE_H_
 
@@ -10,12 +10,11 @@
 
 namespace spillway::internal {
 
-// Sends `graph_def` in chunks and collects the answer. Holds the answer once besides what
-// CallInChunks has; twice while it grows, if it is more than twice as large as the graph: no memory
-// is set aside on the server's word alone. attempt.progress is told of every chunk, from both
-// threads.
+// Sends `graph_def` in chunks and collects the answer. Besides the memory of CallInChunks, holds
+// the answer once, or twice while it grows if it is more than twice as large as the graph: the
+// announced size alone reserves no memory. Both threads report every chunk to attempt.progress.
 //
-// An answer of another size or digest than it announces is INTERNAL (BAD_STREAM).
+// An answer that differs from its announced size or digest is INTERNAL (BAD_STREAM).
 absl::StatusOr<v1::RewriteResponse> StreamRewrite(v1::RewriteService::StubInterface* stub,
                                                   absl::string_view graph_def,
                                                   const v1::RewriteOptions& options,

@@ -1,5 +1,5 @@
-// Which nodes one step runs: the targets and all that they need, but for what is dead
-// (conditionals.h). TensorFlow prunes the rest, and what only fed nodes would need.
+// Which nodes one step runs: the targets and everything that they need, except for dead nodes
+// (conditionals.h). TensorFlow prunes the rest, and whatever only fed nodes would need.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_ACTIVE_NODES_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_ACTIVE_NODES_H_
 
@@ -16,28 +16,28 @@
 
 namespace spillway::core {
 
-// Where the targets come from; the report says it.
+// Where the targets come from, for the report.
 enum class TargetSource : uint8_t {
   kGiven,
-  kUpdates,  // None were given: what trains, as default_targets finds it.
-  kSinks,    // There are none of those either: every node that nobody reads.
+  kUpdates,  // None were given: the training ops that default_targets finds.
+  kSinks,    // There are none of those either: every node without readers.
 };
 
 struct ActiveNodes {
   NodeFlags flags;              // Per node: whether it runs.
-  NodeFlags needed;             // The same with the dead sides of conditionals.
+  NodeFlags needed;             // The same, including the dead sides of conditionals.
   std::vector<NodeId> targets;  // In the order given, or as found. Never empty.
   TargetSource source = TargetSource::kGiven;
 };
 
-// The nodes that step.targets name, in that order. INVALID_ARGUMENT for a name that the graph does
-// not have (NAME_MATCHES_NOTHING) or that is none (BAD_OPTION); otherwise errors of `stop`.
+// The nodes named in step.targets, in that order. INVALID_ARGUMENT for a name that is not in the
+// graph (NAME_MATCHES_NOTHING) or not a valid name (BAD_OPTION); otherwise errors of `stop`.
 absl::StatusOr<std::vector<NodeId>> FindTargets(const Graph& graph, const v1::Step& step,
                                                 const StopToken& stop);
 
-// Reads step.targets. `backward` (may be null): as FindBackwardPart found it, to spare finding it
-// again. Takes nothing for dead: `flags` is `needed`. Errors: those of FindTargets. Linear in the
-// graph.
+// Reads step.targets. `backward` may be null; it is the result of FindBackwardPart, so as not to
+// compute it again. Assumes that nothing is dead: `flags` equals `needed`. Errors: those of
+// FindTargets. Linear in the graph.
 absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& topology,
                                             const Shapes& shapes, const v1::Step& step,
                                             const BackwardPart* backward, const StopToken& stop);

@@ -1,19 +1,19 @@
 // Buffers: which tensors share one piece of memory (an alias class), where it lies, how large it
-// is, what of it is there before the step (variables, optimizer slots, constants), and which
-// outputs may reuse an input's memory in place.
+// is, which of it is resident (variables, optimizer slots, constants), and which outputs may reuse
+// an input's memory in place.
 //
-// Only what TensorFlow's kernels really do counts. (OpInfo::forwards is wider: it is there to be
-// careful with variables.) The tables in the .cc have a row per family.
+// Only what TensorFlow's kernels actually do counts. (OpInfo::forwards is wider, to be conservative
+// about variables.) The tables in the .cc have one row per family.
 //
 // A handle of a resource variable stands for the variable's own memory. A Merge shares the memory
-// of its largest live input, outside of loops; in them, of what enters. An Exit shares that of the
-// last iteration.
+// of its largest live input outside loops; inside loops, of the value on entry. An Exit shares the
+// memory of the last iteration's value.
 //
-// Lists (Stack, TensorArray, TensorList) hold the memory of what is written to them. Who writes
-// gives out, as the list or as the flow that stands for it, the memory of the element; who takes an
-// element out shares it. What a loop writes to a list is there as often as the loop runs
-// (Buffer::copies), until nobody reads the list any more; a loop that takes elements out reads it
-// until its last iteration ends.
+// Lists (Stack, TensorArray, TensorList) hold the memory of what is written to them. The output of
+// a write (the list, or the flow that stands for it) has the memory of the element; an op that
+// takes an element out shares that memory. An element that a loop writes to a list exists once per
+// iteration (Buffer::copies), until the last read of the list; a loop that takes elements out reads
+// the list until its last iteration ends.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_BUFFERS_H_
@@ -37,11 +37,11 @@
 
 namespace spillway::core {
 
-// What makes the memory behind a tensor.
+// What kind of memory is behind a tensor.
 enum class Storage : uint8_t {
-  kNone,       // A handle, nothing to hold.
-  kAllocated,  // Each step anew.
-  kVariable,   // Resident, whether its nodes run or not.
+  kNone,       // A handle: no memory.
+  kAllocated,  // Allocated anew in each step.
+  kVariable,   // Resident, whether or not its nodes run.
   kConstant,   // Resident if its node runs.
 };
 
@@ -52,49 +52,49 @@ class Buffers {
  public:
   struct Buffer {
     Tensor first;                  // The first of its aliases.
-    int64_t bytes = kUnknownSize;  // The largest of them; kUnknownSize if none is known.
+    int64_t bytes = kUnknownSize;  // The largest of its aliases; kUnknownSize if none is known.
     Place place = kNoMemory;
     Storage storage = Storage::kAllocated;
-    // How many of them there are: 1, or of what a loop keeps in a list one for each iteration.
+    // The number of copies: one for each iteration if a loop keeps it in a list, otherwise 1.
     int64_t copies = 1;
-    bool copies_known = true;  // False: nobody knows how often the loop runs.
-    bool in_list = false;      // A list holds it: a swap of a tensor would not free it.
+    bool copies_known = true;  // False: the loop count is unknown.
+    bool in_list = false;      // A list holds it, so swapping a tensor would not free it.
   };
 
-  // `profile` (may be null) has sizes that were measured. A Merge shares no dead input's memory.
-  // Errors: those of `stop`. `graph` must outlive the result.
+  // `profile` (may be null) has measured sizes. A Merge never shares a dead input's memory. Errors:
+  // those of `stop`. `graph` must outlive the result.
   static absl::StatusOr<Buffers> Find(const Graph& graph, const Topology& topology,
                                       const Shapes& shapes, const Placement& placement,
                                       const Conditionals& conditionals, const Loops& loops,
                                       const Profile* profile, const StopToken& stop);
 
-  // Outputs of a node: those it is known to have, and those that are read.
+  // Outputs of a node: those it is known to have, and any others that are read.
   int32_t num_outputs(NodeId id) const { return first_[id + 1] - first_[id]; }
-  // A dense number for each tensor, below num_tensors(). Absurd ports of ops that nobody knows
-  // share the number of the node's last output, so that memory stays in proportion to the graph.
-  // REQUIRES: the tensor has a reader, or is among num_outputs().
+  // A dense index for each tensor, below num_tensors(). Absurd ports of unknown ops share the index
+  // of the node's last output, so that memory stays proportional to the graph. REQUIRES: the tensor
+  // has a reader, or its port is below num_outputs().
   int32_t index(Tensor tensor) const {
     return first_[tensor.node] + std::min(tensor.port, num_outputs(tensor.node) - 1);
   }
   int32_t num_tensors() const { return first_.back(); }
 
   // The input whose memory this output shares, or kNoAlias. They may lie in different memories, as
-  // those of an Identity on the CPU: it then shares the copy's.
+  // for an Identity on the CPU: the output then shares the memory of the copy.
   int32_t alias_input(Tensor tensor) const { return outputs_[index(tensor)].alias_input; }
-  // The tensor, not an input, whose memory this output shares: of an Exit the value of the last
-  // iteration, of a StackPop what was pushed. kNoNode if there is none.
+  // The tensor, other than an input, whose memory this output shares: for an Exit the value of the
+  // last iteration, for a StackPop the pushed tensor. kNoNode if there is none.
   Tensor shared(Tensor tensor) const {
     const auto found = shared_.find(index(tensor));
     return found == shared_.end() ? Tensor{kNoNode, 0} : found->second;
   }
-  // The inputs whose memory this output may reuse in place if nobody else is to read them:
-  // TensorFlow's forward_input_or_allocate_output. Bit i: input i. kAnyInput: each.
+  // The inputs whose memory this output may reuse in place if they have no other pending readers:
+  // TensorFlow's forward_input_or_allocate_output. Bit i: input i. kAnyInput: all.
   uint32_t reusable_inputs(Tensor tensor) const;
   static constexpr uint32_t kAnyInput = ~uint32_t{0};
 
-  // Bytes of this tensor, and of a handle or reference those of its variable; kUnknownSize.
+  // Bytes of this tensor, or, for a handle or reference, of its variable; may be kUnknownSize.
   int64_t bytes(Tensor tensor) const { return outputs_[index(tensor)].bytes; }
-  // Whether these bytes are an upper bound: the size hangs on the values of tensors.
+  // Whether these bytes are an upper bound, because the size depends on tensor values.
   bool is_bound(Tensor tensor) const { return outputs_[index(tensor)].is_bound; }
   Place place(Tensor tensor) const { return outputs_[index(tensor)].place; }
   Storage storage(Tensor tensor) const { return outputs_[index(tensor)].storage; }
@@ -103,15 +103,15 @@ class Buffers {
   int32_t buffer_of(Tensor tensor) const { return outputs_[index(tensor)].buffer; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
 
-  // Of a NextIteration: what another loop has written to lists of which this one's iterations each
-  // take an element.
+  // For a NextIteration: tensors that another loop wrote to lists, one element of which each
+  // iteration of this loop takes out.
   absl::Span<const Tensor> held(NodeId id) const {
     const auto found = held_.find(id);
     return found == held_.end() ? absl::Span<const Tensor>() : found->second;
   }
 
-  // Whether a node on a GPU launches a kernel there. Not so what only hands memory on or names it,
-  // nor what works in host memory.
+  // Whether a node on a GPU launches a kernel there. Ops that only forward or name memory do not,
+  // nor do ops that work in host memory.
   bool LaunchesKernel(NodeId id) const;
 
  private:

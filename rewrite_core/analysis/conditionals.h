@@ -1,15 +1,15 @@
-// Which side of each conditional (Switch, Merge) the step takes, and what is dead for it: what
-// TensorFlow hands on without running it.
+// Which side of each conditional (Switch, Merge) the step takes, and which nodes are therefore
+// dead: TensorFlow propagates deadness through them without running them.
 //
-// A predicate is followed back through Identity, LogicalNot and Switch. Where its value is known
-// (fed, or computed from what is), it decides. Where it is not, all Switches on it are taken to go
-// the worse way: to the side whose nodes that the step needs make more bytes of device memory,
-// outputs that merely hand memory on left out, the backward part included; true where both make as
-// much. Decided predicate by predicate in topological order, so that of conditionals in one another
-// the inner ones are weighed if the side that they are on is taken. The default of a placeholder is
-// no value: as a rule it is what an evaluation runs, and training feeds the other.
+// A predicate is followed back through Identity, LogicalNot and Switch. If its value is known (fed,
+// or computed from known values), that decides. Otherwise all Switches on it are assumed to take
+// the more expensive side: the one whose needed nodes, including the backward part, allocate more
+// bytes of device memory, not counting outputs that only forward memory; true on a tie. Predicates
+// are decided one by one in topological order, so nested conditionals are only weighed if their
+// side is taken. The default of a placeholder is not used as a value: usually it is the one for
+// evaluation, and training feeds the other.
 //
-// Not decided, so that both sides are alive: the condition of a loop, and _SwitchN.
+// Loop conditions and _SwitchN are not decided: all their sides are alive.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_CONDITIONALS_H_
@@ -33,24 +33,24 @@ class Conditionals {
  public:
   // A predicate of unknown value.
   struct Choice {
-    Tensor predicate;                // Where it was followed back to.
-    bool value = true;               // What it is taken for.
-    std::array<int64_t, 2> bytes{};  // By value: what the nodes of that side make.
-    int32_t num_switches = 0;        // That are alive.
+    Tensor predicate;                // Where the predicate originates.
+    bool value = true;               // The assumed value.
+    std::array<int64_t, 2> bytes{};  // By value: bytes that the nodes of that side allocate.
+    int32_t num_switches = 0;        // The live ones on it.
   };
 
-  // As of a graph without conditionals.
+  // For a graph without conditionals.
   Conditionals() = default;
 
   // `needed`: by node, whether the targets need it. Errors: those of `stop`. Linear in the graph
-  // for each level of conditionals in one another, and within a bound.
+  // for each level of nested conditionals, and bounded.
   static absl::StatusOr<Conditionals> Find(const Graph& graph, const Topology& topology,
                                            const Shapes& shapes, const Placement& placement,
                                            const NodeFlags& needed, const StopToken& stop);
 
-  // Whether the node is not run for a side that is not taken, in the graph as it is.
+  // Whether the node does not run because a side is not taken, in the graph as it is.
   bool IsDead(NodeId id) const { return !dead_.empty() && dead_[id]; }
-  // Whether the tensor, or for kControl the end of its node, comes without a value.
+  // Whether the tensor (for kControl, the end of its node) is dead.
   bool IsDead(Tensor tensor) const {
     return !dead_.empty() &&
            (dead_[tensor.node] || (!tensor.is_control() && dead_port_[tensor.node] == tensor.port));
@@ -62,7 +62,7 @@ class Conditionals {
  private:
   friend class SideFinder;
 
-  NodeFlags dead_;  // By node; empty where nothing is.
+  NodeFlags dead_;  // By node; empty if none is dead.
   // By node: the output of a Switch that is not taken, or kNoPort.
   std::vector<int8_t> dead_port_;
   std::vector<Choice> choices_;

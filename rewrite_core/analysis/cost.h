@@ -2,13 +2,14 @@
 //
 //   launch_s + max(operations / (peak_flops * efficiency), bytes / (mem_bytes_per_s * mem_eff))
 //
-// Operations count for convolutions and matrix products alone; a multiply-add is two. Bytes are
-// those of inputs and outputs, each read or written once, or as often as its row in the table says.
-// What launches no kernel (Buffers::LaunchesKernel) takes no time, nor does what runs on the host:
-// nothing is known of the CPU. Where a size is unknown, only the launch counts, and the node is
-// counted. A function call (If, While, PartitionedCall) is one node of unknown cost.
+// Operations are only counted for convolutions and matrix products; a multiply-add is two. Bytes
+// are those of inputs and outputs, each read or written once, or as often as its row in the table
+// says. Nodes that launch no kernel (Buffers::LaunchesKernel) take no time, nor do nodes on the
+// host, because nothing is known about the CPU. If a size is unknown, only the launch counts, and
+// the node is counted as unknown. A function call (If, While, PartitionedCall) is one node of
+// unknown cost.
 //
-// A profile replaces the estimates of the nodes that it has, also of those on the host.
+// A profile replaces the estimates for the nodes that it contains, including those on the host.
 //
 // Thread safety: immutable after Estimate.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_COST_H_
@@ -28,23 +29,22 @@
 
 namespace spillway::core {
 
-// No operation is taken to last longer (100 s), so that the times of any graph add up within 63
+// The maximum duration of an operation (100 s), so that the times of any graph add up within 63
 // bits.
 inline constexpr int64_t kMaxDurationNs = 100'000'000'000;
 
-// `seconds` as nanoseconds, rounded, from 0 to kMaxDurationNs; NaN is kMaxDurationNs.
+// Rounds `seconds` to nanoseconds, clamped to 0 to kMaxDurationNs; NaN gives kMaxDurationNs.
 int64_t ToNanoseconds(double seconds);
 
-// The time of one copy of `bytes` (unknown: its latency alone) at `bytes_per_s`.
+// The time of one copy of `bytes` at `bytes_per_s`; if unknown, its latency alone.
 int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t bytes);
 
-// INVALID_ARGUMENT (BAD_OPTION) if what a convolution takes while it runs is negative or above 2^50
-// bytes.
+// INVALID_ARGUMENT (BAD_OPTION) if the workspace of a convolution is negative or above 2^50 bytes.
 absl::Status CheckWorkspace(int64_t convolution_workspace_bytes);
 
 struct NodeCost {
   int64_t duration_ns = 0;
-  double flops = 0;         // Operations; 0 for what only moves data.
+  double flops = 0;         // Operations; 0 for nodes that only move data.
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
   bool is_known = true;  // False: a size was missing, or it is a function call.
@@ -53,8 +53,8 @@ struct NodeCost {
 
 class Costs {
  public:
-  // `convolution_workspace_bytes`: what each convolution and each of its gradients takes while it
-  // runs. `profile` may be null. Errors: those of CheckWorkspace and of `stop`.
+  // `convolution_workspace_bytes`: the temporary memory of each convolution and each of its
+  // gradients. `profile` may be null. Errors: those of CheckWorkspace and of `stop`.
   static absl::StatusOr<Costs> Estimate(const Graph& graph, const Shapes& shapes,
                                         const Placement& placement, const Buffers& buffers,
                                         const Hardware& hardware,

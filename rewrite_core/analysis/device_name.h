@@ -1,4 +1,4 @@
-// Device strings of TensorFlow: `/gpu:0`, `/device:GPU:0`, `/job:worker/replica:0/task:1/cpu:0`.
+// TensorFlow's device strings: `/gpu:0`, `/device:GPU:0`, `/job:worker/replica:0/task:1/cpu:0`.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_DEVICE_NAME_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_DEVICE_NAME_H_
 
@@ -15,19 +15,19 @@ struct DeviceName {
   std::string index;  // `0`, ...
 };
 
-// Parts that it does not understand are left out: what a device string may hold is TensorFlow's
-// business.
+// Unrecognized parts are ignored: validating device strings is left to TensorFlow.
 DeviceName ParseDeviceName(absl::string_view device);
 
 // Whether nodes on this device run on a CPU. False for the empty string.
 bool IsCpuDevice(absl::string_view device);
 
-// Whether `wanted` names the device `device`: every part that both give is the same, and both give
-// a type and an index or neither does. So `/gpu:0` names `/job:w/task:0/device:GPU:0`.
+// Whether `wanted` names the device `device`: every part that both have is equal, and either both
+// have a type and an index or neither does. So `/gpu:0` names `/job:w/task:0/device:GPU:0`.
 bool NamesDevice(absl::string_view wanted, absl::string_view device);
 bool NamesDevice(const DeviceName& wanted, const DeviceName& device);
 
-// The first CPU of the same job, replica and task: `/device:CPU:0` for `/gpu:1` and for none.
+// The first CPU of the same job, replica and task: `/device:CPU:0` for `/gpu:1` and for the empty
+// string.
 std::string HostDeviceOf(absl::string_view device);
 
 }  // namespace spillway::core

@@ -1,4 +1,4 @@
-// A function's body written as a GraphDef, so that all that reads graphs can read it.
+// Writes a function's body as a GraphDef, so that code that reads graphs can read it.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_FUNCTION_BODY_H_
@@ -20,17 +20,17 @@ struct FunctionBody {
   std::vector<std::string> results;          // `node` or `node:port`, in order.
 };
 
-// The names of a signature's arguments of one kind (a field of OpDef); false if one is a list of
-// tensors.
+// Reads the names of a signature's arguments of one kind (a field of OpDef). False if one is a list
+// of tensors.
 bool ReadArguments(absl::string_view signature, uint32_t field,
                    std::vector<absl::string_view>* names);
 
-// The FunctionDef of that name; empty if the library has none.
+// Returns the FunctionDef of that name; empty if the library has none.
 using FunctionFinder = std::function<absl::string_view(absl::string_view name)>;
 
-// Inputs are spelled as in a graph (`node:port` for `node:output:index`); all else is as it was.
-// False if something cannot be told: arguments that are lists of tensors, outputs that nobody
-// knows; or if the call must end (ask `stop`). Untrusted bytes: what is malformed is left to
+// Spells inputs as in a graph (`node:port` for `node:output:index`) and copies everything else
+// unchanged. False if something is unknown (arguments that are lists of tensors, outputs of unknown
+// ops), or if the call must end (check `stop`). Untrusted bytes: malformed parts are left to
 // Graph::Parse.
 bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& find,
                        const StopToken& stop, FunctionBody* body);

@@ -1,9 +1,9 @@
-// The functions of a graph's library, and what calls of them return.
+// The functions of a graph's library, and the inferred results of calls of them.
 //
-// A body is turned into a graph of its own when it is first called. Calls with the same arguments
-// are inferred once. A function that calls itself, calls nested more than kMaxDepth deep, and calls
-// beyond a total of kMaxSteps (about: nodes of bodies that are looked at) are not followed: nothing
-// is known of what they return. Nothing in a body is an error: it may never run.
+// A body is converted to a graph when it is first called. Calls with the same arguments are
+// inferred once. Recursive calls, calls nested more than kMaxDepth deep, and calls beyond a total
+// of kMaxSteps (roughly, nodes of bodies visited) are not followed: their results are unknown.
+// Nothing in a body is an error, because it may never run.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_FUNCTION_LIBRARY_H_
@@ -24,12 +24,12 @@
 
 namespace spillway::core {
 
-// The functions of a GraphDef, by name: a node whose op type is one of these calls it. The only
+// The functions of a GraphDef, by name: a node with such an op type calls the function. The only
 // error is that of `stop`.
 absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
                                                                      const StopToken& stop);
 
-// Calls `visit` with the name and the bytes (FunctionDef) of each. False: stopped.
+// Calls `visit` with the name and the FunctionDef bytes of each function. False if stopped.
 bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
                      const std::function<void(absl::string_view, absl::string_view)>& visit);
 
@@ -41,8 +41,8 @@ class FunctionLibrary : public FunctionCaller {
   static constexpr int kMaxDepth = 64;
   static constexpr int64_t kMaxSteps = 2'000'000;
 
-  // `graph_def`, `pool` and `stop` must outlive the library. Where it is stopped, functions are
-  // missing: ask `stop`.
+  // `graph_def`, `pool` and `stop` must outlive the library. If stopped, functions are missing:
+  // check `stop`.
   FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
                   const StopToken& stop);
   ~FunctionLibrary() override;
@@ -53,10 +53,10 @@ class FunctionLibrary : public FunctionCaller {
  private:
   struct Body;
   struct Entry {
-    int32_t number = 0;  // Among the functions.
+    int32_t number = 0;  // Index among the functions.
     absl::string_view function_def;
     std::unique_ptr<Body> body;
-    bool built = false;   // Or tried: without a body it cannot be.
+    bool built = false;   // Or attempted: it fails without a body.
     bool active = false;  // A call is being inferred.
   };
 
@@ -66,7 +66,7 @@ class FunctionLibrary : public FunctionCaller {
   ShapePool& pool_;
   const StopToken& stop_;
   absl::flat_hash_map<absl::string_view, Entry> functions_;
-  // By the function's number and what is known of the arguments.
+  // By the function's number and the facts about the arguments.
   absl::flat_hash_map<std::string, std::unique_ptr<CallFacts>> calls_;
   int depth_ = 0;
   int64_t steps_ = 0;

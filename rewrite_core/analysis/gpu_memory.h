@@ -1,4 +1,4 @@
-// The memory of each GPU: Hardware.gpu_memory_bytes, or what Hardware.gpu_memories says of it.
+// The memory of each GPU: Hardware.gpu_memory_bytes, unless Hardware.gpu_memories overrides it.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_GPU_MEMORY_H_
@@ -15,9 +15,9 @@
 
 namespace spillway::core {
 
-// By index into `gpus` (Placement::devices()): bytes that TensorFlow's allocator can use, or 0
-// where `options` has none for that GPU. INVALID_ARGUMENT for one that names no GPU
-// (NAME_MATCHES_NOTHING), for a GPU that two of them name, and for bytes below 1 (BAD_OPTION);
+// By index into `gpus` (Placement::devices()): bytes that TensorFlow's allocator can use, or 0 if
+// `options` has no entry for that GPU. INVALID_ARGUMENT for an entry that names no GPU
+// (NAME_MATCHES_NOTHING), for a GPU named by two entries, and for bytes below 1 (BAD_OPTION);
 // errors of `stop`.
 absl::StatusOr<std::vector<int64_t>> FindGpuMemories(const std::vector<std::string>& gpus,
                                                      const v1::Hardware& options,

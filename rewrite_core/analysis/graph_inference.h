@@ -1,20 +1,20 @@
 // Shape inference over one graph, the caller's or a function's body: the pass, and the fixed point
-// of its loops. shapes.h says what it finds; shape_table.h how ops are taught.
+// for its loops. shapes.h describes the results, shape_table.h how to add ops.
 //
-// A tensor's shape is what the op's shape function finds, merged with what the node states in
-// `_output_shapes` and with its feed. Where inference contradicts a statement, the statement holds:
-// it is TensorFlow's own word. So inputs that an op cannot take are an error only where nothing is
-// stated: not of the node, and not of what its inputs come from.
+// A tensor's shape is the result of the op's shape function, merged with the node's
+// `_output_shapes` and with its feed. If inference contradicts a stated shape, the stated shape
+// holds, because TensorFlow wrote it. So invalid inputs of an op are only an error if no shape is
+// stated, neither for the node nor for what its inputs are computed from.
 //
-// Loops (Merge that reads a NextIteration): the first round takes the shape on entry; as long as a
-// loop's end brings another one, both are joined and what depends on it is done again; after
-// kMaxRounds what still changes is unknown.
+// Loops (Merge that reads a NextIteration): the first round uses the shape on entry; as long as a
+// loop's end gives a different one, the two are joined and everything dependent is inferred again;
+// what still changes after kMaxRounds is unknown.
 //
-// Sizes that hang on the values of tensors (Unique, Where, ...) are unknown, but not without end: a
-// second pass infers bounds. There what such an op says is its most (ShapeContext::set_bound), and
-// so is, as a bound, all that is computed from it. This is right as long as what is computed grows
-// with what it is computed from: so the values of bounded tensors are kept from all shape functions
-// but those of ops in a table (kBoundedValues in the .cc).
+// Sizes that depend on tensor values (Unique, Where, ...) are unknown, but bounded: a second pass
+// infers upper bounds. In that pass such an op gives its maximum (ShapeContext::set_bound), and
+// everything computed from it is a bound, too. This is only correct for monotonic functions: so the
+// values of bounded tensors are hidden from all shape functions except those of the ops in a table
+// (kBoundedValues in the .cc).
 //
 // Not thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPH_INFERENCE_H_
@@ -36,7 +36,7 @@
 
 namespace spillway::core {
 
-// What is known of a graph's op types: looked up once for all of its nodes.
+// The facts about a graph's op types, looked up once for all of its nodes.
 class GraphOps {
  public:
   explicit GraphOps(const Graph& graph);
@@ -45,7 +45,7 @@ class GraphOps {
     ShapeFunction function;
     OutputSignature outputs;
     bool known;             // Its outputs are those of the signature.
-    bool is_source;         // Its data come from outside: their first dimension may be the batch.
+    bool is_source;         // Its data come from outside: the first dimension may be the batch.
     bool is_handle_source;  // It may give out the handle of a variable.
     const VariableOp* variable_op;  // Null: it takes no handle of a variable.
     uint32_t bounded_values;        // Bit i: the value of input i may be a bound.
@@ -56,7 +56,7 @@ class GraphOps {
   std::vector<Op> ops_;
 };
 
-// What is given of a fed tensor.
+// The caller's facts about a fed tensor.
 struct FedTensor {
   ShapeId shape = kUnknownShape;
   ShapeId value = kNoValue;  // Its elements, as a list.
@@ -69,15 +69,15 @@ struct InferenceInputs {
   const GraphOps& ops;
   int producer = 0;
   int64_t batch_size = kUnknownDim;
-  // Fed tensors, by node and port; a node's name is looked up here for its feed.
+  // Fed tensors, by node and port.
   const FedTensors* feeds = nullptr;
-  // What is known from outside, of `_Arg` nodes of a function's body.
+  // For `_Arg` nodes of a function's body: facts from the call.
   const absl::flat_hash_map<NodeId, TensorFact>* arguments = nullptr;
-  // What is known of variables and lists from elsewhere; may be null.
+  // Facts about variables and lists from elsewhere; may be null.
   const VariableFacts* variables = nullptr;
-  // Whether what cannot be is an error; otherwise unknown.
+  // Whether contradictions are errors; otherwise they give unknown.
   bool strict = false;
-  // Not null: bounds are inferred, and these are the facts without any.
+  // If not null, bounds are inferred, and these are the exact facts.
   const std::vector<TensorFact>* exact = nullptr;
 };
 
@@ -97,21 +97,22 @@ class GraphInference {
   std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
   std::vector<TensorFact>& facts() { return facts_; }
   std::vector<NodeId>& sources() { return sources_; }  // See GraphOps::Op::is_source; by id.
-  // Whether a size is unknown that has a bound.
+  // Whether any unknown size has a bound.
   bool has_bounds() const { return context_.has_bounds_; }
-  // What nodes say of variables, and of lists, whose own nodes do not say it in full. Once.
+  // What nodes state about variables and lists whose own nodes do not state it in full. May be
+  // called once.
   VariableFacts TakeVariables();
 
  private:
   void LayOut();
   absl::Status Visit(NodeId id);
-  // Adds to the handle that a node gives out what is known of its variable.
+  // Adds the facts about its variable to the handle that a node outputs.
   void SetHandle(NodeId id, ShapeContext& c);
-  void KeepNotes(NodeId id);  // Of the node at hand.
+  void KeepNotes(NodeId id);  // For the current node.
   bool IsStatedInFull() const;
-  // What is known of an output without bounds is no bound.
+  // Where an output is known exactly, replaces the bound.
   void TakeExact(int64_t index, TensorFact* fact);
-  static void CallByName(ShapeContext& c);  // Of a function whose name is the op type.
+  static void CallByName(ShapeContext& c);  // Of the function named by the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
   absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;
   absl::Status CheckValue(NodeId id, int port, const FedTensor& feed, int dtype) const;
@@ -124,9 +125,9 @@ class GraphInference {
   std::vector<uint32_t> first_;
   std::vector<TensorFact> facts_;
   std::vector<NodeId> sources_;
-  // By node: what it says, and of whose handle.
+  // By node: what it states, and for whose handle.
   absl::flat_hash_map<NodeId, std::vector<std::pair<NodeId, VariableFact>>> notes_;
-  std::vector<ShapeId> stated_;  // Of the node at hand.
+  std::vector<ShapeId> stated_;  // For the current node.
 };
 
 }  // namespace spillway::core

@@ -1,20 +1,17 @@
-// The presets: the machines that clusters have, as data. One row each; CONTRIBUTING.md, "How to
-// add".
+// The presets: common cluster machines, one row each. See CONTRIBUTING.md, "How to add".
 //
-// What is not of a row's own source:
-//   gpu_memory_bytes   what the allocator gets of a card: of 16 GB as TensorFlow 1.x was seen to,
-//   and
-//                      about the same share of 40 and 80 GB. Of the others what nvidia-smi says
-//                      they have (memory.total) less what client_lib/internal/gpu_memory.cc takes
-//                      off, rounded down to 0.1 GB.
-//   host_memory_bytes  of a common host with such a card: an assumption.
-//   peak_flops         fp32 until Volta and on T4; from Ampere on TensorFloat-32 without sparsity,
-//                      which is what TensorFlow multiplies float32 with (strict fp32 on
-//                      A100: 19.5e12).
+// Numbers that do not come from a row's own source:
+//   gpu_memory_bytes   the part of a card that the allocator gets: for 16 GB as observed with
+//                      TensorFlow 1.x, and about the same share for 40 and 80 GB. For the others,
+//                      nvidia-smi's memory.total less what client_lib/internal/gpu_memory.cc
+//                      deducts, rounded down to 0.1 GB.
+//   host_memory_bytes  that of a typical host with such a card: an assumption.
+//   peak_flops         fp32 up to Volta and on T4; from Ampere on TensorFloat-32 without sparsity,
+//                      which TensorFlow uses to multiply float32 (strict fp32 on A100: 19.5e12).
 //   efficiencies       eff_conv of p100_pcie is fitted to 255 images/s of ResNet-50 fp32 at batch
 //                      150. The other cards copy the efficiencies of their kind; not calibrated.
-//   links              what pinned copies reach: 12 GB/s over PCIe 3.0 x16 (of 15.75), 25 over 4.0
-//                      (of 31.5), 52 over 5.0 (of 63); of NVLink the same four fifths, but for
+//   links              the rate of pinned copies: 12 GB/s over PCIe 3.0 x16 (of 15.75), 25 over 4.0
+//                      (of 31.5), 52 over 5.0 (of 63); for NVLink the same four fifths, except for
 //                      v100_nvlink2, which is published.
 #include <vector>
 
@@ -54,7 +51,7 @@ constexpr char kTflmsRun[] =
     "TFLMS v2's demo of 2020: tf_cnn_benchmarks, ResNet-50, batch 200, 21 of 255 images/s";
 constexpr char kG10[] = "https://doi.org/10.1145/3613424.3614309";
 
-// How fast kernels of a generation are, of what the card can.
+// How much of the card's peak the kernels of a generation reach.
 struct Kind {
   double eff_conv, eff_matmul, mem_eff, launch_s, copy_latency_s;
 };
@@ -81,7 +78,7 @@ HardwarePreset Make(const char* name, const char* about, const char* source, con
   return preset;
 }
 
-// The order of --help and of errors; the default first.
+// In the order of --help and errors; the default first.
 std::vector<HardwarePreset> MakePresets() {
   std::vector<HardwarePreset> presets = {
       Make("p100_pcie", "P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50",

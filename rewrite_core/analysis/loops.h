@@ -1,12 +1,12 @@
-// Loops (Enter, Merge, Switch, Exit, NextIteration): how often a step runs their bodies, in which
-// order the whole runs if each body is taken to run once, and what an Exit gives out.
+// Loops (Enter, Merge, Switch, Exit, NextIteration): how often a step runs their bodies, the order
+// of the whole graph if each body runs once, and the value of an Exit.
 //
-// The number of iterations is told by the condition, where it compares a counter (a loop variable
-// that begins with a known value, and to which a known one is added or taken away) with what the
-// loop does not change: constants, maximum_iterations, the size of a dimension; or what another
-// loop counted, as that of the gradient does. Of several conditions that must hold the least
-// counts: a loop that may end early is taken to its end. What is not told so may be given
-// (v1::Step.loop_counts), by the loop's name, which is the attribute frame_name of its Enter nodes.
+// The number of iterations follows from the condition if it compares a counter (a loop variable
+// with a known initial value, incremented or decremented by a known step) with a loop invariant: a
+// constant, maximum_iterations, the size of a dimension; or with another loop's count, as gradient
+// loops do. If several conditions must hold, the smallest count applies: a loop that may end early
+// is assumed not to. Unknown counts may be given (v1::Step.loop_counts) by the loop's name, which
+// is the attribute frame_name of its Enter nodes.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_LOOPS_H_
@@ -34,14 +34,14 @@ class Loops {
   struct Loop {
     std::string name;
     FrameId parent = kRootFrame;
-    NodeId enter = kNoNode;         // The first that enters it, by id.
-    int64_t count = kUnknownCount;  // Of iterations, each time that it is entered.
-    // Of it in all loops around it; those whose count is unknown are taken to run once.
+    NodeId enter = kNoNode;         // Its first Enter node, by id.
+    int64_t count = kUnknownCount;  // Iterations each time that it is entered.
+    // Iterations in total, over all enclosing loops; loops of unknown count run once.
     int64_t runs = 1;
-    bool is_known = false;  // Its count, and of all loops around it.
+    bool is_known = false;  // Whether its count and those of all enclosing loops are known.
   };
 
-  // Of a graph without loops.
+  // For a graph without loops.
   Loops() = default;
 
   // Errors: those of `stop`; a loop count that is below 1 (BAD_OPTION), is given twice, or names no
@@ -53,23 +53,23 @@ class Loops {
   bool empty() const { return loops_.empty(); }
   const std::vector<Loop>& loops() const { return loops_; }
 
-  // The loop whose body the node is part of; null outside of all. Enter is before it, Exit is what
-  // remains when it has ended.
+  // The innermost loop whose body contains the node; null outside all loops. A loop's Enter comes
+  // before its body, and its Exit after it.
   const Loop* loop(NodeId id) const {
     return empty() || loop_of_[id] < 0 ? nullptr : &loops_[loop_of_[id]];
   }
   // How often a step runs the node.
   int64_t runs(NodeId id) const { return loop(id) == nullptr ? 1 : loop(id)->runs; }
 
-  // All nodes, producers before consumers, bodies before what their loops leave; empty where the
-  // graph has no loops, or the order of its topology is all there is.
+  // All nodes, producers before consumers, loop bodies before the Exits; empty if the graph has no
+  // loops, or if a loop body depends on its own Exits (TensorFlow would hang).
   const std::vector<NodeId>& order() const { return order_; }
-  // The level of a node (Topology::level) with what makes that order: what grows along every edge,
-  // and from a body to what its loop leaves. REQUIRES: order() is not empty.
+  // The level of a node (Topology::level) for that order: it increases along every edge, and from a
+  // loop's body to its Exits. REQUIRES: order() is not empty.
   int32_t level(NodeId id) const { return level_[id]; }
 
-  // Of an Exit, the NextIteration whose value it gives out at the end; kNoNode for other nodes, and
-  // where order() is empty.
+  // For an Exit, the NextIteration whose final value it outputs; kNoNode for other nodes, and if
+  // order() is empty.
   NodeId last_value(NodeId exit) const {
     const auto found = last_values_.find(exit);
     return found == last_values_.end() ? kNoNode : found->second;

@@ -1,7 +1,7 @@
-// The attributes of one node at a time, found in one pass over its bytes: Graph::attr reads the
-// node anew for each name.
+// The attributes of one node at a time, found in one pass over its bytes. (Graph::attr reads the
+// node again for each name.)
 //
-// Untrusted bytes: what is malformed is absent. Thread-compatible.
+// The bytes are untrusted: malformed attributes count as absent. Thread-compatible.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_NODE_ATTRS_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_NODE_ATTRS_H_
 
@@ -15,13 +15,13 @@ namespace spillway::core {
 
 class NodeAttrs {
  public:
-  // Turns to another node, given its serialized NodeDef, which is read when first asked for.
+  // Switches to another node, given its serialized NodeDef, which is read on first use.
   void Reset(absl::string_view node_bytes) {
     bytes_ = node_bytes;
     read_ = false;
   }
 
-  // The serialized AttrValue of that attribute, or nothing.
+  // The serialized AttrValue of that attribute, or nullopt.
   absl::optional<absl::string_view> Find(absl::string_view key) {
     if (!read_) Read();
     // The last one counts, as in protobuf.
@@ -35,7 +35,7 @@ class NodeAttrs {
   void Read();
 
   absl::string_view bytes_;
-  std::vector<AttrEntry> entries_;  // Kept between nodes, for its memory.
+  std::vector<AttrEntry> entries_;  // Kept between nodes to reuse its memory.
   bool read_ = false;
 };
 

@@ -1,5 +1,5 @@
 // The output signature of an op type (OpInfo::outputs), read once for all nodes of that type:
-// graph/op_outputs.h for those who ask often.
+// graph/op_outputs.h for frequent use.
 //
 // Thread safety: immutable.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_OUTPUT_SIGNATURE_H_
@@ -20,17 +20,17 @@ class OutputSignature {
  public:
   explicit OutputSignature(const OpInfo& info);
 
-  // Whether the number of outputs is the same for all nodes; and how many they are.
+  // Whether the number of outputs is the same for all nodes; and that number.
   bool fixed() const { return fixed_; }
   int fixed_count() const { return static_cast<int>(words_.size()); }
 
-  // The number of outputs of the node with these attributes; -1 if it cannot be told.
+  // The number of outputs of the node with these attributes; -1 if unknown.
   int64_t Count(NodeAttrs& attrs) const;
 
-  // The first port of the output argument at that position; -1 if it cannot be told.
+  // The first port of the output argument at that position; -1 if unknown.
   int64_t FirstPort(int argument, NodeAttrs& attrs) const;
 
-  // Sets the types of the outputs, as far as they can be told. `facts` may be cut short.
+  // Sets the types of the outputs, as far as they are known. `facts` may be shorter.
   void SetTypes(NodeAttrs& attrs, absl::Span<TensorFact> facts) const;
 
  private:

@@ -1,16 +1,17 @@
-// Placement: on which GPU a node runs, or on the host, and in whose memory its inputs and outputs
-// lie, as TensorFlow's placer and its kernels decide.
+// Placement: whether a node runs on the host or on a GPU, and on which, and in which memory its
+// inputs and outputs lie, as TensorFlow's placer and kernels decide.
 //
-// GPUs. Device strings that name the same device are one (`/gpu:0`, `/device:GPU:0`). A node
+// GPUs. Different device strings for the same device are merged (`/gpu:0`, `/device:GPU:0`). A node
 // without a device runs on the first GPU of its job and task; in a graph that names no GPU at all,
-// such nodes are on one GPU, whose name is empty (as the eligibility table counts them).
+// such nodes are on one GPU, whose name is empty (the eligibility table counts them in the same
+// way).
 //
 // The host. Nodes on a CPU; ops that have no GPU kernel (input pipelines, files, strings, tables,
-// summaries), wherever the graph says; what is fed; variables of types that GPUs have no kernels
-// for, and ops without a device that work on these.
+// summaries), whatever device the graph names; fed nodes; variables of types without GPU kernels,
+// and ops without a device that use such variables.
 //
-// Memory. Nodes on a GPU keep strings, shapes and int32 in host memory, but for the kernels that
-// have real int32 data (table in the .cc).
+// Memory. Nodes on a GPU keep strings, shapes and int32 in host memory, except for kernels that
+// process int32 as data (table in the .cc).
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_PLACEMENT_H_
@@ -31,7 +32,7 @@ namespace spillway::core {
 // A GPU by its index in Placement::devices(), or one of these.
 using Place = int32_t;
 inline constexpr Place kHostPlace = -1;
-inline constexpr Place kNoMemory = -2;  // A handle, or what has no size: nothing to copy.
+inline constexpr Place kNoMemory = -2;  // A handle, or a tensor without a size: nothing to copy.
 
 class Placement {
  public:
@@ -39,19 +40,19 @@ class Placement {
   static absl::StatusOr<Placement> Find(const Graph& graph, const Topology& topology,
                                         const Shapes& shapes, const StopToken& stop);
 
-  // The GPUs, as their first node spells them, in that order.
+  // The GPUs, as spelled by their first node, in the order of those nodes.
   const std::vector<std::string>& devices() const { return devices_; }
 
   // Where a node runs: a GPU or the host.
   Place node(NodeId id) const { return place_[id]; }
-  // Where nodes of that device run, unless their op has no GPU kernel.
+  // Where nodes with that device run, unless their op has no GPU kernel.
   Place device(DeviceId id) const { return by_device_id_[id]; }
-  // Where a node of device string `device` would run.
+  // Where a node with the device string `device` would run.
   Place Resolve(absl::string_view device) const;
 
   // The memory in which an output lies.
   Place output(Tensor tensor) const;
-  // The memory in which `reader` wants what it reads from `tensor` at its input `index`.
+  // The memory in which `reader` needs `tensor`, which it reads at its input `index`.
   Place input(NodeId reader, int32_t index, Tensor tensor) const;
 
  private:

@@ -1,14 +1,14 @@
-// Profile: what a real run of a graph measured, from a serialized tensorflow.RunMetadata or
+// Profile: measurements of a real run of a graph, from a serialized tensorflow.RunMetadata or
 // StepStats: nanoseconds and workspace per node, and allocated bytes per tensor. It replaces
 // estimates.
 //
 // Times. Where there are entries of a GPU's streams (`/device:GPU:0/stream:all`, or single streams
-// if that is missing), they are the kernels' own times and the only ones taken for what runs there;
-// otherwise those of the devices' own entries, from the start of the op to its end. Several entries
-// of one node (kernels of one op, turns of a loop, steps) add up within one device.
+// if that is missing), they are the kernels' own times, and the only ones used for nodes on that
+// GPU; otherwise the device's own entries are used, from the start of the op to its end. Several
+// entries for one node (kernels of one op, loop iterations, steps) add up within one device.
 //
-// Workspace. What an op's allocators had at most, less what is left of that when it ends: its
-// outputs. On a GPU, of the GPU's allocator alone (`GPU_0_bfc`).
+// Workspace. The peak bytes of an op's allocators, less the bytes still live when it ends: its
+// outputs. On a GPU, only the GPU's allocator counts (`GPU_0_bfc`).
 //
 // The bytes are untrusted. Thread safety: immutable after Read.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_PROFILE_H_
@@ -29,26 +29,26 @@ inline constexpr int64_t kNotMeasured = -1;
 
 class Profile {
  public:
-  // INVALID_ARGUMENT (BAD_OPTION) if `bytes` is neither message, has no node, or is of another
+  // INVALID_ARGUMENT (BAD_OPTION) if `bytes` is neither message, has no node, or belongs to another
   // graph: fewer than half of the nodes that it names are in `graph` (nodes that TensorFlow adds
-  // when it partitions a graph do not count). Names one that is not.
+  // when it partitions a graph do not count). The error names a missing node.
   static absl::StatusOr<Profile> Read(absl::string_view bytes, const Graph& graph,
                                       const StopToken& stop);
 
   // Time of a node; kNotMeasured if it did not run.
   int64_t duration_ns(NodeId id) const { return duration_ns_[id]; }
-  // Bytes that the allocator gave for a tensor (of several runs the most); -1 (kUnknownSize) if the
-  // profile does not say.
+  // Bytes allocated for a tensor (the maximum over several runs); -1 (kUnknownSize) if the profile
+  // does not have them.
   int64_t allocated_bytes(Tensor tensor) const {
     const auto it = allocated_.find(Key(tensor));
     return it == allocated_.end() ? -1 : it->second;
   }
 
-  // Bytes that a node took besides its outputs while it ran (of several runs the most);
-  // kNotMeasured if the profile does not say.
+  // Bytes that a node used besides its outputs while it ran (the maximum over several runs);
+  // kNotMeasured if the profile does not have them.
   int64_t workspace_bytes(NodeId id) const { return workspace_bytes_[id]; }
 
-  // How many nodes of the graph have a time, and how many tensors have bytes.
+  // The number of nodes of the graph with a time, and of tensors with bytes.
   int32_t nodes_measured() const { return nodes_measured_; }
   int32_t tensors_measured() const { return static_cast<int32_t>(allocated_.size()); }
 

@@ -1,4 +1,4 @@
-// Walks over data edges: what is reached from, or leads to, a set of nodes.
+// Walks over data edges: the nodes that a set of nodes reaches, or that lead to it.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_REACHABILITY_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_REACHABILITY_H_
 
@@ -14,21 +14,20 @@ namespace spillway::core {
 // One flag per node.
 using NodeFlags = std::vector<bool>;
 
-// The nodes that a walk over data edges reaches from `from`, which are part of it. Nodes flagged in
+// The nodes that a walk over data edges reaches from `from`, including those. Nodes flagged in
 // `barred` (may be null) are not entered.
 absl::StatusOr<NodeFlags> ReachedFrom(const Graph& graph, const std::vector<NodeId>& from,
                                       const NodeFlags* barred, const StopToken& stop);
 
-// The nodes from which a walk over data edges leads to a node flagged in `to`, which are part of
-// it.
+// The nodes from which a walk over data edges leads to a node flagged in `to`, including those.
 absl::StatusOr<NodeFlags> LeadingTo(const Graph& graph, const NodeFlags& to, const StopToken& stop);
 
-// Makes of `leading`, what LeadingTo found for a set of nodes, what it would find for that set and
-// `more`: walks only what is new.
+// Extends `leading`, the result of LeadingTo for a set of nodes, to that set plus `more`, walking
+// only over new nodes.
 absl::Status AddLeadingTo(const Graph& graph, const std::vector<NodeId>& more,
                           const StopToken& stop, NodeFlags* leading);
 
-// A set of nodes that is emptied in constant time, for many small walks over one graph.
+// A set of nodes that can be cleared in constant time, for many small walks over one graph.
 class VisitMarks {
  public:
   explicit VisitMarks(int32_t num_nodes) : mark_(num_nodes, 0) {}

@@ -1,11 +1,11 @@
-// What a shape function sees: one node, its inputs' shapes and values, its attributes; and where it
-// puts what it found out.
+// The interface of a shape function: one node, its inputs' shapes and values, its attributes; and
+// setters for the results.
 //
 // A shape function sets what it knows and leaves the rest alone: unknown is always right, a guess
-// never is. What an op *demands* of its inputs it asks for with WithRank, Merge and the like: these
-// note the first failure (the graph is then wrong) and return something unknown, so that functions
-// need no error paths. Everything takes kUnknownShape and unknown dimensions, so they need no
-// special cases for these either:
+// never is. What an op *requires* of its inputs is expressed with WithRank, Merge and the like:
+// these record the first failure (the graph is then invalid) and return an unknown shape or
+// dimension, so that functions need no error paths. Everything accepts kUnknownShape and unknown
+// dimensions, so they need no special cases for these either:
 //
 //   void MatMul(ShapeContext& c) {
 //     const ShapeId a = c.WithRank(0, 2), b = c.WithRank(1, 2);
@@ -41,18 +41,18 @@ using DimVector = absl::InlinedVector<int64_t, 8>;
 
 class ShapeContext;
 
-// What is said of the variable, or the list, behind a handle (variable_handles.h).
+// What is stated about the variable, or the list, behind a handle (variable_handles.h).
 struct VariableFact {
-  DataType dtype = kDtInvalid;  // kDtInvalid: nobody says that it is a variable.
+  DataType dtype = kDtInvalid;  // kDtInvalid: no op states that it is a variable.
   ShapeId shape = kUnknownShape;
-  bool contradicted = false;      // Its shape: there is no one.
-  bool is_list = false;           // The shape is that of its elements, as far as all have it.
-  ShapeId value = kUnknownShape;  // Of elements that all have one value (TensorFact::extra).
+  bool contradicted = false;      // Statements about its shape conflict.
+  bool is_list = false;           // The shape is that of its elements, where they agree.
+  ShapeId value = kUnknownShape;  // The value, if all elements have the same (TensorFact::extra).
 
   bool says_something() const { return dtype != kDtInvalid || is_list; }
 };
 
-// What a call of a function returns, and says of the variables among its arguments.
+// The results of a function call, and what it states about the variables among its arguments.
 struct CallFacts {
   std::vector<TensorFact> results;
   std::vector<VariableFact> arguments;
@@ -62,12 +62,12 @@ struct CallFacts {
 class FunctionCaller {
  public:
   virtual ~FunctionCaller() = default;
-  // Of `function` for these arguments; null if that cannot be told. Until the next call.
+  // The facts of `function` for these arguments; null if unknown. Valid until the next call.
   virtual const CallFacts* Call(absl::string_view function,
                                 absl::Span<const TensorFact> arguments) = 0;
 };
 
-// What two statements on one shape say together; nothing if they cannot both hold.
+// Merges two statements about one shape; nullopt if they conflict.
 absl::optional<ShapeId> MergeStatements(ShapePool& pool, ShapeId a, ShapeId b);
 // What either may be: dimensions that differ are unknown.
 ShapeId JoinShapes(ShapePool& pool, ShapeId a, ShapeId b);
@@ -84,30 +84,30 @@ class ShapeContext {
   DataType output_type(int port) const {
     return HasOutput(port) ? static_cast<DataType>(outputs_[port].dtype) : kDtInvalid;
   }
-  // What is set so far.
+  // The results so far.
   ShapeId output(int port) const { return HasOutput(port) ? outputs_[port].shape : kUnknownShape; }
 
-  // ---- Inputs. Of one that is not there nothing is known.
+  // ---- Inputs. Nothing is known about a missing input.
   const TensorFact& fact(int i) const;
   ShapeId input(int i) const { return fact(i).shape; }
   DataType input_type(int i) const { return static_cast<DataType>(fact(i).dtype); }
   // The value of a small integer tensor, in row-major order; see TensorFact::extra.
   absl::optional<absl::Span<const int64_t>> Value(int i) const;
-  // That of a tensor of one element; kUnknownElement if unknown.
+  // The value of a one-element tensor; kUnknownElement if unknown.
   int64_t ScalarValue(int i) const;
-  // The shape that an integer vector spells (-1: unknown), as far as it is known.
+  // The shape given by an integer vector (-1: unknown), as far as it is known.
   ShapeId ShapeFromValue(int i);
-  // The shape of what a resource or variant is a handle of: a variable's; or of a list the number
-  // of elements, then theirs.
+  // The shape behind a resource or variant handle: a variable's shape; for a list, the number of
+  // elements, then their shape.
   ShapeId handle(int i) const;
-  // What is known from elsewhere of the list that this node makes: the shape of its elements.
+  // The element shape of the list that this node makes, as known from elsewhere.
   ShapeId said_elements() const { return said_elements_; }
-  // The value that all elements of the list have whose handle this input is, as far as is known.
+  // The common value of all elements of the list whose handle this input is, as far as it is known.
   absl::optional<absl::Span<const int64_t>> SaidValue(int input) const;
-  // Whether the input comes from a loop's end and has not been looked at yet.
+  // Whether the input comes from a loop's end and has not been inferred yet.
   bool pending(int i) const;
 
-  // ---- Attributes; `otherwise` (an empty list, kUnknownShape) if absent or of another kind.
+  // ---- Attributes: `otherwise` (an empty list, kUnknownShape) if absent or of another kind.
   bool Has(absl::string_view key) { return attrs_.Find(key).has_value(); }
   int64_t Int(absl::string_view key, int64_t otherwise = 0);
   bool Bool(absl::string_view key, bool otherwise = false);
@@ -122,11 +122,11 @@ class ShapeContext {
   ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);
-  // The same, of the node that an input comes from (a queue). `key` must outlive the context.
+  // The same, for the node that an input comes from (a queue). `key` must outlive the context.
   ShapeId SourceShapeAttr(int input, absl::string_view key);
   std::vector<ShapeId> SourceShapesAttr(int input, absl::string_view key);
 
-  // ---- Shapes: looking.
+  // ---- Shapes: accessors.
   static bool known(ShapeId s) { return s != kUnknownShape; }  // Is the rank known?
   int rank(ShapeId s) const { return known(s) ? static_cast<int>(pool_[s].size()) : -1; }
   absl::Span<const int64_t> dims(ShapeId s) const { return pool_[s]; }
@@ -138,41 +138,42 @@ class ShapeContext {
     return pool_.elements(s) < 0 ? kUnknownDim : pool_.elements(s);
   }
 
-  // ---- Shapes: making. More than kMaxRank dimensions are a failure.
+  // ---- Shapes: construction. More than kMaxRank dimensions are a failure.
   ShapeId Make(absl::Span<const int64_t> dims);
   ShapeId Make(std::initializer_list<int64_t> dims) {
     return Make(absl::Span<const int64_t>(dims.begin(), dims.size()));
   }
-  ShapeId OfRank(int rank);  // All dimensions unknown; of rank -1: kUnknownShape.
+  ShapeId OfRank(int rank);  // All dimensions unknown; kUnknownShape for rank -1.
   ShapeId Concat(ShapeId a, ShapeId b);
   ShapeId Slice(ShapeId s, int begin, int end = kMaxRank);  // Negative: from the end. Clipped.
   ShapeId ReplaceDim(ShapeId s, int i, int64_t dim);        // Negative i: from the end.
   // What either may be: dimensions that differ are unknown.
   ShapeId Join(ShapeId a, ShapeId b) { return JoinShapes(pool_, a, b); }
 
-  // ---- Demands of the op. What cannot be is noted; the result is then unknown.
+  // ---- Requirements of the op. Violations are recorded; the result is then unknown.
   ShapeId WithRank(int input, int rank) { return Demand(input, rank, rank); }
   ShapeId WithRankAtLeast(int input, int rank) { return Demand(input, rank, kMaxRank); }
   ShapeId WithRankAtMost(int input, int rank) { return Demand(input, 0, rank); }
-  ShapeId Merge(ShapeId a, ShapeId b);  // Both are the same: what is known of either.
+  ShapeId Merge(ShapeId a, ShapeId b);  // Both are equal: the known parts of either.
   int64_t MergeDims(int64_t a, int64_t b);
   ShapeId Broadcast(ShapeId a, ShapeId b);  // As NumPy does.
-  // Where an axis (negative: from the end) lies in a shape of that rank; -1 if either is unknown.
+  // The dimension that an axis (negative: from the end) refers to in a shape of that rank; -1 if
+  // either is unknown.
   int Axis(int64_t axis, int rank);
   void Fail(absl::string_view what);
   bool failed() const { return !failure_.empty(); }
 
-  // ---- Dimensions: unknown if an operand is, if they overflow, or have no answer.
+  // ---- Dimensions: unknown if an operand is, on overflow, or if there is no answer.
   static int64_t Add(int64_t a, int64_t b);
   static int64_t Sub(int64_t a, int64_t b);
   static int64_t Mul(int64_t a, int64_t b);
   static int64_t Div(int64_t a, int64_t b);  // Rounded down.
 
-  // ---- Results. A port that is not there is left out.
+  // ---- Results. Ports that do not exist are ignored.
   void set(int port, ShapeId shape);
   void set_all(ShapeId shape);
-  void refine(int port, ShapeId shape);  // As set, merged with what is set.
-  // The value of an int32 or int64 output; left out if it is too long.
+  void refine(int port, ShapeId shape);  // Like set, merged with the previous result.
+  // The value of an int32 or int64 output; ignored if too long.
   void set_value(int port, absl::Span<const int64_t> value);
   void set_shape_value(int port, ShapeId shape);  // The value is that shape.
   void set_handle(int port, ShapeId shape);
@@ -183,17 +184,17 @@ class ShapeContext {
   }
   // The same tensor as that input: shape, and value or handle.
   void pass(int port, int input) { set_fact(port, fact(input)); }
-  // Of an output whose size hangs on values: the most that it may be. It counts only where bounds
-  // are inferred.
+  // The maximum shape of an output whose size depends on values. Only used while bounds are
+  // inferred.
   void set_bound(int port, ShapeId shape);
   // Whether an input's shape, or its value, is a bound.
   bool is_bound(int i) const { return fact(i).bounded; }
 
-  // That is known of the variable, or list, whose handle this input is.
+  // Records `fact` about the variable, or list, whose handle this input is.
   void note_variable(int input, const VariableFact& fact) { noted_.push_back({input, fact}); }
 
-  // ---- Calls of functions: of one that takes the inputs from `first` as its arguments, of which
-  // `arguments` is known. False (and no results) if what it returns cannot be told.
+  // ---- Function calls. The function takes the inputs from `first` as its arguments, whose facts
+  // are `arguments`. False (and no results) if the results are unknown.
   bool Call(absl::string_view function, int first, absl::Span<const TensorFact> arguments,
             std::vector<TensorFact>* results);
   // What either of two tensors may be.
@@ -204,11 +205,11 @@ class ShapeContext {
   ShapeContext(const Graph& graph, int producer, ShapePool& pool, FunctionCaller* caller)
       : graph_(graph), producer_(producer), pool_(pool), caller_(caller) {}
 
-  // A node may have fewer outputs than its op's family sets: none, where a list is empty.
+  // A node may have fewer outputs than its op's family sets: none, if a list is empty.
   bool HasOutput(int port) const { return port >= 0 && port < num_outputs(); }
-  // At most so many of a list.
+  // Reads at most `most` shapes of a list.
   void ReadShapes(absl::string_view key, int most, std::vector<ShapeId>* shapes);
-  // A TensorShapeProto; nothing if it is malformed.
+  // Reads a TensorShapeProto; nullopt if malformed.
   absl::optional<ShapeId> ReadShape(absl::string_view proto);
   absl::optional<ShapeId> DecodeShape(absl::string_view proto) const;
   ShapeId Demand(int input, int min_rank, int max_rank);
@@ -224,10 +225,10 @@ class ShapeContext {
   const uint32_t* first_ = nullptr;
   bool first_round_ = true;
   bool infers_bounds_ = false;
-  bool has_bounds_ = false;      // Whether one was given.
-  uint32_t bounded_values_ = 0;  // GraphOps::Op::bounded_values of the node that it is at.
+  bool has_bounds_ = false;      // Whether set_bound was called.
+  uint32_t bounded_values_ = 0;  // GraphOps::Op::bounded_values of the current node.
   const absl::flat_hash_map<NodeId, VariableFact>* said_ = nullptr;
-  // Of the node that it is at.
+  // The current node.
   NodeId node_ = kNoNode;
   int num_inputs_ = 0;
   absl::Span<const Tensor> inputs_;
@@ -236,9 +237,9 @@ class ShapeContext {
   mutable NodeAttrs const_attrs_;
   std::vector<std::pair<int, VariableFact>> noted_;  // By input.
   ShapeId said_elements_ = kUnknownShape;
-  // What SourceShape(s)Attr found: a queue may have many readers, and long attributes.
+  // Results of SourceShape(s)Attr: a queue may have many readers and long attributes.
   absl::flat_hash_map<std::pair<NodeId, absl::string_view>, std::vector<ShapeId>> source_shapes_;
-  // What ReadShape found: nodes state few different shapes.
+  // Results of ReadShape: nodes state few distinct shapes.
   absl::flat_hash_map<absl::string_view, absl::optional<ShapeId>> read_shapes_;
   std::string failure_;
 };

@@ -3,7 +3,7 @@
 // Equal lists have equal ids, so shapes compare as integers and a graph of 100,000 tensors keeps a
 // few hundred lists. Spans stay valid as long as the pool: lists are never moved or freed.
 //
-// Thread safety: const methods may run at once.
+// Thread safety: const methods may run concurrently.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_POOL_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_POOL_H_
 
@@ -25,15 +25,15 @@ inline constexpr int kMaxRank = 254;
 
 class ShapePool {
  public:
-  // What `elements` says where the number of elements is no number.
+  // Results of `elements` that are not a number of elements.
   static constexpr int64_t kUnknownElements = -1;
-  static constexpr int64_t kTooManyElements = -2;  // More than 63 bits hold.
+  static constexpr int64_t kTooManyElements = -2;  // More than 63 bits.
 
   ShapePool();
   ShapePool(ShapePool&&) = default;
   ShapePool& operator=(ShapePool&&) = default;
 
-  // Graphs keep thousands of numbers here; one made to keep more than this (512 MiB) means harm.
+  // Graphs keep thousands of numbers here; one with more than this (512 MiB) is malicious.
   static constexpr int64_t kMaxItems = int64_t{1} << 26;
   bool full() const { return static_cast<int64_t>(chunks_.size()) * kChunkItems > kMaxItems; }
 

@@ -1,8 +1,8 @@
 // The table of shape functions, by op type. Families are in shape_functions/.
 //
-// To teach it an op: add a row to the table at the end of its family's file, with a function that
-// is there (Unchanged, BroadcastBinary, ...) or a small new one; and a test with TensorFlow's
-// answer. A new family: a new file with its table, declared below and listed in shape_table.cc.
+// To add an op: add a row to the table at the end of its family's file, with an existing function
+// (Unchanged, BroadcastBinary, ...) or a small new one; and a test with TensorFlow's answer. A new
+// family is a new file with its table, declared below and listed in shape_table.cc.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_TABLE_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPE_TABLE_H_
 
@@ -19,10 +19,10 @@ struct ShapeRule {
   ShapeFunction function;
 };
 
-// The function of an op type; null if nothing is known of it.
+// The shape function of an op type; null if the op is unknown.
 ShapeFunction FindShapeFunction(absl::string_view op);
 
-// The families. An op stands in one of them.
+// The families. Each op is in one of them.
 absl::Span<const ShapeRule> ArrayShapeRules();
 absl::Span<const ShapeRule> ControlFlowShapeRules();
 absl::Span<const ShapeRule> DataShapeRules();
@@ -50,7 +50,7 @@ void Scalars(ShapeContext& c);          // All outputs are scalars.
 void Unchanged(ShapeContext& c);        // All outputs have the first input's shape.
 void BroadcastBinary(ShapeContext& c);  // Output 0: inputs 0 and 1, broadcast.
 void ShapeFromFirst(ShapeContext& c);   // Output 0: the value of input 0 is its shape.
-// Whether an output is of a type whose values are known, where they are few (IsValueType).
+// Whether an output has a type whose values are tracked in small tensors (IsValueType).
 bool PutsOutIntegers(ShapeContext& c, int port = 0);
 
 }  // namespace spillway::core

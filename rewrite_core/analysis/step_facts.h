@@ -1,11 +1,11 @@
-// The facts of one training step of a graph: every analysis, computed on first demand, once, and
-// shared by all who read it. The one owner: eligibility, strategies, the simulator and reports read
-// facts here and keep no analysis of their own.
+// The facts of one training step of a graph: every analysis, computed once, on first demand, and
+// shared by all readers. This is the only owner: eligibility, strategies, the simulator and reports
+// read facts here and keep no analyses of their own.
 //
-// Who reads a fact asks for it first, with Compute; what a fact stands on comes with it.
+// Readers must request a fact first, with Compute; its dependencies come with it.
 //
-// Thread safety: one call of Compute at a time, and no reader beside it; otherwise immutable.
-// Compute is const as a cache is: what it adds was determined from the start.
+// Thread safety: one call of Compute at a time, without concurrent readers; otherwise immutable.
+// Compute is const as for a cache: its results are determined from the start.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_STEP_FACTS_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_STEP_FACTS_H_
 
@@ -35,19 +35,20 @@ namespace spillway::core {
 
 enum class Fact {
   kTopology,
-  kShapes,           // Of feeds and batch_size; stands on kTopology.
+  kShapes,           // Reads feeds and batch_size; depends on kTopology.
   kControlFlow,      // Stands on kTopology.
   kVariableAliases,  // Stands on kShapes.
   kPlacement,        // Stands on kShapes.
-  kLoops,            // Of loop_counts; stands on kShapes, and with control flow on kControlFlow.
+  kLoops,            // Reads loop_counts; depends on kShapes, and with control flow on
+                     // kControlFlow.
   kHardware,         // Of hardware.
-  kGpuMemory,        // Of hardware; stands on kPlacement and kHardware.
-  kProfile,          // Of profile.
-  kBuffers,       // Stands on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
-  kCosts,         // Of convolution_workspace_bytes; stands on kBuffers and kHardware.
+  kGpuMemory,        // Reads hardware; depends on kPlacement and kHardware.
+  kProfile,          // Reads profile.
+  kBuffers,       // Depends on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
+  kCosts,         // Reads convolution_workspace_bytes; depends on kBuffers and kHardware.
   kBackwardPart,  // Stands on kTopology.
-  kActiveNodes,   // Of targets; stands on kShapes, on kBackwardPart where there are none, and
-                  // with conditionals on kPlacement. Brings conditionals().
+  kActiveNodes,   // Reads targets; depends on kShapes, on kBackwardPart if there are no targets,
+                  // and with conditionals on kPlacement. Also computes conditionals().
 };
 
 class StepFacts {
@@ -57,12 +58,12 @@ class StepFacts {
   StepFacts(const StepFacts&) = delete;
   StepFacts& operator=(const StepFacts&) = delete;
 
-  // Computes these facts and what they stand on, unless they are there. Errors: those of the
-  // analyses (their headers say which), each naming its node or option, and those of `stop`. After
-  // an error the facts that were there before are still there.
+  // Computes these facts and their dependencies, unless already computed. Errors: those of the
+  // analyses (see their headers), each naming its node or option, and those of `stop`. After an
+  // error, facts that were computed before remain.
   absl::Status Compute(std::initializer_list<Fact> facts, const StopToken& stop) const;
 
-  // Frees the fact kCosts, for when memory is short: who wants it again asks for it again.
+  // Frees the fact kCosts, to save memory: readers must request it again.
   void ForgetCosts() const { costs_.reset(); }
 
   const Graph& graph() const { return *graph_; }
@@ -76,7 +77,7 @@ class StepFacts {
   const std::vector<bool>& variable_aliases() const { return *variable_aliases_; }
   const Placement& placement() const { return *placement_; }
   const Loops& loops() const { return *loops_; }
-  // The order in which a step is looked at, bodies of loops before what follows them.
+  // The order for walking a step: bodies of loops before what follows them.
   const std::vector<NodeId>& step_order() const {
     return loops_->order().empty() ? topology_->order() : loops_->order();
   }
@@ -87,7 +88,7 @@ class StepFacts {
   int64_t BudgetOf(int32_t gpu) const { return HardwareOf(gpu).device_budget_bytes(); }
   std::vector<int64_t> Budgets() const;       // By GPU.
   v1::HardwareReport ReportHardware() const;  // REQUIRES: kHardware.
-  // Null where no profile was given.
+  // Null if no profile was given.
   const Profile* profile() const { return profile_ ? &*profile_ : nullptr; }
   const Buffers& buffers() const { return *buffers_; }
   const Costs& costs() const { return *costs_; }
@@ -95,7 +96,7 @@ class StepFacts {
   const ActiveNodes& active_nodes() const { return *active_nodes_; }
   const Conditionals& conditionals() const { return conditionals_; }
 
-  // The one fact that the verifier reads, for when memory is short: all others go with the rest.
+  // Moves out the only fact that the verifier reads, so that the others can be freed.
   ControlFlowAnalysis TakeControlFlow() && { return *std::move(control_flow_); }
 
  private:
@@ -110,7 +111,7 @@ class StepFacts {
   mutable absl::optional<Placement> placement_;
   mutable absl::optional<Loops> loops_;
   mutable absl::optional<Hardware> hardware_;
-  mutable absl::optional<std::vector<int64_t>> gpu_memories_;  // By GPU; 0: as the others.
+  mutable absl::optional<std::vector<int64_t>> gpu_memories_;  // By GPU; 0: no override.
   mutable absl::optional<Profile> profile_;
   mutable absl::optional<Buffers> buffers_;
   mutable absl::optional<Costs> costs_;

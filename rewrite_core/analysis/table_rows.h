@@ -1,6 +1,6 @@
-// How many rows captured tables have, of which a graph only tells that rows are taken from them, by
-// indices that it computes. Nothing of that is an op's own word, as in variable_handles.h; it
-// follows from how TensorFlow writes the gradient and optimizers write their updates.
+// The number of rows of captured tables from which the graph only gathers rows, by computed
+// indices. Unlike in variable_handles.h, no op states this; it follows from how TensorFlow builds
+// the gradient and optimizers build their updates.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_TABLE_ROWS_H_
@@ -17,19 +17,19 @@
 
 namespace spillway::core {
 
-// What is inferred of the graph so far: of an output of a node the fact at first[node] + port.
+// The facts inferred so far: that of a node's output is at first[node] + port.
 struct InferredFacts {
   const Graph& graph;
   const std::vector<uint32_t>& first;
   const std::vector<TensorFact>& facts;
 };
 
-// Adds to what nodes say of variables, where that leaves the rows open:
+// Adds to the facts about variables whose number of rows is still unknown:
 // - The gradient of ResourceGather(table, indices) is indexed slices, whose values are reshaped to
 //   [size of the indices] + shape of the table, from its second dimension on; and that shape is a
-//   constant, since Python knew it (_GatherGrad in python/ops/resource_variable_ops.py).
-// - A table's slots are scattered to by the same tensor of indices as the table itself.
-// Where constants or tables by the same indices do not agree, nothing is added.
+//   constant, because it was known in Python (_GatherGrad in python/ops/resource_variable_ops.py).
+// - A table's slots are updated with the same indices tensor as the table itself.
+// If constants, or tables with the same indices, disagree, nothing is added.
 void NoteTableRows(const InferredFacts& inferred, ShapePool& pool, StopPoller* poll,
                    VariableFacts* variables);
 

@@ -16,16 +16,15 @@ namespace spillway::core {
 
 class Topology {
  public:
-  // INVALID_ARGUMENT (CYCLE), naming the nodes of one cycle, if there is one that no loop accounts
-  // for.
+  // INVALID_ARGUMENT (CYCLE), naming the nodes of one cycle, if there is a cycle other than a
+  // loop's.
   static absl::StatusOr<Topology> Build(const Graph& graph, const StopToken& stop);
 
-  // All nodes, producers before consumers; among equals, in an order that depends on the graph
-  // alone.
+  // All nodes, producers before consumers; ties in an order that depends only on the graph.
   const std::vector<NodeId>& order() const { return order_; }
 
-  // 0 for a node without inputs; otherwise one more than the highest level among its inputs. So an
-  // added edge u -> v with level(u) < level(v) can never close a cycle, however many are added.
+  // 0 for a node without inputs; otherwise one more than the highest level among its inputs. So
+  // adding edges u -> v with level(u) < level(v) never creates a cycle, however many are added.
   int32_t level(NodeId id) const { return level_[id]; }
 
  private:

@@ -1,6 +1,6 @@
-// What keeps the memory of a step on GPUs from being known, so that "it fits" would be a guess:
-// buffers of unknown size, which count as 0 bytes; loops that keep something of each iteration, and
-// nobody knows how often they run; calls of functions, whose bodies are not looked into.
+// The reasons why a step's GPU memory is unknown, so that "it fits" would be a guess: buffers of
+// unknown size, which count as 0 bytes; loops of unknown count that keep something of each
+// iteration; function calls, whose bodies are not analysed.
 //
 // Thread safety: values and pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_UNKNOWN_MEMORY_H_
@@ -18,7 +18,7 @@
 
 namespace spillway::core {
 
-// By cause and GPU; empty: all is known.
+// By cause and GPU; empty if everything is known.
 struct UnknownMemory {
   struct Nodes {
     NodeId first = kNoNode;  // By id.
@@ -29,11 +29,11 @@ struct UnknownMemory {
   void Add(v1::FitUnknownCause cause, Place gpu, NodeId node);
 };
 
-// The same for a report, in order of cause: of that GPU, or of all together.
+// The same for a report, in order of cause: for that GPU, or for all GPUs together.
 std::vector<v1::FitUnknown> DescribeUnknown(const Graph& graph, const UnknownMemory& unknown,
                                             absl::optional<Place> gpu);
 
-// Sets `fit` and `fit_unknown` of a Forecast or a DeviceFit. `fits`: what is known does.
+// Sets `fit` and `fit_unknown` of a Forecast or a DeviceFit. `fits`: the known part fits.
 template <typename Message>
 void SetFit(bool fits, const std::vector<v1::FitUnknown>& unknown, Message* message) {
   message->set_fit(!fits ? v1::FIT_DOES_NOT_FIT : unknown.empty() ? v1::FIT_FITS : v1::FIT_UNKNOWN);

@@ -1,6 +1,6 @@
-// Which nodes' outputs may share the buffer of a variable. Such a tensor is never swapped: the copy
-// would wait in host memory while the variable is updated in place, and where TensorFlow reads the
-// buffer late it sees the update.
+// Which nodes' outputs may share the buffer of a variable. Such a tensor is never swapped: its copy
+// would stay in host memory while the variable is updated in place, whereas TensorFlow's late read
+// of the buffer sees the update.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_VARIABLE_ALIASES_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_VARIABLE_ALIASES_H_
 
@@ -14,9 +14,9 @@
 namespace spillway::core {
 
 // One flag per node: some output is a reference to a variable, the value read from a resource, or
-// reached from such through ops that hand buffers on (Identity, Reshape, Switch, Enter, slices,
-// ...). Careful: may flag nodes that copy in fact, but not a Pad or Transpose by a constant that
-// surely makes a tensor of its own.
+// reached from one of these through ops that forward buffers (Identity, Reshape, Switch, Enter,
+// slices, ...). Conservative: may flag nodes that actually copy, but not a Pad or Transpose by a
+// constant that certainly makes a new tensor.
 absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const Shapes& shapes,
                                                       const StopToken& stop);
 

@@ -1,9 +1,9 @@
-// What the ops that take handles of variables say of these: their type and their shape. A captured
-// variable, a resource that comes from outside of the graph (Placeholder) or of a function's body
-// (_Arg), says little or nothing itself: that it is one stands at its reads and its updates.
+// The type and shape of variables, as stated by the ops that take their handles. A captured
+// variable, a resource from outside the graph (Placeholder) or a function's body (_Arg), itself
+// states little or nothing: its reads and updates show that it is a variable.
 //
-// Likewise of lists (TensorArray, TensorList, Stack): what their elements are stands where one is
-// written, often in a loop, behind where others are read.
+// Likewise for lists (TensorArray, TensorList, Stack): their elements are described where one is
+// written, often in a loop and after other elements are read.
 //
 // Thread safety: pure functions, values.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_VARIABLE_HANDLES_H_
@@ -18,16 +18,16 @@
 
 namespace spillway::core {
 
-// How an op tells the shape of the variable whose handle is its input 0.
+// How an op determines the shape of the variable whose handle is its input 0.
 enum class HandleShape : uint8_t {
-  kNoWord,    // It does not.
+  kNoWord,    // Not at all.
   kOutput,    // Output 0 has it.
   kOperand,   // The input `operand` has it, and so have all variables that the op takes.
-  kRows,      // The same, but for the first dimension.
+  kRows,      // The same, except for the first dimension.
   kGather,    // Output 0 has rows of it, by indices of any rank (input 1).
   kGatherNd,  // The same, by indices of several dimensions.
   kScatter,   // The input 2 has rows of it, by indices of any rank (input 1).
-  // Of lists.
+  // For lists:
   kElement,  // The input `operand` is an element.
   kUnpack,   // Its rows are.
   kPieces,   // Groups of its rows are.
@@ -43,23 +43,23 @@ struct VariableOp {
 
 // Null if the op takes no handle of a variable or list.
 const VariableOp* FindVariableOp(absl::string_view op);
-// Whether it takes the handle of a variable, and not of a list.
+// Whether the op takes the handle of a variable, not of a list.
 bool TakesVariable(absl::string_view op);
 
-// Notes in `c`, whose outputs are final, what the node says of the variables that it takes.
+// Records in `c`, whose outputs are final, what the node states about the variables that it takes.
 void NoteVariables(const VariableOp& op, ShapeContext& c);
 
-// The tensor that a handle comes from, behind what merely hands it on, or hands on the list with an
-// element more or less. At most kMaxHandleHops are followed.
+// The tensor that a handle originates from, followed back through ops that forward the handle, or
+// forward the list with an element more or less. Follows at most kMaxHandleHops.
 inline constexpr int kMaxHandleHops = 256;
 bool HandsHandleOn(absl::string_view op);
 Tensor HandleOrigin(const Graph& graph, Tensor handle);
 
-// By the node that a handle comes from.
+// By the node that a handle originates from.
 using VariableFacts = absl::flat_hash_map<NodeId, VariableFact>;
 
-// What both say; of shapes that contradict each other nothing remains. Elements of a list may have
-// different shapes: what remains is what all have.
+// Merges two facts; conflicting shapes become unknown. Elements of a list may have different
+// shapes: their common part remains.
 VariableFact JoinVariables(const VariableFact& a, const VariableFact& b, ShapePool* pool);
 
 }  // namespace spillway::core

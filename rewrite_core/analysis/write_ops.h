@@ -1,4 +1,4 @@
-// Which ops write to a variable, told by the names that TensorFlow gives their types.
+// Which ops write to a variable, by the names of TensorFlow's op types.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_WRITE_OPS_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_WRITE_OPS_H_
 
@@ -11,11 +11,11 @@ namespace spillway::core {
 enum class Write : uint8_t {
   kNone,
   kOptimizer,    // Only optimizers use it.
-  kAccumulator,  // As kOptimizer, but to a sum of gradients over workers, which is no variable.
+  kAccumulator,  // As kOptimizer, but to a sum of gradients over workers, which is not a variable.
   kPlain,        // Optimizers, initializers, counters, moving averages, ...
 };
 
-// What the op type `op` does.
+// The kind of write that the op type `op` does.
 Write WriteOf(absl::string_view op);
 
 }  // namespace spillway::core

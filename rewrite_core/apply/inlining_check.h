@@ -1,7 +1,8 @@
-// InliningCheck: the work of VerifyInlining (inlining_verifier.h), which has the rules. First each
-// node is given to what it claims to come from, by its name; then all that is claimed is checked.
+// InliningCheck: the implementation of VerifyInlining (inlining_verifier.h, which has the rules).
+// First each node is assigned to the call it claims to come from, by its name; then all claims are
+// checked.
 //
-// Thread safety: none, one call owns it.
+// Thread safety: none; one call owns it.
 #ifndef SPILLWAY_REWRITE_CORE_APPLY_INLINING_CHECK_H_
 #define SPILLWAY_REWRITE_CORE_APPLY_INLINING_CHECK_H_
 
@@ -34,7 +35,7 @@ class InliningCheck {
  private:
   using Attrs = std::map<absl::string_view, absl::string_view>;
 
-  // A function's body, read anew.
+  // A function's body, parsed again.
   struct Body {
     std::string bytes;
     absl::optional<Graph> graph;
@@ -43,30 +44,30 @@ class InliningCheck {
     std::vector<NodeId> control_returns;
     bool has_attrs = false;
   };
-  // A call that was inlined: of the graph (no caller), or of a body that was.
+  // An inlined call: in the graph (no caller), or in an inlined body.
   struct Call {
     int caller = -1;        // Index in calls_.
-    NodeId node = kNoNode;  // In before_, or in the caller's body.
-    std::string name;       // As its nodes have it.
+    NodeId node = kNoNode;  // In before_ or in the caller's body.
+    std::string name;       // As used in the names of its nodes.
     DeviceName device;      // Where it would run.
     absl::string_view node_def;
     const Body* body = nullptr;
     CallKind kind = CallKind::kPartitioned;
-    // The Identities, in after_. Of an If or Case: Switches and Merges. Of a While: Enters, and
-    // Exits (kNoNode: a resource, which a loop hands on as it is).
+    // The Identities, in after_. For an If or Case: Switches and Merges. For a While: Enters and
+    // Exits (kNoNode: a resource, which a loop passes through unchanged).
     std::vector<NodeId> arguments, results;
     NodeId start = kNoNode, end = kNoNode;   // The control nodes.
     std::vector<NodeId> images;              // Per node of the body; kNoNode: an inlined call.
     absl::flat_hash_map<NodeId, int> calls;  // Per such node: its index in calls_.
-    std::deque<std::string> bound;           // Of a function with attributes: the bodies' nodes.
-    // Of an If or Case: what chooses a branch, the node behind each side, and the branches' calls.
-    // Of a While: its LoopCond; what its condition and its body wait for; their calls.
+    std::deque<std::string> bound;           // For a function with attributes: the body's nodes.
+    // For an If or Case: the node that chooses the branch, the node after each side, and the
+    // branches' calls. For a While: its LoopCond; the nodes that its condition and body wait for;
+    // their calls.
     NodeId chooser = kNoNode;
     std::vector<NodeId> pivots;
     std::vector<int> branches;
-    std::vector<NodeId> merges, switches, nexts;  // Of a While, as its results.
-    // Of a branch (of its caller, which was lowered; it has no node): which one, and its
-    // attributes.
+    std::vector<NodeId> merges, switches, nexts;  // For a While, parallel to its results.
+    // For a branch of its lowered caller (which has no node): its index and attributes.
     int branch = -1;
     absl::string_view function;
     std::string attrs;
@@ -78,93 +79,93 @@ class InliningCheck {
     }
   };
 
-  // VERIFY_FAILED.
+  // A VERIFY_FAILED error.
   static absl::Status Wrong(absl::string_view check, absl::string_view node,
                             absl::string_view what);
-  // The attributes of a node but for the undo record.
+  // The attributes of a node without the undo record.
   static Attrs AttrsOf(absl::string_view node_def);
-  // What is neither name, op, input, device nor attribute.
+  // All fields other than name, op, input, device and attributes.
   static std::string OtherFields(absl::string_view node_def);
 
-  // inlining_verifier.cc: what each node is.
+  // inlining_verifier.cc: identifies the nodes.
   absl::Status CheckUndo();
 
   absl::Status ReadLibrary();
 
-  // What each node of after_ is.
+  // Determines what each node of after_ is.
   absl::Status SortNodes();
 
   static bool MayBeInlined(CallKind kind);
 
-  // Of the name of a border, without `Func/`, `NODE/BRANCH/_N/WHAT/_M`: there is such a branch.
+  // Records that a branch exists, given a border's name without `Func/`: `NODE/BRANCH/_N/WHAT/_M`.
   void NoteBranch(absl::string_view name);
 
-  // The nodes of that name and op that nobody has claimed, which are claimed now.
+  // Claims and returns the unclaimed nodes with that name and op.
   std::vector<NodeId> TakeNodes(absl::string_view name, absl::string_view what,
                                 absl::string_view op);
 
-  // The nodes that claim to be a call's borders.
+  // Finds the nodes that claim to be a call's borders.
   absl::Status FindBorders(Call* call);
 
-  // The nodes that claim to be what an If or Case was lowered to; likewise of a While.
+  // Finds the nodes that claim to be a lowered If or Case; likewise for a While.
   absl::Status FindLowered(Call* call);
   absl::Status FindLoop(Call* call);
 
-  // Whether `now` in after_ is what `then` is, a tensor of before_ (`caller` -1) or of a body: the
-  // tensor itself, or what Identities at the borders hand on, one behind the other.
+  // Whether `now` in after_ is `then`, a tensor of before_ (`caller` -1) or of a body: the tensor
+  // itself, or one forwarded by a chain of border Identities.
   bool Is(Tensor now, Tensor then, int caller) const;
 
-  // The call that makes a tensor; null: none that was inlined.
+  // The inlined call that makes a tensor; null if none.
   const Call* CallAt(Tensor then, int caller) const;
-  // From a resource behind a loop to that before it.
+  // Goes from a resource after a loop to the one before it.
   void SkipLoops(Tensor* then, int* caller) const;
 
-  // The border node that stands for a tensor; none: it is made by a node that was not inlined.
+  // The border node that stands for a tensor; nullopt if its producer was not inlined.
   absl::optional<Tensor> BorderOf(Tensor then, int caller) const;
 
-  // From a tensor that has a border node to what that hands on.
+  // Goes from a tensor with a border node to the tensor that the border forwards.
   bool FollowBorder(Tensor* then, int* caller) const;
 
-  // Nodes of the graph but for those that were calls.
+  // Checks the graph's nodes that were not inlined calls.
   absl::Status CheckGraph();
 
   absl::Status ReadCalls();
 
   absl::Status CheckCalls();
 
-  // The node in the place of a call of the graph.
+  // Checks the node in the place of one of the graph's calls.
   absl::Status CheckKept(NodeId id) const;
 
-  // Its function, the images of the body's nodes, and the calls in it that were inlined.
+  // Reads a call's function, the images of the body's nodes, and the inlined calls in it.
   absl::Status ReadCall(int number);
 
-  // The branches of what was lowered, each a call; and the Switches of what they take, which are
-  // named by where that comes from.
+  // Reads the branches of a lowered node, each of which is a call, and the Switches of their
+  // inputs, which are named after the inputs' producers.
   absl::Status ReadLowered(int number);
   absl::Status ReadBranch(int number, int branch, absl::string_view function);
 
-  // Of a call: as its node has them, in before_ or in the caller's body.
+  // The inputs of a call's node, in before_ or in the caller's body.
   absl::Span<const Tensor> InputsOf(const Call& call) const;
 
-  // The node of after_ that makes a tensor: its border, if it has one. kNoNode: there is none.
+  // The node of after_ that makes a tensor: its border, if it has one. kNoNode if none.
   NodeId NodeNow(Tensor then, int caller) const;
 
-  // How many inputs come before the control inputs.
+  // The number of inputs before the control inputs.
   static size_t NumData(absl::Span<const Tensor> inputs);
 
-  // The first Switch of what was lowered, claimed by nobody, of that tensor.
+  // The first unclaimed Switch of the lowered node that reads that tensor.
   NodeId FindSwitch(const Call& call, Tensor input);
 
-  // The attributes of a NameAttrList in an attribute, as a node's.
+  // The attributes of the NameAttrList in an attribute, in the form of a node's.
   static std::string BranchAttrs(absl::string_view node_def, absl::string_view key);
 
-  // The node of after_ that claims to be that node of the body: `CALL/NODE`, or `CALL/NODE_1`, ...
-  // where that was taken. A call without one was inlined.
+  // Finds the node of after_ that claims to be that node of the body: `CALL/NODE`, or
+  // `CALL/NODE_1`, ... if that name was taken. A call without such a node was inlined.
   absl::Status FindImage(int number, NodeId id);
 
-  // Whether there are borders of a call of that name that nobody has claimed, or somebody has.
+  // Whether a call of that name has unclaimed borders, or claimed ones (IsBorderTaken).
   bool HasBorders(absl::string_view name) const { return BordersOf(name) == 1; }
-  // Likewise for what an If or Case was lowered to.
+  // HasBorders for a lowered If or Case.
   bool HasLowered(absl::string_view name, CallKind kind) const;
   bool IsBorderTaken(absl::string_view name) const { return BordersOf(name) == 2; }
   int BordersOf(absl::string_view name) const;
@@ -173,23 +174,22 @@ class InliningCheck {
 
   absl::StatusOr<const Body*> BodyOfFunction(absl::string_view name);
 
-  // Where a node runs that names `device` in the body of `call`: parts that it leaves open are the
-  // call's.
+  // Where a node with `device` in the body of `call` runs: missing parts are the call's.
   static DeviceName DeviceOf(const Call& call, absl::string_view device);
 
   static bool IsDevice(absl::string_view now, const DeviceName& wanted);
 
   absl::Status CheckBody(int number);
 
-  // Whether a node has the attributes `then` of the body's, in terms of the call.
+  // Whether a node has the attributes `then` of the body's node, in terms of the call.
   bool SameAttrs(const Call& call, NodeId image, Attrs then) const;
 
-  // Whether `border` names an Identity that hands on what the node in `name` makes.
+  // Whether `border` names an Identity that forwards an output of the node named in `name`.
   bool IsHandedOn(absl::string_view name, absl::string_view border) const;
   bool IsHandedOn(NodeId node, NodeId border) const;
 
-  // Whether `loc:@NODE` names no node at all; nodes that do so are a group, and the first of them
-  // stands for it.
+  // Whether `loc:@NODE` names no existing node; such nodes form a group, represented by the first
+  // of them.
   bool IsNowhere(const Call& call, absl::string_view name) const;
   absl::Status FindGroups();
   std::vector<std::string> Colocation(const Call& call, NodeId image,
@@ -199,50 +199,53 @@ class InliningCheck {
 
   absl::Status CheckResults(int number) const;
 
-  // A branch takes its side of the Switches, or what its loop hands it, and waits for its pivot.
+  // Checks that a branch reads its side of the Switches, or its loop's variables, and waits for its
+  // pivot.
   absl::Status CheckBranch(int number);
   Tensor BranchInput(const Call& whole, int branch, size_t i) const;
 
-  // Whether `now` is result `port` of a call, or what that hands on.
+  // Whether `now` is result `port` of a call, or the tensor that it forwards.
   bool IsResult(Tensor now, int number, int32_t port) const;
 
-  // An If or Case: Switches of all that it takes, by its predicate; Merges of what its branches
-  // give; and its end, which is there when a branch is.
+  // Checks a lowered If or Case: Switches of all its inputs, by its predicate; Merges of its
+  // branches' results; and its end, which runs when either branch ends.
   absl::Status CheckLowered(int number);
 
-  // A While: a frame that is entered, a Merge and a Switch of each variable, by its condition; what
-  // its body gives goes round, and leaves by the Exits.
+  // Checks a lowered While: an entered frame, and a Merge and a Switch of each variable, by its
+  // condition; the body's results feed the next iteration, and leave by the Exits.
   absl::Status CheckLoop(int number);
   absl::Status CheckLoopVariable(int number, size_t i, DataType type, int64_t parallel) const;
-  // Whether a node of after_ has that op and those attributes, and nothing else.
+  // Whether a node of after_ has exactly that op and those attributes.
   bool IsMade(NodeId id, absl::string_view op,
               const std::map<absl::string_view, std::string>& attrs) const;
 
-  // Whether a Switch runs where `input`, which it reads first, is made.
+  // Whether a Switch is colocated with the producer of `input`, its first input.
   bool IsBeside(NodeId id, Tensor input, int caller) const;
 
-  // Behind the predicate: what the node waited for, and no more than its inputs besides.
+  // Checks that the chooser waits for what the call waited for, and otherwise only for the call's
+  // inputs.
   absl::Status CheckChooserWaits(const Call& call, absl::Span<const Tensor> inputs,
                                  size_t num_data) const;
 
   static std::vector<DataType> TypesOf(const Attrs& attrs, absl::string_view key);
 
-  // Waits for all that the call waited for. More only for its own inputs, or the frame that it is
-  // in.
+  // Checks that the start waits for everything that the call waited for, and otherwise only for its
+  // own inputs or its frame.
   absl::Status CheckStart(const Call& call, absl::Span<const Tensor> inputs, size_t num_data) const;
 
-  // A call in a body gets the control node of its caller if it waits for nothing else.
+  // Whether a call in a body waits for its caller's control node: it does if it waits for nothing
+  // else.
   bool Inherits(const Call& call, size_t num_controls) const;
 
-  // Whether `now` are `controls` of a call, which takes its data from `sources`; and more only for
-  // these, or the frame that it is in.
+  // Checks that `now` are the `controls` of a call, which reads its data from `sources`, and
+  // otherwise only these or its frame.
   absl::Status CheckWaits(const Call& call, absl::Span<const Tensor> now,
                           absl::Span<const Tensor> controls,
                           const std::vector<Tensor>& sources) const;
 
   absl::Status CheckEnd(const Call& call, int number) const;
 
-  // Whatever claims to come from a call was found to.
+  // Checks that every node that claims to come from a call was claimed.
   absl::Status CheckRest();
 
   const Graph& before_;
@@ -251,9 +254,9 @@ class InliningCheck {
   StopPoller poll_;
   absl::optional<FunctionTable> table_;
   std::vector<NodeId> origin_;  // Per node of after_: its id in before_; kNoNode: from a call.
-  std::vector<bool> claimed_;   // Per node of after_: what it is is known.
+  std::vector<bool> claimed_;   // Per node of after_: whether it has been identified.
   std::vector<int> call_of_;    // Per node of before_: its index in calls_, or -1.
-  std::vector<NodeId> kept_;    // Nodes of after_ in the place of calls.
+  std::vector<NodeId> kept_;    // Nodes of after_ in place of calls.
   // By `Func/CALL/WHAT` or `NODE/WHAT`: nodes of that name, in order.
   absl::flat_hash_map<std::string, std::vector<NodeId>> borders_;
   // By `NODE/BRANCH`: the names of such branches.

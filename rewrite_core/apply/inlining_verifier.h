@@ -1,5 +1,4 @@
-// Proves that a graph is another one with calls inlined, from the bytes of both: without looking at
-// how it was made.
+// Proves that a graph is another one with calls inlined, from the bytes of both alone.
 #ifndef SPILLWAY_REWRITE_CORE_APPLY_INLINING_VERIFIER_H_
 #define SPILLWAY_REWRITE_CORE_APPLY_INLINING_VERIFIER_H_
 
@@ -11,18 +10,19 @@ namespace spillway::core {
 
 // OK if `after` is `before` with some of its calls inlined, that is:
 //   undo     stripping `after` gives the bytes of `before`
-//   graph    every node of `before` is there: as it was, but that it reads the results of a call
-//            that was inlined, and waits for its end; or as the IdentityN in the place of such a
-//            call
+//   graph    every node of `before` exists: unchanged except that it reads the results of an
+//            inlined call and waits for its end; or as the IdentityN in the place of such a call
 //   body     every node that claims to come from a call is one of the function's body, with its op,
-//            attributes, device and inputs, or hands on an argument or a result, or is a control
-//            node; and every node of the body is there, or is a call that was inlined itself
-//   lowered  in the place of an If or Case are Switches of its inputs by its predicate, its
-//            branches as calls that were inlined, each waiting for its side, and Merges of their
-//            results; in that of a While a frame with Enter, Merge, Switch, NextIteration and Exit
-//            of each variable, its condition and its body
-//   waits    what the call waited for, all of the body that could run without it waits for
-// Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug of ours. Thread-safe.
+//            attributes, device and inputs, or forwards an argument or a result, or is a control
+//            node; and every node of the body exists, or is itself an inlined call
+//   lowered  an If or Case is replaced by Switches of its inputs by its predicate, its branches as
+//            inlined calls, each waiting for its side, and Merges of their results; a While by a
+//            frame with Enter, Merge, Switch, NextIteration and Exit of each variable, its
+//            condition and its body
+//   waits    every node of the body that could otherwise run without it waits for what the call
+//            waited for
+// Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug in this program.
+// Thread-safe.
 absl::Status VerifyInlining(const Graph& before, const Graph& after, const StopToken& stop);
 
 }  // namespace spillway::core

@@ -13,15 +13,15 @@
 
 namespace spillway::core {
 
-// The names that one swap's nodes got; swap_ins in the order of PlannedSwap::swap_ins.
+// The names given to one swap's nodes; swap_ins in the order of PlannedSwap::swap_ins.
 struct SwapNodeNames {
   std::string swap_out;
   std::vector<std::string> swap_ins;
 };
 
 // Collects the edits in `edit`. The swap nodes are called `lms/swapout_T` and `lms/swapin_T`, T the
-// tensor with `/` and `:` as `_`, made unique. Returns their names, swap by swap; of the first ones
-// alone if the edits get too large (GraphEdit::Apply says so). Errors: those of `stop`.
+// tensor with `/` and `:` as `_`, made unique. Returns their names, swap by swap; only those of the
+// first swaps if the edits get too large (GraphEdit::Apply then fails). Errors: those of `stop`.
 absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const SwapPlan& plan,
                                                      v1::SwapEncoding encoding,
                                                      const StopToken& stop, GraphEdit* edit);

@@ -1,5 +1,5 @@
 // The verifier: proves a rewritten graph sound from its bytes and the original's, without looking
-// at the plan. It runs on every answer.
+// at the plan. It runs on every response.
 #ifndef SPILLWAY_REWRITE_CORE_APPLY_VERIFIER_H_
 #define SPILLWAY_REWRITE_CORE_APPLY_VERIFIER_H_
 
@@ -13,16 +13,15 @@
 namespace spillway::core {
 
 // OK if `after` is `before` with swaps in it, that is:
-//   undo         stripping `after` gives the bytes of `before` (stripped too, if it was rewritten)
-//   data         every data input of an original node reads the tensor that it read before,
-//   directly
-//                or through one swap-out and one swap-in
-//   acyclic      but for loops' own back edges
+//   undo         stripping `after` gives the bytes of `before` (also stripped, if rewritten before)
+//   data         every data input of an original node reads the tensor that it read before, either
+//                directly or through one swap-out and one swap-in
+//   acyclic      no cycles except for the loops' own back edges
 //   frames       no swap and no added control edge leads from one loop frame to another
-//   deadness     a node that waits for more than before is dead whenever what it waits for is
-//   names        targets and fed nodes are there; fed nodes are unedited
-// Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug of ours, never a wrong
-// graph. `control_flow` is the analysis of `before`.
+//   deadness     a node that waits for more nodes than before is dead whenever one of these is
+//   names        targets and fed nodes exist; fed nodes are unedited
+// Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug in this program, never a
+// wrong graph. `control_flow` is the analysis of `before`.
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
                            absl::string_view after, const v1::Step& step, const StopToken& stop);
 

@@ -1,5 +1,5 @@
-// Sizes in bytes, for people. One grammar for every program of ours: tests/testing/sizes.txt holds
-// it, and every test of a door reads that.
+// Sizes in bytes as text. All our programs share one grammar: its cases are in
+// tests/testing/sizes.txt, which the test of every entry point reads.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_BYTE_TEXT_H_
 #define SPILLWAY_REWRITE_CORE_BASE_BYTE_TEXT_H_
 
@@ -11,15 +11,15 @@
 
 namespace spillway::core {
 
-// `14.86 GiB`, `944.01 MiB`, `512 bytes`: in the largest binary unit of which there is one.
+// `14.86 GiB`, `944.01 MiB`, `512 bytes`: in the largest binary unit that gives at least 1.
 std::string BytesText(int64_t bytes);
 
 // `1536`, `1.5GiB`, `16 GB`: a number of bytes, plain or with a unit, in upper or lower case: B;
-// kB, MB, GB, TB, of 1000; KiB, MiB, GiB, TiB, of 1024. A fraction of a byte is dropped. Nothing
-// for what is none, below 0 or above 63 bits; a bare K, M, G or T is none, since people mean both.
+// kB, MB, GB, TB, of 1000; KiB, MiB, GiB, TiB, of 1024. A fraction of a byte is dropped. Returns
+// nullopt for other text, below 0 and above 63 bits; a bare K, M, G or T is rejected as ambiguous.
 absl::optional<int64_t> ParseBytes(absl::string_view text);
 
-// What an error says of a text that is none.
+// For errors about text that does not parse.
 inline constexpr char kByteGrammar[] =
     "a number of bytes, plain or with a unit: kB, MB, GB, TB (of 1000), KiB, MiB, GiB, TiB (of "
     "1024)";

@@ -16,10 +16,10 @@ namespace spillway::core {
 // absl::Status and inside google.rpc.Status on the wire.
 inline constexpr char kErrorInfoTypeUrl[] = "type.googleapis.com/google.rpc.ErrorInfo";
 
-// Key and value of one thing that the message mentions, e.g. {"node", "conv1"}.
+// Key and value of one item that the message mentions, e.g. {"node", "conv1"}.
 using ErrorDetail = std::pair<absl::string_view, absl::string_view>;
 
-// Makes an error. `message` is one sentence that names the thing and says what to do.
+// Makes an error. `message` is one sentence that names the item and says what to do.
 absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
                    absl::Span<const ErrorDetail> details = {});
 
@@ -27,11 +27,11 @@ absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_v
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
                           absl::Span<const ErrorDetail> details = {});
 
-// `status` with that detail, in the place of one with the same key; as it is if it is OK or carries
+// `status` with that detail, which replaces one with the same key; unchanged if it is OK or carries
 // no info.
 absl::Status WithDetail(const absl::Status& status, absl::string_view key, absl::string_view value);
 
-// `status` with `text` behind its message. REQUIRES: it is not OK.
+// `status` with `text` appended to its message. REQUIRES: it is not OK.
 absl::Status WithMoreText(const absl::Status& status, absl::string_view text);
 
 // The info that `status` carries; an empty one if it carries none.

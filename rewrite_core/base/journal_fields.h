@@ -1,13 +1,12 @@
 // The names of the fields in a line of a server's journal (spillwayd --journal): the server writes
-// them, and calls them so in its log; `spillway stats` reads them. A line is one JSON object; what
-// is not known is left out, and a reader passes over fields that it does not know. server/README.md
-// says what each one means.
+// them, also in its log; `spillway stats` reads them. A line is one JSON object; unknown values are
+// omitted, and readers skip unknown fields. server/README.md explains each field.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_JOURNAL_FIELDS_H_
 #define SPILLWAY_REWRITE_CORE_BASE_JOURNAL_FIELDS_H_
 
 namespace spillway::core::journal {
 
-// The file that is written to, and how those begin and end that were full.
+// The current file, and the prefix and suffix of full ones.
 inline constexpr char kFile[] = "journal.jsonl";
 inline constexpr char kFullPrefix[] = "journal-";
 inline constexpr char kSuffix[] = ".jsonl";
@@ -20,12 +19,12 @@ inline constexpr char kMethod[] = "method";
 inline constexpr char kStrategy[] = "strategy";
 inline constexpr char kCode[] = "code";
 inline constexpr char kReason[] = "reason";
-inline constexpr char kError[] = "error";  // In the log alone: it names nodes.
+inline constexpr char kError[] = "error";  // Only in the log, because it names nodes.
 inline constexpr char kMilliseconds[] = "ms";
 inline constexpr char kBytesIn[] = "bytes_in";
 inline constexpr char kBytesOut[] = "bytes_out";
 
-// Who asked; the last four are claims.
+// The caller; the last four are claims.
 inline constexpr char kPeer[] = "peer";
 inline constexpr char kCaller[] = "caller";
 inline constexpr char kCertificate[] = "certificate";
@@ -34,7 +33,8 @@ inline constexpr char kUser[] = "user";
 inline constexpr char kQueue[] = "queue";
 inline constexpr char kModel[] = "model";
 
-// What came of it: RewriteFigures. Bytes and times are of one step; of GPUs, those of the fullest.
+// The outcome: RewriteFigures. Bytes and times are per step; GPU figures are those of the fullest
+// GPU.
 inline constexpr char kOutcome[] = "outcome";
 inline constexpr char kAnsweredFrom[] = "answered_from";  // work, plan, shared or cache.
 inline constexpr char kMachine[] = "machine";

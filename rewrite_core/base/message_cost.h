@@ -1,5 +1,5 @@
-// What a message will take in memory, told from its bytes before they are parsed: two bytes on the
-// wire may be a hundred in memory.
+// The memory that a message will take, computed from its bytes before they are parsed: two bytes on
+// the wire may be a hundred in memory.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_MESSAGE_COST_H_
@@ -13,12 +13,13 @@
 namespace spillway::core {
 
 struct MessageCost {
-  int64_t memory_bytes = 0;  // Once it is parsed, at most.
-  int64_t blob_bytes = 0;    // On the wire, of fields of type `bytes`: no list of small things.
+  int64_t memory_bytes = 0;  // Maximum once parsed.
+  int64_t blob_bytes = 0;    // Wire size of fields of type `bytes`, which are not lists of small
+                             // items.
 };
 
-// Of a message of `type` with these bytes, below 2 GiB. Of malformed ones, as far as they go.
-// Linear in the bytes.
+// The cost of a message of `type` with these bytes, below 2 GiB. Malformed bytes count up to the
+// error. Linear in the bytes.
 MessageCost CostOf(const google::protobuf::Descriptor& type, absl::string_view bytes);
 
 }  // namespace spillway::core

@@ -1,5 +1,5 @@
-// Names of strategies and stages as people and metrics read them: `level`, `parse`. They are those
-// of the enums in report.proto in lower case, without the prefix, so there is no other list.
+// Names of strategies and stages for people and metrics: `level`, `parse`. They are the enum names
+// in report.proto in lower case, without the prefix, so there is no other list.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_NAMES_H_
@@ -21,7 +21,7 @@ std::string StageName(v1::Stage stage);
 std::string PlanningEffortName(v1::PlanningEffort effort);
 std::string PlanningObjectiveName(v1::PlanningObjective objective);
 
-// All but the unspecified one, by number: strategies in the order of their fields, stages in the
+// All except the unspecified one, by number: strategies in the order of their fields, stages in the
 // order run.
 std::vector<v1::Strategy> AllStrategies();
 std::vector<v1::Stage> AllStages();

@@ -1,12 +1,11 @@
-// Certificates and keys in PEM files: read and checked before gRPC gets them, since it finds faults
-// only when a peer connects, and then tells nobody. Not part of spillway_base: the core alone is
-// built without OpenSSL.
+// Certificates and keys in PEM files: read and checked before gRPC gets them, because gRPC only
+// finds faults when a peer connects, and does not report them. Not part of spillway_base: the core
+// alone is built without OpenSSL.
 //
-// Every error is FAILED_PRECONDITION with no reason and a message that says what is wrong with
-// "it", the file, for the caller to put the file's name and purpose before: `it holds no
-// certificate in PEM format`.
+// Every error is FAILED_PRECONDITION without a reason, and its message refers to the file as "it";
+// the caller prepends the file's name and purpose: `it holds no certificate in PEM format`.
 //
-// Thread safety: pure functions but for the file system.
+// Thread safety: pure functions except for the file system.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_PEM_H_
 #define SPILLWAY_REWRITE_CORE_BASE_PEM_H_
 
@@ -19,22 +18,23 @@
 
 namespace spillway::core {
 
-// What a regular file of at most 4 MiB holds. Errors: there is none, or it cannot be read.
+// The contents of a regular file of at most 4 MiB. Errors if there is no such file or it cannot be
+// read.
 absl::StatusOr<std::string> ReadPemFile(const std::string& name);
 
-// That `pem` holds certificates, one at least, none of them damaged.
+// Checks that `pem` holds at least one certificate, and that none is damaged.
 absl::Status CheckCertificates(const std::string& pem);
 
 // A fault of a certificate or of its key.
 struct KeyPairFault {
-  bool of_key = false;  // Otherwise of the certificate.
+  bool of_key = false;  // Otherwise it is the certificate's.
   std::string what;
 };
 
-// That `cert` holds a certificate, and then those between it and its CA; that `key` holds its
-// private key without passphrase; that it has not expired; and that OpenSSL takes the chain and the
-// key at the security level of this machine. Nothing: all is well. `cert_name`: what to call the
-// certificate's file where the key is that of another one.
+// Checks that `cert` holds a certificate, followed by those between it and its CA; that `key` holds
+// its private key without passphrase; that it has not expired; and that OpenSSL accepts the chain
+// and the key at the security level of this machine. Returns nullopt if so. `cert_name` is the
+// certificate file's name, for a key that belongs to another certificate.
 absl::optional<KeyPairFault> FindKeyPairFault(const std::string& cert, const std::string& key,
                                               absl::string_view cert_name);
 

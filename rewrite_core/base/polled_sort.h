@@ -1,5 +1,5 @@
-// Sorting of long lists, which a stop ends: std::sort of ten million items takes a second in which
-// nobody looks at the token.
+// Interruptible sorting of long lists: std::sort of ten million items takes a second, during which
+// it would not poll the token.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_POLLED_SORT_H_
@@ -14,7 +14,8 @@
 
 namespace spillway::core {
 
-// Sorts [begin, end) by `less`, stably. False if `poll` stopped it: what is where is then unknown.
+// Sorts [begin, end) by `less`, stably. Returns false if `poll` stopped it; the order is then
+// unspecified.
 template <typename Iterator, typename Less>
 bool PolledSort(Iterator begin, Iterator end, const Less& less, StopPoller* poll) {
   using Item = typename std::iterator_traits<Iterator>::value_type;
@@ -27,14 +28,14 @@ bool PolledSort(Iterator begin, Iterator end, const Less& less, StopPoller* poll
     }
     std::stable_sort(begin + at, begin + stop_at, less);
   }
-  // Runs are merged two by two: the first of both is moved aside, and its place filled from the
-  // front.
+  // Merges runs in pairs: the first of the two is moved aside, and the merged run is written from
+  // its start.
   std::vector<Item> first;
   for (std::ptrdiff_t run = kRun; run < size; run *= 2) {
     for (std::ptrdiff_t at = 0; at + run < size; at += 2 * run) {
       Iterator second = begin + at + run;
       const Iterator last = begin + std::min(at + 2 * run, size);
-      if (!less(*second, *(second - 1))) continue;  // They are in order already.
+      if (!less(*second, *(second - 1))) continue;  // Already in order.
       first.clear();
       for (Iterator it = begin + at; it != second; ++it) {
         if (poll->Tick()) return false;

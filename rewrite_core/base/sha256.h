@@ -1,5 +1,5 @@
-// SHA-256 of pieces and of large buffers, on OpenSSL. Not part of spillway_base, which most link
-// that need no OpenSSL.
+// SHA-256 of pieces and of large buffers, using OpenSSL. Not part of spillway_base, because most of
+// its users need no OpenSSL.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_SHA256_H_
 #define SPILLWAY_REWRITE_CORE_BASE_SHA256_H_
 
@@ -17,15 +17,15 @@ namespace spillway::core {
 
 inline constexpr size_t kSha256Bytes = 32;
 
-// Over pieces. Not thread-safe.
+// Incremental SHA-256. Not thread-safe.
 class Sha256 {
  public:
   Sha256();
 
   void Update(absl::string_view bytes);
 
-  // The digest, kSha256Bytes raw bytes; empty, which no digest is, if OpenSSL failed on the way.
-  // REQUIRES: called once, last.
+  // The digest, kSha256Bytes raw bytes; empty if OpenSSL failed at any point. REQUIRES: called
+  // once, last.
   std::string Finish();
 
  private:
@@ -36,8 +36,8 @@ class Sha256 {
 // INTERNAL: OpenSSL failed. `remedy` says what the user can do.
 absl::Status NoSha256Error(absl::string_view remedy);
 
-// The digest of `bytes`, kSha256Bytes raw bytes. Looks at `stop` every few milliseconds. Errors:
-// those of `stop`; INTERNAL if OpenSSL fails. Thread-safe.
+// The digest of `bytes`, kSha256Bytes raw bytes. Polls `stop` every few milliseconds. Errors: those
+// of `stop`; INTERNAL if OpenSSL fails. Thread-safe.
 absl::StatusOr<std::string> Sha256Of(absl::string_view bytes, const StopToken& stop);
 
 }  // namespace spillway::core

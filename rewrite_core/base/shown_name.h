@@ -1,5 +1,5 @@
-// Names from a graph as summaries show them: of bounded length, since a summary may tell one name
-// as often as the graph has inputs.
+// Names from a graph as shown in summaries: of bounded length, because a summary may repeat one
+// name as often as the graph has inputs.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_SHOWN_NAME_H_
 #define SPILLWAY_REWRITE_CORE_BASE_SHOWN_NAME_H_
 
@@ -11,7 +11,7 @@
 
 namespace spillway::core {
 
-// More than TensorFlow programs have, but for the odd one.
+// Longer than nearly all names in TensorFlow programs.
 inline constexpr size_t kMaxShownName = 250;
 
 // A node's name, cut after kMaxShownName bytes.
@@ -20,7 +20,7 @@ inline std::string ShownName(absl::string_view name) {
   return absl::StrCat(name.substr(0, kMaxShownName), "...");
 }
 
-// The same for a name that may be of any bytes: escaped as in C where it is not plain ASCII.
+// The same for a name of arbitrary bytes: escaped as in C unless plain ASCII.
 inline std::string ShownBytes(absl::string_view name) { return absl::CHexEscape(ShownName(name)); }
 
 }  // namespace spillway::core

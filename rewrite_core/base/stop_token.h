@@ -13,12 +13,12 @@
 
 namespace spillway::core {
 
-// What a search for plans tells while it runs: a plan was simulated, and its step takes so long; 0
-// if it does not fit. Of one call at a time; must be short.
+// Called by a running plan search for each simulated plan, with its step time; 0 if it does not
+// fit. Not called concurrently; must return quickly.
 using PlanListener = std::function<void(int64_t step_time_ns)>;
 
-// Says when work should end, and takes word of how far it is: the caller's line into a call that
-// runs. Thread-safe; the flag given, and the listener, must outlive it.
+// Says when work should end, and reports its progress: the caller's connection to a running call.
+// Thread-safe; the given flag and listener must outlive it.
 class StopToken {
  public:
   // Never stops.
@@ -29,7 +29,7 @@ class StopToken {
   explicit StopToken(absl::Time deadline, const std::atomic<bool>* cancelled = nullptr)
       : deadline_(deadline), cancelled_(cancelled) {}
 
-  // A token that fires once `steps` steps are counted, for tests.
+  // A token that fires after `steps` counted steps, for tests.
   static StopToken AfterStepsForTest(int64_t steps);
 
   StopToken(const StopToken& other);
@@ -41,14 +41,14 @@ class StopToken {
   // OK while ShouldStop has not returned true; otherwise the error, which names `stage`.
   absl::Status status(absl::string_view stage) const;
 
-  // Whom TellPlan tells; null: nobody. Set before the work begins; copies have it, too.
+  // The listener that TellPlan calls; null for none. Set before the work begins; copies share it.
   void set_plan_listener(const PlanListener* listener) { plan_listener_ = listener; }
   bool tells_plans() const { return plan_listener_ != nullptr; }
   void TellPlan(int64_t step_time_ns) const {
     if (plan_listener_ != nullptr) (*plan_listener_)(step_time_ns);
   }
 
-  // Steps counted so far, and those counted after the token fired: how late loops noticed.
+  // Steps counted so far, and those counted after the token fired: how late loops noticed it.
   int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
   int64_t steps_after_stop() const { return steps_after_stop_.load(std::memory_order_relaxed); }
 
@@ -62,7 +62,7 @@ class StopToken {
   mutable std::atomic<int> stopped_{0};  // An absl::StatusCode, 0 while running.
 };
 
-// A loop's own view of a token: one increment per step, one look at the token per kStride steps.
+// Polls a token from a loop: one increment per step, one check of the token per kStride steps.
 //
 //   StopPoller poll(stop);
 //   for (...) { if (poll.Tick()) return stop.status("order"); ... }

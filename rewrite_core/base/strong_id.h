@@ -1,4 +1,4 @@
-// StrongId: an index with a type of its own, so that a node's number is not taken for a GPU's.
+// StrongId: an index with its own type, so that a node's id is not mistaken for a GPU's.
 //
 //   using NodeId = StrongId<struct NodeIdTag>;
 //   using GpuIndex = StrongId<struct GpuIndexTag>;

@@ -1,5 +1,5 @@
 // Reads the fields of one serialized protobuf message without knowing its schema. For messages
-// inside a graph whose bytes are not trusted.
+// inside a graph with untrusted bytes.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_WIRE_READER_H_
@@ -12,7 +12,7 @@
 
 namespace spillway::core {
 
-// Iterates over the fields of `bytes`, in order. The views it gives point into `bytes`.
+// Iterates over the fields of `bytes`, in order. The returned views point into `bytes`.
 //
 //   WireReader reader(bytes);
 //   while (reader.Next()) { if (reader.IsBytes(3)) Use(reader.bytes()); }
@@ -27,8 +27,8 @@ class WireReader {
   bool Next() {
     begin_ = next_;
     if (next_ == end_) return false;
-    // Nearly all fields are of the form: a tag of one byte, a number or size below 2^14, bytes.
-    // They are what reading a graph costs; protobuf's own reader takes the others.
+    // Nearly all fields have the form: a one-byte tag, a number or size below 2^14, bytes. They
+    // dominate the cost of reading a graph; protobuf's own reader handles the others.
     const size_t left = end_ - next_;
     if (left < 2) return NextOther();
     const auto* p = reinterpret_cast<const unsigned char*>(next_);
@@ -56,16 +56,16 @@ class WireReader {
 
   bool ok() const { return ok_; }
 
-  // Of the current field: its number, its wire type (protobuf's WireType), and whether it is one of
-  // that number and wire type.
+  // The current field's number and wire type (protobuf's WireType), and whether it has a given
+  // number and a matching wire type.
   uint32_t field() const { return field_; }
   uint32_t wire_type() const { return type_; }
   bool IsBytes(uint32_t field) const { return field_ == field && type_ == kBytes; }
   bool IsVarint(uint32_t field) const { return field_ == field && type_ == kVarint; }
   bool IsFixed32(uint32_t field) const { return field_ == field && type_ == kFixed32; }
 
-  // Of the current field: the payload of a length-delimited one, the value of a varint or fixed32,
-  // and the whole of it with its tag.
+  // For the current field: the payload if length-delimited, the value of a varint or fixed32, and
+  // the whole field with its tag.
   absl::string_view bytes() const { return bytes_; }
   uint64_t number() const { return number_; }
   absl::string_view whole() const { return {begin_, static_cast<size_t>(next_ - begin_)}; }
@@ -79,7 +79,7 @@ class WireReader {
   bool NextOther();
 
   const char* begin_;  // Of the current field.
-  const char* next_;   // Behind it.
+  const char* next_;   // Just past it.
   const char* end_;
   uint32_t field_ = 0;
   uint32_t type_ = 0;
@@ -88,8 +88,8 @@ class WireReader {
   bool ok_ = true;
 };
 
-// The payload of the last length-delimited field of that number, which is the one that counts;
-// empty if there is none.
+// The payload of the last length-delimited field with that number, which is the one that counts;
+// empty if none.
 inline absl::string_view LastPayload(absl::string_view message, uint32_t field) {
   absl::string_view found;
   WireReader reader(message);

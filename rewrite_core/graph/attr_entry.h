@@ -13,11 +13,12 @@ struct AttrEntry {
   absl::string_view value;
 };
 
-// Reads the payload of a field `attr`. What is missing or malformed is empty; of several keys or
-// values the last one counts, as in protobuf.
+// Reads the payload of a field `attr`. A missing or malformed part is empty; if a key or value is
+// repeated, the last one counts, as in protobuf.
 inline AttrEntry ReadAttrEntry(absl::string_view payload) {
-  // What every serializer writes: one key of fewer than 128 bytes, then one value of fewer than
-  // 128 bytes, and nothing else. Most entries are such, and reading them is what parsing costs.
+  // Fast path for what every serializer writes: one key of fewer than 128 bytes, then one value of
+  // fewer than 128 bytes, and nothing else. Most entries look like this, and reading them dominates
+  // the cost of parsing.
   const auto byte = [&payload](size_t i) { return static_cast<unsigned char>(payload[i]); };
   if (payload.size() >= 4 && byte(0) == (map_entry::kKey << 3 | 2) && byte(1) < 0x80) {
     const size_t value_tag = 2 + size_t{byte(1)};

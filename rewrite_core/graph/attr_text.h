@@ -1,4 +1,4 @@
-// The text form of attribute values, as text.h explains it.
+// The text form of attribute values, described in text.h.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_ATTR_TEXT_H_
 
@@ -11,8 +11,8 @@ namespace spillway::core {
 // The text of a serialized AttrValue. Parsing it gives the same bytes back.
 std::string PrintAttr(absl::string_view value);
 
-// Reads a value from the front of `text`, moves `text` behind it and appends the serialized
-// AttrValue to `out`. False if there is none; `text` then begins where the fault is.
+// Reads a value from the front of `text`, advances `text` past it and appends the serialized
+// AttrValue to `out`. Returns false if there is none; `text` then begins at the error.
 bool ParseAttr(absl::string_view* text, std::string* out);
 
 // Bytes as `0x...`, and back (false if the text does not begin with one).

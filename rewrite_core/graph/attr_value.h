@@ -1,6 +1,7 @@
 // Reading and writing serialized AttrValues, the values of a node's attributes.
 //
-// Readers take untrusted bytes: what is not of the asked kind, or malformed, is "nothing".
+// Readers take untrusted bytes: a malformed value, or one of another kind than requested, reads as
+// empty.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_ATTR_VALUE_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_ATTR_VALUE_H_
 
@@ -16,7 +17,7 @@
 
 namespace spillway::core {
 
-// A tensor shape as a graph states it. An unknown dimension is kUnknownDim.
+// A tensor shape as stated by a graph. An unknown dimension is kUnknownDim.
 inline constexpr int64_t kUnknownDim = -1;
 struct Shape {
   bool unknown_rank = false;
@@ -24,7 +25,7 @@ struct Shape {
 };
 
 // Single values.
-DataType AttrType(absl::string_view value);  // kDtInvalid: not a type.
+DataType AttrType(absl::string_view value);  // kDtInvalid if not a type.
 absl::optional<int64_t> AttrInt(absl::string_view value);
 absl::optional<bool> AttrBool(absl::string_view value);
 absl::optional<absl::string_view> AttrString(absl::string_view value);
@@ -43,7 +44,7 @@ std::vector<Shape> AttrShapes(absl::string_view value, int64_t limit);
 std::vector<absl::string_view> AttrStrings(absl::string_view value);
 std::vector<absl::string_view> AttrFunctions(absl::string_view value);  // Their names.
 
-// A serialized TensorShapeProto; nothing if malformed.
+// Reads a serialized TensorShapeProto; nullopt if malformed.
 absl::optional<Shape> ParseShape(absl::string_view shape_proto);
 
 // Serialized AttrValues.

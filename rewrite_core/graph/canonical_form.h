@@ -1,5 +1,5 @@
-// One form for all serializations of a graph. TensorFlow's maps, attributes above all, are
-// unordered: every process serializes the same graph to other bytes.
+// A canonical form for all serializations of a graph. TensorFlow's maps, attributes above all, are
+// unordered: every process serializes the same graph to different bytes.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_CANONICAL_FORM_H_
@@ -15,17 +15,17 @@
 
 namespace spillway::core {
 
-// Gives the bytes of `graph_def` to `write`, in pieces of some 64 KiB, with the entries of each map
-// behind the other fields of its message, in the order of their keys; those of one key stay in
-// theirs, of which the last counts. So two graphs of one form mean the same. Two that mean the same
-// may have other forms: where fields are in another order, or in maps of more than
-// kMaxSortedEntries and messages deeper than kMaxSortedDepth, which stay as they are; so do bytes
-// that are no message. Errors: those of `stop`. REQUIRES: at most INT_MAX bytes.
+// Passes the bytes of `graph_def` to `write`, in pieces of about 64 KiB, with the entries of each
+// map after the other fields of its message and sorted by key. Entries with equal keys keep their
+// order, since the last one counts. So two graphs with the same form are equivalent. Equivalent
+// graphs may still have different forms: fields in a different order, maps of more than
+// kMaxSortedEntries, messages deeper than kMaxSortedDepth and bytes that are not a message are left
+// unchanged. Errors: those of `stop`. REQUIRES: at most INT_MAX bytes.
 absl::Status WriteCanonicalForm(absl::string_view graph_def, const StopToken& stop,
                                 absl::FunctionRef<void(absl::string_view)> write);
 
-// The SHA-256 of that form in 64 hexadecimal digits: what plans name their graph by. Errors: those
-// of `stop`; INTERNAL if OpenSSL fails. REQUIRES: at most INT_MAX bytes.
+// The SHA-256 of that form in 64 hexadecimal digits, by which plans identify their graph. Errors:
+// those of `stop`; INTERNAL if OpenSSL fails. REQUIRES: at most INT_MAX bytes.
 absl::StatusOr<std::string> CanonicalSha256(absl::string_view graph_def, const StopToken& stop);
 
 inline constexpr int kMaxSortedEntries = 4096;

@@ -6,8 +6,8 @@
 
 namespace spillway::core {
 
-// The values of TensorFlow's enum DataType that the core itself speaks of. Any other value of that
-// enum may occur in a variable of this type.
+// The values of TensorFlow's enum DataType that the core itself refers to. A variable of this type
+// may hold any other value of that enum.
 enum DataType : int {
   kDtInvalid = 0,  // Unknown.
   kDtFloat32 = 1,

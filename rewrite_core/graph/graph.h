@@ -1,7 +1,8 @@
 // Graph: an immutable index over the bytes of a serialized tensorflow.GraphDef.
 //
 // Nodes have dense ids in file order, names are views, edges are compressed arrays in both
-// directions; attributes stay bytes until somebody asks. Nothing is copied out of the bytes.
+// directions; attributes stay serialized until they are requested. Nothing is copied out of the
+// bytes.
 //
 // Thread safety: immutable after Parse; any number of threads may read it.
 // The bytes given to Parse must outlive the graph.
@@ -60,15 +61,15 @@ class Graph {
   static absl::StatusOr<Graph> Parse(absl::string_view bytes, const v1::Limits& limits,
                                      const StopToken& stop);
 
-  // How an edited graph lies to its original.
+  // How an edited graph relates to its original.
   struct Edited {
     std::vector<NodeId> origins;  // Per node: its id in the original, or kNoNode.
-    std::vector<NodeId> changed;  // By id: nodes whose bytes are not those of an original node.
+    std::vector<NodeId> changed;  // Nodes whose bytes are not those of an original node, by id.
   };
-  // Indexes bytes that are those of `original` but for nodes edited, and nodes added anywhere. What
-  // has not changed is not read again: three times as fast. The result has no index of names: Find
-  // finds nothing. Errors as Parse; INVALID_ARGUMENT also if an original node is gone or has moved.
-  // `original`, too, must outlive the graph.
+  // Indexes bytes that equal those of `original` except for edited nodes, and nodes added anywhere.
+  // Unchanged nodes are not read again, which makes it three times as fast. The result has no name
+  // index: Find finds nothing. Errors: as for Parse; also INVALID_ARGUMENT if an original node is
+  // missing or has moved. `original` must also outlive the graph.
   static absl::StatusOr<Graph> ParseEdited(absl::string_view bytes, const Graph& original,
                                            const v1::Limits& limits, const StopToken& stop,
                                            Edited* edited);
@@ -100,20 +101,20 @@ class Graph {
 
   // The node of that name, or kNoNode.
   NodeId Find(absl::string_view name) const { return Find(name, NameIndex::Tag(name)); }
-  // The same, for who has the name's tag.
+  // The same, for callers that already have the name's tag.
   NodeId Find(absl::string_view name, uint32_t tag) const;
 
-  // The serialized NodeDef (without its field header in the GraphDef), and with it.
+  // The serialized NodeDef without its field header in the GraphDef, and with it.
   absl::string_view node_bytes(NodeId id) const { return View(nodes_[id].begin, nodes_[id].size); }
   absl::string_view node_field(NodeId id) const;
-  // Offset in bytes() behind the last node's field: where new nodes go.
+  // Offset in bytes() just past the last node's field, where new nodes go.
   size_t nodes_end() const { return nodes_end_; }
 
-  // The serialized AttrValue of that attribute, or nothing.
+  // The serialized AttrValue of that attribute, or nullopt.
   absl::optional<absl::string_view> attr(NodeId id, absl::string_view key) const;
   // Whether the node carries `_spillway_undo`.
   bool has_undo(NodeId id) const { return nodes_[id].has_undo; }
-  // Whether the graph has a function library that is not empty.
+  // Whether the graph has a non-empty function library.
   bool has_functions() const { return has_functions_; }
   // Whether some op steers control flow (Switch, Merge, Enter, ...).
   bool has_control_flow() const { return has_control_flow_; }

@@ -1,6 +1,6 @@
 // Field numbers of TensorFlow's GraphDef (tensorflow/core/framework/{graph,node_def,attr_value,
-// tensor,tensor_shape,function,op_def,versions}.proto) and the names of the attributes that mean
-// something to Spillway.
+// tensor,tensor_shape,function,op_def,versions}.proto) and the names of the attributes that
+// Spillway uses.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_DEF_FIELDS_H_
 
@@ -23,7 +23,7 @@ namespace function_def {
 inline constexpr uint32_t kSignature = 1;  // An OpDef.
 inline constexpr uint32_t kNode = 3;
 inline constexpr uint32_t kReturn = 4;  // A map from an output argument to `node:output:index`.
-// Maps, like those of nodes; from an argument's index to ArgAttrs, and to a number; and from a
+// Maps: one like that of nodes; from an argument's index to ArgAttrs, and to a number; and from a
 // control output to a node.
 inline constexpr uint32_t kAttr = 5, kArgAttr = 7, kResourceArgUniqueId = 8, kControlReturn = 6;
 inline constexpr uint32_t kSignatureName = 1;
@@ -82,7 +82,7 @@ inline constexpr uint32_t kListFunction = 9;
 
 namespace name_attr_list {
 inline constexpr uint32_t kName = 1;
-inline constexpr uint32_t kAttr = 2;  // A map, as that of a node.
+inline constexpr uint32_t kAttr = 2;  // A map, like that of a node.
 }  // namespace name_attr_list
 
 namespace tensor_proto {
@@ -99,10 +99,10 @@ inline constexpr uint32_t kUnknownRank = 3;
 inline constexpr uint32_t kDimSize = 1;
 }  // namespace shape_proto
 
-// Protobuf, and so TensorFlow, reads no message of 2 GiB or more.
+// Protobuf, and therefore TensorFlow, cannot read messages of 2 GiB or more.
 inline constexpr int64_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
 
-// On every node that Spillway adds or edits: what strip has to do (graph/undo.h).
+// On every node that Spillway adds or edits: how strip undoes it (graph/undo.h).
 inline constexpr char kUndoAttr[] = "_spillway_undo";
 // Keeps Grappler's dependency optimizer from removing an Identity.
 inline constexpr char kGrapplerKeepAttr[] = "_grappler_do_not_remove";

@@ -1,7 +1,8 @@
 // GraphEdit: collects edits to a Graph, validates them all, then applies all of them or none.
 //
-// Node bytes that no edit touches are copied unread. Every node edited or added carries its undo
-// record (undo.h); a node that an earlier rewrite edited keeps the older originals in it.
+// The bytes of untouched nodes are copied without being parsed. Every edited or added node carries
+// its undo record (undo.h); if an earlier rewrite edited the node, the record keeps the older
+// originals.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_EDIT_H_
@@ -25,13 +26,14 @@ namespace spillway::core {
 
 class GraphEdit {
  public:
-  // Input `index` of `node` (a data input) is to read `spelling` (`name` or `name:port`).
+  // Makes data input `index` of `node` read `spelling` (`name` or `name:port`).
   struct Rewire {
     NodeId node;
     int index;
     std::string spelling;
   };
-  // `node` is to wait for the node named `source`. What for is told in patches; bytes do not say.
+  // Makes `node` wait for the node named `source`. The kind is only reported in patches; the bytes
+  // do not hold it.
   struct Control {
     NodeId node;
     std::string source;
@@ -41,12 +43,12 @@ class GraphEdit {
   // `graph` must outlive the edit.
   explicit GraphEdit(const Graph& graph);
 
-  // A name that neither the graph nor an added node has: `wanted`, or `wanted_1`, `wanted_2`, ...
-  // It is reserved from then on.
+  // Returns and reserves a name that neither the graph nor an added node uses: `wanted`, or
+  // `wanted_1`, `wanted_2`, ...
   std::string UniqueName(absl::string_view wanted);
 
   // Adds a node, with its `_spillway_undo`. REQUIRES: its name comes from UniqueName. Once the new
-  // nodes are too large (see Apply), they are dropped, and no more are taken.
+  // nodes are too large (see Apply), they are dropped, and no more are accepted.
   void AddNode(NodeSpec node);
   // Likewise dropped once the edits are too large.
   void RewireInput(NodeId node, int index, std::string spelling);
@@ -54,46 +56,47 @@ class GraphEdit {
   void AddControlInput(NodeId node, absl::string_view source,
                        v1::EdgeKind kind = v1::EDGE_KIND_UNSPECIFIED);
 
-  // Whether nodes were dropped. Apply will say so; more edits only take memory.
+  // Whether nodes were dropped. Apply will fail; more edits only take memory.
   bool too_large() const { return too_large_; }
 
-  // The nodes that were added: fields of a GraphDef, each for ReadNode (node_writer.h).
+  // The added nodes, as fields of a GraphDef; ReadNode (node_writer.h) reads each.
   absl::string_view new_nodes() const { return new_nodes_; }
   int64_t num_new_nodes() const { return num_new_nodes_; }
   const std::vector<Rewire>& rewires() const { return rewires_; }
   const std::vector<Control>& controls() const { return controls_; }
 
   // OK if Apply would give a graph in which all names are unique and all inputs resolve. Otherwise
-  // INTERNAL, naming the edit: edits are ours, not the user's.
+  // INTERNAL, naming the edit: edits come from this program, not from the user.
   absl::Status Validate(const StopToken& stop) const;
 
-  // Validates, then returns the bytes of the edited graph, once. Sorts the collected
-  // edits, and forgets what names were given out.
-  // OUT_OF_RANGE (RESULT_TOO_LARGE) if the result would be too large for TensorFlow, or what is new
-  // in it many times as large as the graph (names or devices of megabytes, told often).
+  // Validates, then returns the bytes of the edited graph. May be called once: it sorts the
+  // collected edits and forgets the reserved names. OUT_OF_RANGE (RESULT_TOO_LARGE) if the result
+  // would be too large for TensorFlow, or if its additions are many times as large as the graph
+  // (names or devices of megabytes, repeated often).
   absl::StatusOr<std::string> Apply(const StopToken& stop);
 
  private:
   absl::Status TooLarge() const;
-  // Counts what an edit adds; false: it is too much, and nothing is kept any more.
+  // Counts the bytes that an edit adds. Returns false if they are too many; all edits are then
+  // dropped.
   bool Fits(size_t bytes);
 
   const Graph& graph_;
   std::string added_attr_;  // The undo record of every added node.
-  // As fields of a GraphDef: there may be very many, and a NodeSpec is several times as large.
+  // As fields of a GraphDef: there may be very many, and NodeSpecs would be several times as large.
   std::string new_nodes_;
   int64_t max_new_bytes_;
-  int64_t input_bytes_ = 0;  // Of rewired and of added inputs.
+  int64_t input_bytes_ = 0;  // Of rewired and added inputs.
   bool too_large_ = false;
   int64_t num_new_nodes_ = 0;
   std::vector<Rewire> rewires_;
   std::vector<Control> controls_;
-  // Of nodes that AddControlInput was asked about: the names of the graph's control inputs.
+  // The original control inputs of each node that AddControlInput was called for.
   absl::flat_hash_map<NodeId, absl::flat_hash_set<absl::string_view>> control_inputs_;
-  // The names that UniqueName gave out, and those of the graph that were asked of it.
+  // The names that UniqueName returned, and those names of the graph that it was called with.
   struct Asked {
-    int last_number = 0;  // The last one that was tried behind the name.
-    bool is_new = false;  // It was given out.
+    int last_number = 0;  // The last suffix tried.
+    bool is_new = false;  // It was returned.
   };
   absl::flat_hash_map<std::string, Asked> names_;
 };

@@ -1,4 +1,4 @@
-// How large a GraphDef is, before it is parsed: one pass over its bytes that keeps nothing.
+// The size of a GraphDef before it is parsed: one pass over its bytes that keeps nothing.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_SIZE_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_SIZE_H_
 
@@ -13,13 +13,13 @@ struct GraphSize {
   int64_t nodes = 0;
   int64_t inputs = 0;
 
-  // What any work on it takes at least, in bytes: the index of the graph and what is known of each
-  // node. (Measured with a counting operator new: 79 bytes per node and 17 per input to index it; a
-  // rewrite with forecasts and a report takes up to 1,500 and 30.)
+  // The minimum memory for any work on it, in bytes: the graph's index and the facts about each
+  // node. (Measured with a counting operator new: indexing takes 79 bytes per node and 17 per
+  // input; a rewrite with forecasts and a report takes up to 1,500 and 30.)
   int64_t least_memory_bytes() const { return 120 * nodes + 30 * inputs; }
 };
 
-// Of bytes that are no GraphDef: what could be counted. Ends early where `stop` says so.
+// If the bytes are not a GraphDef, counts as far as possible. Ends early if stopped.
 GraphSize MeasureGraph(absl::string_view bytes, const StopToken& stop);
 
 }  // namespace spillway::core

@@ -1,4 +1,4 @@
-// A hash table from node names to dense ids that stores no names: eight bytes a slot.
+// A hash table from node names to dense ids that stores no names: eight bytes per slot.
 //
 // Thread safety: Find may run in parallel once the last Insert is done.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_NAME_INDEX_H_
@@ -12,8 +12,9 @@
 
 namespace spillway::core {
 
-// Linear probing at a load of at most one half. The hash is Abseil's, seeded per process, so that a
-// hostile graph cannot choose names that collide; nothing depends on the order of the slots.
+// Linear probing with a load factor of at most one half. The hash is Abseil's, seeded per process,
+// so that a hostile graph cannot choose names that collide; nothing depends on the order of the
+// slots.
 class NameIndex {
  public:
   static constexpr int32_t kNotFound = -1;
@@ -25,17 +26,17 @@ class NameIndex {
     slots_.assign(slots, Slot{0, kNotFound});
   }
 
-  // A name's hash. In a large graph every lookup waits for memory several times; who has many names
-  // to look up works out their tags first and calls Prefetch for each, so that they wait together.
+  // A name's hash. In a large graph every lookup takes several cache misses. To look up many names,
+  // compute their tags first and call Prefetch for each, so that the misses overlap.
   static uint32_t Tag(absl::string_view name) {
     return static_cast<uint32_t>(absl::Hash<absl::string_view>()(name) >> 16);
   }
   void Prefetch(uint32_t tag) const { __builtin_prefetch(&slots_[tag & (slots_.size() - 1)]); }
-  // The id that a lookup with this tag is likely to find; kNotFound: none. REQUIRES: Reset.
+  // The id that a lookup with this tag is likely to find, or kNotFound. REQUIRES: Reset.
   int32_t Guess(uint32_t tag) const { return slots_[tag & (slots_.size() - 1)].id; }
 
   // Adds `name`, whose tag is `tag`, as `id` and returns kNotFound, or returns the id that has this
-  // name already. `name_of(id)` gives the name of an id. REQUIRES: fewer Inserts than Reset made
+  // name already. `name_of(id)` returns the name of an id. REQUIRES: fewer Inserts than Reset made
   // room for.
   template <typename NameOf>
   int32_t Insert(absl::string_view name, uint32_t tag, int32_t id, const NameOf& name_of) {

@@ -1,4 +1,5 @@
-// "Did you mean", of what a graph holds. For errors: each looks at every node, once.
+// "Did you mean" suggestions from a graph's names, for error messages. Each call visits every node
+// once.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_NEAR_IN_GRAPH_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_NEAR_IN_GRAPH_H_
 
@@ -9,8 +10,8 @@
 
 namespace spillway::core {
 
-// `; did you mean 'a' or 'b'?` of the nodes, of the scopes (`a` and `a/b` of the node a/b/c, and
-// whole names), and of the op types that `graph` has; empty if none is near (base/near_names.h).
+// Returns `; did you mean 'a' or 'b'?` from the nodes, the scopes (`a` and `a/b` for the node
+// a/b/c, and whole names) or the op types of `graph`; empty if none is similar (base/near_names.h).
 std::string NearNodes(const Graph& graph, absl::string_view name);
 std::string NearScopes(const Graph& graph, absl::string_view scope);
 std::string NearTypes(const Graph& graph, absl::string_view type);

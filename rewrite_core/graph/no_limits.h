@@ -1,4 +1,4 @@
-// For bytes that are made of a graph which has passed the real limits.
+// Limits for bytes derived from a graph that has already passed the real limits.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_NO_LIMITS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_NO_LIMITS_H_
 
@@ -7,7 +7,7 @@
 
 namespace spillway::core {
 
-// Limits that refuse nothing which a protobuf message can hold.
+// Limits that accept anything that a protobuf message can hold.
 inline v1::Limits NoLimits() {
   v1::Limits limits;
   limits.set_max_graph_bytes(kMaxMessageBytes);

@@ -10,7 +10,7 @@
 
 namespace spillway::core {
 
-// A node as its fields. Attribute values are serialized AttrValues (attr_value.h).
+// The fields of a node. Attribute values are serialized AttrValues (attr_value.h).
 struct NodeSpec {
   std::string name;
   std::string op;
@@ -23,7 +23,7 @@ struct NodeSpec {
 // their names, so that the bytes are those of protobuf's deterministic serialization.
 void AppendNodeField(const NodeSpec& spec, std::string* out);
 
-// The node in the bytes of a NodeDef; what is malformed is left out.
+// Reads the bytes of a NodeDef; malformed parts are left out.
 NodeSpec ReadNode(absl::string_view node_def);
 
 // Appends one attribute entry to the bytes of a NodeDef.

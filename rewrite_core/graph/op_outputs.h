@@ -1,4 +1,4 @@
-// The outputs of a node: how many, and of what type, from the op's signature and its attributes.
+// The number and types of a node's outputs, from the op's signature and the node's attributes.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
 
@@ -18,12 +18,12 @@ struct OutputType {
   bool is_ref = false;          // A reference to a variable of that type.
 };
 
-// The number of outputs, or -1 if it cannot be told: an unknown op without `_output_shapes`, or an
+// The number of outputs, or -1 if it is unknown: an unknown op without `_output_shapes`, or an
 // attribute that is missing or unreadable.
 int CountOutputs(const Graph& graph, NodeId node);
 
-// The same for callers with many names, which may all be of one node whose attributes are long:
-// each node is counted once. `graph` must outlive it. Not thread-safe.
+// CountOutputs for callers with many tensor names, which may all belong to one node with long
+// attributes: each node is counted only once. `graph` must outlive it. Not thread-safe.
 class OutputCounts {
  public:
   explicit OutputCounts(const Graph& graph) : graph_(graph) {}
@@ -38,9 +38,9 @@ class OutputCounts {
   absl::flat_hash_map<NodeId, int> counts_;
 };
 
-// The types of the outputs `ports` (ascending), in one pass over the node. Unknown if the op is, if
-// an attribute is missing or unreadable, or if there is no such output. Costs no more than the
-// node's bytes and the ports asked for, however many outputs an attribute claims.
+// The types of the outputs `ports` (ascending), in one pass over the node. A type is unknown if the
+// op is, if an attribute is missing or unreadable, or if there is no such output. Costs no more
+// than the node's bytes and the ports asked for, however many outputs an attribute claims.
 std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
                                        absl::Span<const int32_t> ports);
 

@@ -1,4 +1,4 @@
-// Strip: gives back the graph as it was before Spillway, byte for byte, from the file alone.
+// Strip: restores the graph from before Spillway, byte for byte, from the file alone.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_STRIP_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_STRIP_H_
 
@@ -12,35 +12,36 @@
 
 namespace spillway::core {
 
-// Hands the stripped bytes to `sink` piece by piece, in order, and stops early with OK when `sink`
+// Passes the stripped bytes to `sink` piece by piece, in order, and stops early with OK when `sink`
 // returns false. FAILED_PRECONDITION if an undo record is damaged.
 absl::Status StripTo(const Graph& graph, const StopToken& stop,
                      const std::function<bool(absl::string_view)>& sink);
 
-// The stripped graph. A graph without records comes back as it is.
+// The stripped graph. A graph without records is returned unchanged. FAILED_PRECONDITION
+// (FOREIGN_REWRITE) if another program added swap nodes; otherwise errors of StripTo.
 absl::StatusOr<std::string> Strip(const Graph& graph, const StopToken& stop);
 
 // Whether some node carries an undo record.
 bool HasUndoRecords(const Graph& graph);
 
-// Who rewrote this graph before.
+// Which program rewrote this graph before.
 struct EarlierRewrite {
   bool ours = false;              // HasUndoRecords.
-  NodeId foreign_node = kNoNode;  // A swap node without one, while no node has one.
+  NodeId foreign_node = kNoNode;  // A swap node, if no node has an undo record.
 };
 EarlierRewrite FindEarlierRewrite(const Graph& graph);
 
-// Whether Spillway added this node (rather than edited it, or left it alone) to swap a tensor, or
-// as part of a call that was inlined.
+// Whether Spillway added this node (rather than edited it, or left it alone), either to swap a
+// tensor or as part of an inlined call.
 bool IsAddedNode(const Graph& graph, NodeId id);
 bool IsInlinedNode(const Graph& graph, NodeId id);
 
-// Whether this node stands for a call that was inlined: it keeps the call's name, for those who
-// fetch it.
+// Whether this node stands for an inlined call: it keeps the call's name, so that it can still be
+// fetched.
 bool IsInlinedCall(const Graph& graph, NodeId id);
 
-// Likewise, and other nodes read the call's results or wait for its end: the node runs only where
-// somebody names it.
+// Likewise, if other nodes read the call's results or waited for its end: the node then only runs
+// if a step names it.
 bool IsIdleCall(const Graph& graph, NodeId id);
 
 }  // namespace spillway::core

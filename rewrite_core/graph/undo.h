@@ -1,19 +1,17 @@
 // The record that makes a rewrite reversible: the attribute `_spillway_undo` on every node that
 // Spillway added or edited. Its value is a list of strings:
 //
-//   ["added"]                     the node is Spillway's: strip removes it
-//   ["call=NAME"]                 likewise, but it is of a function's body: the call NAME was
-//   inlined
-//   ["2=conv/Relu:0", "^t", ...]  input 2 was spelled `conv/Relu:0`; the control input `^t` was
-//                                 added
-//   ["raw=BYTES"]                 the node's whole field in the GraphDef was BYTES (for nodes whose
-//                                 encoding is unusual, so that the rest would not give it back)
-//   ["idle", "raw=BYTES"]         likewise; the node stands for a call that was inlined, which
-//   others
-//                                 read: it runs only where somebody names it
+//   ["added"]                     Spillway added the node: strip removes it
+//   ["call=NAME"]                 likewise, as part of a function's body: the call NAME was inlined
+//   ["2=conv/Relu:0", "^t", ...]  input 2 was `conv/Relu:0`; the control input `^t` was added
+//   ["raw=BYTES"]                 the node's whole field in the GraphDef was BYTES (for nodes with
+//                                 an unusual encoding, which the rest would not restore)
+//   ["idle", "raw=BYTES"]         likewise; the node stands for an inlined call that other nodes
+//                                 depend on: it only runs if a step names it
 //
-// Positions count data inputs, names stand for control inputs: so strip still works after
-// TensorFlow imported and exported the graph (then to the same graph, in TensorFlow's spelling).
+// Data inputs are identified by position and control inputs by name, so strip still works after
+// TensorFlow has imported and exported the graph (it then gives the same graph, in TensorFlow's
+// spelling).
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_UNDO_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_UNDO_H_
 
@@ -28,14 +26,15 @@
 
 namespace spillway::core {
 
-// What strip has to do to one node.
+// What strip does to one node.
 struct UndoRecord {
   bool added = false;
   std::vector<std::pair<int, std::string>> inputs;  // Position and original spelling, by position.
   std::vector<std::string> controls;                // Names of added control inputs, without `^`.
   absl::optional<std::string> raw;                  // The original field.
   bool idle = false;                                // Only with `raw`.
-  absl::optional<std::string> call;                 // Of an added node: the call it comes from.
+  absl::optional<std::string> call;                 // For an added node: the inlined call it comes
+                                                    // from.
 };
 
 // The serialized AttrValue of a record.
@@ -45,9 +44,9 @@ std::string UndoAttr(const UndoRecord& record);
 // not of the form above.
 absl::StatusOr<UndoRecord> ParseUndoAttr(absl::string_view name, absl::string_view value);
 
-// Appends to `out` the field (in the GraphDef) of the node as it was before `record`. `node_def`
-// is the edited node's NodeDef. Nothing for an added node. A node may have very many inputs: `poll`
-// is of `stop`.
+// Appends to `out` the GraphDef field of the node as it was before the edit; nothing for an added
+// node. `node_def` is the edited node's NodeDef. `poll`, a poller of `stop`, is used because a node
+// may have very many inputs.
 absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
                           const UndoRecord& record, const StopToken& stop, StopPoller* poll,
                           std::string* out);

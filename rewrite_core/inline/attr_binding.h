@@ -15,13 +15,12 @@ namespace spillway::core {
 // Serialized AttrValues by name.
 using AttrValues = absl::flat_hash_map<absl::string_view, absl::string_view>;
 
-// The attributes that a call gives to its function: those of its function attribute, or its own if
+// The attributes that a call passes to its function: those of its function attribute, or its own if
 // its op type is the function. Views into `node_def`, the bytes of the calling node.
 AttrValues AttrsOfCall(CallKind kind, absl::string_view node_def);
 
-// Appends `node_def`, with what stands in its attributes for an attribute of the call replaced by
-// its value, to `out`. False if a value is missing, nested too deep, or the result grows beyond
-// `max_bytes`.
+// Appends `node_def` to `out`, with placeholders in its attributes replaced by the call's attribute
+// values. False if a value is missing or nested too deep, or the result grows beyond `max_bytes`.
 bool BindAttrs(absl::string_view node_def, const AttrValues& values, size_t max_bytes,
                std::string* out);
 

@@ -1,6 +1,6 @@
-// Decides which calls are inlined, and lays their bodies into a work graph.
+// Decides which calls are inlined, and copies their bodies into a work graph.
 //
-// Thread safety: none, one inlining owns it.
+// Thread safety: none; one inlining owns it.
 #ifndef SPILLWAY_REWRITE_CORE_INLINE_CALL_INLINER_H_
 #define SPILLWAY_REWRITE_CORE_INLINE_CALL_INLINER_H_
 
@@ -26,7 +26,7 @@
 
 namespace spillway::core {
 
-class LoweredNodes;  // Of lowering.cc.
+class LoweredNodes;  // In lowering.cc.
 
 class CallInliner {
  public:
@@ -36,7 +36,7 @@ class CallInliner {
   // The only error is that of `stop`.
   absl::Status Run();
 
-  // Whether a call stays for the limits.
+  // Whether a call was kept because of the limits.
   bool too_large() const { return too_large_; }
 
  private:
@@ -46,7 +46,7 @@ class CallInliner {
   struct Use {
     bool by_control = false;  // Some node waits for its end.
     bool at_all = false;
-    int32_t last_port = -1;  // That is read.
+    int32_t last_port = -1;  // The last port read.
   };
   // A call that is about to be replaced.
   struct Call {
@@ -58,17 +58,17 @@ class CallInliner {
     const BoundNodes* bound_nodes = nullptr;  // Likewise.
     int num_data = 0;                         // Data inputs.
     std::vector<DataType> input_types;
-    // Of what is lowered: the functions, and the types of the results.
+    // For a lowered call: the functions, and the types of the results.
     std::vector<absl::string_view> functions;
     std::vector<DataType> result_types;
   };
 
   CallKind KindOf(NodeId id) const;
   Use UseOf(NodeId id) const;
-  // Whether a call of the graph leaves it within limits; if so, it is counted.
+  // Whether inlining this call keeps the graph within limits; if so, counts it.
   bool Admit(NodeId id, const InlinedSize& added);
   const InlineBody* BodyOf(int32_t function);
-  // UNSPECIFIED: `*call` may be replaced.
+  // Returns UNSPECIFIED if `*call` may be replaced.
   v1::KeptCallReason Check(NodeId id, CallKind kind, Call* call);
   v1::KeptCallReason CheckTypes(const Call& call, std::vector<DataType>* input_types) const;
   v1::KeptCallReason CheckLowered(NodeId id, CallKind kind, Call* call);
@@ -76,14 +76,14 @@ class CallInliner {
   bool BindNodes(int32_t function, Call* call);
   void Note(NodeId id, CallKind kind, v1::KeptCallReason reason);
 
-  // Half done where the call must end.
+  // Incomplete if stopped.
   void Replace(const Call& call);
   void Lower(const Call& call);
   void LowerBranches(const Call& call, const std::vector<Tensor>& inputs,
                      const std::vector<Tensor>& controls, LoweredNodes* nodes, Expansion* made);
   void LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
                  const std::vector<Tensor>& controls, LoweredNodes* nodes, Expansion* made);
-  // What TensorFlow lets a call wait for besides its control inputs before it inlines it.
+  // Adds the further control inputs that TensorFlow gives a call before inlining it.
   void AddStrictInputs(const Call& call, std::vector<Tensor>* controls) const;
   absl::optional<Tensor> FrameControl(NodeId call);
   bool IsReference(Tensor tensor, const InlineBody& current) const;
@@ -98,11 +98,11 @@ class CallInliner {
   absl::flat_hash_set<NodeId> fed_;
   std::vector<CallKind> kinds_;                      // By op id of the original graph.
   std::vector<std::unique_ptr<InlineBody>> bodies_;  // Per function.
-  std::vector<bool> read_;                           // Likewise: whether it was tried.
-  // By function and attributes; null: they cannot be bound.
+  std::vector<bool> read_;                           // Per function: whether reading was attempted.
+  // By function and attributes; null if they cannot be bound.
   absl::flat_hash_map<std::string, std::unique_ptr<BoundNodes>> bound_;
   absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, absl::string_view> devices_;
-  // What the graph may still grow by, and bytes of bound attributes.
+  // How much the graph may still grow, and the remaining bytes of bound attributes.
   int64_t nodes_left_ = 0, inputs_left_ = 0, bytes_left_ = 0, bound_bytes_left_ = 0;
   bool too_large_ = false;
   bool frames_known_ = false;

@@ -1,5 +1,5 @@
-// A function's body as inlining needs it: as a graph, with what TensorFlow asks of a function
-// before it inlines it.
+// A function's body for inlining: as a graph, with the properties that TensorFlow requires of a
+// function before inlining it.
 //
 // Thread safety: immutable once made.
 #ifndef SPILLWAY_REWRITE_CORE_INLINE_INLINE_BODY_H_
@@ -21,28 +21,28 @@
 
 namespace spillway::core {
 
-// The type of an argument or a result: a fixed one, or that in an attribute of the call.
+// The type of an argument or a result: fixed, or given by an attribute of the call.
 struct BorderType {
   DataType dtype = kDtInvalid;
   absl::string_view attr;
 };
 
 struct InlineBody {
-  std::string bytes;            // What `graph` points into.
+  std::string bytes;            // `graph` points into them.
   absl::optional<Graph> graph;  // The arguments, nodes `_Arg`, are its first nodes.
   std::vector<BorderType> arguments;
   std::vector<BorderType> results;
   std::vector<Tensor> result_tensors;
   std::vector<bool> returns_control;    // Per node: the end of the call waits for it.
-  std::vector<NodeId> control_returns;  // The same nodes, in their order.
+  std::vector<NodeId> control_returns;  // The same nodes, in order.
   std::vector<CallKind> kinds;          // By op id.
-  std::vector<int32_t> last_port;       // Per node that calls: the last port read, or -1.
-  // Per node: the fields of its NodeDef that every call copies as they are, one behind the other:
-  // all but name, op, inputs and device. Empty where some need the call's name, or lie apart.
+  std::vector<int32_t> last_port;       // Per calling node: the last port read, or -1.
+  // Per node: the contiguous fields of its NodeDef that every call copies unchanged: all except
+  // name, op, inputs and device. Empty if some need the call's name, or are not contiguous.
   std::vector<absl::string_view> copied;
   bool has_attrs = false;  // FunctionTable::Function::has_attrs.
 
-  // By ValidateSideEffectsExecution and ValidateNoDeadOutputs of TensorFlow's
+  // As in ValidateSideEffectsExecution and ValidateNoDeadOutputs of TensorFlow's
   // grappler/optimizers/function_optimizer.cc: whether some node has an effect besides its outputs;
   // whether each of these leads to a control return, and to a result; whether a result may be dead
   // while the call is alive.
@@ -52,16 +52,15 @@ struct InlineBody {
   bool has_dead_results = false;
 };
 
-// Whether the current field of a NodeDef is one of those that are written anew for each call: name,
-// op, inputs, device.
+// Whether the current field of a NodeDef is rewritten for each call: name, op, inputs, device.
 inline bool IsWrittenAnew(const WireReader& reader) {
   return reader.field() >= node_def::kName && reader.field() <= node_def::kDevice;
 }
-// Whether an attribute names nodes or loop frames, which get the call's name before them.
+// Whether an attribute names nodes or loop frames, which are prefixed with the call's name.
 inline bool NamesNodes(absl::string_view key) { return key == "_class" || key == "frame_name"; }
 
-// Null if the body cannot be read (or `stop` fired: ask it): arguments that are lists, inputs that
-// name nothing, a cycle.
+// Null if the body cannot be read (list arguments, inputs that name nothing, a cycle), or if
+// stopped (check `stop`).
 std::unique_ptr<InlineBody> ReadBody(const FunctionTable& table, int32_t function,
                                      const StopToken& stop);
 

@@ -1,4 +1,4 @@
-// Why calls stay, in words: told where a forecast says that their memory is unknown.
+// Why calls were kept, in words: for forecasts that report their memory as unknown.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_INLINE_KEPT_CALLS_H_
@@ -13,7 +13,7 @@ namespace spillway::core {
 // "the function has the attribute _noinline".
 absl::string_view KeptCallText(v1::KeptCallReason reason);
 
-// Adds to each cause that is a call why that was not inlined.
+// Adds to each cause that is a call the reason why it was not inlined.
 void TellKeptCalls(const v1::Inlining& inlining, v1::Forecast* forecast);
 
 }  // namespace spillway::core

@@ -26,11 +26,11 @@ class LookedThrough {
                                                               const v1::Limits& limits,
                                                               const StopToken& stop);
 
-  // The graph as it came, and with its calls inlined: the same where it has none.
+  // The original graph, and the graph with its calls inlined: the same if it has none.
   const Graph& file() const { return *file_; }
   const Graph& graph() const { return inlined_.has_value() ? *inlined_ : *file_; }
 
-  // Whether the graph has calls, inlined or not; and what became of them.
+  // Whether the graph has calls, inlined or not, and the outcome for each.
   bool has_calls() const {
     return inlining_.inlined_call_count() > 0 || inlining_.kept_call_count() > 0;
   }

@@ -1,7 +1,8 @@
-// A graph while its calls are inlined: the original nodes, by their ids, and new ones behind them.
+// A graph while its calls are inlined: the original nodes, with their ids, followed by the new
+// ones.
 //
-// Inputs name nodes as they were when they were made; a call that was replaced since then is
-// resolved when they are read. Thread safety: none, one inlining owns it.
+// Inputs refer to nodes as of the time they were added; calls that were replaced since then are
+// resolved when the inputs are read. Thread safety: none; one inlining owns it.
 #ifndef SPILLWAY_REWRITE_CORE_INLINE_WORK_GRAPH_H_
 #define SPILLWAY_REWRITE_CORE_INLINE_WORK_GRAPH_H_
 
@@ -26,34 +27,34 @@ inline constexpr bool IsControlOf(int32_t port) { return port < kControl; }
 
 struct WorkNode {
   absl::string_view name, op, device;
-  // A node of a body: its NodeDef there, whose attributes it has, in terms of that call.
+  // For a node of a body: its NodeDef there, which has its attributes, in terms of the call.
   absl::string_view node_def;
   NodeId body_node = kNoNode;
   int32_t expansion = -1;
-  // Any other: its attributes, as fields of a NodeDef, and the tensor whose node it is colocated
-  // with (none: kNoNode).
+  // For any other: its attributes, as fields of a NodeDef, and the tensor whose node it is
+  // colocated with (kNoNode: none).
   absl::string_view attrs;
   Tensor colocated_with;
-  // Calls that lowering makes.
+  // For calls made by lowering.
   CallKind kind = CallKind::kNone;
-  bool hands_on = false;  // Its output is its input, which others may read instead.
+  bool hands_on = false;  // It forwards its input, which readers may read instead.
   uint32_t first_input = 0, num_inputs = 0;
   int32_t top_call = 0;  // Index of the original call that it comes from.
 };
 
-// A call, or what was lowered to calls, that was replaced.
+// A replaced call or lowered node.
 struct Expansion {
   NodeId call = kNoNode;
   std::vector<Tensor> results;
   std::vector<DataType> result_types;
-  // Of a call.
+  // For a call.
   const InlineBody* body = nullptr;
   absl::string_view prefix;  // The call's name and a slash.
   bool is_native = false;
   NodeId first_argument = kNoNode, first_node = kNoNode;
-  NodeId input_control = kNoNode, output_control = kNoNode;  // kNoNode: there is none.
+  NodeId input_control = kNoNode, output_control = kNoNode;  // kNoNode: none.
 
-  // The work node of a node of the body.
+  // The work node for a node of the body.
   NodeId NodeOf(NodeId body_node) const {
     const auto arguments = static_cast<NodeId>(body->arguments.size());
     return body_node < arguments ? first_argument + body_node : first_node + body_node - arguments;
@@ -62,14 +63,14 @@ struct Expansion {
 
 class WorkGraph {
  public:
-  // `direct`: whoever reads what hands its input on reads that input (inline_calls.h).
+  // `direct`: readers of forwarding nodes read those nodes' inputs instead (inline_calls.h).
   WorkGraph(const Graph& graph, bool direct)
       : graph_(graph), direct_(direct), replaced_(graph.num_nodes(), -1) {}
 
   const Graph& original() const { return graph_; }
   NodeId num_nodes() const { return graph_.num_nodes() + static_cast<NodeId>(nodes_.size()); }
   bool IsOriginal(NodeId id) const { return id < graph_.num_nodes(); }
-  // REQUIRES: it is a new one.
+  // REQUIRES: it is a new node.
   const WorkNode& node(NodeId id) const { return nodes_[id - graph_.num_nodes()]; }
 
   absl::string_view name(NodeId id) const {
@@ -83,37 +84,38 @@ class WorkGraph {
     if (IsOriginal(id)) return graph_.inputs(id);
     return absl::MakeConstSpan(inputs_).subspan(node(id).first_input, node(id).num_inputs);
   }
-  // A NodeDef with its attributes at least.
+  // A NodeDef with at least its attributes.
   absl::string_view node_def(NodeId id) const {
     if (IsOriginal(id)) return graph_.node_bytes(id);
     return node(id).node_def.empty() ? node(id).attrs : node(id).node_def;
   }
 
-  // `node` with these inputs; data inputs first.
+  // Adds `node` with these inputs, data inputs first.
   NodeId Add(WorkNode node, absl::Span<const Tensor> inputs);
-  // `node.call` is gone: who reads it reads the results.
+  // Replaces `expansion.call`: its readers now read the results.
   void Replace(const Expansion& expansion);
-  // Null: it was not replaced.
+  // Null if it was not replaced.
   const Expansion* ReplacedBy(NodeId id) const {
     return replaced_[id] < 0 ? nullptr : &expansions_[replaced_[id]];
   }
   const Expansion& expansion(int32_t number) const { return expansions_[number]; }
   int32_t num_expansions() const { return static_cast<int32_t>(expansions_.size()); }
 
-  // What a tensor is now; and who makes it, behind all that hand it on.
+  // The current tensor for an earlier one; and its producer, followed back through all forwarding
+  // nodes.
   Tensor Resolve(Tensor tensor) const;
   Tensor Source(Tensor tensor) const;
-  // Appends it as an input is spelled.
+  // Appends the tensor in the spelling of an input.
   void Spell(Tensor tensor, std::string* spelling) const;
 
-  // A copy that lives as long as the graph.
+  // Copies text; the copy lives as long as the graph.
   absl::string_view Keep(absl::string_view text);
-  // A name that no node has, reserved from then on: `first` and `second` joined, and `_1`, `_2`,
-  // ... behind that, if need be.
+  // Returns and reserves an unused name: `first` and `second` joined, followed by `_1`, `_2`, ...
+  // if needed.
   absl::string_view UniqueName(absl::string_view first, absl::string_view second = {});
   // The same of the form `Func/CALL/WHAT/_N`.
   absl::string_view BorderName(absl::string_view call, absl::string_view what);
-  // And of the form `NODE/WHAT/_N`.
+  // The same of the form `NODE/WHAT/_N`.
   absl::string_view NumberedName(absl::string_view node, absl::string_view what);
 
  private:
@@ -123,11 +125,11 @@ class WorkGraph {
 
   const Graph& graph_;
   const bool direct_;
-  std::deque<WorkNode> nodes_;  // They are many and large: never moved.
+  std::deque<WorkNode> nodes_;  // Many and large, so never moved.
   std::vector<Tensor> inputs_;
   std::vector<int32_t> replaced_;  // Per node: its expansion, or -1.
   std::vector<Expansion> expansions_;
-  std::vector<std::unique_ptr<char[]>> blocks_;  // Of text that is kept.
+  std::vector<std::unique_ptr<char[]>> blocks_;  // For Keep.
   char* free_ = nullptr;                         // In the last block.
   size_t free_bytes_ = 0;
   // Names of new nodes, with their tags.

@@ -1,5 +1,5 @@
-// How large a batch or an image may be: simulates a graph at many sizes, and looks for the largest
-// that fits.
+// How large a batch or an image may be: simulates a graph at many sizes, and searches for the
+// largest that fits.
 #ifndef SPILLWAY_REWRITE_CORE_INSPECT_EXPLORE_H_
 #define SPILLWAY_REWRITE_CORE_INSPECT_EXPLORE_H_
 
@@ -15,16 +15,15 @@ namespace spillway::core {
 
 using ExploredSizeSink = std::function<void(const v1::ExploredSize&)>;
 
-// `graph_def`: a serialized tensorflow.GraphDef. The search for the largest size goes by bisection:
-// it takes for granted that what is above a size that does not fit does not fit either. Sizes up to
-// 2^31 - 1; one at which bytes overflow 63 bits does not fit, and a warning says so. Without a
-// budget the sizes asked for are simulated, and nothing is looked for. Errors: those of
-// SimulateGraph, also where a size contradicts the graph's shapes; INVALID_ARGUMENT if sizes,
-// multiple_of or the dimensions -1 are wrong, if a profile is given, or if the size changes nothing
-// in the graph. Thread-safe.
+// `graph_def`: a serialized tensorflow.GraphDef. The largest size is found by bisection, which
+// assumes that no size above one that does not fit fits either. Sizes are at most 2^31 - 1; a size
+// at which bytes overflow 63 bits does not fit, with a warning. Without a budget only the requested
+// sizes are simulated, without a search. Errors: those of SimulateGraph, including for a size that
+// contradicts the graph's shapes; INVALID_ARGUMENT if sizes, multiple_of or the dimensions -1 are
+// wrong, if a profile is given, or if the size changes nothing in the graph. Thread-safe.
 //
-// `on_size`, if any, is called for each size of the report once, in this thread, as soon as all of
-// it is known: in no order, and also where an error follows.
+// `on_size`, if set, is called once for each size in the report, in this thread, as soon as its
+// entry is complete: in no particular order, and even if an error follows.
 absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
                                           const v1::ExploreOptions& options,
                                           const v1::Limits& limits, const StopToken& stop,

@@ -1,7 +1,7 @@
-// What tells two graphs apart: what a rewrite did, whoever made it (Spillway, TFLMS, Grappler, a
-// person).
+// The differences between two graphs: what a rewrite did, whatever made it (Spillway, TFLMS,
+// Grappler, a person).
 //
-// Thread safety: DiffGraphs is a pure function; any number may run at once.
+// Thread safety: DiffGraphs is a pure function; any number of calls may run concurrently.
 #ifndef SPILLWAY_REWRITE_CORE_INSPECT_GRAPH_DIFF_H_
 #define SPILLWAY_REWRITE_CORE_INSPECT_GRAPH_DIFF_H_
 
@@ -14,15 +14,15 @@
 
 namespace spillway::core {
 
-// Compares two graphs; nodes are matched by name. Calls of A that were inlined in B (its undo
-// records tell) are inlined in A, too, before that: what is left is what the swaps changed. Neither
-// needs to be one that TensorFlow would run: cycles do not matter. Time grows with the size of both
-// and not faster.
+// Compares two graphs; nodes are matched by name. Calls of A that were inlined in B (according to
+// B's undo records) are first inlined in A, too, so that only the changes by swaps remain. The
+// graphs need not be valid for TensorFlow: they may have cycles. Time is linear in the size of
+// both.
 //
 // The only error is that of `stop`. Attributes are compared as bytes.
 absl::StatusOr<v1::GraphDiff> DiffGraphs(const Graph& a, const Graph& b, const StopToken& stop);
 
-// The same for two serialized tensorflow.GraphDefs, each held to `limits`. Errors, besides, are
+// The same for two serialized tensorflow.GraphDefs, each subject to `limits`. Further errors are
 // those of Rewrite about a graph, and say which of the two it is: "graph A: ...".
 absl::StatusOr<v1::GraphDiff> DiffGraphs(absl::string_view a, absl::string_view b,
                                          const v1::Limits& limits, const StopToken& stop);

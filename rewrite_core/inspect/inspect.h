@@ -1,6 +1,6 @@
-// What a graph is made of: what a stranger wants to know before rewriting it.
+// Describes what a graph contains, for somebody who does not know it and wants to rewrite it.
 //
-// Thread safety: Inspect is a pure function; any number may run at once.
+// Thread safety: Inspect is a pure function; any number of calls may run concurrently.
 #ifndef SPILLWAY_REWRITE_CORE_INSPECT_INSPECT_H_
 #define SPILLWAY_REWRITE_CORE_INSPECT_INSPECT_H_
 
@@ -15,23 +15,24 @@
 
 namespace spillway::core {
 
-// Takes the parts of an answer; false: no more of them.
+// Takes one part of the response. Returns false to get no more.
 using InspectSink = std::function<bool(v1::InspectResponse&&)>;
 
-// Describes `graph_def`, a serialized tensorflow.GraphDef. Time and memory grow with its size and
-// not faster. The same graph gives the same summary.
+// Describes `graph_def`, a serialized tensorflow.GraphDef. Time and memory are linear in its size.
+// The same graph gives the same summary.
 //
-// The answer goes to `sink` part by part: the summary, then, if options.tensors asks for it, every
-// tensor in lists of bounded size (tensor_list.h). Once `sink` returns false nothing more comes,
-// and the result is OK.
+// The response goes to `sink` part by part: the summary, then, if options.tensors is set, every
+// tensor in lists of bounded size (tensor_list.h). Once `sink` returns false, it is not called
+// again, and the result is OK.
 //
-// Errors are those of Rewrite (rewriter.h): the graph is wrong (INVALID_ARGUMENT, the message names
-// the node) or above one of `limits`, a feed names nothing, `stop` fired; and an option is one that
-// this build does not know, or a field of the step that says nothing of a graph as such.
+// Errors are those of Rewrite (rewriter.h): the graph is invalid (INVALID_ARGUMENT, the message
+// names the node) or above one of `limits`, a feed names nothing, or `stop` fired. Also an error if
+// this build does not know an option, or a field of the step is set that does not apply to a graph
+// by itself.
 absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
                      const v1::Limits& limits, const StopToken& stop, const InspectSink& sink);
 
-// The summary alone.
+// Only the summary.
 absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
                                          const v1::InspectOptions& options,
                                          const v1::Limits& limits, const StopToken& stop);

@@ -1,5 +1,5 @@
-// What one step of a graph takes on a machine, without any rewrite. For graphs as they come and for
-// rewritten ones, by whomever.
+// The forecast for one step of a graph on a machine, without a rewrite. For original graphs and for
+// rewritten ones, whatever program rewrote them.
 #ifndef SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_
 #define SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_
 
@@ -13,14 +13,14 @@
 
 namespace spillway::core {
 
-// `graph_def`: a serialized tensorflow.GraphDef. That a step does not fit is an answer, not an
+// `graph_def`: a serialized tensorflow.GraphDef. A step that does not fit is a result, not an
 // error. Errors: those of Rewrite about the graph, feeds, batch_size, targets, hardware and
 // profile, and about options that this build does not know. Thread-safe.
 absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                                  const v1::SimulateOptions& options,
                                                  const v1::Limits& limits, const StopToken& stop);
 
-// The same for a graph that is parsed already, and options whose fields are known.
+// The same for a parsed graph, and options without unknown fields.
 absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
                                                  const v1::SimulateOptions& options,
                                                  const StopToken& stop);

@@ -14,12 +14,12 @@
 
 namespace spillway::core {
 
-// A list ends with the tensor with which it reaches this (inspect.proto).
+// A list ends with the tensor that makes it reach this size (inspect.proto).
 inline constexpr size_t kTensorListBytes = size_t{256} << 10;
 
-// Every output of every node, in file order; neither names nor shapes are cut. Gives each list to
-// `sink` as soon as it is full, and ends early once that returns false. One list is in memory at a
-// time. The only error is that of `stop`.
+// Lists every output of every node, in file order, with full names and shapes. Passes each list to
+// `sink` as soon as it is full, and ends early once that returns false. Only one list is in memory
+// at a time. The only error is that of `stop`.
 absl::Status ListTensors(const Graph& graph, const Shapes& shapes, const StopToken& stop,
                          const std::function<bool(v1::TensorList&&)>& sink);
 

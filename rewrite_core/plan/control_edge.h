@@ -1,4 +1,4 @@
-// A control edge between two original nodes that a graph does not have, and what it is for.
+// A control edge to be added between two original nodes, and its purpose.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_CONTROL_EDGE_H_
 #define SPILLWAY_REWRITE_CORE_PLAN_CONTROL_EDGE_H_
 
@@ -7,7 +7,7 @@
 
 namespace spillway::core {
 
-// `to` waits for the end of `from`. Its kind is serialization or order: edges of the other kinds
+// `to` waits for the end of `from`. The kind is serialization or order; edges of the other kinds
 // lead from or to swap nodes.
 struct ControlEdge {
   NodeId from;

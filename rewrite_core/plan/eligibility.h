@@ -1,4 +1,4 @@
-// Which tensors may be swapped at all, whatever the strategy: one table of rules, each with its
+// Which tensors may be swapped at all, whatever the strategy: one table of rules, each with a
 // reason, so that every refusal can be explained.
 //
 // Thread safety: immutable after Create.
@@ -16,21 +16,21 @@ namespace spillway::core {
 
 class Eligibility {
  public:
-  // INVALID_ARGUMENT if options.devices names a device on which no node is; otherwise the errors of
-  // the facts that it computes: shapes, control flow, variable aliases and placement. `facts` must
+  // INVALID_ARGUMENT if options.devices names a device without nodes; otherwise the errors of the
+  // facts that it computes: shapes, control flow, variable aliases and placement. `facts` must
   // outlive the result. REQUIRES: min_tensor_bytes is not negative.
   static absl::StatusOr<Eligibility> Create(const StepFacts& facts,
                                             const v1::RewriteOptions& options,
                                             const StopToken& stop);
 
-  // REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
+  // Returns REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
   v1::Reason Judge(Tensor tensor) const;
 
-  // Whether nodes on this device may have their outputs swapped. Not on a CPU.
+  // Whether nodes on this device may have their outputs swapped; false for CPUs.
   bool IsDeviceWanted(DeviceId id) const { return device_rule_[id] == kWanted; }
 
  private:
-  // What is true of all nodes on one device: kWanted, or why not.
+  // The rule for all nodes on one device: kWanted, or the reason against it.
   static constexpr v1::Reason kWanted = v1::REASON_SWAPPED;
 
   explicit Eligibility(const StepFacts& facts) : facts_(&facts) {}

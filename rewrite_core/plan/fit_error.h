@@ -1,5 +1,5 @@
-// The error DOES_NOT_FIT: no plan of a strategy stays within the memory that there is. One text and
-// one set of details, whatever the strategy.
+// The error DOES_NOT_FIT: no plan of a strategy stays within the memory. Text and details are the
+// same for every strategy.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_FIT_ERROR_H_
 #define SPILLWAY_REWRITE_CORE_PLAN_FIT_ERROR_H_
 
@@ -15,34 +15,34 @@ namespace spillway::core {
 // What kept the best plan from fitting.
 struct FitFailure {
   std::string gpu;   // As its first node spells it; empty: nodes carry no device.
-  std::string node;  // Which node's allocation failed; empty: that of what is resident.
+  std::string node;  // The node whose allocation failed; empty: the resident buffers'.
   int64_t requested_bytes = 0;
   int64_t in_use_bytes = 0;
-  int64_t resident_bytes = 0;  // Variables and constants; 0 where the failure is not about them.
-  // What no plan of swaps can do with less than (simulate/lower_bounds.h), and the node that takes
-  // it while it runs, what is resident included; 0: not known.
+  int64_t resident_bytes = 0;  // Variables and constants; 0 if the failure is not about them.
+  // A lower bound on the memory of any swap plan (simulate/lower_bounds.h), and the node that needs
+  // it while it runs, resident buffers included; 0: not known.
   int64_t lower_bound_bytes = 0;
-  std::string lower_bound_node;  // Empty: what is resident takes it.
-  std::string unknown;           // What of the step is not known; empty: nothing.
+  std::string lower_bound_node;  // Empty: the resident buffers need it.
+  std::string unknown;           // What is unknown of the step; empty: nothing.
   bool on_host = false;          // It was the host's memory.
-  bool fragmented = false;  // There were enough bytes, but not in one piece. Then the text says
-                            // what makes TensorFlow's allocator leave memory in fewer pieces.
+  bool fragmented = false;       // Enough bytes were free, but not in one piece. Then the text says
+                                 // how to make TensorFlow's allocator fragment memory less.
 };
 
 // What would help.
 struct FitRemedy {
-  int64_t smallest_budget_bytes = 0;  // 0: none is known.
-  absl::string_view effect;           // What is so then: "there is one".
+  int64_t smallest_budget_bytes = 0;  // 0: not known.
+  absl::string_view effect;           // What then holds: "there is one".
 };
 
 // "5 GiB (preset p100_pcie, less 10%)".
 std::string BudgetText(const Hardware& hardware, int64_t budget_bytes);
 
-// FAILED_PRECONDITION (DOES_NOT_FIT). `claim` is the sentence up to the failure: "no setting of the
+// FAILED_PRECONDITION (DOES_NOT_FIT). `claim` is the beginning of the sentence: "no setting of the
 // strategy level fits the 5 GiB (...) of GPU '/gpu:0'". Details: device, node, resident_bytes,
 // budget_bytes, budget_source; lower_bound_bytes and lower_bound_node, smallest_budget_bytes and
-// smallest_gpu_memory_bytes (that budget and what is left to the allocator), absent if not known.
-// Where the lower bound is above the budget the text says so, as the proof, and not what failed.
+// smallest_gpu_memory_bytes (that budget plus the allocator's reserve), absent if not known. If the
+// lower bound is above the budget, the text gives that as proof, not the failed allocation.
 absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
                              const Hardware& hardware, int64_t budget_bytes,
                              const FitRemedy& remedy);

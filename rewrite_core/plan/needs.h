@@ -1,9 +1,8 @@
-// What a node needs to run: feeds, iterators, queues and other things without inputs, initialized
-// variables (captured ones, too, whose handles a caller passes in all at once), writes that come
-// before. Whoever adds a control edge between two nodes of which
-// neither leads to the other asks here whether it makes a run of one of them, in another step than
-// the one planned for (an inference, an initializer), run what that did without, and may fail or
-// write.
+// What a node needs to run: feeds, iterators, queues and other nodes without inputs; initialized
+// variables (captured ones, too, whose handles a caller passes in all at once); earlier writes.
+// Before a control edge is added between two nodes neither of which leads to the other, this tells
+// whether the edge makes another step than the planned one (an inference, an initializer) run
+// something that it did without, and that may fail or write.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_NEEDS_H_
@@ -25,9 +24,9 @@ class Needs {
   // Errors: those of `stop`. REQUIRES: kTopology and kShapes.
   static absl::StatusOr<Needs> Find(const StepFacts& facts, const StopToken& stop);
 
-  // Whether a wait of `v` for `u` makes nothing run that has an effect or may fail: u needs nothing
-  // that v does without. Of more than kMaxNeeds things, or of fewer in a very large graph, the
-  // others are not told apart: what needs one of them is never waited for.
+  // Whether making `v` wait for `u` runs nothing that has an effect or may fail: u needs nothing
+  // that v does not need. Beyond kMaxNeeds needs, or fewer in a very large graph, they are not told
+  // apart: a node with one of those is never waited for.
   bool MayWait(NodeId v, NodeId u) const {
     const uint64_t* of_u = &bits_[words_ * u];
     const uint64_t* of_v = &bits_[words_ * v];
@@ -42,10 +41,10 @@ class Needs {
   static constexpr uint64_t kVariables = 1, kTooMany = 2;
   static constexpr size_t kFirstBit = 2, kBitsPerWord = 64;
   static constexpr size_t kMaxNeeds = 16 * kBitsPerWord - kFirstBit;
-  // Words of all nodes: 64 MiB.
+  // The words of all nodes together: 64 MiB.
   static constexpr size_t kMaxWords = size_t{8} << 20;
 
-  size_t words_ = 1;            // Of one node.
+  size_t words_ = 1;            // Per node.
   std::vector<uint64_t> bits_;  // By node, words_ each.
 };
 

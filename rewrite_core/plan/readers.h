@@ -1,9 +1,9 @@
-// Which readers of a tensor may read a swap-in instead. A strategy says which readers are late
-// enough; this says which of them can be served:
+// Which readers of a tensor may read a swap-in instead. A strategy decides which readers are late
+// enough; these rules decide which of them can be served:
 //
-//   fed    not what is fed: it does not run, and must not be edited
-//   loop   no functional loop (While): what it reads becomes a loop variable, which TensorFlow
-//          places with the swap-in, on the host (tried with 2.15: copied in every iteration)
+//   fed    no fed node: it does not run, and must not be edited
+//   loop   no functional loop (While): its input becomes a loop variable, which TensorFlow places
+//          with the swap-in, on the host (tried with 2.15: it is copied in every iteration)
 //   frame  only nodes in the loop frame of the tensor
 //
 // Thread safety: immutable.
@@ -25,12 +25,12 @@ class SwapInReaders {
   // REQUIRES: the facts kShapes and kControlFlow. Both must outlive the result.
   SwapInReaders(const StepFacts& facts, const Eligibility& eligibility);
 
-  // Whether the node runs and may be edited. What is not is no reader at all to a strategy.
+  // Whether the node runs and may be edited. To a strategy, other nodes are no readers at all.
   bool Runs(NodeId reader) const { return !facts_.shapes().IsFed(reader); }
 
-  // Leaves in `readers`, late readers of `tensor` that run, those that may read a swap-in of it.
-  // REASON_SWAPPED, or why the tensor cannot be swapped: the first of these that holds: loops are
-  // all who read it, eligibility forbids it, nobody in its frame reads it. `node_of` gives the
+  // Removes from `readers`, late readers of `tensor` that run, those that may not read a swap-in of
+  // it. Returns REASON_SWAPPED, or the first reason that holds why the tensor cannot be swapped:
+  // only loops read it, eligibility forbids it, it has no reader in its frame. `node_of` gives the
   // NodeId of a reader. REQUIRES: `readers` is not empty.
   template <typename Reader, typename NodeOf>
   v1::Reason Keep(Tensor tensor, std::vector<Reader>* readers, const NodeOf& node_of) const {

@@ -1,19 +1,18 @@
 // Which control edges may be added to a graph. An edge from -> to makes `to` wait for `from`, and
 // makes every step that runs `to` run `from`. The rules, and what happens without them:
 //
-//   fed       neither end is fed: what leads to a fed node would run, for nothing; a fed node must
-//             not be edited
-//   cycle     `from` is on a lower topological level (topology.h), or before `to` in an order of
-//   the
-//             caller's: the graph would never run. What a loop leaves comes behind its body, which
-//             topological levels alone do not say (loops.h)
-//   frame     `from` ends in the loop frame in which `to` starts: TensorFlow refuses the graph
-//   deadness  `to` is dead whenever `from` is: a branch that is not taken would end the training
-//   switch    what `to` waits for is no copy of one side of a Switch, dead where that is not taken
+//   fed       neither end is fed: what leads to a fed node would run for nothing, and a fed node
+//             must not be edited
+//   cycle     `from` is on a lower topological level (topology.h), or earlier in an order of the
+//             caller's: otherwise the graph might never run. Nodes that a loop leads to come after
+//             its body, which topological levels alone do not say (loops.h)
+//   frame     `from` ends in the loop frame in which `to` starts: TensorFlow refuses other graphs
+//   deadness  `to` is dead whenever `from` is: otherwise a branch not taken would end the training
+//   switch    `to` does not wait for the copy of one side of a Switch, dead when that is not taken
 //
-// Whoever adds an edge also sees to it that the step runs `from` anyway: it leads to `to`, or the
-// strategy knows that both run. The verifier checks frames, deadness, switches and cycles again, on
-// the answer, without the plan.
+// The caller also ensures that the step runs `from` anyway: it leads to `to`, or the strategy knows
+// that both run. The verifier checks frames, deadness, switches and cycles again on the answer,
+// without the plan.
 //
 // Thread safety: immutable.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_SOUNDNESS_H_
@@ -31,32 +30,32 @@ namespace spillway::core {
 // The rule that an edge breaks.
 enum class EdgeFault : uint8_t { kNone, kFed, kCycle, kFrame, kDeadness, kSwitch };
 
-// One clause on it: "the node waited for may be dead while the other is not".
+// Returns a clause about it: "the node waited for may be dead while the other is not".
 absl::string_view EdgeFaultText(EdgeFault fault);
 
 class Soundness {
  public:
-  // `ranks`: by node, numbers that grow along every edge of the graph (back edges of loops aside)
-  // and of the plan so far, in the place of topological levels; empty: those. REQUIRES: the facts
-  // kShapes, kLoops and kControlFlow. Both must outlive the result.
+  // `ranks`: by node, numbers that grow along every edge of the graph (except back edges of loops)
+  // and of the plan so far, used in place of topological levels; empty: use the levels. REQUIRES:
+  // the facts kShapes, kLoops and kControlFlow. Both must outlive the result.
   explicit Soundness(const StepFacts& facts, absl::Span<const int32_t> ranks = {})
       : facts_(facts), ranks_(ranks) {}
 
-  // Of from -> to: a trigger of a swap-in (`to`: each of its consumers), an order edge.
+  // Judges from -> to: a trigger of a swap-in (`to`: each of its consumers), or an order edge.
   EdgeFault Wait(NodeId from, NodeId to) const;
   bool MayWait(NodeId from, NodeId to) const { return Wait(from, to) == EdgeFault::kNone; }
 
-  // The same without the rule on cycles: for whoever looks for those in all edges together.
+  // The same without the rule on cycles, for callers that check all edges together for cycles.
   EdgeFault WaitAnywhere(NodeId from, NodeId to) const;
 
-  // The same again, and for a node that must not be a Switch: for edges that all grow along one
-  // order of the caller's, in which no edge of the graph goes back.
+  // The same again, but `from` must not be a Switch: for edges that all grow along one order of the
+  // caller's, in which no edge of the graph goes back.
   EdgeFault WaitInOrder(NodeId from, NodeId to) const;
 
-  // A deadline edge: `to` waits for the swap-out of an output of `producer`.
+  // Judges a deadline edge: `to` waits for the swap-out of an output of `producer`.
   EdgeFault WaitForSwapOut(NodeId producer, NodeId to) const;
 
-  // A pace edge: `to` waits for a swap-in of an output of `producer` with these triggers.
+  // Judges a pace edge: `to` waits for a swap-in of an output of `producer` with these triggers.
   EdgeFault WaitForSwapIn(NodeId producer, absl::Span<const NodeId> triggers, NodeId to) const;
 
  private:

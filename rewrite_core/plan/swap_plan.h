@@ -1,5 +1,6 @@
-// SwapPlan: which tensors travel to the host and back, and what holds the copies in order. A plain
-// value: strategies make it, the simulator judges it, apply/ writes it into the graph.
+// SwapPlan: the tensors that are swapped to the host and back, and the control edges that order the
+// copies. A plain value: strategies make it, the simulator judges it, apply/ writes it into the
+// graph.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_SWAP_PLAN_H_
 #define SPILLWAY_REWRITE_CORE_PLAN_SWAP_PLAN_H_
 
@@ -24,26 +25,26 @@ struct InputPosition {
   int32_t index;  // Among its inputs.
 };
 
-// One way back: the consumers it serves and the nodes whose ends let it start, one as a rule.
+// One swap-in: the consumers it serves, and its triggers, usually one.
 struct PlannedSwapIn {
   std::vector<InputPosition> consumers;
   absl::InlinedVector<NodeId, 1> triggers;
-  // Original nodes that wait for the swap-in's host node: pace edges, which hold back their launch
-  // until the copy may start.
+  // Pace edges: original nodes that wait for the swap-in's host node, and so are not launched
+  // before the copy may start.
   std::vector<NodeId> paces = {};
 };
 
-// One tensor's trip. Consumers that no swap-in serves keep reading the producer.
+// One swapped tensor. Consumers that no swap-in serves keep reading the producer.
 struct PlannedSwap {
   Tensor tensor;
   DataType dtype = kDtInvalid;
   int64_t size_bytes = kUnknownSize;
   std::vector<PlannedSwapIn> swap_ins;
-  // Original nodes that wait for the end of the swap-out: deadline edges, by whose start the memory
-  // must be free.
+  // Deadline edges: original nodes that wait for the end of the swap-out, as they need its memory.
   std::vector<NodeId> deadlines;
-  // The buffer (Buffers::buffers()) that this swap is to free, of a strategy that chooses buffers:
-  // it is free once all far readers of all its aliases move. kNoBuffer: a tensor was chosen.
+  // The buffer (Buffers::buffers()) that this swap is to free, if the strategy chooses buffers. It
+  // is freed only if all far readers of all its aliases read swap-ins. kNoBuffer: a tensor was
+  // chosen.
   int32_t buffer = kNoBuffer;
 };
 
@@ -61,25 +62,25 @@ struct SwapPlan {
   std::vector<ControlEdge> controls;
   // The device of all swap nodes; empty: the CPU beside each producer.
   std::string cpu_device;
-  // How the swaps are written; unspecified: as the options say.
+  // The encoding of the swaps; unspecified: that of the options.
   v1::SwapEncoding encoding = v1::SWAP_ENCODING_UNSPECIFIED;
 
   bool empty() const { return swaps.empty() && controls.empty(); }
 };
 
-// What Plan.format_version (plan.proto) says of plans that this build writes and reads.
+// The Plan.format_version (plan.proto) that this build writes and reads.
 inline constexpr int kPlanFormatVersion = 1;
 
-// Puts the swaps in the order of their tensors: by node, then port.
+// Sorts the swaps by tensor: by node, then port.
 void SortSwaps(std::vector<PlannedSwap>* swaps);
 
-// A plan for `from` as a plan for `to`, which has all the nodes of `from` under the same names. Of
-// buffers it says nothing: they are those of a step. The only error is that of `stop`.
+// Converts a plan for `from` to one for `to`, which has all the nodes of `from` under the same
+// names. The result names no buffers, as those belong to a step. Errors: those of `stop`.
 absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
                                   const StopToken& stop);
 
-// One line per swap-in, per node that waits for a swap-out and per added control edge, for tests
-// and logs:
+// Prints one line per swap-in, per pace edge, per deadline edge and per added control edge, for
+// tests and logs:
 //   a:0 (1024 bytes) -> c[0], d[1] after t
 //   a:0 in => e       (a pace edge)
 //   a:0 out => b      (a deadline edge)

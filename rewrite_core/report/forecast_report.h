@@ -1,7 +1,7 @@
-// What a simulated step is told as: forecasts, and what they leave out. Renders messages and
-// decides nothing.
+// Reports of a simulated step: forecasts, and what they leave out. Only renders messages; makes no
+// decisions.
 //
-// Thread safety: one call at a time for each simulator.
+// Thread safety: one call at a time per simulator.
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_FORECAST_REPORT_H_
 #define SPILLWAY_REWRITE_CORE_REPORT_FORECAST_REPORT_H_
 
@@ -19,36 +19,37 @@
 
 namespace spillway::core {
 
-// With which memory a forecast is made.
+// The memory that a forecast assumes.
 enum class ForecastBudget {
-  kHardware,  // The budgets of the hardware, of all GPUs and the host.
+  kHardware,  // The hardware's budgets for all GPUs and the host.
   kNone,      // Unlimited memory: everything fits.
 };
 
-// What the step takes with `plan` (empty: as the graph is). Errors: those of Simulate.
+// The forecast for the step with `plan` (empty: for the unchanged graph). Errors: those of
+// Simulate.
 absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
                                           StepSimulator* simulator, const StopToken& stop);
 
-// Adds to the forecast of the step as the graph is what no plan can beat at the hardware's budgets.
-// Errors: those of ComputeLowerBounds.
+// Adds to the forecast for the unchanged graph the lower bounds for any plan at the hardware's
+// budgets. Errors: those of ComputeLowerBounds.
 absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
                             v1::Forecast* forecast);
 
-// Fills in the forecasts of `report`, of the step as the graph is and, unless it is empty, with
-// `plan`, and what they stand on, but for warnings. All or, with an error, nothing. `simulator` is
-// asked for the last time (StepSimulator::SimulateLast), so that it takes less memory. Errors:
-// those of the two above.
+// Fills in the forecasts of `report`, for the unchanged graph and, unless it is empty, for `plan`,
+// with their assumptions but without warnings. On error, fills in nothing. This is the last use of
+// `simulator` (StepSimulator::SimulateLast), so that it takes less memory. Errors: those of the two
+// above.
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report);
 
-// What forecasts of this step leave out.
+// Warnings about what forecasts of this step leave out.
 std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator);
 
-// The names of the nodes that the step runs, each at most as long as others are shown. REQUIRES:
-// the fact kActiveNodes; likewise below.
+// The names of the step's targets, each cut like all names that are shown. REQUIRES: the fact
+// kActiveNodes; likewise below.
 std::vector<std::string> TargetNames(const StepFacts& facts);
 
-// How many nodes the step runs.
+// The number of nodes that the step runs.
 int64_t CountActiveNodes(const StepFacts& facts);
 
 }  // namespace spillway::core

@@ -1,4 +1,4 @@
-// A plan in names, to be kept: what strategy/apply reads.
+// A plan by node names, for storing: the input of strategy/apply.
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_PLAN_MESSAGE_H_
 #define SPILLWAY_REWRITE_CORE_REPORT_PLAN_MESSAGE_H_
 
@@ -10,10 +10,10 @@
 
 namespace spillway::core {
 
-// Fills in what is needed to apply `plan` to `graph` again: all of `message` but the step, whether
-// calls are inlined, and what is for people. `file`: the graph as it came, which `graph` is with
-// its calls inlined, or the same. Errors: RESULT_TOO_LARGE (told_names.h), those of CanonicalSha256
-// and of `stop`.
+// Fills in what is needed to apply `plan` to `graph` again: all of `message` except the step,
+// whether calls are inlined, and the fields for human readers. `file` is the original graph;
+// `graph` is the same, or has its calls inlined. Errors: RESULT_TOO_LARGE (told_names.h), those of
+// CanonicalSha256 and of `stop`.
 absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapPlan& plan,
                               const StopToken& stop, v1::Plan* message);
 

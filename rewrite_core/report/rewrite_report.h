@@ -1,4 +1,4 @@
-// Builds the report and the patch of a rewrite from what the stages found.
+// Builds the report and the patch of a rewrite from the results of the stages.
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_REWRITE_REPORT_H_
 #define SPILLWAY_REWRITE_CORE_REPORT_REWRITE_REPORT_H_
 
@@ -16,15 +16,15 @@
 
 namespace spillway::core {
 
-// Fills in devices, counts of edges, advice and warnings: what is counted, and no names of nodes.
+// Fills in devices, edge counts, advice and warnings: figures only, no node names.
 void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report);
-// Adds to the advice what the session needs for a step to fit as it was simulated: the fraction of
-// Hardware, if it is not 0. After ReportFigures, if that is called.
+// Adds to the advice the session option that the simulation assumed: the fraction of Hardware, if
+// it is not 0. Must follow ReportFigures if that is called.
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report);
 
-// Adds the swaps. `names` are those of WritePlan. Each node is named as often as the plan does, so
-// that a name of a megabyte may stand there very often: RESULT_TOO_LARGE if all names together
-// would be many times as large as the graph. Errors: that, and those of `stop`.
+// Adds the swaps. `names` are those of WritePlan. Each node is named as often as in the plan, so a
+// name of a megabyte may be repeated very often. Errors: RESULT_TOO_LARGE if all names together
+// would be many times as large as the graph; those of `stop`.
 absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
                          const std::vector<SwapNodeNames>& names, const StopToken& stop,
                          v1::RewriteReport* report);
@@ -35,13 +35,13 @@ absl::Status ReportDecisions(const Graph& graph, const std::vector<TensorDecisio
 
 void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteReport* report);
 
-// Of what is never swapped, if the graph has any.
+// Warns that tensors inside functions are never swapped, if the graph has functions.
 void WarnOfFunctions(const Graph& graph, v1::RewriteReport* report);
 
-// One sentence on what `plan` does, for people.
+// One sentence for human readers on what `plan` does.
 std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added);
 
-// Fills `patch` with the collected edits. Errors: as ReportSwaps.
+// Fills `patch` with the collected edits. Errors: as for ReportSwaps.
 absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
                        v1::GraphPatch* patch);
 

@@ -1,7 +1,7 @@
-// One step as it is simulated: the memory of each GPU over it, what is live at the peak, and when
-// each operation ran. Renders messages and decides nothing.
+// One simulated step: each GPU's memory over time, what is live at the peak, and when each
+// operation ran. Only renders messages; makes no decisions.
 //
-// Thread safety: one call at a time for each simulator.
+// Thread safety: one call at a time per simulator.
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_SIMULATED_STEP_H_
 #define SPILLWAY_REWRITE_CORE_REPORT_SIMULATED_STEP_H_
 
@@ -13,10 +13,10 @@
 
 namespace spillway::core {
 
-// Fills in `simulated` of `report` and, as `options` ask, memory with distances, and trace: of the
-// step as the graph is, run as options.execution says. It is the run that the forecast is of: same
-// budgets, same places in memory. With kHardware what is known of the step must fit. Errors: those
-// of Simulate.
+// Fills in `simulated` of `report` and, if `options` request them, memory with distances, and
+// trace, for a step of the unchanged graph, run according to options.execution. It is the same run
+// as the forecast's: same budgets, same memory placement. With kHardware the known part of the step
+// must fit. Errors: those of Simulate.
 absl::Status DescribeSimulation(const v1::SimulateOptions& options, ForecastBudget budget,
                                 StepSimulator* simulator, const StopToken& stop,
                                 v1::SimulateReport* report);

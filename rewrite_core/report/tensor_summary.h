@@ -1,4 +1,4 @@
-// One tensor in words: its type, its shape and its size as far as they are known.
+// One tensor as text: its type, shape and size as far as they are known.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_TENSOR_SUMMARY_H_
@@ -13,13 +13,13 @@
 
 namespace spillway::core {
 
-// `[2,?,3]`, `[]` for a scalar, `?` where the rank is not known.
+// `[2,?,3]`, `[]` for a scalar, `?` if the rank is unknown.
 std::string ShapeText(ShapeView shape);
 
-// `float32`; of a reference `float32_ref`; `unknown` where the type is not known.
+// `float32`; `float32_ref` for a reference; `unknown` if the type is unknown.
 std::string TypeText(OutputType type, absl::string_view unknown);
 
-// Its name is cut as others are (shown_name.h), and its shape after 16 dimensions.
+// The name is cut like all shown names (shown_name.h), and the shape after 16 dimensions.
 v1::TensorSummary Summarize(const Graph& graph, const Shapes& shapes, Tensor tensor);
 
 }  // namespace spillway::core

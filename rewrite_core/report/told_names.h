@@ -1,6 +1,6 @@
-// The names that a report, patch or plan repeats, counted. Each node is named as often as a plan
-// does, so that a name of a megabyte may stand there very often; real ones are a fraction of the
-// graph.
+// Limits the total size of the names in a report, patch or plan. Each node is named as often as in
+// the plan, so a name of a megabyte may be repeated very often; normally all names are a fraction
+// of the graph.
 #ifndef SPILLWAY_REWRITE_CORE_REPORT_TOLD_NAMES_H_
 #define SPILLWAY_REWRITE_CORE_REPORT_TOLD_NAMES_H_
 
@@ -31,7 +31,7 @@ class ToldNames {
         limit_(std::max(kAlwaysAllowed,
                         kMaxTimesTheGraph * static_cast<int64_t>(graph.bytes().size()))) {}
 
-  // Counts a text before it, or one that was put there.
+  // Counts a text that is about to be added, or was just added.
   absl::Status Count(size_t bytes) {
     if (poll_.Tick()) return stop_.status("report");
     bytes_ += static_cast<int64_t>(bytes);

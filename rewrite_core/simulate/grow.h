@@ -1,4 +1,4 @@
-// Room behind long arrays. Vectors double what they hold; a plan adds little to much.
+// Growing long arrays. Vectors double their capacity, but a plan adds little to a large workload.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_GROW_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_GROW_H_
 
@@ -8,7 +8,7 @@
 
 namespace spillway::core {
 
-// Makes room for `more` items, and at most a sixteenth of what there is besides.
+// Makes room for `more` items or, if that is more, a sixteenth of the current size.
 template <typename T>
 void GrowBy(size_t more, std::vector<T>* items) {
   constexpr size_t kParts = 16;
@@ -16,7 +16,7 @@ void GrowBy(size_t more, std::vector<T>* items) {
   if (size + more > items->capacity()) items->reserve(size + std::max(more, size / kParts));
 }
 
-// Gives the memory back, too.
+// Empties `items` and frees the memory.
 template <typename T>
 void Release(std::vector<T>* items) {
   std::vector<T>().swap(*items);

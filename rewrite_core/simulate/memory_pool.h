@@ -1,5 +1,5 @@
-// The memory of one device, or of the host, as the simulator counts it: what is in use, the budget,
-// and the operations that wait for memory in the order in which they asked.
+// The memory of one device, or of the host, as the simulator counts it: the bytes in use, the
+// budget, and the operations that wait for memory, in order of their requests.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_MEMORY_POOL_H_
@@ -13,28 +13,29 @@
 
 namespace spillway::core {
 
-// Operations with what each of them needs, in order. Adding, finding and removing one take
-// logarithmic time, so that a thousand copies that wait cost nothing much.
+// The waiting operations, in order, with the bytes each of them needs. Adding, finding and removing
+// one take logarithmic time, so that a thousand waiting copies cost little.
 class WaitingList {
  public:
   bool empty() const { return count_ == 0; }
   void Add(OpId op, int64_t bytes);
-  // Each waits for what `bytes` says from now on.
+  // From now on each operation needs what `bytes` returns for it.
   void Rekey(absl::FunctionRef<int64_t(OpId)> bytes);
   void Clear();
-  // Removes and returns the first whose need is at most `free_bytes` and that `accepts` takes
-  // (called in order, until it does); kNoOp if there is none.
+  // Removes and returns the first operation that needs at most `free_bytes` and that `accepts`
+  // accepts (called in order until it returns true); kNoOp if there is none.
   OpId TakeFirst(int64_t free_bytes, absl::FunctionRef<bool(OpId)> accepts);
 
  private:
-  // Makes room for one more at the end.
+  // Makes room for another one at the end.
   void Grow();
-  void SetLeast();  // Of all inner nodes.
-  // The first place from `from` on whose need is at most `free_bytes`; capacity_ if there is none.
+  void SetLeast();  // Recomputes all inner nodes.
+  // Returns the first place from `from` on whose need is at most `free_bytes`; capacity_ if there
+  // is none.
   int32_t FindFrom(int32_t from, int64_t free_bytes) const;
 
-  // A binary tree over the places, each node the least need below it; the place of number i is node
-  // capacity_ + i. Places that nobody has need the most.
+  // A binary tree over the places; each node holds the minimum need below it. Place i is node
+  // capacity_ + i. Vacant places hold the maximum.
   std::vector<int64_t> least_;
   std::vector<OpId> ops_;  // By place.
   int32_t capacity_ = 0;   // A power of two, or 0.
@@ -45,17 +46,17 @@ class WaitingList {
 class MemoryPool {
  public:
   explicit MemoryPool(int64_t budget_bytes) : budget_(budget_bytes) {}
-  // As if it were new.
+  // Returns to the state of a new pool.
   void Reset(int64_t budget_bytes);
 
   int64_t budget_bytes() const { return budget_; }
   int64_t in_use_bytes() const { return in_use_; }
   int64_t peak_bytes() const { return peak_; }
-  // The operation whose memory made the peak; kNoOp: what was there from the start.
+  // The operation whose allocation made the peak; kNoOp: the resident buffers did.
   OpId peak_op() const { return peak_op_; }
 
   bool Fits(int64_t bytes) const { return bytes <= budget_ - in_use_; }
-  // REQUIRES: it fits. Returns whether this is a new peak.
+  // REQUIRES: it fits. Returns true if this is a new peak.
   bool Take(OpId op, int64_t bytes) {
     in_use_ += bytes;
     if (in_use_ <= peak_) return false;
@@ -69,8 +70,8 @@ class MemoryPool {
   void Wait(OpId op, int64_t bytes) { waiting_.Add(op, bytes); }
   void Rekey(absl::FunctionRef<int64_t(OpId)> bytes) { waiting_.Rekey(bytes); }
   int64_t free_bytes() const { return budget_ - in_use_; }
-  // The first of those who wait for no more than `bytes`, and whom `accepts` takes, who then waits
-  // no longer; kNoOp if there is nobody.
+  // Removes and returns the first waiting operation that needs at most `bytes` and that `accepts`
+  // accepts; kNoOp if there is none.
   OpId NextServed(int64_t bytes, absl::FunctionRef<bool(OpId)> accepts) {
     return waiting_.TakeFirst(bytes, accepts);
   }

@@ -1,22 +1,22 @@
 // NodeLinker: how a node of the graph, or a plan's swap node, becomes an operation of the workload:
-// what it waits for, reads and writes, which copies that takes, whose memory it shares or may take
-// over (workload_builder.h has the rules). One text for both who make workloads: the builder, which
-// goes over the whole graph, and the patch, which goes over what a plan touches.
+// what it waits for, reads and writes, which copies that takes, whose memory it shares or may reuse
+// (workload_builder.h has the rules). The code is shared by the two makers of workloads: the
+// builder, which visits the whole graph, and the patch, which visits what a plan touches.
 //
 // A Target has
 //   BufferId BufferOf(Tensor);          the buffer behind a tensor, kNoBufferId if there is none
-//   void SetBufferOf(Tensor, BufferId); of a swap node's output
+//   void SetBufferOf(Tensor, BufferId); for a swap node's output
 //   OpId OpOf(NodeId);                  kNoOp if it does not run
 //   int32_t DeviceOf(BufferId);
-//   View CopyOf(Tensor, Place from, Place to);            there already, or by MakeCopy
+//   View CopyOf(Tensor, Place from, Place to);            existing, or made by MakeCopy
 //   OpId AddCopy(const Copy&);
 //   BufferId AddCopied(const Copy&, Place);               what such a copy writes
 //   void LinkCopy(OpId, OpId before, BufferId from, BufferId to);
 //   void Wait(OpId, OpId before);       once for each
-//   void Read(OpId, BufferId);          once for each, and nothing from afar
+//   void Read(OpId, BufferId);          once for each, never from another memory
 //   void Write(OpId, BufferId);
-//   BufferId Own(Tensor, Place, int64_t bytes, bool resident);   a buffer of the tensor's own
-//   void Share(Tensor, BufferId, int64_t bytes);          kNoBytes: it is no larger for that
+//   BufferId Own(Tensor, Place, int64_t bytes, bool resident);   a new buffer for the tensor
+//   void Share(Tensor, BufferId, int64_t bytes);          kNoBytes: it does not grow
 //   void AddReuse(OpId, BufferId output, absl::Span<const BufferId> candidates);
 //
 // Thread safety: one thread at a time.
@@ -38,7 +38,7 @@ namespace spillway::core {
 template <typename Target>
 class NodeLinker {
  protected:
-  // A tensor as some memory has it: its buffer there, and the operation that puts it there.
+  // A tensor in one memory: its buffer there, and the operation that writes it.
   struct View {
     BufferId buffer = kNoBufferId;
     OpId op = kNoOp;
@@ -47,15 +47,16 @@ class NodeLinker {
   struct Copy {
     OpKind kind;
     Place device;
-    Tensor tensor;  // What is copied, a swap node's output perhaps,
+    Tensor tensor;  // What is copied: may be a swap node's output,
     Place want;     // where to,
-    int32_t step;   // and of two copies in a row which one.
+    int32_t step;   // and which of two copies in a row.
     int64_t bytes;
     int64_t duration_ns;
   };
   static constexpr int64_t kNoBytes = -2;
-  // Nodes of a dead side, and around it, that one dead input of a Merge is followed to: time stays
-  // linear in the graph. Sides of layers have some tens, one with a whole network thousands.
+  // How many nodes, on a dead side and around it, are followed from one dead input of a Merge: time
+  // stays linear in the graph. A side with a few layers has some tens of nodes, one with a whole
+  // network thousands.
   static constexpr size_t kMaxBeyond = 1 << 14;
 
   NodeLinker(const StepFacts& facts, const PlanOverlay& overlay)
@@ -67,7 +68,7 @@ class NodeLinker {
   Tensor Original(Tensor t) const {
     return overlay_.IsSwapNode(t.node) ? overlay_.swap(t.node).tensor : t;
   }
-  // A dense number for each tensor; those of swap nodes come behind the graph's.
+  // A dense number for each tensor; those of swap nodes follow the graph's.
   int32_t Index(Tensor t) const {
     return overlay_.IsSwapNode(t.node)
                ? facts_.buffers().num_tensors() + (t.node - graph_.num_nodes())
@@ -90,8 +91,8 @@ class NodeLinker {
            IsBackEdge(graph_, input.node, id);
   }
 
-  // Whether the tensor, or the end of its node, comes without a value: for a conditional, or, of a
-  // swap node, for what it reads or waits for.
+  // Whether the tensor, or the end of its node, is dead: because of a conditional or, for a swap
+  // node, because of what it reads or waits for.
   bool IsDead(Tensor t) const {
     if (!overlay_.IsSwapNode(t.node)) return facts_.conditionals().IsDead(t);
     for (Tensor input : overlay_.Inputs(t.node)) {  // A swap-in reads a swap-out.
@@ -100,15 +101,15 @@ class NodeLinker {
     return false;
   }
 
-  // More than there is to add up is found out when it is (PreparedWorkload).
+  // Saturates; the overflow is reported when sizes are added up (PreparedWorkload).
   static int64_t Times(int64_t runs, int64_t each) {
     int64_t all;
     return __builtin_mul_overflow(runs, each, &all) ? kTooMuch : all;
   }
   static constexpr int64_t kTooMuch = int64_t{1} << 62;
 
-  // Whether with the plan's edges no body needs what its loop leaves. Otherwise (TensorFlow would
-  // wait for ever; Soundness allows no such edge) what is linked across loops is not.
+  // Whether, with the plan's edges, no loop body needs what its own loop outputs. If one does
+  // (TensorFlow would wait forever; Soundness allows no such edge), links across loops are omitted.
   bool LoopsHold(StopPoller* poll) const;
 
   void LinkNode(NodeId id, OpId op);
@@ -127,12 +128,12 @@ class NodeLinker {
     if (NeedsCopy(have, want)) return self().CopyOf(tensor, have, want);
     return {self().BufferOf(tensor), self().OpOf(tensor.node)};
   }
-  // A Merge, `op`, waits for what runs of those that its dead input `id` hangs on. TensorFlow's
-  // does not, but the order in which a step runs then is one of the whole graph: plans add edges
-  // along it, which close no cycle in a step that takes the other side.
+  // Makes a Merge, `op`, wait for those nodes behind its dead input `id` that do run. TensorFlow's
+  // Merge does not wait for them, but this way the order of a step is an order of the whole graph:
+  // plans add edges along it, which then close no cycle in a step that takes the other side.
   void WaitBeyond(NodeId id, OpId op);
   void LinkOutput(Tensor tensor, OpId op);
-  // Of an Exit: whose value it gives out.
+  // For an Exit: the tensor whose value it outputs.
   Tensor LastValue(NodeId id) const {
     const bool leaves = !overlay_.IsSwapNode(id) && !facts_.loops().empty() &&
                         facts_.loops().last_value(id) != kNoNode;
@@ -142,7 +143,7 @@ class NodeLinker {
     if (!links_loops_ || overlay_.IsSwapNode(tensor.node)) return {kNoNode, 0};
     return facts_.buffers().shared(tensor);
   }
-  // What a tensor's own buffer takes: one for each iteration, where a loop keeps them.
+  // The bytes of a tensor's own buffer: one per iteration, if a loop keeps them.
   int64_t HeldBytes(Tensor tensor);
   void FindReuse(Tensor tensor, OpId op, BufferId output);
   void CountUses(int32_t by) {
@@ -153,12 +154,12 @@ class NodeLinker {
     }
   }
 
-  // Of the node at hand.
+  // For the current node.
   std::vector<View> views_;  // By data input.
   std::vector<NodeId> beyond_;
   VisitMarks seen_;
   std::vector<BufferId> candidates_;
-  std::vector<int32_t> uses_;  // By buffer: how many of its inputs.
+  std::vector<int32_t> uses_;  // By buffer: how many of its inputs read it.
 };
 
 }  // namespace spillway::core

@@ -1,5 +1,5 @@
-// PlanOverlay: a plan laid over a graph: its swap nodes, as if they were nodes of the graph behind
-// the original ones, and the inputs of original nodes that it changes.
+// PlanOverlay: a plan laid over a graph. The plan's swap nodes are numbered after the original
+// nodes, and the inputs of original nodes that the plan changes are replaced.
 //
 // Thread safety: one thread at a time while Set runs; otherwise immutable.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_OVERLAY_H_
@@ -20,11 +20,11 @@ class PlanOverlay {
  public:
   struct SwapNode {
     Tensor tensor;  // What travels, as the graph has it.
-    Tensor input;   // What it reads: that, or the swap-out.
+    Tensor input;   // What it reads: `tensor`, or the swap-out.
     absl::Span<const NodeId> triggers;
-    Place place;           // Where it stands.
-    int32_t swap = 0;      // Of the plan's,
-    int32_t swap_in = -1;  // and of that swap's; -1: the swap-out.
+    Place place;           // Where it is placed.
+    int32_t swap = 0;      // Index in the plan,
+    int32_t swap_in = -1;  // and in that swap; -1: the swap-out.
     int32_t next = -1;     // The next one for the same producer.
   };
 
@@ -32,8 +32,8 @@ class PlanOverlay {
   explicit PlanOverlay(const StepFacts& facts)
       : facts_(facts), num_nodes_(facts.graph().num_nodes()) {}
 
-  // Lays `plan` over the graph, in place of the one before. It must outlive the overlay. False:
-  // stopped, and nothing but Set may be called.
+  // Lays `plan`, which must outlive the overlay, over the graph in place of the previous one.
+  // Returns false if stopped: then only Set may be called.
   bool Set(const SwapPlan& plan, StopPoller* poll);
 
   bool IsSwapNode(NodeId id) const { return id >= num_nodes_; }
@@ -45,11 +45,11 @@ class PlanOverlay {
 
   // Original nodes whose inputs are changed, each once.
   const std::vector<NodeId>& edited() const { return edited_nodes_; }
-  // What the node reads; what is fed reads nothing.
+  // The node's inputs; a fed node has none.
   absl::Span<const Tensor> Inputs(NodeId id) const;
 
  private:
-  // Input `index` of `node` is `tensor`; from kAppended on, it is a control input more.
+  // Input `index` of `node` is `tensor`; from kAppended on, it is an additional control input.
   static constexpr int32_t kAppended = 1 << 30;
   struct Edit {
     NodeId node;

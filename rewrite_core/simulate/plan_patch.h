@@ -1,10 +1,10 @@
-// PlanPatch: changes the prepared workload of a step to that of the step with a plan, in place, and
-// back. Only what the plan touches is made anew: its swap nodes and copies, the nodes whose inputs
-// it changes, and who shares memory with what these read; lists that change are appended to the
+// PlanPatch: changes the prepared workload of a step in place to that of the step with a plan, and
+// back. Only what the plan touches is rebuilt: its swap nodes and copies, the nodes whose inputs it
+// changes, and nodes that share memory with what these read. Lists that change are appended to the
 // pools of the prepared workload.
 //
-// Some plans change more than that: nodes that did not run do, a copy loses all its readers, a
-// buffer its largest alias. Those it leaves to BuildWorkload.
+// Some plans change more than that: nodes run that did not, a copy loses all its readers, or a
+// buffer loses its largest alias. Those are left to BuildWorkload.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_PATCH_H_
@@ -25,18 +25,18 @@ namespace spillway::core {
 
 class PlanPatch {
  public:
-  // `workload` and `trace` are those of BuildTracedWorkload, `prepared` is prepared from it; all
-  // must outlive the patch.
+  // `workload` and `trace` are those of BuildTracedWorkload, and `prepared` is prepared from it;
+  // all must outlive the patch.
   PlanPatch(const StepFacts& facts, const Workload& workload, const WorkloadTrace& trace,
             PreparedWorkload* prepared);
   ~PlanPatch();
 
-  // Patches `plan` in; false: it cannot. Undo must follow in any case, before the next one. Errors:
-  // those of PreparedWorkload::Prepare.
+  // Patches `plan` in; returns false if it cannot. Either way, call Undo before the next Apply.
+  // Errors: those of PreparedWorkload::Prepare.
   absl::StatusOr<bool> Apply(const SwapPlan& plan, const StopToken& stop);
   void Undo();
 
-  // What came behind the operations and buffers of the workload.
+  // Operations and buffers added after those of the workload.
   const std::vector<WorkloadOp>& added_ops() const;
   const std::vector<WorkloadBuffer>& added_buffers() const;
 

@@ -1,6 +1,5 @@
-// PreparedPatch: changes of a prepared workload, and the way back. Lists that change are appended
-// to its pools; what is replaced is kept. Operations are named by the workload's ids; new ones come
-// behind.
+// PreparedPatch: changes to a prepared workload, and their undoing. Lists that change are appended
+// to its pools; replaced values are saved. Operations go by the workload's ids; new ones follow.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PREPARED_PATCH_H_
@@ -23,26 +22,26 @@ class PreparedPatch {
   // `prepared` must outlive the patch.
   explicit PreparedPatch(PreparedWorkload* prepared);
 
-  // Makes room for so many more, and no more.
+  // Reserves space for exactly this many more.
   void Reserve(size_t ops, size_t buffers);
-  // A buffer that is written, and that nobody reads as yet. Errors: those of Prepare.
+  // Adds a buffer that is written and has no reader yet. Errors: those of Prepare.
   absl::Status AddBuffer(const WorkloadBuffer& buffer);
   absl::Status AddOp(const WorkloadOp& op, int64_t rank);
   void AddHolders(BufferId buffer, int32_t by) { prepared_.holders[buffer] += by; }
-  // As PreparedWorkload::SetLists. REQUIRES: all buffers are there.
+  // As PreparedWorkload::SetLists. REQUIRES: all buffers were added.
   void SetLists(OpId op, absl::Span<const BufferId> reads, absl::Span<const BufferId> writes,
                 absl::Span<const BufferId> reuses);
-  // Edges count once FinishEdges is called; SetWaits says how many lead to an operation.
+  // Edges take effect in FinishEdges; SetWaits says how many lead to an operation.
   void AddEdge(OpId from, OpId to);
   void RemoveEdge(OpId from, OpId to);
   void SetWaits(OpId op, int32_t waits);
-  bool FinishEdges(StopPoller* poll);  // False: stopped.
+  bool FinishEdges(StopPoller* poll);  // False if stopped.
 
-  // As it was before the changes, but for what AddHolders did.
+  // Restores the workload as it was before the changes, except for the effect of AddHolders.
   void Undo();
 
  private:
-  // By numbers, as prepared_ has them.
+  // In the numbering of prepared_.
   struct Change {
     OpId from, to;
     bool is_new;
@@ -54,11 +53,11 @@ class PreparedPatch {
   };
 
   void Save(OpId number);
-  // All changes of those who wait for one operation.
+  // Applies all changes to the operations that wait for one operation.
   void ChangeAfter(absl::Span<const Change> changes);
 
   PreparedWorkload& prepared_;
-  // As before.
+  // The counts before the changes.
   const int32_t num_ops_;
   const size_t num_buffers_, after_size_, writes_size_, holds_size_;
   const int64_t bytes_in_all_, time_in_all_;
@@ -70,7 +69,7 @@ class PreparedPatch {
   std::vector<OpId> became_first_;
   bool first_changed_ = false;
   int64_t mark_ = 0;              // Grows from change to change.
-  std::vector<int64_t> removed_;  // By number: who no longer waits, by its mark.
+  std::vector<int64_t> removed_;  // By number: the mark under which it stopped waiting.
 };
 
 }  // namespace spillway::core

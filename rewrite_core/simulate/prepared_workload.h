@@ -1,6 +1,7 @@
-// A workload as the simulator runs it: checked, in few compact arrays, with edges the other way
-// round and sizes as they count. A plan is patched into it in place (plan_patch.h): so each list of
-// an operation is a part of a pool, to whose end a changed one is appended.
+// PreparedWorkload: a workload in the form that the simulator runs. It is checked and held in a few
+// compact arrays, with edges reversed and sizes rounded as they count. A plan is patched into it in
+// place (plan_patch.h), so each list of an operation is a range of a pool, and a changed list is
+// appended to the pool.
 //
 // Thread safety: a plain value.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PREPARED_WORKLOAD_H_
@@ -18,62 +19,62 @@
 namespace spillway::core {
 
 struct PreparedWorkload {
-  // What an operation allocates. Only what counts is listed.
+  // A buffer that an operation allocates. Only those that count are listed.
   struct Write {
     int64_t bytes = 0;
     BufferId buffer = kNoBufferId;
-    BufferId reuse = kNoBufferId;  // The buffer whose memory it may reuse in place; it is as large.
+    BufferId reuse = kNoBufferId;  // The buffer that it may reuse in place, of the same size.
   };
   // One cache line.
   struct Op {
     int64_t duration_ns = 0;
-    int64_t bytes = 0;       // Of kCompute: its workspace, as it counts; of copies: what travels.
-    int64_t need_bytes = 0;  // The workspace and all that it writes.
-    // In `after`, who waits for it: from `after` on kernels for which its launch is enough, when
-    // kernels are launched ahead, from `copies` on copies out of that kind, and from `ended` on
-    // those that wait until it is done.
+    int64_t bytes = 0;       // kCompute: the rounded workspace; copies: the bytes copied.
+    int64_t need_bytes = 0;  // The workspace and everything that it writes.
+    // The range in `after` of the operations that wait for it: from `after` on, kernels that,
+    // launched ahead, need only its launch; from `copies` on, copies out of that kind; from `ended`
+    // on, those that wait until it is done.
     int32_t after = 0, copies = 0, ended = 0, after_end = 0;
     int32_t writes = 0, writes_end = 0;  // In `writes`.
-    int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and lets go of.
+    int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and releases.
     NodeId node = kNoNode;
     int32_t device : 29;  // -1: the host.
     uint32_t kind_bits : 2;
-    uint32_t may_reuse : 1;  // Of its writes, at least one may.
+    uint32_t may_reuse : 1;  // At least one of its writes may reuse a buffer.
 
     Op() : device(0), kind_bits(0), may_reuse(0) {}
     OpKind kind() const { return static_cast<OpKind>(kind_bits); }
-    // In whose memory it writes: -1: the host's.
+    // The device whose memory it writes; -1: the host's.
     int32_t memory() const { return kind() == OpKind::kCopyOut ? -1 : device; }
   };
   struct Buffer {
-    int64_t bytes = 0;        // As they count; 0 of what does not.
+    int64_t bytes = 0;        // Rounded; 0 if the buffer does not count.
     int64_t exact_bytes = 0;  // Not rounded.
     int32_t device = -1;
     bool resident = false;
     bool copied = false;
   };
 
-  // Of a workload: INTERNAL if it breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or
-  // times add up to more than int64 holds, and as `stop` says.
-  // `layout`: all operations, in about the order in which they run; here they are numbered by it,
-  // so that what is needed next is near. Empty: as they are.
+  // Prepares `workload`. `layout` has all operations in about the order in which they run; they are
+  // renumbered in that order, for locality. Empty: the numbers stay. Errors: INTERNAL if the
+  // workload breaks a rule of workload.h; INVALID_ARGUMENT if its sizes or times add up to more
+  // than int64 holds; those of `stop`.
   static absl::StatusOr<PreparedWorkload> Prepare(const Workload& workload, int64_t launch_ns,
                                                   const StopToken& stop,
                                                   std::vector<OpId> layout = {});
 
-  // The workload's number of an operation, and the one here.
+  // Convert between the workload's id of an operation and its number here.
   OpId IdOf(OpId op) const { return op < static_cast<int32_t>(ids.size()) ? ids[op] : op; }
   OpId NumberOf(OpId id) const {
     return id < static_cast<int32_t>(numbers.size()) ? numbers[id] : id;
   }
 
-  // Of copies that take so many percent of their time: INVALID_ARGUMENT as above.
+  // INVALID_ARGUMENT, as above, if copies take this percentage of their time.
   absl::Status CheckTimes(int32_t copy_percent) const;
-  // Counts one more operation, or buffer, in what all add up to.
+  // Adds an operation, or a buffer, to the totals.
   absl::Status CountOp(int64_t duration_ns, int64_t workspace_bytes);
   absl::Status CountBuffer(int64_t bytes);
-  // Appends the lists of `op` to the pools: what it allocates, by (buffer, candidate for reuse),
-  // and what it holds. `id` is for the messages.
+  // Appends the lists of `op` to the pools: the buffers that it allocates, with their candidates
+  // for reuse, and those that it holds.
   void SetLists(absl::Span<const BufferId> reads, absl::Span<const BufferId> written,
                 absl::Span<const BufferId> reuses, Op* op);
 
@@ -95,19 +96,19 @@ struct PreparedWorkload {
   std::vector<OpId> ids, numbers;  // Empty: the same.
   std::vector<Op> ops;
   std::vector<int32_t> waits;  // By operation: for how many others it waits.
-  // By operation: who comes first of those that become ready at one moment. Empty: by number.
+  // By operation: the order among those that become ready at one moment. Empty: by number.
   std::vector<int64_t> rank;
-  std::vector<OpId> first;  // Those that wait for nobody.
+  std::vector<OpId> first;  // Operations that wait for none.
   std::vector<Buffer> buffers;
   std::vector<BufferId> residents;
-  std::vector<int32_t> holders;  // By buffer: its readers and its writer. Not of resident ones.
+  std::vector<int32_t> holders;  // By buffer: its readers and its writer. Not for resident ones.
   std::vector<int64_t> resident_bytes;  // By device.
   std::vector<int32_t> kernels;         // By device: operations that take time.
   // The pools.
   std::vector<OpId> after;
   std::vector<Write> writes;
   std::vector<BufferId> holds;
-  // Of all operations and buffers.
+  // Totals over all operations and buffers.
   int64_t bytes_in_all = 0;
   int64_t time_in_all = 0;
 
@@ -121,7 +122,7 @@ struct PreparedWorkload {
   absl::Status Reverse(const Workload& workload, StopPoller* poll, const StopToken& stop);
 };
 
-// Among those who wait for an operation: what it takes for one of them to go on.
+// What the second of two dependent operations waits for.
 enum class Follows : uint8_t { kLaunchToLaunch, kLaunchToCopyOut, kEnd };
 inline Follows HowFollows(OpKind kind, int32_t device, OpKind next_kind, int32_t next_device) {
   if (kind != OpKind::kCompute || device != next_device) return Follows::kEnd;

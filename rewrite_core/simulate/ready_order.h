@@ -1,6 +1,6 @@
-// In which order a GPU takes those of its operations that are ready. TensorFlow promises none: its
-// executor runs whatever is ready, on several threads. A plan that fits in one order may not in
-// another; so it can be simulated with several.
+// The order in which a GPU takes ready operations. TensorFlow guarantees none: its executor runs
+// whatever is ready, on several threads. A plan that fits in one order may not fit in another, so
+// it can be simulated in several.
 //
 // Thread safety: plain values.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_READY_ORDER_H_
@@ -13,23 +13,24 @@
 
 namespace spillway::core {
 
-// Of a GPU's queue of compute operations, which those that become ready in one round join in order
-// of ids (simulator.h). Who is taken from it stays the head until it is launched, or started.
+// Which of a GPU's queue of compute operations is next. Those that become ready in one round join
+// the queue in order of ids (simulator.h). The one taken stays the head until it is launched, or
+// started.
 enum class ReadyOrder : uint8_t {
-  kFirstReady,  // The first who joined.
-  kLastReady,   // The last who joined: a stack, on which the highest id of a round lies on top.
+  kFirstReady,  // The first that joined.
+  kLastReady,   // The last that joined: a stack, with the highest id of a round on top.
   kMixed,       // Number ReadyDraws::Next(count) of `count`; the last takes its place in the queue.
 };
 
-// What kMixed draws: each GPU has its own. SplitMix64 (Steele, Lea, Flood: "Fast splittable
-// pseudorandom number generators", 2014): the same on every machine and library.
+// The random draws of kMixed, separate for each GPU. SplitMix64 (Steele, Lea, Flood: "Fast
+// splittable pseudorandom number generators", 2014): the same on every machine and library.
 class ReadyDraws {
  public:
   ReadyDraws() = default;
   ReadyDraws(uint32_t seed, int32_t device)
       : state_((uint64_t{seed} << 32) + static_cast<uint32_t>(device)) {}
 
-  // From 0 to `count` - 1. REQUIRES: count > 0.
+  // Returns a number from 0 to `count` - 1. REQUIRES: count > 0.
   size_t Next(size_t count) {
     state_ += 0x9e3779b97f4a7c15;
     uint64_t z = state_;
@@ -49,7 +50,7 @@ class InitializerDraws {
 
   InitializerDraws(uint32_t seed, int32_t device) : draws_(seed, device) {}
 
-  // Fisher and Yates' shuffle, from the end.
+  // The Fisher-Yates shuffle, from the end.
   template <typename T>
   void Shuffle(std::vector<T>* list) {
     for (size_t i = list->size(); i > 1; --i) std::swap((*list)[i - 1], (*list)[draws_.Next(i)]);

@@ -24,52 +24,55 @@ class SimulationRun : private SimulationRunState {
   absl::StatusOr<SimulationResult> Run(const PreparedWorkload& workload,
                                        const SimulationOptions& options, const StopToken& stop);
 
-  // Whether, in the last run, somebody did not find his places whom the sum of bytes sufficed for.
-  // If not, the run is the same where memory is only counted.
+  // Whether an allocation of the last run failed although enough bytes were free. If not, a run
+  // that only counts memory is the same.
   bool diverged() const { return diverged_; }
 
  private:
-  // Counts a step; true once work should end: every loop then does, and Run says so.
+  // Counts a step; returns true once work should end. Every loop then ends, and Run returns the
+  // error.
   bool Stopped() { return stopped_ = stopped_ || poll_->Tick(); }
   absl::Status CheckTimes() const;
   void Start();
-  // False if the resident buffers do not fit.
+  // Returns false if the resident buffers do not fit.
   bool TakeResident();
-  // From the start of an empty region, one after another or as initializers leave them. False if
-  // one cannot be placed.
+  // Places the resident buffers in an empty region, one after another or as initializers leave
+  // them. Returns false if one cannot be placed.
   bool PlaceResident();
   bool PlaceInitialized(int32_t device);
   void FailResident(int32_t device, int64_t bytes, int64_t placed_bytes);
-  // One round at now_; returns whether memory was given to somebody.
+  // Runs one round at now_; returns whether any memory was granted.
   bool Round();
-  // Moves now_ to the next event; false if there is none, or somebody's patience ends before it.
+  // Moves now_ to the next event; returns false if there is none, or a wait for memory times out
+  // before it.
   bool Advance();
   void EndEvents();
 
   void SortReady();
   void BecomeReady(OpId id);
-  // If the launcher, or the compute engine, is free, the next of those who are ready is its head.
+  // If the launcher, or the compute engine, is free, makes the next ready operation its head.
   void ChooseHead(int32_t index, Device* device);
   void AskForHeads(int32_t device);
   void AskForHead(int32_t device, Queue* queue, int64_t not_before_ns);
-  // When the head of `queue`, or who will be, may ask.
+  // Schedules another look at `queue` for `time_ns`, when its present or next head may ask.
   void LookAgain(int32_t device, int64_t time_ns, Queue* queue);
-  // Enters `id` among those who want memory; what it reuses in place is settled here.
+  // Adds `id` to the requests for memory, and decides what it reuses in place.
   void Ask(OpId id);
   int64_t ReuseInPlace(const PreparedWorkload::Write& write);
-  // `device`: null where memory is counted and not placed.
+  // `device`: null if memory is only counted.
   void GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* asked);
   void Wait(const Asked& asking, MemoryPool* memory, const Device* device);
   void Serve(MemoryPool* memory, Device* device);
-  // Finds places for all that `id` needs; false, and nothing taken, if there is not one for each.
+  // Places everything that `id` needs; returns false, and allocates nothing, if some piece does not
+  // fit.
   bool Place(OpId id, Device* device);
-  // From now on the device's memory is not as if it were counted.
+  // Notes that from now on the device differs from a run that only counts memory.
   void Diverge(Device* device);
-  // Of what `id` needs.
+  // Returns the size of the largest piece that `id` needs.
   int64_t LargestPiece(OpId id) const;
-  // By how much the first of its pieces that cannot be placed is larger than the largest free one.
+  // Returns by how much the first piece of `id` that cannot be placed exceeds the largest free one.
   int64_t MissingInOnePiece(OpId id);
-  // Of who is out of memory.
+  // Records the map of the memory that `id` failed to get.
   void RecordPieces(OpId id, int32_t device);
   void Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes);
   void Grant(OpId id, int64_t bytes, MemoryPool* memory);
@@ -78,11 +81,11 @@ class SimulationRun : private SimulationRunState {
   void StartCopy(const Op& op, int64_t duration_ns, int64_t* end_ns);
   int64_t CopyTime(const Op& copy) const;
   void End(OpId id);
-  // The compute engine is about to get a kernel.
+  // Counts the stall, if any, before the compute engine gets the kernel `op`.
   void CountKernel(const Op& op);
-  // Counts the time until now since the device could have run something.
+  // Adds the time until now since the device could have run something.
   void Stall(int32_t device);
-  // Lets go of what `id` reads and, as its writer, of what it wrote.
+  // Releases what `op` reads and, as its writer, what it wrote.
   void LetGo(const Op& op);
   void FreeBuffer(BufferId id);
   void FreeWorkspace(OpId id, const Op& op, Device* device);

@@ -1,24 +1,25 @@
-// From a graph, and perhaps a plan for it, to the Workload that the simulator runs: what
+// Builds the Workload that the simulator runs from a graph and, optionally, a plan for it: what
 // TensorFlow's partitions of the graph would do in one step.
 //
 // - Each node that runs is one operation: kCompute on its GPU, or kHost.
-// - A tensor that is read in another memory than its own is copied there once for all who read it
-//   there (a _Send/_Recv pair); between GPUs through host memory, out and in. What is small is
-//   copied too: a copy has a latency. Handles and what already lies in host memory are not copied.
+// - A tensor that is read in another memory than its own is copied there once for all its readers
+//   there (a _Send/_Recv pair); between GPUs it goes through host memory, out and in. Small tensors
+//   are copied too: a copy has a latency. Handles and tensors that already are in host memory are
+//   not copied.
 // - Control edges are waits, across devices too, without a copy.
-// - A plan's swap nodes are there as if they were in the graph: the workload of a graph with a plan
-//   is that of the graph into which the plan was written, up to numbering.
-// - What is dead for a conditional (conditionals.h) is not there: a Merge waits for its live
-// inputs,
-//   and for what runs of those that the dead ones hang on (NodeLinker::WaitBeyond). Of what no
-//   conditional decides, both sides run.
-// - The back edge of a loop is cut: each body is one iteration, of operations that last as long as
-//   all iterations together (analysis/loops.h says how many), so that what they make is there as in
-//   one. What a loop keeps in lists is there from its first writer on, for all iterations. What
-//   follows a loop waits for the end of its body. Of loops whose count is unknown it is 1.
+// - A plan's swap nodes are treated as nodes of the graph: the workload of a graph with a plan is,
+//   up to numbering, that of the graph into which the plan was written.
+// - Nodes that a conditional (conditionals.h) makes dead are left out: a Merge waits for its live
+//   inputs, and for those nodes behind its dead inputs that do run (NodeLinker::WaitBeyond). Where
+//   nothing decides which side is taken, both run.
+// - The back edge of a loop is cut: each body runs as one iteration, whose operations last as long
+//   as all iterations together (analysis/loops.h says how many), while their outputs take the
+//   memory of one. What a loop keeps in lists is live from its first writer on, for all iterations.
+//   The nodes after a loop wait for the end of its body. An unknown number of iterations counts as
+//   1.
 // - Variables are resident on their GPU whether their nodes run or not; constants if they run.
-// - A buffer of unknown size counts as 0 bytes, and is counted.
-// - Of the host's buffers only those that are copied are kept.
+// - A buffer of unknown size counts as 0 bytes, and in unknown_buffers.
+// - Host buffers are kept only if they are copied.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_BUILDER_H_
@@ -35,17 +36,17 @@
 
 namespace spillway::core {
 
-// What a forecast from the workload has to warn of.
+// What a forecast from the workload must warn about.
 struct WorkloadNotes {
   int32_t unknown_buffers = 0;  // Buffers on GPUs whose size is unknown.
   int32_t unknown_costs = 0;    // Nodes that launch a kernel of unknown cost.
-  int32_t loops = 0;            // Back edges that were cut of loops whose count is unknown.
-  int32_t merges = 0;           // Merges of conditionals of which both sides run.
-  UnknownMemory unknown;        // What of that keeps it from being known whether the step fits.
+  int32_t loops = 0;            // Back edges cut in loops with an unknown number of iterations.
+  int32_t merges = 0;           // Merges of conditionals whose sides both run.
+  UnknownMemory unknown;        // The part of it that leaves open whether the step fits.
 };
 
-// REQUIRES: the facts kCosts and kActiveNodes. `plan` and `notes` may be null. The plan must be one
-// that the graph stays acyclic with, and that makes nothing dead that was not. Errors: those of
+// REQUIRES: the facts kCosts and kActiveNodes. `plan` and `notes` may be null. The graph with the
+// plan must be acyclic, and the plan must not make any node dead that was not. Errors: those of
 // `stop`.
 absl::StatusOr<Workload> BuildWorkload(const StepFacts& facts, const SwapPlan* plan,
                                        WorkloadNotes* notes, const StopToken& stop);

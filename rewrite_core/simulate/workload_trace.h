@@ -1,4 +1,4 @@
-// What making a step's workload leaves behind for who patches plans into it (plan_patch.h).
+// WorkloadTrace: what building a step's workload records for patching plans into it (plan_patch.h).
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_TRACE_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_TRACE_H_
 
@@ -14,11 +14,11 @@
 
 namespace spillway::core {
 
-// Copies are numbered by what they copy: this order.
+// Copies are numbered in order of these keys.
 struct CopyKey {
   int32_t tensor;  // NodeLinker::Index.
-  Place want;      // Where it goes; through host memory perhaps.
-  int32_t step;    // Of two copies in a row which one.
+  Place want;      // The destination, maybe through host memory.
+  int32_t step;    // Which of two copies in a row.
 
   friend bool operator<(const CopyKey& a, const CopyKey& b) {
     return std::tie(a.tensor, a.want, a.step) < std::tie(b.tensor, b.want, b.step);
@@ -29,7 +29,7 @@ struct CopyKey {
 };
 
 struct WorkloadTrace {
-  // An output that may reuse, in place, the memory of one of some inputs.
+  // An output that may reuse one of several inputs in place.
   struct Reuse {
     OpId op;
     BufferId output;
@@ -38,25 +38,25 @@ struct WorkloadTrace {
 
   std::vector<OpId> op_of;          // By node; kNoOp: it does not run.
   std::vector<BufferId> buffer_of;  // By tensor (Buffers::index).
-  std::vector<CopyKey> copies;      // Of the last operations, in their order.
-  std::vector<int32_t> copy_uses;   // By copy: how many inputs of nodes need it.
+  std::vector<CopyKey> copies;      // The keys of the last operations, in order.
+  std::vector<int32_t> copy_uses;   // By copy: how many node inputs need it.
   std::vector<int32_t> readers;     // By buffer.
   std::vector<char> is_larger;      // By buffer: an alias is larger than the first.
   std::vector<char> travels;        // By buffer: a copy reads or writes it.
-  std::vector<Reuse> reuses;        // Those of one operation side by side.
+  std::vector<Reuse> reuses;        // Those of one operation are adjacent.
   std::vector<BufferId> candidates;
 };
 
-// The candidate whose memory `output` may reuse in place: of those that are as large and in
-// the same memory the one with the fewest readers: the likeliest to be nobody else's at that time.
-// `buffer_of(id)` has bytes, device, resident.
+// Returns the candidate whose memory `output` may reuse in place, or -1: among those of the same
+// size in the same memory, the one with the fewest readers, as it most likely has no other reader
+// left then. `buffer_of(id)` has bytes, device, resident.
 template <typename BufferOf>
 BufferId ChooseReuse(BufferId output, absl::Span<const BufferId> candidates,
                      const std::vector<int32_t>& readers, BufferOf buffer_of) {
   BufferId best = kNoBufferId;
   const auto& written = buffer_of(output);
   for (BufferId candidate : candidates) {
-    if (candidate < 0) continue;  // In host memory, and not kept.
+    if (candidate < 0) continue;  // In host memory, not kept.
     const auto& buffer = buffer_of(candidate);
     if (buffer.resident || buffer.device != written.device || buffer.bytes != written.bytes ||
         buffer.bytes <= 0) {
@@ -67,12 +67,12 @@ BufferId ChooseReuse(BufferId output, absl::Span<const BufferId> candidates,
   return best;
 }
 
-// As BuildWorkload without a plan, but for buffers in host memory that nobody copies: they are
-// kept, of no bytes, and nobody reads or writes them.
+// Like BuildWorkload without a plan, except that buffers in host memory that are not copied are
+// kept, with 0 bytes, and without readers or a writer.
 absl::StatusOr<Workload> BuildTracedWorkload(const StepFacts& facts, WorkloadNotes* notes,
                                              WorkloadTrace* trace, const StopToken& stop);
 
-// The operations in about the order in which they run, for PreparedWorkload::Prepare.
+// Returns the operations in about the order in which they run, for PreparedWorkload::Prepare.
 std::vector<OpId> LayoutOf(const StepFacts& facts, const Workload& workload,
                            const WorkloadTrace& trace);
 

@@ -1,5 +1,5 @@
-// How TFLMS, v1 and v2, tells the branches of a conditional: by a part of the name. Kept, since it
-// decides what is a trigger in plans that are to be theirs.
+// How TFLMS, v1 and v2, recognizes the branches of a conditional: by a part of the name. Kept,
+// since it decides which nodes may be triggers in plans that must match theirs.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COND_SCOPE_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COND_SCOPE_H_
 

@@ -1,5 +1,5 @@
-// A simulator whose simulations count in the request's budget of search steps: with many GPUs, or
-// nodes, they are most of what a request takes.
+// A simulator whose simulations count against the request's search steps: with many GPUs, or nodes,
+// they are most of the cost of a request.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COUNTED_SIMULATOR_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COUNTED_SIMULATOR_H_
 
@@ -16,13 +16,13 @@ namespace spillway::core {
 
 class CountedSimulator final : public PlanSimulator {
  public:
-  // To simulate one node costs about as much as so many steps of a search. (Measured: 170 ns a
-  // node, two modes, where a step is to take 10; but a million nodes must still be tuned with the
-  // default of max_search_steps, in some 200 simulations.)
+  // Simulating one node costs as much as this many steps of a search. (Measured: 170 ns a node for
+  // both modes, while a step should take 10; but the default of max_search_steps must suffice to
+  // tune a million nodes, in some 200 simulations.)
   static constexpr int64_t kStepsPerNode = 3;
 
-  // `simulator` may be null, if nobody simulates; `remedy` (SearchBudget::status) is a constant.
-  // All must outlive this.
+  // `simulator` may be null if Simulate is never called; `remedy` (SearchBudget::status) is a
+  // constant. All must outlive this.
   CountedSimulator(PlanSimulator* simulator, int32_t num_nodes, SearchBudget* budget,
                    absl::string_view remedy)
       : simulator_(simulator),
@@ -30,7 +30,7 @@ class CountedSimulator final : public PlanSimulator {
         budget_(budget),
         remedy_(remedy) {}
 
-  // Errors of both: also RESOURCE_EXHAUSTED (SEARCH_TOO_LONG).
+  // Errors of both also include RESOURCE_EXHAUSTED (SEARCH_TOO_LONG).
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override {
     if (budget_->Spend(steps_)) {
@@ -40,12 +40,12 @@ class CountedSimulator final : public PlanSimulator {
   }
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
                                                         const StopToken& stop) override {
-    // About as long as a simulation.
+    // Takes about as long as a simulation.
     if (budget_->Spend(steps_)) return budget_->status("the bounds of a step", remedy_);
     return simulator_->LowerBounds(order, stop);
   }
 
-  // Simulations that the request's steps are enough for.
+  // How many simulations the request's remaining steps allow.
   int64_t simulations_left() const { return budget_->steps_left() / std::max<int64_t>(1, steps_); }
 
  private:

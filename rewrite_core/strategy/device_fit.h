@@ -1,5 +1,5 @@
-// What a strategy that plans for a budget reports on each GPU (v1::DeviceFit), from its
-// simulations: alike whatever the strategy.
+// The report of budget-driven strategies on each GPU (v1::DeviceFit), from their simulations; the
+// same for every strategy.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_DEVICE_FIT_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_DEVICE_FIT_H_
 
@@ -16,21 +16,22 @@
 
 namespace spillway::core {
 
-// Of GPU `gpu` (an index into Placement::devices()) with `budget_bytes`: what the step takes as the
-// graph came. `unswapped`: that step with unlimited memory. REQUIRES: kPlacement, kHardware.
+// Returns the memory use of the unswapped step on GPU `gpu` (an index into Placement::devices())
+// with `budget_bytes`. `unswapped`: that step with unlimited memory. REQUIRES: kPlacement,
+// kHardware.
 v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t budget_bytes,
                              const StepFacts& facts);
 
-// Adds to `fit`, as FitOfUnswapped left it, what the step takes with `plan`: `outcome`, which fits,
-// and, where nothing is unknown, the need (FindNeed), unless `simulator` is null. Errors: those of
+// Adds to `fit`, as FitOfUnswapped left it, the memory use with `plan`: from `outcome`, which fits,
+// and, if nothing is unknown, the need (FindNeed), unless `simulator` is null. Errors: those of
 // Simulate.
 absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t gpu,
                         const StepFacts& facts, PlanSimulator* simulator, const StopToken& stop,
                         v1::DeviceFit* fit);
 
-// "no swapping is needed: ...", of the GPU that is tightest, or, where not all is known of one,
-// "unknown whether swapping is needed: ..."; empty if there is no GPU in `fits`, or one that needs
-// it. REQUIRES: kHardware.
+// Returns "no swapping is needed: ..." about the tightest GPU or, if not everything is known about
+// one, "unknown whether swapping is needed: ..."; empty if `fits` has no GPU, or one that needs
+// swapping. REQUIRES: kHardware.
 std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit>& fits,
                           const StepFacts& facts);
 

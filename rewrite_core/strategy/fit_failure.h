@@ -1,4 +1,5 @@
-// From a simulation that does not fit to the failure that DOES_NOT_FIT tells (plan/fit_error.h).
+// Converts a simulation that does not fit to the failure reported by DOES_NOT_FIT
+// (plan/fit_error.h).
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_FIT_FAILURE_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_FIT_FAILURE_H_
 
@@ -12,8 +13,8 @@
 
 namespace spillway::core {
 
-// `gpu`: the one that was judged, for a failure of the host's memory. REQUIRES: kPlacement; the
-// step does not fit.
+// `gpu`: the GPU under test, reported if the host's memory is what failed. REQUIRES: kPlacement;
+// the step does not fit.
 inline FitFailure FailureOf(const StepResult& result, int32_t gpu, const StepFacts& facts) {
   FitFailure failure;
   const OutOfMemory* oom = result.failure();

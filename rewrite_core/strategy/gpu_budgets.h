@@ -1,5 +1,5 @@
-// What strategies that plan for a budget, one GPU after the other, have in common: sizes that must
-// be known, and plans that fit each GPU alone, but not all at once.
+// Shared by strategies that plan for a budget, one GPU after the other: checks that sizes are
+// known, and plans that fit each GPU alone, but not all at once.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_GPU_BUDGETS_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_GPU_BUDGETS_H_
 
@@ -16,26 +16,26 @@
 
 namespace spillway::core {
 
-// What plans may use of each GPU's budget, tried in this order: less, if all GPUs at once do not
-// fit.
+// The share of each GPU's budget that plans may use, tried in this order: less, if all GPUs at once
+// do not fit.
 inline constexpr double kBudgetShares[] = {1.0, 0.95, 0.9, 0.8};
 
-// INVALID_ARGUMENT (BAD_OPTION batch_size) naming a node of the step whose batch is not known: a
-// plan that is to fit needs sizes, and an unknown batch would count as none. `instead`: what else
-// the caller may do, as the end of a list; may be empty. REQUIRES: kShapes, kActiveNodes.
+// INVALID_ARGUMENT (BAD_OPTION batch_size) naming a node of the step whose batch size is not known:
+// a plan that must fit needs sizes, and an unknown batch would count as 0. `instead`: what else the
+// caller may do, as the end of a list; may be empty. REQUIRES: kShapes, kActiveNodes.
 absl::Status CheckKnownBatch(const StepFacts& facts, absl::string_view instead);
 
-// Whether `plan`, each GPU of which was planned while the others had unlimited memory, fits all
-// at once: they may wait for each other, and hold memory for longer. If not, `failure` is why.
-// REQUIRES: kPlacement, kHardware; likewise below.
+// Whether `plan`, made for each GPU while the others had unlimited memory, fits on all GPUs at
+// once: they may wait for each other, and hold memory for longer. If not, sets `failure`. REQUIRES:
+// kPlacement, kHardware; likewise below.
 absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& facts,
                                       PlanSimulator* simulator, const StopToken& stop,
                                       FitFailure* failure);
 
 // FAILED_PRECONDITION (DOES_NOT_FIT): no plan that fits each GPU alone fits all at once.
-// `unswapped_peak_bytes`: of the GPU that takes most as the graph came. The remedy is what each GPU
-// takes then, where nothing is swapped and nothing waits: whether less does, only another search
-// could tell.
+// `unswapped_peak_bytes`: the highest peak of a GPU in the unswapped step. The remedy is what each
+// GPU needs then, with no swaps and no waits: whether less suffices, only another search could
+// tell.
 absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_bytes,
                               const StepFacts& facts, PlanSimulator* simulator,
                               const StopToken& stop);

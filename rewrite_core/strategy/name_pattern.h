@@ -1,4 +1,4 @@
-// The name patterns of TFLMS v1: a scope or name of the user's pasted into a regular expression, so
+// The name patterns of TFLMS v1: the user's scope or name is pasted into a regular expression, so
 // that a dot matches anything. RE2 runs them, since they are untrusted: linear time, no lookaround.
 //
 // Thread safety: Matches may run in parallel.
@@ -25,35 +25,36 @@ class NamePattern {
     kScope,   // ^TEXT(/.*)?$; a trailing slash of TEXT is dropped.
   };
 
-  // `option` is the option that TEXT came from, for the error (INVALID_ARGUMENT, BAD_REGEX).
+  // `option` is the option with this text, for the error (INVALID_ARGUMENT, BAD_REGEX).
   static absl::StatusOr<NamePattern> Create(Kind kind, absl::string_view text,
                                             absl::string_view option);
 
   bool Matches(absl::string_view name) const;
 
   const std::string& text() const { return text_; }
-  // Of its regular expression, in RE2's instructions, each some 250 bytes; 0 if it needs none.
+  // The size of its regular expression in RE2's instructions, each some 250 bytes; 0 if it has
+  // none.
   int program_size() const { return regex_ == nullptr ? 0 : regex_->ProgramSize(); }
 
  private:
   Kind kind_ = Kind::kPrefix;
   std::string text_;
   std::string literal_;
-  // Null where the text has no character that is special in a regular expression, but escaped ones
-  // and a $ at its end: then `literal_` is compared. That is ten times faster and takes no memory
-  // of RE2's; scopes are plain nearly always, and lists that scripts make are escaped names.
+  // Null if the text has no special character of regular expressions, except escaped ones and a $
+  // at its end: then `literal_` is compared, which is ten times faster and takes no RE2 memory.
+  // Scopes are nearly always plain, and lists made by scripts are escaped names.
   std::shared_ptr<const RE2> regex_;
 };
 
-// The most patterns of one option (a script may name every op of a backward part); the most of them
-// that are regular expressions, not escaped names, and the size of these together in RE2's
-// instructions. TFLMS users give a handful.
+// The maximum number of patterns in one option (a script may name every op of a backward part), and
+// of those that are regular expressions, not escaped names; and the maximum size of these together,
+// in RE2's instructions. TFLMS users give a handful.
 inline constexpr size_t kMaxPatterns = 10'000;
 inline constexpr int kMaxRegexes = 100;
 inline constexpr int kMaxProgramSize = 20'000;
 
-// One pattern per text. Errors: those of Create; INVALID_ARGUMENT (LIMIT_EXCEEDED) above these
-// limits; those of `stop`.
+// Returns one pattern per text. Errors: those of Create; INVALID_ARGUMENT (LIMIT_EXCEEDED) above
+// these limits; those of `stop`.
 absl::StatusOr<std::vector<NamePattern>> CreatePatterns(NamePattern::Kind kind,
                                                         const std::vector<std::string>& texts,
                                                         absl::string_view option,

@@ -1,5 +1,5 @@
-// The filters of TFLMS v2, by which users say which ops may have their outputs swapped, and which
-// may read swap-ins: by the beginning of their names and by their types.
+// The filters of TFLMS v2: users choose, by name prefix and by type, which ops may have their
+// outputs swapped, and which may read swap-ins.
 //
 // Thread safety: immutable after Create.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_OP_FILTER_H_
@@ -20,17 +20,17 @@
 
 namespace spillway::core {
 
-// The four lists of one side. They must outlive whoever is made of them.
+// The four lists of one side. They must outlive every filter made from them.
 struct OpFilterOptions {
   using Strings = google::protobuf::RepeatedPtrField<std::string>;
   const Strings& excl_scopes;
   const Strings& incl_scopes;
   const Strings& excl_types;
   const Strings& incl_types;
-  absl::string_view side;  // `output` or `input`, as the options' names have it.
+  absl::string_view side;  // `output` or `input`, as in the options' names.
 };
 
-// Those of a strategy's options (v1::LevelStrategy, v1::BudgetStrategy).
+// The lists in a strategy's options (v1::LevelStrategy, v1::BudgetStrategy).
 template <typename Options>
 OpFilterOptions OutputFilterOf(const Options& options) {
   return {options.excl_output_by_scopes(), options.incl_output_by_scopes(),
@@ -42,8 +42,8 @@ OpFilterOptions InputFilterOf(const Options& options) {
           options.excl_input_by_types(), options.incl_input_by_types(), "input"};
 }
 
-// Whatever the graph: INVALID_ARGUMENT (CONFLICTING_OPTIONS) if a scope or a type is both included
-// and excluded.
+// INVALID_ARGUMENT (CONFLICTING_OPTIONS) if a scope or a type is both included and excluded. Does
+// not depend on the graph.
 absl::Status CheckOpFilter(const OpFilterOptions& options);
 
 class OpFilter {
@@ -58,14 +58,15 @@ class OpFilter {
            !options_.excl_types.empty() || !options_.incl_types.empty();
   }
 
-  // REASON_SWAPPED if the op may, otherwise REASON_EXCLUDED or REASON_NOT_INCLUDED. Without lists
-  // of what is included, every op is; with two, by either.
+  // Returns REASON_SWAPPED if the op passes, otherwise REASON_EXCLUDED or REASON_NOT_INCLUDED.
+  // Without include lists, every op is included; with two, either may include it.
   v1::Reason Judge(NodeId id) const;
 
-  // LeavesNothing if the filter is given and no op of the graph may. Errors: also those of `stop`.
+  // Returns LeavesNothing() if the filter is given and no op of the graph passes. Errors: also
+  // those of `stop`.
   absl::Status CheckLeft(const StopToken& stop) const;
 
-  // INVALID_ARGUMENT (BAD_OPTION): no op is left. Names the filters that are given, with values.
+  // INVALID_ARGUMENT (BAD_OPTION): no op is left. Names the given filters, with their values.
   absl::Status LeavesNothing() const;
 
  private:
@@ -83,7 +84,7 @@ class OpFilter {
   NodeFlags excl_scope_, incl_scope_;        // By node; empty: not given.
 };
 
-// Both sides.
+// The filters of both sides.
 struct SwapFilters {
   OpFilter outputs, inputs;
 
@@ -104,7 +105,7 @@ struct SwapFilters {
   }
 };
 
-// The filters of one strategy in the options of another, which has them too.
+// Copies the filters from one strategy's options to another's.
 template <typename From, typename To>
 void CopyFilters(const From& from, To* to) {
   *to->mutable_excl_output_by_scopes() = from.excl_output_by_scopes();

@@ -1,5 +1,5 @@
 // The work limit of a strategy's searches: it ends a hopeless one with an error that says what to
-// do, where a deadline would only say that time is up.
+// do, while a deadline would only say that time is up.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
 
@@ -18,13 +18,14 @@ class SearchBudget {
   SearchBudget(int64_t max_steps, const StopToken& stop)
       : max_steps_(max_steps), stop_(stop), poll_(stop) {}
 
-  // Takes one step. True when the search must end, and from then on; status() then says why.
+  // Takes one step. Returns true once the search must end, and on every later call; status() then
+  // says why.
   bool Spend() {
     over_ = over_ || ++steps_ > max_steps_ || poll_.Tick();
     return over_;
   }
 
-  // Takes several steps, for what is kept and not only looked at.
+  // Takes several steps: for results that are kept, not only looked at.
   bool Spend(int64_t steps) {
     steps_ += steps - 1;
     return Spend();

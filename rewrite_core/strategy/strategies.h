@@ -1,6 +1,6 @@
-// The strategies, as a closed table. To add one: its folder, its cases in StrategyOf and
-// FindStrategy, which the compiler asks for, and its place in Strategies (strategies.cc), its
-// message and its value of `Strategy` in the API.
+// The strategies, as a closed table. To add one, write its folder, its cases in StrategyOf and
+// FindStrategy (the compiler complains if they are missing), its place in Strategies
+// (strategies.cc), and its message and its value of `Strategy` in the API.
 //
 // Thread safety: constant.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_STRATEGIES_H_
@@ -15,32 +15,32 @@
 
 namespace spillway::core {
 
-// How to plan with one strategy: functions without state.
+// The functions of one strategy. They have no state.
 struct PlanningStrategy {
-  // Refuses what is wrong with its options, whatever the graph: INVALID_ARGUMENT naming the option.
-  // Those of `stop`, too.
+  // Refuses options that are invalid whatever the graph: INVALID_ARGUMENT naming the option. Also
+  // those of `stop`.
   absl::Status (*check)(const v1::RewriteOptions& options, const StopToken& stop);
-  // Whether it asks a simulator.
+  // Whether it needs a simulator.
   bool (*needs_simulator)(const v1::RewriteOptions& options);
-  // What the facts of the step are computed with: options.step, unless the strategy's own options
-  // say more of it (LevelStrategy.autotune_gpu_mem).
+  // The step for which facts are computed: options.step, unless the strategy's own options add to
+  // it (LevelStrategy.autotune_gpu_mem).
   v1::Step (*step)(const v1::RewriteOptions& options);
-  // Refuses a graph, without edits of Spillway, that its options are not for (ApplyStrategy.plan
-  // names one): INVALID_ARGUMENT. Those of `stop`, too.
+  // Refuses a graph, without Spillway's edits, if the options are for another one
+  // (ApplyStrategy.plan names its graph): INVALID_ARGUMENT. Also those of `stop`.
   absl::Status (*check_graph)(const v1::RewriteOptions& options, const Graph& graph,
                               const StopToken& stop);
-  // Chooses the swaps: a pure function. Errors: INVALID_ARGUMENT for options that do not go with
-  // the graph, FAILED_PRECONDITION (DOES_NOT_FIT), those of the facts and of `stop`.
+  // Chooses the swaps: a pure function. Errors: INVALID_ARGUMENT for options that do not suit the
+  // graph, FAILED_PRECONDITION (DOES_NOT_FIT), those of the facts and of `stop`.
   absl::StatusOr<StrategyResult> (*plan)(const StrategyInput& input);
 };
 
 // The strategies of this build, strongest first; the first one is the default.
 absl::Span<const v1::Strategy> Strategies();
 
-// Which one `options` ask for.
+// Returns the strategy that `options` ask for.
 v1::Strategy StrategyOf(const v1::RewriteOptions& options);
 
-// How to plan as `options` ask; null for `strip`, which plans nothing.
+// Returns the functions of that strategy; null for `strip`, which plans nothing.
 const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options);
 
 }  // namespace spillway::core

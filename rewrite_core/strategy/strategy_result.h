@@ -1,4 +1,4 @@
-// What every strategy is given, and what it gives.
+// The input and the result of every strategy.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_STRATEGY_RESULT_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_STRATEGY_RESULT_H_
 
@@ -22,7 +22,7 @@ struct StrategyInput {
   const Eligibility& eligibility;
   const v1::RewriteOptions& options;
   const v1::Limits& limits;
-  PlanSimulator* simulator;  // Null unless the strategy asked for one (strategies.h).
+  PlanSimulator* simulator;  // Null unless the strategy needs one (strategies.h).
   const StopToken& stop;
 };
 
@@ -33,7 +33,8 @@ struct StrategyResult {
   // The verdict on every output with a data reader that was considered. Empty if
   // options.decision_detail asks for none.
   std::vector<TensorDecision> decisions;
-  // Its own part of the report: fits, its message (scope, level), warnings. Nothing else is set.
+  // The strategy's part of the report: fits, its message (scope, level), warnings. Nothing else is
+  // set.
   v1::RewriteReport report;
 };
 

@@ -1,4 +1,4 @@
-// The GPUs whose tensors are to be swapped, for strategies that plan one GPU after the other.
+// The GPUs whose tensors may be swapped, for strategies that plan one GPU after the other.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_WANTED_GPUS_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_WANTED_GPUS_H_
 
@@ -14,17 +14,17 @@
 namespace spillway::core {
 
 struct WantedGpu {
-  std::string name;           // As forecasts call it.
+  std::string name;           // As in forecasts.
   int32_t index = 0;          // Into Placement::devices().
   std::vector<bool> devices;  // By DeviceId.
-  bool is_many = false;       // All of more than kMaxGpus.
+  bool is_many = false;       // Stands for all, more than kMaxGpus.
 };
 
-// Each is planned in passes over the whole graph. Far more than a machine has.
+// Planning a GPU takes passes over the whole graph. Far more than a machine has.
 inline constexpr size_t kMaxGpus = 256;
 
-// In order of their first nodes. One by one if there are at most kMaxGpus; else all as one, of no
-// name. REQUIRES: kPlacement.
+// Returns the GPUs in order of their first nodes, one by one if there are at most kMaxGpus;
+// otherwise all as one, without a name. REQUIRES: kPlacement.
 std::vector<WantedGpu> FindWantedGpus(const StepFacts& facts, const Eligibility& eligibility);
 
 // INVALID_ARGUMENT (LIMIT_EXCEEDED), for a strategy that cannot plan many as one.

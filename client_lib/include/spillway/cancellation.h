@@ -1,4 +1,4 @@
-// Lets one thread end a call that another thread waits in.
+// Lets one thread end a call on which another thread is waiting.
 //
 //   spillway::CallOptions options;
 //   spillway::CancellationToken token = options.cancellation;  // A copy is the same token.
@@ -15,18 +15,18 @@
 
 namespace spillway {
 
-// A flag that goes from "go on" to "cancelled" once and stays there. Copies share it. Thread-safe;
+// A flag that can be set to "cancelled" once and stays set. Copies share it. Thread-safe, but
 // Cancel is not async-signal-safe: call it from a thread, not from a signal handler.
 class SPILLWAY_EXPORT CancellationToken {
  public:
   CancellationToken();
 
-  // Ends every call that was given this token, now and later. Does nothing the second time.
+  // Ends every current and future call that has this token. A second call has no effect.
   void Cancel();
 
   bool cancelled() const;
 
-  // The flag itself, for loops that poll. Valid while a copy of this token exists.
+  // The flag itself, for polling loops. Valid as long as any copy of this token exists.
   const std::atomic<bool>* flag() const;
 
  private:
@@ -35,9 +35,10 @@ class SPILLWAY_EXPORT CancellationToken {
   std::shared_ptr<State> state_;
 };
 
-// Runs `callback` when `token` is cancelled, once, on the cancelling thread; right away, on this
-// thread, if it is cancelled already. The destructor waits for a callback that is running, so that
-// what it uses may go afterwards. The callback MUST be short and MUST NOT touch the token.
+// Runs `callback` once when `token` is cancelled, on the cancelling thread; if `token` is already
+// cancelled, the constructor runs it. The destructor waits for a running callback, so anything the
+// callback uses may be destroyed afterwards. The callback MUST be short and MUST NOT touch the
+// token.
 class SPILLWAY_EXPORT CancellationCallback {
  public:
   CancellationCallback(const CancellationToken& token, std::function<void()> callback);

@@ -22,65 +22,66 @@
 
 namespace spillway {
 
-// What a call is doing, in this order. A call that is tried again starts from the first.
+// The stages of a call, in this order. A retried call starts again from the first.
 enum class Stage {
-  kSending,    // The graph goes to the server. Only where it goes as a stream.
-  kRewriting,  // The core works, here or there. A graph that goes in one message starts here.
-  kReceiving,  // The graph comes back from the server. Only where it comes as a stream.
+  kSending,    // The graph is sent to the server. Streams only.
+  kRewriting,  // The core is working, here or in the server. First stage of a unary call.
+  kReceiving,  // The graph is received from the server. Streams only.
 };
 
-// How far a call is. Bytes are those of the graph, or of both that a Diff compares; both are 0
-// where there is nothing to count.
+// The progress of a call. Bytes are those of the graph, or of both graphs of a Diff; both fields
+// are 0 where there is nothing to count.
 struct Progress {
   Stage stage = Stage::kRewriting;
   int64_t done_bytes = 0;
   int64_t total_bytes = 0;
 };
 
-// What holds for one call.
+// The options of one call.
 struct CallOptions {
-  // The call ends with DEADLINE_EXCEEDED when it has taken this long. Default: no limit. Zero or
-  // less: it ends before it starts.
+  // The call fails with DEADLINE_EXCEEDED after this time. Default: no limit. Zero or less: it
+  // fails before it starts.
   absl::Duration timeout = absl::InfiniteDuration();
 
-  // Cancel it from another thread to end the call with CANCELLED. Every CallOptions starts with a
-  // token of its own; copies of one CallOptions share it.
+  // Cancel this from another thread to end the call with CANCELLED. Every new CallOptions has its
+  // own token; copies of a CallOptions share it.
   CancellationToken cancellation = {};
 
-  // Told of each stage of a call that brings a graph, and of each piece that was sent or received
-  // (about RemoteOptions::chunk_bytes), if set. Called on the calling thread or on one of the
-  // call's own, never twice at once, and not after the call has returned. It MUST be short, as the
-  // call waits for it, and MUST NOT throw. It may cancel `cancellation`.
+  // If set, called at each stage of a call that has a graph, and for each piece that was sent or
+  // received (about RemoteOptions::chunk_bytes). Called on the calling thread or on a thread of the
+  // call, never concurrently, and not after the call has returned. It MUST be short, as the call
+  // waits for it, and MUST NOT throw. It may cancel `cancellation`.
   std::function<void(const Progress&)> on_progress = nullptr;
 
-  // In process alone, by the same rules: told of each plan that is simulated. 0: none fits so far.
+  // Called for each simulated plan, in process only, by the same rules. A time of 0: none fits so
+  // far.
   std::function<void(int64_t plans_tried, int64_t best_step_time_ns)> on_plan = nullptr;
 
-  // What is sent with the call besides; empty: nothing. In process they have no effect. What does
-  // not have its form is INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
+  // The following are sent to the server with the call; empty: not sent. They have no effect in
+  // process. A malformed value is INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
   //
-  // The name of the call in the server's log (`x-request-id`): 1 to 128 printable ASCII characters
-  // without space, quote or backslash. Without one the server makes one.
+  // The id of the call in the server's log (`x-request-id`): 1 to 128 printable ASCII characters
+  // without space, quote or backslash. If empty, the server makes one.
   std::string request_id = {};
-  // The span that the call belongs to, as W3C Trace Context has it; the server logs it, too.
+  // The span that the call belongs to, in the format of W3C Trace Context. The server logs it, too.
   std::string traceparent = {};
-  // Shown to the server (`authorization: Bearer TOKEN`) instead of that in
-  // RemoteOptions::token_file: 1 to 4096 characters of RFC 6750.
+  // The bearer token (`authorization: Bearer TOKEN`), instead of the one in
+  // RemoteOptions::token_file: 1 to 4096 characters as in RFC 6750.
   std::string token = {};
-  // What else is to go with the call, for proxies and interceptors: names and values of gRPC
-  // metadata, in this order. A name is of 1 to 64 small letters, digits, `-`, `_` and `.`; not one
-  // of the three above, nor one that gRPC and HTTP keep for themselves (`grpc-...`, `te`, `host`,
-  // `content-type`, `user-agent`, `...-bin`). A value is printable ASCII, at most 1024 characters;
-  // at most 32 of them.
+  // Additional gRPC metadata, for proxies and interceptors: names and values, in this order. A name
+  // consists of 1 to 64 lowercase letters, digits, `-`, `_` and `.`; it is not one of the three
+  // above, nor one reserved by gRPC or HTTP (`grpc-...`, `te`, `host`, `content-type`,
+  // `user-agent`, `...-bin`). A value is printable ASCII, at most 1024 characters. At most 32
+  // entries.
   //
-  // `x-spillway-job`, `x-spillway-user`, `x-spillway-queue` and `x-spillway-model` say in the
-  // server's log and journal whose call it is. Where they are not here, what SPILLWAY_JOB,
-  // SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL hold when the connection is made is sent; what
-  // has not the form of a request id is made so.
+  // `x-spillway-job`, `x-spillway-user`, `x-spillway-queue` and `x-spillway-model` identify the
+  // caller in the server's log and journal. Those not given here are taken from SPILLWAY_JOB,
+  // SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL as they are when the connection is made, and
+  // converted to the form of a request id where necessary.
   std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
-// The answer of a health check, as grpc.health.v1 has it.
+// The result of a health check, as defined by grpc.health.v1.
 enum class ServingStatus {
   kUnknown,
   kServing,
@@ -88,22 +89,24 @@ enum class ServingStatus {
   kServiceUnknown,  // There is no service of that name.
 };
 
-// SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN.
+// Returns SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN.
 SPILLWAY_EXPORT absl::string_view ServingStatusName(ServingStatus status);
 
-// Takes tensors of an Inspect: all of the graph's in file order, in pieces of some 256 KiB.
+// Receives the tensors of an Inspect: all tensors of the graph in file order, in pieces of about
+// 256 KiB.
 //
 // This and SizeCallback are called on the calling thread, before the call returns. A call that is
-// tried again on another server, or on the same, goes on where it was: nothing comes twice. They
-// MUST NOT throw, and may cancel CallOptions::cancellation to have no more. What they were given
-// stands even if the call then fails.
+// retried, on the same or another server, continues where it was: nothing is delivered twice. The
+// callbacks MUST NOT throw, and may cancel CallOptions::cancellation to receive no more. What was
+// delivered remains valid even if the call then fails.
 using TensorsCallback = std::function<void(const v1::TensorList&)>;
 
-// Takes each size of an Explore once, as it is found: in any order, but the same each time.
+// Receives each size of an Explore once, as it is found: in no particular order, but always the
+// same one.
 using SizeCallback = std::function<void(const v1::ExploredSize&)>;
 
-// The calls of the service. Implementations are thread-safe. See client.h for what each call means
-// and for its errors.
+// The calls of the service. Implementations are thread-safe. See client.h for the contract and
+// errors of each call.
 class SPILLWAY_EXPORT Connection {
  public:
   virtual ~Connection() = default;

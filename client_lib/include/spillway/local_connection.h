@@ -10,12 +10,12 @@
 
 namespace spillway {
 
-// A connection whose calls run on the calling thread. The graph is read in place. Capabilities name
-// only the limits that apply in process; its health is always SERVING.
+// Returns a connection whose calls run on the calling thread and read the graph in place. Its
+// capabilities list only the limits that apply in process; its health is always SERVING.
 SPILLWAY_EXPORT std::shared_ptr<Connection> MakeLocalConnection();
 
-// The same with other limits than the built-in ones; those that concern a server alone have no
-// effect. Start from GetCapabilities().limits() of a local connection.
+// The same, with limits other than the built-in ones. Server-only limits have no effect. Start from
+// GetCapabilities().limits() of a local connection.
 SPILLWAY_EXPORT std::shared_ptr<Connection> MakeLocalConnection(const v1::Limits& limits);
 
 }  // namespace spillway

@@ -1,6 +1,6 @@
-// Rewrites a graph that a program holds as a protobuf message, tensorflow::GraphDef for one, before
-// its session is made. Header-only, C++11; needs spillway.h and the standard library, and nothing
-// of protobuf, Abseil or TensorFlow: any class with SerializeAsString and ParseFromArray will do.
+// Rewrites a graph that a program holds as a protobuf message, such as tensorflow::GraphDef, before
+// its session is made. Header-only, C++11; needs only spillway.h and the standard library, not
+// protobuf, Abseil or TensorFlow: any class with SerializeAsString and ParseFromArray works.
 //
 //   #include "spillway/rewrite_message.h"
 //
@@ -11,7 +11,7 @@
 //   if (!result.ok()) LOG(WARNING) << result.message << "; training without swaps";
 //   session->Create(graph);        // The rewritten graph, or on any error the original.
 //
-// Link with libspillway. Thread-safe but for the message.
+// Link with libspillway. Thread-safe except for the message.
 #ifndef SPILLWAY_REWRITE_MESSAGE_H_
 #define SPILLWAY_REWRITE_MESSAGE_H_
 
@@ -27,15 +27,15 @@ namespace spillway {
 struct RewriteMessageOptions {
   // The server, `host:port`. Empty: in this process.
   std::string target;
-  // Whether to talk TLS with the server, and with what: see spillway_client_options_set_tls. An
-  // empty text is a NULL there; any that is not implies `tls`.
+  // Whether to use TLS, and with which files: see spillway_client_options_set_tls. An empty string
+  // stands for NULL there; any non-empty one implies `tls`.
   bool tls = false;
   std::string tls_ca_file;
   std::string tls_cert_file;
   std::string tls_key_file;
   std::string tls_server_name;
   // spillway.v1.RewriteOptions as JSON, e.g. {"scope": {"n_tensors": 10}}. Empty: the defaults,
-  // which are tuned to a machine (hardware) and need batch_size where the graph leaves it open:
+  // which are tuned to a machine (hardware) and need batch_size if the graph leaves it open:
   // {"step": {"batch_size": 256, "hardware": {"preset": "v100_nvlink2"}}}.
   std::string options_json;
   // The call fails with DEADLINE_EXCEEDED after this time. Negative: no limit.
@@ -43,9 +43,9 @@ struct RewriteMessageOptions {
 };
 
 struct RewriteMessageResult {
-  // 0: done. Otherwise the code as gRPC numbers it; the message that was given is unchanged.
+  // 0: success. Otherwise the gRPC status code, and the caller's message is unchanged.
   std::int32_t code = 0;
-  // One sentence for people, and an ErrorReason of error.proto without its prefix (or "").
+  // A sentence for people, and an ErrorReason of error.proto without its prefix (or "").
   std::string message;
   std::string reason;
   // spillway.v1.RewriteReport as JSON: what was swapped and why.
@@ -67,7 +67,7 @@ struct CFree {
 template <typename Handle>
 using COwner = std::unique_ptr<Handle, CFree>;
 
-// Takes over `*buffer` and gives it to an owner: for the functions with an output.
+// Takes ownership of the output of a function of the C API.
 inline COwner<spillway_buffer> Own(spillway_buffer* buffer) {
   return COwner<spillway_buffer>(buffer);
 }
@@ -81,7 +81,7 @@ inline RewriteMessageResult ToResult(spillway_status* status) {
   return result;
 }
 
-// Bytes in, bytes out: what does not depend on the type of the message.
+// The part that does not depend on the type of the message: bytes in, bytes out.
 inline RewriteMessageResult RewriteBytes(const RewriteMessageOptions& options,
                                          const std::string& graph,
                                          COwner<spillway_buffer>* rewritten) {
@@ -89,7 +89,7 @@ inline RewriteMessageResult RewriteBytes(const RewriteMessageOptions& options,
   const COwner<spillway_client_options> where(spillway_client_options_new());
   status = spillway_client_options_set_target(where.get(), options.target.c_str());
   if (status != nullptr) return ToResult(status);
-  // Who names an authority or a certificate does not want plain text.
+  // Naming a CA or a certificate implies TLS.
   if (options.tls || !options.tls_ca_file.empty() || !options.tls_cert_file.empty() ||
       !options.tls_key_file.empty() || !options.tls_server_name.empty()) {
     status = spillway_client_options_set_tls(
@@ -136,8 +136,8 @@ inline RewriteMessageResult RewriteBytes(const RewriteMessageOptions& options,
 
 }  // namespace internal
 
-// Replaces `*graph` with the rewritten graph. Errors leave it as it was; those of the call are
-// those of RewriteService.Rewrite (rewrite_service.proto).
+// Replaces `*graph` with the rewritten graph, or leaves it unchanged on an error. For the errors,
+// see RewriteService.Rewrite (rewrite_service.proto).
 template <typename Message>
 RewriteMessageResult RewriteMessage(const RewriteMessageOptions& options, Message* graph) {
   internal::COwner<spillway_buffer> rewritten;

@@ -13,29 +13,32 @@ class StepKeywords(TypedDict, total=False):
     """What one step is: Step in step.proto."""
 
     feeds: Optional[Feeds]
-    """What the step feeds, for tensor sizes and for the sides that conditionals take. Each names a
-    node of the graph; an unknown name is an error. Fed nodes are never edited. Default: none."""
+    """The tensors that the step feeds, for tensor sizes and for the branches that conditionals
+    take. Each names a node of the graph; an unknown name is an error. Fed nodes are never edited.
+    Default: none."""
     batch_size: Optional[int]
     """Size, in examples, of the batch of one training step. Replaces an unknown first dimension of
-    placeholders, iterators and queues; what follows from it is inferred. Range: 1 to 2^31 - 1.
-    Default: not set, such a size is unknown."""
+    placeholders, iterators and queues; the shapes that follow from it are inferred. Range: 1 to
+    2^31 - 1. Default: not set, such a size is unknown."""
     targets: Optional[Names]
     """Names of the nodes (or tensors, `node:port`) that the step runs. Each must exist
-    (NAME_MATCHES_NOTHING); after a rewrite the verifier checks that they still do, unedited in
-    kind. What trains is: the weight updates, what waits for them (the train op), moving averages of
-    what the step computes, and the loss. Default: none named, what trains is found."""
+    (NAME_MATCHES_NOTHING); after a rewrite the verifier checks that they still do. Without targets,
+    the step runs what trains the model: the weight updates, the nodes that wait for them (the train
+    op), moving averages of values that the step computes, and the loss. Default: none named, what
+    trains is found."""
     hardware: Optional[Machine]
     """The machine that the step is simulated on, with its budgets. Default: p100_pcie."""
     profile: Optional[Profile]
-    """A serialized tensorflow.RunMetadata or StepStats of a real run of this graph: its times and
+    """A serialized tensorflow.RunMetadata or StepStats of a real run of this graph, whose times and
     bytes replace estimates. Default: none."""
     convolution_workspace_bytes: Optional[Size]
     """Bytes of device memory that each convolution may take while it runs (cuDNN). Range: 0 and up.
     Default: 0."""
     loop_counts: Optional[Mapping[str, int]]
-    """How often loops run their bodies, where the graph does not tell it (by constants,
-    maximum_iterations, sizes of dimensions), or tells a most that is not reached: what they keep
-    for their gradients is counted so often. Default: none, the graph tells it or it is unknown."""
+    """Numbers of loop iterations, where the graph does not determine them (by constants,
+    maximum_iterations, dimension sizes) or only gives a maximum that is not reached. The memory
+    that a loop keeps for its gradients is counted once per iteration. Default: none, the graph
+    tells it or it is unknown."""
 
 
 class HardwareKeywords(TypedDict, total=False):
@@ -43,10 +46,10 @@ class HardwareKeywords(TypedDict, total=False):
     `hardware` names."""
 
     gpu_memory_bytes: Optional[Size]
-    """Bytes that TensorFlow's allocator can use on each GPU (less than the board has). Less
-    allocator_reserve they are the device budget. Range: 1 and up. Default: the preset's."""
+    """Bytes that TensorFlow's allocator can use on each GPU (less than the board has). Minus
+    allocator_reserve, this is the device budget. Range: 1 and up. Default: the preset's."""
     host_memory_bytes: Optional[Size]
-    """Bytes of pinned host memory that the swaps of all GPUs together may use: the host budget.
+    """Bytes of pinned host memory that the swaps of all GPUs may use in total: the host budget.
     Range: 0 and up. Default: the preset's."""
     peak_flops: Optional[float]
     """Operations per second; a multiply-add counts as two. Range: above 0. Default: the
@@ -58,12 +61,12 @@ class HardwareKeywords(TypedDict, total=False):
     """The share of peak_flops that matrix products reach. Range: above 0, at most 1. Default: the
     preset's."""
     mem_bytes_per_s: Optional[float]
-    """Bytes per second of the GPU's own memory. Range: above 0. Default: the preset's."""
+    """Bytes per second of GPU memory. Range: above 0. Default: the preset's."""
     mem_eff: Optional[float]
     """The share of mem_bytes_per_s that kernels reach. Range: above 0, at most 1. Default: the
     preset's."""
     launch_s: Optional[float]
-    """Seconds from one kernel's launch to the next one's. Range: 0 to 1. Default: the preset's."""
+    """Seconds from one kernel launch to the next. Range: 0 to 1. Default: the preset's."""
     d2h_bytes_per_s: Optional[float]
     """Bytes per second of copies from the device to the host. Range: above 0. Default: the
     preset's."""
@@ -71,20 +74,19 @@ class HardwareKeywords(TypedDict, total=False):
     """Bytes per second of copies from the host to the device. Range: above 0. Default: the
     preset's."""
     copy_latency_s: Optional[float]
-    """Seconds that each copy takes besides its bytes. Range: 0 to 1. Default: the preset's."""
+    """Fixed overhead of each copy, in seconds. Range: 0 to 1. Default: the preset's."""
     allocator_reserve: Optional[float]
-    """The share of gpu_memory_bytes that steps leave to what is not simulated: chunks of
-    TensorFlow's allocator that are larger than the variables in them, orders of execution other
-    than the simulated one. TFLMS v2 leaves as much. Range: 0 to 0.9. Default: 0.1."""
+    """The share of gpu_memory_bytes reserved for effects that are not simulated: chunks of
+    TensorFlow's allocator that are larger than the variables in them, and orders of execution other
+    than the simulated one. TFLMS v2 reserves as much. Range: 0 to 0.9. Default: 0.1."""
     internal_fragmentation_fraction: Optional[float]
-    """What gpu_options.experimental.internal_fragmentation_fraction is in the session that trains:
-    TensorFlow's allocator also splits a chunk that is larger than what is asked for by this share
-    of gpu_memory_bytes. By default it hands out up to twice as much (or 128 MiB more), so that a
-    small share (0.001) leaves more memory to use. A plan that is made with it needs a session with
-    it: the report's advice has that. 0: as TensorFlow does by default. Range: 0 to below 1.
-    Default: 0."""
+    """The value of gpu_options.experimental.internal_fragmentation_fraction in the training
+    session: TensorFlow's allocator also splits a chunk that exceeds the request by this share of
+    gpu_memory_bytes. By default it hands out chunks of up to twice the request (or 128 MiB more),
+    so a small share (0.001) leaves more usable memory. A plan made with it needs a session with it:
+    see the report's advice. 0: TensorFlow's default. Range: 0 to below 1. Default: 0."""
     gpu_memories: Optional[Mapping[str, Size]]
-    """GPUs that have another memory than gpu_memory_bytes. Default: none."""
+    """GPUs whose memory differs from gpu_memory_bytes. Default: none."""
 
 
 class CommonKeywords(TypedDict, total=False):
@@ -92,10 +94,10 @@ class CommonKeywords(TypedDict, total=False):
 
     devices: Optional[Names]
     """Devices whose tensors may be swapped, as the nodes spell them (`/gpu:0`, `/device:GPU:0` and
-    `/job:j/task:0/device:GPU:0` are told apart only where they differ in fact). Default: every
+    `/job:j/task:0/device:GPU:0` are distinct only if they are different devices). Default: every
     device that is not a CPU; a node without a device counts as one."""
     already_rewritten: Optional[Literal["keep", "replan"]]
-    """What to do with a graph that Spillway has rewritten already. Default: KEEP."""
+    """What to do with a graph that Spillway has already rewritten. Default: KEEP."""
     decision_detail: Optional[Literal["all", "none"]]
     """Which decisions the report lists. Default: ALL."""
     simulation: Optional[Union[bool, Literal["on", "off"]]]
@@ -106,30 +108,30 @@ class CpuDeviceKeywords(TypedDict, total=False):
     """Of every strategy."""
 
     cpu_device: Optional[str]
-    """Device of the swap nodes, that is, of host memory. Default: the first CPU of the job, replica
-    and task of the tensor's producer."""
+    """Device of the swap nodes, i.e. of host memory. Default: the first CPU of the job, replica and
+    task of the tensor's producer."""
 
 
 class SettledKeywords(TypedDict, total=False):
     """Of every strategy; a plan that is applied has them."""
 
     min_tensor_bytes: Optional[Size]
-    """Tensors smaller than this, in bytes, are not swapped (reason TOO_SMALL). A tensor of unknown
-    size is not judged by it. Range: 0 and up. Default: 0."""
+    """Tensors smaller than this, in bytes, are not swapped (reason TOO_SMALL). Does not apply to
+    tensors of unknown size. Range: 0 and up. Default: 0."""
     swap_encoding: Optional[Literal["identity", "copy"]]
     """How a swap is written into the graph. Default: IDENTITY."""
     inline_calls: Optional[Literal["auto", "always", "never"]]
     """Whether calls of library functions are replaced by the functions' bodies, whose tensors can
-    be swapped then. Default: AUTO."""
+    then be swapped. Default: AUTO."""
 
 
 class OptimizerScopesKeywords(TypedDict, total=False):
     """Of the strategy scope."""
 
     optimizer_scopes: Optional[Names]
-    """Name prefixes of the backward part: an op belongs to it when its name matches `^SCOPE` for
-    one of them. A scope that matches nothing is a warning; if none matches anything, an error
-    (NAME_MATCHES_NOTHING). Without any, ScopeReport says what was found. Default: found from the
+    """Name prefixes of the backward part: an op belongs to it if its name matches `^SCOPE` for any
+    of them. A scope that matches nothing is a warning; it is an error (NAME_MATCHES_NOTHING) if
+    none matches. If none is given, ScopeReport lists what was found. Default: found from the
     structure of the graph, as gradients, weight updates and what only these read."""
 
 
@@ -143,11 +145,11 @@ class ScopeKeywords(TypedDict, total=False):
     starting_scope either: found, as the forward ops that feed the backward part and from which the
     most others of their kind are reached."""
     excl_scopes: Optional[Names]
-    """Ops named SCOPE or under `SCOPE/` do not have their outputs swapped. One that matches no
-    reachable op is an error. Default: none."""
+    """Outputs of ops named SCOPE or under `SCOPE/` are not swapped. One that matches no reachable
+    op is an error. Default: none."""
     incl_scopes: Optional[Names]
-    """If set (or incl_types is), only ops named SCOPE or under `SCOPE/` (or of those types) have
-    their outputs swapped. One that matches no reachable op is an error. Default: none."""
+    """If set (or incl_types is), only outputs of ops named SCOPE or under `SCOPE/` (or of those
+    types) are swapped. One that matches no reachable op is an error. Default: none."""
     excl_types: Optional[Names]
     """Op types whose outputs are not swapped, besides the built-in Const, Mul, Add, Identity,
     Assign, VariableV2, Reshape, Shape, ShapeN and Placeholder. One that no reachable op has is an
@@ -155,30 +157,32 @@ class ScopeKeywords(TypedDict, total=False):
     incl_types: Optional[Names]
     """See incl_scopes. Default: none."""
     n_tensors: Optional[int]
-    """At most this many tensors are swapped. Negative: all; 0: none, the graph is returned as it
-    came. Default: -1."""
+    """Maximum number of tensors to swap. Negative: all; 0: none, the graph is returned unchanged.
+    Default: -1."""
     lb: Optional[int]
-    """Lower bound, in levels, of the distance between a swap-in's trigger and its consumer: larger
-    starts the copy earlier and holds its memory longer. Range: 1 and up, at most ub. Default: 1."""
+    """Lower bound, in levels, of the distance between a swap-in's trigger and its consumer: a
+    larger value starts the copy earlier and holds its memory longer. Range: 1 and up, at most ub.
+    Default: 1."""
     ub: Optional[int]
-    """Upper bound, in levels, of that distance: no trigger is looked for beyond it. Range: 1 and
-    up. Default: 10000."""
+    """Upper bound, in levels, of that distance: triggers are not searched for beyond it. Range: 1
+    and up. Default: 10000."""
     fuse_swapins: Optional[bool]
-    """One swap-in for all consumers of a tensor, gated for the earliest of them, instead of one
-    each: fewer copies, more memory between the first consumer and the last. Default: false."""
+    """Uses one swap-in for all consumers of a tensor, triggered for the earliest of them, instead
+    of one per consumer: fewer copies, but more memory between the first consumer and the last.
+    Default: false."""
     ctrld_strategy: Optional[Literal["chain_rule", "direct_order"]]
-    """How triggers are looked for. Default: CHAIN_RULE."""
+    """How triggers are found. Default: CHAIN_RULE."""
     swap_branches: Optional[bool]
     """Also swap for forward consumers that lie more than branch_threshold levels behind the
     tensor's first forward consumer (long skip connections). Default: false."""
     branch_threshold: Optional[int]
-    """See swap_branches. In levels. Range: 0 and up. Default: 0."""
+    """See swap_branches; in levels. Range: 0 and up. Default: 0."""
     debug: Optional[bool]
-    """Lists in the report the names and types of ops, to tune by (ScopeReport.debug_ops). Default:
+    """Lists op names and types in the report, for tuning (ScopeReport.debug_ops). Default:
     false."""
     debug_level: Optional[int]
-    """With debug: 1 lists the starting ops, 2 every op that the walk passes, in its order. Range: 1
-    or 2. Default: 1."""
+    """With debug: 1 lists the starting ops; 2 lists every op that the walk visits, in order. Range:
+    1 or 2. Default: 1."""
 
 
 class LmsLevelKeywords(TypedDict, total=False):
@@ -188,22 +192,23 @@ class LmsLevelKeywords(TypedDict, total=False):
     """Edges longer than this, in levels, are swapped. -1: tuned. Range: -1, or 1 and up. Default:
     -1."""
     swapin_ahead: Optional[int]
-    """A swap-in starts this many levels before its first consumer: larger starts the copy earlier
-    and holds its memory longer. Of no effect where sync_mode is 2 or 3. -1: tuned. Range: -1, or 1
-    and up. Default: -1."""
+    """A swap-in starts this many levels before its first consumer: a larger value starts the copy
+    earlier and holds its memory longer. No effect if sync_mode is 2 or 3. -1: tuned. Range: -1, or
+    1 and up. Default: -1."""
     swapin_groupby: Optional[int]
-    """Consumers of a tensor that are at most this many levels apart share a swap-in; 0: one each.
-    -1: tuned (with a given threshold and sync_mode 2 or 3: one each). Range: -1 and up. Default:
-    -1."""
+    """Consumers of a tensor that are at most this many levels apart share a swap-in; 0: one per
+    consumer. -1: tuned (with a given threshold and sync_mode 2 or 3: one per consumer). Range: -1
+    and up. Default: -1."""
     sync_mode: Optional[int]
-    """What waits for copies. 0: nothing; 1: the other consumers of a tensor wait until it is out;
-    2: a swap-in waits for the other inputs of its consumer; 3: both. Slower, and less memory. Where
-    something is tuned, the least mode that is tried. Range: 0 to 3. Default: 0."""
+    """What waits for copies. 0: nothing; 1: the other consumers of a tensor wait until its swap-out
+    has ended; 2: a swap-in waits for the other inputs of its consumer; 3: both. Higher modes are
+    slower and use less memory. If any parameter is tuned, this is the lowest mode that is tried.
+    Range: 0 to 3. Default: 0."""
     serialization: Optional[Levels]
-    """Levels whose ops run one after another: an index or a Python slice each (`12`, `3:5`,
-    `-10:`). One outside the levels of the graph is an error. Default: none."""
+    """Levels whose ops run one after another; each entry is an index or a Python slice (`12`,
+    `3:5`, `-10:`). A level that the graph does not have is an error. Default: none."""
     serialization_by_size: Optional[float]
-    """Levels whose ops on one GPU read and write more than this together, in GiB, are serialized.
+    """Levels whose ops on one GPU together read and write more than this, in GiB, are serialized.
     0: none. Range: 0 and up. Default: 0."""
 
 
@@ -212,16 +217,17 @@ class LevelKeywords(TypedDict, total=False):
 
     is_training: Optional[bool]
     """Whether the graph runs in training mode: batch normalizations of the other mode are left
-    alone. Default: true."""
+    unchanged. Default: true."""
     autotune_gpu_mem: Optional[float]
-    """Memory of each GPU for tuning, in GiB, in place of hardware.gpu_memory_bytes of the step. As
-    there, hardware.allocator_reserve is taken off. Range: above 0. Default: the hardware's."""
+    """Memory of each GPU for tuning, in GiB, in place of the step's hardware.gpu_memory_bytes.
+    hardware.allocator_reserve is subtracted from it, too. Range: above 0. Default: the
+    hardware's."""
     pace: Optional[bool]
-    """Not of TFLMS: what is launched behind a swap-in's trigger waits for the swap-in (pace edges),
-    so that its copy overlaps with kernels, and operations that are ready early wait until their
-    outputs are wanted (order edges; where the peak falls, and nothing is serialized), as in the
-    strategy budget. What is tuned is tuned with and without, and the better plan is taken: twice
-    the time. Needs sizes: an unknown batch is an error. Default: false."""
+    """Not in TFLMS. Operations launched after a swap-in's trigger wait for the swap-in (pace
+    edges), so that its copy overlaps with kernels, and operations that are ready early wait until
+    their outputs are needed (order edges; only if they lower the peak and nothing is serialized),
+    as in the strategy budget. Tuning runs with and without these edges and takes the better plan,
+    in twice the time. Needs sizes: an unknown batch size is an error. Default: false."""
 
 
 class FilterKeywords(TypedDict, total=False):
@@ -234,8 +240,8 @@ class FilterKeywords(TypedDict, total=False):
     """If set (or incl_output_by_types is), only outputs of ops whose name begins so (or of those
     types) are swapped. Default: none."""
     excl_output_by_types: Optional[Names]
-    """Outputs of ops of these types are not swapped, besides those of the built-in list of
-    variables, constants and the like. Default: none."""
+    """Outputs of ops of these types are not swapped, in addition to the built-in list of variables,
+    constants and the like. Default: none."""
     incl_output_by_types: Optional[Names]
     """See incl_output_by_scopes. Default: none."""
     excl_input_by_scopes: Optional[Names]
@@ -244,7 +250,8 @@ class FilterKeywords(TypedDict, total=False):
     """If set (or incl_input_by_types is), only ops whose name begins so (or of those types) read
     swap-ins. Default: none."""
     excl_input_by_types: Optional[Names]
-    """Ops of these types read no swap-in, besides those of the built-in list. Default: none."""
+    """Ops of these types read no swap-in, in addition to those of the built-in list. Default:
+    none."""
     incl_input_by_types: Optional[Names]
     """See incl_input_by_scopes. Default: none."""
 
@@ -253,14 +260,14 @@ class BudgetKeywords(TypedDict, total=False):
     """Of the strategy budget: BudgetStrategy in options.proto."""
 
     planning_effort: Optional[Literal["low", "medium", "high"]]
-    """How long is searched, for each GPU. Default: MEDIUM."""
+    """How much to search for each GPU. Default: MEDIUM."""
     objective: Optional[Literal["fastest_that_fits", "smallest_peak", "free_swaps_only"]]
-    """What a plan is to be like. Default: FASTEST_THAT_FITS."""
+    """What to optimize for. Default: FASTEST_THAT_FITS."""
     max_slowdown: Optional[float]
-    """How many times the step time at full speed (as the graph came, unlimited memory) a step may
-    take. If no plan within it is found, the error is DOES_NOT_FIT and tells the memory with which
-    there is one. Not with FREE_SWAPS_ONLY. Range: 1 and up. Default: no limit; with SMALLEST_PEAK
-    1.1."""
+    """Maximum step time as a multiple of the step time at full speed (the original graph with
+    unlimited memory). If no plan within it is found, the error is DOES_NOT_FIT and reports the
+    memory with which there is one. Invalid with FREE_SWAPS_ONLY. Range: 1 and up. Default: no
+    limit; with SMALLEST_PEAK 1.1."""
 
 
 # What options.py makes of a value.

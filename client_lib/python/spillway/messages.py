@@ -12,7 +12,7 @@ from typing import Literal, Optional, Tuple
 from spillway._message import Enum, Message
 
 EdgeKind = Literal["", "TRIGGER", "DEADLINE", "PACE", "SERIALIZATION", "ORDER"]
-"""What an added control edge is for."""
+"""The purpose of an added control edge."""
 
 Outcome = Literal["", "REWRITTEN", "NOTHING_TO_DO", "KEPT", "FOREIGN", "STRIPPED"]
 """What became of the graph."""
@@ -21,16 +21,16 @@ Strategy = Literal["", "scope", "level", "budget", "strip", "apply"]
 """The policies. The numbers are those of the fields of RewriteOptions.strategy."""
 
 Fit = Literal["", "FITS", "DOES_NOT_FIT", "UNKNOWN"]
-"""Whether a step fits the budgets."""
+"""Whether a step fits its budgets."""
 
 FitUnknownCause = Literal["", "SIZES", "LOOPS", "CALLS"]
-"""What keeps a step's memory from being known."""
+"""Why a step's memory is unknown."""
 
 MemorySource = Literal["", "PRESET", "OPTION", "AUTOTUNE_GPU_MEM", "NVIDIA_SMI"]
-"""Who said how much memory a GPU has."""
+"""The source of a GPU's memory size."""
 
 Stage = Literal["", "parse", "analysis", "strategy", "simulate", "apply", "verify", "report"]
-"""The stages of a rewrite, in the order run."""
+"""The stages of a rewrite, in the order in which they run."""
 
 WarningCode = Literal[
     "", "NAME_MATCHES_NOTHING", "UNKNOWN_SIZES", "NO_TRIGGER", "FUNCTION_BODIES",
@@ -39,28 +39,28 @@ WarningCode = Literal[
 """Kinds of warning."""
 
 PlanningEffort = Literal["", "LOW", "MEDIUM", "HIGH"]
-"""How many plans are simulated at most for one GPU. The same request gets the same plan."""
+"""Maximum number of plans simulated for one GPU. The same request gets the same plan."""
 
 PlanningObjective = Literal["", "FASTEST_THAT_FITS", "SMALLEST_PEAK", "FREE_SWAPS_ONLY"]
-"""What a plan is to be like. Each fits the GPU's memory."""
+"""What a plan is optimized for. In every case it fits the GPU's memory."""
 
 KeptCallReason = Literal[
     "", "FED", "NO_FUNCTION", "DUPLICATE_FUNCTION", "RECURSION", "NOINLINE", "COMPILED",
     "IMPLEMENTATION_GROUP", "SIDE_EFFECTS", "DEAD_RESULTS", "BAD_FUNCTION", "TOO_LARGE",
     "OTHER_KIND"]
-"""Why a call stays a call."""
+"""Why a call was kept."""
 
 SizeUnknown = Literal["", "NO_SHAPE", "RANK", "DIM", "DTYPE"]
-"""Why a size is not known."""
+"""Why a size is unknown."""
 
 RewrittenBy = Literal["", "NOBODY", "SPILLWAY", "OTHER"]
-"""Who rewrote a graph."""
+"""The program that rewrote a graph."""
 
 Execution = Literal["", "LAUNCHED_AHEAD", "SYNCHRONOUS"]
 """A way of running a step."""
 
 Engine = Literal["", "COMPUTE", "COPY_OUT", "COPY_IN", "HOST"]
-"""What runs an operation."""
+"""The engine that runs an operation."""
 
 Reason = Literal[
     "", "SWAPPED", "NO_LATE_CONSUMER", "EXCLUDED", "NOT_INCLUDED", "TOO_SMALL", "LIMIT_REACHED",
@@ -85,7 +85,7 @@ class NodeAttribute(Message):
 class NewNode(Message):
     """A node to add."""
     name: str = ""
-    """Its name, new in the graph."""
+    """Its name, which is new in the graph."""
     op: str = ""
     """Its op type."""
     inputs: Tuple[str, ...] = ()
@@ -93,8 +93,8 @@ class NewNode(Message):
     device: str = ""
     """Its device."""
     attributes: Tuple[NodeAttribute, ...] = ()
-    """Its attributes, by name, ascending; `_spillway_undo`, which is for files, is not among
-    them."""
+    """Its attributes, in ascending order of name, without `_spillway_undo`, which is only for
+    files."""
 
     _name = "NewNode"
     _kinds = {"attributes": NodeAttribute}
@@ -102,12 +102,12 @@ class NewNode(Message):
 
 @dataclass(frozen=True, repr=False)
 class RewiredInput(Message):
-    """A data input that reads another tensor now."""
+    """A data input that reads a different tensor."""
     node: str = ""
     """The node, and the position among its inputs, from 0."""
     input_index: int = 0
     old_input: str = ""
-    """What it read, and what it reads now, as a NodeDef spells them."""
+    """The old and the new input, as a NodeDef spells them."""
     new_input: str = ""
 
     _name = "RewiredInput"
@@ -122,7 +122,7 @@ class AddedControl(Message):
     source: str = ""
     """The node that it waits for."""
     kind: EdgeKind = ""
-    """What the edge is for."""
+    """The purpose of the edge."""
 
     _name = "AddedControl"
     _kinds = {"kind": Enum("EDGE_KIND_")}
@@ -130,9 +130,9 @@ class AddedControl(Message):
 
 @dataclass(frozen=True, repr=False)
 class Patch(Message):
-    """The edits that lead from the graph as it came (after REPLAN: from that without its earlier
-    edits) to the graph as it is returned. Apply them in the order of the fields: a new node reads
-    only original nodes and new nodes before it."""
+    """The edits that turn the original graph (after REPLAN: without its earlier edits) into the
+    returned graph. Apply them in the order of the fields: a new node reads only original nodes and
+    earlier new nodes."""
     new_nodes: Tuple[NewNode, ...] = ()
     """Nodes to add."""
     rewired_inputs: Tuple[RewiredInput, ...] = ()
@@ -146,9 +146,9 @@ class Patch(Message):
 
 @dataclass(frozen=True, repr=False)
 class DeviceReport(Message):
-    """The swaps of one device. All counts are of one training step."""
+    """The swaps of one device. All counts are per training step."""
     device: str = ""
-    """The device as the producers spell it; empty where nodes carry none."""
+    """The device as the producers spell it; empty if the nodes have none."""
     swapped_tensor_count: int = 0
     """Tensors swapped."""
     swap_out_count: int = 0
@@ -158,7 +158,7 @@ class DeviceReport(Message):
     """Bytes copied to and from the host, of the tensors whose size is known."""
     swap_in_bytes: int = 0
     unknown_size_count: int = 0
-    """Swapped tensors whose size is not known, and so not in the bytes above."""
+    """Swapped tensors of unknown size, which are not in the bytes above."""
 
     _name = "DeviceReport"
     _kinds = {
@@ -168,14 +168,14 @@ class DeviceReport(Message):
 
 @dataclass(frozen=True, repr=False)
 class FitUnknown(Message):
-    """One cause for which it is not known whether a step fits."""
+    """One reason why it is unknown whether a step fits."""
     cause: FitUnknownCause = ""
     """The cause."""
     node: str = ""
-    """One of the nodes concerned; and how many buffers, loop variables or calls there are."""
+    """One of the affected nodes, and the number of affected buffers, loop variables or calls."""
     count: int = 0
     message: str = ""
-    """One sentence: the node, and what to give so that the answer is known."""
+    """One sentence that names the node and the input that would settle the answer."""
 
     _name = "FitUnknown"
     _kinds = {"cause": Enum("FIT_UNKNOWN_CAUSE_"), "count": int}
@@ -183,32 +183,33 @@ class FitUnknown(Message):
 
 @dataclass(frozen=True, repr=False)
 class DeviceFit(Message):
-    """How a step stands to the memory of one GPU, with the other GPUs unswapped and without a
+    """Whether a step fits the memory of one GPU, with the other GPUs unswapped and without a
     budget."""
     device: str = ""
     """The device as its first node spells it; empty where nodes carry none."""
     fit: Fit = ""
     """Whether the step fits the budget as the graph is returned."""
     fit_unknown: Tuple[FitUnknown, ...] = ()
-    """Why that is not known, as in a forecast. Empty unless FIT_UNKNOWN."""
+    """Why this is unknown, as in a forecast. Empty unless FIT_UNKNOWN."""
     budget_bytes: int = 0
-    """The budget, in bytes, and who said so."""
+    """The budget, in bytes, and where it is from."""
     budget_source: MemorySource = ""
     unswapped_peak_bytes: int = 0
-    """The most bytes that a step has in use at once as the graph came, in the worse of the two ways
-    to simulate it."""
+    """Peak bytes in use of a step of the original graph, in the worse of the two ways to simulate
+    it."""
     not_needed: bool = False
-    """True if that fits: nothing is swapped. The margin is the budget less the peak. With
-    FIT_UNKNOWN it is what is known of it that fits, and whether swapping is needed is not known."""
+    """True if that fits, so nothing is swapped. The margin is the budget minus the peak. With
+    FIT_UNKNOWN, only the known part is known to fit, and it is unknown whether swapping is
+    needed."""
     full_speed_step_time_ns: int = 0
-    """What a step takes as the graph came, launched ahead, if memory were unlimited: full speed."""
+    """Step time of the original graph, launched ahead, with unlimited memory: full speed."""
     step_time_ns: Optional[int] = None
-    """What a step takes with the swaps chosen, launched ahead and synchronously, and its peak."""
+    """Step time with the chosen swaps, launched ahead and synchronous, and its peak."""
     synchronous_step_time_ns: Optional[int] = None
     peak_bytes: Optional[int] = None
     need_bytes: Optional[int] = None
-    """What the swaps chosen need: the smallest budget, in bytes, with which a step is known to run
-    when its buffers are placed. As a rule more than the peak, because of fragmentation. Absent: not
+    """The need of the chosen swaps: the smallest budget, in bytes, with which a step is known to
+    run when its buffers are placed. Usually above the peak because of fragmentation. Absent: not
     computed."""
 
     _name = "DeviceFit"
@@ -232,16 +233,16 @@ class InputRef(Message):
 
 @dataclass(frozen=True, repr=False)
 class SwapIn(Message):
-    """One way back to the device."""
+    """One swap-in of a tensor."""
     name: str = ""
     """The name of the swap-in node."""
     consumers: Tuple[InputRef, ...] = ()
-    """Whom it serves."""
+    """The inputs that read it."""
     triggers: Tuple[str, ...] = ()
-    """The nodes whose ends let it start, the first one found by the strategy, the others what
-    sync_mode 2 and 3 wait for. Empty: none was found, it starts when the swap-out is done."""
+    """The nodes that must end before it starts: first the one found by the strategy, then those
+    that sync_mode 2 and 3 wait for. Empty: none was found; it starts when the swap-out is done."""
     pace_nodes: Tuple[str, ...] = ()
-    """Nodes that are not launched before it may start: its pace edges."""
+    """Nodes whose launch waits for it: its pace edges."""
 
     _name = "SwapIn"
     _kinds = {"consumers": InputRef}
@@ -249,7 +250,7 @@ class SwapIn(Message):
 
 @dataclass(frozen=True, repr=False)
 class TensorSwap(Message):
-    """One tensor's trip to the host and back."""
+    """The round trip of one tensor to the host and back."""
     tensor: str = ""
     """The tensor, as `node:port`."""
     size_bytes: Optional[int] = None
@@ -257,7 +258,7 @@ class TensorSwap(Message):
     swap_out: str = ""
     """The name of its swap-out node."""
     swap_ins: Tuple[SwapIn, ...] = ()
-    """Its ways back."""
+    """Its swap-ins."""
     device: str = ""
     """The producer's device."""
     deadline_nodes: Tuple[str, ...] = ()
@@ -269,7 +270,7 @@ class TensorSwap(Message):
 
 @dataclass(frozen=True, repr=False)
 class EdgeCount(Message):
-    """How many control edges of one kind."""
+    """The number of control edges of one kind."""
     kind: EdgeKind = ""
     count: int = 0
 
@@ -292,7 +293,7 @@ class StageTiming(Message):
 class ReportWarning(Message):
     """Something the caller should know."""
     code: WarningCode = ""
-    """What kind it is."""
+    """Its kind."""
     message: str = ""
     """One sentence."""
 
@@ -302,21 +303,21 @@ class ReportWarning(Message):
 
 @dataclass(frozen=True, repr=False)
 class Advice(Message):
-    """What to set in the training job."""
+    """Settings for the training job."""
     host_memory_variable: str = ""
-    """The environment variable that bounds TensorFlow's pinned host memory, in MiB, as
-    `NAME=VALUE`, from the bytes swapped out (TensorFlow 1.14 and later)."""
+    """The environment variable that limits TensorFlow's pinned host memory, in MiB, as
+    `NAME=VALUE`, computed from the bytes swapped out (TensorFlow 1.14 and later)."""
     host_memory_variable_before_1_14: str = ""
     """The same for TensorFlow before 1.14."""
     explanation: str = ""
     """One sentence on how the value was chosen."""
     config_proto_text: str = ""
     """A tensorflow.ConfigProto in text form to merge into the session's: keeps Grappler's
-    scheduling heuristics and switches its own swapping off, so that it adds none to the plan (where
-    there is one); and has internal_fragmentation_fraction."""
+    scheduling heuristics, disables Grappler's own swapping, so that it adds none to the plan (if
+    there is one), and sets internal_fragmentation_fraction."""
     internal_fragmentation_fraction: float = 0.0
-    """What the session must be created with, as the step was simulated so:
-    Hardware.internal_fragmentation_fraction. 0: nothing."""
+    """Hardware.internal_fragmentation_fraction, with which the step was simulated and the session
+    must be created. 0: nothing to set."""
 
     _name = "Advice"
     _kinds = {"internal_fragmentation_fraction": float}
@@ -324,18 +325,18 @@ class Advice(Message):
 
 @dataclass(frozen=True, repr=False)
 class OutOfMemory(Message):
-    """Memory that could not be had."""
+    """A failed allocation."""
     device: str = ""
-    """The GPU; empty for one whose nodes carry none."""
+    """The GPU; empty if its nodes have no device."""
     host: bool = False
-    """It was pinned host memory, not the GPU's."""
+    """True if the allocation was of pinned host memory, not the GPU's."""
     node: str = ""
-    """The node that asked, what it asked for, what was in use, and the budget, in bytes."""
+    """The node that allocated, the bytes that it requested, the bytes in use, and the budget."""
     requested_bytes: int = 0
     in_use_bytes: int = 0
     budget_bytes: int = 0
     fragmented: bool = False
-    """Fragmentation: there were enough free bytes, but not in one piece."""
+    """True if fragmentation is the cause: enough bytes were free, but not in one chunk."""
 
     _name = "OutOfMemory"
     _kinds = {"requested_bytes": int, "in_use_bytes": int, "budget_bytes": int}
@@ -343,16 +344,16 @@ class OutOfMemory(Message):
 
 @dataclass(frozen=True, repr=False)
 class LowerBounds(Message):
-    """Bounds for any plan that swaps, at the order of nodes that the unswapped step has."""
+    """Lower bounds of any plan of swaps that keeps the unswapped step's order of nodes."""
     memory_bytes: int = 0
-    """The largest node with its inputs, outputs and workspace, and the resident bytes: below it no
-    plan fits. And that node."""
+    """The resident bytes plus the inputs, outputs and workspace of the largest node: no plan fits
+    in less. And the name of that node."""
     memory_node: str = ""
     copy_out_bytes: int = 0
-    """Bytes that must leave the GPU, and come back."""
+    """Bytes that must be copied out of the GPU and back in."""
     copy_in_bytes: int = 0
     step_time_ns: int = 0
-    """The time that any plan takes at least."""
+    """The minimum step time of any plan."""
 
     _name = "LowerBounds"
     _kinds = {"memory_bytes": int, "copy_out_bytes": int, "copy_in_bytes": int, "step_time_ns": int}
@@ -362,17 +363,17 @@ class LowerBounds(Message):
 class DeviceForecast(Message):
     """One GPU."""
     device: str = ""
-    """As the nodes spell it; empty where they carry none."""
+    """As the nodes spell it; empty if they have none."""
     resident_bytes: int = 0
-    """Bytes that are there before the step and after it: variables, optimizer slots, constants."""
+    """Bytes that are resident before and after the step: variables, optimizer slots, constants."""
     peak_bytes: int = 0
-    """The most bytes in use at once, resident ones among them, in the worse of the two ways. Where
-    the step does not fit: what it would take with unlimited memory."""
+    """Peak bytes in use, including resident ones, in the worse of the two ways. If the step does
+    not fit: the peak with unlimited memory."""
     peak_node: str = ""
-    """The node that ran, or was launched, at that moment."""
+    """The node that ran, or was launched, at the peak."""
     compute_ns: int = 0
     """Busy times of the three engines, and the time that the compute engine waited for a copy or
-    for memory; launched ahead."""
+    for memory, all with kernels launched ahead."""
     copy_out_ns: int = 0
     copy_in_ns: int = 0
     stall_ns: int = 0
@@ -380,9 +381,9 @@ class DeviceForecast(Message):
     """Bytes copied to the host, and back."""
     copy_in_bytes: int = 0
     bounds: Optional[LowerBounds] = None
-    """What no plan can beat at this budget. Absent without one."""
+    """Lower bounds of any plan at this budget. Absent without a budget."""
     budget_bytes: Optional[int] = None
-    """The device budget, in bytes: its memory less allocator_reserve. Absent without one."""
+    """The device budget, in bytes: its memory minus allocator_reserve. Absent without a budget."""
 
     _name = "DeviceForecast"
     _kinds = {
@@ -393,20 +394,20 @@ class DeviceForecast(Message):
 
 @dataclass(frozen=True, repr=False)
 class KnownShare(Message):
-    """Of what runs on GPUs in one step: how much of it there is, and of how much the size, or the
-    cost, is not known. Bodies of functions that are not looked into (FIT_UNKNOWN_CAUSE_CALLS) count
-    as the call, one node."""
+    """How many tensors and nodes a step has on GPUs, and how many of them are of unknown size or
+    cost. A call whose function body is not analyzed (FIT_UNKNOWN_CAUSE_CALLS) counts as one
+    node."""
     tensor_count: int = 0
     """Tensors that take memory on a GPU."""
     unknown_tensor_count: int = 0
-    """Of those, the ones of unknown size."""
+    """Those of unknown size."""
     bounded_tensor_count: int = 0
-    """Likewise those whose size hangs on the values of others (Unique, Where, ...): the most that
-    they may be counts, an upper bound."""
+    """Those whose size depends on the values of other tensors (Unique, Where, ...). They count as
+    their maximum size, an upper bound."""
     node_count: int = 0
     """Nodes that compute."""
     unknown_node_count: int = 0
-    """Of those, the ones of unknown cost."""
+    """Those of unknown cost."""
 
     _name = "KnownShare"
     _kinds = {
@@ -416,27 +417,26 @@ class KnownShare(Message):
 
 @dataclass(frozen=True, repr=False)
 class Forecast(Message):
-    """The forecast of one graph on one machine. Times are of one step, in nanoseconds; bytes are
-    rounded up to TensorFlow's 256 per buffer."""
+    """The forecast of one graph on one machine. Times are for one step, in nanoseconds; each
+    buffer's bytes are rounded up to TensorFlow's multiple of 256."""
     fit: Fit = ""
     """Whether the step fits, both as TensorFlow launches it and simulated synchronously."""
     fit_unknown: Tuple[FitUnknown, ...] = ()
-    """Why that is not known: one entry per cause, in order of the enum. Empty unless
-    FIT_UNKNOWN."""
+    """Why this is unknown: one entry per cause, in order of the enum. Empty unless FIT_UNKNOWN."""
     out_of_memory: Optional[OutOfMemory] = None
-    """What did not fit first. Absent unless FIT_DOES_NOT_FIT."""
+    """The first allocation that failed. Absent unless FIT_DOES_NOT_FIT."""
     step_time_ns: Optional[int] = None
-    """The time with kernels launched ahead of the device, as TensorFlow does it. Absent where that
-    way does not fit."""
+    """Step time with kernels launched ahead of the device, as TensorFlow does. Absent if the step
+    does not fit that way."""
     synchronous_step_time_ns: Optional[int] = None
-    """The time if every node took its memory when the engine starts it. Absent where that way does
-    not fit."""
+    """Step time if every node allocated its memory when its engine starts it. Absent if the step
+    does not fit that way."""
     devices: Tuple[DeviceForecast, ...] = ()
     """One per GPU, in order of its first node."""
     host_peak_bytes: int = 0
-    """The most host memory that buffers on their way to and from a GPU take at once."""
+    """Peak host memory, in bytes, of buffers on their way to and from GPUs."""
     known_share: Optional[KnownShare] = None
-    """How much of the step on GPUs is known."""
+    """How much is known about the part of the step that runs on GPUs."""
 
     _name = "Forecast"
     _kinds = {
@@ -447,11 +447,11 @@ class Forecast(Message):
 
 @dataclass(frozen=True, repr=False)
 class GpuMemory(Message):
-    """The memory of some GPUs, in place of Hardware.gpu_memory_bytes."""
+    """The memory of some GPUs, overriding Hardware.gpu_memory_bytes."""
     device: str = ""
-    """REQUIRED. A device, as RewriteOptions.devices has it: `/gpu:1` is that GPU of every job and
-    task. One that names no GPU of the graph is an error (NAME_MATCHES_NOTHING), so is a GPU that
-    two of them name."""
+    """REQUIRED. A device, as in RewriteOptions.devices: `/gpu:1` is that GPU of every job and task.
+    It is an error if it names no GPU of the graph (NAME_MATCHES_NOTHING), or if two entries name
+    the same GPU."""
     gpu_memory_bytes: int = 0
     """REQUIRED. As Hardware.gpu_memory_bytes. Range: 1 and up."""
 
@@ -461,16 +461,16 @@ class GpuMemory(Message):
 
 @dataclass(frozen=True, repr=False)
 class Hardware(Message):
-    """Rates are what a program reaches, not what a data sheet says, unless there is an efficiency
-    beside them. Links are of pinned copies, per direction, both directions at once."""
+    """Rates are achieved, not data-sheet figures, unless there is an efficiency beside them. Link
+    rates are for pinned copies, per direction, with both directions active."""
     preset: str = ""
-    """OPTIONAL. Name of a preset: the numbers that are not given. GetCapabilities and `spillway
-    capabilities` list them. Default: p100_pcie."""
+    """OPTIONAL. Name of the preset that supplies the numbers that are not given. GetCapabilities
+    and `spillway capabilities` list them. Default: p100_pcie."""
     gpu_memory_bytes: Optional[int] = None
     """OPTIONAL. Bytes that TensorFlow's allocator can use on each GPU (less than the board has).
-    Less allocator_reserve they are the device budget. Range: 1 and up. Default: the preset's."""
+    Minus allocator_reserve, this is the device budget. Range: 1 and up. Default: the preset's."""
     host_memory_bytes: Optional[int] = None
-    """OPTIONAL. Bytes of pinned host memory that the swaps of all GPUs together may use: the host
+    """OPTIONAL. Bytes of pinned host memory that the swaps of all GPUs may use in total: the host
     budget. Range: 0 and up. Default: the preset's."""
     peak_flops: Optional[float] = None
     """OPTIONAL. Operations per second; a multiply-add counts as two. Range: above 0. Default: the
@@ -482,12 +482,12 @@ class Hardware(Message):
     """OPTIONAL. The share of peak_flops that matrix products reach. Range: above 0, at most 1.
     Default: the preset's."""
     mem_bytes_per_s: Optional[float] = None
-    """OPTIONAL. Bytes per second of the GPU's own memory. Range: above 0. Default: the preset's."""
+    """OPTIONAL. Bytes per second of GPU memory. Range: above 0. Default: the preset's."""
     mem_eff: Optional[float] = None
     """OPTIONAL. The share of mem_bytes_per_s that kernels reach. Range: above 0, at most 1.
     Default: the preset's."""
     launch_s: Optional[float] = None
-    """OPTIONAL. Seconds from one kernel's launch to the next one's. Range: 0 to 1. Default: the
+    """OPTIONAL. Seconds from one kernel launch to the next. Range: 0 to 1. Default: the
     preset's."""
     d2h_bytes_per_s: Optional[float] = None
     """OPTIONAL. Bytes per second of copies from the device to the host. Range: above 0. Default:
@@ -496,24 +496,22 @@ class Hardware(Message):
     """OPTIONAL. Bytes per second of copies from the host to the device. Range: above 0. Default:
     the preset's."""
     copy_latency_s: Optional[float] = None
-    """OPTIONAL. Seconds that each copy takes besides its bytes. Range: 0 to 1. Default: the
-    preset's."""
+    """OPTIONAL. Fixed overhead of each copy, in seconds. Range: 0 to 1. Default: the preset's."""
     gpu_memory_source: MemorySource = ""
-    """OPTIONAL. Where gpu_memory_bytes is from, for reports. Default: OPTION if it is given, else
+    """OPTIONAL. The origin of gpu_memory_bytes, for reports. Default: OPTION if it is given, else
     PRESET."""
     allocator_reserve: Optional[float] = None
-    """OPTIONAL. The share of gpu_memory_bytes that steps leave to what is not simulated: chunks of
-    TensorFlow's allocator that are larger than the variables in them, orders of execution other
-    than the simulated one. TFLMS v2 leaves as much. Range: 0 to 0.9. Default: 0.1."""
+    """OPTIONAL. The share of gpu_memory_bytes reserved for effects that are not simulated: chunks
+    of TensorFlow's allocator that are larger than the variables in them, and orders of execution
+    other than the simulated one. TFLMS v2 reserves as much. Range: 0 to 0.9. Default: 0.1."""
     internal_fragmentation_fraction: Optional[float] = None
-    """OPTIONAL. What gpu_options.experimental.internal_fragmentation_fraction is in the session
-    that trains: TensorFlow's allocator also splits a chunk that is larger than what is asked for by
-    this share of gpu_memory_bytes. By default it hands out up to twice as much (or 128 MiB more),
-    so that a small share (0.001) leaves more memory to use. A plan that is made with it needs a
-    session with it: the report's advice has that. 0: as TensorFlow does by default. Range: 0 to
-    below 1. Default: 0."""
+    """OPTIONAL. The value of gpu_options.experimental.internal_fragmentation_fraction in the
+    training session: TensorFlow's allocator also splits a chunk that exceeds the request by this
+    share of gpu_memory_bytes. By default it hands out chunks of up to twice the request (or 128 MiB
+    more), so a small share (0.001) leaves more usable memory. A plan made with it needs a session
+    with it: see the report's advice. 0: TensorFlow's default. Range: 0 to below 1. Default: 0."""
     gpu_memories: Tuple[GpuMemory, ...] = ()
-    """OPTIONAL. GPUs that have another memory than gpu_memory_bytes. Default: none."""
+    """OPTIONAL. GPUs whose memory differs from gpu_memory_bytes. Default: none."""
 
     _name = "Hardware"
     _kinds = {
@@ -526,11 +524,11 @@ class Hardware(Message):
 
 @dataclass(frozen=True, repr=False)
 class HardwareReport(Message):
-    """A machine as reports and lists of presets tell it."""
+    """A machine, as given in reports and in the list of presets."""
     hardware: Optional[Hardware] = None
-    """Every number filled in."""
+    """The machine, with every number filled in."""
     device_budget_bytes: int = 0
-    """The device budget, in bytes: gpu_memory_bytes less allocator_reserve."""
+    """The device budget, in bytes: gpu_memory_bytes minus allocator_reserve."""
 
     _name = "HardwareReport"
     _kinds = {"hardware": Hardware, "device_budget_bytes": int}
@@ -548,13 +546,13 @@ class NameCount(Message):
 
 @dataclass(frozen=True, repr=False)
 class DebugOp(Message):
-    """One op, to tune by."""
+    """One op, listed for tuning."""
     name: str = ""
     """The node."""
     type: str = ""
     """Its op type, as excl_types and incl_types take it."""
     order: Optional[int] = None
-    """Its order: the number of its level. Absent: it has none."""
+    """Its order, i.e. the number of its level. Absent if it has none."""
 
     _name = "DebugOp"
     _kinds = {"order": int}
@@ -562,32 +560,32 @@ class DebugOp(Message):
 
 @dataclass(frozen=True, repr=False)
 class ScopeReport(Message):
-    """What the strategy `scope` took as given."""
+    """The input that the strategy `scope` worked from."""
     backward_op_count: int = 0
     """Ops of the backward part."""
     starting_ops: Tuple[str, ...] = ()
-    """The ops that the walk started from, given or found."""
+    """The ops that the walk started from, whether given or found."""
     starting_ops_found: bool = False
     """True if they were found, not given."""
     backward_start_level: Optional[int] = None
-    """The first level that holds an op of the backward part, and how many levels there are. Absent
-    if there is none."""
+    """The first level that has an op of the backward part (absent if there is none), and the number
+    of levels."""
     level_count: int = 0
     backward_part_found: bool = False
     """True if the backward part was found from the structure of the graph, not named by
-    optimizer_scopes. The next two fields then say what was taken."""
+    optimizer_scopes. The next two fields then describe it."""
     weight_updates: Tuple[NameCount, ...] = ()
     """The weight updates by op type, most frequent first."""
     backward_scopes: Tuple[NameCount, ...] = ()
-    """The outermost name scopes of the ops of the backward part, most ops first: as
-    optimizer_scopes, they would name all of it that is in a scope (and what else is named so). At
-    most 20."""
+    """The outermost name scopes of the ops of the backward part, most ops first. As
+    optimizer_scopes, they would match all of it that is in a scope (and anything else in these
+    scopes). At most 20."""
     n_tensors: int = 0
     """The parameters in force, given or default."""
     lb: int = 0
     ub: int = 0
     debug_ops: Tuple[DebugOp, ...] = ()
-    """What debug and debug_level ask for, in the order of the walk."""
+    """The ops that debug and debug_level ask for, in the order of the walk."""
 
     _name = "ScopeReport"
     _kinds = {
@@ -598,14 +596,14 @@ class ScopeReport(Message):
 
 @dataclass(frozen=True, repr=False)
 class LevelTuning(Message):
-    """How the setting for one GPU was found. What came of it is in RewriteReport.fits."""
+    """How the setting for one GPU was found. The result is in RewriteReport.fits."""
     setting_count: int = 0
-    """Settings that were simulated, and those among them that fit. One is simulated twice: launched
-    ahead and synchronously; it must fit either way. One that fits launched ahead, but is slower so
-    than the best that was known, is not simulated synchronously, and counts as fitting."""
+    """Number of settings that were simulated, and of those that fit. Each is simulated twice,
+    launched ahead and synchronously, and must fit both ways. A setting that fits launched ahead but
+    is slower than the best known is not simulated synchronously, and counts as fitting."""
     fitting_setting_count: int = 0
     exhaustive: bool = False
-    """True if these were all that differ."""
+    """True if all distinct settings were simulated."""
 
     _name = "LevelTuning"
     _kinds = {"setting_count": int, "fitting_setting_count": int}
@@ -617,7 +615,7 @@ class LevelDevice(Message):
     device: str = ""
     """The device as its first node spells it; empty where nodes carry none."""
     swapout_threshold: Optional[int] = None
-    """The setting in force. Absent: it plays no part (nothing is swapped, or swapin_ahead with
+    """The setting in force. Absent if it has no effect (nothing is swapped, or swapin_ahead with
     sync_mode 2 or 3)."""
     swapin_ahead: Optional[int] = None
     swapin_groupby: Optional[int] = None
@@ -633,22 +631,24 @@ class LevelDevice(Message):
 
 @dataclass(frozen=True, repr=False)
 class LevelReport(Message):
-    """What the strategy `level` found and chose."""
+    """The findings and settings of the strategy `level`."""
     level_count: int = 0
-    """Levels of the graph (after serialization), and ops that have none: what depends on a loop."""
+    """Number of levels of the graph (after serialization), and of ops without a level, which are
+    those that depend on a loop."""
     unleveled_op_count: int = 0
     inactive_op_count: int = 0
-    """Ops left alone: not of this mode (is_training), inside loops, and what only these lead to."""
+    """Number of ops left unchanged: those of the other mode (is_training), those inside loops, and
+    those that only these lead to."""
     edge_count: int = 0
-    """Distinct pairs of producer and consumer over data edges."""
+    """Distinct pairs of a producer and a consumer joined by data edges."""
     serialized_level_count: int = 0
-    """Levels that were serialized, and control edges added for it."""
+    """Number of serialized levels, and of control edges added for them."""
     serialization_edge_count: int = 0
     devices: Tuple[LevelDevice, ...] = ()
     """One per GPU asked for, in order of the device's first node."""
     paced: bool = False
-    """Whether this is the plan with pace edges and order edges (LevelStrategy.pace): false where
-    the one without is as fast."""
+    """Whether this is the plan with pace edges and order edges (LevelStrategy.pace); false if the
+    plan without them is as fast."""
 
     _name = "LevelReport"
     _kinds = {
@@ -662,39 +662,40 @@ class BudgetDevice(Message):
     device: str = ""
     """The device as its first node spells it; empty where nodes carry none."""
     gap_count: int = 0
-    """Times between two uses for which a buffer could be away."""
+    """Number of gaps between two uses during which a buffer could be swapped out."""
     plan_count: int = 0
-    """Plans that were simulated, one in several sizes of memory once for each; and those among them
-    that fit. One that is slower than the best that was known is not simulated to its end, and
-    counts as fitting."""
+    """Number of plans that were simulated, counting a plan once per memory size, and of those that
+    fit. A plan that is slower than the best known is not simulated to its end, and counts as
+    fitting."""
     fitting_plan_count: int = 0
     other_budget_bytes: Tuple[int, ...] = ()
-    """Sizes of memory, in bytes, besides the budget, in which the plan was simulated, too, and
-    fits: with memory placed, what fits is not monotonic."""
+    """Memory sizes, in bytes, besides the budget, in which the plan was also simulated and fits:
+    because buffers are placed, a plan that fits one size need not fit a larger one."""
     cut_short: bool = False
-    """True if the limit max_search_steps ended the search before its effort was spent."""
+    """True if max_search_steps ended the search before the planning effort was used up."""
     ordered_peak_bytes: Optional[int] = None
-    """What the step takes at its peak with the order edges alone, launched ahead or not. Absent:
-    there are none."""
+    """The peak of the step, in bytes, with the order edges alone, in the worse of the two ways to
+    simulate it. Absent if there are none."""
     step_time_bound_ns: Optional[int] = None
-    """The time below which no plan of swaps comes, with the step's operations in their order, order
-    edges included, and the budget (DeviceBounds.step_time_ns is that of the graph's own order).
-    Absent: some operation alone takes more than the budget."""
+    """A lower bound of the step time of any plan of swaps within the budget that keeps the order of
+    the step's operations, order edges included (LowerBounds.step_time_ns is for the graph's own
+    order). Absent if a single operation needs more than the budget."""
     level: Optional[LevelDevice] = None
-    """The setting of the strategy `level`, where its plan is the faster one and was taken."""
+    """The setting of the strategy `level`, if its plan is faster and was taken."""
     variation_count: int = 0
-    """How often the plan was simulated with most of the reserve besides, but with other orders of
-    what is ready, other times of copies and variables where initializers leave them; and in how
-    many of these it does not fit (warning MAY_RUN_OUT). 0 where the budget is all of the memory:
-    then nothing is left for them; and where `objective` asks for less than the budget."""
+    """Number of simulations of the plan with most of the reserve added to the budget, but with
+    other orders of ready operations, other copy times, and variables placed where initializers
+    leave them; and the number of these in which it does not fit (warning MAY_RUN_OUT). 0 if the
+    budget is all of the memory, which leaves no reserve for them, and if `objective` asks for less
+    than the budget."""
     unfit_variation_count: int = 0
     fastest_step_time_ns: Optional[int] = None
-    """What a step takes with the fastest plan that was found, where a slower one was taken that
-    fits in all variations."""
+    """Step time of the fastest plan found, if a slower one that fits in all variations was
+    taken."""
     least_budget_bytes: Optional[int] = None
-    """The budget, in bytes, that the plan was made for, where `objective` asks for less than the
-    GPU's: the smallest one with which a plan within max_slowdown was found. Times and peak of the
-    fit are those with it; the forecast is that with the GPU's budget."""
+    """The budget, in bytes, that the plan was made for, if `objective` asks for less than the
+    GPU's: the smallest one with which a plan within max_slowdown was found. The fit's times and
+    peak are with this budget; the forecast is with the GPU's."""
 
     _name = "BudgetDevice"
     _kinds = {
@@ -706,14 +707,14 @@ class BudgetDevice(Message):
 
 @dataclass(frozen=True, repr=False)
 class BudgetReport(Message):
-    """How the strategy `budget` searched."""
+    """The search of the strategy `budget`."""
     planning_effort: PlanningEffort = ""
     """The effort in force, given or default."""
     devices: Tuple[BudgetDevice, ...] = ()
-    """One per GPU that it planned, in order of the device's first node. What came of it is in
+    """One per GPU that was planned, in order of the device's first node. The result is in
     RewriteReport.fits."""
     objective: PlanningObjective = ""
-    """The objective and the limit of the slowdown in force, given or default. Absent: no limit."""
+    """The objective and the slowdown limit in force, given or default. Absent: no limit."""
     max_slowdown: Optional[float] = None
 
     _name = "BudgetReport"
@@ -726,9 +727,9 @@ class BudgetReport(Message):
 class KeptCall(Message):
     """A call that was not inlined."""
     node: str = ""
-    """The node; of one in a body, with the names of the calls that lead there."""
+    """The node. If it is in a body, prefixed by the names of the calls that lead there."""
     function: str = ""
-    """The function that it calls; empty if it names none."""
+    """The called function; empty if the call names none."""
     reason: KeptCallReason = ""
 
     _name = "KeptCall"
@@ -737,14 +738,15 @@ class KeptCall(Message):
 
 @dataclass(frozen=True, repr=False)
 class Inlining(Message):
-    """What became of a graph's calls. Absent where it has none."""
+    """What became of a graph's calls. Absent if it has none."""
     inlined_call_count: int = 0
-    """Calls that were replaced by the bodies of their functions, those in bodies among them."""
+    """Number of calls that were replaced by their functions' bodies, including calls inside
+    bodies."""
     added_node_count: int = 0
-    """What that added to the graph."""
+    """The nodes and bytes that this added to the graph."""
     added_bytes: int = 0
     kept_call_count: int = 0
-    """Calls that stay: how many, and the first of them, in the order of the graph; at most 100."""
+    """Number of calls that were kept, and the first of them, in graph order; at most 100."""
     kept_calls: Tuple[KeptCall, ...] = ()
 
     _name = "Inlining"
@@ -755,7 +757,7 @@ class Inlining(Message):
 
 @dataclass(frozen=True, repr=False)
 class ReportFields(Message):
-    """The account of one rewrite."""
+    """The report of one rewrite."""
     outcome: Outcome = ""
     """What became of the graph."""
     summary: str = ""
@@ -763,43 +765,43 @@ class ReportFields(Message):
     strategy: Strategy = ""
     """The strategy that ran."""
     node_count_before: int = 0
-    """Nodes of the graph as it came and as it is returned."""
+    """Number of nodes of the original and the returned graph."""
     node_count_after: int = 0
     graph_bytes_before: int = 0
-    """Sizes of the serialized graph, in bytes, as it came and as it is returned."""
+    """Size, in bytes, of the serialized original and returned graph."""
     graph_bytes_after: int = 0
     devices: Tuple[DeviceReport, ...] = ()
     """One entry per device that has a swap, in order of the device's first node."""
     fits: Tuple[DeviceFit, ...] = ()
-    """One entry per GPU that the strategy judged by its memory, in order of the device's first
+    """One entry per GPU whose memory the strategy considered, in order of the device's first
     node."""
     swaps: Tuple[TensorSwap, ...] = ()
-    """Every swap, in the order of decision."""
+    """Every swap, in the order in which it was decided."""
     added_control_edges: Tuple[EdgeCount, ...] = ()
     """Control edges added, by kind, in order of the enum. A kind without any is absent."""
     stages: Tuple[StageTiming, ...] = ()
-    """Time spent per stage, in the order run."""
+    """Time spent per stage, in the order in which they ran."""
     warnings: Tuple[ReportWarning, ...] = ()
     """What the caller should know, most important first."""
     advice: Optional[Advice] = None
-    """What to set in the training job so that the plan works."""
+    """Settings that the training job needs for the plan to work."""
     forecast_before: Optional[Forecast] = None
-    """What a step takes as the graph came. Absent: not simulated; a warning says why, unless
-    simulation is OFF or the graph was stripped."""
+    """The forecast for the original graph. Absent if it was not simulated; a warning says why,
+    unless simulation is OFF or the graph was stripped."""
     forecast_after: Optional[Forecast] = None
-    """The same as the graph is returned; only if swaps were inserted."""
+    """The forecast for the returned graph; only if swaps were inserted."""
     hardware: Optional[HardwareReport] = None
-    """The machine of the two, and the nodes that one step runs."""
+    """The machine of both forecasts, and the nodes that one step runs."""
     targets: Tuple[str, ...] = ()
     scope: Optional[ScopeReport] = None
-    """What the strategy `scope` took as given. Absent for others."""
+    """The input that the strategy `scope` worked from. Absent for other strategies."""
     level: Optional[LevelReport] = None
-    """What the strategy `level` found and chose. Absent for others."""
+    """The findings and settings of the strategy `level`. Absent for other strategies."""
     budget: Optional[BudgetReport] = None
-    """How the strategy `budget` searched. Absent for others."""
+    """The search of the strategy `budget`. Absent for other strategies."""
     inlining: Optional[Inlining] = None
-    """The graph's calls. All figures are of the graph with them inlined; so is what is returned,
-    but for one that is returned as it came."""
+    """The graph's calls. All figures are for the graph with its calls inlined. The returned graph
+    has them inlined, too, unless it is returned unchanged."""
 
     _name = "RewriteReport"
     _kinds = {
@@ -815,11 +817,11 @@ class ReportFields(Message):
 class LoopFrame(Message):
     """A frame of a while loop in dataflow form (Enter, NextIteration, Exit)."""
     name: str = ""
-    """As its Enter nodes spell it."""
+    """The name in its Enter nodes."""
     parent: str = ""
-    """The frame around it; empty: none."""
+    """The enclosing frame; empty: none."""
     node_count: int = 0
-    """Nodes that run in it, its Enter nodes excepted."""
+    """Number of nodes that run in it, except its Enter nodes."""
 
     _name = "LoopFrame"
     _kinds = {"node_count": int}
@@ -830,7 +832,7 @@ class FunctionSummary(Message):
     """A function of the library."""
     name: str = ""
     node_count: int = 0
-    """Nodes of its body."""
+    """Number of nodes in its body."""
 
     _name = "FunctionSummary"
     _kinds = {"node_count": int}
@@ -838,13 +840,13 @@ class FunctionSummary(Message):
 
 @dataclass(frozen=True, repr=False)
 class TensorSummary(Message):
-    """What is known of one tensor. Names are cut after 250 bytes, shapes after 16 dimensions."""
+    """One tensor. Names are truncated to 250 bytes, shapes to 16 dimensions."""
     tensor: str = ""
     """`node:port`."""
     dtype: str = ""
     """`float32`, ...; empty: unknown. A reference to a variable ends in `_ref`."""
     shape: Optional[str] = None
-    """`[128,?,3]`; `?` is a dimension that is not known. Absent: not even the rank is known."""
+    """`[128,?,3]`; `?` is an unknown dimension. Absent: the rank is unknown, too."""
     size_bytes: Optional[int] = None
     """Bytes. Absent: unknown."""
     size_unknown: SizeUnknown = ""
@@ -856,7 +858,7 @@ class TensorSummary(Message):
 
 @dataclass(frozen=True, repr=False)
 class UnknownSizeCount(Message):
-    """How many tensors have no known size for one reason."""
+    """The number of tensors whose size is unknown for one reason."""
     reason: SizeUnknown = ""
     count: int = 0
 
@@ -866,8 +868,8 @@ class UnknownSizeCount(Message):
 
 @dataclass(frozen=True, repr=False)
 class GraphSummary(Message):
-    """What a graph is made of. Lists are complete, largest_tensors excepted. Names are cut after
-    250 bytes; those that may hold anything (frames, functions) are escaped as in C where they are
+    """The contents of a graph. Lists are complete, except largest_tensors. Names are truncated to
+    250 bytes; names without a fixed alphabet (frames, functions) are escaped as in C if they are
     not plain ASCII."""
     size_bytes: int = 0
     """Size of the serialized graph, in bytes."""
@@ -876,27 +878,27 @@ class GraphSummary(Message):
     """Input positions that read a tensor, and control inputs."""
     control_edge_count: int = 0
     producer_version: Optional[int] = None
-    """The versions that the GraphDef states: of the TensorFlow that made it, and of the oldest one
+    """The versions that the GraphDef states: that of the TensorFlow that made it, and the oldest
     that may read it. Absent: not stated."""
     min_consumer_version: Optional[int] = None
     op_types: Tuple[NameCount, ...] = ()
-    """Nodes of each op type, most first; of each device, in order of its first node (empty: nodes
-    without one); of each name scope of the first level, most first (empty: nodes whose name has no
-    `/`)."""
+    """Number of nodes per op type, most first; per device, in order of its first node (empty: nodes
+    without one); and per top-level name scope, most first (empty: nodes whose name has no `/`)."""
     devices: Tuple[NameCount, ...] = ()
     scopes: Tuple[NameCount, ...] = ()
     level_count: int = 0
-    """Levels: the number of nodes on a longest path, over data and control edges. And the first and
-    the last node of one such path."""
+    """Number of levels, i.e. of nodes on a longest path over data and control edges, and the first
+    and the last node of one such path."""
     longest_path_begin: str = ""
     longest_path_end: str = ""
     frames: Tuple[LoopFrame, ...] = ()
     """Loop frames, in the order in which they are entered."""
     unknown_frame_node_count: int = 0
-    """Nodes that TensorFlow would refuse to run: inputs from several frames, or an Enter without a
-    frame's name."""
+    """Nodes that TensorFlow would refuse to run: those with inputs from several frames, or an Enter
+    without a frame name."""
     switch_count: int = 0
-    """Nodes that choose: Switch and its like; Merge; If and Case; While; calls of functions."""
+    """Number of control-flow nodes: Switch and the like; Merge; If and Case; While; and calls of
+    functions."""
     merge_count: int = 0
     if_count: int = 0
     while_count: int = 0
@@ -904,27 +906,27 @@ class GraphSummary(Message):
     functions: Tuple[FunctionSummary, ...] = ()
     """The function library, in file order."""
     placeholders: Tuple[TensorSummary, ...] = ()
-    """What a step is fed with, in file order."""
+    """The placeholders that a step feeds, in file order."""
     variables: Tuple[NameCount, ...] = ()
-    """Nodes by op type, most first: what holds variables; what changes them (Apply*, Assign*,
-    Scatter*), initializers among them."""
+    """Number of nodes per op type, most first, that hold variables; and that change them (Apply*,
+    Assign*, Scatter*), including initializers."""
     updates: Tuple[NameCount, ...] = ()
     rewritten_by: RewrittenBy = ""
-    """Who rewrote the graph before, and the swap nodes in it."""
+    """The program that rewrote the graph before, and the number of swap nodes in it."""
     swap_out_count: int = 0
     swap_in_count: int = 0
     largest_tensors: Tuple[TensorSummary, ...] = ()
-    """The largest of the tensors that some node reads, largest first."""
+    """The largest tensors that are read by some node, largest first."""
     tensor_count: int = 0
-    """How many tensors some node reads; the bytes of those whose size is known, and how many these
-    are."""
+    """Number of tensors that are read by some node; total bytes of those of known size, and their
+    number."""
     known_size_bytes: int = 0
     known_size_count: int = 0
     unknown_sizes: Tuple[UnknownSizeCount, ...] = ()
-    """The others, by reason, most first."""
+    """The tensors of unknown size by reason, most first."""
     inlining: Optional[Inlining] = None
-    """The graph's calls: all that is said here is of the graph with them inlined, but for
-    size_bytes and functions, which are the file's."""
+    """The graph's calls. Everything here is for the graph with its calls inlined, except size_bytes
+    and functions, which are the file's."""
 
     _name = "GraphSummary"
     _kinds = {
@@ -941,7 +943,7 @@ class GraphSummary(Message):
 
 @dataclass(frozen=True, repr=False)
 class MemorySample(Message):
-    """Bytes in use."""
+    """The bytes in use at a time."""
     time_ns: int = 0
     """Since the start of the step, in nanoseconds."""
     bytes: int = 0
@@ -952,10 +954,10 @@ class MemorySample(Message):
 
 @dataclass(frozen=True, repr=False)
 class LiveTensor(Message):
-    """A buffer that holds memory."""
+    """A live buffer."""
     tensor: Optional[TensorSummary] = None
     resident: bool = False
-    """There before the step and after it."""
+    """True if it is resident before and after the step."""
 
     _name = "LiveTensor"
     _kinds = {"tensor": TensorSummary}
@@ -963,19 +965,19 @@ class LiveTensor(Message):
 
 @dataclass(frozen=True, repr=False)
 class DeviceMemory(Message):
-    """The memory of one GPU over the step that is simulated (SimulateReport.simulated): within the
-    budgets if what is known of it fits them, otherwise with unlimited memory."""
+    """The memory of one GPU over the simulated step (SimulateReport.simulated): within the budgets
+    if the known part fits them, otherwise with unlimited memory."""
     device: str = ""
     timeline: Tuple[MemorySample, ...] = ()
-    """Bytes in use from that moment on, whenever they change."""
+    """The bytes in use, with one sample per change."""
     live_at_peak: Tuple[LiveTensor, ...] = ()
-    """What is live at the peak, largest first. Buffers are named by the first of their tensors."""
+    """The live buffers at the peak, largest first. A buffer is named by its first tensor."""
     peak_bytes: int = 0
-    """The most of the timeline, and when that was first in use. DeviceForecast.peak_bytes may be
-    more: it is of the worse of the two ways."""
+    """The maximum of the timeline, and the time at which it is first reached.
+    DeviceForecast.peak_bytes may be higher: it is for the worse of the two ways."""
     peak_ns: int = 0
     resident_bytes: int = 0
-    """Of it, what is there before the step and after it."""
+    """The part of it that is resident before and after the step."""
 
     _name = "DeviceMemory"
     _kinds = {
@@ -985,11 +987,11 @@ class DeviceMemory(Message):
 
 @dataclass(frozen=True, repr=False)
 class DistanceCount(Message):
-    """Edges of one distance."""
+    """The edges of one distance."""
     distance: int = 0
     edge_count: int = 0
     tensor_bytes: int = 0
-    """Bytes of the tensors, each once per distance, of known size."""
+    """Total bytes of the tensors of known size, each counted once per distance."""
 
     _name = "DistanceCount"
     _kinds = {"distance": int, "edge_count": int, "tensor_bytes": int}
@@ -1001,7 +1003,8 @@ class SimulatedStep(Message):
     execution: Execution = ""
     """How it was run."""
     unlimited_memory: bool = False
-    """With unlimited memory: what is known of it does not fit the budgets, or there are none."""
+    """True if it ran with unlimited memory: the known part of the step does not fit the budgets, or
+    there are none."""
     step_time_ns: int = 0
     """How long it took."""
 
@@ -1013,24 +1016,24 @@ class SimulatedStep(Message):
 class TraceSpan(Message):
     """One operation. Times are nanoseconds since the start of the step."""
     node: str = ""
-    """The node; of a copy the one whose output travels. Of a loop's body: all iterations
+    """The node; for a copy, the node whose output is copied. For a loop body, all iterations
     together."""
     engine: Engine = ""
     """Where it ran."""
     device: Optional[int] = None
-    """On which GPU: an index into Forecast.devices. Absent of ENGINE_HOST."""
+    """The GPU, as an index into Forecast.devices. Absent for ENGINE_HOST."""
     start_ns: int = 0
-    """When its engine took it up, and for how long it ran."""
+    """When its engine started it, and for how long it ran."""
     duration_ns: int = 0
     bytes: int = 0
-    """Of copies: the bytes that travel."""
+    """For copies: the bytes copied."""
     given_ns: int = 0
-    """When it was given its memory: launched ahead, a kernel is so when it is launched."""
+    """When its memory was allocated; with kernels launched ahead, this is at launch."""
     waited_ns: int = 0
-    """For how long it waited for that memory."""
+    """How long it waited for that memory."""
     copied_out: Optional[int] = None
-    """Of a copy to the GPU: the copy to the host, by its place in `spans`, that brought there what
-    it takes back (a swap, or what goes from one GPU to another). Absent where the host made it."""
+    """For a copy to the GPU: the index in `spans` of the copy that brought the data to the host
+    (for a swap, or a transfer between GPUs). Absent if the data was produced on the host."""
 
     _name = "TraceSpan"
     _kinds = {
@@ -1040,10 +1043,10 @@ class TraceSpan(Message):
 
 @dataclass(frozen=True, repr=False)
 class StepTrace(Message):
-    """When the operations of a step ran. What takes no time (bookkeeping) is left out, but for
-    copies."""
+    """When the operations of a step ran. Operations that take no time (bookkeeping) are left out,
+    except copies."""
     spans: Tuple[TraceSpan, ...] = ()
-    """In order of their start; of several at one moment, in order of the graph's nodes, copies
+    """In order of start; spans that start together are in the order of the graph's nodes, copies
     last."""
 
     _name = "StepTrace"
@@ -1052,25 +1055,25 @@ class StepTrace(Message):
 
 @dataclass(frozen=True, repr=False)
 class SimulateReport(Message):
-    """What came of it."""
+    """The result of a simulation."""
     forecast: Optional[Forecast] = None
     hardware: Optional[HardwareReport] = None
     """The machine."""
     targets: Tuple[str, ...] = ()
-    """What one step runs, and how many nodes that makes."""
+    """The targets that one step runs, and the number of nodes that this takes."""
     node_count: int = 0
     warnings: Tuple[ReportWarning, ...] = ()
-    """What the figures leave out."""
+    """The limits of the figures."""
     memory: Tuple[DeviceMemory, ...] = ()
-    """One per GPU, as in the forecast; only if it was asked for."""
+    """One per GPU, as in the forecast; only if requested."""
     distances: Tuple[DistanceCount, ...] = ()
-    """Data edges between nodes of the GPUs by distance in levels, ascending; only with memory."""
+    """Data edges between nodes on GPUs, by ascending distance in levels; only with memory."""
     inlining: Optional[Inlining] = None
-    """The graph's calls: what is simulated is the graph with them inlined."""
+    """The graph's calls: the simulation is of the graph with its calls inlined."""
     simulated: Optional[SimulatedStep] = None
-    """The step that memory and trace show; only with one of these."""
+    """The step that memory and trace show; only if one of them is requested."""
     trace: Optional[StepTrace] = None
-    """When each operation of that step ran; only if it was asked for."""
+    """When each operation of that step ran; only if requested."""
 
     _name = "SimulateReport"
     _kinds = {
@@ -1084,22 +1087,22 @@ class ExploredSize(Message):
     """One size."""
     size: int = 0
     unswapped: Optional[Forecast] = None
-    """The step as it comes, without swapping."""
+    """The step without swapping."""
     steps_per_s: Optional[float] = None
-    """Steps per second, and that times the size. Absent where it does not fit."""
+    """Steps per second, and steps per second times the size. Absent if the step does not fit."""
     sizes_per_s: Optional[float] = None
     swapped: Optional[Forecast] = None
-    """The same with swapping: only if that was asked for, and a plan fits. As unswapped where no
+    """The same with swapping, only if requested and if a plan fits. Equal to `unswapped` if no
     swapping is needed."""
     swapped_steps_per_s: Optional[float] = None
     swapped_sizes_per_s: Optional[float] = None
     full_speed_sizes_per_s: Optional[float] = None
-    """The same as `unswapped` without a budget, per second: full speed, if memory were no matter.
-    Only if swapping was asked for."""
+    """sizes_per_s without swapping and with unlimited memory: full speed. Only if swapping was
+    requested."""
     bound_sizes_per_s: Optional[float] = None
-    """The same by the lower bound of the step time (LowerBounds): faster is no plan of swaps that
-    keeps the order of operations, as it is with the plan's order edges. Only if swapping was asked
-    for, and the bound of memory is within the budget."""
+    """sizes_per_s at the lower bound of the step time (LowerBounds): no plan of swaps that keeps
+    the order of operations, including the plan's order edges, is faster. Only if swapping was
+    requested and the lower bound of memory is within the budget."""
 
     _name = "ExploredSize"
     _kinds = {
@@ -1110,16 +1113,16 @@ class ExploredSize(Message):
 
 @dataclass(frozen=True, repr=False)
 class ExploreReport(Message):
-    """What came of it."""
+    """The result of an exploration."""
     sizes: Tuple[ExploredSize, ...] = ()
-    """One per size tried, ascending: those asked for, and those of the search."""
+    """One per size tried, ascending: the requested ones and those of the search."""
     largest_fitting_size: Optional[int] = None
-    """The largest size found, such that the next multiple does not fit. Absent: none fits, or there
-    is no budget. And whether it is known to fit: FITS or UNKNOWN; unspecified where it is
-    absent."""
+    """The largest size found such that the next multiple does not fit. Absent if none fits or there
+    is no budget. And whether it is known to fit: FITS or UNKNOWN; unspecified if there is no such
+    size."""
     largest_fit: Fit = ""
     largest_fitting_size_swapped: Optional[int] = None
-    """The same with swapping. Absent, too, if that was not asked for."""
+    """The same with swapping. Also absent if swapping was not requested."""
     largest_fit_swapped: Fit = ""
     hardware: Optional[HardwareReport] = None
     targets: Tuple[str, ...] = ()
@@ -1143,22 +1146,22 @@ class DiffNode(Message):
     op: str = ""
     device: str = ""
     in_swap: bool = False
-    """It belongs to one of `swaps`."""
+    """True if it belongs to one of `swaps`."""
 
     _name = "DiffNode"
 
 
 @dataclass(frozen=True, repr=False)
 class NodeChange(Message):
-    """A node that differs in itself. What is the same is absent."""
+    """A node whose op, device or attributes differ. Fields that are equal are absent."""
     name: str = ""
     op_a: Optional[str] = None
     op_b: Optional[str] = None
     device_a: Optional[str] = None
     device_b: Optional[str] = None
     attributes_added: Tuple[str, ...] = ()
-    """Names of attributes that only B has, only A has, or whose values differ; sorted. Escaped as
-    in C where they are not plain ASCII."""
+    """Sorted names of attributes that only B has, that only A has, and whose values differ. Escaped
+    as in C if they are not plain ASCII."""
     attributes_removed: Tuple[str, ...] = ()
     attributes_changed: Tuple[str, ...] = ()
 
@@ -1167,14 +1170,15 @@ class NodeChange(Message):
 
 @dataclass(frozen=True, repr=False)
 class InputChange(Message):
-    """A data input that reads something else. Tensors are `node:port`; absent: no such input."""
+    """A data input that reads a different tensor. Tensors are `node:port`; absent if there is no
+    such input."""
     node: str = ""
     input_index: int = 0
-    """The position among its inputs, from 0."""
+    """The position among the node's inputs, from 0."""
     tensor_a: Optional[str] = None
     tensor_b: Optional[str] = None
     in_swap: bool = False
-    """It reads a swap-in of one of `swaps` instead of the tensor swapped."""
+    """True if it reads a swap-in of one of `swaps` instead of the swapped tensor."""
 
     _name = "InputChange"
     _kinds = {"input_index": int}
@@ -1182,15 +1186,15 @@ class InputChange(Message):
 
 @dataclass(frozen=True, repr=False)
 class ControlChange(Message):
-    """A control input of one graph alone."""
+    """A control input that only one graph has."""
     node: str = ""
-    """The node that waits, and the one that it waits for."""
+    """The node that waits, and the node that it waits for."""
     control: str = ""
     in_swap: bool = False
-    """One of the two is a swap node of `swaps`."""
+    """True if one of the two is a swap node of `swaps`."""
     kind: EdgeKind = ""
-    """What it is for, as far as the nodes tell: DEADLINE (`control` is a swap-out of `swaps`) or
-    PACE (a swap-in). Unspecified: neither."""
+    """Its purpose, as far as the nodes show: DEADLINE (`control` is a swap-out of `swaps`) or PACE
+    (`control` is a swap-in). Unspecified: neither."""
 
     _name = "ControlChange"
     _kinds = {"kind": Enum("EDGE_KIND_")}
@@ -1198,12 +1202,12 @@ class ControlChange(Message):
 
 @dataclass(frozen=True, repr=False)
 class FoundSwapIn(Message):
-    """One way back."""
+    """One swap-in."""
     name: str = ""
     triggers: Tuple[str, ...] = ()
-    """The nodes whose end lets it start; none: it starts when the swap-out is done."""
+    """The nodes that must end before it starts. Empty: it starts when the swap-out is done."""
     consumers: Tuple[InputRef, ...] = ()
-    """Whom it serves."""
+    """The inputs that read it."""
 
     _name = "FoundSwapIn"
     _kinds = {"consumers": InputRef}
@@ -1211,15 +1215,15 @@ class FoundSwapIn(Message):
 
 @dataclass(frozen=True, repr=False)
 class FoundSwap(Message):
-    """Added nodes that carry a tensor to another place and back: producer -> swap-out -> swap-ins
-    -> consumers, where each consumer read the tensor itself in A."""
+    """Added nodes that copy a tensor to another device and back: producer -> swap-out -> swap-ins
+    -> consumers, where each consumer read the tensor directly in A."""
     tensor: str = ""
     """The tensor, as `node:port`."""
     size_bytes: Optional[int] = None
     """Bytes. Absent: unknown."""
     swap_out: str = ""
     device: str = ""
-    """Where the swap-out node, and so the tensor, waits. Empty: not stated."""
+    """The device of the swap-out node, where the tensor waits. Empty: not stated."""
     swap_ins: Tuple[FoundSwapIn, ...] = ()
 
     _name = "FoundSwap"
@@ -1228,50 +1232,48 @@ class FoundSwap(Message):
 
 @dataclass(frozen=True, repr=False)
 class GraphDiff(Message):
-    """The way from the graph A to the graph B. Lists are complete, in the file order of B;
-    `removed` in that of A. `x` and `x:0` are one spelling, and control inputs have no order. Names
-    are cut after 250 bytes."""
+    """The changes from graph A to graph B. Lists are complete and in the file order of B, `removed`
+    in that of A. `x` and `x:0` count as the same input, and the order of control inputs does not
+    matter. Names are truncated to 250 bytes."""
     identical: bool = False
-    """The files are the same, byte for byte."""
+    """The files are identical byte for byte."""
     same_graph: bool = False
-    """The graphs are the same: nothing but the encoding of the files may differ (see the counts
-    below)."""
+    """The graphs are the same: only the encoding of the files may differ (see the counts below)."""
     node_count_a: int = 0
-    """Sizes of the two."""
+    """Sizes of the two graphs."""
     node_count_b: int = 0
     graph_bytes_a: int = 0
     graph_bytes_b: int = 0
     added: Tuple[DiffNode, ...] = ()
-    """Nodes of B that A does not have, and the other way round."""
+    """Nodes that only B has, and nodes that only A has."""
     removed: Tuple[DiffNode, ...] = ()
     changed: Tuple[NodeChange, ...] = ()
-    """Nodes of both whose op, device or attributes differ."""
+    """Common nodes whose op, device or attributes differ."""
     rewired: Tuple[InputChange, ...] = ()
-    """Data inputs of nodes of both that read something else."""
+    """Data inputs of common nodes that read different tensors."""
     controls_added: Tuple[ControlChange, ...] = ()
-    """Control inputs of nodes of both that only B has, or only A."""
+    """Control inputs of common nodes that only B has, and those that only A has."""
     controls_removed: Tuple[ControlChange, ...] = ()
     swaps: Tuple[FoundSwap, ...] = ()
-    """What of the above makes up swaps."""
+    """The swaps among the above changes."""
     bookkeeping_count: int = 0
-    """Nodes of both whose attribute `_spillway_undo` or `_grappler_do_not_remove` differs: records
-    of Spillway, no change of the graph, and not among `changed`."""
+    """Common nodes whose attribute `_spillway_undo` or `_grappler_do_not_remove` differs. These are
+    Spillway's records, not changes of the graph, and are not in `changed`."""
     reencoded_count: int = 0
-    """Nodes of both that say the same in other bytes (order of attributes, spelling of inputs,
-    debug information)."""
+    """Common nodes that are equivalent but encoded differently (order of attributes, spelling of
+    inputs, debug information)."""
     reordered: bool = False
-    """The nodes of both stand in another order."""
+    """The common nodes are in a different order."""
     library_changed: bool = False
-    """What the file holds besides nodes differs: the function library; the versions; anything
-    else."""
+    """The files differ in the function library, the versions, or other fields besides nodes."""
     versions_changed: bool = False
     other_fields_changed: bool = False
     inlined_calls: Tuple[str, ...] = ()
-    """Calls of A that were inlined in B, as B's undo records say, in the file order of A. All lists
-    above then compare B with A as it is with these calls inlined: nodes of their functions are in
-    both. Sizes are those of the files."""
+    """Calls of A that were inlined in B according to B's undo records, in the file order of A. All
+    lists above then compare B with A after these calls are inlined, so that nodes of their
+    functions are in both. Sizes are those of the files."""
     inlined_node_count: int = 0
-    """How many nodes that brought."""
+    """The number of nodes that this added."""
 
     _name = "GraphDiff"
     _kinds = {
@@ -1285,34 +1287,35 @@ class GraphDiff(Message):
 class Limits(Message):
     """Limits of a server."""
     max_graph_bytes: int = 0
-    """The largest graph, in bytes, that a stream takes."""
+    """Maximum size, in bytes, of a graph in a stream."""
     max_unary_bytes: int = 0
-    """The largest request message, in bytes, that Rewrite takes."""
+    """Maximum size, in bytes, of a request message of Rewrite."""
     max_chunk_bytes: int = 0
-    """The largest chunk, in bytes, of a stream."""
+    """Maximum size, in bytes, of a chunk in a stream."""
     max_node_count: int = 0
-    """The most nodes of a graph."""
+    """Maximum number of nodes of a graph."""
     max_input_count: int = 0
-    """The most inputs (data and control) of all nodes together."""
+    """Maximum total number of inputs (data and control) of all nodes."""
     max_search_steps: int = 0
-    """The most steps of all searches of a request: nodes visited, and three for each node of a plan
-    that is simulated."""
+    """Maximum total number of steps of all searches of a request: one per node visited, and three
+    per node of a simulated plan."""
     max_concurrent_requests: int = 0
-    """The most requests that run at once; more wait. At least 1."""
+    """Maximum number of requests that run concurrently; others wait. At least 1."""
     max_inflight_bytes: int = 0
-    """The most graph bytes of all requests in flight, a part of the server's memory. A request that
-    does not fit beside the others is refused as OVERLOADED, one that would not fit alone as
-    LIMIT_EXCEEDED."""
+    """Maximum total graph bytes of all requests in flight, a part of the server's memory. A request
+    that does not fit beside the others is rejected as OVERLOADED, one that would not even fit alone
+    as LIMIT_EXCEEDED."""
     max_concurrent_streams: int = 0
-    """The most calls at once on one connection; more wait at the client. At least 1."""
+    """Maximum number of concurrent calls on one connection; others wait at the client. At least
+    1."""
     max_metadata_bytes: int = 0
-    """The most bytes of a request's metadata (HTTP/2 headers), counted as HTTP/2 does: names,
-    values, and 32 for each pair. A request above it is refused with RESOURCE_EXHAUSTED and no
-    reason, since it is refused before it is read."""
+    """Maximum size, in bytes, of a request's metadata (HTTP/2 headers), counted as in HTTP/2:
+    names, values, and 32 per pair. A larger request is rejected with RESOURCE_EXHAUSTED without a
+    reason, because it is rejected before it is read."""
     max_option_bytes: int = 0
-    """The most bytes of a request's options, a profile and a plan to apply apart: all of a request
-    but its graphs. Above it a request is refused with LIMIT_EXCEEDED, before its options are
-    read."""
+    """Maximum size, in bytes, of a request's options, i.e. all of it but its graphs, not counting a
+    profile or a plan to apply. A larger request is rejected with LIMIT_EXCEEDED before its options
+    are read."""
 
     _name = "Limits"
     _kinds = {
@@ -1324,11 +1327,11 @@ class Limits(Message):
 
 @dataclass(frozen=True, repr=False)
 class Capabilities(Message):
-    """What this server can do."""
+    """The capabilities of a server."""
     version: str = ""
-    """The program's version, `MAJOR.MINOR.PATCH`."""
+    """The server's version, `MAJOR.MINOR.PATCH`."""
     strategies: Tuple[Strategy, ...] = ()
-    """The strategies that options may ask for, strongest first; the first is the default."""
+    """The strategies that options may select, strongest first; the first is the default."""
     limits: Optional[Limits] = None
     """The limits in force."""
     hardware_presets: Tuple[HardwareReport, ...] = ()

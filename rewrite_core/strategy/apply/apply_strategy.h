@@ -1,5 +1,5 @@
-// The strategy `apply`: plans nothing, but reads a plan that was saved (plan.proto), and lets it
-// through only if every strategy could have made it. It may come from anywhere.
+// The strategy `apply`: plans nothing, but reads a saved plan (plan.proto), which may come from
+// anywhere, and accepts it only if it obeys the rules that all strategies obey.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_APPLY_STRATEGY_H_
@@ -14,9 +14,9 @@
 
 namespace spillway::core {
 
-// Those of PlanningStrategy (strategies.h). INVALID_ARGUMENT, besides what is said there:
-// CONFLICTING_OPTIONS for an option that the plan settles; BAD_PLAN for bytes that are no plan;
-// UNKNOWN_OPTION for one of a newer Spillway.
+// The functions of PlanningStrategy (strategies.h). INVALID_ARGUMENT, besides the errors listed
+// there: CONFLICTING_OPTIONS for an option that the plan determines; BAD_PLAN for bytes that are no
+// plan; UNKNOWN_OPTION for a plan of a newer Spillway.
 absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 
 // INVALID_ARGUMENT (OTHER_GRAPH) unless the plan was made for this graph.
@@ -26,11 +26,11 @@ absl::Status CheckApplyGraph(const v1::RewriteOptions& options, const Graph& gra
 // Whether the plan is for the graph with its calls inlined.
 bool AppliesInlined(const v1::RewriteOptions& options);
 
-// The plan's step, with what the options say of it in the place of what the plan does.
+// Returns the plan's step, with the fields that the options set overridden.
 v1::Step ApplyStep(const v1::RewriteOptions& options);
 
-// The plan. INVALID_ARGUMENT (BAD_PLAN) for what no plan may do, naming it; RESOURCE_EXHAUSTED
-// (SEARCH_TOO_LONG) where judging it takes too long.
+// Returns the plan. INVALID_ARGUMENT (BAD_PLAN), naming the part that breaks a rule;
+// RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) if checking it takes too long.
 absl::StatusOr<StrategyResult> PlanApply(const StrategyInput& input);
 
 }  // namespace spillway::core

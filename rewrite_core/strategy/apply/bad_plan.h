@@ -1,4 +1,4 @@
-// What is said of a plan that is not applied.
+// The error for a plan that is refused.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_BAD_PLAN_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_BAD_PLAN_H_
 

@@ -1,4 +1,4 @@
-// Whether a plan closes a cycle in its graph.
+// Finds cycles that a plan closes in its graph.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_CYCLE_H_
@@ -12,10 +12,10 @@
 
 namespace spillway::core {
 
-// A node of the graph on a cycle that the plan closes; kNoNode: it closes none. What a loop leaves
-// comes behind all of the loop, so that nothing which the loop waits for may wait for that: with
-// several loop variables no path of edges need say so. Linear in both but for a sort. Errors: those
-// of `stop`. REQUIRES: the graph has no cycles but those of its loops.
+// Returns a node of the graph on a cycle that the plan closes; kNoNode if it closes none. A loop's
+// outputs come after the whole loop, so nothing that the loop waits for may wait for them: with
+// several loop variables, no path of edges need say so. Linear in both, except for a sort. Errors:
+// those of `stop`. REQUIRES: the graph has no cycles except those of its loops.
 absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const ControlFlowAnalysis& control_flow,
                                      const SwapPlan& plan, const StopToken& stop);
 

@@ -1,15 +1,16 @@
-// A saved plan as a SwapPlan for the graph that it was made for.
+// Reads a saved plan into a SwapPlan for the graph that it was made for.
 //
-// It is refused, whoever made it, for
+// Whatever its origin, it is refused for
 //
 //   names     a node that the graph does not have, an input that does not read the tensor
 //   twice     a tensor, an input or a node of one list that is named twice
-//   tensors   what may not be swapped (eligibility.h), or not be read from a swap-in (readers.h)
-//   edges     what is unsound (soundness.h), but that cycles are looked for in the graph with all
-//             edges of the plan together: `budget` follows an order that is not in the plan
-//   step      an edge that makes the step run what it does not run: an initializer, for one
+//   tensors   a tensor that may not be swapped (eligibility.h), or a consumer that may not read a
+//             swap-in (readers.h)
+//   edges     an unsound edge (soundness.h), except that cycles are searched for in the graph with
+//             all edges of the plan together: `budget` follows an order that is not in the plan
+//   step      an edge that makes the step run a node that it did not, such as an initializer
 //
-// So nothing is left for the verifier to find, whose errors are bugs of ours.
+// So nothing is left for the verifier to find; its errors are bugs of Spillway.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_READER_H_

@@ -1,7 +1,7 @@
-// The plans of all GPUs that need one, made one by one, and made to fit at once: each as if the
-// others had unlimited memory, but with the swaps that they have so far. All at once they may
-// hold memory for longer: whichever then runs out is planned again, with what the others have by
-// now, and after some of that all are, for less of the budget.
+// The plans of all GPUs that need one, made one by one, then made to fit together. Each is planned
+// as if the others had unlimited memory, but with their swaps so far. Together they may hold memory
+// for longer: a GPU that then runs out is planned again, with the others' swaps by now, and after
+// some such repairs all are planned again, for a smaller share of the budget.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ALL_GPUS_PLAN_H_
@@ -25,8 +25,8 @@ namespace spillway::core {
 
 class AllGpusPlan {
  public:
-  // `gpus`: those that are asked for; `lacking`: into them, those that need a plan, at least one;
-  // `fits`: of each of `gpus`. All must outlive it.
+  // `gpus`: the requested ones; `lacking`: indices into them of those that need a plan, at least
+  // one; `fits`: one for each of `gpus`. All must outlive it.
   AllGpusPlan(const std::vector<WantedGpu>& gpus, const std::vector<size_t>& lacking,
               BudgetRequest* request, OrderedStep* ordered, std::vector<v1::DeviceFit>* fits,
               v1::BudgetReport* report)
@@ -37,12 +37,12 @@ class AllGpusPlan {
         fits_(*fits),
         report_(*report) {}
 
-  // The fastest that was found; tells of it in the fits and the report. Errors: DOES_NOT_FIT; those
+  // Finds the fastest plan, and reports it in the fits and the report. Errors: DOES_NOT_FIT; those
   // of the simulator.
   absl::Status Find();
 
   const SwapPlan& plan() const { return plan_; }
-  // The buffers (Buffers::buffers()) that could be away for some time.
+  // The buffers (Buffers::buffers()) with a gap.
   const std::set<int32_t>& has_gap() const { return has_gap_; }
 
  private:
@@ -52,7 +52,7 @@ class AllGpusPlan {
   std::vector<PlannedSwap> OtherSwaps(size_t k) const;
   absl::StatusOr<int64_t> TooSlowTogether();
   absl::Status TakeLevelIfFaster(const absl::Status& planned);
-  bool are_all() const;  // The machine's GPUs.
+  bool are_all() const;  // Whether `gpus` are all GPUs of the machine.
   std::vector<std::vector<int64_t>> AllBudgets() const;
 
   const std::vector<WantedGpu>& gpus_;
@@ -61,8 +61,8 @@ class AllGpusPlan {
   OrderedStep& ordered_;
   std::vector<v1::DeviceFit>& fits_;
   v1::BudgetReport& report_;
-  std::vector<v1::DeviceFit> unswapped_fits_;    // As fits_ were before any plan.
-  std::vector<std::vector<PlannedSwap>> swaps_;  // By GPU of lacking_: so far.
+  std::vector<v1::DeviceFit> unswapped_fits_;    // fits_ before any plan.
+  std::vector<std::vector<PlannedSwap>> swaps_;  // By GPU of lacking_, so far.
   SwapPlan plan_;
   std::set<int32_t> has_gap_;
 };

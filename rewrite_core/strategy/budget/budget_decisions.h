@@ -15,8 +15,8 @@
 
 namespace spillway::core {
 
-// On every output with a data reader, in order of nodes. `has_gap`: buffers that could be away for
-// some time; `idle`: devices where no swapping is needed. Errors: those of `stop`.
+// Returns the verdict on every output with a data reader, in order of nodes. `has_gap`: buffers
+// with a gap; `idle`: devices where no swapping is needed. Errors: those of `stop`.
 absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
     const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
     const SwapPlan& plan, const std::set<int32_t>& has_gap, const std::set<DeviceId>& idle,

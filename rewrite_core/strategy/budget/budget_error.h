@@ -1,4 +1,4 @@
-// The errors DOES_NOT_FIT of the strategy `budget` about one GPU.
+// The DOES_NOT_FIT errors of the strategy `budget` about one GPU.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_ERROR_H_
@@ -13,13 +13,13 @@
 
 namespace spillway::core {
 
-// No plan was found for `gpu`, or none can be; `failure`: that of the one that got furthest.
-// `smallest_budget_bytes`: with which one is found; 0: none is known; likewise below.
+// No plan was found for `gpu`, or none exists. `failure`: that of the plan that got furthest.
+// `smallest_budget_bytes`: a budget with which a plan is found; 0: none is known; likewise below.
 absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
                          const DeviceBounds& bounds, const StepResult& failure,
                          int64_t smallest_budget_bytes);
 
-// The fastest one found takes `step_time_ns`, which is more than max_slowdown allows.
+// The fastest plan found takes `step_time_ns`, more than max_slowdown allows.
 absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,
                            int64_t smallest_budget_bytes);
 

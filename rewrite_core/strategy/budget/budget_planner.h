@@ -1,17 +1,17 @@
-// Plans of the strategy `budget` for one GPU, constructed: which buffers travel, when each comes
-// back, and the gates that let the copies overlap with kernels. Without a simulation: the search
-// (plan_search.h) simulates what is made here.
+// Constructs plans of the strategy `budget` for one GPU: which buffers are swapped, when each comes
+// back, and the gates that let the copies overlap with kernels. Nothing is simulated here: the
+// search (plan_search.h) simulates these plans.
 //
-//   Gaps. Between two slots that use a buffer one after the other it may be away, if every use
-//   behind can read a swap-in.
-//   Cover. A sweep over the slots: where more is in use than may be, the gap over that slot that
-//   ends last is taken, of those that are not small beside the largest. (LeastCover of
-//   lower_bounds.h with whole buffers: the bytes are within some per cent of that bound.) Then what
-//   the others cover is given back, and smaller gaps take the place of larger ones that do more
-//   than is lacking.
-//   Triggers. In the order of need, each as late as hides its copy behind the one before it, and
-//   not before there is memory for it.
-//   Gates. Behind the trigger, the whole frontier of nodes that could be launched waits for the
+//   Gaps. Between two consecutive slots that use it, a buffer may be away, if every later use can
+//   read a swap-in.
+//   Cover. A sweep over the slots: at a slot that uses more memory than allowed, it takes the gap
+//   that ends last among those that are not small compared with the largest. (This is LeastCover of
+//   lower_bounds.h with whole buffers: the bytes are within a few percent of that bound.) Then gaps
+//   that the others make redundant are dropped, and gaps larger than the shortfall are replaced
+//   with smaller ones.
+//   Triggers. In order of need, each as late as possible with its copy hidden behind the previous
+//   one, and not before there is memory for it.
+//   Gates. After the trigger, the whole frontier of nodes that could be launched waits for the
 //   swap-in (pace_gate.h).
 //
 // Thread safety: one thread at a time.
@@ -37,39 +37,39 @@
 namespace spillway::core {
 
 struct BudgetSetting {
-  // By slot: the bytes that may be in use. Less than the budget where a plan for all of it does not
-  // fit: there is not always a place for each piece.
+  // By slot: the bytes that may be in use. Less than the budget if a plan for all of it does not
+  // fit, because of fragmentation.
   std::vector<int64_t> targets;
-  // Of these what may be in use when a buffer comes back. Below 1 they come back later: those that
-  // are back long before they are used lie about in pieces of what has been let go of.
+  // The part of the target that may be in use when a buffer comes back. Below 1, buffers come back
+  // later: those that are back long before their use fragment the memory freed meanwhile.
   double return_part = 1;
-  // A gate stands so many slots behind its trigger.
+  // How many slots a gate comes after its trigger.
   int32_t gate_slots = 1;
-  // A copy is given so many times its own time.
+  // The time allowed for a copy, as a multiple of its duration.
   double slack = 1.15;
-  // Buffers below about this part of the largest that would help are left alone.
+  // Buffers smaller than about this part of the largest useful one are not swapped.
   double least_part = 1.0 / 8;
-  // Gaps that are used in any case, by index.
+  // Gaps that are always used, by index.
   absl::btree_set<int32_t> forced;
-  // By gap: its buffer comes back only behind this slot.
+  // By gap: its buffer comes back only after this slot.
   absl::flat_hash_map<int32_t, Slot> not_before;
 };
 
-// A time for which a buffer may be away: from one of its uses to the next.
+// An interval in which a buffer may be away: from one of its uses to the next.
 struct Gap {
-  int32_t buffer = 0;  // Its place in StepOrder::buffers().
-  Slot after = 0;      // The last slot that uses it before,
-  Slot before = 0;     // and the first one behind.
+  int32_t buffer = 0;  // Index in StepOrder::buffers().
+  Slot after = 0;      // The last slot that uses it before the gap,
+  Slot before = 0;     // and the first one after it.
   int64_t bytes = 0;
-  int64_t in_ns = 0;  // The copies back, and
-  int64_t out_ns = 0;
+  int64_t in_ns = 0;   // The durations of the copy in,
+  int64_t out_ns = 0;  // and of the copy out.
   int32_t slots() const { return before - after; }
 };
 
-// A gap that is used: when its buffer comes back.
+// A gap in use: when its buffer comes back.
 struct Away {
-  int32_t gap = 0;   // Into BudgetPlanner::gaps().
-  Slot trigger = 0;  // Wanted: the nearest sound one is taken.
+  int32_t gap = 0;   // Index in BudgetPlanner::gaps().
+  Slot trigger = 0;  // The wanted one; the nearest sound one is taken.
   int32_t gate = 1;  // As BudgetSetting::gate_slots.
   friend bool operator==(const Away& a, const Away& b) {
     return a.gap == b.gap && a.trigger == b.trigger && a.gate == b.gate;
@@ -78,36 +78,36 @@ struct Away {
 
 class BudgetPlanner {
  public:
-  // `ranks`: of all nodes (RankByLaunch), along which all edges of plans grow. `filters`: null, or
-  // those of the request. All must outlive the planner. Errors: those of `stop`.
+  // `ranks`: the ranks of all nodes (RankByLaunch), along which all edges of plans go. `filters`:
+  // null, or those of the request. All must outlive the planner. Errors: those of `stop`.
   static absl::StatusOr<BudgetPlanner> Create(const StepFacts& facts,
                                               const Eligibility& eligibility, const Needs& needs,
                                               const StepOrder& order,
                                               absl::Span<const int32_t> ranks,
                                               const SwapFilters* filters, const StopToken& stop);
 
-  // The gaps that keep what is in use within the target, by index into gaps(); as many as help
-  // where none suffice. Once `stop` has fired, nothing; likewise below.
+  // Returns gaps that keep the memory in use within the target, by index into gaps(); if none
+  // suffice, all that help. Returns nothing once `stop` has fired; likewise below.
   std::vector<int32_t> Cover(const BudgetSetting& setting) const;
 
-  // When their buffers come back.
+  // Returns when the buffers of these gaps come back.
   std::vector<Away> Schedule(const std::vector<int32_t>& chosen,
                              const BudgetSetting& setting) const;
 
-  // With the triggers that Plan takes: the nearest sound ones.
+  // Replaces the triggers with those that Plan takes: the nearest sound ones.
   void MakeSound(std::vector<Away>* aways) const;
 
-  // The plan in which these buffers are away.
+  // Returns the plan in which these buffers are away.
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Away>& aways) const;
 
   const std::vector<Gap>& gaps() const { return gaps_; }
 
-  // By place in StepOrder::buffers(): a tensor of the buffer, and its first gap; -1.
+  // By index in StepOrder::buffers(): a tensor of the buffer, and its first gap or -1.
   Tensor TensorOf(int32_t buffer) const;
   int32_t FirstGapOf(int32_t buffer) const;
-  // The gap of the buffer behind `tensor` that has `slot` inside; -1.
+  // Returns the gap of the buffer behind `tensor` that spans `slot`; -1 if there is none.
   int32_t GapOver(Tensor tensor, Slot slot) const;
-  // Whether there is time in it for both of its copies.
+  // Whether the gap has time for both copies.
   bool HasTime(const Gap& gap) const {
     return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
   }
@@ -125,14 +125,15 @@ class BudgetPlanner {
         soundness_(facts, ranks) {}
 
   absl::Status FindGaps();
-  // Of the chosen gaps those that are needed, smaller ones in the place of some.
+  // Returns the chosen gaps that are needed, some of them replaced with smaller ones.
   std::vector<int32_t> Shrink(std::vector<int32_t> chosen, const BudgetSetting& setting) const;
   absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
   bool MayReadSwapIn(const StepOrder::Use& use) const;
   using Ends = absl::flat_hash_map<int32_t, std::vector<Slot>>;
   Ends EndsOf(const std::vector<Away>& aways) const;
   std::vector<const StepOrder::Use*> Consumers(const Away& back, const Ends& ends) const;
-  // The sound trigger nearest to the one wanted, before rather than behind; kNoSlot.
+  // Returns the sound trigger nearest to the wanted one, preferably before it; kNoSlot if there is
+  // none.
   Slot FindTrigger(const Away& back, const std::vector<InputPosition>& consumers) const;
 
   const StepFacts* facts_;

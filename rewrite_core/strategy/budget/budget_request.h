@@ -1,5 +1,5 @@
-// What the parts of the strategy `budget` share while they answer one request: what it asks for,
-// the simulator that all simulations are counted by, and the step as the graph came.
+// The state that the parts of the strategy `budget` share for one request: its terms, the simulator
+// that counts all simulations, and the unswapped step.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_REQUEST_H_
@@ -22,24 +22,24 @@
 
 namespace spillway::core {
 
-// Plans simulated for one GPU with PLANNING_EFFORT_LOW (options.proto says so).
+// Plans simulated for one GPU with PLANNING_EFFORT_LOW (documented in options.proto).
 inline constexpr int kLowSimulations = 32;
 
 struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. `from` must outlive it.
   explicit BudgetRequest(const StrategyInput& from);
 
-  // Of a GPU, by its index in Placement::devices().
+  // The budget of a GPU, by its index in Placement::devices().
   int64_t budget_bytes(int32_t gpu) const { return facts.BudgetOf(gpu); }
-  // The sizes of memory between the budget and all of the GPU's in which a plan has to fit, too:
-  // as many for each GPU.
+  // The sizes of memory between the budget and the GPU's whole memory in which a plan must fit,
+  // too: the same number for each GPU.
   std::vector<int64_t> OtherBudgets(int32_t gpu) const;
-  // Plans that are simulated for one GPU: those of the effort, or, where several GPUs are planned,
-  // as many of them as leave the others their part of the request's steps.
+  // The number of plans simulated for one GPU: that of the effort, or fewer if several GPUs are
+  // planned, so that each has its share of the request's steps.
   int max_simulations() const;
 
   bool IsTooSlow(int64_t step_time_ns) const;
-  // Fast enough is what comes within this: a search ends there, or hardly above.
+  // A step time that is fast enough: a search ends there, or slightly above.
   int64_t FastEnough() const;
 
   const StrategyInput& input;
@@ -49,15 +49,15 @@ struct BudgetRequest {
   const StopToken& stop;
   const v1::PlanningEffort effort;
   const Objective objective;
-  SearchBudget steps;  // Of all GPUs.
+  SearchBudget steps;  // For all GPUs.
   CountedSimulator simulator;
   size_t num_planned_gpus = 1;
-  absl::optional<SwapFilters> filters;  // The strategy makes them first of all.
-  // With unlimited memory, operations recorded; the strategy simulates it first.
+  absl::optional<SwapFilters> filters;  // Set first by the strategy.
+  // The unswapped step with unlimited memory, operations recorded; set first by the strategy.
   StepResult unswapped;
 };
 
-// A share of `bytes`; all of them for 1.
+// Returns a share of `bytes`; exactly `bytes` for 1.
 int64_t ShareOf(int64_t bytes, double share);
 
 }  // namespace spillway::core

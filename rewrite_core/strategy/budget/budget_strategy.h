@@ -9,14 +9,14 @@
 
 namespace spillway::core {
 
-// INVALID_ARGUMENT (BAD_OPTION) naming planning_effort, if it is none of the API's; and what
-// CheckObjective (objective.h) finds.
+// INVALID_ARGUMENT (BAD_OPTION) naming planning_effort, if it is not in the API; and the errors of
+// CheckObjective (objective.h).
 absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 
 // REQUIRES: the options were checked; a simulator, and the facts that it computes. INVALID_ARGUMENT
-// for a batch that is not known, or more than kMaxGpus GPUs; FAILED_PRECONDITION (DOES_NOT_FIT) if
-// no plan is found that fits, saying what does not, and which memory would do; RESOURCE_EXHAUSTED
-// (SEARCH_TOO_LONG) if max_search_steps are spent before there is a plan.
+// for an unknown batch size, or more than kMaxGpus GPUs; FAILED_PRECONDITION (DOES_NOT_FIT) if no
+// fitting plan is found, saying what does not fit, and how much memory would suffice;
+// RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) if max_search_steps are spent before there is a plan.
 absl::StatusOr<StrategyResult> PlanBudget(const StrategyInput& input);
 
 }  // namespace spillway::core

@@ -1,4 +1,4 @@
-// The plan of the strategy `budget` for one GPU: its own, or that of `level` where that is faster.
+// The plan of the strategy `budget` for one GPU: its own, or that of `level` if that is faster.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_GPU_PLAN_H_
@@ -18,29 +18,29 @@
 
 namespace spillway::core {
 
-// Where a plan has less than this part of the speed that the bound allows, `level` is tuned, too.
+// If a plan reaches less than this part of the speed that the bound allows, `level` is tuned, too.
 inline constexpr double kFarFromBound = 0.85;
 
 struct GpuPlanTerms {
   const WantedGpu& gpu;
-  int64_t usable_bytes = 0;  // Of the budget.
-  // What the other GPUs have so far: every plan has them.
+  int64_t usable_bytes = 0;  // The part of the budget to plan for.
+  // The swaps of the other GPUs so far: every plan includes them.
   const std::vector<PlannedSwap>& other_swaps;
-  // Whether the plan of `level` may be taken: its edges, and those of the order that plans of other
-  // GPUs have, may close a cycle.
+  // Whether the plan of `level` may be taken: together with the edges that plans of other GPUs
+  // have, its edges may close a cycle.
   bool may_be_level = true;
 };
 
 struct GpuPlan {
-  // Without other_swaps; with the order edges of all GPUs, or those of `level`.
+  // Without other_swaps; with the order edges of all GPUs, or those of `level`'s plan.
   SwapPlan plan;
   v1::DeviceFit fit;
 };
 
-// Within usable_bytes. `unswapped_fit`: what the GPU takes as the graph came (FitOfUnswapped). Adds
-// to `has_gap` the buffers (Buffers::buffers()) that could be away for some time. `report`: made
-// anew, even if there is no plan. Errors: DOES_NOT_FIT if none is found, or none that is fast
-// enough; those of the simulator.
+// Plans a GPU within usable_bytes. `unswapped_fit`: its memory use in the unswapped step
+// (FitOfUnswapped). Adds the buffers (Buffers::buffers()) with a gap to `has_gap`. Rewrites
+// `report`, even if there is no plan. Errors: DOES_NOT_FIT if no plan is found, or none that is
+// fast enough; those of the simulator.
 absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
                                 const v1::DeviceFit& unswapped_fit, BudgetRequest* request,
                                 OrderedStep* ordered, std::set<int32_t>* has_gap,

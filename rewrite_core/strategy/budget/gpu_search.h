@@ -1,5 +1,5 @@
 // Searches for one GPU (SearchPlan) with one budget and with many: for the fastest plan, for the
-// least budget that does, and for a plan that is steadier in other orders and times.
+// smallest sufficient budget, and for a plan that also fits in other orders and times.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_GPU_SEARCH_H_
@@ -23,8 +23,8 @@ namespace spillway::core {
 
 class GpuSearch {
  public:
-  // `gpu`: an index into Placement::devices(), of which `order` and `planner` are. `other_swaps`:
-  // what the other GPUs have so far. What is found out is told in `device`. All must outlive it.
+  // `gpu`: an index into Placement::devices(), the GPU of `order` and `planner`. `other_swaps`: the
+  // swaps of the other GPUs so far. Results are reported in `device`. All must outlive it.
   GpuSearch(int32_t gpu, const std::vector<PlannedSwap>& other_swaps, const Needs& needs,
             const OrderedStep& ordered, const StepOrder& order, const BudgetPlanner& planner,
             BudgetRequest* request, v1::BudgetDevice* device)
@@ -37,37 +37,38 @@ class GpuSearch {
         request_(*request),
         device_(*device) {}
 
-  // With all of `budget`; where no plan is found, one is looked for that does with less, and fits
-  // it. Where there is a reserve, in other sizes it may not fit: MakeSteady sees to that.
+  // Searches with all of `budget`; if no plan is found, searches with less for one that fits
+  // `budget`. If there is a reserve, the plan may not fit in other sizes: MakeSteady handles that.
   absl::StatusOr<PlanSearchResult> Fastest(int64_t budget);
 
-  // A plan that is fast enough for the least budget, found with the least effort, and then one for
-  // that budget with all effort. It fits `usable` and the other sizes, too. Where there is none,
-  // what Fastest finds.
+  // Finds, with the lowest effort, the smallest budget with a plan that is fast enough, and then a
+  // plan for that budget with the full effort. It fits `usable` and the other sizes, too. If there
+  // is none, returns what Fastest finds.
   absl::StatusOr<PlanSearchResult> Least(int64_t usable);
 
-  // The reserve is for other orders and times, and for where variables lie. Where a plan does not
-  // fit in these variations, or in the other sizes, the heavy operations are held in its order
-  // (`may_chain`); where that does not do, the fastest is looked for that fits in all of them, or
-  // else in the sizes; or there is none. REQUIRES: a best plan in `found`.
+  // The reserve covers other orders and times, and other placements of variables. If a plan does
+  // not fit in these variations, or in the other sizes, the operations with large buffers are held
+  // in its order (`may_chain`). If that fails, this searches for the fastest plan that fits in all
+  // of them, or else in the sizes; if that fails too, `found` is left without a plan. REQUIRES: a
+  // best plan in `found`.
   absl::Status MakeSteady(int64_t usable, bool may_chain, PlanSearchResult* found);
 
-  // In how many of the variations `plan` does not fit, is told, where there is memory beyond the
-  // budget.
+  // Reports in how many of the variations `plan` does not fit, if there is a reserve.
   absl::Status ReportVariations(const SwapPlan& plan);
 
-  // The smallest budget known to do, by searches with the least effort; 0: none is known. With less
-  // than `lower_bound_bytes` none does.
+  // Returns the smallest budget known to suffice, from searches with the lowest effort; 0 if none
+  // is known. Less than `lower_bound_bytes` never suffices.
   absl::StatusOr<int64_t> SmallestBudget(int64_t lower_bound_bytes);
 
  private:
-  // A plan for `budget` fits `usable`, too; and the other sizes, if asked for.
+  // A plan for `budget` must fit `usable`, too, and the other sizes, if requested.
   PlanSearchTerms TermsOf(int64_t budget, int64_t usable, bool in_other_sizes) const;
   absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
   absl::StatusOr<PlanSearchResult> Fastest(int64_t budget, bool in_other_sizes);
   absl::StatusOr<int> CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found);
   SwapPlan PlanOf(const FoundPlan& found) const;
-  // Of the variations; more than there are if it takes longer, or does not fit in all sizes.
+  // Returns the number of variations in which `plan` does not fit; more than there are if the step
+  // takes longer than `most_ns`, or does not fit in all sizes.
   absl::StatusOr<int> CountUnfitInAll(const SwapPlan& plan, int64_t usable, int64_t most_ns);
   void TellVariations(int unfit);
   void CountSimulations(const PlanSearchResult& found);

@@ -1,7 +1,8 @@
 // One order of all nodes of a graph in which no edge goes back, for Soundness: control edges that
-// grow along it close no cycle, however many are added. Kernels are in the order of their launch,
-// as far as the whole graph allows that. (A StepOrder alone is none: what leads to a fed node is in
-// the graph, but not in the step, and may be launched behind what the fed node leads to.)
+// grow along it close no cycle, however many are added. Kernels are in order of launch, as far as
+// the whole graph allows that. (A StepOrder alone is no such order: the nodes that lead to a fed
+// node are in the graph, but not in the step, and might come after those that the fed node leads
+// to.)
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_LAUNCH_RANKS_H_
@@ -19,9 +20,9 @@
 
 namespace spillway::core {
 
-// By node, numbers that grow along every edge of the graph, back edges of loops aside, and along
-// `added`; none, if these close a cycle. `step`: with unlimited memory, operations recorded.
-// Errors: those of `stop`.
+// Returns, by node, numbers that grow along every edge of the graph, except back edges of loops,
+// and along `added`; none if these close a cycle. `step`: with unlimited memory, operations
+// recorded. Errors: those of `stop`.
 absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
                                                   absl::Span<const ControlEdge> added,
                                                   const StopToken& stop);

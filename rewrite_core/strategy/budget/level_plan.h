@@ -1,5 +1,5 @@
-// What the strategy `level` makes of a GPU's budget, for `budget` to be never behind it: where its
-// own plan is far from the bound, or there is none, `level` is tuned.
+// The plan of the strategy `level` for a GPU's budget, so that `budget` is never slower: if its own
+// plan is far from the bound, or there is none, `level` is tuned.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_LEVEL_PLAN_H_
@@ -24,11 +24,11 @@ namespace spillway::core {
 
 struct LevelPlan {
   v1::LevelDevice report;  // The setting, and how it was found.
-  SwapPlan plan;           // With order edges and gates of its own.
+  SwapPlan plan;           // With its own order edges and gates.
 };
 
-// All of `level`'s parameters tuned, with `pace`, and the filters of `options`. Empty: nothing
-// fits, or they leave nothing of what `level` swaps. Errors: those of the tuner, but for
+// Tunes all of `level`'s parameters, with `pace` and the filters of `options`. Empty if nothing
+// fits, or the filters leave nothing that `level` swaps. Errors: those of the tuner, except
 // DOES_NOT_FIT.
 absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
     const StepFacts& facts, const Eligibility& eligibility, const v1::BudgetStrategy& options,

@@ -1,5 +1,5 @@
-// What a plan of the strategy `budget` is to be like: how slow it may be, and whether it is to take
-// less memory than there is (options.proto, PlanningObjective).
+// The objective of a plan of the strategy `budget`: how slow it may be, and whether it should use
+// less memory than the budget (options.proto, PlanningObjective).
 //
 // Thread safety: immutable.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_OBJECTIVE_H_
@@ -18,8 +18,8 @@
 
 namespace spillway::core {
 
-// INVALID_ARGUMENT (BAD_OPTION) naming objective or max_slowdown where it is out of its range,
-// (CONFLICTING_OPTIONS) where both are given that settle the same.
+// INVALID_ARGUMENT (BAD_OPTION) naming objective or max_slowdown if it is out of range,
+// (CONFLICTING_OPTIONS) if both are given and determine the same.
 absl::Status CheckObjective(const v1::BudgetStrategy& options);
 
 class Objective {
@@ -28,12 +28,12 @@ class Objective {
   explicit Objective(const v1::BudgetStrategy& options);
 
   v1::PlanningObjective kind() const { return kind_; }
-  // Absent: a plan may be as slow as it comes.
+  // Absent: a plan may be arbitrarily slow.
   absl::optional<double> max_slowdown() const { return max_slowdown_; }
-  // Whether plans are made for less than the GPU's budget, and where the graph fits as it came.
+  // Whether to plan for less than the GPU's budget, and even if the unswapped graph fits.
   bool saves_memory() const { return kind_ != v1::PLANNING_OBJECTIVE_FASTEST_THAT_FITS; }
 
-  // The longest that a step may take, to the nanosecond; kUnlimited.
+  // The maximum step time, to the nanosecond; may be kUnlimited.
   int64_t MaxStepTime(int64_t full_speed_ns) const;
   // "1.1 times full speed (max_slowdown)". REQUIRES: max_slowdown().
   std::string MaxSlowdownText() const;
@@ -41,16 +41,16 @@ class Objective {
  private:
   v1::PlanningObjective kind_;
   absl::optional<double> max_slowdown_;
-  bool is_given_ = false;  // max_slowdown.
+  bool is_given_ = false;  // Whether max_slowdown is given.
 };
 
 // Bisects between `low`, which does not suffice, and `high`, which does, until they are at most
-// `step` apart. The least that was found to suffice. Errors: those of `suffices`.
+// `step` apart. Returns the smallest budget found to suffice. Errors: those of `suffices`.
 absl::StatusOr<int64_t> LeastBudget(int64_t low, int64_t high, int64_t step,
                                     absl::FunctionRef<absl::StatusOr<bool>(int64_t)> suffices);
 
 // FAILED_PRECONDITION (DOES_NOT_FIT): the fastest plan found within the budget takes
-// `step_time_ns`, which is too slow. `smallest_budget_bytes`: with which one is fast enough; 0:
+// `step_time_ns`, which is too slow. `smallest_budget_bytes`: a budget with a fast enough plan; 0:
 // none is known. Details: device, budget_bytes, budget_source, slowdown, max_slowdown;
 // smallest_budget_bytes and smallest_gpu_memory_bytes. REQUIRES: max_slowdown().
 absl::Status TooSlowError(const Objective& objective, absl::string_view gpu, int64_t step_time_ns,

@@ -1,7 +1,7 @@
-// A chain of the operations that take or free much memory, in the order in which a plan was
-// simulated: TensorFlow runs any ready op, and where memory is tight, a plan that fits in one order
-// does not in another. An edge holds back a launch, and no kernel: on one GPU they run one after
-// another anyway.
+// A chain of the operations that allocate or free much memory, in the order in which a plan was
+// simulated: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one order
+// may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run one
+// after another anyway.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_CHAIN_H_
@@ -20,11 +20,11 @@
 
 namespace spillway::core {
 
-// Serialization edges that hold the nodes of GPU `gpu` (an index into Placement::devices()) which
-// make, or use last, a buffer of at least `least_bytes` in the order of `step`: that of `plan`,
-// operations recorded. Where a node may not wait for the one before it, the chain has a gap. Empty:
-// there is nothing to hold, or no order of the whole graph that they all keep to. Errors: those of
-// `stop`.
+// Returns serialization edges that hold the nodes of GPU `gpu` (an index into Placement::devices())
+// which make, or use last, a buffer of at least `least_bytes` in the order of `step`: that of
+// `plan`, operations recorded. The chain is broken before a node that may not wait for the previous
+// one. Empty if there is nothing to hold, or no order of the whole graph to which they all conform.
+// Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
                                                       int32_t gpu, int64_t least_bytes,

@@ -1,14 +1,14 @@
-// Order edges: memory saved without a copy. An operation that is ready long before its reader needs
-// its output (the gradient of a weight decay is, when the step begins) is made to wait for the
-// latest of the reader's other inputs.
+// Order edges save memory without a copy. An operation that is ready long before its reader needs
+// its output (such as the gradient of a weight decay, ready when the step begins) is made to wait
+// for the latest of the reader's other inputs.
 //
-// Where v is to wait for u, both lead to the reader r, and v to nothing else: the nodes between v
-// and r are a chain, and u is launched behind the last of them.
-//   Nothing runs in vain. A step that runs v runs r, and u with it, unless somebody fetches v
-//   itself. No cycle, however many edges. One of edges u1 -> v1, u2 -> v2, ... would lead from each
-//   v to the next u: through r, so that the next reader lies behind this one in the graph, or,
-//   where u is in v's own chain, with the same reader and a later last of the chain. Neither can go
-//   round.
+// If v waits for u, both lead to the reader r, and v to nothing else: the nodes between v and r are
+// a chain, and u is launched after the last of them.
+//   Nothing runs in vain. A step that runs v runs r, and u with it, unless v itself is fetched.
+//   No cycles, however many edges. A cycle of edges u1 -> v1, u2 -> v2, ... would lead from each v
+//   to the next u: through r, so that the next reader comes after this one in the graph, or, if u
+//   is in v's own chain, with the same reader and a later last node of the chain. Neither can close
+//   a cycle.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ORDER_EDGES_H_
@@ -25,12 +25,12 @@
 
 namespace spillway::core {
 
-// Outputs smaller than such a part of the peak are not worth an edge.
+// Outputs smaller than the peak divided by this are not worth an edge.
 inline constexpr int64_t kLeastOrderedPart = 256;
 
-// The edges that let outputs of the GPU that `order` is of be made later, where that frees more
-// than it keeps: the inputs that would have to wait with them. Outputs below `least_bytes` are left
-// alone. In order of the nodes that wait. Errors: those of `stop`.
+// Returns the edges that postpone outputs of the GPU of `order`, where that frees more than it
+// keeps live: the inputs that would have to wait with them. Outputs below `least_bytes` are left
+// alone. The edges are in order of the nodes that wait. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
                                                         const StepOrder& order, int64_t least_bytes,
                                                         const StopToken& stop);

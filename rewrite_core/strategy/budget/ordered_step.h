@@ -1,4 +1,4 @@
-// The step that plans of `budget` are made for: as the graph came, with the order edges that pay
+// The step for which `budget` plans: the unswapped one, with the order edges that pay off
 // (order_edges.h). They cost no copy, so they come first.
 //
 // Thread safety: one thread at a time.
@@ -21,18 +21,19 @@ class OrderedStep {
   // `request` must outlive it.
   explicit OrderedStep(BudgetRequest* request);
 
-  // With edges for what runs on `gpus` (indices into Placement::devices()). REQUIRES: the unswapped
-  // step. Errors: those of Simulate.
+  // Adds edges for operations on `gpus` (indices into Placement::devices()). REQUIRES: the
+  // unswapped step is set. Errors: those of Simulate.
   absl::Status AddEdges(const std::vector<int32_t>& gpus);
 
   // The order edges, and the CPU device that every plan has.
   const SwapPlan& base() const { return base_; }
-  // With base() and unlimited memory, operations recorded.
+  // The step with base() and unlimited memory, operations recorded.
   const StepResult& step() const { return step_; }
-  // Of all nodes (RankByLaunch), with base().
+  // The ranks of all nodes (RankByLaunch), with base().
   const std::vector<int32_t>& ranks() const { return ranks_; }
 
-  // What no plan for the GPU beats in the order with the order edges. Errors: those of Simulate.
+  // Returns the lower bounds of the GPU, in the order with the order edges. Errors: those of
+  // Simulate.
   absl::StatusOr<DeviceBounds> BoundsOf(int32_t gpu);
 
  private:
@@ -42,7 +43,7 @@ class OrderedStep {
   SwapPlan base_;
   StepResult step_;
   std::vector<int32_t> ranks_;
-  std::vector<DeviceBounds> bounds_;  // By GPU, of step_; empty: not known yet.
+  std::vector<DeviceBounds> bounds_;  // By GPU, of step_; empty: not computed yet.
 };
 
 }  // namespace spillway::core

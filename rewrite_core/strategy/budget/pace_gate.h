@@ -1,8 +1,8 @@
-// Gates: the pace edges from a swap-in to the whole frontier of nodes that could be launched behind
-// its trigger. A copy waits for all that was launched before it, so nothing later may be, if it is
-// to overlap with kernels.
+// Gates: the pace edges from a swap-in to the whole frontier of nodes that could be launched after
+// its trigger. A copy waits for everything launched before it, so later nodes must not be launched
+// first if the copy should overlap with kernels.
 //
-// Thread safety: immutable; what it is made of must outlive it.
+// Thread safety: immutable. The arguments of the constructor must outlive it.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PACE_GATE_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PACE_GATE_H_
 
@@ -18,15 +18,16 @@ namespace spillway::core {
 
 class PaceGate {
  public:
-  // What has to wait is looked for so many slots behind a gate. Kernels are launched in order of
-  // readiness: what waits for nothing is soon launched.
+  // How many slots after a gate are searched for nodes that must wait. Kernels are launched in
+  // order of readiness: a node that waits for nothing is soon launched.
   static constexpr Slot kReach = 4096;
 
   PaceGate(const StepOrder& order, const Needs& needs, const Soundness& soundness)
       : order_(order), needs_(needs), soundness_(soundness) {}
 
-  // The nodes from `slot` on that wait for nothing from there on, and may wait for a swap-in of an
-  // output of `producer` with these triggers; its consumers do so anyway. In order of their slots.
+  // Returns the nodes from `slot` on that wait for nothing from there on, and may wait for a
+  // swap-in of an output of `producer` with these triggers, in order of slots; its consumers wait
+  // anyway.
   std::vector<NodeId> Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
                            absl::Span<const InputPosition> consumers) const;
 

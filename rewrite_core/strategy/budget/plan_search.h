@@ -1,8 +1,8 @@
-// The search for the fastest plan of one GPU that fits: plans are constructed (budget_planner.h),
-// rehearsed (rehearsed_planner.h), simulated, and mended where they ran out of memory; then the
-// best one is changed in small steps for as long as simulations are left.
+// The search for the fastest plan that fits one GPU: plans are constructed (budget_planner.h),
+// rehearsed (rehearsed_planner.h), simulated, and repaired where they ran out of memory; then the
+// best one is changed in small steps as long as simulations are left.
 //
-// Deterministic: no clock; random numbers from a generator of its own, with a constant seed.
+// Deterministic: it uses no clock, and its own random generator, with a constant seed.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_SEARCH_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_SEARCH_H_
 
@@ -19,7 +19,7 @@
 
 namespace spillway::core {
 
-// A step as it may be, too, with so much memory.
+// A variation of the step, with this much memory.
 struct VariedStep {
   StepVariation variation;
   int64_t bytes = 0;
@@ -28,41 +28,40 @@ struct VariedStep {
 struct PlanSearchTerms {
   int32_t gpu = 0;  // An index into Placement::devices().
   int64_t budget_bytes = 0;
-  // Of other GPUs, which have unlimited memory: every plan has them.
+  // The swaps of other GPUs, which have unlimited memory: every plan includes them.
   std::vector<PlannedSwap> other_swaps;
-  // Other sizes of memory in which a plan has to fit: what fits is not monotonic, since memory is
-  // placed.
+  // Other sizes of memory in which a plan must fit: since memory is placed, a plan may fit one size
+  // and not a larger one.
   std::vector<int64_t> other_budgets;
-  // And what else the step may be like in which it has to fit.
+  // Variations of the step in which it must fit, too.
   std::vector<VariedStep> varied_steps;
-  // If there are any: a plan that fits but for them. Small changes of it are tried first.
+  // With varied_steps: a plan that fits except in them. Small changes of it are tried first.
   std::vector<Away> start;
-  // What the step takes with unlimited memory: a plan as fast as that is not improved.
+  // The step time with unlimited memory: a plan as fast as that is not improved.
   int64_t full_speed_ns = 0;
-  // At most so many plans are simulated; one in several sizes counts once for each, variations do
-  // not count. At least 1.
+  // At most this many plans are simulated; a plan in several sizes counts once for each, and
+  // variations do not count. At least 1.
   int max_simulations = 1;
 };
 
 struct FoundPlan {
   std::vector<PlannedSwap> swaps;  // Without other_swaps.
-  std::vector<ControlEdge> chain;  // Besides the base's edges (order_chain.h); of a search none.
+  std::vector<ControlEdge> chain;  // Besides the base's edges (order_chain.h); not by SearchPlan.
   StepResult outcome;              // With the budget.
 };
 
 struct PlanSearchResult {
   absl::optional<FoundPlan> best;
-  std::vector<Away> aways;  // What is away in it.
-  // If there is none: of the plans that do not fit, the one that got furthest.
+  std::vector<Away> aways;  // The gaps that it uses.
+  // If there is none: the outcome of the plan that got furthest.
   StepResult failure;
   int num_simulations = 0;
-  int num_fitting = 0;  // Of these; what is too slow to be simulated to its end counts as fitting.
+  int num_fitting = 0;  // Of these; a plan too slow to be simulated to its end counts as fitting.
   bool cut_short = false;  // The request's search steps (max_search_steps) ended it.
 };
 
 // `base`: the control edges and the CPU device that every plan has; `order` is that of the step
-// with them. Errors: those of Simulate; that the request's steps are spent only where nothing was
-// found.
+// with them. Errors: those of Simulate; spent search steps are an error only if nothing was found.
 absl::StatusOr<PlanSearchResult> SearchPlan(const PlanSearchTerms& terms, const SwapPlan& base,
                                             const BudgetPlanner& planner, const StepOrder& order,
                                             PlanSimulator* simulator, const StopToken& stop);

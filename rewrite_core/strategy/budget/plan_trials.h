@@ -1,5 +1,5 @@
-// Plans tried on the simulator, one after the other: which is the best, and where the last one ran
-// out of memory. Of a search (plan_search.h), whose terms and limits they keep.
+// Tries the plans of a search (plan_search.h) on the simulator, within its terms and limits, and
+// keeps the best one, and where the last one ran out of memory.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_TRIALS_H_
@@ -26,13 +26,13 @@ class PlanTrials {
   enum class Verdict { kBetter, kNotBetter, kDoesNotFit };
   struct Judged {
     Verdict verdict = Verdict::kNotBetter;
-    // Where in the order a plan that does not fit ran out, and what was lacking. kNoSlot: not on
-    // the GPU, or there is no place for what is resident.
+    // If the plan does not fit: the slot at which it ran out, and the bytes that were missing.
+    // kNoSlot: not on this GPU, or the resident buffers do not fit.
     Slot at = kNoSlot;
     int64_t missing_bytes = 0;
   };
 
-  // As SearchPlan's. All must outlive it.
+  // The arguments are those of SearchPlan. All must outlive it.
   PlanTrials(const PlanSearchTerms& terms, const SwapPlan& base, const BudgetPlanner& planner,
              const StepOrder& order, PlanSimulator* simulator, const StopToken& stop)
       : terms_(terms),
@@ -43,31 +43,32 @@ class PlanTrials {
         varied_steps_(terms.varied_steps),
         plan_(base) {}
 
-  // Simulates the plan, and keeps it if it is better than the best. What was simulated before is
-  // not again, unless it is asked what lies where when it runs out. Errors: those of Simulate.
+  // Simulates the plan, and keeps it if it is better than the best. A plan that was simulated
+  // before is not simulated again, unless `for_pieces` requests the memory map at its failure.
+  // Errors: those of Simulate.
   absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways, bool for_pieces);
-  // Something was tried that came to no plan.
+  // Counts a try that led to no plan.
   void CountTry() { ++tries_; }
 
-  // Of the plan that was judged last; and what lies where it ran out, if that was of memory in
-  // pieces (StepResult::pieces).
+  // The verdict on the last plan, and the memory map where it ran out, if memory was fragmented
+  // (StepResult::pieces).
   const Judged& last() const { return last_; }
   const std::vector<StepResult::Piece>& pieces() const { return pieces_; }
   int64_t piece_bytes() const { return piece_bytes_; }
 
   bool has_best() const { return result_.best.has_value(); }
   const std::vector<Away>& best() const { return best_; }
-  // While there is none: of the plans that do not fit, the one that got furthest.
+  // While there is none: the plan that got furthest.
   const std::vector<Away>& furthest() const { return furthest_; }
 
-  // Those that count.
+  // The simulations that count.
   int num_simulations() const { return result_.num_simulations - num_varied_simulations_; }
   bool MaySimulate() const;
-  // A share of all simulations; not once nothing is left to gain.
+  // Whether at most this share of all simulations is used, and the best can still be improved.
   bool MaySimulate(double share) const {
     return MaySimulate() && num_simulations() <= share * terms_.max_simulations && !IsDone();
   }
-  // Whether the best is as fast as with unlimited memory.
+  // Whether the best plan is as fast as with unlimited memory.
   bool IsDone() const;
 
   PlanSearchResult TakeResult() &&;
@@ -89,10 +90,10 @@ class PlanTrials {
   const StepOrder& order_;
   PlanSimulator* const simulator_;
   const StopToken& stop_;
-  std::vector<VariedStep> varied_steps_;  // Those that plans failed in last come first.
-  SwapPlan plan_;                         // The base, and the swaps that are judged.
+  std::vector<VariedStep> varied_steps_;  // Those with the latest failures come first.
+  SwapPlan plan_;                         // The base, and the swaps under test.
   std::vector<Away> best_;
-  int64_t best_bytes_ = 0;  // That travel in it, one way.
+  int64_t best_bytes_ = 0;  // Bytes that it copies, one way.
   absl::flat_hash_map<uint64_t, Judged> judged_;
   Judged last_;
   std::vector<StepResult::Piece> pieces_;

@@ -1,6 +1,6 @@
-// Plans that fit in rehearsals (memory_rehearsal.h): made for a setting, or out of another plan,
-// and mended until nothing runs out there. Far cheaper than to have a simulation find each place
-// where a plan runs out, and as a rule right to a per cent or two of the time that the plan takes.
+// Makes plans that fit in rehearsals (memory_rehearsal.h), for a setting or from another plan, and
+// repairs them until nothing runs out of memory there. This is far cheaper than finding each such
+// place with a simulation, and the step time is usually right to a percent or two.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_REHEARSED_PLANNER_H_
@@ -18,20 +18,20 @@ namespace spillway::core {
 
 struct RehearsedPlan {
   std::vector<Away> aways;
-  bool fits = false;         // In its rehearsal.
-  int64_t step_time_ns = 0;  // Of its last rehearsal.
+  bool fits = false;         // In its last rehearsal.
+  int64_t step_time_ns = 0;  // In its last rehearsal.
 };
 
 class RehearsedPlanner {
  public:
-  // At most `max_rehearsals`, and fewer of long steps. All must outlive it.
+  // Makes at most `max_rehearsals`, and fewer for long steps. All must outlive it.
   RehearsedPlanner(const StepOrder& order, const BudgetPlanner& planner, int64_t budget_bytes,
                    int max_rehearsals, const StopToken& stop);
 
   bool MayRehearse() const { return left_ > 0; }
 
   RehearsedPlan Make(const BudgetSetting& setting);
-  // `gate_slots`: of what is away, besides.
+  // `gate_slots`: for the gaps that it adds.
   RehearsedPlan Mend(std::vector<Away> aways, int32_t gate_slots);
 
  private:

@@ -1,7 +1,6 @@
-// Where a plan ran out of memory because what is free is fragmented: which buffers, side by side,
-// make room for the piece that could not be placed if they are away. What an allocator that evicts
-// looks for, too (the sliding window of Coop, Zhang et al. 2023); here it is done ahead of the
-// step.
+// Finds, where a plan ran out of memory because of fragmentation, adjacent buffers whose eviction
+// makes room for the piece that could not be placed. An evicting allocator does the same (the
+// sliding window of Coop, Zhang et al. 2023); here it is done ahead of the step.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ROOM_WINDOW_H_
@@ -18,13 +17,13 @@ namespace spillway::core {
 struct RoomWindow {
   // Gaps by index into BudgetPlanner::gaps(), by address of their buffers.
   std::vector<int32_t> added;  // Not used by the plan.
-  std::vector<int32_t> early;  // Used, but their buffers are back too early.
+  std::vector<int32_t> early;  // Used, but their buffers come back too early.
   bool empty() const { return added.empty() && early.empty(); }
 };
 
-// The window that costs least time of copies, of those that hold `piece_bytes`; empty: there is
-// none. `pieces`: what lies where, by address (StepResult::pieces); `at`: the slot that ran out;
-// `aways`: the plan that did. Only what has a gap over `at` can be away.
+// Returns the window of at least `piece_bytes` that costs the least copy time; empty if there is
+// none. `pieces`: the memory map, by address (StepResult::pieces); `at`: the slot that ran out;
+// `aways`: the plan. Only buffers with a gap over `at` can be away.
 RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t piece_bytes,
                           Slot at, const std::vector<Away>& aways, const BudgetPlanner& planner);
 

@@ -1,5 +1,5 @@
-// Bytes that are free at each slot of a step, while plans take and give back whole runs of slots: a
-// segment tree, so that each question and change costs the logarithm of the slots.
+// The bytes free at each slot of a step, while plans take and return memory over whole runs of
+// slots: a segment tree, so that each query and update takes logarithmic time.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_SLOT_ROOM_H_
@@ -12,31 +12,32 @@
 
 namespace spillway::core {
 
-// Runs of slots are [first, last), within [0, room.size()]; empty where first >= last. Bytes may be
-// negative: less than nothing is free where a plan takes too much.
+// Runs of slots are [first, last), within [0, room.size()]; empty if first >= last. Free bytes may
+// be negative, if a plan takes too much.
 class SlotRoom {
  public:
   // `room`: bytes free, by slot.
   explicit SlotRoom(const std::vector<int64_t>& room);
 
-  // So many bytes more are free, or less.
+  // Adds `bytes`, which may be negative, to each slot of the run.
   void Add(Slot first, Slot last, int64_t bytes);
-  // The least that is free at any slot of the run; the largest int64 if the run is empty.
+  // Returns the minimum over the run; the largest int64 if the run is empty.
   int64_t Least(Slot first, Slot last) const;
-  // The first and the last slot of the run at which less than `bytes` are free; kNoSlot.
+  // Return the first and the last slot of the run with fewer than `bytes` free; kNoSlot if there is
+  // none.
   Slot FirstBelow(Slot first, Slot last, int64_t bytes) const;
   Slot LastBelow(Slot first, Slot last, int64_t bytes) const;
 
  private:
-  // A node of the tree has [begin, end) of the slots; node 1 all, 2i and 2i+1 the halves of i's.
+  // A node of the tree covers the slots [begin, end); node 1 all, 2i and 2i+1 the halves of i's.
   void Add(int32_t node, Slot begin, Slot end, Slot first, Slot last, int64_t bytes);
   int64_t Least(int32_t node, Slot begin, Slot end, Slot first, Slot last) const;
   template <bool kFirst>
   Slot Below(int32_t node, Slot begin, Slot end, Slot first, Slot last, int64_t bytes) const;
 
   Slot size_;                   // A power of two.
-  std::vector<int64_t> least_;  // By node: of its slots, without what its parents were added.
-  std::vector<int64_t> added_;  // By node: to all of its slots.
+  std::vector<int64_t> least_;  // By node: the minimum, without what was added to its ancestors.
+  std::vector<int64_t> added_;  // By node: what was added to all of its slots.
 };
 
 }  // namespace spillway::core

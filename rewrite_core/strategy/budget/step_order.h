@@ -1,9 +1,9 @@
-// One GPU's step as the graph is, slot by slot, for planners: which node is launched when, what it
-// uses, and how much memory is in use. A *slot* is the position of a node in the order in which the
+// One GPU's unswapped step, slot by slot, for planners: which node is launched when, what it uses,
+// and how much memory is in use. A *slot* is the position of a node in the order in which the
 // simulator launches this GPU's operations, launched ahead, with unlimited memory.
 //
-// Memory is given and let go of in that order, whatever the clock says (simulator.h, kLaunchAhead),
-// so that what is in use at a slot does not hang on how long anything takes; but for what travels.
+// Memory is allocated and released in that order, whatever the times (simulator.h, kLaunchAhead),
+// so the memory in use at a slot does not depend on any duration, except for buffers being copied.
 //
 // Thread safety: immutable after Create.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_STEP_ORDER_H_
@@ -27,14 +27,14 @@ inline constexpr Slot kNoSlot = -1;
 
 class StepOrder {
  public:
-  // One input of a node that is launched on the GPU, and reads a buffer that lies there.
+  // One input of a node that is launched on the GPU, and reads a buffer there.
   struct Use {
     Slot slot;
     InputPosition position;
     Tensor tensor;  // What it reads.
   };
 
-  // Of GPU `gpu` (an index into Placement::devices()). `unswapped`: the step as the graph is, with
+  // For GPU `gpu` (an index into Placement::devices()). `unswapped`: the step of the graph, with
   // unlimited memory, operations recorded. `facts` must outlive the result. Errors: those of
   // `stop`. REQUIRES: the facts kBuffers and kActiveNodes.
   static absl::StatusOr<StepOrder> Create(const StepFacts& facts, int32_t gpu,
@@ -42,43 +42,41 @@ class StepOrder {
 
   Slot num_slots() const { return static_cast<Slot>(nodes_.size()); }
   NodeId node(Slot slot) const { return nodes_[slot]; }
-  // kNoSlot: it is not launched on this GPU.
+  // kNoSlot if it is not launched on this GPU.
   Slot slot(NodeId node) const { return slots_[node]; }
 
   // When its kernel begins and ends, in nanoseconds from the start of the step.
   int64_t begin_ns(Slot slot) const { return begin_ns_[slot]; }
   int64_t end_ns(Slot slot) const { return end_ns_[slot]; }
 
-  // The last slot whose kernel, and all before it, have ended by then; kNoSlot: none has.
+  // The last slot whose kernel, and all before it, have ended by `ns`; kNoSlot if none has.
   Slot last_ended_by(int64_t ns) const {
     return static_cast<Slot>(std::upper_bound(ended_ns_.begin(), ended_ns_.end(), ns) -
                              ended_ns_.begin()) -
            1;
   }
 
-  // The latest slot among those of the nodes that it waits for, directly or through the host;
-  // kNoSlot: it waits for none.
+  // The latest slot that it waits for, directly or through the host; kNoSlot if it waits for none.
   Slot latest_before(Slot slot) const { return latest_before_[slot]; }
 
-  // The slots that do not wait for the one before them may be launched earlier: the first of them,
-  // from `from` on, whose latest_before is below `before`. num_slots(): there is none.
+  // A slot that does not wait for the previous one may be launched earlier. Returns the first such
+  // slot, from `from` on, whose latest_before is below `before`; num_slots() if there is none.
   Slot NextFarWait(Slot from, Slot before) const;
 
-  // The buffers (Buffers::buffers()) of the GPU that a step makes, by id.
+  // The buffers (Buffers::buffers()) of the GPU that the step makes, by id.
   const std::vector<int32_t>& buffers() const { return buffers_; }
-  // Of one of them, by its place in buffers(): its bytes as the allocator rounds them, the slot
-  // that makes it, and its uses by slot. A buffer that is copied to the host is used when it is
-  // made.
+  // By index in buffers(): its bytes as the allocator rounds them, the slot that makes it, and its
+  // uses by slot. A buffer that is copied to the host is used when it is made.
   int64_t bytes(int32_t i) const { return bytes_[i]; }
   Slot made(int32_t i) const { return made_[i]; }
   absl::Span<const Use> uses(int32_t i) const {
     return absl::MakeSpan(uses_).subspan(first_use_[i], first_use_[i + 1] - first_use_[i]);
   }
 
-  // By place in buffers(): the one whose memory it reuses when it is made; -1.
+  // By index in buffers(): the one that it reuses in place when it is made; -1 if none.
   int32_t takes_over(int32_t i) const { return takes_over_[i]; }
 
-  // What is copied to the GPU from elsewhere, by `first`: there from one slot to another.
+  // Copies to the GPU from elsewhere, by `first`: live from slot `first` to slot `last`.
   struct CopyIn {
     Slot first, last;
     int64_t bytes;
@@ -87,12 +85,12 @@ class StepOrder {
 
   int64_t resident_bytes() const { return resident_bytes_; }
   int64_t workspace_bytes(Slot slot) const { return workspace_bytes_[slot]; }
-  // From one kernel's launch to the next, at least.
+  // The minimum time from one kernel's launch to the next.
   int64_t launch_ns() const { return launch_ns_; }
   // When its kernel was launched.
   int64_t given_ns(Slot slot) const { return given_ns_[slot]; }
 
-  // By slot: bytes in use once its node has its memory, workspace included.
+  // By slot: the bytes in use once its node has its memory, workspace included.
   const std::vector<int64_t>& live_bytes() const { return live_bytes_; }
 
  private:
@@ -106,8 +104,8 @@ class StepOrder {
   std::vector<int64_t> given_ns_, begin_ns_, end_ns_;
   std::vector<int64_t> ended_ns_;  // By slot: when it and all before it have ended.
   std::vector<Slot> latest_before_, far_waits_;
-  // The least latest_before of far_waits_, as a tree: node 1 has all, 2i and 2i+1 the halves of
-  // i's, which are far_waits_ behind num_leaves_.
+  // A tree of the minimum latest_before over far_waits_: node 1 covers all, 2i and 2i+1 the halves
+  // of i's; the leaves start at num_leaves_, in the order of far_waits_.
   std::vector<Slot> least_before_;
   size_t num_leaves_ = 1;
   std::vector<int32_t> buffers_;
@@ -119,7 +117,7 @@ class StepOrder {
   int64_t launch_ns_ = 0;
   std::vector<int64_t> workspace_bytes_;
   std::vector<Use> uses_;
-  std::vector<int32_t> first_use_;  // buffers_.size() + 1.
+  std::vector<int32_t> first_use_;  // buffers_.size() + 1 items.
   std::vector<int64_t> live_bytes_;
 };
 

@@ -1,9 +1,9 @@
 // The ops that the strategy `level` leaves alone, as TFLMS v2 does: they do not run in this mode,
-// or run many times. FusedBatchNorm and FusedBatchNormGrad of the other mode (attribute
-// is_training); ops inside loops (level_order.h) other than Enter and Exit; what reads the side of
-// a Switch that `keras_learning_phase` does not take; and what depends on such ops alone (constants
-// do not count; Merge and Switch stay active; an op with "Variable" in its own name needs one such
-// input).
+// or run many times. They are FusedBatchNorm and FusedBatchNormGrad of the other mode (attribute
+// is_training); ops inside loops (level_order.h) other than Enter and Exit; readers of the side of
+// a Switch that `keras_learning_phase` does not take; and ops that depend only on such ops
+// (constants do not count; Merge and Switch stay active; for an op with "Variable" in its own name,
+// one such input suffices).
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_INACTIVE_OPS_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_INACTIVE_OPS_H_
 
@@ -15,7 +15,7 @@
 
 namespace spillway::core {
 
-// Flags them. Linear in the graph. Errors: those of `stop`.
+// Flags these ops. Linear in the graph. Errors: those of `stop`.
 absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
                                           const ControlFlowAnalysis& control_flow, bool is_training,
                                           const StopToken& stop);

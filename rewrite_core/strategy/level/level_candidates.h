@@ -1,5 +1,5 @@
-// The tensors that the strategy `level` may swap, with the readers that may read a swap-in,
-// whatever the setting. Found once; every setting then chooses among them.
+// The tensors that the strategy `level` may swap, with the readers that may read a swap-in, for all
+// settings together. Found once; every setting then chooses among them.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_CANDIDATES_H_
@@ -27,13 +27,13 @@ struct LevelCandidate {
   Tensor tensor;
   DataType dtype;
   int64_t size_bytes;   // Or kUnknownSize.
-  int32_t level;        // Of its producer.
-  uint32_t begin, end;  // Of its readers.
+  int32_t level;        // The producer's.
+  uint32_t begin, end;  // The range of its readers.
 };
 
 class LevelCandidates {
  public:
-  // Readers at a distance above `least_threshold`. With `explain`, decisions are noted. Errors:
+  // Finds readers at a distance above `least_threshold`. With `explain`, records decisions. Errors:
   // those of `stop`.
   static absl::StatusOr<LevelCandidates> Find(const StepFacts& facts,
                                               const Eligibility& eligibility,
@@ -47,7 +47,7 @@ class LevelCandidates {
   absl::Span<const LateReader> readers(const LevelCandidate& candidate) const {
     return absl::MakeSpan(readers_).subspan(candidate.begin, candidate.end - candidate.begin);
   }
-  // Those more than `threshold` levels behind it.
+  // The readers more than `threshold` levels after it.
   absl::Span<const LateReader> ReadersBehind(const LevelCandidate& candidate,
                                              int32_t threshold) const;
   // The verdict on every tensor that is read; SWAPPED for the candidates.

@@ -1,5 +1,5 @@
 // Which ops may have their outputs swapped by the strategy `level`, and which may read swap-ins:
-// the eight filters of TFLMS v2, its built-in list, and the ops that it leaves alone.
+// the eight filters of TFLMS v2, its built-in list, and its inactive ops.
 //
 // Thread safety: immutable after Create.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_FILTERS_H_
@@ -18,8 +18,8 @@
 
 namespace spillway::core {
 
-// Whatever the graph: INVALID_ARGUMENT (CONFLICTING_OPTIONS) if a scope or a type is both included
-// and excluded.
+// INVALID_ARGUMENT (CONFLICTING_OPTIONS) if a scope or a type is both included and excluded. Does
+// not depend on the graph.
 absl::Status CheckLevelFilters(const v1::LevelStrategy& options);
 
 class LevelFilters {
@@ -30,10 +30,10 @@ class LevelFilters {
                                              const v1::LevelStrategy& options,
                                              const StopToken& stop);
 
-  // Whether outputs of the op may be swapped (REASON_SWAPPED), or why not.
+  // REASON_SWAPPED if outputs of the op may be swapped, otherwise the reason.
   v1::Reason producer(NodeId id) const { return static_cast<v1::Reason>(producer_[id]); }
   bool MayConsume(NodeId id) const { return consumer_[id]; }
-  // Whether the op is one of TFLMS v2's built-in list: variables, constants and the like.
+  // Whether the op is on TFLMS v2's built-in list: variables, constants and the like.
   bool IsBuiltIn(NodeId id) const { return built_in_[graph_->op_id(id)]; }
   bool IsOnCpu(NodeId id) const { return is_cpu_[graph_->device_id(id)]; }
   bool is_inactive(NodeId id) const { return inactive_[id]; }

@@ -1,10 +1,10 @@
-// The levels that TFLMS v2 defines, by which the strategy `level` measures distances: an op's level
-// is the longest path to it over data and control edges. Of ops inside loops only Enter, Merge
+// The levels of TFLMS v2, by which the strategy `level` measures distances: an op's level is the
+// length of the longest path to it over data and control edges. Inside loops only Enter, Merge
 // (without its NextIteration input), Switch (without its LoopCond input) and Exit take part. An op
-// that depends on something without a level has none itself.
+// that depends on an op without a level has none either.
 //
-// TFLMS v2 tells what is inside a loop by `while/` in its name; here that, and what runs in a
-// loop's frame whatever its name.
+// TFLMS v2 recognizes ops inside a loop by `while/` in their names; here ops that run in a loop's
+// frame count too, whatever their names.
 //
 // Thread safety: immutable after Build.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_ORDER_H_

@@ -1,11 +1,11 @@
-// What the option `pace` of the strategy `level` adds to its plans, from the strategy `budget`:
-// order edges, which every plan then has (budget/order_edges.h), and a gate for each swap-in
+// The option `pace` of the strategy `level` adds to its plans, from the strategy `budget`, order
+// edges, which every plan then has (budget/order_edges.h), and a gate for each swap-in
 // (budget/pace_gate.h).
 //
-// No cycle. There is one order of all nodes in which every edge grows, of the graph and of the
-// plan: its ranks take the place of topological levels for whoever asks Soundness. It follows the
-// launch of kernels, so that gates are whole. Where levels are serialized, which has an order of
-// its own, there are no order edges, and topological levels stay.
+// No cycles: there is one order of all nodes along which every edge of the graph and of the plan
+// goes. Soundness takes its ranks in place of topological levels. The order follows the launch of
+// kernels, so that gates are complete. If levels are serialized, which imposes its own order, there
+// are no order edges, and topological levels stay.
 //
 // Thread safety: immutable after Create.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PACING_H_
@@ -32,8 +32,8 @@ namespace spillway::core {
 
 class LevelPacing {
  public:
-  // `base`: what every plan has besides. `gpus` (indices into Placement::devices()): those to which
-  // order edges are to help. `facts` must outlive the result. Errors: those of Simulate.
+  // `base`: the edges that every plan has besides. `gpus` (indices into Placement::devices()): the
+  // GPUs that get order edges. `facts` must outlive the result. Errors: those of Simulate.
   static absl::StatusOr<std::unique_ptr<LevelPacing>> Create(
       const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus,
       bool serializes, PlanSimulator* simulator, const StopToken& stop);
@@ -41,17 +41,17 @@ class LevelPacing {
   LevelPacing& operator=(const LevelPacing&) = delete;
 
   const std::vector<ControlEdge>& order_edges() const { return order_edges_; }
-  // For Soundness; empty: topological levels.
+  // The ranks for Soundness; empty: topological levels.
   absl::Span<const int32_t> ranks() const { return ranks_; }
-  // The step as the graph came, with unlimited memory.
+  // The unswapped step, with unlimited memory.
   const StepResult& unswapped() const { return unswapped_; }
 
   bool Paces(int32_t gpu) const { return orders_.count(gpu) > 0; }
-  // Leaves out triggers that the step does not run, of a swap-in for some who run and some who do
-  // not: they would run with it, for nothing.
+  // Removes the triggers that the step does not run from a swap-in that has a consumer which it
+  // does run: the swap-in would make them run for nothing.
   void LeaveOutIdle(PlannedSwapIn* swap_in) const;
-  // The nodes that wait for a swap-in of an output of `producer`, which is on GPU `gpu`; none, if
-  // nothing lets it start there.
+  // Returns the nodes that wait for a swap-in of an output of `producer`, which is on GPU `gpu`;
+  // none if the step does not run it, or no trigger of it is there.
   std::vector<NodeId> Gate(int32_t gpu, NodeId producer, const PlannedSwapIn& swap_in) const;
 
  private:
@@ -66,7 +66,7 @@ class LevelPacing {
   StepResult unswapped_;
   std::vector<ControlEdge> order_edges_;
   std::vector<int32_t> ranks_;
-  std::map<int32_t, StepOrder> orders_;  // By GPU: with the order edges.
+  std::map<int32_t, StepOrder> orders_;  // By GPU, with the order edges.
   std::unique_ptr<Soundness> soundness_;
 };
 

@@ -1,7 +1,7 @@
 // Makes the plan of the strategy `level` for one GPU and one setting: which readers read which
-// swap-in, what triggers it, and what waits for copies.
+// swap-in, its triggers, and the nodes that wait for copies.
 //
-// Thread safety: one thread at a time; what it is made of must outlive it.
+// Thread safety: one thread at a time. The arguments of the constructor must outlive it.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PLANNER_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PLANNER_H_
 
@@ -27,12 +27,12 @@ namespace spillway::core {
 
 class LevelPlanner : public TunedPlanner {
  public:
-  // `gpu`: the one whose tensors are swapped. `pacing`: none, if null.
+  // `gpu`: the one whose tensors are swapped. `pacing`: may be null.
   LevelPlanner(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
                const LevelCandidates& candidates, const WantedGpu& gpu, SearchBudget* budget,
                const LevelPacing* pacing = nullptr);
 
-  // The swaps, by tensor. Errors: those of `budget`.
+  // Returns the swaps, by tensor. Errors: those of `budget`.
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const LevelSetting& setting) override;
 
   std::vector<int32_t> Thresholds() const override;
@@ -46,12 +46,12 @@ class LevelPlanner : public TunedPlanner {
                            const LevelSetting& setting);
   PlannedSwapIn PlanUnpaced(const LevelCandidate& candidate, absl::Span<const LateReader> group,
                             const LevelSetting& setting);
-  // The ops that a swap-in for `consumer` alone is synchronized with: the producers of its other
-  // inputs that stay on a GPU, and its control inputs.
+  // Returns the ops with which a swap-in for `consumer` alone is synchronized: the producers of its
+  // other inputs that stay on a GPU, and its control inputs.
   absl::InlinedVector<NodeId, 1> SyncProducers(NodeId consumer, int32_t threshold);
-  // The ops that wait for the swap-out of `tensor`, of which only `readers` read swap-ins.
+  // Returns the ops that wait for the swap-out of `candidate`.
   std::vector<NodeId> Waiting(const LevelCandidate& candidate, int32_t threshold);
-  // Whether the input reads a swap-in with that threshold.
+  // Whether the input reads a swap-in with this threshold.
   bool ReadsSwapIn(InputPosition position, int32_t threshold) const;
 
   const Soundness soundness_;
@@ -63,7 +63,7 @@ class LevelPlanner : public TunedPlanner {
   const int32_t gpu_;
   LevelTriggers triggers_;
   std::vector<LevelCandidate> tensors_;
-  // The distance of every late reader's edge. Filled in by the first Plan, which may run out of
+  // The distance of every late reader's edge. Filled in by the first Plan, as that may run out of
   // steps.
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> distances_;
 };

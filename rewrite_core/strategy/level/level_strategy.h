@@ -1,9 +1,9 @@
 // The strategy `level`: TFLMS v2, made deterministic, explained and sound, and tuned with a
 // simulator that knows sizes and time.
 //
-// Each GPU is planned on its own, so that all at once gives what one after another would, unless
-// plans that were tuned do not fit together. Differs from v2 where v2 is wrong or arbitrary:
-// tensors that must not be swapped are refused (plan/eligibility.h), control edges are sound
+// Each GPU is planned separately, so that one request for all gives the same as one for each,
+// unless tuned plans do not fit together. Differs from v2 where v2 is wrong or arbitrary: tensors
+// that must not be swapped are refused (plan/eligibility.h), control edges are sound
 // (plan/soundness.h, serialization.h), ties break by level, then by id.
 //
 // Thread safety: pure functions.
@@ -16,8 +16,8 @@
 
 namespace spillway::core {
 
-// As PlanningStrategy says (strategies.h). Decisions are on every output with a data reader, by
-// node, then port. A simulator is needed where something is to be tuned.
+// The functions of PlanningStrategy (strategies.h). There is a decision on every output with a data
+// reader, by node, then port. A simulator is needed if anything must be tuned.
 absl::Status CheckLevelStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 bool LevelNeedsSimulator(const v1::RewriteOptions& options);
 absl::StatusOr<StrategyResult> PlanLevel(const StrategyInput& input);

@@ -1,10 +1,11 @@
 // Finds the triggers of the strategy `level`: an op that leads to a swap-in's first consumer d over
-// data edges, on the highest level up to level(d) - ahead - 1 that has one, at most ten levels
-// further down and above the producer; of one level, the lowest id. Unlike TFLMS v2 only ops whose
-// end a control edge may wait for: no new deadness, no other loop frame, no cycle, nothing fed.
-// A trigger runs on the consumer's GPU, or says no device.
+// data edges, on the highest level that has one; ten levels are searched, from level(d) - ahead - 1
+// down, above the producer's. On one level, the lowest id. Unlike in TFLMS v2, the control edge
+// must be sound: no new deadness, no other loop frame, no cycle, no fed node. A trigger runs on the
+// consumer's GPU, or names no device.
 //
-// Remembers what it found: asking again for the same consumer with another `ahead` costs little.
+// Caches its finds: another search for the same consumer with another `ahead` costs little.
+//
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TRIGGERS_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TRIGGERS_H_
@@ -29,12 +30,13 @@ class LevelTriggers {
   LevelTriggers(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
                 SearchBudget* budget, absl::Span<const int32_t> ranks = {});
 
-  // The trigger of a swap-in of a tensor whose producer is on `producer_level`, for `group`, whose
-  // first reader is the earliest; or kNoNode. Once `budget` is over, the result means nothing.
+  // Returns the trigger of a swap-in of a tensor whose producer is on `producer_level`, for
+  // `group`, whose first reader is the earliest; kNoNode if there is none. The result is
+  // meaningless once `budget` is over.
   NodeId Find(int32_t producer_level, absl::Span<const LateReader> group, int32_t ahead);
 
  private:
-  // Whether both are one device, or one of them is not said.
+  // Whether the devices are the same, or one of them is unspecified.
   bool IsSameGpu(DeviceId a, DeviceId b) const;
   // Whether `trigger` may hold back a swap-in for `consumer`.
   bool MayTrigger(NodeId trigger, NodeId consumer) const;
@@ -49,10 +51,10 @@ class LevelTriggers {
   const LevelOrder& levels_;
   SearchBudget* budget_;
   std::vector<bool> barred_;  // Per node: never a trigger, whatever the consumer.
-  // Whether they are the same GPU. As far as it was asked.
+  // The results of IsSameGpu so far.
   mutable absl::flat_hash_map<std::pair<DeviceId, DeviceId>, bool> same_gpu_;
-  // By consumer: the candidate with the lowest id on each of the levels below it, as far as they
-  // were looked at; the first item is one level below.
+  // By consumer: the candidate with the lowest id on each of the levels below it that were searched
+  // so far; the first item is one level below.
   absl::flat_hash_map<NodeId, std::vector<NodeId>> found_;
   std::vector<std::vector<NodeId>> below_;  // Walk: ops to look at, by levels below.
   std::vector<uint32_t> seen_;              // Walk: per node, the last walk that met it.

@@ -1,11 +1,11 @@
-// Auto-tuning of the strategy `level` for one GPU: of the settings that fit, the one with the least
-// predicted step time.
+// Auto-tuning of the strategy `level` for one GPU: of the settings that fit, the one with the
+// shortest predicted step time.
 //
-// Settings are simulated; those whose plans are the same, once. If there are few enough, all are.
-// Otherwise a search: for a coarse grid of the other parameters, as far as it helps, the largest
-// threshold that fits (a larger one swaps less, so it is faster and takes more memory, nearly
-// always), from that of the best so far on; then steps from the best in every direction for as long
-// as that helps.
+// Settings are simulated; those with the same plan, once. If there are few enough, all are.
+// Otherwise there is a search: for a coarse grid of the other parameters, as long as it helps, the
+// largest threshold that fits (a larger one swaps less, so it is nearly always faster and takes
+// more memory), starting at that of the best so far; then steps from the best in every direction as
+// long as that helps.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TUNING_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TUNING_H_
 
@@ -21,11 +21,11 @@
 
 namespace spillway::core {
 
-// What is tuned: makes the swaps of a setting, and says which settings differ.
+// The object of tuning: makes the swaps of a setting, and says which settings differ.
 class TunedPlanner {
  public:
   virtual ~TunedPlanner() = default;
-  // The values worth trying, ascending; thresholds above the last swap nothing.
+  // Returns the values worth trying, ascending; thresholds above the last swap nothing.
   virtual std::vector<int32_t> Thresholds() const = 0;
   virtual std::vector<int32_t> Aheads() const = 0;
   virtual std::vector<int32_t> Groupbys() const = 0;
@@ -33,7 +33,7 @@ class TunedPlanner {
 };
 
 struct TunedLevel {
-  LevelSetting setting;  // Means nothing if no swapping is needed.
+  LevelSetting setting;  // Meaningless if no swapping is needed.
   std::vector<PlannedSwap> swaps;
   v1::LevelTuning report;
   v1::DeviceFit fit;
@@ -42,14 +42,14 @@ struct TunedLevel {
 // At most this many plans are simulated for one GPU, whatever the graph.
 inline constexpr int kMaxSimulations = 160;
 
-// What a setting is, for the report.
+// Writes the setting to the report.
 void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device);
 
-// `wanted`: kAuto for what is to be tuned, sync_mode the least that is tried. `base`: the control
-// edges and the CPU device that every plan has. `gpu`: an index into Placement::devices().
-// `budget_bytes`: what that GPU may use; the hardware's budget, or less. REQUIRES: the facts
-// kPlacement and kHardware. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting fits, saying what does
-// not and which budget would do.
+// `wanted`: kAuto for what must be tuned; sync_mode is the lowest that is tried. `base`: the
+// control edges and the CPU device that every plan has. `gpu`: an index into Placement::devices().
+// `budget_bytes`: that GPU's budget; the hardware's, or less. REQUIRES: the facts kPlacement and
+// kHardware. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting fits, saying what does not fit and
+// which budget would suffice.
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
                                      int64_t budget_bytes, const StepFacts& facts,
                                      TunedPlanner* planner, PlanSimulator* simulator,

@@ -10,9 +10,9 @@
 
 namespace spillway::core {
 
-// Which of the positions 0 to size - 1 `text` selects, ascending: an index (`3`, `-1`) or a slice
-// (`3:5`, `-10:`, `::2`) with Python's meaning. An index outside selects nothing. Nothing at all if
-// `text` is neither, or has the step 0.
+// Returns the positions from 0 to size - 1 that `text` selects, ascending: an index (`3`, `-1`) or
+// a slice (`3:5`, `-10:`, `::2`) with Python's meaning. An index outside selects none. Returns
+// nullopt if `text` is neither, or has step 0.
 absl::optional<std::vector<int32_t>> SelectPositions(absl::string_view text, int32_t size);
 
 }  // namespace spillway::core

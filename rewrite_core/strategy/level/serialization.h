@@ -1,10 +1,10 @@
-// Serialization of levels, as TFLMS v2 has it: ops of one level of one GPU run one after another,
-// held in order by a chain of control edges, so that fewer of them hold memory at once.
+// Serialization of levels, as in TFLMS v2: a chain of control edges makes the ops of one level of
+// one GPU run one after another, so that fewer of them hold memory at once.
 //
 // Sound where TFLMS v2's is not: an edge u -> v is added only if both run in the step, neither is
 // fed, v is dead whenever u is, and u needs nothing to run that v does not need already (feeds,
 // queues, iterators, initialized variables; never a write). So no initializer waits for a step, and
-// no inference for labels. Chains go up in (topological level, id), so they never close a cycle.
+// no inference for labels. Chains ascend in (topological level, id), so they never close a cycle.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_SERIALIZATION_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_SERIALIZATION_H_
 
@@ -23,13 +23,15 @@ struct Serialization {
   int32_t level_count = 0;  // Levels in which there is an edge.
 };
 
-// Whatever the graph: INVALID_ARGUMENT (BAD_OPTION) if an item is no index and no slice.
+// INVALID_ARGUMENT (BAD_OPTION) if an item is neither an index nor a slice. Does not depend on the
+// graph.
 absl::Status CheckSerialization(const v1::LevelStrategy& options);
 
-// Of the ops of the GPU whose devices (DeviceId) are flagged in `devices`. Left out, as
-// in TFLMS v2: ops with `/cond/` or `loss` in their name, variables, constants and the like, ops on
-// CPUs, and the levels up to the last Assign that initializes. Empty if nothing is asked for.
-// INVALID_ARGUMENT (BAD_OPTION) if an item selects no level. REQUIRES: CheckSerialization.
+// Serializes the ops of the GPU whose devices (DeviceId) are flagged in `devices`. Left out, as in
+// TFLMS v2, are ops with `/cond/` or `loss` in their name, variables, constants and the
+// like, ops on CPUs, and the levels up to the last Assign that initializes. Empty if no level is
+// requested. INVALID_ARGUMENT (BAD_OPTION) if an item selects no level. REQUIRES:
+// CheckSerialization.
 absl::StatusOr<Serialization> SerializeLevels(const StepFacts& facts,
                                               const v1::RewriteOptions& options,
                                               const LevelFilters& filters, const LevelOrder& levels,

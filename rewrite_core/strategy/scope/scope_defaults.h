@@ -1,4 +1,4 @@
-// The defaults of the strategy `scope`, as TFLMS v1 has them (and as options.proto documents them).
+// The defaults of the strategy `scope`: those of TFLMS v1 (documented in options.proto).
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_SCOPE_SCOPE_DEFAULTS_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_SCOPE_SCOPE_DEFAULTS_H_
 
@@ -19,7 +19,7 @@ inline constexpr absl::string_view kExcludedTypes[] = {
     "Const",      "Mul",     "Add",   "Identity", "Assign",
     "VariableV2", "Reshape", "Shape", "ShapeN",   "Placeholder"};
 
-// The parameters that have a default other than zero, filled in.
+// The parameters, with defaults other than zero filled in.
 struct ScopeDefaults {
   explicit ScopeDefaults(const v1::ScopeStrategy& options)
       : n_tensors(options.has_n_tensors() ? options.n_tensors() : kDefaultNTensors),

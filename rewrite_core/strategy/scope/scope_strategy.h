@@ -13,8 +13,8 @@
 
 namespace spillway::core {
 
-// As PlanningStrategy says (strategies.h). Decisions are in the order of the walk: every output
-// with a reader, of every op considered. No simulator is asked.
+// The functions of PlanningStrategy (strategies.h). There is a decision on every output with a
+// reader of every op considered, in the order of the walk. No simulator is used.
 absl::Status CheckScopeStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input);
 

@@ -1,4 +1,4 @@
-// Finds the ops from which the strategy `scope` starts, where none are given.
+// Finds the ops from which the strategy `scope` starts if none are given.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_SCOPE_SEED_SEARCH_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_SCOPE_SEED_SEARCH_H_
 

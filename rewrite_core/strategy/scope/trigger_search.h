@@ -15,12 +15,12 @@
 
 namespace spillway::core {
 
-// The two rules of TFLMS v1, on the original graph (IBM's walks the graph as edited so far, so that
-// its choice depends on the order in which siblings were handled). Where v1 picks any candidate,
-// this takes the one of lowest order, then of lowest id.
+// The two rules of TFLMS v1, on the original graph (IBM's program walks the graph as edited so far,
+// so that its choice depends on the order in which siblings are handled). Where v1 picks any
+// candidate, this picks the one of lowest order, then of lowest id.
 //
-// Stricter than v1: a candidate must also be one from which a control edge is sound (same loop
-// frame, no new deadness, no cycle).
+// Stricter than v1: a control edge from the candidate must also be sound (same loop frame, no new
+// deadness, no cycle).
 //
 // Thread safety: one thread at a time.
 class TriggerSearch {
@@ -29,15 +29,15 @@ class TriggerSearch {
   TriggerSearch(const StepFacts& facts, const ScopeOrder& order, const NodeFlags& backward,
                 const ScopeDefaults& parameters, SearchBudget* budget);
 
-  // The trigger for a swap-in of a tensor of `producer` that serves `consumers` and is gated for
+  // Returns the trigger of a swap-in of a tensor of `producer` that serves `consumers`, timed for
   // `first` of them; kNoNode if there is none. REQUIRES: order of `first` >= 0.
   absl::StatusOr<NodeId> Find(NodeId producer, NodeId first, const std::vector<NodeId>& consumers);
 
  private:
   // Both rules of direct order walk backwards from `first`, for triggers whose order lies between
-  // `lowest` and `highest`. Where `first` leads to the backward part, so does all before it, and
-  // orders fall along the walk: it can go by order and stop at the first. Beside that way it
-  // cannot.
+  // `lowest` and `highest`. If `first` leads to the backward part, so does everything before it,
+  // and orders fall along the walk, which can then go by order and stop at the first candidate.
+  // Otherwise it cannot.
   absl::StatusOr<NodeId> DirectOrder(NodeId producer, NodeId first, int lb, int ub,
                                      const std::vector<NodeId>& consumers);
   absl::StatusOr<NodeId> HighestFirst(NodeId first, int32_t lowest, int32_t highest,

@@ -1,5 +1,5 @@
-// A Connection for the tests of programs that use this library. Needs GoogleMock; nothing in the
-// library does.
+// A Connection for the tests of programs that use this library. Needs GoogleMock, which the library
+// itself does not.
 //
 //   auto connection = std::make_shared<spillway::testing::MockConnection>();
 //   EXPECT_CALL(*connection, Rewrite(_, _, _)).WillOnce(Return(absl::UnavailableError("down")));
