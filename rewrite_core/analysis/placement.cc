@@ -145,7 +145,7 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
       by_device_id_[i] = by_device_id_[meant] = by_device_id_[known];
       continue;
     }
-    by_device_id_[i] = by_device_id_[meant] = static_cast<Place>(devices_.size());
+    by_device_id_[i] = by_device_id_[meant] = Place(devices_.size());
     devices_.emplace_back(graph_->device_name(meant));
     if (same_kind.size() < kMaxCompared) same_kind.push_back(meant);
   }
@@ -156,8 +156,8 @@ Place Placement::Resolve(absl::string_view device) const {
   for (DeviceId i(0); i < graph_->num_devices(); ++i) {
     if (graph_->device_name(i) == device) return by_device_id_[i];
   }
-  for (size_t gpu = 0; gpu < devices_.size(); ++gpu) {
-    if (!IsCpuDevice(device) && NamesDevice(device, devices_[gpu])) return static_cast<Place>(gpu);
+  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(devices_.size()); ++gpu) {
+    if (!IsCpuDevice(device) && NamesDevice(device, devices_[gpu])) return gpu;
   }
   return kHostPlace;
 }

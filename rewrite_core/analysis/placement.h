@@ -22,17 +22,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/gpu_index.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
-
-// A GPU by its index in Placement::devices(), or one of these.
-using Place = int32_t;
-inline constexpr Place kHostPlace = -1;
-inline constexpr Place kNoMemory = -2;  // A handle, or a tensor without a size: nothing to copy.
 
 class Placement {
  public:

@@ -57,7 +57,7 @@ class Bounds {
       : prepared_(prepared), workload_(workload), options_(options) {}
 
   absl::Status Prepare(absl::Span<const OpId> order, const StopToken& stop);
-  absl::StatusOr<DeviceBounds> OfDevice(int32_t device, const StopToken& stop);
+  absl::StatusOr<DeviceBounds> OfDevice(GpuIndex device, const StopToken& stop);
 
  private:
   // What happens to a buffer on the device, as the steps go by.
@@ -70,20 +70,20 @@ class Bounds {
   };
 
   int64_t size(BufferId id) const { return prepared_.buffers[id].bytes; }
-  bool Moves(BufferId id, int32_t device) const {
+  bool Moves(BufferId id, GpuIndex device) const {
     const WorkloadBuffer& buffer = workload_.buffers[id];
     return buffer.device == device && !buffer.resident;
   }
   // Fills in reused_ for `id`.
   void FindTakenOver(OpId id);
   // REQUIRES: reused_ is that of `id`.
-  int64_t Need(OpId id, int32_t device) const;
+  int64_t Need(OpId id, GpuIndex device) const;
   void UseAt(int32_t step, BufferId id);
   // By step: when it can begin at the earliest.
-  std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, int32_t device,
+  std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
                                       const StopToken& stop) const;
   int64_t StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
-                   const std::vector<int64_t>& out_until, int32_t device,
+                   const std::vector<int64_t>& out_until, GpuIndex device,
                    const StopToken& stop) const;
 
   const PreparedWorkload& prepared_;
@@ -149,7 +149,7 @@ void Bounds::FindTakenOver(OpId id) {
     if (reuses[i] < 0 || taken_over_by_[reuses[i]] == id) continue;  // Each input once.
     const WorkloadBuffer& input = workload_.buffers[reuses[i]];
     const WorkloadBuffer& output = workload_.buffers[workload_.writes[id][i]];
-    if (input.resident || input.device < 0 || input.device != output.device ||
+    if (input.resident || input.device == kHostPlace || input.device != output.device ||
         input.bytes != output.bytes) {
       continue;
     }
@@ -158,7 +158,7 @@ void Bounds::FindTakenOver(OpId id) {
   }
 }
 
-int64_t Bounds::Need(OpId id, int32_t device) const {
+int64_t Bounds::Need(OpId id, GpuIndex device) const {
   int64_t need = prepared_.resident_bytes[device];
   need += AllocatedBytes(workload_.ops[id].workspace_bytes);
   for (BufferId read : workload_.reads[id]) {
@@ -192,7 +192,7 @@ void Bounds::UseAt(int32_t step, BufferId id) {
   use.may_be_taken_over = false;
 }
 
-absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& stop) {
+absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& stop) {
   const std::vector<OpId>& order = steps_[device];
   const int32_t steps = static_cast<int32_t>(order.size());
   StopPoller poll(stop);
@@ -260,7 +260,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
   return bounds;
 }
 
-std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_until, int32_t device,
+std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
                                             const StopToken& stop) const {
   const int32_t steps = static_cast<int32_t>(out_until.size());
   const double rate = options_.copy_out_bytes_per_s;
@@ -294,7 +294,7 @@ std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_unti
 }
 
 int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
-                         const std::vector<int64_t>& out_until, int32_t device,
+                         const std::vector<int64_t>& out_until, GpuIndex device,
                          const StopToken& stop) const {
   const int32_t steps = static_cast<int32_t>(demand.size());
   const double rate_out = options_.copy_out_bytes_per_s, rate_in = options_.copy_in_bytes_per_s;
@@ -391,7 +391,7 @@ absl::StatusOr<std::vector<DeviceBounds>> ComputeLowerBounds(const Workload& wor
   Bounds bounds(workload, prepared, options);
   if (absl::Status status = bounds.Prepare(order, stop); !status.ok()) return status;
   std::vector<DeviceBounds> result;
-  for (int32_t device = 0; device < static_cast<int32_t>(workload.devices.size()); ++device) {
+  for (GpuIndex device(0); device < static_cast<int32_t>(workload.devices.size()); ++device) {
     auto of_device = bounds.OfDevice(device, stop);
     if (!of_device.ok()) return of_device.status();
     result.push_back(*of_device);

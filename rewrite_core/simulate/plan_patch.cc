@@ -105,7 +105,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   OpId OpOf(NodeId id) const {
     return overlay_.IsSwapNode(id) ? swap_ops_[id - graph_.num_nodes()] : trace_.op_of[id];
   }
-  int32_t DeviceOf(BufferId id) const { return buffer(id).device; }
+  Place DeviceOf(BufferId id) const { return buffer(id).device; }
   View CopyOf(Tensor tensor, Place from, Place want);
   OpId AddCopy(const Copy& copy);
   BufferId AddCopied(const Copy& copy, Place place);
@@ -462,7 +462,7 @@ void PlanPatch::Impl::Read(OpId id, BufferId read) {
   const int64_t mark = linked.mark;
   if (read == kNoBufferId || read_[read] == mark) return;
   // As Builder::Read; and what is on the host and does not travel, is not there.
-  const int32_t device = DeviceOf(read);
+  const Place device = DeviceOf(read);
   if (device != kHostPlace && device != op(id).device) return;
   if (device == kHostPlace && read < num_buffers() && trace_.travels[read] == 0) return;
   read_[read] = mark;

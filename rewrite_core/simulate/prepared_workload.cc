@@ -35,13 +35,13 @@ bool AddTo(int64_t* sum, int64_t more) {
 }
 
 // Whether an operation of `kind` on `device` may touch a buffer of device `where`.
-bool MayRead(const WorkloadOp& op, int32_t where) {
-  if (op.kind == OpKind::kCompute) return where == op.device || where == -1;
-  return where == (op.kind == OpKind::kCopyOut ? op.device : -1);
+bool MayRead(const WorkloadOp& op, Place where) {
+  if (op.kind == OpKind::kCompute) return where == op.device || where == kHostPlace;
+  return where == (op.kind == OpKind::kCopyOut ? op.device : kHostPlace);
 }
-bool MayWrite(const WorkloadOp& op, int32_t where) {
-  if (op.kind == OpKind::kCompute) return where == op.device || where == -1;
-  return where == (op.kind == OpKind::kCopyIn ? op.device : -1);
+bool MayWrite(const WorkloadOp& op, Place where) {
+  if (op.kind == OpKind::kCompute) return where == op.device || where == kHostPlace;
+  return where == (op.kind == OpKind::kCopyIn ? op.device : kHostPlace);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ absl::Status PreparedWorkload::AddBuffers(const Workload& workload, StopPoller* 
   for (BufferId id(0); id < num_buffers; ++id) {
     if (poll->Tick()) return stop.status("simulate");
     const WorkloadBuffer& buffer = workload.buffers[id];
-    if (buffer.device < -1 || buffer.device >= num_devices || buffer.bytes < 0) {
+    if (buffer.device < kHostPlace || buffer.device >= num_devices || buffer.bytes < 0) {
       return Broken("buffer", id, "has no device or no size");
     }
     if (absl::Status s = CountBuffer(buffer.bytes); !s.ok()) return s;
@@ -133,7 +133,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     const OpId id = IdOf(number);
     const WorkloadOp& from = workload.ops[id];
     const bool on_host = from.kind == OpKind::kHost;
-    if (on_host ? from.device != -1 : from.device < 0 || from.device >= num_devices) {
+    if (on_host ? from.device != kHostPlace : from.device < 0 || from.device >= num_devices) {
       return Broken("operation", id, "has the wrong device");
     }
     if (from.duration_ns < 0 || from.workspace_bytes < 0 ||
@@ -165,7 +165,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     }
     Op& op = ops[number];
     op.kind_bits = static_cast<uint32_t>(from.kind);
-    op.device = from.device;
+    op.device_bits = from.device;
     op.duration_ns = from.duration_ns;
     op.node = from.node;
     op.bytes = is_copy ? workload.buffers[workload.reads[id][0]].bytes
@@ -219,7 +219,7 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
   // Counting sort: first how many of each kind, then each to its place.
   const auto place_of = [this](OpId before, const Op& op) {
     Op& by = ops[before];
-    switch (HowFollows(by.kind(), by.device, op.kind(), op.device)) {
+    switch (HowFollows(by.kind(), by.device(), op.kind(), op.device())) {
       case Follows::kLaunchToLaunch:
         return &by.copies;
       case Follows::kLaunchToCopyOut:

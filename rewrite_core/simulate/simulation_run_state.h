@@ -70,7 +70,7 @@ class SimulationRunState {
     int32_t what;
   };
 
-  MemoryPool& pool(int32_t device) { return device < 0 ? host_ : devices_[device].memory; }
+  MemoryPool& pool(Place device) { return device < 0 ? host_ : devices_[device].memory; }
   const Op& op(OpId id) const { return workload_->ops[id]; }
   bool is_held(BufferId id) const { return (states_[id] & 1) != 0; }
 
@@ -90,7 +90,7 @@ class SimulationRunState {
   std::vector<Event> events_;  // A heap.
   std::vector<OpId> end_now_;  // Operations that also end at this moment.
   std::vector<OpId> ready_;    // Became ready since the last round.
-  std::vector<int32_t> touched_, touched_now_;
+  std::vector<GpuIndex> touched_, touched_now_;
   std::vector<Asked> host_asked_;
   bool host_touched_ = false;
   // All operations that had to wait, in order of their requests; those before first_wait_ have been

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "rewrite_core/analysis/gpu_index.h"
 #include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/graph/graph.h"
 
@@ -34,7 +35,7 @@ enum class OpKind : uint8_t {
 
 struct WorkloadOp {
   OpKind kind = OpKind::kCompute;
-  int32_t device = 0;           // Index into devices; of kHost operations: -1.
+  Place device{0};              // Of kHost operations: kHostPlace.
   int64_t duration_ns = 0;      // Of its engine. At least 0.
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. Only of kCompute.
   NodeId node = kNoNode;        // Its source; of a copy, the node whose output is copied.
@@ -47,7 +48,7 @@ struct WorkloadOp {
 
 struct WorkloadBuffer {
   int64_t bytes = 0;
-  int32_t device = 0;     // -1: host memory.
+  Place device{0};        // Or kHostPlace.
   bool resident = false;  // Live before the step and after it (variables, constants): never freed.
   bool copied = false;    // Resident, and its first value was copied there: a reference variable.
   Tensor tensor;          // Its source: the first of its aliases.

@@ -96,7 +96,7 @@ class Builder : private NodeLinker<Builder> {
   BufferId BufferOf(Tensor t) const { return buffer_of_[Index(t)]; }
   void SetBufferOf(Tensor t, BufferId buffer) { buffer_of_[Index(t)] = buffer; }
   OpId OpOf(NodeId id) const { return op_of_[id]; }
-  int32_t DeviceOf(BufferId id) const { return workload_.buffers[id].device; }
+  Place DeviceOf(BufferId id) const { return workload_.buffers[id].device; }
   View CopyOf(Tensor tensor, Place from, Place want);
   OpId AddCopy(const Copy& copy);
   BufferId AddCopied(const Copy& copy, Place place);
@@ -179,7 +179,7 @@ OpId Builder::AddOp(OpKind kind, Place device, int64_t duration_ns, NodeId node)
 BufferId Builder::AddBuffer(Place place, int64_t bytes, bool resident, Tensor tensor) {
   WorkloadBuffer buffer;
   buffer.bytes = bytes;
-  buffer.device = place;  // kHostPlace is the workload's -1.
+  buffer.device = place;
   buffer.resident = resident;
   if (resident) {
     const absl::string_view op = facts_.graph().op_name(facts_.graph().op_id(tensor.node));
@@ -270,7 +270,7 @@ void Builder::Wait(OpId op, OpId before) {
 void Builder::Read(OpId op, BufferId buffer) {
   if (buffer == kNoBufferId || read_[buffer] == op) return;
   // A handle may lead to a variable of another device, which it does not read from there.
-  const int32_t device = workload_.buffers[buffer].device;
+  const Place device = workload_.buffers[buffer].device;
   if (device != kHostPlace && device != workload_.ops[op].device) return;
   read_[buffer] = op;
   ++readers_[buffer];

@@ -14,8 +14,8 @@
 namespace spillway::core {
 
 struct WantedGpu {
-  std::string name;           // As in forecasts.
-  int32_t index = 0;          // Into Placement::devices().
+  std::string name;  // As in forecasts.
+  GpuIndex index{0};
   std::vector<bool> devices;  // By DeviceId.
   bool is_many = false;       // Stands for all, more than kMaxGpus.
 };

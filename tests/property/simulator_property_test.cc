@@ -36,7 +36,7 @@ std::string Text(const SimulationResult& result) {
                                   " order ", Joined(result.order), "\n");
   if (result.out_of_memory.has_value()) {
     const OutOfMemory& out = *result.out_of_memory;
-    absl::StrAppend(&text, "out of memory: device ", out.device, " op ", out.op.value(),
+    absl::StrAppend(&text, "out of memory: device ", out.device.value(), " op ", out.op.value(),
                     " requested ", out.requested_bytes, " in use ", out.in_use_bytes, " budget ",
                     out.budget_bytes, " at ", out.time_ns, out.fragmented ? " fragmented" : "",
                     " missing ", out.missing_bytes, "\n");
@@ -64,16 +64,16 @@ std::string Text(const Workload& workload) {
   std::string text;
   for (OpId id(0); id < static_cast<int32_t>(workload.ops.size()); ++id) {
     const WorkloadOp& op = workload.ops[id];
-    absl::StrAppend(&text, id.value(), ": kind ", static_cast<int>(op.kind), " device ", op.device,
-                    " ns ", op.duration_ns, " workspace ", op.workspace_bytes, " waits ",
-                    Joined(workload.waits_for[id]), " reads ", Joined(workload.reads[id]),
-                    " writes ", Joined(workload.writes[id]), " reuses ",
+    absl::StrAppend(&text, id.value(), ": kind ", static_cast<int>(op.kind), " device ",
+                    op.device.value(), " ns ", op.duration_ns, " workspace ", op.workspace_bytes,
+                    " waits ", Joined(workload.waits_for[id]), " reads ",
+                    Joined(workload.reads[id]), " writes ", Joined(workload.writes[id]), " reuses ",
                     Joined(workload.reuses[id]), "\n");
   }
   for (size_t i = 0; i < workload.buffers.size(); ++i) {
     const WorkloadBuffer& buffer = workload.buffers[i];
-    absl::StrAppend(&text, "buffer ", i, ": device ", buffer.device, " bytes ", buffer.bytes,
-                    buffer.resident ? " resident\n" : "\n");
+    absl::StrAppend(&text, "buffer ", i, ": device ", buffer.device.value(), " bytes ",
+                    buffer.bytes, buffer.resident ? " resident\n" : "\n");
   }
   return text;
 }

@@ -32,12 +32,12 @@ using testing::ValueOrDie;
 
 // What an operation stands for; ids differ between the two workloads.
 std::string Key(const WorkloadOp& op) {
-  return absl::StrCat(static_cast<int>(op.kind), "/", op.device, "/", op.node, "/", op.swap, "/",
-                      op.swap_in, "/", op.duration_ns);
+  return absl::StrCat(static_cast<int>(op.kind), "/", op.device.value(), "/", op.node, "/", op.swap,
+                      "/", op.swap_in, "/", op.duration_ns);
 }
 
 std::string Key(const WorkloadBuffer& buffer) {
-  return absl::StrCat(buffer.device, "/", buffer.tensor.node, ":", buffer.tensor.port, "/",
+  return absl::StrCat(buffer.device.value(), "/", buffer.tensor.node, ":", buffer.tensor.port, "/",
                       buffer.bytes, "/", buffer.resident, "/", buffer.swap, "/", buffer.swap_in);
 }
 
@@ -49,8 +49,8 @@ std::string Text(const SimulationResult& result, const std::vector<WorkloadOp>& 
                                   result.waited ? " waited" : "", "\n");
   if (!result.fits()) {
     const OutOfMemory& oom = *result.out_of_memory;
-    absl::StrAppend(&text, "out of memory: ", oom.device, " ", key(oom.op), " ", oom.node, " ",
-                    oom.requested_bytes, " ", oom.in_use_bytes, " ", oom.budget_bytes, " ",
+    absl::StrAppend(&text, "out of memory: ", oom.device.value(), " ", key(oom.op), " ", oom.node,
+                    " ", oom.requested_bytes, " ", oom.in_use_bytes, " ", oom.budget_bytes, " ",
                     oom.time_ns, oom.fragmented ? " fragmented " : " ", oom.missing_bytes, "\n");
   }
   for (const DeviceUse& use : result.devices) {
@@ -279,7 +279,7 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
     const BothModes free = reference.Climb(terms, &placed);
     if (free.launch_ahead.devices.empty()) continue;
     for (int j = 0; j < 4; ++j) {
-      const int32_t gpu = random->Below(static_cast<int>(free.launch_ahead.devices.size()));
+      const GpuIndex gpu(random->Below(static_cast<int>(free.launch_ahead.devices.size())));
       const DeviceUse& use = free.launch_ahead.devices[gpu];
       const int64_t budget = use.peak_bytes -
                              (use.peak_bytes - use.resident_bytes) * random->Below(10) / 12 +

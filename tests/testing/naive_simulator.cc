@@ -222,7 +222,9 @@ class Naive {
       next = queue->back();
       queue->pop_back();
     } else {
-      auto draws = draws_.emplace(device, core::ReadyDraws(options_.ready_seed, device)).first;
+      auto draws =
+          draws_.emplace(device, core::ReadyDraws(options_.ready_seed, core::GpuIndex(device)))
+              .first;
       const size_t drawn = draws->second.Next(queue->size());
       next = queue->at(drawn);
       queue->at(drawn) = queue->back();
@@ -303,7 +305,7 @@ class Naive {
       const bool counts = w_.buffers[b].resident && w_.buffers[b].device == device && Size(b) > 0;
       if (counts) order.push_back(b);
     }
-    core::InitializerDraws draws(options_.initializer_seed, device);
+    core::InitializerDraws draws(options_.initializer_seed, core::GpuIndex(device));
     draws.Shuffle(&order);
     const size_t at_once = draws.NumAtOnce();
     std::vector<int64_t> temporaries;  // Their addresses, oldest first.
@@ -488,7 +490,7 @@ class Naive {
   }
   void Fail(int device, OpId op, int64_t requested, int64_t in_use) {
     core::OutOfMemory oom;
-    oom.device = device;
+    oom.device = core::Place(device);
     oom.op = op;
     if (op != core::kNoOp) oom.node = w_.ops[op].node;
     oom.requested_bytes = requested;

@@ -70,7 +70,7 @@ class WorkloadMaker {
     };
     for (const MadeOp& op : ops_) {
       workload.ops.push_back(
-          {op.kind, op.device, op.duration_ns, op.workspace_bytes, core::kNoNode});
+          {op.kind, core::Place(op.device), op.duration_ns, op.workspace_bytes, core::kNoNode});
       add(op.waits_for, &workload.waits_for);
       add(op.reads, &workload.reads);
       add(op.writes, &workload.writes);
@@ -81,7 +81,7 @@ class WorkloadMaker {
 
  private:
   core::BufferId AddBuffer(int device, int64_t bytes, bool resident) {
-    buffers_.push_back({bytes, device, resident, /*copied=*/false, core::Tensor()});
+    buffers_.push_back({bytes, core::Place(device), resident, /*copied=*/false, core::Tensor()});
     return core::BufferId(buffers_.size() - 1);
   }
 

@@ -85,7 +85,7 @@ class BudgetRun {
   }
 
   absl::Status SimulateUnswapped(size_t i) {
-    const int32_t gpu = gpus_[i].index;
+    const GpuIndex gpu = gpus_[i].index;
     const int64_t budget = request_.budget_bytes(gpu);
     fits_.push_back(FitOfUnswapped(request_.unswapped, gpu, budget, facts_));
     auto outcome =
@@ -124,7 +124,7 @@ class BudgetRun {
   }
 
   absl::Status Plan() {
-    std::vector<int32_t> gpus;
+    std::vector<GpuIndex> gpus;
     for (size_t i : lacking_) gpus.push_back(gpus_[i].index);
     if (absl::Status s = ordered_.AddEdges(gpus); !s.ok()) return s;
     AllGpusPlan plan(gpus_, lacking_, &request_, &ordered_, &fits_, &report_);

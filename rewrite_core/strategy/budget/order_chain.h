@@ -27,7 +27,7 @@ namespace spillway::core {
 // Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
-                                                      int32_t gpu, int64_t least_bytes,
+                                                      GpuIndex gpu, int64_t least_bytes,
                                                       const StopToken& stop);
 
 }  // namespace spillway::core

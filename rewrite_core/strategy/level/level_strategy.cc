@@ -121,7 +121,7 @@ class Strategy {
   absl::Status FindPacing(const std::vector<WantedGpu>& gpus) {
     SwapPlan base;
     base.cpu_device = result_.plan.cpu_device;
-    std::vector<int32_t> lacking;
+    std::vector<GpuIndex> lacking;
     for (const WantedGpu& gpu : gpus) {
       if (parameters_.is_auto()) {
         const StepTerms terms = StepTerms::OneGpu(gpu.index, facts_.BudgetOf(gpu.index));
@@ -267,7 +267,7 @@ class Strategy {
   }
 
   // What was tuned is the step with the order edges.
-  void TellAsItCame(int32_t gpu, v1::DeviceFit* fit) const {
+  void TellAsItCame(GpuIndex gpu, v1::DeviceFit* fit) const {
     const StepResult& unswapped = pacing_->unswapped();
     fit->set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
     fit->set_full_speed_step_time_ns(unswapped.step_time_ns());

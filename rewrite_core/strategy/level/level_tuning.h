@@ -50,7 +50,7 @@ void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device);
 // `budget_bytes`: that GPU's budget; the hardware's, or less. REQUIRES: the facts kPlacement and
 // kHardware. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting fits, saying what does not fit and
 // which budget would suffice.
-absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
+absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, GpuIndex gpu,
                                      int64_t budget_bytes, const StepFacts& facts,
                                      TunedPlanner* planner, PlanSimulator* simulator,
                                      const StopToken& stop);

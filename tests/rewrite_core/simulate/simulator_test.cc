@@ -206,7 +206,7 @@ TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
 // 6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431 and
 // 16408922859458223821.
 TEST(SimulatorTest, ReadyDrawsAreSplitMix64) {
-  ReadyDraws draws(0, 1234567);
+  ReadyDraws draws(0, GpuIndex(1234567));
   for (const size_t digit : {7, 3, 3, 1, 1}) EXPECT_EQ(draws.Next(10), digit);
 }
 

@@ -344,12 +344,13 @@ std::vector<size_t> Form(const TestStep& step, const Workload& w) {
         op.kind == OpKind::kCompute ||
         (op.kind == OpKind::kHost && step.facts.placement().node(op.node) == kHostPlace &&
          name.find("lms/swap") == absl::string_view::npos);
-    op_form[i] = hash(absl::StrCat(named ? name : "", "|", static_cast<int>(op.kind), "|",
-                                   op.device, "|", op.duration_ns, "|", op.workspace_bytes));
+    op_form[i] =
+        hash(absl::StrCat(named ? name : "", "|", static_cast<int>(op.kind), "|", op.device.value(),
+                          "|", op.duration_ns, "|", op.workspace_bytes));
   }
   for (size_t i = 0; i < w.buffers.size(); ++i) {
-    buffer_form[i] = hash(
-        absl::StrCat(w.buffers[i].bytes, "|", w.buffers[i].device, "|", w.buffers[i].resident));
+    buffer_form[i] = hash(absl::StrCat(w.buffers[i].bytes, "|", w.buffers[i].device.value(), "|",
+                                       w.buffers[i].resident));
   }
   for (int round = 0; round < 5; ++round) {
     std::vector<std::vector<size_t>> touched(w.buffers.size());
